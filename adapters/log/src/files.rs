@@ -1,0 +1,211 @@
+//! The few things that are done to files.
+//!
+//! Each step that a crash can fall between is an operation of its own; nothing is combined, so that a
+//! test can stop after any of them and forget what was not synced. No operation knows what a file
+//! means.
+
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// File operations, one step each.
+pub trait Files: Debug {
+    /// An open file.
+    type File;
+    /// What holds a lock until it is dropped.
+    type Lock: Debug;
+
+    /// Creates a directory and those above it, durably; nothing happens if it is there.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// The names in a directory, in no particular order; none if there is no such directory.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn names(&self, dir: &Path) -> io::Result<Option<Vec<OsString>>>;
+
+    /// The first `limit` bytes of a file; none if there is no such file.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>>;
+
+    /// Creates a file, or empties it, and writes `bytes` to it, not durably.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<Self::File>;
+
+    /// Opens a file that exists.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn open(&self, path: &Path) -> io::Result<Self::File>;
+
+    /// Makes the content of a file durable; its name is another matter.
+    ///
+    /// # Errors
+    ///
+    /// What the system says. What the file then holds after a crash is not known.
+    fn sync(&self, file: &Self::File) -> io::Result<()>;
+
+    /// Gives a file another name, taking it from the file that had it, in one step, not durably.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file, not durably.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Locks a file against everybody else, also in the same process, and notes our process in it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; that somebody else has it is no error.
+    fn lock(&self, path: &Path) -> io::Result<Lock<Self::Lock>>;
+}
+
+/// What came of an attempt to lock.
+#[derive(Debug)]
+pub enum Lock<L> {
+    /// It is ours until this is dropped.
+    Ours(L),
+    /// Somebody else has it.
+    Taken {
+        /// The number of the process that has it, if it says.
+        pid: Option<u32>,
+    },
+}
+
+/// The files of the operating system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Disk;
+
+/// A locked file. The lock ends with the process at the latest; the file stays.
+#[derive(Debug)]
+pub struct DiskLock {
+    _file: File,
+}
+
+impl Files for Disk {
+    type File = File;
+    type Lock = DiskLock;
+
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        if dir.is_dir() {
+            return Ok(());
+        }
+        if let Some(parent) = parent_of(dir) {
+            self.create_dir(parent)?;
+        }
+        match fs::create_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => parent_of(dir).map_or(Ok(()), |parent| self.sync_dir(parent)),
+        }
+    }
+
+    fn names(&self, dir: &Path) -> io::Result<Option<Vec<OsString>>> {
+        match fs::read_dir(dir) {
+            Ok(entries) => {
+                entries.map(|entry| Ok(entry?.file_name())).collect::<Result<_, _>>().map(Some)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        match File::open(path) {
+            Ok(file) => {
+                let mut bytes = Vec::new();
+                file.take(limit).read_to_end(&mut bytes)?;
+                Ok(Some(bytes))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<File> {
+        let mut file = File::create(path)?;
+        file.write_all(bytes)?;
+        Ok(file)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        // Some systems sync only what could be written to.
+        File::options().read(true).write(true).open(path)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    #[cfg(unix)]
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    /// Elsewhere a directory cannot be opened; the file system keeps its own journal.
+    #[cfg(not(unix))]
+    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Lock<DiskLock>> {
+        let mut file =
+            File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        // Named in full, because newer standard libraries have a method of that name as well.
+        match fs4::FileExt::try_lock(&file) {
+            Ok(()) => {
+                file.set_len(0)?;
+                writeln!(file, "{}", std::process::id())?;
+                Ok(Lock::Ours(DiskLock { _file: file }))
+            }
+            Err(fs4::TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                // Only a courtesy, and not every system lets us read what another has locked.
+                let read = file.take(32).read_to_string(&mut pid);
+                Ok(Lock::Taken { pid: read.ok().and_then(|_| pid.trim().parse().ok()) })
+            }
+            Err(fs4::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// The directory above; the current one for a bare name.
+fn parent_of(path: &Path) -> Option<&Path> {
+    path.parent().map(|parent| if parent == Path::new("") { Path::new(".") } else { parent })
+}

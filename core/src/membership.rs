@@ -1,0 +1,1418 @@
+//! Who belongs to the ensemble, and the one grammar of configuration lines.
+//!
+//! ```text
+//!   server.1=zk1:2888:3888:participant;zk1:2181     host : quorum port : election port : role ; client
+//!   server.2=[fd00::2]:2888:3888:participant        an IPv6 host stands in brackets
+//!   server.3=a3:2888:3888|b3:2888:3888:observer     several addresses of one server
+//!   group.1=1:2                                     groups and weights make quorums hierarchical
+//!   weight.1=1
+//!   version=100000000                               hexadecimal: the zxid that brought this membership
+//! ```
+//!
+//! The same lines stand in `zoo.cfg`, in the dynamic file, in the last field of a notification, in the
+//! data of NEWLEADER and in `/zookeeper/config`; all of them are read here and nowhere else. Around
+//! the lines lie the rules of Java's properties files (comments, separators, escapes), see [`Lines`].
+//!
+//! A [`Membership`] is valid by construction: whoever holds one need not check it. What it does not
+//! know: which server we are, what else stands in a configuration file, and whether a host exists.
+//!
+//! In the Java code: `QuorumVerifier`, `QuorumMaj`, `QuorumHierarchical`, `QuorumPeer.QuorumServer`,
+//! `QuorumPeerConfig.parseDynamicConfig`.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+use bytes::Bytes;
+use thiserror::Error;
+
+use crate::address::HostPort;
+use crate::id::ServerId;
+use crate::quorum::Quorum;
+
+/// What a server is in its ensemble.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// It votes, and its acknowledgement counts.
+    #[default]
+    Participant,
+    /// It receives what was committed and has no vote.
+    Observer,
+}
+
+impl Role {
+    /// Reads a role as ZooKeeper does, without regard to case; none if it is another word.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Participant, Self::Observer]
+            .into_iter()
+            .find(|role| role.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The word in configuration lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Participant => "participant",
+            Self::Observer => "observer",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One address at which a server listens to its peers: one host, two ports.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerAddress {
+    /// Where its learners connect while it leads.
+    pub quorum: HostPort,
+    /// Where its peers connect for elections; always on the same host.
+    pub election: HostPort,
+}
+
+impl ServerAddress {
+    /// The two ports of `host`.
+    pub fn new(host: &str, quorum_port: u16, election_port: u16) -> Self {
+        let at = |port| HostPort { host: host.to_owned(), port };
+        Self { quorum: at(quorum_port), election: at(election_port) }
+    }
+}
+
+/// One server of the ensemble, as its `server.N` line tells.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// Its id.
+    pub id: ServerId,
+    /// Whether it votes.
+    pub role: Role,
+    /// Where it listens to its peers: at least one address, in a [`Membership`] ascending by host.
+    pub addresses: Vec<ServerAddress>,
+    /// Where it listens to clients, if its own line says so; a client port that is set elsewhere
+    /// (`clientPort`) is not part of the membership.
+    pub client: Option<HostPort>,
+    /// Where it listens to clients over TLS, if its own line says so.
+    pub secure_client: Option<HostPort>,
+}
+
+impl Member {
+    /// A server with one address and no client address.
+    pub fn new(id: ServerId, role: Role, address: ServerAddress) -> Self {
+        Self { id, role, addresses: [address].into(), client: None, secure_client: None }
+    }
+
+    /// Reads what stands behind `server.N=`.
+    ///
+    /// # Errors
+    ///
+    /// A [`LineError`] that names the part which cannot be read.
+    pub fn parse(id: ServerId, value: &str) -> Result<Self, LineError> {
+        let mut parts = value.split(';');
+        let (servers, client, secure) =
+            (parts.next().unwrap_or_default(), parts.next(), parts.next());
+        if parts.next().is_some() || (client == Some("") && secure.is_none()) {
+            return Err(LineError::Server { found: excerpt(value) });
+        }
+        let mut stated = None;
+        let mut addresses = Vec::new();
+        for server in servers.split('|') {
+            let (address, role) = parse_address(server)?;
+            addresses.push(address);
+            match (stated, role) {
+                (Some(first), Some(role)) if first != role => {
+                    return Err(LineError::RolesDiffer { first, second: role });
+                }
+                (_, role) => stated = role.or(stated),
+            }
+        }
+        let client = client.filter(|text| !text.is_empty()).map(parse_client).transpose()?;
+        let secure_client = secure.map(parse_client).transpose()?;
+        let role = stated.unwrap_or_default();
+        let member = Self { id, role, addresses, client, secure_client };
+        member.check()?;
+        Ok(member)
+    }
+
+    /// Where its learners connect while it leads: the first of its addresses.
+    ///
+    /// # Panics
+    ///
+    /// If it has no address, which no member of a [`Membership`] is.
+    pub fn quorum_address(&self) -> &HostPort {
+        &self.addresses[0].quorum
+    }
+
+    /// Where its peers connect for elections: the first of its addresses.
+    ///
+    /// # Panics
+    ///
+    /// If it has no address, which no member of a [`Membership`] is.
+    pub fn election_address(&self) -> &HostPort {
+        &self.addresses[0].election
+    }
+
+    /// What the grammar asks of one line, also for members that were not read from one.
+    fn check(&self) -> Result<(), LineError> {
+        if self.id.0 < 0 {
+            return Err(LineError::Id { found: format!("{}", self.id.0) });
+        }
+        if self.addresses.is_empty() {
+            return Err(LineError::NoAddress);
+        }
+        for ServerAddress { quorum, election } in &self.addresses {
+            check_host(&quorum.host)?;
+            if quorum.host != election.host {
+                let (quorum, election) = (excerpt(&quorum.host), excerpt(&election.host));
+                return Err(LineError::HostsDiffer { quorum, election });
+            }
+            if quorum.port == 0 || election.port == 0 {
+                return Err(LineError::Port { found: "0".to_owned() });
+            }
+            if quorum.port == election.port {
+                return Err(LineError::SamePort { port: quorum.port });
+            }
+        }
+        for client in self.client.iter().chain(&self.secure_client) {
+            check_host(&client.host)?;
+        }
+        Ok(())
+    }
+
+    /// Every host and port on which it listens; an address for all interfaces stands for each of its
+    /// hosts.
+    fn listens(&self) -> Vec<HostPort> {
+        let mut all = Vec::new();
+        for address in &self.addresses {
+            all.extend([address.quorum.clone(), address.election.clone()]);
+        }
+        for client in self.client.iter().chain(&self.secure_client) {
+            if client.port == 0 {
+                // The system picks one.
+            } else if client.is_wildcard() {
+                let hosts: BTreeSet<_> = self.addresses.iter().map(|a| &a.quorum.host).collect();
+                all.extend(
+                    hosts.into_iter().map(|host| HostPort { host: host.clone(), ..client.clone() }),
+                );
+            } else {
+                all.push(client.clone());
+            }
+        }
+        all
+    }
+}
+
+/// Displays what stands behind `server.N=`, in ZooKeeper's canonical form.
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, address) in self.addresses.iter().enumerate() {
+            let bar = if at == 0 { "" } else { "|" };
+            write!(f, "{bar}{}:{}", address.quorum, address.election.port)?;
+        }
+        write!(f, ":{}", self.role)?;
+        match (&self.client, &self.secure_client) {
+            (None, None) => Ok(()),
+            (Some(client), None) => write!(f, ";{client}"),
+            (Some(client), Some(secure)) => write!(f, ";{client};{secure}"),
+            (None, Some(secure)) => write!(f, ";;{secure}"),
+        }
+    }
+}
+
+/// Who belongs to the ensemble and what makes a quorum of it. Always valid.
+///
+/// Two memberships are equal if they are the same in everything, [`Membership::version`] included;
+/// for what an election cares about there is [`Membership::same_members`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Membership {
+    /// Ascending by id.
+    members: Vec<Member>,
+    /// Who is in which group; empty unless quorums are hierarchical.
+    groups: BTreeMap<i64, BTreeSet<ServerId>>,
+    /// The weight of every participant, and of observers where one was given; empty likewise.
+    weights: BTreeMap<ServerId, u64>,
+    version: i64,
+    text: Bytes,
+}
+
+impl Membership {
+    /// The most servers that a membership may have. ZooKeeper sets no limit; its ids end at 255.
+    pub const MEMBERS_MAX: usize = 1024;
+    /// The longest text of a membership, in bytes: what ZooKeeper accepts in a notification.
+    pub const TEXT_BYTES_MAX: usize = 512 * 1024;
+
+    /// Assembles a membership; `groups` and `weights` are empty for plain majorities.
+    ///
+    /// A participant without a weight has weight 1.
+    ///
+    /// # Errors
+    ///
+    /// A [`MembershipError`] that names the servers concerned.
+    pub fn build(
+        members: impl IntoIterator<Item = Member>,
+        groups: impl IntoIterator<Item = (i64, Vec<ServerId>)>,
+        weights: impl IntoIterator<Item = (ServerId, u64)>,
+        version: i64,
+    ) -> Result<Self, MembershipError> {
+        let mut builder = MembershipBuilder::new();
+        for member in members {
+            let key = format!("server.{}", member.id.0);
+            let value =
+                if member.addresses.is_empty() { String::new() } else { format!("{member}") };
+            builder.member(member).map_err(|error| MembershipError::line(0, key, &value, error))?;
+        }
+        for (group, ids) in groups {
+            let shown = format!("{:?}", ids.iter().map(|id| id.0).collect::<Vec<_>>());
+            builder.group(group, ids).map_err(|error| {
+                MembershipError::line(0, format!("group.{group}"), &shown, error)
+            })?;
+        }
+        for (id, weight) in weights {
+            builder.weight(id, weight).map_err(|error| {
+                let (key, value) = (format!("weight.{}", id.0), format!("{weight}"));
+                MembershipError::line(0, key, &value, error)
+            })?;
+        }
+        builder.version(version);
+        builder.finish()
+    }
+
+    /// Reads the text of a notification, of NEWLEADER, of a reconfiguration or of a dynamic file.
+    ///
+    /// Nothing is passed over: a line that is none of the membership's is an error, as it is for
+    /// ZooKeeper. A text without a version has version 0.
+    ///
+    /// # Errors
+    ///
+    /// A [`MembershipError`] that names the line or the servers concerned.
+    pub fn parse(text: impl AsRef<[u8]>) -> Result<Self, MembershipError> {
+        let text = text.as_ref();
+        if text.len() > Self::TEXT_BYTES_MAX {
+            return Err(MembershipError::TooLong { bytes: text.len() });
+        }
+        let text = core::str::from_utf8(text)
+            .map_err(|error| MembershipError::NotText { offset: error.valid_up_to() })?;
+        let mut builder = MembershipBuilder::new();
+        for line in Lines::new(text) {
+            let Line { number, key, value } = line?;
+            match builder.line(&key, &value) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let key = excerpt(&key);
+                    return Err(MembershipError::UnknownKey { line: number, key });
+                }
+                Err(error) => return Err(MembershipError::line(number, key, &value, error)),
+            }
+        }
+        builder.finish()
+    }
+
+    /// The same members and quorums under another version.
+    #[must_use]
+    pub fn with_version(&self, version: i64) -> Self {
+        let mut new = self.clone();
+        new.version = version.max(0);
+        new.text = new.write().into();
+        new
+    }
+
+    /// All servers, ascending by id.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The server `id`, if it is a member.
+    pub fn member(&self, id: ServerId) -> Option<&Member> {
+        let at = self.members.binary_search_by_key(&id, |member| member.id).ok()?;
+        self.members.get(at)
+    }
+
+    /// The servers that vote, ascending by id.
+    pub fn participants(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.role == Role::Participant)
+    }
+
+    /// Whether `id` is a member that votes, be it with weight 0.
+    pub fn is_participant(&self, id: ServerId) -> bool {
+        self.member(id).is_some_and(|member| member.role == Role::Participant)
+    }
+
+    /// The zxid that brought this membership; 0 for one that came from static configuration.
+    pub fn version(&self) -> i64 {
+        self.version
+    }
+
+    /// The canonical text, byte for byte as ZooKeeper writes it: server lines, group lines, weight
+    /// lines, each ascending, then the version; without a newline at the end.
+    pub fn text(&self) -> &Bytes {
+        &self.text
+    }
+
+    /// Whether quorums are counted by groups and weights rather than by heads.
+    pub fn is_hierarchical(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    /// How many voters are enough: a majority of the participants, or of the weight in a majority of
+    /// the groups.
+    pub fn quorum(&self) -> Quorum {
+        if self.groups.is_empty() {
+            return Quorum::majority(self.participants().map(|member| member.id));
+        }
+        Quorum::hierarchical(
+            self.groups
+                .values()
+                .map(|ids| ids.iter().map(|id| (*id, self.weights.get(id).copied().unwrap_or(1)))),
+        )
+    }
+
+    /// Whether the same servers in the same roles at the same addresses have the same votes here and
+    /// there: if so, going from one to the other leaves elections as they are. Versions and client
+    /// addresses do not matter for that.
+    pub fn same_members(&self, other: &Self) -> bool {
+        let core = |member: &Member| (member.id, member.role, member.addresses.clone());
+        self.groups == other.groups
+            && self.weights == other.weights
+            && self.members.iter().map(core).eq(other.members.iter().map(core))
+    }
+
+    fn write(&self) -> String {
+        let mut text = String::new();
+        for member in &self.members {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "server.{}={member}", member.id.0);
+        }
+        for (group, ids) in &self.groups {
+            let _ = write!(text, "group.{group}=");
+            for (at, id) in ids.iter().enumerate() {
+                let _ = write!(text, "{}{}", if at == 0 { "" } else { ":" }, id.0);
+            }
+            text.push('\n');
+        }
+        for (id, weight) in &self.weights {
+            let _ = writeln!(text, "weight.{}={weight}", id.0);
+        }
+        let _ = write!(text, "version={:x}", self.version);
+        text
+    }
+}
+
+/// Displays [`Membership::text`].
+impl fmt::Display for Membership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.write())
+    }
+}
+
+/// Gathers configuration lines in any order and makes a [`Membership`] of them.
+///
+/// For files in which other lines stand too: offer each line to [`MembershipBuilder::line`], which
+/// says whether it was one of the membership's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MembershipBuilder {
+    members: BTreeMap<ServerId, Member>,
+    groups: BTreeMap<i64, BTreeSet<ServerId>>,
+    /// The group of each server that is in one.
+    grouped: BTreeMap<ServerId, i64>,
+    weights: BTreeMap<ServerId, u64>,
+    version: Option<i64>,
+}
+
+impl MembershipBuilder {
+    /// A builder that has seen no line yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes one line; false if it is none of the membership's (`server.`, `group.`, `weight.`,
+    /// `version`).
+    ///
+    /// # Errors
+    ///
+    /// A [`LineError`] if it is, but cannot be read or says something again.
+    pub fn line(&mut self, key: &str, value: &str) -> Result<bool, LineError> {
+        if let Some(id) = key.strip_prefix("server.") {
+            self.member(Member::parse(parse_id(id)?, value)?)?;
+        } else if let Some(group) = key.strip_prefix("group.") {
+            let group =
+                parse_number(group).ok_or_else(|| LineError::Group { found: excerpt(group) })?;
+            let ids = value.split(':').map(parse_id).collect::<Result<Vec<_>, _>>()?;
+            self.group(group, ids)?;
+        } else if let Some(id) = key.strip_prefix("weight.") {
+            let weight = parse_number(value)
+                .and_then(|weight| u64::try_from(weight).ok())
+                .ok_or_else(|| LineError::Weight { found: excerpt(value) })?;
+            self.weight(parse_id(id)?, weight)?;
+        } else if key == "version" {
+            let version =
+                parse_version(value).ok_or_else(|| LineError::Version { found: excerpt(value) })?;
+            if self.version.replace(version).is_some() {
+                return Err(LineError::Repeated { key: "version".to_owned() });
+            }
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Adds a server.
+    ///
+    /// # Errors
+    ///
+    /// A [`LineError`] if its id was there before, or no line could say what it says.
+    pub fn member(&mut self, member: Member) -> Result<(), LineError> {
+        member.check()?;
+        if self.members.contains_key(&member.id) {
+            return Err(LineError::Repeated { key: format!("server.{}", member.id.0) });
+        }
+        if self.members.len() >= Membership::MEMBERS_MAX {
+            return Err(LineError::TooMany);
+        }
+        self.members.insert(member.id, member);
+        Ok(())
+    }
+
+    /// Adds a group of servers; their lines may come later.
+    ///
+    /// # Errors
+    ///
+    /// A [`LineError`] if the group was there before, is empty, or one of `ids` is in a group already.
+    pub fn group(
+        &mut self,
+        group: i64,
+        ids: impl IntoIterator<Item = ServerId>,
+    ) -> Result<(), LineError> {
+        if group < 0 {
+            return Err(LineError::Group { found: format!("{group}") });
+        }
+        if self.groups.contains_key(&group) {
+            return Err(LineError::Repeated { key: format!("group.{group}") });
+        }
+        let mut members = BTreeSet::new();
+        for id in ids {
+            if let Some(first) = self.grouped.insert(id, group) {
+                return Err(LineError::InTwoGroups { id, first, second: group });
+            }
+            if self.grouped.len() > Membership::MEMBERS_MAX {
+                return Err(LineError::TooMany);
+            }
+            members.insert(id);
+        }
+        if members.is_empty() {
+            return Err(LineError::EmptyGroup { group });
+        }
+        self.groups.insert(group, members);
+        Ok(())
+    }
+
+    /// Gives a server a weight; its line may come later.
+    ///
+    /// # Errors
+    ///
+    /// A [`LineError`] if it had one already, or if ZooKeeper's signed number cannot hold it.
+    pub fn weight(&mut self, id: ServerId, weight: u64) -> Result<(), LineError> {
+        if i64::try_from(weight).is_err() {
+            return Err(LineError::Weight { found: format!("{weight}") });
+        }
+        if self.weights.len() >= Membership::MEMBERS_MAX {
+            return Err(LineError::TooMany);
+        }
+        if self.weights.insert(id, weight).is_some() {
+            return Err(LineError::Repeated { key: format!("weight.{}", id.0) });
+        }
+        Ok(())
+    }
+
+    /// Sets the version, whatever a line said; below 0 counts as 0.
+    pub fn version(&mut self, version: i64) {
+        self.version = Some(version.max(0));
+    }
+
+    /// Whether a line told the version.
+    pub fn has_version(&self) -> bool {
+        self.version.is_some()
+    }
+
+    /// Whether no line told anything but perhaps the version.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.groups.is_empty() && self.weights.is_empty()
+    }
+
+    /// The members so far, ascending by id.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        self.members.values()
+    }
+
+    /// Checks the whole and makes the membership.
+    ///
+    /// # Errors
+    ///
+    /// A [`MembershipError`] that names the servers concerned.
+    pub fn finish(mut self) -> Result<Membership, MembershipError> {
+        self.check_ports()?;
+        if !self.members.values().any(|member| member.role == Role::Participant) {
+            return Err(MembershipError::NoParticipants { members: self.members.len() });
+        }
+        if !self.groups.is_empty() || !self.weights.is_empty() {
+            self.check_groups()?;
+        }
+        let mut members: Vec<_> = self.members.into_values().collect();
+        for member in &mut members {
+            member.addresses.sort();
+        }
+        let mut membership = Membership {
+            members,
+            groups: self.groups,
+            weights: self.weights,
+            version: self.version.unwrap_or(0),
+            text: Bytes::new(),
+        };
+        membership.text = membership.write().into();
+        // It may be a little longer than the text it was read from; another version may follow.
+        if membership.text.len() + 16 > Membership::TEXT_BYTES_MAX {
+            return Err(MembershipError::TooLong { bytes: membership.text.len() });
+        }
+        Ok(membership)
+    }
+
+    fn check_ports(&self) -> Result<(), MembershipError> {
+        let mut taken = BTreeMap::new();
+        for member in self.members.values() {
+            for mut address in member.listens() {
+                address.host.make_ascii_lowercase();
+                if let Some(first) = taken.insert(address.clone(), member.id) {
+                    let second = member.id;
+                    return Err(MembershipError::DuplicatePort { address, first, second });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks groups and weights, and gives each participant without a weight its weight of 1.
+    fn check_groups(&mut self) -> Result<(), MembershipError> {
+        for (id, group) in &self.grouped {
+            match self.members.get(id).map(|member| member.role) {
+                Some(Role::Participant) => {}
+                Some(Role::Observer) => {
+                    return Err(MembershipError::ObserverInGroup { id: *id, group: *group });
+                }
+                None => return Err(MembershipError::UnknownInGroup { id: *id, group: *group }),
+            }
+        }
+        if let Some(id) = self.weights.keys().find(|id| !self.members.contains_key(id)) {
+            return Err(MembershipError::UnknownWeight { id: *id });
+        }
+        for member in self.members.values().filter(|member| member.role == Role::Participant) {
+            if !self.grouped.contains_key(&member.id) {
+                return Err(MembershipError::InNoGroup { id: member.id });
+            }
+            self.weights.entry(member.id).or_insert(1);
+        }
+        let mut any = false;
+        for (group, ids) in &self.groups {
+            let total = ids
+                .iter()
+                .filter_map(|id| self.weights.get(id))
+                .try_fold(0u64, |sum, weight| sum.checked_add(*weight))
+                .filter(|total| i64::try_from(*total).is_ok())
+                .ok_or(MembershipError::GroupTooHeavy { group: *group })?;
+            any |= total > 0;
+        }
+        if any { Ok(()) } else { Err(MembershipError::NoWeight) }
+    }
+}
+
+/// Why a set of lines is no membership.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MembershipError {
+    /// The text is longer than [`Membership::TEXT_BYTES_MAX`].
+    #[error(
+        "the membership takes {bytes} bytes, at most {} are possible",
+        Membership::TEXT_BYTES_MAX
+    )]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The text is no UTF-8.
+    #[error("byte {offset} of the membership is not UTF-8")]
+    NotText {
+        /// Where it ceases to be.
+        offset: usize,
+    },
+    /// A line breaks the rules of properties files.
+    #[error(transparent)]
+    Escape(#[from] EscapeError),
+    /// A line is none of the membership's.
+    #[error("line {line}: {key:?} is not a key of a membership")]
+    UnknownKey {
+        /// Its number, from 1.
+        line: usize,
+        /// Its key.
+        key: String,
+    },
+    /// A line cannot be read.
+    #[error("{}{key}={value}: {error}", Numbered(*line))]
+    Line {
+        /// Its number, from 1; 0 if it never stood in a text.
+        line: usize,
+        /// Its key.
+        key: String,
+        /// Its value, shortened if it is long.
+        value: String,
+        /// What is wrong with it.
+        #[source]
+        error: LineError,
+    },
+    /// There is nobody to vote.
+    #[error("none of the {members} servers is a participant, so nobody could vote")]
+    NoParticipants {
+        /// How many servers there are.
+        members: usize,
+    },
+    /// Two listeners of one or two servers would share a port.
+    #[error("server.{first} and server.{second} both use {address}", first = first.0, second = second.0)]
+    DuplicatePort {
+        /// The host, in lower case, and the port.
+        address: HostPort,
+        /// The server with the smaller id.
+        first: ServerId,
+        /// The other one, or the same.
+        second: ServerId,
+    },
+    /// A group names a server that does not exist.
+    #[error("group.{group} names server {id}, but there is no server.{id}")]
+    UnknownInGroup {
+        /// The server.
+        id: ServerId,
+        /// The group.
+        group: i64,
+    },
+    /// A group names a server that has no vote to count.
+    #[error("group.{group} names server {id}, which is an observer and has no vote")]
+    ObserverInGroup {
+        /// The server.
+        id: ServerId,
+        /// The group.
+        group: i64,
+    },
+    /// There are groups or weights, but this participant is in no group.
+    #[error("server.{id} is in no group; with groups or weights every participant must be in one")]
+    InNoGroup {
+        /// The server.
+        id: ServerId,
+    },
+    /// A weight belongs to no server.
+    #[error("weight.{id} is set, but there is no server.{id}")]
+    UnknownWeight {
+        /// The server.
+        id: ServerId,
+    },
+    /// The sum of the weights of a group exceeds a signed 64-bit number.
+    #[error("the weights of group.{group} add up to more than {}", i64::MAX)]
+    GroupTooHeavy {
+        /// The group.
+        group: i64,
+    },
+    /// All weights are 0, so that nothing could ever be a quorum.
+    #[error("no group has any weight, so no quorum is possible")]
+    NoWeight,
+}
+
+impl MembershipError {
+    /// The key of a configuration line that this error is about, for those who know the numbers of
+    /// the lines; none if it is about the whole.
+    pub fn key(&self) -> Option<String> {
+        match self {
+            Self::UnknownKey { key, .. } | Self::Line { key, .. } => Some(key.clone()),
+            Self::DuplicatePort { second: id, .. } | Self::InNoGroup { id } => {
+                Some(format!("server.{}", id.0))
+            }
+            Self::UnknownInGroup { group, .. }
+            | Self::ObserverInGroup { group, .. }
+            | Self::GroupTooHeavy { group } => Some(format!("group.{group}")),
+            Self::UnknownWeight { id } => Some(format!("weight.{}", id.0)),
+            Self::TooLong { .. }
+            | Self::NotText { .. }
+            | Self::Escape(_)
+            | Self::NoParticipants { .. }
+            | Self::NoWeight => None,
+        }
+    }
+
+    fn line(line: usize, key: String, value: &str, error: LineError) -> Self {
+        Self::Line { line, key: excerpt(&key), value: excerpt(value), error }
+    }
+}
+
+/// Why one configuration line cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LineError {
+    /// An id is no number from 0 to 2^63 - 1.
+    #[error("{found:?} is not a server id")]
+    Id {
+        /// What stands there.
+        found: String,
+    },
+    /// The number of a group is none.
+    #[error("{found:?} is not the number of a group")]
+    Group {
+        /// What stands there.
+        found: String,
+    },
+    /// A group without servers.
+    #[error("group {group} has no servers")]
+    EmptyGroup {
+        /// The group.
+        group: i64,
+    },
+    /// A server line has too few or too many parts.
+    #[error(
+        "{found:?} is not host:quorumPort:electionPort[:participant|:observer][;[host:]clientPort]"
+    )]
+    Server {
+        /// The part concerned.
+        found: String,
+    },
+    /// A member without addresses.
+    #[error("a server needs an address")]
+    NoAddress,
+    /// What should be a host is none.
+    #[error("{found:?} is not a host name, an IPv4 address or an IPv6 address in brackets")]
+    Host {
+        /// What stands there.
+        found: String,
+    },
+    /// The two ports of one address are on two hosts, which no line can say.
+    #[error(
+        "the quorum port is on {quorum:?}, the election port on {election:?}; a server has both on one host"
+    )]
+    HostsDiffer {
+        /// The host of the quorum port.
+        quorum: String,
+        /// The host of the election port.
+        election: String,
+    },
+    /// A port is no number from 1 to 65535.
+    #[error("{found:?} is not a port")]
+    Port {
+        /// What stands there.
+        found: String,
+    },
+    /// The two ports of one address are one.
+    #[error("port {port} cannot be both the quorum port and the election port")]
+    SamePort {
+        /// The port.
+        port: u16,
+    },
+    /// The role is neither of the two.
+    #[error("{found:?} is not a role; roles are participant and observer")]
+    Role {
+        /// What stands there.
+        found: String,
+    },
+    /// Two addresses of one server give it two roles.
+    #[error("one address says {first}, another {second}; a server has one role")]
+    RolesDiffer {
+        /// The role that was said first.
+        first: Role,
+        /// The role that was said later.
+        second: Role,
+    },
+    /// A weight is no number from 0 to 2^63 - 1.
+    #[error("{found:?} is not a weight; weights are whole numbers from 0")]
+    Weight {
+        /// What stands there.
+        found: String,
+    },
+    /// A version is no hexadecimal number below 2^63.
+    #[error("{found:?} is not a version; versions are hexadecimal numbers below 8000000000000000")]
+    Version {
+        /// What stands there.
+        found: String,
+    },
+    /// A server is in two groups, or twice in one.
+    #[error("server {id} is in group {first} already and cannot be in group {second}")]
+    InTwoGroups {
+        /// The server.
+        id: ServerId,
+        /// The group that named it first.
+        first: i64,
+        /// The group that named it then.
+        second: i64,
+    },
+    /// The key stood there before; ZooKeeper would silently take the later of the two.
+    #[error("{key} is set twice")]
+    Repeated {
+        /// The key.
+        key: String,
+    },
+    /// There are more lines than a membership may have servers.
+    #[error("more than {} servers", Membership::MEMBERS_MAX)]
+    TooMany,
+}
+
+/// One `key=value` of a properties file, unescaped, without blanks at its ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The number of the line where it begins, from 1.
+    pub number: usize,
+    /// What stands before the separator.
+    pub key: String,
+    /// What stands behind it, perhaps nothing.
+    pub value: String,
+}
+
+/// Reads the lines of a Java properties file in order, also those that say a key again.
+///
+/// As `java.util.Properties` has it: `#` and `!` begin a comment; a key ends at `=`, `:` or a blank;
+/// a backslash at the end continues a line, elsewhere it takes the next character as it is, or means
+/// a tab, newline, return, form feed or `\u` with four hexadecimal digits. Characters outside the
+/// basic plane stand for themselves, not as two `\u`.
+#[derive(Clone, Debug)]
+pub struct Lines<'a> {
+    rest: &'a str,
+    /// How many natural lines were read.
+    number: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// The lines of `text`.
+    pub const fn new(text: &'a str) -> Self {
+        Self { rest: text, number: 0 }
+    }
+
+    /// The next line up to a newline, return or both.
+    fn natural(&mut self) -> Option<&'a str> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        self.number += 1;
+        let end = self.rest.find(['\n', '\r']).unwrap_or(self.rest.len());
+        let (line, rest) = self.rest.split_at(end);
+        let rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix(['\n', '\r']));
+        self.rest = rest.unwrap_or_default();
+        Some(line)
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Result<Line, EscapeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let mut piece = self.natural()?.trim_start_matches(BLANKS);
+            let number = self.number;
+            if piece.is_empty() || piece.starts_with(['#', '!']) {
+                continue;
+            }
+            let mut logical = String::new();
+            while let Some(head) = continued(piece) {
+                logical.push_str(head);
+                piece = self.natural().unwrap_or_default().trim_start_matches(BLANKS);
+            }
+            logical.push_str(piece);
+            if !logical.is_empty() {
+                return Some(split(number, &logical));
+            }
+        }
+    }
+}
+
+/// A backslash in a properties file that means nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: \\u is not followed by the four hexadecimal digits of a character")]
+pub struct EscapeError {
+    /// The number of the line where the entry begins, from 1.
+    pub line: usize,
+}
+
+/// What properties files call white space.
+const BLANKS: [char; 3] = [' ', '\t', '\u{c}'];
+
+/// `piece` without its last backslash, if that continues the line: if it is not itself escaped.
+fn continued(piece: &str) -> Option<&str> {
+    let backslashes = piece.bytes().rev().take_while(|byte| *byte == b'\\').count();
+    if backslashes % 2 == 1 { piece.strip_suffix('\\') } else { None }
+}
+
+fn split(number: usize, logical: &str) -> Result<Line, EscapeError> {
+    let (mut key, mut value) = (String::new(), String::new());
+    let mut chars = logical.chars().peekable();
+    while let Some(c) = chars.next_if(|c| !matches!(c, '=' | ':') && !BLANKS.contains(c)) {
+        key.push(unescape(number, c, &mut chars)?);
+    }
+    while chars.next_if(|c| BLANKS.contains(c)).is_some() {}
+    if chars.next_if(|c| matches!(c, '=' | ':')).is_some() {
+        while chars.next_if(|c| BLANKS.contains(c)).is_some() {}
+    }
+    while let Some(c) = chars.next() {
+        value.push(unescape(number, c, &mut chars)?);
+    }
+    // ZooKeeper trims both, with Java's idea of a blank.
+    let trim = |text: &str| text.trim_matches(|c| c <= ' ').to_owned();
+    Ok(Line { number, key: trim(&key), value: trim(&value) })
+}
+
+fn unescape(
+    line: usize,
+    first: char,
+    rest: &mut impl Iterator<Item = char>,
+) -> Result<char, EscapeError> {
+    if first != '\\' {
+        return Ok(first);
+    }
+    Ok(match rest.next() {
+        Some('t') => '\t',
+        Some('n') => '\n',
+        Some('r') => '\r',
+        Some('f') => '\u{c}',
+        Some('u') => (0..4)
+            .try_fold(0, |code, _| Some(code * 16 + rest.next()?.to_digit(16)?))
+            .and_then(char::from_u32)
+            .ok_or(EscapeError { line })?,
+        Some(other) => other,
+        // An escaped end continues the line and never comes here.
+        None => '\\',
+    })
+}
+
+/// `host:quorumPort:electionPort[:role]`.
+fn parse_address(text: &str) -> Result<(ServerAddress, Option<Role>), LineError> {
+    let shape = || LineError::Server { found: excerpt(text) };
+    let (host, rest) = split_host(text)?.ok_or_else(shape)?;
+    let mut parts = rest.split(':');
+    let (Some(quorum), Some(election)) = (parts.next(), parts.next()) else { return Err(shape()) };
+    let role = parts.next();
+    if parts.next().is_some() {
+        return Err(shape());
+    }
+    let role = role
+        .map(|role| Role::from_name(role).ok_or_else(|| LineError::Role { found: excerpt(role) }))
+        .transpose()?;
+    Ok((ServerAddress::new(host, parse_port(quorum)?, parse_port(election)?), role))
+}
+
+/// `[host:]port`; without a host on all interfaces.
+fn parse_client(text: &str) -> Result<HostPort, LineError> {
+    let (host, port) = split_host(text)?.unwrap_or(("0.0.0.0", text));
+    Ok(HostPort { host: host.to_owned(), port: parse_port(port)? })
+}
+
+/// The host, without brackets, and what stands behind its colon.
+fn split_host(text: &str) -> Result<Option<(&str, &str)>, LineError> {
+    let Some(bracketed) = text.strip_prefix('[') else { return Ok(text.split_once(':')) };
+    let (host, rest) = bracketed
+        .split_once("]:")
+        .filter(|(host, _)| is_ipv6(host))
+        .ok_or_else(|| LineError::Host { found: excerpt(text) })?;
+    Ok(Some((host, rest)))
+}
+
+/// With or without a zone (`fe80::1%eth0`).
+fn is_ipv6(host: &str) -> bool {
+    let (address, zone) = host.split_once('%').unwrap_or((host, "-"));
+    address.parse::<core::net::Ipv6Addr>().is_ok() && !zone.is_empty() && zone.chars().all(in_name)
+}
+
+/// What may stand in a name; nothing that means something in a configuration line.
+fn in_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '~')
+}
+
+fn check_host(host: &str) -> Result<(), LineError> {
+    let named = !host.is_empty() && host.len() <= HOST_BYTES_MAX && host.chars().all(in_name);
+    if named || is_ipv6(host) { Ok(()) } else { Err(LineError::Host { found: excerpt(host) }) }
+}
+
+/// The longest name in the domain name system.
+const HOST_BYTES_MAX: usize = 255;
+
+/// Digits only: no sign, no blanks.
+fn parse_number(text: &str) -> Option<i64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+fn parse_id(text: &str) -> Result<ServerId, LineError> {
+    parse_number(text).map(ServerId).ok_or_else(|| LineError::Id { found: excerpt(text) })
+}
+
+fn parse_port(text: &str) -> Result<u16, LineError> {
+    parse_number(text)
+        .and_then(|port| u16::try_from(port).ok())
+        .ok_or_else(|| LineError::Port { found: excerpt(text) })
+}
+
+fn parse_version(text: &str) -> Option<i64> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    digits.then(|| i64::from_str_radix(text, 16).ok()).flatten()
+}
+
+/// Enough of `text` to recognise it in a message; peers may send half a megabyte.
+fn excerpt(text: &str) -> String {
+    const CHARS_MAX: usize = 120;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Displays "line N: " for a line that has a number.
+struct Numbered(usize);
+
+impl fmt::Display for Numbered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 { Ok(()) } else { write!(f, "line {}: ", self.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    use super::*;
+    use crate::rng::Rng;
+
+    /// Captured from ZooKeeper 3.8.0: notifications, and a membership after a reconfiguration.
+    const CAPTURED: [&str; 5] = [
+        "server.1=127.0.0.1:22021:22031:participant\nserver.2=127.0.0.1:22022:22032:participant\n\
+         server.3=127.0.0.1:22023:22033:participant\nserver.4=127.0.0.1:22024:22034:observer\n\
+         version=0",
+        HIERARCHICAL,
+        "server.1=127.0.0.1:22421:22431:participant\nserver.2=127.0.0.1:22422:22432:participant\n\
+         server.3=127.0.0.1:22423:22433:participant\nversion=0",
+        RECONFIGURED,
+        "server.1=127.0.0.1:24191:24201:participant\nserver.2=127.0.0.1:24192:24202:participant\n\
+         server.3=127.0.0.1:24193:24203:participant\nserver.4=127.0.0.1:24194:24204:observer\n\
+         version=0",
+    ];
+    const HIERARCHICAL: &str = "server.1=127.0.0.1:22221:22231:participant\nserver.2=127.0.0.1:22222:22232:participant\n\
+         server.3=127.0.0.1:22223:22233:participant\ngroup.1=1:2\ngroup.2=3\nweight.1=1\n\
+         weight.2=2\nweight.3=0\nversion=0";
+    const RECONFIGURED: &str = "server.1=127.0.0.1:22121:22131:participant;127.0.0.1:22111\n\
+         server.2=127.0.0.1:22122:22132:participant;127.0.0.1:22112\n\
+         server.3=127.0.0.1:22123:22133:participant;127.0.0.1:22113\n\
+         server.4=127.0.0.1:22124:22134:observer;127.0.0.1:22114\nversion=100000000";
+
+    fn ids<'a>(members: impl IntoIterator<Item = &'a Member>) -> Vec<i64> {
+        members.into_iter().map(|member| member.id.0).collect()
+    }
+
+    fn error(text: &str) -> String {
+        Membership::parse(text).unwrap_err().to_string()
+    }
+
+    /// One line among enough others.
+    fn line_error(line: &str) -> String {
+        error(&format!("server.7=g:1:2\n{line}"))
+    }
+
+    #[test]
+    fn texts_of_real_servers_are_read_and_written_byte_for_byte() {
+        for text in CAPTURED {
+            let membership = Membership::parse(text).unwrap();
+            assert_eq!(membership.text(), text.as_bytes());
+            assert_eq!(membership.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_reconfigured_membership_has_client_addresses_and_a_version() {
+        let membership = Membership::parse(RECONFIGURED).unwrap();
+        assert_eq!(membership.version(), 0x1_0000_0000);
+        assert_eq!(ids(membership.members()), [1, 2, 3, 4]);
+        assert_eq!(ids(membership.participants()), [1, 2, 3]);
+        assert!(membership.is_participant(ServerId(3)));
+        assert!(!membership.is_participant(ServerId(4)) && !membership.is_participant(ServerId(9)));
+        let second = membership.member(ServerId(2)).unwrap();
+        assert_eq!(second.quorum_address().to_string(), "127.0.0.1:22122");
+        assert_eq!(second.election_address().to_string(), "127.0.0.1:22132");
+        assert_eq!(second.client.as_ref().unwrap().to_string(), "127.0.0.1:22112");
+        assert!(membership.quorum().is_quorum([ServerId(1), ServerId(2)]));
+        assert!(!membership.quorum().is_quorum([ServerId(1), ServerId(4)]));
+    }
+
+    #[test]
+    fn groups_and_weights_make_a_hierarchical_quorum() {
+        let membership = Membership::parse(HIERARCHICAL).unwrap();
+        assert!(membership.is_hierarchical());
+        assert!(membership.quorum().is_quorum([ServerId(2)]));
+        assert!(!membership.quorum().is_quorum([ServerId(1), ServerId(3)]));
+        assert_eq!(membership.quorum().weight(ServerId(3)), 0);
+    }
+
+    #[test]
+    fn every_participant_of_a_hierarchy_has_a_weight_line() {
+        let text = "group.2=3\ngroup.1=2:1\nserver.3=c:1:2\nserver.1=a:1:2\nserver.2=b:1:2\n\
+                    server.4=d:1:2:observer\nweight.2=5";
+        assert_eq!(
+            Membership::parse(text).unwrap().to_string(),
+            "server.1=a:1:2:participant\nserver.2=b:1:2:participant\nserver.3=c:1:2:participant\n\
+             server.4=d:1:2:observer\ngroup.1=1:2\ngroup.2=3\nweight.1=1\nweight.2=5\nweight.3=1\n\
+             version=0"
+        );
+    }
+
+    #[test]
+    fn forms_of_a_server_line() {
+        for (value, canonical) in [
+            ("a:1:2", "a:1:2:participant"),
+            ("a:1:2:OBSERVER", "a:1:2:observer"),
+            ("a:1:2;2181", "a:1:2:participant;0.0.0.0:2181"),
+            ("a:1:2:Participant;b:2181", "a:1:2:participant;b:2181"),
+            ("a:1:2;b:2181;2281", "a:1:2:participant;b:2181;0.0.0.0:2281"),
+            ("a:1:2;;b:2281", "a:1:2:participant;;b:2281"),
+            ("[fd00::2]:1:2;[::1]:2181", "[fd00::2]:1:2:participant;[::1]:2181"),
+            ("[fe80::2%eth0.1]:1:2", "[fe80::2%eth0.1]:1:2:participant"),
+            ("b:1:2|a:1:2:observer", "a:1:2|b:1:2:observer"),
+            ("b:1:2:observer|[::1]:3:4:observer", "[::1]:3:4|b:1:2:observer"),
+            (
+                "zk_1.zk-hs.ns.svc.cluster.local:1:2",
+                "zk_1.zk-hs.ns.svc.cluster.local:1:2:participant",
+            ),
+        ] {
+            let text = format!("server.7=g:1:2\nserver.8={value}");
+            let membership = Membership::parse(&text).unwrap();
+            let shown = membership.member(ServerId(8)).unwrap().to_string();
+            assert_eq!(shown, canonical);
+            assert_eq!(Membership::parse(membership.text()), Ok(membership));
+        }
+    }
+
+    #[test]
+    fn the_rules_of_properties_files() {
+        let text = "# a comment\n  ! another \\\n\r\n\u{c}server.1 = a:1:2 \r\
+                    server.2:b\\:1:\\u0032\nserver.3 c:1:\\\n   # 2\nversion   \\\n  =1F";
+        let lines: Vec<_> = Lines::new(text).map(|line| line.unwrap()).collect();
+        let expected = [
+            (4, "server.1", "a:1:2"),
+            (5, "server.2", "b:1:2"),
+            (6, "server.3", "c:1:# 2"),
+            (8, "version", "1F"),
+        ];
+        let seen: Vec<_> =
+            lines.iter().map(|l| (l.number, l.key.as_str(), l.value.as_str())).collect();
+        assert_eq!(seen, expected);
+        for (text, key, value) in [
+            ("a", "a", ""),
+            ("a=", "a", ""),
+            ("a==b", "a", "=b"),
+            ("a = = b", "a", "= b"),
+            ("a\\=b=c\\\\", "a=b", "c\\"),
+            ("C:\\temp", "C", "emp"),
+            ("a=b\\", "a", "b"),
+            ("a=b\\\\\\", "a", "b\\"),
+            ("=b", "", "b"),
+        ] {
+            let line = Lines::new(text).next().unwrap().unwrap();
+            assert_eq!((line.key.as_str(), line.value.as_str()), (key, value), "{text}");
+        }
+        assert_eq!(Lines::new("\\\n\\\n").count(), 0);
+        assert_eq!(Lines::new("\n a=\\u00zz").next(), Some(Err(EscapeError { line: 2 })));
+        assert_eq!(Lines::new("a=\\ud800").next(), Some(Err(EscapeError { line: 1 })));
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_says_what_and_where() {
+        for (line, expected) in [
+            ("server.x=a:1:2", "\"x\" is not a server id"),
+            ("server.-1=a:1:2", "\"-1\" is not a server id"),
+            ("server.=a:1:2", "\"\" is not a server id"),
+            ("server.9223372036854775808=a:1:2", "\"9223372036854775808\" is not a server id"),
+            ("server.7=a:1:2", "server.7 is set twice"),
+            ("server.07=a:1:2", "server.7 is set twice"),
+            ("server.1=a", "\"a\" is not host:quorumPort:electionPort"),
+            ("server.1=a:1", "\"a:1\" is not host:quorumPort:electionPort"),
+            ("server.1=", "\"\" is not host:quorumPort:electionPort"),
+            ("server.1=::1:2888:3888", "\"::1:2888:3888\" is not host:quorumPort:electionPort"),
+            ("server.1=a:1:2;", "\"a:1:2;\" is not host:quorumPort:electionPort"),
+            ("server.1=a:1:2;3;4;5", "\"a:1:2;3;4;5\" is not host:quorumPort:electionPort"),
+            ("server.1=a:1:2|", "\"\" is not host:quorumPort:electionPort"),
+            ("server.1=:1:2", "\"\" is not a host name"),
+            ("server.1=a b:1:2", "\"a b\" is not a host name"),
+            ("server.1=[a]:1:2", "\"[a]:1:2\" is not a host name"),
+            ("server.1=[::1:1:2", "\"[::1:1:2\" is not a host name"),
+            ("server.1=a:x:2", "\"x\" is not a port"),
+            ("server.1=a:1:65536", "\"65536\" is not a port"),
+            ("server.1=a:0:1", "\"0\" is not a port"),
+            ("server.1=a:1:2;b:+3", "\"+3\" is not a port"),
+            ("server.1=a:1:1", "port 1 cannot be both"),
+            ("server.1=a:1:2:voter", "\"voter\" is not a role"),
+            ("server.1=a:1:2:observer|b:1:2:participant", "one address says observer, another"),
+            ("group.x=7", "\"x\" is not the number of a group"),
+            ("group.1=7:", "\"\" is not a server id"),
+            ("group.1=7:7", "server 7 is in group 1 already and cannot be in group 1"),
+            ("weight.7=-1", "\"-1\" is not a weight"),
+            ("weight.7=", "\"\" is not a weight"),
+            ("version=0x10", "\"0x10\" is not a version"),
+            ("version=8000000000000000", "\"8000000000000000\" is not a version"),
+        ] {
+            let message = line_error(line);
+            let start = format!("line 2: {line}: {expected}");
+            assert!(message.starts_with(&start), "{message}\nrather than\n{start}");
+        }
+        assert_eq!(
+            line_error("clientPort=1"),
+            "line 2: \"clientPort\" is not a key of a membership"
+        );
+        let twice = "server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1\ngroup.2=1:2";
+        assert!(error(twice).ends_with("server 1 is in group 1 already and cannot be in group 2"));
+        let twice = "server.1=a:1:2\ngroup.1=1\ngroup.1=2";
+        assert!(error(twice).ends_with("group.1 is set twice"));
+        assert!(error("server.1=a:1:2\nversion=1\nversion=1").ends_with("version is set twice"));
+        assert!(error("server.1=a:1:2\nweight.1=1\nweight.1=1").ends_with("weight.1 is set twice"));
+    }
+
+    #[test]
+    fn lines_that_do_not_fit_together_name_the_servers() {
+        for (text, expected, key) in [
+            ("", "none of the 0 servers is a participant", None),
+            ("server.1=a:1:2:observer", "none of the 1 servers is a participant", None),
+            (
+                "server.1=a:1:2\nserver.2=A:2:3",
+                "server.1 and server.2 both use a:2",
+                Some("server.2"),
+            ),
+            ("server.1=a:1:2;2", "server.1 and server.1 both use a:2", Some("server.1")),
+            (
+                "server.1=a:1:2;9\nserver.2=a:3:4;9",
+                "server.1 and server.2 both use a:9",
+                Some("server.2"),
+            ),
+            ("server.1=a:1:2|a:1:3", "server.1 and server.1 both use a:1", Some("server.1")),
+            (
+                "server.1=a:1:2\ngroup.1=1:2",
+                "group.1 names server 2, but there is no server.2",
+                Some("group.1"),
+            ),
+            (
+                "server.1=a:1:2\nserver.2=b:1:2:observer\ngroup.1=1:2",
+                "group.1 names server 2, which is an observer",
+                Some("group.1"),
+            ),
+            (
+                "server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1",
+                "server.2 is in no group",
+                Some("server.2"),
+            ),
+            ("server.1=a:1:2\nweight.1=1", "server.1 is in no group", Some("server.1")),
+            ("server.1=a:1:2\ngroup.1=1\nweight.2=1", "weight.2 is set, but", Some("weight.2")),
+            ("server.1=a:1:2\ngroup.1=1\nweight.1=0", "no group has any weight", None),
+            (
+                "server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1:2\nweight.1=9223372036854775807",
+                "the weights of group.1 add up to more than",
+                Some("group.1"),
+            ),
+        ] {
+            let error = Membership::parse(text).unwrap_err();
+            assert!(error.to_string().starts_with(expected), "{error}");
+            assert_eq!(error.key().as_deref(), key);
+        }
+    }
+
+    #[test]
+    fn client_ports_on_different_hosts_may_be_equal() {
+        assert!(Membership::parse("server.1=a:1:2;9\nserver.2=b:1:2;9").is_ok());
+        assert!(Membership::parse("server.1=a:1:2;0\nserver.2=a:3:4;0").is_ok());
+    }
+
+    #[test]
+    fn size_is_bounded() {
+        let long = alloc::vec![b'#'; Membership::TEXT_BYTES_MAX + 1];
+        assert_eq!(Membership::parse(&long), Err(MembershipError::TooLong { bytes: long.len() }));
+        let lines =
+            |count| (0..count).map(|id| format!("server.{id}=h{id}:1:2\n")).collect::<String>();
+        assert_eq!(Membership::parse(lines(1024)).unwrap().members().len(), 1024);
+        assert!(error(&lines(1025)).ends_with("more than 1024 servers"));
+        let message = line_error(&format!("server.1={}", "x".repeat(100_000)));
+        assert!(message.len() < 1_000);
+        assert_eq!(Membership::parse(b"a\xff"), Err(MembershipError::NotText { offset: 1 }));
+        // Entries that go on for ever take linear time.
+        let continued = "\\\\\\\n".repeat(Membership::TEXT_BYTES_MAX / 4);
+        assert!(Membership::parse(continued).is_err());
+    }
+
+    #[test]
+    fn the_builder_checks_what_no_line_could_say() {
+        let build = |member| Membership::build([member], [], [], 0);
+        let good = Member::new(ServerId(1), Role::Participant, ServerAddress::new("a", 1, 2));
+        assert_eq!(
+            build(good.clone()).unwrap().to_string(),
+            "server.1=a:1:2:participant\nversion=0"
+        );
+        let bad = |member: Member| build(member).unwrap_err().to_string();
+        assert_eq!(
+            bad(Member { addresses: vec![], ..good.clone() }),
+            "server.1=: a server needs an address"
+        );
+        assert!(bad(Member { id: ServerId(-3), ..good.clone() }).ends_with("not a server id"));
+        let mut torn = good.clone();
+        torn.addresses[0].election.host = "b".to_owned();
+        assert!(bad(torn).contains("a server has both on one host"));
+        let newline = Member::new(ServerId(1), Role::Participant, ServerAddress::new("a\nb", 1, 2));
+        assert!(bad(newline).contains("is not a host name"));
+        let two = Membership::build([good.clone(), good.clone()], [], [], 0).unwrap_err();
+        assert!(two.to_string().ends_with("server.1 is set twice"));
+        let grouped = Membership::build([good], [(1, vec![ServerId(1)])], [(ServerId(1), 3)], 0x1f);
+        assert_eq!(
+            grouped.unwrap().to_string(),
+            "server.1=a:1:2:participant\ngroup.1=1\nweight.1=3\nversion=1f"
+        );
+    }
+
+    #[test]
+    fn versions_and_client_addresses_do_not_make_other_members() {
+        let parse = |text| Membership::parse(text).unwrap();
+        let base = parse("server.1=a:1:2\nserver.2=b:1:2");
+        assert!(base.same_members(&parse("server.2=b:1:2;9\nserver.1=a:1:2\nversion=5")));
+        assert!(base.same_members(&base.with_version(7)));
+        assert_eq!(base.with_version(0x1f), parse("server.1=a:1:2\nserver.2=b:1:2\nversion=1f"));
+        for other in [
+            "server.1=a:1:2",
+            "server.1=a:1:2\nserver.2=b:1:3",
+            "server.1=a:1:2\nserver.2=c:1:2",
+            "server.1=a:1:2\nserver.2=b:1:2:observer",
+            "server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1:2",
+        ] {
+            assert!(!base.same_members(&parse(other)), "{other}");
+        }
+    }
+
+    /// Whatever a peer sends, it is a membership that survives its own text, or an error.
+    #[test]
+    fn damaged_texts_never_panic_and_accepted_ones_round_trip() {
+        let mut rng = Rng::new(0x5e);
+        let mut below = |n: usize| usize::try_from(rng.below(n as u64)).unwrap();
+        let alphabet = b"server.group.weight.version=:;|[]123456789abf\n\\ #u\xc3\xa9";
+        let (mut accepted, mut refused) = (0, 0);
+        for round in 0..20_000 {
+            let mut text = CAPTURED[round % CAPTURED.len()].as_bytes().to_vec();
+            for _ in 0..=below(2) {
+                let at = below(text.len());
+                let byte = alphabet[below(alphabet.len())];
+                match below(3) {
+                    0 => text[at] = byte,
+                    1 => text.insert(at, byte),
+                    _ => drop(text.remove(at)),
+                }
+            }
+            match Membership::parse(&text) {
+                Ok(membership) => {
+                    accepted += 1;
+                    assert!(!membership.quorum().is_quorum([]));
+                    assert_eq!(Membership::parse(membership.text()), Ok(membership));
+                }
+                Err(error) => {
+                    refused += 1;
+                    assert!(!error.to_string().is_empty());
+                }
+            }
+        }
+        assert!(accepted > 1_000 && refused > 1_000, "{accepted} accepted, {refused} refused");
+    }
+}
