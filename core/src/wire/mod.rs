@@ -1,0 +1,128 @@
+//! Messages to bytes and back, exactly as Apache ZooKeeper 3.4 to 3.9 lays them out.
+//!
+//! ```text
+//!                  election port                                quorum port
+//!
+//!   dialler ── Introduction ─────────► acceptor     learner ◄── Packet Packet Packet ──► leader
+//!           ◄─ frame frame frame ────►                            └─ after SNAP: the raw
+//!              └ i32 length │ Notification                           snapshot, no packets
+//! ```
+//!
+//! Every integer is big-endian. The `decode_…` functions take whole messages off the front of a buffer
+//! that the caller fills from the socket; `Ok(None)` means that more bytes are needed, and nothing was
+//! taken. They look at announced lengths before anything else: a length out of bounds is refused as
+//! soon as it is visible, and nothing is ever allocated by a length whose bytes have not arrived.
+//! Payloads are slices of the buffer, not copies, so a payload that is kept keeps its buffer alive.
+//!
+//! No bytes whatever make a decoder panic. What went wrong is a [`DecodeError`], and
+//! [`DecodeError::is_fatal`] says what to do about it: close the link, or go on with the next message.
+//! A malformed notification that took the receiver down with it was ZOOKEEPER-3769.
+//!
+//! After [`Packet::Snap`](crate::message::Packet::Snap) the leader sends a snapshot that is not
+//! framed; the link must read that stream to its end before it calls [`decode_packet`] again.
+
+mod election;
+mod primitive;
+mod quorum;
+
+pub use election::{
+    MAX_ADDRESSES, MAX_FRAME, PROTOCOL_MANY_ADDRESSES, PROTOCOL_ONE_ADDRESS, decode_frame,
+    decode_introduction, decode_notification, encode_introduction, encode_notification,
+    take_notification,
+};
+pub use quorum::{MAX_DATA, MAX_IDENTITIES, decode_packet, encode_around_payload, encode_packet};
+
+/// Why bytes from a peer are not a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The first number on an election link is neither a server id nor a known protocol.
+    #[error("introduction begins with {0}, which is neither a server id nor a known protocol")]
+    UnknownProtocol(i64),
+    /// An introduction announces too few or too many bytes of addresses.
+    #[error("introduction announces {0} bytes of addresses, not 1 to {MAX_ADDRESSES}")]
+    AddressLength(i32),
+    /// The addresses of an introduction are not UTF-8.
+    #[error("addresses of the introduction are not UTF-8 after byte {0}")]
+    AddressText(usize),
+    /// An address of an introduction is not a host and a port.
+    #[error("address {0} of the introduction is not host:port")]
+    Address(usize),
+    /// An address of an introduction has a port that does not exist.
+    #[error("address {index} of the introduction has port {port}, above 65535")]
+    Port {
+        /// Which address, from 0.
+        index: usize,
+        /// The announced port.
+        port: u64,
+    },
+    /// A frame announces a length that no frame may have.
+    #[error("frame of {0} bytes, not 1 to {MAX_FRAME}")]
+    FrameLength(i32),
+    /// A notification ends before the fields of its form do.
+    #[error("notification of {0} bytes is too short for its fields")]
+    NotificationLength(usize),
+    /// The state in a notification does not exist.
+    #[error("state {0} in a notification, not 0 to 3")]
+    State(i32),
+    /// A notification announces more configuration than it carries, or a negative amount.
+    #[error("notification announces {announced} bytes of configuration, carries {carried}")]
+    ConfigLength {
+        /// The announced length.
+        announced: i32,
+        /// The bytes that are there.
+        carried: usize,
+    },
+    /// A buffer or string in a packet announces a length that none may have.
+    #[error("buffer of {0} bytes in a packet, not -1 to {MAX_DATA}")]
+    BufferLength(i32),
+    /// A packet announces a number of identities that none may have.
+    #[error("{0} identities in a packet, not -1 to {MAX_IDENTITIES}")]
+    IdentityCount(i32),
+    /// A string of an identity is absent.
+    #[error("identity {0} of a packet lacks its scheme or id")]
+    IdentityNull(usize),
+    /// The identities of a packet are too long all together.
+    #[error("identities of a packet take {0} bytes, more than {MAX_DATA}")]
+    IdentitiesLength(usize),
+    /// A packet of a type that does not exist (yet).
+    #[error("packet of unknown type {0}")]
+    UnknownPacket(i32),
+    /// A packet lacks the data that its type cannot do without.
+    #[error("{0} without data")]
+    PacketWithoutData(&'static str),
+    /// A packet's data end before the fields of its type do.
+    #[error("{packet} with {length} bytes of data, needs {least}")]
+    PacketData {
+        /// The packet's name.
+        packet: &'static str,
+        /// The bytes that are there.
+        length: usize,
+        /// The fewest that its fields take.
+        least: usize,
+    },
+}
+
+impl DecodeError {
+    /// Whether the link must be closed.
+    ///
+    /// If not, the offending message has been taken off the buffer whole, and the next one follows:
+    ///
+    /// | error | why the link can stay |
+    /// |---|---|
+    /// | [`NotificationLength`](Self::NotificationLength), [`State`](Self::State), [`ConfigLength`](Self::ConfigLength) | the frame around the notification was in order, and the next vote replaces this one |
+    /// | [`UnknownPacket`](Self::UnknownPacket) | its length was in order, and ZooKeeper ignores such packets |
+    ///
+    /// A malformed packet of a known type is fatal although its end is known: packets form a sequence,
+    /// and one that is left out is worse than a broken link. After a fatal error the content of the
+    /// buffer means nothing.
+    pub const fn is_fatal(&self) -> bool {
+        !matches!(
+            self,
+            Self::NotificationLength(_)
+                | Self::State(_)
+                | Self::ConfigLength { .. }
+                | Self::UnknownPacket(_)
+        )
+    }
+}

@@ -1,0 +1,617 @@
+//! The quorum port: packets between a leader and a learner, back to back without frames.
+//!
+//! # The packet
+//!
+//! | field | bytes | |
+//! |---|---|---|
+//! | type | `i32` | below |
+//! | zxid | `i64` | |
+//! | data | `i32` length, bytes | length −1: absent |
+//! | identities | `i32` count, each two strings of `i32` length and bytes | count −1: absent |
+//!
+//! The shortest packet is 20 bytes: an ACK, a COMMIT, a leader's PING.
+//!
+//! # The types
+//!
+//! | type | zxid | data |
+//! |---|---|---|
+//! | 1 REQUEST | −1 | session, cxid, operation, body |
+//! | 2 PROPOSAL | its own | transaction |
+//! | 3 ACK, 4 COMMIT | what is acknowledged, committed | |
+//! | 5 PING | last proposed | sessions touched, from a learner |
+//! | 6 REVALIDATE | −1 | session, then its timeout or the answer |
+//! | 7 SYNC | 0 | |
+//! | 8 INFORM | its own | transaction |
+//! | 9 COMMITANDACTIVATE | what is committed | `i64` leader |
+//! | 10 NEWLEADER | start of the epoch | config text |
+//! | 11 FOLLOWERINFO, 16 OBSERVERINFO | start of the accepted epoch | `i64` id, `i32` protocol, `i64` config version |
+//! | 12 UPTODATE | −1 | |
+//! | 13 DIFF, 14 TRUNC, 15 SNAP | where it leads | |
+//! | 17 LEADERINFO | start of the epoch | `i32` protocol |
+//! | 18 ACKEPOCH | last logged | `i32` current epoch, or −1 |
+//! | 19 INFORMANDACTIVATE | what is committed | `i64` leader, transaction |
+//!
+//! Where a packet needs no data, data are tolerated and dropped, as are bytes after the fixed fields.
+//! FOLLOWERINFO and OBSERVERINFO may end after the id or after the protocol, or have no data at all
+//! (before 3.4); what is missing reads as protocol 1 and config version 0.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use super::DecodeError;
+use super::primitive::{NULL, i32_at, i32_in, i64_at, i64_in, put_string, wire_length};
+use crate::id::ServerId;
+use crate::message::{Identity, LearnerInfo, Packet};
+use crate::zxid::{Epoch, Zxid};
+
+/// The longest data of a packet, in bytes: ZooKeeper's `jute.maxbuffer` and the extra size for records
+/// around it, both at their defaults.
+pub const MAX_DATA: usize = 2 * 0xf_ffff;
+/// The most identities that a packet may carry.
+pub const MAX_IDENTITIES: usize = 4096;
+
+/// Type, zxid and length of the data.
+const HEAD: usize = 16;
+
+/// The types, as numbers.
+mod kind {
+    pub(super) const REQUEST: i32 = 1;
+    pub(super) const PROPOSAL: i32 = 2;
+    pub(super) const ACK: i32 = 3;
+    pub(super) const COMMIT: i32 = 4;
+    pub(super) const PING: i32 = 5;
+    pub(super) const REVALIDATE: i32 = 6;
+    pub(super) const SYNC: i32 = 7;
+    pub(super) const INFORM: i32 = 8;
+    pub(super) const COMMIT_AND_ACTIVATE: i32 = 9;
+    pub(super) const NEW_LEADER: i32 = 10;
+    pub(super) const FOLLOWER_INFO: i32 = 11;
+    pub(super) const UP_TO_DATE: i32 = 12;
+    pub(super) const DIFF: i32 = 13;
+    pub(super) const TRUNC: i32 = 14;
+    pub(super) const SNAP: i32 = 15;
+    pub(super) const OBSERVER_INFO: i32 = 16;
+    pub(super) const LEADER_INFO: i32 = 17;
+    pub(super) const ACK_EPOCH: i32 = 18;
+    pub(super) const INFORM_AND_ACTIVATE: i32 = 19;
+}
+
+/// Takes a packet off the front of `buf`; none if more bytes are needed.
+///
+/// [`DecodeError::UnknownPacket`] takes the packet off too; every other error is fatal. After
+/// [`Packet::Snap`] the bytes that follow are no packets.
+///
+/// Strings of identities that are not UTF-8 are read with replacement characters, as ZooKeeper does: a
+/// client chooses them, and must not be able to break the link between two servers.
+pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> {
+    let Some(head) = buf.first_chunk::<HEAD>() else { return Ok(None) };
+    let kind = i32_in::<0, _>(head);
+    let zxid = Zxid(i64_in::<4, _>(head));
+    let data = match i32_in::<12, _>(head) {
+        NULL => None,
+        announced => Some(HEAD..HEAD + buffer_length(announced)?),
+    };
+    let identities_at = data.as_ref().map_or(HEAD, |data| data.end);
+    let Some(end) = identities_end(buf, identities_at)? else { return Ok(None) };
+
+    let packet = match kind {
+        kind::ACK => Packet::Ack(zxid),
+        kind::COMMIT => Packet::Commit(zxid),
+        kind::DIFF => Packet::Diff(zxid),
+        kind::TRUNC => Packet::Trunc(zxid),
+        kind::SNAP => Packet::Snap(zxid),
+        kind::UP_TO_DATE => Packet::UpToDate,
+        kind::SYNC => Packet::Sync,
+        kind::FOLLOWER_INFO => {
+            Packet::FollowerInfo(learner_info("FOLLOWERINFO", zxid, field(buf, data))?)
+        }
+        kind::OBSERVER_INFO => {
+            Packet::ObserverInfo(learner_info("OBSERVERINFO", zxid, field(buf, data))?)
+        }
+        kind::LEADER_INFO => Packet::LeaderInfo {
+            epoch: zxid.epoch(),
+            protocol: first_i32("LEADERINFO", field(buf, data))?,
+        },
+        kind::ACK_EPOCH => {
+            let current = first_i32("ACKEPOCH", field(buf, data))?;
+            let current_epoch = (current != -1).then_some(Epoch(i64::from(current)));
+            Packet::AckEpoch { last: zxid, current_epoch }
+        }
+        kind::COMMIT_AND_ACTIVATE => {
+            let leader = ServerId(first_i64("COMMITANDACTIVATE", field(buf, data))?);
+            Packet::CommitAndActivate { zxid, leader }
+        }
+        kind::INFORM_AND_ACTIVATE => {
+            let name = "INFORMANDACTIVATE";
+            let data = required(name, data)?;
+            let leader = ServerId(first_i64(name, buf.get(data.clone()))?);
+            let txn = take(buf, data.start + 8..data.end, end);
+            return Ok(Some(Packet::InformAndActivate { zxid, leader, txn }));
+        }
+        kind::PROPOSAL => {
+            let txn = take(buf, required("PROPOSAL", data)?, end);
+            return Ok(Some(Packet::Proposal { zxid, txn }));
+        }
+        kind::INFORM => {
+            let txn = take(buf, required("INFORM", data)?, end);
+            return Ok(Some(Packet::Inform { zxid, txn }));
+        }
+        kind::REVALIDATE => {
+            let data = take(buf, required("REVALIDATE", data)?, end);
+            return Ok(Some(Packet::Revalidate(data)));
+        }
+        kind::NEW_LEADER => {
+            // Leaders before 3.4 had no config to send.
+            let config = take(buf, data.unwrap_or(HEAD..HEAD), end);
+            return Ok(Some(Packet::NewLeader { zxid, config }));
+        }
+        kind::PING => {
+            let Some(data) = data else {
+                buf.advance(end);
+                return Ok(Some(Packet::Ping { zxid, sessions: None }));
+            };
+            return Ok(Some(Packet::Ping { zxid, sessions: Some(take(buf, data, end)) }));
+        }
+        kind::REQUEST => {
+            let data = required("REQUEST", data)?;
+            let identities = parse_identities(&buf[identities_at..end])?;
+            return Ok(Some(Packet::Request { data: take(buf, data, end), identities }));
+        }
+        unknown => {
+            buf.advance(end);
+            return Err(DecodeError::UnknownPacket(unknown));
+        }
+    };
+    buf.advance(end);
+    Ok(Some(packet))
+}
+
+/// Appends a packet to `out`.
+///
+/// Data of more than [`MAX_DATA`] bytes make a packet that the receiver refuses, as does a current epoch
+/// that is none; both are prevented where they arise. A [`LearnerInfo`] without an id is written without
+/// data, so that its other fields do not arrive.
+pub fn encode_packet(packet: &Packet, out: &mut BytesMut) {
+    let rest = encode_head(packet, out);
+    if let Some(payload) = rest.payload {
+        out.extend_from_slice(payload);
+    }
+    encode_identities(rest.identities, out);
+}
+
+/// Appends a packet to `out`, all but its payload: the config text, transaction, sessions or request.
+///
+/// Returns the payload and its place in `out`. Writing `out` up to that place, the payload, and the rest
+/// of `out` is what [`encode_packet`] would have written, without a copy of the payload.
+pub fn encode_around_payload(packet: &Packet, out: &mut BytesMut) -> Option<(usize, Bytes)> {
+    let rest = encode_head(packet, out);
+    let place = out.len();
+    encode_identities(rest.identities, out);
+    rest.payload.map(|payload| (place, payload.clone()))
+}
+
+/// What follows the head of a packet.
+#[derive(Default)]
+struct Rest<'a> {
+    payload: Option<&'a Bytes>,
+    identities: Option<&'a [Identity]>,
+}
+
+/// Appends type, zxid, length of the data, and those data that are a few numbers.
+fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
+    let fixed = |out: &mut BytesMut, kind, zxid: Zxid, data: &[u8], payload: Option<&'a Bytes>| {
+        let payload_length = payload.map_or(0, Bytes::len);
+        let length = data.len() + payload_length;
+        debug_assert!(length <= MAX_DATA, "{} with {length} bytes", packet.name());
+        out.reserve(HEAD + length + 4);
+        put_head(out, kind, zxid, wire_length(length));
+        out.extend_from_slice(data);
+        Rest { payload, identities: None }
+    };
+    let bare = |out: &mut BytesMut, kind, zxid| {
+        put_head(out, kind, zxid, NULL);
+        Rest::default()
+    };
+    match packet {
+        Packet::FollowerInfo(info) => learner_info_out(out, kind::FOLLOWER_INFO, info),
+        Packet::ObserverInfo(info) => learner_info_out(out, kind::OBSERVER_INFO, info),
+        Packet::LeaderInfo { epoch, protocol } => {
+            let data = protocol.to_be_bytes();
+            fixed(out, kind::LEADER_INFO, Zxid::start_of(*epoch), &data, None)
+        }
+        Packet::AckEpoch { last, current_epoch } => {
+            let current = current_epoch.and_then(|epoch| i32::try_from(epoch.0).ok()).unwrap_or(-1);
+            fixed(out, kind::ACK_EPOCH, *last, &current.to_be_bytes(), None)
+        }
+        Packet::Diff(zxid) => bare(out, kind::DIFF, *zxid),
+        Packet::Trunc(zxid) => bare(out, kind::TRUNC, *zxid),
+        Packet::Snap(zxid) => bare(out, kind::SNAP, *zxid),
+        Packet::NewLeader { zxid, config } => {
+            fixed(out, kind::NEW_LEADER, *zxid, &[], Some(config))
+        }
+        Packet::UpToDate => bare(out, kind::UP_TO_DATE, Zxid(-1)),
+        Packet::Ack(zxid) => bare(out, kind::ACK, *zxid),
+        Packet::Ping { zxid, sessions: None } => bare(out, kind::PING, *zxid),
+        Packet::Ping { zxid, sessions: Some(sessions) } => {
+            fixed(out, kind::PING, *zxid, &[], Some(sessions))
+        }
+        Packet::Proposal { zxid, txn } => fixed(out, kind::PROPOSAL, *zxid, &[], Some(txn)),
+        Packet::Commit(zxid) => bare(out, kind::COMMIT, *zxid),
+        Packet::Inform { zxid, txn } => fixed(out, kind::INFORM, *zxid, &[], Some(txn)),
+        Packet::CommitAndActivate { zxid, leader } => {
+            fixed(out, kind::COMMIT_AND_ACTIVATE, *zxid, &leader.0.to_be_bytes(), None)
+        }
+        Packet::InformAndActivate { zxid, leader, txn } => {
+            fixed(out, kind::INFORM_AND_ACTIVATE, *zxid, &leader.0.to_be_bytes(), Some(txn))
+        }
+        Packet::Request { data, identities } => Rest {
+            identities: identities.as_deref(),
+            ..fixed(out, kind::REQUEST, Zxid(-1), &[], Some(data))
+        },
+        Packet::Revalidate(data) => fixed(out, kind::REVALIDATE, Zxid(-1), &[], Some(data)),
+        Packet::Sync => bare(out, kind::SYNC, Zxid(0)),
+    }
+}
+
+/// Appends the head of a packet.
+#[inline]
+fn put_head(out: &mut BytesMut, kind: i32, zxid: Zxid, length: i32) {
+    let mut head = [0; HEAD];
+    let mut rest = &mut head[..];
+    rest.put_i32(kind);
+    rest.put_i64(zxid.0);
+    rest.put_i32(length);
+    out.extend_from_slice(&head);
+}
+
+fn learner_info_out(out: &mut BytesMut, kind: i32, info: &LearnerInfo) -> Rest<'static> {
+    let zxid = Zxid::start_of(info.accepted_epoch);
+    match info.id {
+        None => put_head(out, kind, zxid, NULL),
+        Some(id) => {
+            put_head(out, kind, zxid, 20);
+            out.put_i64(id.0);
+            out.put_i32(info.protocol);
+            out.put_i64(info.config_version);
+        }
+    }
+    Rest::default()
+}
+
+fn encode_identities(identities: Option<&[Identity]>, out: &mut BytesMut) {
+    let Some(identities) = identities else { return out.put_i32(NULL) };
+    out.put_i32(wire_length(identities.len()));
+    for Identity { scheme, id } in identities {
+        put_string(out, scheme);
+        put_string(out, id);
+    }
+}
+
+/// A length that a buffer or string may have; −1 is not one.
+fn buffer_length(announced: i32) -> Result<usize, DecodeError> {
+    usize::try_from(announced)
+        .ok()
+        .filter(|length| *length <= MAX_DATA)
+        .ok_or(DecodeError::BufferLength(announced))
+}
+
+/// Where the identities that begin at `at` end, and the packet with them; none if more bytes are needed.
+///
+/// This may walk over them once per arriving segment, hence the bound on their number.
+fn identities_end(bytes: &[u8], at: usize) -> Result<Option<usize>, DecodeError> {
+    let Some(announced) = i32_at(bytes, at) else { return Ok(None) };
+    let mut end = at + 4;
+    if announced == NULL {
+        return Ok(Some(end));
+    }
+    let count = usize::try_from(announced)
+        .ok()
+        .filter(|count| *count <= MAX_IDENTITIES)
+        .ok_or(DecodeError::IdentityCount(announced))?;
+    for string in 0..2 * count {
+        let Some(announced) = i32_at(bytes, end) else { return Ok(None) };
+        if announced == NULL {
+            return Err(DecodeError::IdentityNull(string / 2));
+        }
+        end += 4 + buffer_length(announced)?;
+        if end - at > MAX_DATA {
+            return Err(DecodeError::IdentitiesLength(end - at));
+        }
+    }
+    Ok((bytes.len() >= end).then_some(end))
+}
+
+/// The identities in bytes over which [`identities_end`] has walked to the end.
+fn parse_identities(mut bytes: &[u8]) -> Result<Option<Vec<Identity>>, DecodeError> {
+    let count = bytes.get_i32();
+    if count == NULL {
+        return Ok(None);
+    }
+    let mut string = || {
+        let length = buffer_length(bytes.get_i32())?;
+        let (string, rest) = bytes.split_at(length);
+        bytes = rest;
+        Ok(String::from_utf8_lossy(string).into_owned())
+    };
+    (0..count)
+        .map(|_| Ok(Identity { scheme: string()?, id: string()? }))
+        .collect::<Result<_, _>>()
+        .map(Some)
+}
+
+/// The bytes of the data, if the packet has any.
+fn field(bytes: &[u8], data: Option<Range<usize>>) -> Option<&[u8]> {
+    bytes.get(data?)
+}
+
+/// The data of a packet that cannot do without.
+fn required(packet: &'static str, data: Option<Range<usize>>) -> Result<Range<usize>, DecodeError> {
+    data.ok_or(DecodeError::PacketWithoutData(packet))
+}
+
+/// Takes the packet that ends at `end` off the buffer and returns what lies in `range` of it.
+fn take(buf: &mut BytesMut, range: Range<usize>, end: usize) -> Bytes {
+    if range.is_empty() {
+        buf.advance(end);
+        return Bytes::new();
+    }
+    let mut packet = buf.split_to(end).freeze();
+    packet.truncate(range.end);
+    packet.advance(range.start);
+    packet
+}
+
+fn first_i32(packet: &'static str, data: Option<&[u8]>) -> Result<i32, DecodeError> {
+    let data = data.ok_or(DecodeError::PacketWithoutData(packet))?;
+    i32_at(data, 0).ok_or(DecodeError::PacketData { packet, length: data.len(), least: 4 })
+}
+
+fn first_i64(packet: &'static str, data: Option<&[u8]>) -> Result<i64, DecodeError> {
+    let data = data.ok_or(DecodeError::PacketWithoutData(packet))?;
+    i64_at(data, 0).ok_or(DecodeError::PacketData { packet, length: data.len(), least: 8 })
+}
+
+/// What a learner says of itself, in any of the lengths that there have been.
+fn learner_info(
+    packet: &'static str,
+    zxid: Zxid,
+    data: Option<&[u8]>,
+) -> Result<LearnerInfo, DecodeError> {
+    let id = match data {
+        None => None,
+        Some(_) => Some(ServerId(first_i64(packet, data)?)),
+    };
+    let data = data.unwrap_or_default();
+    Ok(LearnerInfo {
+        accepted_epoch: zxid.epoch(),
+        id,
+        protocol: i32_at(data, 8).unwrap_or(1),
+        config_version: i64_at(data, 12).unwrap_or(0),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "numbers from a bounded generator")]
+mod tests {
+    use alloc::string::ToString;
+    use alloc::{format, vec};
+
+    use super::*;
+    use crate::rng::Rng;
+
+    fn random_packet(rng: &mut Rng) -> Packet {
+        let zxid = Zxid(rng.next_u64() as i64);
+        let epoch = Epoch(rng.below(1 << 31) as i64);
+        let leader = ServerId(rng.next_u64() as i64);
+        let info = LearnerInfo {
+            accepted_epoch: epoch,
+            id: Some(leader),
+            protocol: rng.next_u64() as i32,
+            config_version: zxid.0,
+        };
+        let txn = Bytes::from(vec![7; rng.below(200) as usize]);
+        let identities = (rng.below(3) > 0).then(|| {
+            let identity = |n| Identity { scheme: "ip".to_string(), id: format!("{n}") };
+            (0..rng.below(4)).map(identity).collect()
+        });
+        match rng.below(20) {
+            0 => Packet::FollowerInfo(info),
+            1 => Packet::ObserverInfo(info),
+            2 => Packet::LeaderInfo { epoch, protocol: info.protocol },
+            3 => Packet::AckEpoch { last: zxid, current_epoch: Some(epoch) },
+            4 => Packet::AckEpoch { last: zxid, current_epoch: None },
+            5 => Packet::Diff(zxid),
+            6 => Packet::Trunc(zxid),
+            7 => Packet::Snap(zxid),
+            8 => Packet::NewLeader { zxid, config: txn },
+            9 => Packet::UpToDate,
+            10 => Packet::Ack(zxid),
+            11 => Packet::Ping { zxid, sessions: (rng.below(2) == 0).then_some(txn) },
+            12 => Packet::Proposal { zxid, txn },
+            13 => Packet::Commit(zxid),
+            14 => Packet::Inform { zxid, txn },
+            15 => Packet::CommitAndActivate { zxid, leader },
+            16 => Packet::InformAndActivate { zxid, leader, txn },
+            17 => Packet::Request { data: txn, identities },
+            18 => Packet::Revalidate(txn),
+            _ => Packet::Sync,
+        }
+    }
+
+    fn encoded(packet: &Packet) -> BytesMut {
+        let mut out = BytesMut::new();
+        encode_packet(packet, &mut out);
+        out
+    }
+
+    fn raw(kind: i32, length: i32, data: &[u8], tail: &[u8]) -> BytesMut {
+        let mut out = BytesMut::new();
+        put_head(&mut out, kind, Zxid(7), length);
+        out.extend_from_slice(data);
+        out.extend_from_slice(tail);
+        out
+    }
+
+    const ABSENT: &[u8] = &[0xff; 4];
+
+    #[test]
+    fn random_packets_round_trip_with_and_without_their_payload() {
+        let mut rng = Rng::new(17);
+        for _ in 0..20_000 {
+            let packet = random_packet(&mut rng);
+            let bytes = encoded(&packet);
+            let mut around = BytesMut::from(&b"earlier"[..]);
+            if let Some((place, payload)) = encode_around_payload(&packet, &mut around) {
+                let tail = around.split_off(place);
+                around.extend_from_slice(&payload);
+                around.extend_from_slice(&tail);
+            }
+            assert_eq!(around[7..], bytes[..], "{packet:?}");
+
+            let mut buf = BytesMut::from(&bytes[..]);
+            buf.extend_from_slice(b"later");
+            assert_eq!(decode_packet(&mut buf), Ok(Some(packet)));
+            assert_eq!(buf, b"later"[..]);
+        }
+    }
+
+    #[test]
+    fn no_prefix_of_a_packet_is_a_packet() {
+        let mut rng = Rng::new(18);
+        for _ in 0..300 {
+            let packet = random_packet(&mut rng);
+            let bytes = encoded(&packet);
+            for length in 0..bytes.len() {
+                let mut buf = BytesMut::from(&bytes[..length]);
+                assert_eq!(decode_packet(&mut buf), Ok(None), "{length} bytes of {packet:?}");
+                assert_eq!(buf.len(), length);
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_out_of_bounds_are_refused_before_their_bytes_arrive() {
+        let most = MAX_DATA as i32;
+        for length in [-2, i32::MIN, i32::MAX, most + 1] {
+            let error = DecodeError::BufferLength(length);
+            assert!(error.is_fatal());
+            assert_eq!(decode_packet(&mut raw(kind::PROPOSAL, length, &[], &[])), Err(error));
+            let tail = [1_i32.to_be_bytes(), length.to_be_bytes()].concat();
+            assert_eq!(decode_packet(&mut raw(kind::REQUEST, 0, &[], &tail)), Err(error));
+        }
+        for count in [-2, i32::MIN, i32::MAX, MAX_IDENTITIES as i32 + 1] {
+            let mut buf = raw(kind::REQUEST, 0, &[], &count.to_be_bytes());
+            assert_eq!(decode_packet(&mut buf), Err(DecodeError::IdentityCount(count)));
+        }
+        let null = [1_i32.to_be_bytes(), NULL.to_be_bytes()].concat();
+        let result = decode_packet(&mut raw(kind::REQUEST, 0, &[], &null));
+        assert_eq!(result, Err(DecodeError::IdentityNull(0)));
+        let long = [1_i32.to_be_bytes(), most.to_be_bytes()].concat();
+        let result = decode_packet(&mut raw(kind::REQUEST, 0, &[], &long));
+        assert_eq!(result, Err(DecodeError::IdentitiesLength(MAX_DATA + 8)));
+        assert_eq!(decode_packet(&mut raw(kind::PROPOSAL, most, &[], &[])), Ok(None));
+    }
+
+    #[test]
+    fn the_longest_data_arrive_without_a_copy() {
+        let packet = Packet::Proposal { zxid: Zxid(1), txn: vec![1; MAX_DATA].into() };
+        let mut buf = encoded(&packet);
+        let place = buf.as_ptr();
+        let decoded = decode_packet(&mut buf).unwrap().unwrap();
+        assert_eq!(decoded, packet);
+        let Packet::Proposal { txn, .. } = decoded else { panic!("another packet") };
+        assert_eq!(txn.as_ptr(), place.wrapping_add(HEAD));
+    }
+
+    #[test]
+    fn an_unknown_packet_is_skipped_whole() {
+        for unknown in [0, 20, -1, i32::MAX] {
+            let mut buf = raw(unknown, 3, b"abc", ABSENT);
+            encode_packet(&Packet::Sync, &mut buf);
+            let error = DecodeError::UnknownPacket(unknown);
+            assert!(!error.is_fatal());
+            assert_eq!(decode_packet(&mut buf), Err(error));
+            assert_eq!(decode_packet(&mut buf), Ok(Some(Packet::Sync)));
+        }
+    }
+
+    #[test]
+    fn known_packets_that_lack_their_data_are_refused() {
+        for (kind, least) in [
+            (kind::FOLLOWER_INFO, 8),
+            (kind::OBSERVER_INFO, 8),
+            (kind::LEADER_INFO, 4),
+            (kind::ACK_EPOCH, 4),
+            (kind::COMMIT_AND_ACTIVATE, 8),
+            (kind::INFORM_AND_ACTIVATE, 8),
+        ] {
+            for length in 0..=least {
+                let mut buf = raw(kind, wire_length(length), &vec![0; length], ABSENT);
+                let result = decode_packet(&mut buf);
+                if length == least {
+                    assert!(
+                        matches!(result, Ok(Some(_))),
+                        "type {kind}, {length} bytes: {result:?}"
+                    );
+                } else {
+                    let error = result.expect_err("too short");
+                    assert!(error.is_fatal(), "type {kind}, {length} bytes: {error}");
+                }
+            }
+        }
+        for kind in [
+            kind::REQUEST,
+            kind::PROPOSAL,
+            kind::INFORM,
+            kind::REVALIDATE,
+            kind::LEADER_INFO,
+            kind::ACK_EPOCH,
+            kind::COMMIT_AND_ACTIVATE,
+            kind::INFORM_AND_ACTIVATE,
+        ] {
+            let error = decode_packet(&mut raw(kind, NULL, &[], ABSENT)).expect_err("no data");
+            assert!(error.is_fatal() && error.to_string().ends_with("without data"), "{error}");
+        }
+    }
+
+    #[test]
+    fn data_that_nobody_needs_are_dropped() {
+        let mut buf = raw(kind::ACK, 3, b"abc", ABSENT);
+        assert_eq!(decode_packet(&mut buf), Ok(Some(Packet::Ack(Zxid(7)))));
+        assert!(buf.is_empty());
+        let mut buf = raw(kind::COMMIT, NULL, &[], &0_i32.to_be_bytes());
+        assert_eq!(decode_packet(&mut buf), Ok(Some(Packet::Commit(Zxid(7)))));
+    }
+
+    /// Java writes characters beyond U+FFFF as two surrogates, which are no UTF-8.
+    #[test]
+    fn an_identity_in_javas_utf_8_does_not_break_the_link() {
+        let surrogates = b"\xed\xa0\xbd\xed\xb8\x80";
+        let mut tail = [0, 0, 0, 1, 0, 0, 0, 2, b'i', b'p', 0, 0, 0, 6].to_vec();
+        tail.extend_from_slice(surrogates);
+        let packet = decode_packet(&mut raw(kind::REQUEST, 0, &[], &tail)).unwrap().unwrap();
+        let Packet::Request { identities: Some(identities), .. } = packet else {
+            panic!("{packet:?}")
+        };
+        assert_eq!(identities[0].scheme, "ip");
+        assert!(identities[0].id.chars().all(|c| c == char::REPLACEMENT_CHARACTER));
+    }
+
+    #[test]
+    fn f6_random_bytes_never_panic() {
+        let mut rng = Rng::new(6);
+        for _ in 0..20_000 {
+            let mut bytes = vec![0; rng.below(80) as usize];
+            bytes.fill_with(|| rng.next_u64().to_be_bytes()[0]);
+            if let Some(head) = bytes.first_chunk_mut::<HEAD>() {
+                // Plausible numbers, so that what follows is looked at.
+                head[..4].copy_from_slice(&[0, 0, 0, rng.below(21) as u8]);
+                head[12..].copy_from_slice(&[0, 0, 0, rng.below(40) as u8]);
+            }
+            drop(decode_packet(&mut BytesMut::from(&bytes[..])));
+        }
+    }
+}
