@@ -113,12 +113,17 @@ fn parse_addresses(text: &[u8]) -> Result<Vec<HostPort>, DecodeError> {
 }
 
 /// `host:port` or `[host]:port`. A port that does not exist ends ZooKeeper's acceptor for good.
+///
+/// The host is for a resolver and for logs: brackets and control characters are no part of any.
 fn parse_address(index: usize, address: &str) -> Result<HostPort, DecodeError> {
     let malformed = DecodeError::Address(index);
     let (host, port) = match address.strip_prefix('[') {
         Some(rest) => rest.split_once("]:").ok_or(malformed)?,
         None => address.split_once(':').ok_or(malformed)?,
     };
+    if host.contains(|c: char| c == '[' || c == ']' || c.is_control()) {
+        return Err(malformed);
+    }
     let port = port.parse::<u64>().map_err(|_| malformed)?;
     let port = u16::try_from(port).map_err(|_| DecodeError::Port { index, port })?;
     Ok(HostPort { host: String::from(host), port })

@@ -177,6 +177,7 @@ pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> 
 pub fn encode_packet(packet: &Packet, out: &mut BytesMut) {
     let rest = encode_head(packet, out);
     if let Some(payload) = rest.payload {
+        out.reserve(payload.len() + 4);
         out.extend_from_slice(payload);
     }
     encode_identities(rest.identities, out);
@@ -206,7 +207,6 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
         let payload_length = payload.map_or(0, Bytes::len);
         let length = data.len() + payload_length;
         debug_assert!(length <= MAX_DATA, "{} with {length} bytes", packet.name());
-        out.reserve(HEAD + length + 4);
         put_head(out, kind, zxid, wire_length(length));
         out.extend_from_slice(data);
         Rest { payload, identities: None }

@@ -1,0 +1,230 @@
+//! What one server is told before it starts, checked once.
+
+use core::time::Duration;
+
+use thiserror::Error;
+
+use crate::id::ServerId;
+use crate::membership::Membership;
+
+/// The configuration of one [`Peer`](crate::peer::Peer). `Peer::new` refuses one that cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// Who we are (`myid`).
+    pub id: ServerId,
+    /// The ensemble as it is committed.
+    pub membership: Membership,
+    /// The ensemble as it will be, while a change is under way.
+    pub next_membership: Option<Membership>,
+    /// Every duration.
+    pub timing: Timing,
+    /// End an election at once when nothing that could change its outcome is outstanding, instead of
+    /// after [`Timing::finalize_wait`]. Invisible on the wire; on by default.
+    pub finish_when_settled: bool,
+    /// Whether newer configurations are adopted from peers (`reconfigEnabled`).
+    pub reconfig_enabled: bool,
+    /// Whether an outside arbiter decides for a two-server ensemble (`oraclePath`).
+    pub oracle: bool,
+    /// Every bound on what others can make us hold.
+    pub limits: Limits,
+    /// Where every jitter comes from. Two servers should not have the same.
+    pub seed: u64,
+}
+
+/// Every duration of the protocol. The defaults are ZooKeeper's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Timing {
+    /// The unit of the limits below (`tickTime`).
+    pub tick: Duration,
+    /// Ticks that connecting to a leader and synchronising may take (`initLimit`).
+    pub init_limit: u32,
+    /// Ticks of silence after which a leader or learner is given up (`syncLimit`).
+    pub sync_limit: u32,
+    /// Ticks that reaching the leader may take (`connectToLearnerMasterLimit`); `init_limit` if none.
+    pub connect_limit: Option<u32>,
+    /// The first wait of an election for notifications (`fastleader.minNotificationInterval`).
+    pub notification_min: Duration,
+    /// The longest such wait; each is twice the one before (`fastleader.maxNotificationInterval`).
+    pub notification_max: Duration,
+    /// How long a server that counts a quorum waits for a better vote.
+    pub finalize_wait: Duration,
+    /// An observer waits up to this long before it takes part in a new election
+    /// (`observer.election.DelayMs`).
+    pub observer_delay: Duration,
+    /// The first wait before a broken link is dialled again.
+    pub redial_min: Duration,
+    /// The longest such wait.
+    pub redial_max: Duration,
+    /// The first wait before a leader that could not be reached is dialled again.
+    pub connect_retry_min: Duration,
+    /// The longest such wait.
+    pub connect_retry_max: Duration,
+    /// How long a learner that comes before our election has ended is kept waiting.
+    pub early_learner_max: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            tick: Duration::from_millis(3000),
+            init_limit: 10,
+            sync_limit: 5,
+            connect_limit: None,
+            notification_min: Duration::from_millis(200),
+            notification_max: Duration::from_secs(60),
+            finalize_wait: Duration::from_millis(200),
+            observer_delay: Duration::from_millis(200),
+            redial_min: Duration::from_millis(10),
+            redial_max: Duration::from_secs(1),
+            connect_retry_min: Duration::from_millis(10),
+            connect_retry_max: Duration::from_millis(100),
+            early_learner_max: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Timing {
+    /// How long connecting and synchronising may be silent.
+    pub fn init_time(&self) -> Duration {
+        self.tick.saturating_mul(self.init_limit)
+    }
+
+    /// How long a member of an established ensemble may be silent.
+    pub fn sync_time(&self) -> Duration {
+        self.tick.saturating_mul(self.sync_limit)
+    }
+
+    /// How long a learner tries to reach its leader.
+    pub fn connect_time(&self) -> Duration {
+        self.tick.saturating_mul(self.connect_limit.filter(|l| *l > 0).unwrap_or(self.init_limit))
+    }
+
+    /// How often a leader pings: twice per tick.
+    pub fn ping_interval(&self) -> Duration {
+        self.tick / 2
+    }
+}
+
+/// Every bound on what others can make us hold.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// Election links of servers that are no members (probes, servers that want to join). The one
+    /// that has been idle longest makes room.
+    pub strangers: usize,
+    /// Quorum links that have not said yet who they are. The oldest makes room.
+    pub unintroduced: usize,
+    /// Learners of one leader.
+    pub learners: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { strangers: 64, unintroduced: 64, learners: 1024 }
+    }
+}
+
+impl Config {
+    /// The defaults for server `id` of `membership`.
+    pub fn new(id: ServerId, membership: Membership) -> Self {
+        Self {
+            id,
+            membership,
+            next_membership: None,
+            timing: Timing::default(),
+            finish_when_settled: true,
+            reconfig_enabled: false,
+            oracle: false,
+            limits: Limits::default(),
+            seed: id.0 as u64,
+        }
+    }
+
+    /// Whether this server is a voter of the committed configuration.
+    pub fn is_voter(&self) -> bool {
+        self.membership.is_participant(self.id)
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    ///
+    /// Names the field and its value.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let t = &self.timing;
+        for (field, value) in [
+            ("tick", t.tick),
+            ("notification_min", t.notification_min),
+            ("redial_min", t.redial_min),
+            ("connect_retry_min", t.connect_retry_min),
+        ] {
+            if value < Duration::from_millis(1) {
+                return Err(ConfigError::TooShort { field, value });
+            }
+        }
+        for (field, value) in [("init_limit", t.init_limit), ("sync_limit", t.sync_limit)] {
+            if value == 0 {
+                return Err(ConfigError::NoTicks { field });
+            }
+        }
+        for (field, min, max) in [
+            ("notification", t.notification_min, t.notification_max),
+            ("redial", t.redial_min, t.redial_max),
+            ("connect_retry", t.connect_retry_min, t.connect_retry_max),
+        ] {
+            if min > max {
+                return Err(ConfigError::MinAboveMax { field, min, max });
+            }
+        }
+        for (field, value) in [
+            ("strangers", self.limits.strangers),
+            ("unintroduced", self.limits.unintroduced),
+            ("learners", self.limits.learners),
+        ] {
+            if value == 0 {
+                return Err(ConfigError::NoRoom { field });
+            }
+        }
+        if self.id == ServerId::NOBODY || self.id == ServerId::ANONYMOUS_OBSERVER || self.id.0 < 0 {
+            return Err(ConfigError::ReservedId(self.id));
+        }
+        Ok(())
+    }
+}
+
+/// Why a [`Config`] cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// A duration below a millisecond would make a server spin.
+    #[error("{field} is {value:?}, at least 1 ms is needed")]
+    TooShort {
+        /// The field of [`Timing`].
+        field: &'static str,
+        /// What it says.
+        value: Duration,
+    },
+    /// A limit of no ticks gives up before it begins.
+    #[error("{field} is 0 ticks, at least 1 is needed")]
+    NoTicks {
+        /// The field of [`Timing`].
+        field: &'static str,
+    },
+    /// The first wait is longer than the longest.
+    #[error("{field}_min is {min:?}, more than {field}_max, which is {max:?}")]
+    MinAboveMax {
+        /// The pair of fields of [`Timing`].
+        field: &'static str,
+        /// The first wait.
+        min: Duration,
+        /// The longest wait.
+        max: Duration,
+    },
+    /// A bound that lets nobody in.
+    #[error("the limit of {field} is 0, at least 1 is needed")]
+    NoRoom {
+        /// The field of [`Limits`].
+        field: &'static str,
+    },
+    /// Negative ids and the largest belong to observers without an id.
+    #[error("server id {0} is reserved")]
+    ReservedId(ServerId),
+}

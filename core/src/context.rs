@@ -1,0 +1,75 @@
+//! What a machine may touch during one step, and what it answers; no logic.
+
+use alloc::collections::BTreeSet;
+use core::time::Duration;
+
+use crate::config::Config;
+use crate::durable::Durable;
+use crate::history::History;
+use crate::id::ServerId;
+use crate::links::Links;
+use crate::outbox::Outbox;
+use crate::quorum::Quorum;
+use crate::report::Reason;
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::timers::Timers;
+use crate::zxid::Epoch;
+
+/// The instruments of a server, lent to the machine of its role for one step.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The time of the input.
+    pub now: Instant,
+    /// What the server was told.
+    pub config: &'a Config,
+    /// Who votes.
+    pub quorum: &'a mut Quorum,
+    /// The epochs as they are or are about to be on disk. A write that fails stops the server, so
+    /// what has been asked for is never taken back; whatever promises it waits for its ticket.
+    pub epochs: &'a mut Durable,
+    /// What is logged.
+    pub history: &'a mut History,
+    /// Where outputs go.
+    pub outbox: &'a mut Outbox,
+    /// Deadlines by name.
+    pub timers: &'a mut Timers,
+    /// Who is connected.
+    pub links: &'a mut Links,
+    /// For jitter.
+    pub rng: &'a mut Rng,
+    /// To whom a leader has given way.
+    pub concessions: &'a mut Concessions,
+}
+
+/// What becomes of a role after a step.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Nothing.
+    Stay,
+    /// It begins to serve in this epoch.
+    Serve(Epoch),
+    /// It ends; the server looks for a leader again after a rest.
+    Leave {
+        /// Why.
+        reason: Reason,
+        /// How long it rests before.
+        rest: Duration,
+    },
+}
+
+impl Verdict {
+    /// The role ends now.
+    pub const fn leave(reason: Reason) -> Self {
+        Self::Leave { reason, rest: Duration::ZERO }
+    }
+}
+
+/// The voters for whose sake a leader has stepped down, so that none can do it again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Concessions {
+    /// To a newer history; forgotten when a quorum is established that we lead or follow.
+    pub history: BTreeSet<ServerId>,
+    /// To a later promise; forgotten when somebody else leads.
+    pub promise: BTreeSet<ServerId>,
+}

@@ -1,0 +1,582 @@
+//! Fast leader election: from LOOKING to a decision.
+//!
+//! ```text
+//!            look()                    a quorum votes like us
+//!   settled ───────► looking ─────────────────────────────────► waiting ──► settled
+//!      ▲               │  ▲   ◄───── a better vote ─────────────   │          ▲
+//!      │               │  │                             200 ms, or nobody    │
+//!      │               │  └── later round, better vote: adopt, tell all       │
+//!      │               └───── a quorum already has a leader, who says so ─────┘
+//!      └── answers everybody who is looking
+//! ```
+//!
+//! A round begins with a vote for oneself. Better votes are adopted and passed on, so that all who
+//! hear one another end with the best vote, that is with the newest history. A quorum that votes
+//! alike has decided; a short wait lets a better vote arrive that is still on its way. Where nobody
+//! is left who could send one there is no wait: every voter votes alike, or those that do not are
+//! known to be unreachable.
+//!
+//! A server that comes late finds the election over. It joins the leader that a quorum reports, if
+//! the leader says so itself; otherwise it might follow a corpse that the others have not noticed yet
+//! (ZOOKEEPER-569).
+//!
+//! [`Elector`] is the election alone: no connections, no epochs, no history. It is what
+//! [`Peer`](crate::peer::Peer) drives, and what one drives who brings a recovery of one's own: hand
+//! it votes, deliver what it tells, act on [`ElectorOutput::Decided`].
+//!
+//! The names in the Java code: `recvset` is `filed`, `outofelection` is `settled`, `logicalclock`
+//! is `round`, `lookForLeader` the looking state, `totalOrderPredicate` the order on
+//! [`Vote`].
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::id::ServerId;
+use crate::quorum::{Quorum, Support};
+use crate::report::{Change, Reason};
+use crate::time::Instant;
+use crate::timers::Timer;
+use crate::vote::{Filed, Round, ServerState, Standing, Vote};
+use crate::zxid::{Epoch, Zxid};
+
+/// What an election needs to know.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ElectorConfig {
+    /// Who we are. A server without a vote in `quorum` listens and never proposes itself.
+    pub id: ServerId,
+    /// Whether the server is to follow with a vote (FOLLOWING) or without one (OBSERVING).
+    pub observer: bool,
+    /// Who votes, and how many are enough.
+    pub quorum: Quorum,
+    /// The first wait for notifications; each is twice the one before.
+    pub notification_min: Duration,
+    /// The longest such wait.
+    pub notification_max: Duration,
+    /// How long a counted quorum waits for a better vote.
+    pub finalize_wait: Duration,
+    /// Whether the wait ends at once when nothing that could change the outcome is outstanding.
+    pub finish_when_settled: bool,
+}
+
+/// Something that concerns the election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ElectorEvent {
+    /// Look for a leader, with this vote for oneself; ignored while looking already.
+    Look(Vote),
+    /// A server has said where it stands.
+    Heard {
+        /// Who.
+        from: ServerId,
+        /// What.
+        standing: Standing,
+        /// Whether the message carried a version above 0.
+        versioned: bool,
+    },
+    /// No link to this voter exists, and a dial made since the last [`ElectorOutput::Redial`] or the
+    /// beginning of the round has failed.
+    Unreachable(ServerId),
+    /// There is a link to this voter.
+    Reachable(ServerId),
+    /// The arbiter of two servers has spoken.
+    Oracle(bool),
+    /// Time has passed.
+    Tick,
+}
+
+/// What an election wants.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ElectorOutput {
+    /// Tell somebody where we stand.
+    Notify {
+        /// Whom.
+        to: Recipient,
+        /// What.
+        standing: Standing,
+    },
+    /// Dial, now and afresh, every voter to which there is no link.
+    Redial,
+    /// Something has changed, and why.
+    Changed(Change, Reason),
+    /// The election is over.
+    Decided(Decision),
+}
+
+/// To whom a notification goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Recipient {
+    /// Every other voter.
+    Voters,
+    /// One server.
+    One(ServerId),
+}
+
+/// The end of an election.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Decision {
+    /// Where we stand now.
+    pub standing: Standing,
+    /// The voters on whose word it rests.
+    pub support: Support,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// The election of one server, round after round.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Elector {
+    config: ElectorConfig,
+    state: ServerState,
+    round: Round,
+    /// The vote for ourselves of this round.
+    own: Vote,
+    /// What we propose; once settled, what ended the election.
+    vote: Vote,
+    /// What each voter said in this round, by position in the quorum.
+    filed: Vec<Option<Filed>>,
+    /// What each voter said from outside of an election.
+    settled: Vec<Option<Filed>>,
+    /// Who of `filed` votes like us; after a decision, on whose word it rests.
+    support: Support,
+    supporters: usize,
+    unreachable: Vec<bool>,
+    unreachables: usize,
+    began: Instant,
+    wait: Duration,
+    notify_at: Option<Instant>,
+    finalize_at: Option<Instant>,
+}
+
+impl Elector {
+    /// A server that has not begun to look; its round is 0.
+    pub fn new(config: ElectorConfig) -> Self {
+        let voters = config.quorum.voters().len();
+        Self {
+            state: ServerState::Looking,
+            round: Round(0),
+            own: Vote::ABSTENTION,
+            vote: Vote::ABSTENTION,
+            filed: vec![None; voters],
+            settled: vec![None; voters],
+            support: config.quorum.support(),
+            supporters: 0,
+            unreachable: vec![false; voters],
+            unreachables: 0,
+            began: Instant::ORIGIN,
+            wait: config.notification_min,
+            notify_at: None,
+            finalize_at: None,
+            config,
+        }
+    }
+
+    /// Where we stand.
+    pub const fn standing(&self) -> Standing {
+        Standing { state: self.state, vote: self.vote, round: self.round }
+    }
+
+    /// Whether an election is going on.
+    pub const fn is_looking(&self) -> bool {
+        self.notify_at.is_some()
+    }
+
+    /// Who votes.
+    pub const fn quorum(&self) -> &Quorum {
+        &self.config.quorum
+    }
+
+    /// Who votes, for those who know whether the arbiter is needed.
+    pub const fn quorum_mut(&mut self) -> &mut Quorum {
+        &mut self.config.quorum
+    }
+
+    /// The next time at which something is due, and what.
+    pub fn deadline(&self) -> Option<(Instant, Timer)> {
+        match (self.finalize_at, self.notify_at) {
+            (Some(at), _) => Some((at, Timer::Finalize)),
+            (None, Some(at)) => Some((at, Timer::Notification)),
+            (None, None) => None,
+        }
+    }
+
+    /// Takes note that the ensemble serves in `epoch`, so that all its members tell a newcomer the
+    /// same.
+    pub fn establish(&mut self, epoch: Epoch) {
+        self.vote.peer_epoch = epoch;
+    }
+
+    /// Begins anew under another configuration: settled on nobody, round 0.
+    pub fn reconfigure(&mut self, config: ElectorConfig) {
+        *self = Self::new(config);
+    }
+
+    /// What has to be done because of `event`.
+    pub fn step(&mut self, at: Instant, event: ElectorEvent) -> Vec<ElectorOutput> {
+        let mut outputs = Vec::new();
+        self.step_into(at, event, &mut outputs);
+        outputs
+    }
+
+    /// The same, appended to `out`; allocates nothing unless a vote changes or the election ends.
+    pub fn step_into(&mut self, at: Instant, event: ElectorEvent, out: &mut Vec<ElectorOutput>) {
+        match event {
+            ElectorEvent::Heard { from, standing, versioned } => {
+                self.on_heard(at, from, standing, versioned, out);
+            }
+            ElectorEvent::Look(own) => self.on_look(at, own, out),
+            ElectorEvent::Unreachable(peer) => self.on_unreachable(at, peer, out),
+            ElectorEvent::Reachable(peer) => self.on_reachable(peer),
+            ElectorEvent::Oracle(yes) => {
+                self.config.quorum.hear_oracle(yes);
+            }
+            ElectorEvent::Tick => self.on_tick(at, out),
+        }
+    }
+
+    /// A round begins: one more than the last, everything collected is forgotten.
+    fn on_look(&mut self, at: Instant, own: Vote, out: &mut Vec<ElectorOutput>) {
+        if self.is_looking() {
+            return;
+        }
+        self.state = ServerState::Looking;
+        let round = self.round.next();
+        let reason = if own == Vote::ABSTENTION { Reason::NoVote } else { Reason::OwnVote };
+        self.change_round(round, reason.clone(), out);
+        self.own = own;
+        self.began = at;
+        self.wait = self.config.notification_min;
+        self.notify_at = Some(at + self.wait);
+        self.settled.fill(None);
+        self.forget_unreachable(out);
+        self.propose(own, reason, out);
+        self.count(at, out);
+    }
+
+    fn on_heard(
+        &mut self,
+        at: Instant,
+        from: ServerId,
+        heard: Standing,
+        versioned: bool,
+        out: &mut Vec<ElectorOutput>,
+    ) {
+        let Some(position) = self.config.quorum.position(from) else {
+            // Whoever has no vote is answered and otherwise not listened to.
+            out.push(ElectorOutput::Notify { to: Recipient::One(from), standing: self.standing() });
+            return;
+        };
+        if !self.is_looking() {
+            if heard.state == ServerState::Looking {
+                out.push(ElectorOutput::Notify {
+                    to: Recipient::One(from),
+                    standing: self.standing(),
+                });
+            }
+            return;
+        }
+        match heard.state {
+            ServerState::Looking => self.on_looking(at, from, position, heard, out),
+            ServerState::Following | ServerState::Leading => {
+                self.on_settled(at, position, heard, versioned, out);
+            }
+            ServerState::Observing => {}
+        }
+    }
+
+    /// A voter that is looking, as we are.
+    #[inline]
+    fn on_looking(
+        &mut self,
+        at: Instant,
+        from: ServerId,
+        position: usize,
+        heard: Standing,
+        out: &mut Vec<ElectorOutput>,
+    ) {
+        if heard.round < self.round {
+            // It is behind: not counted, but told, so that it can catch up.
+            out.push(ElectorOutput::Notify { to: Recipient::One(from), standing: self.standing() });
+            return;
+        }
+        if !self.config.quorum.is_voter(heard.vote.leader)
+            || heard.vote.zxid == Zxid::UNKNOWN
+            || self.own.zxid == Zxid::UNKNOWN
+        {
+            return;
+        }
+        if heard.round > self.round {
+            // What was collected belongs to an earlier round; so does what we proposed: the vote that
+            // came is compared with the one for ourselves.
+            let ours = self.round;
+            let reason = Reason::LaterRound { from, theirs: heard.round, ours };
+            self.change_round(heard.round, reason.clone(), out);
+            self.forget_unreachable(out);
+            let vote = match self.why_better(from, heard.vote, self.own) {
+                Some(_) => heard.vote,
+                None => self.own,
+            };
+            self.propose(vote, reason, out);
+        } else if heard.vote != self.vote {
+            if let Some(reason) = self.why_better(from, heard.vote, self.vote) {
+                self.propose(heard.vote, reason, out);
+            }
+        }
+        let standing = Standing { state: ServerState::Looking, ..heard };
+        self.file(position, Filed { standing, versioned: false });
+        self.count(at, out);
+    }
+
+    /// A voter that has a leader already.
+    fn on_settled(
+        &mut self,
+        at: Instant,
+        position: usize,
+        heard: Standing,
+        versioned: bool,
+        out: &mut Vec<ElectorOutput>,
+    ) {
+        if !self.config.quorum.is_voter(heard.vote.leader) {
+            return;
+        }
+        let needle = Filed { standing: heard, versioned };
+        if heard.round == self.round {
+            // Filed without its version, so that between peers of today the leader alone counts.
+            self.file(position, Filed { standing: heard, versioned: false });
+            if let Some(support) = self.joinable(&self.filed, &needle) {
+                return self.join(at, heard, support, out);
+            }
+        }
+        self.settled[position] = Some(needle);
+        if let Some(support) = self.joinable(&self.settled, &needle) {
+            return self.join(at, heard, support, out);
+        }
+        if heard.state == ServerState::Leading && self.config.quorum.oracle() == Some(false) {
+            // The arbiter prefers the other of two servers, and that one leads.
+            let mut support = self.config.quorum.support();
+            support.add_at(&self.config.quorum, position);
+            self.round = heard.round;
+            let reason = Reason::Oracle { leader: heard.vote.leader };
+            self.decide(at, heard.vote, support, reason, out);
+        }
+    }
+
+    /// Who of `votes` stands behind `needle`, if they are a quorum and its leader says that it leads.
+    /// If the leader would be we, we must be in that very round (ZOOKEEPER-1514).
+    fn joinable(&self, votes: &[Option<Filed>], needle: &Filed) -> Option<Support> {
+        let quorum = &self.config.quorum;
+        let leader = needle.standing.vote.leader;
+        let says_so = if leader == self.config.id {
+            needle.standing.round == self.round
+        } else {
+            quorum.position(leader).and_then(|at| votes[at]).is_some_and(|filed| {
+                filed.standing.state == ServerState::Leading && filed.standing.vote.leader == leader
+            })
+        };
+        if !says_so {
+            return None;
+        }
+        let mut support = quorum.support();
+        for (position, filed) in votes.iter().enumerate() {
+            if filed.is_some_and(|filed| filed.supports(needle)) {
+                support.add_at(quorum, position);
+            }
+        }
+        support.is_enough(quorum).then_some(support)
+    }
+
+    /// Takes the ensemble's word for who leads, and its round, even if that is lower than ours.
+    fn join(
+        &mut self,
+        at: Instant,
+        heard: Standing,
+        support: Support,
+        out: &mut Vec<ElectorOutput>,
+    ) {
+        let leader = heard.vote.leader;
+        let members = support.members(&self.config.quorum).collect();
+        let reason = Reason::Joined { members, leader };
+        if heard.round != self.round {
+            let change = Change::Round { from: self.round, to: heard.round };
+            out.push(ElectorOutput::Changed(change, reason.clone()));
+            self.round = heard.round;
+        }
+        self.decide(at, heard.vote, support, reason, out);
+    }
+
+    fn on_unreachable(&mut self, at: Instant, peer: ServerId, out: &mut Vec<ElectorOutput>) {
+        let Some(position) = self.config.quorum.position(peer) else { return };
+        if !core::mem::replace(&mut self.unreachable[position], true) {
+            self.unreachables += 1;
+            self.count(at, out);
+        }
+    }
+
+    fn on_reachable(&mut self, peer: ServerId) {
+        if let Some(position) = self.config.quorum.position(peer) {
+            if core::mem::replace(&mut self.unreachable[position], false) {
+                self.unreachables -= 1;
+            }
+        }
+    }
+
+    fn on_tick(&mut self, at: Instant, out: &mut Vec<ElectorOutput>) {
+        if self.finalize_at.is_some_and(|due| due <= at) {
+            self.finalize_at = None;
+            let members = self.support.members(&self.config.quorum).collect();
+            let reason = Reason::Quorum { members, leader: self.vote.leader };
+            return self.decide(at, self.vote, self.support.clone(), reason, out);
+        }
+        if self.finalize_at.is_none() && self.notify_at.is_some_and(|due| due <= at) {
+            out.push(ElectorOutput::Notify { to: Recipient::Voters, standing: self.standing() });
+            out.push(ElectorOutput::Redial);
+            self.wait = (self.wait * 2).min(self.config.notification_max);
+            self.notify_at = Some(at + self.wait);
+            // The arbiter may have changed its mind since the last count.
+            self.count(at, out);
+        }
+    }
+
+    /// Why `vote` should be adopted in place of `over`: it is better, and its server may be elected.
+    fn why_better(&self, from: ServerId, vote: Vote, over: Vote) -> Option<Reason> {
+        let quorum = &self.config.quorum;
+        if quorum.weight(vote.leader) == 0 {
+            return None;
+        }
+        if quorum.weight(over.leader) == 0 && over != Vote::ABSTENTION {
+            return Some(Reason::MayBeElected { from });
+        }
+        vote.better_than(&over).map(|why| Reason::BetterVote { from, why })
+    }
+
+    fn change_round(&mut self, round: Round, reason: Reason, out: &mut Vec<ElectorOutput>) {
+        let change = Change::Round { from: self.round, to: round };
+        out.push(ElectorOutput::Changed(change, reason));
+        self.round = round;
+        self.filed.fill(None);
+        self.finalize_at = None;
+    }
+
+    /// Makes `vote` ours and tells everybody.
+    fn propose(&mut self, vote: Vote, reason: Reason, out: &mut Vec<ElectorOutput>) {
+        if vote != self.vote {
+            let change = Change::Vote { from: self.vote, to: vote };
+            out.push(ElectorOutput::Changed(change, reason));
+        }
+        self.vote = vote;
+        self.finalize_at = None;
+        let standing = self.standing();
+        if let Some(position) = self.config.quorum.position(self.config.id) {
+            if vote != Vote::ABSTENTION {
+                self.filed[position] = Some(Filed { standing, versioned: false });
+            }
+        }
+        self.recount();
+        out.push(ElectorOutput::Notify { to: Recipient::Voters, standing });
+    }
+
+    /// Counts anew who votes like us: only when we changed our vote.
+    fn recount(&mut self) {
+        let needle = Filed { standing: self.standing(), versioned: false };
+        self.support.clear();
+        self.supporters = 0;
+        for (position, filed) in self.filed.iter().enumerate() {
+            if filed.is_some_and(|filed| filed.supports(&needle)) {
+                self.support.add_at(&self.config.quorum, position);
+                self.supporters += 1;
+            }
+        }
+    }
+
+    /// Files what a voter said, in place of what it said before, and keeps the count.
+    #[inline]
+    fn file(&mut self, position: usize, filed: Filed) {
+        let needle = Filed { standing: self.standing(), versioned: false };
+        self.filed[position] = Some(filed);
+        if filed.supports(&needle) {
+            if self.support.add_at(&self.config.quorum, position) {
+                self.supporters += 1;
+            }
+        } else if self.support.remove_at(&self.config.quorum, position) {
+            self.supporters -= 1;
+        }
+    }
+
+    /// Whether a quorum votes like us; if so, ends the round or waits for a better vote.
+    #[inline]
+    fn count(&mut self, at: Instant, out: &mut Vec<ElectorOutput>) {
+        if !self.is_looking() {
+            return;
+        }
+        if !self.support.is_enough(&self.config.quorum) {
+            self.finalize_at = None;
+        } else if self.is_settled() {
+            let quorum = &self.config.quorum;
+            let unreachable = quorum.voters().zip(&self.unreachable);
+            let reason = Reason::Settled {
+                members: self.support.members(quorum).collect(),
+                leader: self.vote.leader,
+                unreachable: unreachable.filter_map(|(id, is)| is.then_some(id)).collect(),
+            };
+            self.decide(at, self.vote, self.support.clone(), reason, out);
+        } else if self.finalize_at.is_none() {
+            // Not begun anew by each vote: a peer that repeats itself must not hold up the end.
+            self.finalize_at = Some(at + self.config.finalize_wait);
+        }
+    }
+
+    /// Whether nothing that could still change the outcome is outstanding: every voter votes like us
+    /// or is known to be unreachable. One that is merely silent is waited for.
+    #[inline]
+    fn is_settled(&self) -> bool {
+        let voters = self.filed.len();
+        self.config.finish_when_settled
+            && self.support.is_quorum(&self.config.quorum)
+            && (self.supporters == voters
+                || (self.supporters + self.unreachables >= voters
+                    && self.config.quorum.voters().zip(&self.unreachable).all(
+                        |(id, unreachable)| {
+                            *unreachable || self.support.contains(&self.config.quorum, id)
+                        },
+                    )))
+    }
+
+    fn decide(
+        &mut self,
+        at: Instant,
+        vote: Vote,
+        support: Support,
+        reason: Reason,
+        out: &mut Vec<ElectorOutput>,
+    ) {
+        let to = if vote.leader == self.config.id {
+            ServerState::Leading
+        } else if self.config.observer {
+            ServerState::Observing
+        } else {
+            ServerState::Following
+        };
+        if vote != self.vote {
+            let change = Change::Vote { from: self.vote, to: vote };
+            out.push(ElectorOutput::Changed(change, reason.clone()));
+        }
+        let change = Change::State { from: self.state, to };
+        out.push(ElectorOutput::Changed(change, reason));
+        self.state = to;
+        self.vote = vote;
+        self.support = support.clone();
+        self.notify_at = None;
+        self.finalize_at = None;
+        out.push(ElectorOutput::Decided(Decision {
+            standing: self.standing(),
+            support,
+            took: at.since(self.began),
+        }));
+    }
+
+    /// Only dials made from now on tell that a voter cannot be reached.
+    fn forget_unreachable(&mut self, out: &mut Vec<ElectorOutput>) {
+        self.unreachable.fill(false);
+        self.unreachables = 0;
+        out.push(ElectorOutput::Redial);
+    }
+}

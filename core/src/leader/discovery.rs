@@ -1,0 +1,134 @@
+//! Discovery, the leader's side: which epoch begins, and who has promised it.
+//!
+//! ```text
+//!   FOLLOWERINFO from a quorum ─► epoch = 1 + the highest accepted ─► disk ─► LEADERINFO to all
+//!   ACKEPOCH from a quorum, none newer than we ─► synchronization
+//! ```
+//!
+//! A new epoch is one more than every epoch that a quorum has promised, so that no epoch ever has two
+//! leaders (deriving it from the log reused epochs, ZOOKEEPER-335). It is on our disk before anybody
+//! hears of it.
+
+use alloc::vec::Vec;
+
+use crate::context::{Context, Verdict};
+use crate::id::{ServerId, Ticket};
+use crate::output::{Fault, Write};
+use crate::quorum::Support;
+use crate::report::{Change, Reason};
+use crate::zxid::{Epoch, Zxid};
+
+/// The leader's discovery.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Discovery {
+    /// One more than the highest accepted epoch heard of; none if there is none left.
+    candidate: Option<Epoch>,
+    /// Who has told its accepted epoch.
+    connected: Support,
+    /// The epoch that begins, once it is decided, and the write that must precede LEADERINFO.
+    begun: Option<(Epoch, Ticket)>,
+    /// Who has promised to follow nobody older. A promise outlives its link: the learner does not
+    /// repeat it when it comes back.
+    promised: Support,
+}
+
+impl Discovery {
+    /// We have connected to ourselves.
+    pub fn new(cx: &Context<'_>) -> Self {
+        let mut connected = cx.quorum.support();
+        connected.add(cx.quorum, cx.config.id);
+        Self {
+            candidate: cx.epochs.accepted_epoch.next(),
+            connected,
+            begun: None,
+            promised: cx.quorum.support(),
+        }
+    }
+
+    /// The epoch that begins, and the write that must precede LEADERINFO; none before it is decided.
+    pub const fn begun(&self) -> Option<(Epoch, Ticket)> {
+        self.begun
+    }
+
+    /// Takes note of a learner's accepted epoch; of observers too, since they would refuse a lower
+    /// one.
+    pub fn on_info(&mut self, cx: &Context<'_>, id: ServerId, votes: bool, accepted: Epoch) {
+        self.candidate = self.candidate.and_then(|e| Some(e.max(accepted.next()?)));
+        if votes {
+            self.connected.add(cx.quorum, id);
+        }
+    }
+
+    /// Begins the epoch if a quorum including ourselves has connected; returns whether it did.
+    pub fn try_begin(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.begun.is_some() || !self.connected.is_enough(cx.quorum) {
+            return false;
+        }
+        let Some(epoch) = self.candidate else {
+            cx.outbox.halt(Fault::EpochsExhausted(Epoch::MAX));
+            return false;
+        };
+        assert!(epoch > cx.epochs.accepted_epoch, "a new epoch is above every promise");
+        let ticket = cx.outbox.persist(Write::AcceptedEpoch(epoch));
+        cx.epochs.accepted_epoch = epoch;
+        self.begun = Some((epoch, ticket));
+        let members = self.connected.members(cx.quorum).collect();
+        cx.outbox.report(Change::AcceptedEpoch(epoch), Reason::Connected { members, epoch });
+        true
+    }
+
+    /// Whether a voter's promise is known.
+    pub fn has_promised(&self, cx: &Context<'_>, id: ServerId) -> bool {
+        self.promised.contains(cx.quorum, id)
+    }
+
+    /// Counts a voter's promise.
+    pub fn on_promise(&mut self, cx: &Context<'_>, id: ServerId) {
+        self.promised.add(cx.quorum, id);
+    }
+
+    /// Counts our own promise as soon as it is durable, not before.
+    pub fn count_own(&mut self, cx: &Context<'_>) {
+        if self.begun.is_some_and(|(_, ticket)| cx.outbox.is_durable(ticket)) {
+            self.promised.add(cx.quorum, cx.config.id);
+        }
+    }
+
+    /// Whether a quorum including ourselves has promised; who.
+    pub fn promised(&self, cx: &Context<'_>) -> Option<Vec<ServerId>> {
+        let enough =
+            self.promised.contains(cx.quorum, cx.config.id) && self.promised.is_enough(cx.quorum);
+        enough.then(|| self.promised.members(cx.quorum).collect())
+    }
+
+    /// What becomes of us because a voter's promise was lost with an earlier link: if those that
+    /// have promised or still may are no quorum without it, only another epoch helps.
+    pub fn on_lost_promise(
+        &self,
+        cx: &Context<'_>,
+        voter: ServerId,
+        may_promise: impl Iterator<Item = ServerId>,
+    ) -> Verdict {
+        let mut hope = self.promised.clone();
+        hope.add(cx.quorum, cx.config.id);
+        for id in may_promise {
+            hope.add(cx.quorum, id);
+        }
+        if hope.is_enough(cx.quorum) {
+            Verdict::Stay
+        } else {
+            Verdict::leave(Reason::LostPromise { voter })
+        }
+    }
+
+    /// Who is here, for the report that it was not enough.
+    pub fn members(&self, cx: &Context<'_>) -> Vec<ServerId> {
+        let here = if self.begun.is_some() { &self.promised } else { &self.connected };
+        here.members(cx.quorum).collect()
+    }
+}
+
+/// Whether a history is newer than ours: by the epoch it was taken over in, then by its end.
+pub fn is_newer(cx: &Context<'_>, current_epoch: Epoch, last: Zxid) -> bool {
+    (current_epoch, last) > (cx.epochs.current_epoch, cx.history.last())
+}

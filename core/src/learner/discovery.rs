@@ -1,0 +1,61 @@
+//! Discovery, the learner's side: who we are and what we have promised; then a new promise.
+//!
+//! ```text
+//!   FOLLOWERINFO ─►   LEADERINFO(E):  E above our promise → disk, then ACKEPOCH(current epoch, last)
+//!                                     E equal             → ACKEPOCH(-1, last): no promise, it was made
+//!                                     E below             → this is no leader of ours
+//! ```
+
+use crate::context::Context;
+use crate::id::LinkId;
+use crate::message::{LearnerInfo, Message, Packet};
+use crate::output::Write;
+use crate::report::{Change, Reason};
+use crate::zxid::Epoch;
+
+/// What a learner makes of the epoch that a leader announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Announced {
+    /// It is followed; ACKEPOCH is on its way.
+    Accepted,
+    /// It is older than our promise, or no epoch.
+    Refused,
+}
+
+/// The first thing a learner says.
+pub fn introduce(cx: &mut Context<'_>, link: LinkId, observer: bool) {
+    let info = LearnerInfo {
+        accepted_epoch: cx.epochs.accepted_epoch,
+        id: Some(cx.config.id),
+        protocol: LearnerInfo::PROTOCOL,
+        config_version: cx.config.membership.version(),
+    };
+    let packet = if observer { Packet::ObserverInfo(info) } else { Packet::FollowerInfo(info) };
+    cx.outbox.send(link, Message::Packet(packet));
+}
+
+/// LEADERINFO: promises the epoch, durably, before it says so.
+pub fn on_leader_info(
+    cx: &mut Context<'_>,
+    link: LinkId,
+    leader: crate::id::ServerId,
+    epoch: Epoch,
+) -> Announced {
+    let accepted = cx.epochs.accepted_epoch;
+    if !epoch.is_valid() || epoch < accepted {
+        return Announced::Refused;
+    }
+    let last = cx.history.last();
+    if epoch == accepted {
+        let packet = Packet::AckEpoch { last, current_epoch: None };
+        cx.outbox.send(link, Message::Packet(packet));
+    } else {
+        let ticket = cx.outbox.persist(Write::AcceptedEpoch(epoch));
+        cx.epochs.accepted_epoch = epoch;
+        let current_epoch = Some(cx.epochs.current_epoch);
+        let packet = Packet::AckEpoch { last, current_epoch };
+        cx.outbox.send_after(ticket, link, Message::Packet(packet));
+        cx.outbox.report(Change::AcceptedEpoch(epoch), Reason::LeaderSaid { leader, epoch });
+    }
+    Announced::Accepted
+}

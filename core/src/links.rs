@@ -1,0 +1,563 @@
+//! Who is connected: which server dials, which of two connections stays, when to try again.
+//!
+//! ```text
+//!    smaller id                          larger id
+//!        │ ── connects, introduces itself ──► │   "dial me": both sides drop this one
+//!        │ ◄────────────────── connects ───── │   this one stays
+//! ```
+//!
+//! Between two servers there is one election link, dialled by the larger id; so the two never keep
+//! one each. The smaller may connect too, but only to be dialled back. Links come back by themselves,
+//! 10 ms to 1 s after they broke, so that recovery after a partition does not depend on anybody
+//! having something to say.
+//!
+//! Where to dial is what our configuration says, resolved anew; what a server says of itself is a
+//! second choice, since it may be a wildcard or a lie (ZOOKEEPER-2164). Servers that are no members
+//! may connect and ask, a bounded number of them; they are dialled only where the membership may
+//! change, where they came from, and seldom.
+//!
+//! On the quorum plane this module only remembers which link is whose, and keeps those waiting that
+//! came before the election was over.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::time::Duration;
+
+use crate::address::HostPort;
+use crate::config::{Config, Limits, Timing};
+use crate::id::{LinkId, ServerId};
+use crate::input::{LinkUp, Plane};
+use crate::message::{Notification, Packet};
+use crate::outbox::Outbox;
+use crate::output::{Hangup, Output};
+use crate::rng::Rng;
+use crate::time::Instant;
+
+/// What an election link has to carry: at most one notification, the newest.
+///
+/// A vote that was not sent before the next one is of no use to anybody; keeping it would make an
+/// election among N servers cost N³ messages instead of N². Driver, simulator and benches all send
+/// through this type, one for each link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mailbox {
+    newest: Option<Notification>,
+}
+
+impl Mailbox {
+    /// Puts in a notification; returns whether it took the place of one that was not yet sent.
+    pub fn put(&mut self, notification: Notification) -> bool {
+        self.newest.replace(notification).is_some()
+    }
+
+    /// Takes out what is to be sent next.
+    pub fn take(&mut self) -> Option<Notification> {
+        self.newest.take()
+    }
+
+    /// Whether nothing is to be sent.
+    pub const fn is_empty(&self) -> bool {
+        self.newest.is_none()
+    }
+}
+
+/// What a link is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// Notifications with this server.
+    Election(ServerId),
+    /// We learn from this leader.
+    Leader(ServerId),
+    /// A server came to learn from us.
+    Learner,
+}
+
+/// Another member, as far as connections go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Neighbour {
+    /// Whether we want a link by ourselves: it has a vote.
+    wanted: bool,
+    configured: Vec<HostPort>,
+    advertised: Option<HostPort>,
+    link: Option<Up>,
+    /// The sweep in which the dial was made that is under way.
+    dialling: Option<u64>,
+    redial_at: Option<Instant>,
+    wait: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Up {
+    link: LinkId,
+    since: Instant,
+    dialled: bool,
+}
+
+/// A quorum link without a role to belong to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Waiting {
+    /// Which.
+    pub link: LinkId,
+    /// Since when.
+    pub since: Instant,
+    /// Its first packet, if that has come.
+    pub first: Option<Packet>,
+}
+
+/// A knock on a link that is younger than this crossed with our own dial; the link is good.
+const CROSSED: Duration = Duration::from_millis(100);
+
+/// How often a server that is no member is dialled, at most.
+const STRANGER_DIAL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// All connections of one server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Links {
+    id: ServerId,
+    neighbours: BTreeMap<ServerId, Neighbour>,
+    strangers: BTreeMap<ServerId, LinkId>,
+    /// Ascending, since numbers never come back.
+    places: Vec<(LinkId, Place)>,
+    waiting: Vec<Waiting>,
+    leader_dials: BTreeSet<ServerId>,
+    /// Counts the times at which every missing link was dialled afresh.
+    sweep: u64,
+    stranger_dial_at: Instant,
+    reconfig_enabled: bool,
+    limits: Limits,
+    redial_min: Duration,
+    redial_max: Duration,
+}
+
+impl Links {
+    /// No connections, and those that `config` asks for due at once.
+    pub fn new(config: &Config) -> Self {
+        let Timing { redial_min, redial_max, .. } = config.timing;
+        let mut links = Self {
+            id: config.id,
+            neighbours: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+            places: Vec::new(),
+            waiting: Vec::new(),
+            leader_dials: BTreeSet::new(),
+            sweep: 0,
+            stranger_dial_at: Instant::ORIGIN,
+            reconfig_enabled: config.reconfig_enabled,
+            limits: config.limits.clone(),
+            redial_min,
+            redial_max,
+        };
+        links.reconfigure(config, &mut Outbox::default());
+        links
+    }
+
+    /// Takes over another membership: links of servers that left are hung up, those of servers that
+    /// came are dialled.
+    pub fn reconfigure(&mut self, config: &Config, outbox: &mut Outbox) {
+        let next = config.next_membership.as_ref();
+        let memberships = || core::iter::once(&config.membership).chain(next);
+        let mut members = BTreeMap::new();
+        for member in memberships().flat_map(|m| m.members()) {
+            let wanted = memberships().any(|m| m.is_participant(member.id));
+            let configured: Vec<_> =
+                member.addresses.iter().map(|address| address.election.clone()).collect();
+            members.entry(member.id).or_insert((wanted, configured));
+        }
+        members.remove(&self.id);
+        let gone: Vec<_> =
+            self.neighbours.keys().filter(|id| !members.contains_key(id)).copied().collect();
+        for id in gone {
+            if let Some(up) = self.neighbours.remove(&id).and_then(|gone| gone.link) {
+                self.hangup(up.link, Hangup::Unwanted, outbox);
+            }
+        }
+        for (id, (wanted, configured)) in members {
+            if let Some(link) = self.strangers.remove(&id) {
+                self.hangup(link, Hangup::Unwanted, outbox);
+            }
+            let neighbour = self.neighbours.entry(id).or_insert(Neighbour {
+                wanted,
+                configured: Vec::new(),
+                advertised: None,
+                link: None,
+                dialling: None,
+                redial_at: None,
+                wait: self.redial_min,
+            });
+            neighbour.wanted = wanted;
+            neighbour.configured = configured;
+        }
+    }
+
+    /// What a link is for; none if it has been hung up or never came up.
+    #[inline]
+    pub fn place(&self, link: LinkId) -> Option<Place> {
+        let at = self.places.binary_search_by_key(&link, |(link, _)| *link).ok()?;
+        Some(self.places[at].1)
+    }
+
+    /// The election link to a server.
+    #[inline]
+    pub fn election(&self, peer: ServerId) -> Option<LinkId> {
+        match self.neighbours.get(&peer) {
+            Some(neighbour) => neighbour.link.map(|up| up.link),
+            None => self.strangers.get(&peer).copied(),
+        }
+    }
+
+    /// The election links to all voters, ascending by server.
+    pub fn to_voters(&self) -> impl Iterator<Item = LinkId> + '_ {
+        let wanted = self.neighbours.values().filter(|neighbour| neighbour.wanted);
+        wanted.filter_map(|neighbour| neighbour.link.map(|up| up.link))
+    }
+
+    /// The members with which there is an election link, ascending.
+    pub fn linked(&self) -> impl Iterator<Item = ServerId> + '_ {
+        let up = self.neighbours.iter().filter(|(_, neighbour)| neighbour.link.is_some());
+        up.map(|(id, _)| *id)
+    }
+
+    /// Whether the election link to `peer` came up after `at`.
+    pub fn is_newer(&self, peer: ServerId, at: Instant) -> bool {
+        let link = self.neighbours.get(&peer).and_then(|neighbour| neighbour.link);
+        link.is_some_and(|up| up.since > at)
+    }
+
+    /// Dials, now and afresh, every voter to which there is no link. The failure of a dial that was
+    /// under way before says nothing about now.
+    pub fn sweep(&mut self, now: Instant, outbox: &mut Outbox) {
+        self.sweep += 1;
+        let missing: Vec<_> = self
+            .neighbours
+            .iter_mut()
+            .filter(|(_, neighbour)| neighbour.wanted && neighbour.link.is_none())
+            .map(|(id, neighbour)| {
+                neighbour.wait = self.redial_min;
+                *id
+            })
+            .collect();
+        for id in missing {
+            self.dial(now, id, outbox);
+        }
+    }
+
+    /// Dials one server now, unless there is a link or a dial is under way.
+    pub fn dial(&mut self, now: Instant, peer: ServerId, outbox: &mut Outbox) {
+        let sweep = self.sweep;
+        let Some(neighbour) = self.neighbours.get_mut(&peer) else { return };
+        if neighbour.link.is_some() {
+            return;
+        }
+        if neighbour.dialling.is_some() {
+            neighbour.redial_at = Some(now);
+            return;
+        }
+        let mut addresses = neighbour.configured.clone();
+        addresses.extend(neighbour.advertised.clone().filter(|a| !addresses.contains(a)));
+        if addresses.is_empty() {
+            return;
+        }
+        neighbour.dialling = Some(sweep);
+        neighbour.redial_at = None;
+        outbox.push(Output::Dial { plane: Plane::Election, peer, addresses });
+    }
+
+    /// Dials the quorum port of a leader, unless that is under way.
+    pub fn dial_leader(&mut self, peer: ServerId, addresses: Vec<HostPort>, outbox: &mut Outbox) {
+        if self.leader_dials.insert(peer) {
+            outbox.push(Output::Dial { plane: Plane::Quorum, peer, addresses });
+        }
+    }
+
+    /// Decides whether a connection on the election port stays; returns whose it is if it does.
+    pub fn on_election_up(
+        &mut self,
+        now: Instant,
+        up: &LinkUp,
+        rng: &mut Rng,
+        outbox: &mut Outbox,
+    ) -> Option<ServerId> {
+        let (link, peer) = (up.link, up.peer?);
+        let refuse = if peer == self.id {
+            Some(Hangup::OwnId(peer))
+        } else if peer == ServerId::ANONYMOUS_OBSERVER || peer.0 < 0 {
+            Some(Hangup::ReservedId(peer))
+        } else {
+            None
+        };
+        if let Some(reason) = refuse {
+            outbox.hangup(link, reason);
+            return None;
+        }
+        if up.dialled {
+            return self.on_dialled(now, link, peer, rng, outbox);
+        }
+        if peer < self.id {
+            outbox.hangup(link, Hangup::WeDial(peer));
+            self.on_knock(now, peer, up, outbox);
+            return None;
+        }
+        self.keep(now, link, peer, false, outbox)
+    }
+
+    /// Our dial has come through.
+    fn on_dialled(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        peer: ServerId,
+        rng: &mut Rng,
+        outbox: &mut Outbox,
+    ) -> Option<ServerId> {
+        let redial_max = self.redial_max;
+        if let Some(neighbour) = self.neighbours.get_mut(&peer) {
+            neighbour.dialling = None;
+            if peer > self.id {
+                // We only asked to be dialled; ask again later if that does not happen.
+                if neighbour.link.is_none() && neighbour.wanted {
+                    neighbour.redial_at = Some(now + rng.around(neighbour.wait));
+                    neighbour.wait = (neighbour.wait * 2).min(redial_max);
+                }
+                outbox.hangup(link, Hangup::PeerDials(peer));
+                return None;
+            }
+            // A link that came up meanwhile was dialled by a larger id than ours: not this peer's.
+            return self.keep(now, link, peer, true, outbox);
+        }
+        if peer > self.id {
+            outbox.hangup(link, Hangup::PeerDials(peer));
+            return None;
+        }
+        self.keep(now, link, peer, true, outbox)
+    }
+
+    /// A smaller id has asked to be dialled.
+    fn on_knock(&mut self, now: Instant, peer: ServerId, up: &LinkUp, outbox: &mut Outbox) {
+        let advertised = up.advertised.clone().filter(|address| !address.is_wildcard());
+        let Some(neighbour) = self.neighbours.get_mut(&peer) else {
+            return self.on_strange_knock(now, peer, advertised, up.remote, outbox);
+        };
+        if let Some(address) = advertised {
+            neighbour.advertised = Some(address);
+        }
+        if let Some(old) = neighbour.link {
+            if old.dialled && now.since(old.since) < CROSSED {
+                return;
+            }
+            // It would not knock if it had a link: ours is dead, we only have not noticed.
+            neighbour.link = None;
+            self.hangup(old.link, Hangup::Replaced(peer), outbox);
+        }
+        self.dial(now, peer, outbox);
+    }
+
+    fn on_strange_knock(
+        &mut self,
+        now: Instant,
+        peer: ServerId,
+        advertised: Option<HostPort>,
+        remote: Option<IpAddr>,
+        outbox: &mut Outbox,
+    ) {
+        let (true, Some(advertised), Some(remote)) = (self.reconfig_enabled, advertised, remote)
+        else {
+            return;
+        };
+        if now < self.stranger_dial_at {
+            return;
+        }
+        self.stranger_dial_at = now + STRANGER_DIAL_INTERVAL;
+        let address = HostPort { host: remote.to_string(), port: advertised.port };
+        outbox.push(Output::Dial { plane: Plane::Election, peer, addresses: Vec::from([address]) });
+    }
+
+    fn keep(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        peer: ServerId,
+        dialled: bool,
+        outbox: &mut Outbox,
+    ) -> Option<ServerId> {
+        if let Some(neighbour) = self.neighbours.get_mut(&peer) {
+            neighbour.redial_at = None;
+            neighbour.wait = self.redial_min;
+            let old = neighbour.link.replace(Up { link, since: now, dialled });
+            if let Some(old) = old {
+                self.hangup(old.link, Hangup::Replaced(peer), outbox);
+            }
+        } else {
+            if let Some(old) = self.strangers.remove(&peer) {
+                self.hangup(old, Hangup::Replaced(peer), outbox);
+            } else if self.strangers.len() >= self.limits.strangers {
+                let oldest = self.strangers.iter().min_by_key(|(_, link)| **link);
+                if let Some((id, old)) = oldest.map(|(id, link)| (*id, *link)) {
+                    self.strangers.remove(&id);
+                    self.hangup(old, Hangup::TooManyStrangers, outbox);
+                }
+            }
+            self.strangers.insert(peer, link);
+        }
+        self.enter(link, Place::Election(peer));
+        Some(peer)
+    }
+
+    /// Takes note of the link to our leader.
+    pub fn on_leader_up(&mut self, link: LinkId, leader: ServerId) {
+        self.leader_dials.remove(&leader);
+        self.enter(link, Place::Leader(leader));
+    }
+
+    /// A dial to a quorum port is over for which nobody waits any more.
+    pub fn on_leader_dial_over(&mut self, leader: ServerId) {
+        self.leader_dials.remove(&leader);
+    }
+
+    /// Takes note of a learner's link.
+    pub fn on_learner_up(&mut self, link: LinkId) {
+        self.enter(link, Place::Learner);
+    }
+
+    /// Keeps a learner's link that no leader can take yet; the oldest makes room.
+    pub fn wait(&mut self, now: Instant, link: LinkId, outbox: &mut Outbox) {
+        if self.waiting.len() >= self.limits.unintroduced {
+            let oldest = self.waiting.remove(0);
+            self.hangup(oldest.link, Hangup::TooManyUnintroduced, outbox);
+        }
+        self.waiting.push(Waiting { link, since: now, first: None });
+    }
+
+    /// The links that wait, and from now on nobody does.
+    pub fn take_waiting(&mut self) -> Vec<Waiting> {
+        core::mem::take(&mut self.waiting)
+    }
+
+    /// The links that wait.
+    pub fn waiting_mut(&mut self) -> &mut [Waiting] {
+        &mut self.waiting
+    }
+
+    /// Ends a link of ours.
+    pub fn hangup(&mut self, link: LinkId, reason: Hangup, outbox: &mut Outbox) {
+        self.leave(link);
+        outbox.hangup(link, reason);
+    }
+
+    /// Takes note that a link has ended, and returns what it was for.
+    pub fn on_down(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        rng: &mut Rng,
+        outbox: &mut Outbox,
+    ) -> Option<Place> {
+        let place = self.leave(link)?;
+        outbox.forget(link);
+        if let Place::Election(peer) = place {
+            if let Some(neighbour) = self.neighbours.get_mut(&peer) {
+                if neighbour.link.is_none() && neighbour.wanted && neighbour.redial_at.is_none() {
+                    neighbour.redial_at = Some(now + rng.around(neighbour.wait));
+                }
+            }
+        }
+        Some(place)
+    }
+
+    /// Takes note that a dial of the election port came to nothing; returns whether that tells that
+    /// the server cannot be reached now.
+    pub fn on_election_dial_failed(
+        &mut self,
+        now: Instant,
+        peer: ServerId,
+        rng: &mut Rng,
+        outbox: &mut Outbox,
+    ) -> bool {
+        let (sweep, redial_max) = (self.sweep, self.redial_max);
+        let Some(neighbour) = self.neighbours.get_mut(&peer) else { return false };
+        let of = neighbour.dialling.take();
+        if neighbour.link.is_some() {
+            return false;
+        }
+        if of != Some(sweep) {
+            // Somebody asked for a fresh dial while this one was under way.
+            self.dial(now, peer, outbox);
+            return false;
+        }
+        if neighbour.wanted {
+            neighbour.redial_at = Some(now + rng.around(neighbour.wait));
+            neighbour.wait = (neighbour.wait * 2).min(redial_max);
+        }
+        true
+    }
+
+    /// Dials what is due.
+    pub fn on_tick(&mut self, now: Instant, outbox: &mut Outbox) {
+        while let Some((at, peer)) = self.next_redial() {
+            if at > now {
+                return;
+            }
+            self.dial(now, peer, outbox);
+            // A neighbour without an address is never due again by itself.
+            if let Some(neighbour) = self.neighbours.get_mut(&peer) {
+                neighbour.redial_at = None;
+            }
+        }
+    }
+
+    /// When the next link is to be dialled.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.next_redial().map(|(at, _)| at)
+    }
+
+    fn next_redial(&self) -> Option<(Instant, ServerId)> {
+        let due = self.neighbours.iter().filter(|(_, n)| n.dialling.is_none() && n.link.is_none());
+        due.filter_map(|(id, neighbour)| neighbour.redial_at.map(|at| (at, *id))).min()
+    }
+
+    /// Ends all links of the quorum plane: the role that they belonged to is over.
+    pub fn hangup_quorum(&mut self, reason: Hangup, outbox: &mut Outbox) {
+        let quorum = |(link, place): &(LinkId, Place)| match place {
+            Place::Election(_) => None,
+            Place::Leader(_) | Place::Learner => Some(*link),
+        };
+        for link in self.places.iter().filter_map(quorum).collect::<Vec<_>>() {
+            self.hangup(link, reason, outbox);
+        }
+    }
+
+    /// Ends all links.
+    pub fn hangup_all(&mut self, reason: Hangup, outbox: &mut Outbox) {
+        for (link, _) in core::mem::take(&mut self.places) {
+            outbox.hangup(link, reason);
+        }
+        self.waiting.clear();
+        self.strangers.clear();
+        for neighbour in self.neighbours.values_mut() {
+            neighbour.link = None;
+            neighbour.redial_at = None;
+        }
+    }
+
+    fn enter(&mut self, link: LinkId, place: Place) {
+        match self.places.binary_search_by_key(&link, |(link, _)| *link) {
+            Ok(at) => self.places[at].1 = place,
+            Err(at) => self.places.insert(at, (link, place)),
+        }
+    }
+
+    fn leave(&mut self, link: LinkId) -> Option<Place> {
+        let at = self.places.binary_search_by_key(&link, |(link, _)| *link).ok()?;
+        self.waiting.retain(|waiting| waiting.link != link);
+        let (_, place) = self.places.remove(at);
+        if let Place::Election(peer) = place {
+            if self.strangers.get(&peer) == Some(&link) {
+                self.strangers.remove(&peer);
+            }
+            if let Some(neighbour) = self.neighbours.get_mut(&peer) {
+                neighbour.link = neighbour.link.filter(|up| up.link != link);
+            }
+        }
+        Some(place)
+    }
+}

@@ -1,0 +1,201 @@
+//! Everything that servers say to one another, as types; no bytes.
+//!
+//! Two planes, two ports: the election port carries [`Notification`]s behind an [`Introduction`], the
+//! quorum port carries [`Packet`]s between a leader and its learners. The bytes are in
+//! [`wire`](crate::wire).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use bytes::Bytes;
+
+use crate::address::HostPort;
+use crate::id::ServerId;
+use crate::vote::Standing;
+use crate::zxid::{Epoch, Zxid};
+
+/// A message on an established link.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Message {
+    /// On the election plane.
+    Notification(Notification),
+    /// On the quorum plane.
+    Packet(Packet),
+}
+
+/// A vote on its way: where its sender stands, and the configuration that the sender knows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Notification {
+    /// Where the sender stands.
+    pub standing: Standing,
+    /// The message version: 2 is what we send, 0 what very old peers are taken for.
+    pub version: i32,
+    /// The sender's configuration as text, not decoded; empty if it sent none.
+    pub config: Bytes,
+}
+
+impl Notification {
+    /// The version that we send.
+    pub const VERSION: i32 = 2;
+}
+
+impl fmt::Display for Notification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.standing.fmt(f)
+    }
+}
+
+/// The first bytes on an election link: who dialled, and where that server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Introduction {
+    /// The dialling server.
+    pub id: ServerId,
+    /// Its election addresses; empty from very old peers.
+    pub addresses: Vec<HostPort>,
+}
+
+/// What a learner says of itself when it registers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LearnerInfo {
+    /// The highest epoch that it has promised to a prospective leader. As wide as the wire: check
+    /// [`Epoch::is_valid`].
+    pub accepted_epoch: Epoch,
+    /// Who it is; none for an anonymous observer.
+    pub id: Option<ServerId>,
+    /// The protocol that it speaks, at least [`LearnerInfo::PROTOCOL`].
+    pub protocol: i32,
+    /// The version of the configuration that it has activated, 0 if that is static.
+    pub config_version: i64,
+}
+
+impl LearnerInfo {
+    /// The protocol of ZooKeeper 3.4 and later.
+    pub const PROTOCOL: i32 = 0x1_0000;
+}
+
+/// An identity of a client, as a REQUEST carries it to the leader.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// The scheme (`ip`, `digest`, …).
+    pub scheme: String,
+    /// The id within the scheme.
+    pub id: String,
+}
+
+/// A packet on the quorum plane, between a leader and one of its learners.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Packet {
+    /// Learner: I want to follow you (type 11).
+    FollowerInfo(LearnerInfo),
+    /// Learner: I want to observe you (type 16).
+    ObserverInfo(LearnerInfo),
+    /// Leader: this is the new epoch (type 17).
+    LeaderInfo {
+        /// The new epoch, as wide as the wire.
+        epoch: Epoch,
+        /// The leader's protocol.
+        protocol: i32,
+    },
+    /// Learner: I promise to ignore older leaders; my history is this new (type 18).
+    AckEpoch {
+        /// Its last logged zxid.
+        last: Zxid,
+        /// Its current epoch; none if it had accepted this epoch before, so that this is no promise.
+        current_epoch: Option<Epoch>,
+    },
+    /// Leader: your history is a prefix of mine, here is the rest (type 13).
+    Diff(Zxid),
+    /// Leader: cut your history after this zxid (type 14).
+    Trunc(Zxid),
+    /// Leader: a whole snapshot follows, outside the framing (type 15).
+    Snap(Zxid),
+    /// Leader: that was my history; acknowledge it (type 10).
+    NewLeader {
+        /// The start of the new epoch.
+        zxid: Zxid,
+        /// The leader's last-seen configuration as text.
+        config: Bytes,
+    },
+    /// Leader: the ensemble has acknowledged; serve (type 12).
+    UpToDate,
+    /// Learner: this is on my disk (type 3).
+    Ack(Zxid),
+    /// Both: alive (type 5). A learner echoes the zxid and adds the sessions it has heard from.
+    Ping {
+        /// The leader's last proposed zxid.
+        zxid: Zxid,
+        /// The sessions touched; none from the leader.
+        sessions: Option<Bytes>,
+    },
+    /// Leader: log this transaction (type 2).
+    Proposal {
+        /// Its number.
+        zxid: Zxid,
+        /// Header, body and digest.
+        txn: Bytes,
+    },
+    /// Leader: that transaction is committed (type 4).
+    Commit(Zxid),
+    /// Leader to observer: this transaction is committed (type 8).
+    Inform {
+        /// Its number.
+        zxid: Zxid,
+        /// Header, body and digest.
+        txn: Bytes,
+    },
+    /// Leader: that reconfiguration is committed; activate it (type 9).
+    CommitAndActivate {
+        /// Its number.
+        zxid: Zxid,
+        /// Who leads under the new configuration.
+        leader: ServerId,
+    },
+    /// Leader to observer: this reconfiguration is committed; activate it (type 19).
+    InformAndActivate {
+        /// Its number.
+        zxid: Zxid,
+        /// Who leads under the new configuration.
+        leader: ServerId,
+        /// Header, body and digest.
+        txn: Bytes,
+    },
+    /// Learner: a client asks for this (type 1).
+    Request {
+        /// Session, cxid, operation and body.
+        data: Bytes,
+        /// The client's identities; none if the field was absent.
+        identities: Option<Vec<Identity>>,
+    },
+    /// Both: does this session live (type 6)?
+    Revalidate(Bytes),
+    /// Leader: everything before your sync has been sent (type 7).
+    Sync,
+}
+
+impl Packet {
+    /// The name in the protocol.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::FollowerInfo(_) => "FOLLOWERINFO",
+            Self::ObserverInfo(_) => "OBSERVERINFO",
+            Self::LeaderInfo { .. } => "LEADERINFO",
+            Self::AckEpoch { .. } => "ACKEPOCH",
+            Self::Diff(_) => "DIFF",
+            Self::Trunc(_) => "TRUNC",
+            Self::Snap(_) => "SNAP",
+            Self::NewLeader { .. } => "NEWLEADER",
+            Self::UpToDate => "UPTODATE",
+            Self::Ack(_) => "ACK",
+            Self::Ping { .. } => "PING",
+            Self::Proposal { .. } => "PROPOSAL",
+            Self::Commit(_) => "COMMIT",
+            Self::Inform { .. } => "INFORM",
+            Self::CommitAndActivate { .. } => "COMMITANDACTIVATE",
+            Self::InformAndActivate { .. } => "INFORMANDACTIVATE",
+            Self::Request { .. } => "REQUEST",
+            Self::Revalidate(_) => "REVALIDATE",
+            Self::Sync => "SYNC",
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Outputs on their way out, and what waits for the disk.
+//!
+//! ```text
+//!   persist(write) ──► ticket 7 ──► Output::Persist          … Event::Persisted(7)
+//!   send_after(7, link, ACKEPOCH) ──► held ───────────────────────► Output::Send
+//!   send(link, PING) ──► Output::Send
+//! ```
+//!
+//! Whatever *promises* something waits for the write that keeps the promise (ZOOKEEPER-3911, -4646:
+//! an acknowledgement that overtakes the disk loses data). Promises keep their order among
+//! themselves; what promises nothing passes them.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::id::{LinkId, Ticket};
+use crate::message::Message;
+use crate::output::{Fault, Hangup, Output, Write};
+use crate::report::{Change, Reason, Report};
+
+/// Collects the outputs of one step; issues tickets; holds what must wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Outbox {
+    ready: Vec<Output>,
+    held: VecDeque<Held>,
+    issued: u64,
+    durable: u64,
+    halted: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Held {
+    until: Ticket,
+    link: LinkId,
+    message: Message,
+}
+
+impl Outbox {
+    /// Asks for a write; what depends on it waits for the ticket.
+    pub fn persist(&mut self, write: Write) -> Ticket {
+        self.issued += 1;
+        let ticket = Ticket(self.issued);
+        self.ready.push(Output::Persist { ticket, write });
+        ticket
+    }
+
+    /// Whether a write, and all before it, are durable.
+    pub fn is_durable(&self, ticket: Ticket) -> bool {
+        ticket.0 <= self.durable
+    }
+
+    /// Takes note that a write and all before it are durable, and lets go what waited for them.
+    ///
+    /// A ticket that was never issued counts as the last one issued: a driver cannot make durable what
+    /// does not exist.
+    pub fn on_persisted(&mut self, ticket: Ticket) {
+        debug_assert!(ticket.0 <= self.issued, "{ticket} was never issued");
+        self.durable = self.durable.max(ticket.0.min(self.issued));
+        // Tickets rise, but a promise may be handed over with an earlier ticket than the one before
+        // it; it still waits for its turn.
+        while self.held.front().is_some_and(|held| held.until.0 <= self.durable) {
+            if let Some(Held { link, message, .. }) = self.held.pop_front() {
+                self.ready.push(Output::Send { link, message });
+            }
+        }
+    }
+
+    /// Sends something that promises nothing.
+    pub fn send(&mut self, link: LinkId, message: Message) {
+        self.ready.push(Output::Send { link, message });
+    }
+
+    /// Sends something that promises what the ticket's write keeps: at once if that is durable,
+    /// otherwise when it is. Promises leave in the order in which they were handed over.
+    pub fn send_after(&mut self, until: Ticket, link: LinkId, message: Message) {
+        if self.held.is_empty() && self.is_durable(until) {
+            self.send(link, message);
+        } else {
+            self.held.push_back(Held { until, link, message });
+        }
+    }
+
+    /// Ends a link; what was held for it is never sent.
+    pub fn hangup(&mut self, link: LinkId, reason: Hangup) {
+        self.forget(link);
+        self.ready.push(Output::Hangup { link, reason });
+    }
+
+    /// Drops what was held for a link that has ended.
+    pub fn forget(&mut self, link: LinkId) {
+        self.held.retain(|held| held.link != link);
+    }
+
+    /// Says that something has changed, and why.
+    pub fn report(&mut self, change: Change, reason: Reason) {
+        self.ready.push(Output::Report(Report { change, reason }));
+    }
+
+    /// Stops the server.
+    pub fn halt(&mut self, fault: Fault) {
+        self.halted = true;
+        self.ready.push(Output::Halt(fault));
+    }
+
+    /// Whether the server was stopped.
+    pub const fn is_halted(&self) -> bool {
+        self.halted
+    }
+
+    /// Whether every write that was asked for is durable.
+    pub const fn is_settled(&self) -> bool {
+        self.durable == self.issued
+    }
+
+    /// Any other output.
+    pub fn push(&mut self, output: Output) {
+        self.ready.push(output);
+    }
+
+    /// Moves all outputs of this step to `outputs`.
+    pub fn drain_into(&mut self, outputs: &mut Vec<Output>) {
+        outputs.append(&mut self.ready);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Packet;
+    use crate::zxid::{Epoch, Zxid};
+
+    fn drain(outbox: &mut Outbox) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        outbox.drain_into(&mut outputs);
+        outputs
+    }
+
+    fn ack(n: i64) -> Message {
+        Message::Packet(Packet::Ack(Zxid(n)))
+    }
+
+    #[test]
+    fn a_promise_leaves_after_its_write_and_a_ping_before_it() {
+        let (mut outbox, link) = (Outbox::default(), LinkId(1));
+        let ticket = outbox.persist(Write::CurrentEpoch(Epoch(1)));
+        outbox.send_after(ticket, link, ack(1));
+        outbox.send(link, Message::Packet(Packet::Sync));
+        assert_eq!(drain(&mut outbox).len(), 2, "the write and the unheld message");
+        outbox.on_persisted(ticket);
+        assert_eq!(drain(&mut outbox), [Output::Send { link, message: ack(1) }]);
+        outbox.send_after(ticket, link, ack(2));
+        assert_eq!(drain(&mut outbox), [Output::Send { link, message: ack(2) }]);
+    }
+
+    #[test]
+    fn promises_keep_their_order_and_die_with_their_link() {
+        let (mut outbox, a, b) = (Outbox::default(), LinkId(1), LinkId(2));
+        let first = outbox.persist(Write::AcceptedEpoch(Epoch(1)));
+        let second = outbox.persist(Write::CurrentEpoch(Epoch(1)));
+        outbox.send_after(second, a, ack(1));
+        outbox.send_after(first, b, ack(2));
+        outbox.send_after(second, b, ack(3));
+        drain(&mut outbox);
+        outbox.on_persisted(first);
+        assert_eq!(drain(&mut outbox), [], "the second promise waits for the first");
+        outbox.hangup(a, Hangup::RoleEnded);
+        outbox.on_persisted(second);
+        assert_eq!(
+            drain(&mut outbox)[1..],
+            [Output::Send { link: b, message: ack(2) }, Output::Send { link: b, message: ack(3) }]
+        );
+    }
+}

@@ -1,0 +1,701 @@
+//! One server: holds its role and routes what happens to the machine that decides.
+//!
+//! ```text
+//!   Input ──►  Peer  ──► Elector     votes                      looking
+//!               │   ├──► Leader      discovery, synchronization, broadcast   leading
+//!               │   ├──► Learner     the same from the other side            following, observing
+//!               │   └──► Links       who is connected
+//!   Output ◄────┘
+//! ```
+//!
+//! The machines do not know one another. An election returns a decision, a role returns a
+//! [`Verdict`]; what follows from either is built here, and nothing else is decided here.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::config::{Config, ConfigError};
+use crate::context::{Concessions, Context, Verdict};
+use crate::durable::Durable;
+use crate::election::{Decision, Elector, ElectorConfig, ElectorEvent, ElectorOutput, Recipient};
+use crate::history::History;
+use crate::id::{LinkId, ServerId};
+use crate::input::{Event, Input, LinkUp, Plane};
+use crate::leader::Leader;
+use crate::learner::Learner;
+use crate::links::{Links, Place};
+use crate::membership::{Membership, Role as MemberRole};
+use crate::message::{Message, Notification, Packet};
+use crate::outbox::Outbox;
+use crate::output::{Hangup, Output, Write};
+use crate::report::{Change, Phase, Reason, Status};
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::timers::{Timer, Timers};
+use crate::vote::{ServerState, Standing, Vote};
+use crate::zxid::{Epoch, Zxid};
+
+/// One server's protocol, complete: hand it inputs, carry out its outputs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Peer {
+    config: Config,
+    elector: Elector,
+    role: Role,
+    epochs: Durable,
+    history: History,
+    links: Links,
+    timers: Timers,
+    outbox: Outbox,
+    rng: Rng,
+    concessions: Concessions,
+    now: Instant,
+    /// The epoch in which this server serves.
+    serving: Option<Epoch>,
+    /// Outputs of the elector on their way; empty between steps, kept for its memory.
+    told: Vec<ElectorOutput>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Role {
+    /// Not started yet.
+    Idle,
+    /// About to look, as soon as its writes are on disk: a vote tells what they say.
+    Fencing,
+    /// About to look, after a rest.
+    Resting,
+    Looking,
+    Leading(Leader),
+    Learning(Learner),
+    Stopped,
+}
+
+impl Peer {
+    /// A server that finds `durable` on its disk. Its first election begins with the first
+    /// [`Event::Tick`], which [`Peer::deadline`] asks for at once.
+    ///
+    /// # Errors
+    ///
+    /// If `config` cannot work.
+    pub fn new(config: Config, durable: Durable) -> Result<Self, ConfigError> {
+        config.check()?;
+        let mut timers = Timers::default();
+        timers.set(Timer::Start, Instant::ORIGIN);
+        Ok(Self {
+            elector: Elector::new(elector_config(&config)),
+            role: Role::Idle,
+            history: History::ending_at(durable.last_zxid),
+            epochs: durable,
+            links: Links::new(&config),
+            timers,
+            outbox: Outbox::default(),
+            rng: Rng::new(config.seed),
+            concessions: Concessions::default(),
+            now: Instant::ORIGIN,
+            serving: None,
+            told: Vec::new(),
+            config,
+        })
+    }
+
+    /// What has to be done because of `input`.
+    pub fn step(&mut self, input: Input) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        self.step_into(input, &mut outputs);
+        outputs
+    }
+
+    /// The same, appended to `outputs`; a notification that changes nothing allocates nothing.
+    pub fn step_into(&mut self, input: Input, outputs: &mut Vec<Output>) {
+        if self.role == Role::Stopped {
+            return;
+        }
+        self.now = self.now.max(input.at);
+        match input.event {
+            Event::Received { link, message } => self.on_received(link, message),
+            Event::Tick => self.on_tick(),
+            Event::LinkUp(up) => self.on_link_up(&up),
+            Event::LinkDown { link, .. } => self.on_link_down(link),
+            Event::DialFailed { plane, peer } => self.on_dial_failed(plane, peer),
+            Event::Persisted(ticket) => {
+                self.outbox.on_persisted(ticket);
+                self.on_persisted();
+            }
+            Event::Oracle(yes) => self.elect(ElectorEvent::Oracle(yes)),
+            Event::StepDown => {
+                if matches!(self.role, Role::Leading(_)) {
+                    self.leave(Reason::Asked, Duration::ZERO);
+                }
+            }
+            Event::Shutdown => {
+                self.links.hangup_all(Hangup::Shutdown, &mut self.outbox);
+                self.role = Role::Stopped;
+                self.serving = None;
+            }
+        }
+        if self.outbox.is_halted() {
+            self.role = Role::Stopped;
+            self.serving = None;
+        }
+        self.outbox.drain_into(outputs);
+        if cfg!(debug_assertions) {
+            self.check();
+        }
+    }
+
+    /// The earliest time at which a [`Event::Tick`] is due, and what for. A stopped server has none.
+    pub fn deadline(&self) -> Option<(Instant, Timer)> {
+        if self.role == Role::Stopped {
+            return None;
+        }
+        let redial = self.links.deadline().map(|at| (at, Timer::Redial));
+        let election = self.elector.deadline();
+        [self.timers.next(), redial, election].into_iter().flatten().min()
+    }
+
+    /// How things stand.
+    pub fn status(&self) -> Status {
+        let standing = self.elector.standing();
+        let (phase, learners, leader) = match &self.role {
+            Role::Leading(leader) => (leader.phase(), leader.seats(), Some(self.config.id)),
+            Role::Learning(learner) => (learner.phase(), Vec::new(), Some(learner.leader())),
+            Role::Idle | Role::Fencing | Role::Resting | Role::Looking | Role::Stopped => {
+                (Phase::Election, Vec::new(), None)
+            }
+        };
+        Status {
+            id: self.config.id,
+            state: if leader.is_some() { standing.state } else { ServerState::Looking },
+            phase,
+            round: standing.round,
+            vote: standing.vote,
+            leader,
+            accepted_epoch: self.epochs.accepted_epoch,
+            current_epoch: self.epochs.current_epoch,
+            last: self.history.last(),
+            processed: self.serving.map_or(self.history.last(), |epoch| {
+                Zxid::start_of(epoch).max(self.history.last())
+            }),
+            serving: self.serving.is_some(),
+            voter: self.config.is_voter(),
+            voters: self.elector.quorum().voters().len(),
+            learners,
+            linked: self.links.linked().collect(),
+        }
+    }
+
+    /// Where this server stands in the election, as it tells others.
+    pub const fn standing(&self) -> Standing {
+        self.elector.standing()
+    }
+
+    /// What this server was told, with the configuration as it is now.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What always holds; called after every step in debug builds.
+    ///
+    /// # Panics
+    ///
+    /// If an invariant of ours is broken.
+    pub fn check(&self) {
+        let (epochs, last) = (&self.epochs, self.history.last());
+        assert!(epochs.current_epoch <= epochs.accepted_epoch, "no epoch is current unpromised");
+        assert!(last.epoch() <= epochs.accepted_epoch, "nothing is logged of an epoch unpromised");
+        if let Some(epoch) = self.serving {
+            assert_eq!(epoch, epochs.current_epoch, "a server serves in its current epoch");
+        }
+        let looking = matches!(self.role, Role::Looking);
+        assert_eq!(looking, self.elector.is_looking(), "the role and the election agree");
+        assert!(self.told.is_empty(), "nothing of the election is left undone");
+        if let Role::Leading(_) = self.role {
+            assert_eq!(self.elector.standing().vote.leader, self.config.id);
+        }
+    }
+
+    // --- what happens ---
+
+    #[inline]
+    fn on_received(&mut self, link: LinkId, message: Message) {
+        match (self.links.place(link), message) {
+            (Some(Place::Election(from)), Message::Notification(notification)) => {
+                self.on_notification(from, notification);
+            }
+            (Some(Place::Leader(_)), Message::Packet(packet)) => {
+                self.with_role(|role, cx| match role {
+                    Role::Learning(learner) => learner.on_packet(cx, link, packet),
+                    _ => Verdict::Stay,
+                });
+            }
+            (Some(Place::Learner), Message::Packet(packet)) => {
+                self.on_learner_packet(link, packet);
+            }
+            (Some(_), Message::Notification(_)) => {
+                self.on_link_down(link);
+                self.outbox.hangup(link, Hangup::OutOfTurn("notification"));
+            }
+            (Some(Place::Election(_)), Message::Packet(packet)) => {
+                self.on_link_down(link);
+                self.outbox.hangup(link, Hangup::OutOfTurn(packet.name()));
+            }
+            // Of a link that we have hung up meanwhile.
+            (None, _) => {}
+        }
+    }
+
+    #[inline]
+    fn on_notification(&mut self, from: ServerId, notification: Notification) {
+        let Notification { standing, version, config } = notification;
+        if self.config.reconfig_enabled && self.adopt(from, &config) {
+            return;
+        }
+        self.elect(ElectorEvent::Heard { from, standing, versioned: version > 0 });
+        match &self.role {
+            Role::Leading(_) if standing.state == ServerState::Looking => {
+                if self.elector.quorum().is_voter(from) {
+                    self.with_role(|role, cx| match role {
+                        Role::Leading(leader) => leader.on_looking(cx, from, standing),
+                        _ => Verdict::Stay,
+                    });
+                }
+            }
+            Role::Learning(learner) if learner.leader() == from => {
+                self.with_role(|role, _| match role {
+                    Role::Learning(learner) => learner.on_leader_standing(standing),
+                    _ => Verdict::Stay,
+                });
+            }
+            Role::Idle
+            | Role::Fencing
+            | Role::Resting
+            | Role::Looking
+            | Role::Leading(_)
+            | Role::Learning(_)
+            | Role::Stopped => {}
+        }
+    }
+
+    /// Something from a link that was accepted on the quorum port.
+    fn on_learner_packet(&mut self, link: LinkId, packet: Packet) {
+        if let Role::Leading(_) = self.role {
+            self.with_role(|role, cx| match role {
+                Role::Leading(leader) => leader.on_packet(cx, link, packet),
+                _ => Verdict::Stay,
+            });
+        } else if let Some(waiting) =
+            self.links.waiting_mut().iter_mut().find(|waiting| waiting.link == link)
+        {
+            if waiting.first.is_none() {
+                waiting.first = Some(packet);
+            } else {
+                let reason = Hangup::OutOfTurn(packet.name());
+                self.links.hangup(link, reason, &mut self.outbox);
+            }
+        }
+    }
+
+    fn on_link_up(&mut self, up: &LinkUp) {
+        match (up.plane, up.dialled, up.peer) {
+            (Plane::Election, _, _) => {
+                let (now, links) = (self.now, &mut self.links);
+                let kept = links.on_election_up(now, up, &mut self.rng, &mut self.outbox);
+                let Some(peer) = kept else { return };
+                self.elect(ElectorEvent::Reachable(peer));
+                if self.role != Role::Idle && self.is_member(peer) {
+                    // What was under way on an earlier link may have been lost with it.
+                    self.notify(up.link, self.elector.standing());
+                }
+            }
+            (Plane::Quorum, true, Some(peer)) => {
+                self.links.on_leader_up(up.link, peer);
+                if let Role::Learning(_) = self.role {
+                    let link = up.link;
+                    self.with_role(|role, cx| {
+                        if let Role::Learning(learner) = role {
+                            learner.on_link_up(cx, link, peer);
+                        }
+                        Verdict::Stay
+                    });
+                } else {
+                    self.links.hangup(up.link, Hangup::Unwanted, &mut self.outbox);
+                }
+            }
+            (Plane::Quorum, _, _) => self.on_learner_up(up.link),
+        }
+    }
+
+    /// Somebody comes to learn. A leader takes it in; while we look with ourselves as proposal it
+    /// may only be early, and waits a little.
+    fn on_learner_up(&mut self, link: LinkId) {
+        self.links.on_learner_up(link);
+        match &self.role {
+            Role::Leading(_) => self.with_role(|role, cx| {
+                if let Role::Leading(leader) = role {
+                    leader.on_link_up(cx, link);
+                }
+                Verdict::Stay
+            }),
+            Role::Looking if self.elector.standing().vote.leader == self.config.id => {
+                self.links.wait(self.now, link, &mut self.outbox);
+                self.arm_introduction();
+            }
+            Role::Idle
+            | Role::Fencing
+            | Role::Resting
+            | Role::Looking
+            | Role::Learning(_)
+            | Role::Stopped => self.links.hangup(link, Hangup::NotLeading, &mut self.outbox),
+        }
+    }
+
+    fn on_link_down(&mut self, link: LinkId) {
+        match self.links.on_down(self.now, link, &mut self.rng, &mut self.outbox) {
+            Some(Place::Leader(_)) => self.with_role(|role, _| match role {
+                Role::Learning(learner) => learner.on_link_down(link),
+                _ => Verdict::Stay,
+            }),
+            Some(Place::Learner) => self.on_link_gone(link),
+            Some(Place::Election(_)) | None => {}
+        }
+    }
+
+    /// A learner's link is no more.
+    fn on_link_gone(&mut self, link: LinkId) {
+        self.with_role(|role, cx| {
+            if let Role::Leading(leader) = role {
+                leader.on_link_down(cx, link);
+            }
+            Verdict::Stay
+        });
+    }
+
+    fn on_dial_failed(&mut self, plane: Plane, peer: ServerId) {
+        match plane {
+            Plane::Election => {
+                let (now, rng) = (self.now, &mut self.rng);
+                if self.links.on_election_dial_failed(now, peer, rng, &mut self.outbox) {
+                    self.elect(ElectorEvent::Unreachable(peer));
+                    self.with_role(|role, _| match role {
+                        Role::Learning(learner) => learner.on_unreachable(peer),
+                        _ => Verdict::Stay,
+                    });
+                }
+            }
+            Plane::Quorum => {
+                self.links.on_leader_dial_over(peer);
+                self.with_role(|role, cx| {
+                    if let Role::Learning(learner) = role {
+                        learner.on_dial_failed(cx, peer);
+                    }
+                    Verdict::Stay
+                });
+            }
+        }
+    }
+
+    fn on_persisted(&mut self) {
+        match self.role {
+            Role::Fencing => self.look(),
+            Role::Leading(_) => self.with_role(|role, cx| match role {
+                Role::Leading(leader) => leader.on_persisted(cx),
+                _ => Verdict::Stay,
+            }),
+            Role::Idle | Role::Resting | Role::Looking | Role::Learning(_) | Role::Stopped => {}
+        }
+    }
+
+    fn on_tick(&mut self) {
+        self.links.on_tick(self.now, &mut self.outbox);
+        if self.elector.deadline().is_some_and(|(at, _)| at <= self.now) {
+            self.elect(ElectorEvent::Tick);
+        }
+        while let Some((at, timer)) = self.timers.next() {
+            if at > self.now {
+                break;
+            }
+            self.timers.stop(timer);
+            match timer {
+                Timer::Start => self.look(),
+                Timer::Rest => self.look(),
+                Timer::Introduction => self.on_introduction_late(),
+                _ => self.with_role(|role, cx| match role {
+                    Role::Leading(leader) => leader.on_timer(cx, timer),
+                    Role::Learning(learner) => learner.on_timer(cx, timer),
+                    _ => Verdict::Stay,
+                }),
+            }
+        }
+    }
+
+    // --- what follows ---
+
+    /// Begins an election, once everything that the vote tells is on disk: a promise made with what
+    /// only memory holds could be broken by a crash.
+    fn look(&mut self) {
+        if !self.outbox.is_settled() {
+            self.role = Role::Fencing;
+            return;
+        }
+        self.role = Role::Looking;
+        let own = self.own_vote();
+        self.elect(ElectorEvent::Look(own));
+    }
+
+    /// The vote for ourselves; nobody in particular if we may not be elected.
+    fn own_vote(&self) -> Vote {
+        let (peer_epoch, zxid) = (self.epochs.current_epoch, self.history.last());
+        match self.config.membership.member(self.config.id).map(|member| member.role) {
+            Some(MemberRole::Participant) => Vote { peer_epoch, zxid, leader: self.config.id },
+            Some(MemberRole::Observer) => Vote::ABSTENTION,
+            None => Vote { peer_epoch, zxid, leader: ServerId::NOBODY },
+        }
+    }
+
+    /// Hands something to the election and does what it wants.
+    #[inline]
+    fn elect(&mut self, event: ElectorEvent) {
+        let mut told = core::mem::take(&mut self.told);
+        self.elector.step_into(self.now, event, &mut told);
+        let mut decision = None;
+        for output in told.drain(..) {
+            match output {
+                ElectorOutput::Notify { to: Recipient::Voters, standing } => {
+                    let message = self.notification(standing);
+                    for link in self.links.to_voters() {
+                        self.outbox.send(link, message.clone());
+                    }
+                }
+                ElectorOutput::Notify { to: Recipient::One(peer), standing } => {
+                    if let Some(link) = self.links.election(peer) {
+                        self.notify(link, standing);
+                    }
+                }
+                ElectorOutput::Redial => self.links.sweep(self.now, &mut self.outbox),
+                ElectorOutput::Changed(change, reason) => self.outbox.report(change, reason),
+                ElectorOutput::Decided(decided) => decision = Some(decided),
+            }
+        }
+        self.told = told;
+        if let Some(decision) = decision {
+            self.on_decided(decision);
+        } else if !self.proposes_itself() {
+            self.dismiss_early(Hangup::NotLeading);
+        }
+    }
+
+    /// Builds the role that the election has found.
+    fn on_decided(&mut self, decision: Decision) {
+        let standing = decision.standing;
+        let mut cx = context(
+            self.now,
+            &self.config,
+            &mut self.elector,
+            &mut self.epochs,
+            &mut self.history,
+            &mut self.outbox,
+            &mut self.timers,
+            &mut self.links,
+            &mut self.rng,
+            &mut self.concessions,
+        );
+        let change = Change::Phase { from: Phase::Election, to: Phase::Discovery };
+        let members = decision.support.members(cx.quorum).collect();
+        let reason = Reason::Quorum { members, leader: standing.vote.leader };
+        cx.outbox.report(change, reason);
+        let verdict = if standing.state == ServerState::Leading {
+            let (leader, verdict) = Leader::new(&mut cx, standing.round, decision.support);
+            self.role = Role::Leading(leader);
+            verdict
+        } else {
+            cx.concessions.promise.clear();
+            let (learner, verdict) = Learner::new(&mut cx, standing);
+            self.role = Role::Learning(learner);
+            verdict
+        };
+        if standing.state != ServerState::Leading {
+            self.dismiss_early(Hangup::NotLeading);
+        }
+        self.obey(verdict);
+    }
+
+    /// Lends the instruments to the machine of the role, and does what it returns.
+    fn with_role(&mut self, act: impl FnOnce(&mut Role, &mut Context<'_>) -> Verdict) {
+        let mut cx = context(
+            self.now,
+            &self.config,
+            &mut self.elector,
+            &mut self.epochs,
+            &mut self.history,
+            &mut self.outbox,
+            &mut self.timers,
+            &mut self.links,
+            &mut self.rng,
+            &mut self.concessions,
+        );
+        let verdict = act(&mut self.role, &mut cx);
+        self.obey(verdict);
+    }
+
+    fn obey(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Stay => {}
+            Verdict::Serve(epoch) => {
+                self.serving = Some(epoch);
+                self.concessions.history.clear();
+                self.elector.establish(epoch);
+            }
+            Verdict::Leave { reason, rest } => self.leave(reason, rest),
+        }
+    }
+
+    /// Gives up the role; looks for a leader again, an observer a little later than the voters.
+    fn leave(&mut self, reason: Reason, rest: Duration) {
+        let from = self.elector.standing().state;
+        let phase = self.status().phase;
+        self.role = Role::Resting;
+        self.serving = None;
+        self.timers.stop_role();
+        self.links.hangup_quorum(Hangup::RoleEnded, &mut self.outbox);
+        let to = ServerState::Looking;
+        self.outbox.report(Change::State { from, to }, reason.clone());
+        self.outbox.report(Change::Phase { from: phase, to: Phase::Election }, reason);
+        let delay = if from == ServerState::Observing {
+            let most = self.config.timing.observer_delay.as_nanos();
+            Duration::from_nanos(self.rng.below(u64::try_from(most).unwrap_or(u64::MAX)))
+        } else {
+            Duration::ZERO
+        };
+        let rest = rest.max(delay);
+        if rest.is_zero() {
+            self.look();
+        } else {
+            self.timers.after(Timer::Rest, self.now, rest);
+        }
+    }
+
+    /// Takes over a newer configuration that a peer knows, while we look; returns whether the
+    /// election begins anew because the members differ.
+    fn adopt(&mut self, from: ServerId, text: &[u8]) -> bool {
+        if self.role != Role::Looking
+            || text.is_empty()
+            || text == &self.config.membership.text()[..]
+        {
+            return false;
+        }
+        let Ok(newer) = Membership::parse(text) else { return false };
+        if newer.version() <= self.config.membership.version() {
+            return false;
+        }
+        let same = newer.same_members(&self.config.membership);
+        self.outbox.persist(Write::Membership(newer.text().clone()));
+        let change = Change::Configuration(newer.version());
+        self.outbox.report(change, Reason::NewerConfiguration { from });
+        if self.config.next_membership.as_ref().is_some_and(|n| n.version() <= newer.version()) {
+            self.config.next_membership = None;
+        }
+        self.config.membership = newer;
+        if same {
+            return false;
+        }
+        self.elector.reconfigure(elector_config(&self.config));
+        self.links.reconfigure(&self.config, &mut self.outbox);
+        self.look();
+        true
+    }
+
+    /// Hangs up those that came early and waited long enough.
+    fn on_introduction_late(&mut self) {
+        let limit = self.config.timing.early_learner_max;
+        let now = self.now;
+        let late: Vec<_> = self
+            .links
+            .waiting_mut()
+            .iter()
+            .filter(|waiting| now.since(waiting.since) >= limit)
+            .map(|waiting| waiting.link)
+            .collect();
+        for link in late {
+            self.links.hangup(link, Hangup::NotLeading, &mut self.outbox);
+        }
+        self.arm_introduction();
+    }
+
+    fn arm_introduction(&mut self) {
+        let limit = self.config.timing.early_learner_max;
+        match self.links.waiting_mut().first() {
+            Some(oldest) => self.timers.set(Timer::Introduction, oldest.since + limit),
+            None => self.timers.stop(Timer::Introduction),
+        }
+    }
+
+    /// Hangs up those that came early: we will not lead.
+    fn dismiss_early(&mut self, reason: Hangup) {
+        if self.links.waiting_mut().is_empty() {
+            return;
+        }
+        for waiting in self.links.take_waiting() {
+            self.links.hangup(waiting.link, reason, &mut self.outbox);
+        }
+        self.timers.stop(Timer::Introduction);
+    }
+
+    fn proposes_itself(&self) -> bool {
+        self.elector.standing().vote.leader == self.config.id
+    }
+
+    fn is_member(&self, peer: ServerId) -> bool {
+        let next = self.config.next_membership.as_ref();
+        self.config.membership.member(peer).is_some()
+            || next.is_some_and(|next| next.member(peer).is_some())
+    }
+
+    fn notification(&self, standing: Standing) -> Message {
+        Message::Notification(Notification {
+            standing,
+            version: Notification::VERSION,
+            config: self.config.membership.text().clone(),
+        })
+    }
+
+    fn notify(&mut self, link: LinkId, standing: Standing) {
+        let message = self.notification(standing);
+        self.outbox.send(link, message);
+    }
+}
+
+fn elector_config(config: &Config) -> ElectorConfig {
+    let mut quorum = match &config.next_membership {
+        Some(next) => crate::quorum::Quorum::joint(&config.membership.quorum(), &next.quorum()),
+        None => config.membership.quorum(),
+    };
+    if config.oracle {
+        quorum = quorum.with_oracle();
+    }
+    let role = config.membership.member(config.id).map(|member| member.role);
+    ElectorConfig {
+        id: config.id,
+        observer: role == Some(MemberRole::Observer),
+        quorum,
+        notification_min: config.timing.notification_min,
+        notification_max: config.timing.notification_max,
+        finalize_wait: config.timing.finalize_wait,
+        finish_when_settled: config.finish_when_settled,
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "a loan of fields that the borrow checker splits")]
+fn context<'a>(
+    now: Instant,
+    config: &'a Config,
+    elector: &'a mut Elector,
+    epochs: &'a mut Durable,
+    history: &'a mut History,
+    outbox: &'a mut Outbox,
+    timers: &'a mut Timers,
+    links: &'a mut Links,
+    rng: &'a mut Rng,
+    concessions: &'a mut Concessions,
+) -> Context<'a> {
+    let quorum = elector.quorum_mut();
+    Context { now, config, quorum, epochs, history, outbox, timers, links, rng, concessions }
+}

@@ -1,0 +1,408 @@
+//! Why: every change of vote, state, round and phase, with its reason, as data.
+//!
+//! Logs, the demo and pictures are made from this; nothing in the protocol reads it.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::id::ServerId;
+use crate::vote::{Better, Round, ServerState, Vote};
+use crate::zxid::{Epoch, Zxid};
+
+/// A change and its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Report {
+    /// What has changed.
+    pub change: Change,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.change, self.reason)
+    }
+}
+
+/// Where a server is on the way from no leader to a serving one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// It looks for a leader.
+    Election,
+    /// Leader and learners agree on the new epoch.
+    Discovery,
+    /// Learners take over the leader's history.
+    Synchronization,
+    /// The ensemble serves.
+    Broadcast,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Election => "election",
+            Self::Discovery => "discovery",
+            Self::Synchronization => "synchronization",
+            Self::Broadcast => "broadcast",
+        })
+    }
+}
+
+/// How things stand with one server, for people and monitoring.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Status {
+    /// Who.
+    pub id: ServerId,
+    /// What it is doing.
+    pub state: ServerState,
+    /// How far it has come.
+    pub phase: Phase,
+    /// Its election round.
+    pub round: Round,
+    /// Its vote: the one it proposes while looking, the one that ended the election afterwards.
+    pub vote: Vote,
+    /// Who leads; none while looking.
+    pub leader: Option<ServerId>,
+    /// The highest epoch it has promised.
+    pub accepted_epoch: Epoch,
+    /// The epoch whose history it has taken over.
+    pub current_epoch: Epoch,
+    /// The last transaction in its log.
+    pub last: Zxid,
+    /// The last zxid that the ensemble has established: the start of the epoch until something is
+    /// committed in it. Equals `last` before this server serves.
+    pub processed: Zxid,
+    /// Whether it serves: a leader with a synchronised quorum, or a learner that was told UPTODATE.
+    pub serving: bool,
+    /// Whether it has a vote.
+    pub voter: bool,
+    /// How many servers have a vote.
+    pub voters: usize,
+    /// A leader's learners, ascending, and whether each is synchronised.
+    pub learners: Vec<Seat>,
+    /// The servers with which it has an election link, ascending.
+    pub linked: Vec<ServerId>,
+}
+
+/// A learner as its leader sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seat {
+    /// Who; a negative number for an observer without an id.
+    pub id: ServerId,
+    /// Whether it has a vote.
+    pub voter: bool,
+    /// Whether it registered as a follower; an observer otherwise.
+    pub follower: bool,
+    /// Whether it has acknowledged the leader's history.
+    pub synced: bool,
+}
+
+/// What has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// The server's state.
+    State {
+        /// Before.
+        from: ServerState,
+        /// Now.
+        to: ServerState,
+    },
+    /// The server's vote.
+    Vote {
+        /// Before.
+        from: Vote,
+        /// Now.
+        to: Vote,
+    },
+    /// The election round.
+    Round {
+        /// Before.
+        from: Round,
+        /// Now.
+        to: Round,
+    },
+    /// The phase.
+    Phase {
+        /// Before.
+        from: Phase,
+        /// Now.
+        to: Phase,
+    },
+    /// The epoch that the server has promised; it is on its way to the disk.
+    AcceptedEpoch(Epoch),
+    /// The epoch whose history the server has taken over; it is on its way to the disk.
+    CurrentEpoch(Epoch),
+    /// The version of the ensemble's configuration.
+    Configuration(i64),
+    /// A learner's seat with this leader.
+    Learner {
+        /// Who.
+        id: ServerId,
+        /// Whether it now counts as synchronised.
+        synced: bool,
+    },
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::State { from, to } => write!(f, "state {from} -> {to}"),
+            Self::Vote { from, to } => write!(f, "vote {from} -> {to}"),
+            Self::Round { from, to } => write!(f, "round {from} -> {to}"),
+            Self::Phase { from, to } => write!(f, "phase {from} -> {to}"),
+            Self::AcceptedEpoch(epoch) => write!(f, "accepted epoch {epoch}"),
+            Self::CurrentEpoch(epoch) => write!(f, "current epoch {epoch}"),
+            Self::Configuration(version) => write!(f, "configuration version {version:x}"),
+            Self::Learner { id, synced: true } => write!(f, "learner {id} synchronised"),
+            Self::Learner { id, synced: false } => write!(f, "learner {id} lost"),
+        }
+    }
+}
+
+/// Why something has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The server has started.
+    Started,
+    /// A round begins with a vote for oneself.
+    OwnVote,
+    /// A round begins with an abstention: this server has no vote.
+    NoVote,
+    /// A peer's vote is better.
+    BetterVote {
+        /// Whose.
+        from: ServerId,
+        /// In which field.
+        why: Better,
+    },
+    /// A peer's vote names a server that may be elected; ours named one of weight 0.
+    MayBeElected {
+        /// Whose vote.
+        from: ServerId,
+    },
+    /// A peer is in a later round.
+    LaterRound {
+        /// Who.
+        from: ServerId,
+        /// Its round.
+        theirs: Round,
+        /// Ours.
+        ours: Round,
+    },
+    /// A quorum votes alike, and the wait for a better vote has passed.
+    Quorum {
+        /// Who.
+        members: Vec<ServerId>,
+        /// For whom.
+        leader: ServerId,
+    },
+    /// A quorum votes alike, and nobody is left who could change that.
+    Settled {
+        /// Who.
+        members: Vec<ServerId>,
+        /// For whom.
+        leader: ServerId,
+        /// The voters that no dial of this round could reach.
+        unreachable: Vec<ServerId>,
+    },
+    /// A quorum already has this leader, and the leader says so itself.
+    Joined {
+        /// Who.
+        members: Vec<ServerId>,
+        /// Whom they follow.
+        leader: ServerId,
+    },
+    /// The arbiter of two servers has decided.
+    Oracle {
+        /// For whom.
+        leader: ServerId,
+    },
+    /// A quorum of voters has connected; the epoch is one more than the highest that any promised.
+    Connected {
+        /// Who.
+        members: Vec<ServerId>,
+        /// The new epoch.
+        epoch: Epoch,
+    },
+    /// A quorum has promised the epoch.
+    Promised {
+        /// Who.
+        members: Vec<ServerId>,
+    },
+    /// A quorum has taken over the leader's history.
+    Acknowledged {
+        /// Who.
+        members: Vec<ServerId>,
+    },
+    /// The leader has announced a new epoch.
+    LeaderSaid {
+        /// Who.
+        leader: ServerId,
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// A learner's link ended.
+    LinkEnded,
+    /// The connection to the leader ended.
+    LeaderLost {
+        /// Who led.
+        leader: ServerId,
+    },
+    /// The leader was silent for too long.
+    LeaderSilent {
+        /// Who leads.
+        leader: ServerId,
+    },
+    /// The leader could not be reached in time, or refuses both its ports.
+    LeaderUnreachable {
+        /// Who was to lead.
+        leader: ServerId,
+    },
+    /// The server that we follow has moved on in the election.
+    LeaderMovedOn {
+        /// Who was to lead.
+        leader: ServerId,
+        /// Where it stands now.
+        round: Round,
+    },
+    /// The leader announced an epoch that is older than our promise.
+    OldEpoch {
+        /// What it announced.
+        announced: Epoch,
+        /// What we have promised.
+        accepted: Epoch,
+    },
+    /// The leader did what the protocol does not allow at that point.
+    LeaderMisbehaved {
+        /// Who.
+        leader: ServerId,
+        /// What it sent.
+        packet: &'static str,
+    },
+    /// The leader has a history for us, which this version cannot take over yet.
+    HistoryUnsupported {
+        /// What it sent.
+        packet: &'static str,
+    },
+    /// Not enough voters came in time.
+    NoQuorum {
+        /// In which phase.
+        phase: Phase,
+        /// Who was there.
+        members: Vec<ServerId>,
+    },
+    /// A voter has newer history than this leader; the next election will find it.
+    NewerHistory {
+        /// Who.
+        voter: ServerId,
+        /// Its current epoch.
+        current_epoch: Epoch,
+        /// Its last zxid.
+        last: Zxid,
+    },
+    /// A voter has promised a later epoch than this leader's.
+    LaterPromise {
+        /// Who.
+        voter: ServerId,
+        /// What it has promised.
+        accepted: Epoch,
+    },
+    /// A voter's promise of this epoch was lost, and the quorum needs it.
+    LostPromise {
+        /// Who.
+        voter: ServerId,
+    },
+    /// The voters that elected this leader are looking again; those that are left are no quorum.
+    Deserted {
+        /// The last one to go.
+        voter: ServerId,
+    },
+    /// The operator asked for it.
+    Asked,
+    /// A peer knows a newer configuration.
+    NewerConfiguration {
+        /// Who.
+        from: ServerId,
+    },
+}
+
+/// Servers as a set: `{2,3}`.
+struct Set<'a>(&'a [ServerId]);
+
+impl fmt::Display for Set<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{")?;
+        for (i, id) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(",")?;
+            }
+            write!(f, "{id}")?;
+        }
+        f.write_str("}")
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started => f.write_str("started"),
+            Self::OwnVote => f.write_str("a round begins with one's own vote"),
+            Self::NoVote => f.write_str("this server has no vote"),
+            Self::BetterVote { from, why } => write!(f, "{why}, says {from}"),
+            Self::MayBeElected { from } => {
+                write!(f, "may be elected, unlike the one before, says {from}")
+            }
+            Self::LaterRound { from, theirs, ours } => {
+                write!(f, "round {theirs} > {ours}, says {from}")
+            }
+            Self::Quorum { members, leader } => write!(f, "quorum {} for {leader}", Set(members)),
+            Self::Settled { members, leader, unreachable } => {
+                write!(f, "quorum {} for {leader}, ", Set(members))?;
+                if unreachable.is_empty() {
+                    f.write_str("everybody heard")
+                } else {
+                    write!(f, "{} unreachable", Set(unreachable))
+                }
+            }
+            Self::Joined { members, leader } => {
+                write!(f, "quorum {} already follows {leader}", Set(members))
+            }
+            Self::Oracle { leader } => write!(f, "the oracle decided for {leader}"),
+            Self::Connected { members, epoch } => {
+                write!(f, "quorum {} connected, epoch {epoch}", Set(members))
+            }
+            Self::Promised { members } => write!(f, "quorum {} promised", Set(members)),
+            Self::Acknowledged { members } => write!(f, "quorum {} acknowledged", Set(members)),
+            Self::LeaderSaid { leader, epoch } => write!(f, "leader {leader} begins epoch {epoch}"),
+            Self::LinkEnded => f.write_str("its link ended"),
+            Self::LeaderLost { leader } => write!(f, "leader {leader} closed its link"),
+            Self::LeaderSilent { leader } => write!(f, "leader {leader} is silent"),
+            Self::LeaderUnreachable { leader } => write!(f, "leader {leader} cannot be reached"),
+            Self::LeaderMovedOn { leader, round } => {
+                write!(f, "server {leader} no longer leads, it is in round {round}")
+            }
+            Self::OldEpoch { announced, accepted } => {
+                write!(f, "leader announced epoch {announced}, but {accepted} is promised")
+            }
+            Self::LeaderMisbehaved { leader, packet } => {
+                write!(f, "leader {leader} sent {packet} out of turn")
+            }
+            Self::HistoryUnsupported { packet } => {
+                write!(f, "leader sent {packet}, and this version takes over no history yet")
+            }
+            Self::NoQuorum { phase, members } => {
+                write!(f, "no quorum in {phase}, only {}", Set(members))
+            }
+            Self::NewerHistory { voter, current_epoch, last } => {
+                write!(f, "voter {voter} is newer (epoch {current_epoch}, zxid {last})")
+            }
+            Self::LaterPromise { voter, accepted } => {
+                write!(f, "voter {voter} has promised the later epoch {accepted}")
+            }
+            Self::LostPromise { voter } => write!(f, "the promise of voter {voter} was lost"),
+            Self::Deserted { voter } => write!(f, "voter {voter} looks again, no quorum is left"),
+            Self::Asked => f.write_str("asked to"),
+            Self::NewerConfiguration { from } => write!(f, "server {from} knows a newer one"),
+        }
+    }
+}

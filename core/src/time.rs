@@ -1,0 +1,47 @@
+//! Time as the core knows it: an integer from an origin that the caller chose.
+//!
+//! The core never reads a clock. Each input carries the time at which it happened; safety never
+//! depends on it, only progress does.
+
+use core::ops::{Add, Sub};
+use core::time::Duration;
+
+/// Nanoseconds since an arbitrary origin; never goes back between two inputs of one peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(pub u64);
+
+impl Instant {
+    /// The origin.
+    pub const ORIGIN: Self = Self(0);
+
+    /// The instant `duration` after the origin; saturates after some 580 years.
+    pub fn from_origin(duration: Duration) -> Self {
+        Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The time since the origin.
+    pub const fn since_origin(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+
+    /// The time from `earlier` to this instant, zero if it is not earlier.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(Self::from_origin(duration).0))
+    }
+}
+
+impl Sub<Instant> for Instant {
+    type Output = Duration;
+
+    fn sub(self, earlier: Self) -> Duration {
+        self.since(earlier)
+    }
+}

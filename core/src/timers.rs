@@ -1,0 +1,96 @@
+//! Named deadlines.
+//!
+//! Machines work with names; the driver asks once for the earliest deadline, sleeps, and says `Tick`.
+
+use core::time::Duration;
+
+use crate::time::Instant;
+
+/// What a deadline is for; the order is that in which several due at once are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timer {
+    /// When the server begins its first election.
+    Start,
+    /// When an observer, or a learner that was refused, looks for a leader again.
+    Rest,
+    /// When a server that is looking sends its vote again.
+    Notification,
+    /// When a quorum has waited long enough for a better vote.
+    Finalize,
+    /// When a missing election link is dialled again.
+    Redial,
+    /// When a quorum link that has not introduced itself, or came too early, is given up.
+    Introduction,
+    /// When a learner that could not reach its leader tries again.
+    Connect,
+    /// When a learner gives up reaching its leader.
+    ConnectLimit,
+    /// When a learner that has heard nothing from its leader gives it up.
+    Silence,
+    /// When a leader gives up waiting for a quorum.
+    Init,
+    /// When a leader pings and looks for silent learners: twice per tick.
+    Ping,
+}
+
+impl Timer {
+    /// Those that the table holds; the others belong to the election and the links.
+    const TABLED: [Self; 8] = [
+        Self::Start,
+        Self::Rest,
+        Self::Introduction,
+        Self::Connect,
+        Self::ConnectLimit,
+        Self::Silence,
+        Self::Init,
+        Self::Ping,
+    ];
+}
+
+/// At most one deadline for each name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Timers {
+    deadlines: [Option<Instant>; Timer::TABLED.len()],
+}
+
+impl Timers {
+    /// Sets a deadline, in place of an earlier one of that name.
+    pub fn set(&mut self, timer: Timer, at: Instant) {
+        if let Some(slot) = self.slot(timer) {
+            *slot = Some(at);
+        }
+    }
+
+    /// Sets a deadline a while from `now`.
+    pub fn after(&mut self, timer: Timer, now: Instant, wait: Duration) {
+        self.set(timer, now + wait);
+    }
+
+    /// Drops a deadline.
+    pub fn stop(&mut self, timer: Timer) {
+        if let Some(slot) = self.slot(timer) {
+            *slot = None;
+        }
+    }
+
+    /// Drops all deadlines but the one of the links.
+    pub fn stop_role(&mut self) {
+        for timer in Timer::TABLED {
+            if timer != Timer::Introduction {
+                self.stop(timer);
+            }
+        }
+    }
+
+    /// The earliest deadline; by name among equals.
+    pub fn next(&self) -> Option<(Instant, Timer)> {
+        let named = self.deadlines.iter().zip(Timer::TABLED);
+        named.filter_map(|(at, timer)| at.map(|at| (at, timer))).min()
+    }
+
+    fn slot(&mut self, timer: Timer) -> Option<&mut Option<Instant>> {
+        let at = Timer::TABLED.iter().position(|tabled| *tabled == timer);
+        debug_assert!(at.is_some(), "{timer:?} is not in the table");
+        at.map(|at| &mut self.deadlines[at])
+    }
+}
