@@ -450,7 +450,7 @@ fn introductions_of_other_forms() {
     let port = |port| Err(DecodeError::Port { index: 0, port });
     let longest = format!("{}:1", "a".repeat(wire::MAX_ADDRESSES - 2));
     type Addresses<'a> = Result<&'a [&'a str], DecodeError>;
-    let rows: [(&str, Vec<u8>, Addresses<'_>); 25] = [
+    let rows: [(&str, Vec<u8>, Addresses<'_>); 28] = [
         ("port 70000, at which the real acceptor dies", one("a:70000"), port(70_000)),
         ("port 65536", one("a:65536"), port(65_536)),
         ("port 65535", one("a:65535"), Ok(&["a:65535"])),
@@ -472,6 +472,9 @@ fn introductions_of_other_forms() {
         ("IPv6", one("[fe80::1]:3888"), Ok(&["[fe80::1]:3888"])),
         ("IPv6 without brackets", one("fe80::1:3888"), Err(DecodeError::Address(0))),
         ("IPv6 without port", one("[fe80::1]"), Err(DecodeError::Address(0))),
+        ("brackets within brackets", one("[[]:1"), Err(DecodeError::Address(0))),
+        ("bracket without its other half", one("a]:1"), Err(DecodeError::Address(0))),
+        ("end of line in a name", one("a\nb:1"), Err(DecodeError::Address(0))),
         ("IPv6 wildcard", many("[::]:3888|10.0.0.1:3888"), Ok(&["10.0.0.1:3888"])),
         ("wildcard only", many("0.0.0.0:3888"), Ok(&[])),
         (
