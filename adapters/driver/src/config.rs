@@ -1,0 +1,94 @@
+//! What a server is told before it starts, beyond what the core wants to know.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use quorate_core::config::Config;
+
+use crate::zoo_cfg::ZooCfg;
+
+/// The configuration of a [`Server`](crate::Server).
+///
+/// [`ServerConfig::new`] sets ZooKeeper's defaults; change a field to differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerConfig {
+    /// Who we are, the ensemble, and every duration of the protocol.
+    pub core: Config,
+    /// Where epochs are kept (`dataDir`).
+    pub data_dir: PathBuf,
+    /// Where the transaction logs are (`dataLogDir`), if not in the data directory.
+    pub data_log_dir: Option<PathBuf>,
+    /// Whether a server with an empty data directory may vote (`zookeeper.db.autocreate`).
+    pub autocreate: bool,
+    /// The file that a newer membership is written to (`dynamicConfigFile`), if any.
+    pub dynamic_config_file: Option<PathBuf>,
+    /// The file in which an outside arbiter of a two-server ensemble says `1` or something else
+    /// (`oraclePath`), if any.
+    pub oracle_path: Option<PathBuf>,
+    /// Listen on all addresses of the machine rather than on those of our line in the membership
+    /// (`quorumListenOnAllIPs`).
+    pub listen_on_all_ips: bool,
+    /// How often to try to listen, a second apart (`electionPortBindRetry`); 0 means for ever.
+    pub bind_tries: u32,
+    /// How long connecting to one address may take, and looking a name up (`cnxTimeout`).
+    pub connect_timeout: Duration,
+    /// How long a connection to the election port may take to introduce itself
+    /// (`quorumCnxnTimeoutMs`); `syncLimit` ticks if none.
+    pub introduction_timeout: Option<Duration>,
+    /// How many changes are kept for a reader that does not keep up, see
+    /// [`Server::changes`](crate::Server::changes). At least 1.
+    pub changes_kept: usize,
+}
+
+impl ServerConfig {
+    /// ZooKeeper's defaults for this peer and this directory.
+    pub fn new(core: Config, data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            core,
+            data_dir: data_dir.into(),
+            data_log_dir: None,
+            autocreate: true,
+            dynamic_config_file: None,
+            oracle_path: None,
+            listen_on_all_ips: false,
+            bind_tries: 3,
+            connect_timeout: Duration::from_secs(5),
+            introduction_timeout: None,
+            changes_kept: 256,
+        }
+    }
+
+    pub(crate) fn introduction_time(&self) -> Duration {
+        self.introduction_timeout
+            .filter(|timeout| !timeout.is_zero())
+            .unwrap_or_else(|| self.core.timing.sync_time())
+    }
+}
+
+impl From<ZooCfg> for ServerConfig {
+    fn from(cfg: ZooCfg) -> Self {
+        let mut core = Config::new(cfg.my_id, cfg.membership);
+        core.timing.tick = cfg.tick_time;
+        core.timing.init_limit = cfg.init_limit;
+        core.timing.sync_limit = cfg.sync_limit;
+        core.timing.connect_limit = cfg.connect_limit;
+        core.timing.notification_min = cfg.notification_min;
+        core.timing.notification_max = cfg.notification_max;
+        core.timing.observer_delay = cfg.observer_delay;
+        core.finish_when_settled = cfg.finish_when_settled;
+        core.reconfig_enabled = cfg.reconfig_enabled;
+        core.oracle = cfg.oracle_path.is_some();
+        Self {
+            data_log_dir: cfg.data_log_dir,
+            autocreate: cfg.autocreate,
+            dynamic_config_file: cfg.dynamic_config_file,
+            oracle_path: cfg.oracle_path,
+            listen_on_all_ips: cfg.listen_on_all_ips,
+            bind_tries: cfg.election_bind_retries,
+            connect_timeout: cfg.dial_timeout,
+            introduction_timeout: Some(cfg.introduction_timeout),
+            ..Self::new(core, cfg.data_dir)
+        }
+    }
+}

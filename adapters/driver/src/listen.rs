@@ -1,0 +1,323 @@
+//! The two open doors of a server: election and quorum port.
+//!
+//! Both are open before the first step, so that no peer is refused by a server that is there. A
+//! connection on the election port has to introduce itself first; each is heard out by a task of its
+//! own, with a deadline, and no more than [`PENDING_MAX`] at once: the oldest makes room. So neither
+//! one peer that stays silent nor a thousand keep the others waiting (ZOOKEEPER-3320, -2186). When the
+//! system refuses to accept, out of descriptors say, the door tries again and says so; it never
+//! closes for good without a word.
+//!
+//! What it does not do: decide who may come in. That is the core's.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_channel::{Receiver, Sender, bounded};
+use bytes::BytesMut;
+use futures_lite::future::or;
+use quorate_core::input::Plane;
+use quorate_core::membership::Member;
+use quorate_core::message::Introduction;
+use quorate_core::wire;
+
+use crate::config::ServerConfig;
+use crate::link::{self, Opened, Shared};
+use crate::runtime::Runtime;
+use crate::scope::{Scope, closed, offload};
+use crate::server::StartError;
+use crate::status::Counters;
+
+/// Opens every address of our own line in the membership.
+pub(crate) async fn bind<R: Runtime>(
+    runtime: &R,
+    config: &ServerConfig,
+    own: &Member,
+) -> Result<Vec<(Plane, SocketAddr, R::Listener)>, StartError> {
+    let mut wanted = Vec::new();
+    for address in &own.addresses {
+        for (plane, at) in [(Plane::Election, &address.election), (Plane::Quorum, &address.quorum)]
+        {
+            let ips = if config.listen_on_all_ips {
+                vec![IpAddr::V6(Ipv6Addr::UNSPECIFIED)]
+            } else {
+                own_ips(&at.host).await?
+            };
+            let door = Door { plane, shown: at.to_string(), port: at.port, ips };
+            if !wanted.contains(&door) {
+                wanted.push(door);
+            }
+        }
+    }
+    let mut open: Vec<(Plane, SocketAddr, R::Listener)> = Vec::new();
+    for door in wanted {
+        let mut tries = 0_u32;
+        let listeners = loop {
+            tries = tries.saturating_add(1);
+            match door.open(runtime).await {
+                Ok(listeners) => break listeners,
+                Err(source) => {
+                    let address = door.shown.clone();
+                    let temporary = matches!(
+                        source.kind(),
+                        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
+                    );
+                    if !temporary || (config.bind_tries > 0 && tries >= config.bind_tries) {
+                        return Err(StartError::Bind { plane: door.plane, address, tries, source });
+                    }
+                    tracing::warn!(
+                        sid = config.core.id.0, %address, error = %source, tries,
+                        "cannot listen, trying again"
+                    );
+                    runtime.sleep(BIND_RETRY).await;
+                }
+            }
+        };
+        open.extend(listeners.into_iter().map(|(at, listener)| (door.plane, at, listener)));
+    }
+    Ok(open)
+}
+
+/// One address of one port, by all the numbers that its name has.
+#[derive(PartialEq, Eq)]
+struct Door {
+    plane: Plane,
+    shown: String,
+    port: u16,
+    ips: Vec<IpAddr>,
+}
+
+impl Door {
+    /// Listens at each number that this machine has; at least at one.
+    async fn open<R: Runtime>(&self, runtime: &R) -> io::Result<Vec<(SocketAddr, R::Listener)>> {
+        let mut open = Vec::new();
+        let mut missing = None;
+        for ip in &self.ips {
+            let at = SocketAddr::new(*ip, self.port);
+            match runtime.listen(at).await {
+                Ok(listener) => open.push((at, listener)),
+                // No IPv6 on this machine.
+                Err(_) if *ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED) => {
+                    let at = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), self.port);
+                    open.push((at, runtime.listen(at).await?));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                    missing = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match missing {
+            Some(error) if open.is_empty() => Err(error),
+            _ => Ok(open),
+        }
+    }
+}
+
+async fn own_ips(host: &str) -> Result<Vec<IpAddr>, StartError> {
+    let failed = |source| StartError::Resolve { host: host.to_owned(), source };
+    if let Ok(ip) = host.parse() {
+        return Ok(vec![ip]);
+    }
+    let name = host.to_owned();
+    let found = offload("quorate-resolve", move || crate::dial::look_up(&name)).await;
+    let ips = found.and_then(|found| found).map_err(failed)?;
+    if ips.is_empty() {
+        return Err(failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
+    }
+    Ok(ips)
+}
+
+/// What serves one listening socket.
+#[derive(Clone)]
+pub(crate) struct Entrance<R> {
+    pub(crate) plane: Plane,
+    pub(crate) at: SocketAddr,
+    pub(crate) shared: Arc<Shared>,
+    /// Where handshakes run.
+    pub(crate) doors: Scope<R>,
+    /// Where links run.
+    pub(crate) links: Scope<R>,
+    pub(crate) pending: Arc<Pending>,
+    pub(crate) patience: Duration,
+}
+
+impl<R: Runtime> Entrance<R> {
+    /// Accepts until the scope ends.
+    pub(crate) async fn serve(self, listener: R::Listener) {
+        let runtime = self.doors.runtime.clone();
+        let mut rest = ACCEPT_RETRY_MIN;
+        loop {
+            match runtime.accept(&listener).await {
+                Ok((stream, remote)) => {
+                    rest = ACCEPT_RETRY_MIN;
+                    self.welcome(stream, remote);
+                }
+                Err(error) => {
+                    Counters::add(&self.shared.counters.accept_errors);
+                    if let Some(suppressed) = self.shared.warnings.speak(runtime.now()) {
+                        tracing::warn!(
+                            sid = self.shared.id.0, at = %self.at, %error, suppressed,
+                            "cannot accept connections, trying again"
+                        );
+                    }
+                    runtime.sleep(rest).await;
+                    rest = (rest * 2).min(ACCEPT_RETRY_MAX);
+                }
+            }
+        }
+    }
+
+    fn welcome(&self, stream: R::Stream, remote: SocketAddr) {
+        match self.plane {
+            Plane::Quorum => {
+                let opened = Opened {
+                    stream,
+                    plane: Plane::Quorum,
+                    dialled: false,
+                    remote,
+                    peer: None,
+                    advertised: None,
+                    received: BytesMut::new(),
+                };
+                link::open(&self.links, &self.shared, opened);
+            }
+            Plane::Election => {
+                let (place, given_up) = self.pending.enter();
+                if place.evicted {
+                    Counters::add(&self.shared.counters.evicted_introductions);
+                }
+                let entrance = self.clone();
+                self.doors.spawn(async move {
+                    let deadline = async {
+                        entrance.doors.runtime.sleep(entrance.patience).await;
+                        None
+                    };
+                    let room_needed = async {
+                        closed(&given_up).await;
+                        None
+                    };
+                    let heard = entrance.hear(stream, remote);
+                    let opened = or(heard, or(room_needed, deadline)).await;
+                    drop(place);
+                    if let Some(opened) = opened {
+                        link::open(&entrance.links, &entrance.shared, opened);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Reads an introduction.
+    async fn hear(&self, mut stream: R::Stream, remote: SocketAddr) -> Option<Opened<R::Stream>> {
+        let mut received = BytesMut::new();
+        loop {
+            match wire::decode_introduction(&mut received) {
+                Ok(Some(Introduction { id, addresses })) => {
+                    return Some(Opened {
+                        stream,
+                        plane: Plane::Election,
+                        dialled: false,
+                        remote,
+                        peer: Some(id),
+                        advertised: addresses.into_iter().next(),
+                        received,
+                    });
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    Counters::add(&self.shared.counters.refused_introductions);
+                    if let Some(suppressed) = self.shared.warnings.speak(self.doors.runtime.now()) {
+                        tracing::warn!(
+                            sid = self.shared.id.0, peer = %remote, %error, suppressed,
+                            "unreadable introduction, connection closed"
+                        );
+                    }
+                    return None;
+                }
+            }
+            match link::read_some(&mut stream, &mut received, INTRODUCTION_READ_BYTES).await {
+                Ok(0) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+/// The connections that have not introduced themselves yet, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    next: u64,
+    waiting: VecDeque<(u64, Sender<Infallible>)>,
+}
+
+/// A place among the pending ones; dropping it leaves.
+#[derive(Debug)]
+struct Place {
+    number: u64,
+    evicted: bool,
+    pending: Arc<Pending>,
+}
+
+impl Pending {
+    /// Takes a place, the oldest one's if there is no other. The channel closes when it has to be left.
+    fn enter(self: &Arc<Self>) -> (Place, Receiver<Infallible>) {
+        let (staying, given_up) = bounded(1);
+        let mut queue = self.locked();
+        let evicted = queue.waiting.len() >= PENDING_MAX && queue.waiting.pop_front().is_some();
+        let number = queue.next;
+        queue.next += 1;
+        queue.waiting.push_back((number, staying));
+        drop(queue);
+        (Place { number, evicted, pending: Arc::clone(self) }, given_up)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut queue = self.pending.locked();
+        if let Ok(at) = queue.waiting.binary_search_by_key(&self.number, |(number, _)| *number) {
+            queue.waiting.remove(at);
+        }
+    }
+}
+
+/// How many connections to the election port may be silent at once.
+pub(crate) const PENDING_MAX: usize = 128;
+/// Between two tries to listen.
+const BIND_RETRY: Duration = Duration::from_secs(1);
+/// The first wait after the system refused to accept.
+const ACCEPT_RETRY_MIN: Duration = Duration::from_millis(10);
+/// The longest such wait.
+const ACCEPT_RETRY_MAX: Duration = Duration::from_secs(1);
+/// An introduction is some 40 bytes, and what waits for one should be small.
+const INTRODUCTION_READ_BYTES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_silent_connection_makes_room() {
+        let pending = Arc::new(Pending::default());
+        let mut places: Vec<_> = (0..PENDING_MAX).map(|_| pending.enter()).collect();
+        assert!(places.iter().all(|(place, _)| !place.evicted));
+        let (last, _) = pending.enter();
+        assert!(last.evicted);
+        assert!(places[0].1.is_closed() && !places[1].1.is_closed());
+        places.clear();
+        assert_eq!(pending.locked().waiting.len(), 1);
+    }
+}

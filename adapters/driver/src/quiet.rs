@@ -1,0 +1,57 @@
+//! Warnings that outsiders can cause, at a bounded rate.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Lets a few warnings through in each window and counts the rest.
+#[derive(Debug)]
+pub(crate) struct Quiet {
+    window: Mutex<Window>,
+}
+
+#[derive(Debug, Default)]
+struct Window {
+    since: Option<Instant>,
+    said: u32,
+    suppressed: u64,
+}
+
+impl Quiet {
+    pub(crate) const fn new() -> Self {
+        Self { window: Mutex::new(Window { since: None, said: 0, suppressed: 0 }) }
+    }
+
+    /// Whether to speak now; if so, how many were kept back since the last time.
+    pub(crate) fn speak(&self, now: Instant) -> Option<u64> {
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        if window.since.is_none_or(|since| now.saturating_duration_since(since) >= WINDOW) {
+            window.since = Some(now);
+            window.said = 0;
+        }
+        if window.said < PER_WINDOW {
+            window.said += 1;
+            Some(std::mem::take(&mut window.suppressed))
+        } else {
+            window.suppressed += 1;
+            None
+        }
+    }
+}
+
+const WINDOW: Duration = Duration::from_secs(10);
+const PER_WINDOW: u32 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_counted_not_said() {
+        let quiet = Quiet::new();
+        let start = Instant::now();
+        let said = (0..1000).filter_map(|_| quiet.speak(start)).count();
+        assert_eq!(said, PER_WINDOW as usize);
+        assert_eq!(quiet.speak(start + WINDOW), Some(1000 - u64::from(PER_WINDOW)));
+        assert_eq!(quiet.speak(start + WINDOW), Some(0));
+    }
+}

@@ -1,0 +1,84 @@
+//! What the driver needs of an async runtime: two types and six verbs.
+//!
+//! Only what differs between runtimes is here. Channels come from a runtime-neutral crate, files from
+//! plain threads, so there is no blocking pool, no mutex and no file in this trait. Dispatch is static:
+//! an adapter is a unit struct, one `impl`, and a type alias.
+//!
+//! What it does not do: nothing here knows ZooKeeper.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use futures_io::{AsyncRead, AsyncWrite};
+use socket2::{SockRef, TcpKeepalive};
+
+/// An async runtime.
+pub trait Runtime: Clone + Send + Sync + 'static {
+    /// A TCP connection. Dropping it closes it.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    /// A TCP socket that listens. Dropping it frees the port.
+    type Listener: Send + Sync + 'static;
+
+    /// Runs a task to its end, or until the runtime ends.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
+
+    /// Waits.
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send;
+
+    /// Listens at an address, which may be reused at once after an earlier listener has closed.
+    fn listen(&self, at: SocketAddr) -> impl Future<Output = io::Result<Self::Listener>> + Send;
+
+    /// Waits for the next connection; says where it comes from. Applies [`tune`] to it.
+    fn accept(
+        &self,
+        on: &Self::Listener,
+    ) -> impl Future<Output = io::Result<(Self::Stream, SocketAddr)>> + Send;
+
+    /// Connects. Applies [`tune`]. Dropping the future gives up.
+    fn dial(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// The monotonic clock. To override where a runtime can pause its own.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+}
+
+/// Sets what every connection between servers needs.
+///
+/// A vote is a small message that somebody waits for: no Nagle. A peer whose machine is gone sends
+/// nothing at all, and the election port has no pings of its own: keep-alive finds it after some ten
+/// seconds when the link is idle, the user timeout when bytes are under way (ZOOKEEPER-1748).
+///
+/// # Errors
+///
+/// What the system says; the connection works without, so callers may go on.
+pub fn tune<'s, S>(socket: &'s S) -> io::Result<()>
+where
+    SockRef<'s>: From<&'s S>,
+{
+    let socket = SockRef::from(socket);
+    socket.set_tcp_nodelay(true)?;
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE);
+    #[cfg(not(any(target_os = "openbsd", target_os = "redox", target_os = "solaris")))]
+    let keepalive = keepalive.with_interval(KEEPALIVE_INTERVAL);
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    let keepalive = keepalive.with_retries(KEEPALIVE_RETRIES);
+    socket.set_tcp_keepalive(&keepalive)?;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
+    Ok(())
+}
+
+/// How long a connection may be idle before it is probed.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
+/// Between two probes.
+#[cfg(not(any(target_os = "openbsd", target_os = "redox", target_os = "solaris")))]
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+/// Probes without an answer that end a connection.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+const KEEPALIVE_RETRIES: u32 = 3;
+/// How long sent bytes may stay without an acknowledgement.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const USER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,0 +1,99 @@
+//! A set of tasks that ends as a whole.
+//!
+//! Whatever a server spawns, it spawns in a [`Scope`]; the [`Reins`] of that scope end all of them at
+//! their next step and tell when the last one is gone, and with it its socket. So nothing outlives the
+//! server, without a runtime having to know how to abort a task.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+
+use async_channel::{Receiver, Sender, bounded};
+use futures_lite::future::or;
+
+use crate::runtime::Runtime;
+
+/// Where tasks are spawned.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope<R> {
+    pub(crate) runtime: R,
+    stop: Receiver<Infallible>,
+    hold: Hold,
+}
+
+/// Ends the tasks of a scope.
+#[derive(Debug)]
+pub(crate) struct Reins {
+    stop: Sender<Infallible>,
+    idle: Receiver<Infallible>,
+}
+
+/// As long as it exists, its scope is not idle.
+#[derive(Clone, Debug)]
+pub(crate) struct Hold {
+    _alive: Sender<Infallible>,
+}
+
+impl<R: Runtime> Scope<R> {
+    pub(crate) fn new(runtime: R) -> (Self, Reins) {
+        let (stopper, stop) = bounded(1);
+        let (alive, idle) = bounded(1);
+        let scope = Self { runtime, stop, hold: Hold { _alive: alive } };
+        (scope, Reins { stop: stopper, idle })
+    }
+
+    /// Runs a task until it ends or the scope does.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let (stop, hold) = (self.stop.clone(), self.hold.clone());
+        self.runtime.spawn(async move {
+            or(closed(&stop), task).await;
+            drop(hold);
+        });
+    }
+
+    /// Keeps the scope from being idle, for what is no task.
+    pub(crate) fn hold(&self) -> Hold {
+        self.hold.clone()
+    }
+}
+
+impl Reins {
+    /// Ends all tasks, those to come too.
+    pub(crate) fn stop(&self) {
+        self.stop.close();
+    }
+
+    /// Waits until every task has ended and every [`Scope`] is dropped.
+    pub(crate) async fn idle(&self) {
+        closed(&self.idle).await;
+    }
+}
+
+/// Waits until the other side of a channel that carries nothing is gone.
+pub(crate) async fn closed(channel: &Receiver<Infallible>) {
+    if let Ok(never) = channel.recv().await {
+        match never {}
+    }
+}
+
+/// Runs what blocks on a thread of its own. The thread cannot be stopped, so it must own nothing that
+/// anybody waits for.
+///
+/// # Errors
+///
+/// The system gives no thread, or the work has panicked.
+pub(crate) async fn offload<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let (done, result) = bounded(1);
+    let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(THREAD_STACK);
+    thread.spawn(move || {
+        // Nobody may be waiting any more.
+        drop(done.try_send(work()));
+    })?;
+    result.recv().await.map_err(|_| io::Error::other(format!("thread {name} has panicked")))
+}
+
+/// Enough for a resolver; threads here are short-lived or write a few bytes.
+pub(crate) const THREAD_STACK: usize = 512 * 1024;

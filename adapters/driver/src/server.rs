@@ -1,0 +1,360 @@
+//! The handle that people embed, and the one place where a server is assembled.
+//!
+//! ```text
+//!   Server ──► Handle ── quit ──►  loop ◄── events ── links, dials, doors
+//!          ──► Published ◄───────  loop ── writes ──► disk thread
+//! ```
+//!
+//! A server is one loop task, one task for each listening address, one for each connection, and one
+//! thread for the disk. They end with the loop: when [`Server::finished`] returns, its ports are free
+//! and its data directory is unlocked.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_channel::{Receiver, Sender, bounded};
+use futures_lite::future::{or, pending};
+use quorate_core::config::ConfigError;
+use quorate_core::durable::Durable;
+use quorate_core::id::ServerId;
+use quorate_core::input::{Event, Plane};
+use quorate_core::output::Fault;
+use quorate_core::peer::Peer;
+use quorate_log::{Log, LogError, OpenOptions};
+use thiserror::Error;
+
+use crate::config::ServerConfig;
+use crate::dial::{Dialler, Resolver};
+use crate::disk::Disk;
+use crate::drive::{Driver, Quit};
+use crate::link::{Happened, Shared};
+use crate::listen::{self, Entrance, Pending};
+use crate::oracle;
+use crate::runtime::Runtime;
+use crate::scope::{Reins, Scope, closed, offload};
+use crate::status::{Changes, Leader, Leaders, Published, Status};
+
+/// A running server of an ensemble.
+///
+/// Clones are the same server. It shuts down when the last one is dropped.
+pub struct Server<R: Runtime> {
+    handle: Arc<Handle<R>>,
+}
+
+impl<R: Runtime> Server<R> {
+    /// Opens the data directory and both ports, and starts.
+    ///
+    /// # Errors
+    ///
+    /// A [`StartError`] that names the value, file or address which is in the way. Nothing is left
+    /// running or locked then.
+    pub async fn start(runtime: R, config: ServerConfig) -> Result<Self, StartError> {
+        let mut config = config;
+        config.core.oracle |= config.oracle_path.is_some();
+        config.core.check()?;
+        let id = config.core.id;
+        let own = config.core.membership.member(id).ok_or(StartError::NotAMember(id))?.clone();
+        let (log, durable) = open_log(&config).await?;
+        let listeners = listen::bind(&runtime, &config, &own).await?;
+        assemble(runtime, config, log, durable, listeners)
+    }
+
+    /// Who it is.
+    pub fn id(&self) -> ServerId {
+        self.handle.shared.id
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> Status {
+        let Handle { published, shared, runtime, .. } = &*self.handle;
+        published.status(&shared.counters, runtime.now())
+    }
+
+    /// Who leads and in which epoch, if this server serves under that leader or is it.
+    pub fn leader(&self) -> Option<Leader> {
+        self.handle.published.leader()
+    }
+
+    /// The leader now, and each change of leader from now on; the latest counts.
+    pub fn leaders(&self) -> Leaders {
+        self.handle.published.leaders()
+    }
+
+    /// Every change of vote, state, round and phase from now on, with its reason. A reader that does
+    /// not keep up loses the oldest; the server never waits for it.
+    pub fn changes(&self) -> Changes {
+        self.handle.published.changes()
+    }
+
+    /// Asks a leader to give up its seat; the next election may elect it again. Does nothing elsewhere.
+    pub async fn step_down(&self) {
+        // Nobody listens: it has ended.
+        drop(self.handle.shared.events.send(Happened::Event(Event::StepDown)).await);
+    }
+
+    /// Ends it in order: closes its links so that the others look for a leader at once, and waits until
+    /// its ports are free and its data directory is unlocked.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::finished`].
+    pub async fn shutdown(&self) -> Result<(), ServerError> {
+        // Full: it has been told already.
+        let _ = self.handle.quit.try_send(Quit::Gracefully);
+        self.finished().await
+    }
+
+    /// Ends it at once, as if the process had been killed: nothing more is written to any link. Returns
+    /// when it may be started again on the same ports and directory.
+    pub async fn kill(&self) {
+        let _ = self.handle.quit.try_send(Quit::AtOnce);
+        closed(&self.handle.ended).await;
+    }
+
+    /// Waits until it has ended, and tells why.
+    ///
+    /// # Errors
+    ///
+    /// A [`ServerError`] unless it was asked to end.
+    pub async fn finished(&self) -> Result<(), ServerError> {
+        closed(&self.handle.ended).await;
+        self.handle.outcome.get().cloned().unwrap_or(Err(ServerError::Aborted))
+    }
+}
+
+impl<R: Runtime> Clone for Server<R> {
+    fn clone(&self) -> Self {
+        Self { handle: Arc::clone(&self.handle) }
+    }
+}
+
+impl<R: Runtime> fmt::Debug for Server<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("id", &self.id()).field("leader", &self.leader()).finish()
+    }
+}
+
+/// What the clones of a server share. Dropping it closes `quit`, which shuts the server down.
+struct Handle<R> {
+    runtime: R,
+    shared: Arc<Shared>,
+    published: Arc<Published>,
+    quit: Sender<Quit>,
+    ended: Receiver<Infallible>,
+    outcome: Arc<OnceLock<Result<(), ServerError>>>,
+}
+
+/// Opening a directory may take a while; a runtime must not wait for it.
+async fn open_log(config: &ServerConfig) -> Result<(Log, Durable), StartError> {
+    let data_dir = config.data_dir.clone();
+    let options =
+        OpenOptions { data_log_dir: config.data_log_dir.clone(), autocreate: config.autocreate };
+    let opened = offload("quorate-open", move || Log::open(data_dir, options)).await;
+    Ok(opened.map_err(StartError::Thread)??)
+}
+
+/// Puts the parts together and sets them going.
+fn assemble<R: Runtime>(
+    runtime: R,
+    config: ServerConfig,
+    log: Log,
+    durable: Durable,
+    listeners: Vec<(Plane, SocketAddr, R::Listener)>,
+) -> Result<Server<R>, StartError> {
+    let (sender, events) = bounded(EVENTS_MAX);
+    let (quit_sender, quit) = bounded(QUITS_MAX);
+    let (alive, ended) = bounded(1);
+    let (doors, door_reins) = Scope::new(runtime.clone());
+    let (links, link_reins) = Scope::new(runtime.clone());
+    let shared = Arc::new(Shared::new(config.core.id, sender));
+    let patience = config.introduction_time();
+    let tick = config.core.timing.tick;
+    let origin = runtime.now();
+    let peer = Peer::new(config.core, durable)?;
+    let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
+    let disk =
+        Disk::start(log, config.dynamic_config_file, doors.hold()).map_err(StartError::Thread)?;
+
+    if let Some(path) = config.oracle_path {
+        doors.spawn(oracle::watch(path, tick, Arc::clone(&shared), runtime.clone()));
+    }
+    let pending = Arc::new(Pending::default());
+    for (plane, at, listener) in listeners {
+        tracing::debug!(sid = shared.id.0, ?plane, %at, "listening");
+        let entrance = Entrance {
+            plane,
+            at,
+            shared: Arc::clone(&shared),
+            doors: doors.clone(),
+            links: links.clone(),
+            pending: Arc::clone(&pending),
+            patience,
+        };
+        doors.spawn(entrance.serve(listener));
+    }
+    let dialler = Dialler {
+        shared: Arc::clone(&shared),
+        doors,
+        links,
+        timeout: config.connect_timeout,
+        resolver: Resolver::default(),
+    };
+    let driver = Driver {
+        runtime: runtime.clone(),
+        peer,
+        origin,
+        shared: Arc::clone(&shared),
+        events,
+        quit,
+        disk,
+        dialler,
+        links: BTreeMap::new(),
+        published: Arc::clone(&published),
+        complain_at: None,
+    };
+    let outcome = Arc::new(OnceLock::new());
+    let life = Life {
+        doors: door_reins,
+        links: link_reins,
+        outcome: Arc::clone(&outcome),
+        published: Arc::clone(&published),
+    };
+    runtime.spawn(async move {
+        life.live(driver).await;
+        drop(alive);
+    });
+    let handle = Handle { runtime, shared, published, quit: quit_sender, ended, outcome };
+    Ok(Server { handle: Arc::new(handle) })
+}
+
+/// From the first step to the last socket closed.
+struct Life {
+    doors: Reins,
+    links: Reins,
+    outcome: Arc<OnceLock<Result<(), ServerError>>>,
+    published: Arc<Published>,
+}
+
+/// Also when the loop panics or the runtime drops it.
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.published.end();
+    }
+}
+
+impl Life {
+    async fn live<R: Runtime>(self, mut driver: Driver<R>) {
+        let result = driver.drive().await;
+        let sid = driver.shared.id.0;
+        match &result {
+            Ok(how) => tracing::info!(sid, ?how, "server ends"),
+            Err(error) => tracing::error!(sid, %error, "server ends"),
+        }
+        self.doors.stop();
+        if matches!(result, Ok(Quit::AtOnce)) {
+            self.links.stop();
+        }
+        let (runtime, quit) = (driver.runtime.clone(), driver.quit.clone());
+        // The loop's ends of all links with it: each link writes what it has and closes.
+        drop(driver);
+        let at_once = async {
+            loop {
+                match quit.recv().await {
+                    Ok(Quit::AtOnce) => return,
+                    Ok(Quit::Gracefully) => {}
+                    Err(_) => return pending().await,
+                }
+            }
+        };
+        or(self.links.idle(), or(at_once, runtime.sleep(GOODBYE_TIME))).await;
+        self.links.stop();
+        self.links.idle().await;
+        self.doors.idle().await;
+        // Set once, here.
+        drop(self.outcome.set(result.map(|_| ())));
+    }
+}
+
+/// Why a server cannot start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The configuration cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Our id has no line in the membership.
+    #[error("server {0} is not in the membership: there is no line server.{0}=…")]
+    NotAMember(ServerId),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The name of our own host has no address.
+    #[error("cannot resolve {host}, on which this server is to listen: {source}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// An address of ours cannot be listened at.
+    #[error("cannot listen at {address} ({}), tried {tries}x: {source}", port_name(*plane))]
+    Bind {
+        /// Which port.
+        plane: Plane,
+        /// Which address, as configured.
+        address: String,
+        /// How often it was tried.
+        tries: u32,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
+}
+
+fn port_name(plane: Plane) -> &'static str {
+    match plane {
+        Plane::Election => "election port",
+        Plane::Quorum => "quorum port",
+    }
+}
+
+/// Why a server has ended without being asked to.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// A write to the data directory failed: nobody knows what a crash would leave.
+    #[error("the disk failed: {source}")]
+    Disk {
+        /// What could not be written.
+        source: Arc<LogError>,
+    },
+    /// The dynamic configuration file could not be replaced.
+    #[error("cannot write the configuration to {}: {source}", path.display())]
+    DynamicConfig {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: Arc<io::Error>,
+    },
+    /// Going on would be unsafe.
+    #[error("halted: {0}")]
+    Halted(Fault),
+    /// Its task was dropped with the runtime, or broke an invariant of its own and panicked.
+    #[error("the server was dropped by its runtime, or has panicked")]
+    Aborted,
+}
+
+/// How many events may wait for the loop; beyond, readers wait.
+const EVENTS_MAX: usize = 256;
+/// Room to be told to quit gracefully and then, all the same, at once.
+const QUITS_MAX: usize = 8;
+/// How long links may take all together to write their last bytes.
+const GOODBYE_TIME: Duration = Duration::from_millis(1100);

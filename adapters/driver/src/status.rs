@@ -1,0 +1,341 @@
+//! How a server is doing, for people and monitoring, and who wants to be told.
+//!
+//! The loop publishes here and never waits: a reader that does not keep up loses the oldest changes
+//! and learns how many; a reader of the leader gets the latest one. Nothing in the protocol reads any
+//! of it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_channel::{Receiver, Sender, bounded};
+use quorate_core::id::ServerId;
+use quorate_core::report::{Report, Status as PeerStatus};
+use quorate_core::vote::ServerState;
+use quorate_core::zxid::Epoch;
+
+/// A server at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// What the protocol knows.
+    pub peer: Arc<PeerStatus>,
+    /// What the driver has counted and measured.
+    pub metrics: Metrics,
+}
+
+/// What the driver counts and measures. Counters begin at the start of the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Since the start.
+    pub uptime: Duration,
+    /// How often it began to look for a leader (`zk_looking_count`).
+    pub looking_count: u64,
+    /// How many elections have ended with a leader.
+    pub elections: u64,
+    /// How long the last of them took (`zk_election_time`).
+    pub last_election: Option<Duration>,
+    /// How long all of them took together.
+    pub election_time: Duration,
+    /// Since it began to look for a leader, if it is looking.
+    pub looking_for: Option<Duration>,
+    /// Since it serves, if it does.
+    pub serving_for: Option<Duration>,
+    /// Since it leads a serving ensemble, if it does (`zk_leader_uptime`).
+    pub leading_for: Option<Duration>,
+    /// How long the last time without service took, from the start or the loss of the leader on
+    /// (`zk_unavailable_time`).
+    pub last_unavailable: Option<Duration>,
+    /// How long it has not served, all together.
+    pub unavailable: Duration,
+    /// Messages that could not be read, while their link could be kept.
+    pub dropped_messages: u64,
+    /// Links closed because what came could not be read.
+    pub garbled_links: u64,
+    /// Connections to the election port closed because their introduction could not be read.
+    pub refused_introductions: u64,
+    /// Connections to the election port closed because they stayed silent while others came.
+    pub evicted_introductions: u64,
+    /// Dials that reached no address of a peer.
+    pub failed_dials: u64,
+    /// How often the system refused to accept a connection.
+    pub accept_errors: u64,
+    /// Links ended because the peer did not read.
+    pub overflowed_links: u64,
+}
+
+/// A change and its reason, when, and what the server was after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// When.
+    pub at: Instant,
+    /// The change and its reason.
+    pub report: Report,
+    /// The server afterwards: after all changes of this moment.
+    pub status: Arc<PeerStatus>,
+}
+
+/// The changes of one server, in order. See [`Server::changes`](crate::Server::changes).
+#[derive(Debug)]
+pub struct Changes {
+    receiver: Receiver<Observed>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Changes {
+    /// Waits for the next change; none when the server has ended.
+    pub async fn next(&mut self) -> Option<Observed> {
+        self.receiver.recv().await.ok()
+    }
+
+    /// The next change, if there is one already.
+    pub fn try_next(&mut self) -> Option<Observed> {
+        self.receiver.try_recv().ok()
+    }
+
+    /// How many changes were lost so far because they were not read in time.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// The leader of a serving ensemble, and the epoch of its reign.
+pub type Leader = (ServerId, Epoch);
+
+/// Each change of leader, as one server sees it. See [`Server::leaders`](crate::Server::leaders).
+#[derive(Debug)]
+pub struct Leaders {
+    receiver: Receiver<Option<Leader>>,
+    last: Option<Option<Leader>>,
+}
+
+impl Leaders {
+    /// Waits until the leader is another one than last time; the first time returns the present one at
+    /// once. `Some(None)` means that there is no leader now; none, that the server has ended. Changes
+    /// between two calls are passed over: only the latest counts.
+    pub async fn next(&mut self) -> Option<Option<Leader>> {
+        loop {
+            let leader = self.receiver.recv().await.ok()?;
+            if self.last != Some(leader) {
+                self.last = Some(leader);
+                return Some(leader);
+            }
+        }
+    }
+
+    /// Waits for a leader; none if the server ends before there is one.
+    pub async fn led(&mut self) -> Option<Leader> {
+        loop {
+            if let Some(leader) = self.next().await? {
+                return Some(leader);
+            }
+        }
+    }
+}
+
+/// Counters of what happens outside the loop.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) dropped_messages: AtomicU64,
+    pub(crate) garbled_links: AtomicU64,
+    pub(crate) refused_introductions: AtomicU64,
+    pub(crate) evicted_introductions: AtomicU64,
+    pub(crate) failed_dials: AtomicU64,
+    pub(crate) accept_errors: AtomicU64,
+    pub(crate) overflowed_links: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Where the loop publishes.
+#[derive(Debug)]
+pub(crate) struct Published {
+    state: Mutex<State>,
+    changes_kept: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    peer: Arc<PeerStatus>,
+    meter: Meter,
+    changes: Vec<(Sender<Observed>, Arc<AtomicU64>)>,
+    leaders: Vec<Sender<Option<Leader>>>,
+    ended: bool,
+}
+
+impl Published {
+    pub(crate) fn new(peer: PeerStatus, changes_kept: usize, now: Instant) -> Self {
+        let meter = Meter::new(&peer, now);
+        let state = State {
+            peer: Arc::new(peer),
+            meter,
+            changes: Vec::new(),
+            leaders: Vec::new(),
+            ended: false,
+        };
+        Self { state: Mutex::new(state), changes_kept: changes_kept.max(1) }
+    }
+
+    /// Publishes how the server is now, and what has brought it there.
+    pub(crate) fn publish(&self, peer: PeerStatus, reports: Vec<Report>, at: Instant) {
+        let mut state = self.locked();
+        let before = leader_of(&state.peer);
+        state.meter.observe(&peer, at);
+        state.peer = Arc::new(peer);
+        let now = leader_of(&state.peer);
+        if now != before {
+            state.leaders.retain(|watcher| watcher.force_send(now).is_ok());
+        }
+        for report in reports {
+            let status = Arc::clone(&state.peer);
+            let observed = Observed { at, report, status };
+            state.changes.retain(|(reader, lost)| match reader.force_send(observed.clone()) {
+                Ok(displaced) => {
+                    if displaced.is_some() {
+                        lost.fetch_add(1, Ordering::Relaxed);
+                    }
+                    true
+                }
+                Err(_) => false,
+            });
+        }
+    }
+
+    /// Tells every reader that nothing comes any more.
+    pub(crate) fn end(&self) {
+        let mut state = self.locked();
+        state.ended = true;
+        state.changes.clear();
+        state.leaders.clear();
+    }
+
+    pub(crate) fn status(&self, counters: &Counters, now: Instant) -> Status {
+        let state = self.locked();
+        Status { peer: Arc::clone(&state.peer), metrics: state.meter.metrics(counters, now) }
+    }
+
+    pub(crate) fn leader(&self) -> Option<Leader> {
+        let state = self.locked();
+        if state.ended { None } else { leader_of(&state.peer) }
+    }
+
+    /// When it began to look for a leader, if it is looking.
+    pub(crate) fn looking_since(&self) -> Option<Instant> {
+        self.locked().meter.looking_since
+    }
+
+    pub(crate) fn changes(&self) -> Changes {
+        let (sender, receiver) = bounded(self.changes_kept);
+        let lost = Arc::new(AtomicU64::new(0));
+        let mut state = self.locked();
+        if !state.ended {
+            state.changes.push((sender, Arc::clone(&lost)));
+        }
+        Changes { receiver, lost }
+    }
+
+    pub(crate) fn leaders(&self) -> Leaders {
+        let (sender, receiver) = bounded(1);
+        let mut state = self.locked();
+        if !state.ended {
+            // There is room for one.
+            let _ = sender.try_send(leader_of(&state.peer));
+            state.leaders.push(sender);
+        }
+        Leaders { receiver, last: None }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who leads, if the server knows and serves under that leader.
+fn leader_of(status: &PeerStatus) -> Option<Leader> {
+    status.leader.filter(|_| status.serving).map(|id| (id, status.current_epoch))
+}
+
+/// Measures durations between states.
+#[derive(Debug)]
+struct Meter {
+    started: Instant,
+    looking_since: Option<Instant>,
+    serving_since: Option<Instant>,
+    leading: bool,
+    down_since: Option<Instant>,
+    down_before: Duration,
+    metrics: Metrics,
+}
+
+impl Meter {
+    fn new(status: &PeerStatus, now: Instant) -> Self {
+        let mut meter = Self {
+            started: now,
+            looking_since: None,
+            serving_since: None,
+            leading: false,
+            down_since: Some(now),
+            down_before: Duration::ZERO,
+            metrics: Metrics::default(),
+        };
+        meter.observe(status, now);
+        meter
+    }
+
+    fn observe(&mut self, status: &PeerStatus, at: Instant) {
+        let metrics = &mut self.metrics;
+        match (status.state == ServerState::Looking, self.looking_since) {
+            (true, None) => {
+                metrics.looking_count += 1;
+                self.looking_since = Some(at);
+            }
+            (false, Some(since)) => {
+                let took = at.saturating_duration_since(since);
+                metrics.elections += 1;
+                metrics.last_election = Some(took);
+                metrics.election_time += took;
+                self.looking_since = None;
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+        match (status.serving, self.down_since) {
+            (true, Some(since)) => {
+                let took = at.saturating_duration_since(since);
+                metrics.last_unavailable = Some(took);
+                self.down_before += took;
+                self.down_since = None;
+                self.serving_since = Some(at);
+            }
+            (false, None) => {
+                self.down_since = Some(at);
+                self.serving_since = None;
+            }
+            (true, None) | (false, Some(_)) => {}
+        }
+        self.leading = status.state == ServerState::Leading;
+    }
+
+    fn metrics(&self, counters: &Counters, now: Instant) -> Metrics {
+        let since = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Metrics {
+            uptime: now.saturating_duration_since(self.started),
+            looking_for: since(self.looking_since),
+            serving_for: since(self.serving_since),
+            leading_for: since(self.serving_since.filter(|_| self.leading)),
+            unavailable: self.down_before + since(self.down_since).unwrap_or_default(),
+            dropped_messages: read(&counters.dropped_messages),
+            garbled_links: read(&counters.garbled_links),
+            refused_introductions: read(&counters.refused_introductions),
+            evicted_introductions: read(&counters.evicted_introductions),
+            failed_dials: read(&counters.failed_dials),
+            accept_errors: read(&counters.accept_errors),
+            overflowed_links: read(&counters.overflowed_links),
+            ..self.metrics.clone()
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! An ensemble on loopback, and waiting with an end.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use quorate_core::config::Config;
+use quorate_core::id::ServerId;
+use quorate_core::membership::{Member, Membership, Role, ServerAddress};
+use quorate_tokio::{Leader, Server, ServerConfig, StartError};
+use tempfile::TempDir;
+
+/// Waits for what must happen soon.
+pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(Duration::from_secs(20), work).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what}: nothing in 20 s"),
+    }
+}
+
+/// Ports that nobody uses at the moment.
+pub fn free_ports(count: usize) -> Vec<u16> {
+    let open: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    open.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+}
+
+pub struct Ensemble {
+    pub membership: Membership,
+    pub changes_kept: usize,
+    servers: BTreeMap<ServerId, Server>,
+    dir: TempDir,
+}
+
+impl Ensemble {
+    /// Voters 1..=n, then observers; none started.
+    pub fn new(voters: usize, observers: usize) -> Self {
+        let ports = free_ports(2 * (voters + observers));
+        let members = ports.chunks(2).zip(1_i64..).map(|(ports, id)| {
+            let voter = usize::try_from(id).unwrap() <= voters;
+            let role = if voter { Role::Participant } else { Role::Observer };
+            Member::new(ServerId(id), role, ServerAddress::new("127.0.0.1", ports[0], ports[1]))
+        });
+        let membership = Membership::build(members, [], [], 0).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        Self { membership, changes_kept: 256, servers: BTreeMap::new(), dir }
+    }
+
+    pub fn ids(&self) -> Vec<ServerId> {
+        self.membership.members().iter().map(|member| member.id).collect()
+    }
+
+    pub fn observers(&self) -> Vec<ServerId> {
+        let members = self.membership.members().iter();
+        members.filter(|member| member.role == Role::Observer).map(|member| member.id).collect()
+    }
+
+    pub fn data_dir(&self, id: ServerId) -> PathBuf {
+        self.dir.path().join(id.to_string())
+    }
+
+    pub fn config(&self, id: ServerId) -> ServerConfig {
+        let core = Config::new(id, self.membership.clone());
+        let mut config = ServerConfig::new(core, self.data_dir(id));
+        config.changes_kept = self.changes_kept;
+        config.bind_tries = 1;
+        config
+    }
+
+    pub async fn try_start(&self, config: ServerConfig) -> Result<Server, StartError> {
+        within("start", quorate_tokio::start(config)).await
+    }
+
+    pub async fn start(&mut self, id: ServerId) {
+        let server = self.try_start(self.config(id)).await.unwrap();
+        self.servers.insert(id, server);
+    }
+
+    pub async fn start_all(&mut self) {
+        for id in self.ids() {
+            self.start(id).await;
+        }
+    }
+
+    pub fn server(&self, id: ServerId) -> &Server {
+        &self.servers[&id]
+    }
+
+    pub fn take(&mut self, id: ServerId) -> Server {
+        self.servers.remove(&id).unwrap()
+    }
+
+    pub async fn kill(&mut self, id: ServerId) {
+        within("kill", self.take(id).kill()).await;
+    }
+
+    /// Waits until all that run serve under one leader, which runs too.
+    pub async fn agreed(&self) -> Leader {
+        within("agreement", async {
+            let mut watches: Vec<_> = self.servers.values().map(Server::leaders).collect();
+            loop {
+                let first = watches[0].led().await.unwrap();
+                for watch in &mut watches[1..] {
+                    watch.led().await.unwrap();
+                }
+                let runs = self.servers.contains_key(&first.0);
+                if runs && self.servers.values().all(|server| server.leader() == Some(first)) {
+                    return first;
+                }
+                // Wait for whoever is behind: its next change.
+                watches = self.servers.values().map(Server::leaders).collect();
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+    }
+}
