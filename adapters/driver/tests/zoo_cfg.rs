@@ -1,0 +1,391 @@
+//! Configuration files as people write them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use quorate_core::id::ServerId;
+use quorate_core::membership::Role;
+use quorate_driver::zoo_cfg::{Caution, ConfigError, ZooCfg};
+
+const BASE: &str = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\n";
+const THREE: &str = "server.1=zk1:2888:3888\nserver.2=zk2:2888:3888\nserver.3=zk3:2888:3888\n";
+
+/// Reads `text` as `zoo.cfg`, beside which the files `others` exist.
+fn parse(text: &str, others: &[(&str, &str)]) -> Result<ZooCfg, ConfigError> {
+    let others: BTreeMap<_, _> = others.iter().copied().collect();
+    ZooCfg::parse("zoo.cfg", text, |path: &Path| {
+        let found = others.get(path.to_str().unwrap());
+        found.map(|text| (*text).to_owned()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    })
+}
+
+fn good(text: &str) -> ZooCfg {
+    parse(text, &[("/data/myid", "2\n")]).unwrap()
+}
+
+fn refused(text: &str) -> String {
+    parse(text, &[("/data/myid", "2")]).unwrap_err().to_string()
+}
+
+/// What is said of the lines behind those of a usual file, of which there are eight.
+fn refused_line(line: &str) -> String {
+    refused(&format!("{BASE}{THREE}{line}"))
+}
+
+fn warnings(lines: &str) -> Vec<String> {
+    let cfg = good(&format!("{BASE}{THREE}{lines}"));
+    cfg.warnings.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_usual_file() {
+    let cfg = good(&format!("# The number of milliseconds of each tick\n{BASE}{THREE}"));
+    assert_eq!(cfg.my_id, ServerId(2));
+    assert_eq!(cfg.tick_time, Duration::from_millis(2000));
+    assert_eq!((cfg.init_limit, cfg.sync_limit, cfg.connect_limit), (10, 5, None));
+    assert_eq!(cfg.data_dir, Path::new("/data"));
+    assert_eq!(cfg.data_log_dir, None);
+    assert_eq!(cfg.client_address.as_ref().unwrap().to_string(), "0.0.0.0:2181");
+    assert_eq!(cfg.own().role, Role::Participant);
+    assert_eq!(
+        cfg.membership.to_string(),
+        "server.1=zk1:2888:3888:participant\nserver.2=zk2:2888:3888:participant\n\
+         server.3=zk3:2888:3888:participant\nversion=0"
+    );
+    assert_eq!(cfg.warnings, []);
+    assert_eq!(
+        cfg.derived(),
+        "server 2 of 3 participants, of which 2 decide and 1 may fail; 20 s to connect and \
+         synchronise, 10 s to notice a dead peer, a ping every 1 s"
+    );
+}
+
+#[test]
+fn defaults() {
+    let cfg = good(&format!("initLimit=10\nsyncLimit=5\ndataDir=/data\n{THREE}"));
+    assert_eq!(cfg.tick_time, Duration::from_millis(3000));
+    assert_eq!(cfg.client_address, None);
+    assert_eq!(cfg.notification_min, Duration::from_millis(200));
+    assert_eq!(cfg.notification_max, Duration::from_secs(60));
+    assert_eq!(cfg.dial_timeout, Duration::from_secs(5));
+    assert_eq!(cfg.introduction_timeout, Duration::from_secs(15));
+    assert_eq!(cfg.observer_delay, Duration::from_millis(200));
+    assert_eq!((cfg.election_bind_retries, cfg.snap_count), (3, 100_000));
+    assert!(!cfg.listen_on_all_ips && !cfg.reconfig_enabled && cfg.standalone_enabled);
+    assert!(cfg.finish_when_settled && cfg.autocreate);
+    assert_eq!((cfg.epoch_wait_max, &cfg.oracle_path), (None, &None));
+    assert!(cfg.answers("srvr") && !cfg.answers("stat"));
+}
+
+#[test]
+fn every_key_with_and_without_its_prefix() {
+    for prefix in ["", "zookeeper."] {
+        let settings = [
+            "dataLogDir=/logs",
+            "fastleader.minNotificationInterval=100",
+            "fastleader.maxNotificationInterval=1000",
+            "cnxTimeout=700",
+            "electionPortBindRetry=0",
+            "quorumListenOnAllIPs=true",
+            "standaloneEnabled=false",
+            "reconfigEnabled=TRUE",
+            "quorumCnxnTimeoutMs=900",
+            "connectToLearnerMasterLimit=4",
+            "leader.maxTimeToWaitForEpoch=300",
+            "observer.election.DelayMs=0",
+            "electionAlg=3",
+            "peerType=participant",
+            "snapCount=7",
+            "oraclePath=/oracle",
+            "4lw.commands.whitelist=stat, ruok",
+            "quorate.finishWhenSettled=false",
+            "db.autocreate=false",
+            "sslQuorum=false",
+        ];
+        let lines: String = settings.iter().map(|line| format!("{prefix}{line}\n")).collect();
+        let cfg = good(&format!("{BASE}{THREE}{lines}"));
+        assert_eq!(cfg.warnings, []);
+        assert_eq!(cfg.data_log_dir.as_deref(), Some(Path::new("/logs")));
+        assert_eq!(cfg.notification_min, Duration::from_millis(100));
+        assert_eq!(cfg.notification_max, Duration::from_secs(1));
+        assert_eq!(cfg.dial_timeout, Duration::from_millis(700));
+        assert_eq!(cfg.introduction_timeout, Duration::from_millis(900));
+        assert_eq!(cfg.observer_delay, Duration::ZERO);
+        assert_eq!((cfg.election_bind_retries, cfg.snap_count), (0, 7));
+        assert_eq!(cfg.connect_limit, Some(4));
+        assert_eq!(cfg.epoch_wait_max, Some(Duration::from_millis(300)));
+        assert!(cfg.listen_on_all_ips && cfg.reconfig_enabled && !cfg.standalone_enabled);
+        assert!(!cfg.finish_when_settled && !cfg.autocreate);
+        assert_eq!(cfg.oracle_path.as_deref(), Some(Path::new("/oracle")));
+        assert!(cfg.answers("stat") && cfg.answers("ruok") && !cfg.answers("srvr"));
+    }
+    let cfg = good(&format!("{BASE}{THREE}maxTimeToWaitForEpoch=-1\n4lw.commands.whitelist=*\n"));
+    assert_eq!(cfg.epoch_wait_max, None);
+    assert!(cfg.answers("anything"));
+}
+
+#[test]
+fn wrong_values_are_refused_with_file_line_key_and_value() {
+    for (line, expected) in [
+        ("initLimit=ten", "should be a whole number from 1 to 2147483647"),
+        ("initLimit=0", "should be a whole number from 1 to 2147483647"),
+        ("syncLimit=-5", "should be a whole number from 1 to 2147483647"),
+        ("tickTime=2s", "should be a whole number of milliseconds from 1 to 2147483647"),
+        ("tickTime=0", "should be a whole number of milliseconds from 1 to 2147483647"),
+        ("tickTime=2147483648", "should be a whole number of milliseconds from 1 to 2147483647"),
+        ("clientPort=65536", "should be a whole number from 0 to 65535"),
+        ("dataDir=", "should be a path"),
+        ("electionAlg=1", "should be 3, the only algorithm there is"),
+        ("electionAlg=fast", "should be a whole number from 0 to 2147483647"),
+        ("snapCount=1", "should be a whole number from 2 to 2147483647"),
+        ("reconfigEnabled=yes", "should be true or false"),
+        ("standaloneEnabled=", "should be true or false"),
+        ("peerType=voter", "should be participant or observer"),
+        ("quorumCnxnTimeoutMs=-2", "should be a whole number of milliseconds from 0 to 2147483647"),
+        (
+            "fastleader.maxNotificationInterval=100",
+            "should be at least fastleader.minNotificationInterval, which is 200",
+        ),
+        ("sslQuorum=true", "TLS between servers is not supported yet"),
+        ("zookeeper.portUnification=true", "TLS between servers is not supported yet"),
+        ("quorum.auth.enableSasl=true", "SASL between servers is not supported yet"),
+        (
+            "electionPort=3888",
+            "there is no such key; the election port is the second port of each \
+             server.N=host:quorumPort:electionPort",
+        ),
+        (
+            "server4=zk4:2888:3888",
+            "there is no such key; a server is written as server.N=host:quorumPort:electionPort",
+        ),
+        ("server.4=zk4:2888", "\"zk4:2888\" is not host:quorumPort:electionPort"),
+        ("server.4=zk4:2888:2888", "port 2888 cannot be both"),
+        ("server.4=zk4:2888:3888:leader", "\"leader\" is not a role"),
+        ("server.x=zk4:2888:3888", "\"x\" is not a server id"),
+        ("server.0=zk4:2888:3888", "the id of a server must be between 1 and 255"),
+        ("server.256=zk4:2888:3888", "the id of a server must be between 1 and 255"),
+        ("server.3=zk4:2888:3888", "server.3 is set twice"),
+        ("group.1=1:x", "\"x\" is not a server id"),
+        ("weight.1=much", "\"much\" is not a weight"),
+    ] {
+        let message = refused_line(line);
+        let start = format!("zoo.cfg:9: {line}: {expected}");
+        assert!(message.starts_with(&start), "{message}\nrather than\n{start}");
+    }
+    assert!(refused_line("a=\\u12").starts_with("zoo.cfg: line 9: \\u is not followed by"));
+}
+
+#[test]
+fn lines_that_do_not_fit_together_are_refused_at_the_line_that_shows_it() {
+    for (line, expected) in [
+        ("server.4=ZK1:3888:4888", "zoo.cfg:9: server.1 and server.4 both use zk1:3888"),
+        ("server.04=zk1:3888:4888", "zoo.cfg:9: server.1 and server.4 both use zk1:3888"),
+        ("group.1=1:2:3:4", "zoo.cfg:9: group.1 names server 4, but there is no server.4"),
+        ("group.1=1:2", "zoo.cfg:8: server.3 is in no group"),
+        ("weight.4=1\ngroup.1=1:2:3", "zoo.cfg:9: weight.4 is set, but there is no server.4"),
+        (
+            "clientPortAddress=::1\nclientPort=0",
+            "zoo.cfg: clientPort is missing: clientPortAddress is set",
+        ),
+        ("clientPort=2888", "zoo.cfg: clientPort=2888: server.2 uses port 2888 for its peers"),
+    ] {
+        let message = refused_line(line);
+        assert!(message.starts_with(expected), "{message}\nrather than\n{expected}");
+    }
+    let observers = format!("{BASE}server.2=a:1:2:observer");
+    assert_eq!(
+        refused(&observers),
+        "zoo.cfg: none of the 1 servers is a participant, so nobody could vote"
+    );
+}
+
+#[test]
+fn what_an_ensemble_needs() {
+    for (text, expected) in [
+        (BASE, "zoo.cfg: no server.N line: an ensemble is needed, list every server as"),
+        ("", "zoo.cfg: no server.N line: an ensemble is needed, list every server as"),
+    ] {
+        assert!(refused(text).starts_with(expected), "{}", refused(text));
+    }
+    for key in ["initLimit", "syncLimit", "dataDir"] {
+        let rest: String =
+            BASE.lines().filter(|l| !l.starts_with(key)).map(|l| format!("{l}\n")).collect();
+        let message = refused(&format!("{rest}{THREE}"));
+        assert!(message.starts_with(&format!("zoo.cfg: {key} is missing: ")), "{message}");
+    }
+}
+
+#[test]
+fn myid() {
+    let text = format!("{BASE}{THREE}");
+    let with = |content| parse(&text, &[("/data/myid", content)]);
+    for content in ["2", "2\n", " 2 \r\nother"] {
+        assert_eq!(with(content).unwrap().my_id, ServerId(2));
+    }
+    for (content, expected) in [
+        ("", "/data/myid:1: \"\" is not a server id from 1 to 255"),
+        ("\n2", "/data/myid:1: \"\" is not a server id from 1 to 255"),
+        ("two", "/data/myid:1: \"two\" is not a server id from 1 to 255"),
+        ("0", "/data/myid:1: \"0\" is not a server id from 1 to 255"),
+        ("256", "/data/myid:1: \"256\" is not a server id from 1 to 255"),
+        ("-1", "/data/myid:1: \"-1\" is not a server id from 1 to 255"),
+        ("7", "/data/myid:1: there is no server.7 line; the servers are 1, 2, 3"),
+    ] {
+        assert_eq!(with(content).unwrap_err().to_string(), expected);
+    }
+    let missing = parse(&text, &[]).unwrap_err().to_string();
+    assert!(missing.starts_with("cannot read /data/myid: "), "{missing}");
+    assert!(missing.ends_with("it must hold this server's id, the N of its server.N line"));
+}
+
+#[test]
+fn keys_without_effect() {
+    for (line, expected) in [
+        ("maxClientCnxns=60", "a key of ZooKeeper that has no effect here"),
+        ("autopurge.snapRetainCount=3", "a key of ZooKeeper that has no effect here"),
+        ("metricsProvider.httpPort=7000", "a key of ZooKeeper that has no effect here"),
+        ("zookeeper.forceSync=yes", "a key of ZooKeeper that has no effect here"),
+        ("ssl.quorum.keyStore.location=/k", "a key of ZooKeeper that has no effect here"),
+        ("ticktime=5", "unknown key, it has no effect; did you mean tickTime?"),
+        (
+            "connectToLearnerMasterLimt=5",
+            "unknown key, it has no effect; did you mean connectToLearnerMasterLimit?",
+        ),
+        (
+            "quorumListenOnAllIps=true",
+            "unknown key, it has no effect; did you mean quorumListenOnAllIPs?",
+        ),
+        ("electionAlgo=3", "unknown key, it has no effect; did you mean electionAlg?"),
+        ("colour=blue", "unknown key, it has no effect"),
+        (
+            "electionAddrBindRetry=3",
+            "there is no such key, it has no effect; write electionPortBindRetry instead",
+        ),
+        ("syncLimit=6", "set on line 3 already; this value counts"),
+    ] {
+        assert_eq!(warnings(line), [format!("zoo.cfg:9: {line}: {expected}")]);
+    }
+    let notice = good(&format!("{BASE}{THREE}maxClientCnxns=60\ncolour=blue")).warnings;
+    assert_eq!(notice.iter().map(|w| w.is_notice()).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(
+        warnings("tcpKeepAlive=false"),
+        [
+            "zoo.cfg:9: tcpKeepAlive=false: keep-alive stays on, or a dead election link would go unnoticed"
+        ]
+    );
+    assert!(warnings("tcpKeepAlive=true").is_empty());
+}
+
+#[test]
+fn ensembles_that_tolerate_less_than_it_seems() {
+    let of = |servers: &[i32]| {
+        let lines: String =
+            servers.iter().map(|id| format!("server.{id}=zk{id}:2888:3888\n")).collect();
+        let cfg = good(&format!("{BASE}{lines}"));
+        cfg.warnings.into_iter().map(|warning| warning.caution).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&[2]), [Caution::OneParticipant]);
+    assert_eq!(of(&[1, 2]), [Caution::TwoParticipants]);
+    assert_eq!(of(&[1, 2, 3]), []);
+    assert_eq!(of(&[1, 2, 3, 4]), [Caution::EvenParticipants { participants: 4 }]);
+    assert_eq!(
+        warnings("server.4=zk4:2888:3888"),
+        ["zoo.cfg: 4 participants tolerate no more failures than 3 do"]
+    );
+    assert!(warnings("server.4=zk4:2888:3888:observer").is_empty());
+    assert_eq!(
+        warnings("server.4=zk4:2888:3888:observer|a:1:2:observer"),
+        ["zoo.cfg: server.4 has several addresses, of which only a is used"]
+    );
+}
+
+#[test]
+fn the_server_line_decides_the_role() {
+    assert_eq!(
+        warnings("peerType=observer"),
+        ["zoo.cfg:9: peerType=observer: server.2 says participant, which counts"]
+    );
+    let cfg = good(&format!("{BASE}server.1=a:1:2\nserver.2=b:1:2:observer\npeerType=observer"));
+    assert_eq!(cfg.own().role, Role::Observer);
+    assert_eq!(cfg.warnings.len(), 1, "only that one participant tolerates no failure");
+    assert!(cfg.derived().starts_with("server 2 of 1 participants and 1 observer, "));
+}
+
+#[test]
+fn client_addresses_of_line_and_key_must_agree() {
+    let with = |line: &str, keys: &str| {
+        let text = format!(
+            "initLimit=10\nsyncLimit=5\ndataDir=/data\nserver.1=a:1:2\nserver.3=c:1:2\nserver.2={line}\n{keys}"
+        );
+        let cfg = parse(&text, &[("/data/myid", "2")]);
+        cfg.map(|cfg| cfg.client_address.map(|a| a.to_string())).map_err(|e| e.to_string())
+    };
+    let address = |text: &str| Ok(Some(text.to_owned()));
+    assert_eq!(with("b:1:2;2181", ""), address("0.0.0.0:2181"));
+    assert_eq!(with("b:1:2;b:2181", "clientPort=2181"), address("b:2181"));
+    assert_eq!(with("b:1:2", "clientPort=2181\nclientPortAddress=[::1]"), address("[::1]:2181"));
+    assert_eq!(
+        with("b:1:2;b:2181", "clientPort=2182").unwrap_err(),
+        "zoo.cfg: server.2 says that clients connect to b:2181, clientPort says 0.0.0.0:2182"
+    );
+}
+
+#[test]
+fn a_dynamic_file() {
+    let read = |text: &str, file: &str, reconfig: bool| {
+        let cfg = format!("{BASE}dynamicConfigFile={file}\nreconfigEnabled={reconfig}\n");
+        parse(&cfg, &[("/data/myid", "2"), (file, text)])
+    };
+    let file = "/etc/zk/zoo.cfg.dynamic.10000001f";
+    let cfg = read(THREE, file, true).unwrap();
+    assert_eq!(cfg.membership.version(), 0x1_0000_001f);
+    assert_eq!(cfg.dynamic_config_file.as_deref(), Some(Path::new(file)));
+    assert_eq!(read(THREE, file, false).unwrap().membership.version(), 0);
+    assert_eq!(read(THREE, "/etc/zk/zoo.cfg.dynamic", true).unwrap().membership.version(), 0);
+    for (text, expected) in [
+        ("", ": no server.N line"),
+        (
+            "version=5",
+            ":1: version=5: only server, group and weight lines may stand in a dynamic file",
+        ),
+        ("\ntickTime=5", ":2: tickTime=5: only server, group and weight lines may stand"),
+        ("server.1=a:1", ":1: server.1=a:1: \"a:1\" is not host:quorumPort"),
+        ("server.1=a:1:2\nserver.2=a:1:3", ":2: server.1 and server.2 both use a:1"),
+    ] {
+        let message = read(text, file, true).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{file}{expected}")), "{message}");
+    }
+    let message = refused_line("dynamicConfigFile=/gone");
+    assert_eq!(
+        message,
+        "zoo.cfg:6: server.1=zk1:2888:3888: must stand in the dynamic file /gone, since \
+         dynamicConfigFile is set"
+    );
+    let message = refused(&format!("{BASE}dynamicConfigFile=/gone"));
+    assert!(message.starts_with("cannot read /gone: "), "{message}");
+}
+
+#[test]
+fn groups_and_weights() {
+    let cfg = good(&format!("{BASE}{THREE}group.1=1:2\ngroup.2=3\nweight.2=2\nweight.3=0"));
+    assert!(cfg.membership.quorum().is_quorum([ServerId(2)]));
+    assert_eq!(cfg.warnings, []);
+    assert!(cfg.derived().contains("a majority of the weight in a majority of the groups decides"));
+}
+
+#[test]
+fn files_on_a_real_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zoo.cfg");
+    let missing = ZooCfg::read(&path).unwrap_err().to_string();
+    assert!(missing.starts_with(&format!("cannot read {}: ", path.display())), "{missing}");
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("myid"), "3\n").unwrap();
+    let text = format!("{BASE}{THREE}").replace("/data", data.to_str().unwrap());
+    std::fs::write(&path, text).unwrap();
+    assert_eq!(ZooCfg::read(&path).unwrap().my_id, ServerId(3));
+}
