@@ -108,8 +108,8 @@ impl Timing {
 /// Every bound on what others can make us hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Election links of servers that are no members (probes, servers that want to join). The one
-    /// that has been idle longest makes room.
+    /// Election links of servers that are no members (probes, servers that want to join). The
+    /// oldest makes room.
     pub strangers: usize,
     /// Quorum links that have not said yet who they are. The oldest makes room.
     pub unintroduced: usize,

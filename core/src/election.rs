@@ -260,6 +260,10 @@ impl Elector {
         versioned: bool,
         out: &mut Vec<ElectorOutput>,
     ) {
+        if self.round == Round(0) {
+            // We have not begun; what we could say is not worth hearing.
+            return;
+        }
         let Some(position) = self.config.quorum.position(from) else {
             // Whoever has no vote is answered and otherwise not listened to.
             out.push(ElectorOutput::Notify { to: Recipient::One(from), standing: self.standing() });

@@ -106,7 +106,7 @@ impl Leader {
     }
 
     /// Somebody has connected to the quorum port.
-    pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId) {
+    pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
         let silent = |(link, l): (&LinkId, &Progress)| (l.stage == Stage::Silent).then_some(*link);
         let limits = &cx.config.limits;
         if self.learners.iter().filter_map(silent).count() >= limits.unintroduced {
@@ -115,14 +115,17 @@ impl Leader {
             }
         }
         if self.learners.len() >= limits.learners {
-            return cx.links.hangup(link, Hangup::TooManyLearners, cx.outbox);
+            cx.links.hangup(link, Hangup::TooManyLearners, cx.outbox);
+        } else {
+            self.learners.insert(link, Progress::new(cx.now));
         }
-        self.learners.insert(link, Progress::new(cx.now));
+        Verdict::Stay
     }
 
     /// A learner's link has ended.
-    pub fn on_link_down(&mut self, cx: &mut Context<'_>, link: LinkId) {
+    pub fn on_link_down(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
         self.forget(cx, link);
+        Verdict::Stay
     }
 
     /// A learner has said something.

@@ -77,30 +77,31 @@ impl Learner {
     }
 
     /// The leader's quorum port has answered.
-    pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId, peer: ServerId) {
+    pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId, peer: ServerId) -> Verdict {
         if peer != self.leader || !matches!(self.phase, Phase::Reaching(_)) {
-            return cx.links.hangup(link, Hangup::Unwanted, cx.outbox);
+            cx.links.hangup(link, Hangup::Unwanted, cx.outbox);
+            return Verdict::Stay;
         }
         cx.timers.stop(Timer::Connect);
         cx.timers.stop(Timer::ConnectLimit);
         cx.timers.after(Timer::Silence, cx.now, cx.config.timing.init_time());
         discovery::introduce(cx, link, self.observer);
         self.phase = Phase::Discovery(link);
+        Verdict::Stay
     }
 
     /// The leader's quorum port has not answered. We try again: it may not have counted its votes
     /// yet; a Java leader waits 200 ms before it even listens. Whether it lives at all its election
     /// port tells, so that is dialled too.
-    pub fn on_dial_failed(&mut self, cx: &mut Context<'_>, peer: ServerId) {
-        let Phase::Reaching(wait) = &mut self.phase else { return };
-        if peer != self.leader {
-            return;
+    pub fn on_dial_failed(&mut self, cx: &mut Context<'_>, peer: ServerId) -> Verdict {
+        if let (Phase::Reaching(wait), true) = (&mut self.phase, peer == self.leader) {
+            cx.timers.after(Timer::Connect, cx.now, cx.rng.around(*wait));
+            *wait = (*wait * 2).min(cx.config.timing.connect_retry_max);
+            if cx.links.election(peer).is_none() {
+                cx.links.dial(cx.now, peer, cx.outbox);
+            }
         }
-        cx.timers.after(Timer::Connect, cx.now, cx.rng.around(*wait));
-        *wait = (*wait * 2).min(cx.config.timing.connect_retry_max);
-        if cx.links.election(peer).is_none() {
-            cx.links.dial(cx.now, peer, cx.outbox);
-        }
+        Verdict::Stay
     }
 
     /// A server's election port refuses us. If that is the leader we cannot reach, it is gone.
@@ -112,10 +113,10 @@ impl Learner {
         }
     }
 
-    /// The leader has said on the election plane where it stands. While we try to reach it that may
-    /// tell that it will never wait for us.
-    pub fn on_leader_standing(&mut self, heard: Standing) -> Verdict {
-        if !matches!(self.phase, Phase::Reaching(_)) {
+    /// Somebody has said on the election plane where it stands. If it is the leader that we try to
+    /// reach, that may tell that it will never wait for us.
+    pub fn on_standing(&mut self, from: ServerId, heard: Standing) -> Verdict {
+        if from != self.leader || !matches!(self.phase, Phase::Reaching(_)) {
             return Verdict::Stay;
         }
         let moved_on = match heard.state {
@@ -171,14 +172,14 @@ impl Learner {
                 }
             }
             Phase::Synchronization(..) => self.on_synchronization(cx, packet),
-            Phase::Broadcast(link, _) => match packet {
-                Packet::Ping { zxid, .. } => {
+            Phase::Broadcast(link, _) => {
+                if let Packet::Ping { zxid, .. } = packet {
                     broadcast::on_ping(cx, *link, zxid);
-                    Verdict::Stay
+                } else if carries_history(&packet) {
+                    return self.beyond_us(cx, &packet);
                 }
-                packet if carries_history(&packet) => self.beyond_us(cx, &packet),
-                _ => Verdict::Stay,
-            },
+                Verdict::Stay
+            }
         }
     }
 
@@ -221,39 +222,45 @@ impl Learner {
             return Verdict::Stay;
         };
         let (link, start) = (*link, Zxid::start_of(synchronization.epoch));
+        let acknowledging = synchronization.acknowledging;
         match packet {
-            Packet::Diff(_) if !synchronization.begun => {
-                synchronization.begun = true;
-                Verdict::Stay
-            }
+            Packet::Diff(_) if !synchronization.begun => synchronization.begun = true,
             Packet::NewLeader { zxid, .. }
-                if synchronization.begun
-                    && synchronization.acknowledging.is_none()
-                    && zxid == start =>
+                if synchronization.begun && acknowledging.is_none() && zxid == start =>
             {
                 synchronization::on_new_leader(cx, link, leader, synchronization);
                 cx.timers.after(Timer::Silence, cx.now, cx.config.timing.sync_time());
-                Verdict::Stay
             }
-            Packet::UpToDate
-                if synchronization.acknowledging.is_some_and(|t| cx.outbox.is_durable(t)) =>
-            {
+            Packet::UpToDate if acknowledging.is_some_and(|t| cx.outbox.is_durable(t)) => {
                 let epoch = synchronization.epoch;
                 self.phase = Phase::Broadcast(link, broadcast::on_up_to_date(cx, link, epoch));
-                let change = Change::Phase {
-                    from: report::Phase::Synchronization,
-                    to: report::Phase::Broadcast,
-                };
+                let (from, to) = (report::Phase::Synchronization, report::Phase::Broadcast);
+                let change = Change::Phase { from, to };
                 cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
-                Verdict::Serve(epoch)
+                return Verdict::Serve(epoch);
             }
             Packet::Diff(_) | Packet::NewLeader { .. } | Packet::UpToDate => {
-                self.misbehaved(cx, link, &packet)
+                return self.misbehaved(cx, link, &packet);
             }
-            packet if carries_history(&packet) => self.beyond_us(cx, &packet),
+            Packet::Trunc(_)
+            | Packet::Snap(_)
+            | Packet::Proposal { .. }
+            | Packet::Commit(_)
+            | Packet::Inform { .. }
+            | Packet::CommitAndActivate { .. }
+            | Packet::InformAndActivate { .. } => return self.beyond_us(cx, &packet),
             // Java ignores everything else here, pings too, and so its leaders expect no answer.
-            _ => Verdict::Stay,
+            Packet::FollowerInfo(_)
+            | Packet::ObserverInfo(_)
+            | Packet::LeaderInfo { .. }
+            | Packet::AckEpoch { .. }
+            | Packet::Ack(_)
+            | Packet::Ping { .. }
+            | Packet::Request { .. }
+            | Packet::Revalidate(_)
+            | Packet::Sync => {}
         }
+        Verdict::Stay
     }
 
     /// Puts off the deadline of silence.

@@ -94,6 +94,19 @@ struct Up {
     dialled: bool,
 }
 
+/// A server that is no member, on an election link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Stranger {
+    link: LinkId,
+    /// Answers that it may still have, and when they were last counted.
+    answers: u32,
+    counted: Instant,
+}
+
+/// A stranger is answered at once, this many times in a row, and then as often in each second: two
+/// servers that are strangers to each other must not answer each other's answers for ever.
+const STRANGER_ANSWERS: u32 = 100;
+
 /// A quorum link without a role to belong to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Waiting {
@@ -116,7 +129,7 @@ const STRANGER_DIAL_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Links {
     id: ServerId,
     neighbours: BTreeMap<ServerId, Neighbour>,
-    strangers: BTreeMap<ServerId, LinkId>,
+    strangers: BTreeMap<ServerId, Stranger>,
     /// Ascending, since numbers never come back.
     places: Vec<(LinkId, Place)>,
     waiting: Vec<Waiting>,
@@ -173,8 +186,8 @@ impl Links {
             }
         }
         for (id, (wanted, configured)) in members {
-            if let Some(link) = self.strangers.remove(&id) {
-                self.hangup(link, Hangup::Unwanted, outbox);
+            if let Some(stranger) = self.strangers.remove(&id) {
+                self.hangup(stranger.link, Hangup::Unwanted, outbox);
             }
             let neighbour = self.neighbours.entry(id).or_insert(Neighbour {
                 wanted,
@@ -202,8 +215,22 @@ impl Links {
     pub fn election(&self, peer: ServerId) -> Option<LinkId> {
         match self.neighbours.get(&peer) {
             Some(neighbour) => neighbour.link.map(|up| up.link),
-            None => self.strangers.get(&peer).copied(),
+            None => self.strangers.get(&peer).map(|stranger| stranger.link),
         }
+    }
+
+    /// The election link to a server, if that may be answered now: members always may.
+    #[inline]
+    pub fn to_answer(&mut self, peer: ServerId, now: Instant) -> Option<LinkId> {
+        if let Some(neighbour) = self.neighbours.get(&peer) {
+            return neighbour.link.map(|up| up.link);
+        }
+        let stranger = self.strangers.get_mut(&peer)?;
+        if now.since(stranger.counted) >= Duration::from_secs(1) {
+            (stranger.answers, stranger.counted) = (STRANGER_ANSWERS, now);
+        }
+        stranger.answers = stranger.answers.checked_sub(1)?;
+        Some(stranger.link)
     }
 
     /// The election links to all voters, ascending by server.
@@ -389,15 +416,16 @@ impl Links {
             }
         } else {
             if let Some(old) = self.strangers.remove(&peer) {
-                self.hangup(old, Hangup::Replaced(peer), outbox);
+                self.hangup(old.link, Hangup::Replaced(peer), outbox);
             } else if self.strangers.len() >= self.limits.strangers {
-                let oldest = self.strangers.iter().min_by_key(|(_, link)| **link);
-                if let Some((id, old)) = oldest.map(|(id, link)| (*id, *link)) {
+                let oldest = self.strangers.iter().min_by_key(|(_, stranger)| stranger.link);
+                if let Some((id, old)) = oldest.map(|(id, stranger)| (*id, stranger.link)) {
                     self.strangers.remove(&id);
                     self.hangup(old, Hangup::TooManyStrangers, outbox);
                 }
             }
-            self.strangers.insert(peer, link);
+            let stranger = Stranger { link, answers: STRANGER_ANSWERS, counted: now };
+            self.strangers.insert(peer, stranger);
         }
         self.enter(link, Place::Election(peer));
         Some(peer)
@@ -551,7 +579,7 @@ impl Links {
         self.waiting.retain(|waiting| waiting.link != link);
         let (_, place) = self.places.remove(at);
         if let Place::Election(peer) = place {
-            if self.strangers.get(&peer) == Some(&link) {
+            if self.strangers.get(&peer).is_some_and(|stranger| stranger.link == link) {
                 self.strangers.remove(&peer);
             }
             if let Some(neighbour) = self.neighbours.get_mut(&peer) {

@@ -222,21 +222,18 @@ impl Peer {
                 self.on_notification(from, notification);
             }
             (Some(Place::Leader(_)), Message::Packet(packet)) => {
-                self.with_role(|role, cx| match role {
-                    Role::Learning(learner) => learner.on_packet(cx, link, packet),
-                    _ => Verdict::Stay,
-                });
+                self.with_learner(|learner, cx| learner.on_packet(cx, link, packet));
             }
             (Some(Place::Learner), Message::Packet(packet)) => {
                 self.on_learner_packet(link, packet);
             }
-            (Some(_), Message::Notification(_)) => {
-                self.on_link_down(link);
-                self.outbox.hangup(link, Hangup::OutOfTurn("notification"));
-            }
             (Some(Place::Election(_)), Message::Packet(packet)) => {
                 self.on_link_down(link);
                 self.outbox.hangup(link, Hangup::OutOfTurn(packet.name()));
+            }
+            (Some(Place::Leader(_) | Place::Learner), Message::Notification(_)) => {
+                self.on_link_down(link);
+                self.outbox.hangup(link, Hangup::OutOfTurn("notification"));
             }
             // Of a link that we have hung up meanwhile.
             (None, _) => {}
@@ -250,51 +247,30 @@ impl Peer {
             return;
         }
         self.elect(ElectorEvent::Heard { from, standing, versioned: version > 0 });
-        match &self.role {
-            Role::Leading(_) if standing.state == ServerState::Looking => {
-                if self.elector.quorum().is_voter(from) {
-                    self.with_role(|role, cx| match role {
-                        Role::Leading(leader) => leader.on_looking(cx, from, standing),
-                        _ => Verdict::Stay,
-                    });
-                }
-            }
-            Role::Learning(learner) if learner.leader() == from => {
-                self.with_role(|role, _| match role {
-                    Role::Learning(learner) => learner.on_leader_standing(standing),
-                    _ => Verdict::Stay,
-                });
-            }
-            Role::Idle
-            | Role::Fencing
-            | Role::Resting
-            | Role::Looking
-            | Role::Leading(_)
-            | Role::Learning(_)
-            | Role::Stopped => {}
+        if self.role == Role::Looking {
+            return;
         }
+        if self.elector.quorum().is_voter(from) {
+            self.with_leader(|leader, cx| leader.on_looking(cx, from, standing));
+        }
+        self.with_learner(|learner, _| learner.on_standing(from, standing));
     }
 
     /// Something from a link that was accepted on the quorum port.
     fn on_learner_packet(&mut self, link: LinkId, packet: Packet) {
-        if let Role::Leading(_) = self.role {
-            self.with_role(|role, cx| match role {
-                Role::Leading(leader) => leader.on_packet(cx, link, packet),
-                _ => Verdict::Stay,
-            });
-        } else if let Some(waiting) =
-            self.links.waiting_mut().iter_mut().find(|waiting| waiting.link == link)
-        {
-            if waiting.first.is_none() {
-                waiting.first = Some(packet);
-            } else {
+        let mut waiting = self.links.waiting_mut().iter_mut();
+        match waiting.find(|waiting| waiting.link == link) {
+            Some(waiting) if waiting.first.is_none() => waiting.first = Some(packet),
+            Some(_) => {
                 let reason = Hangup::OutOfTurn(packet.name());
                 self.links.hangup(link, reason, &mut self.outbox);
             }
+            None => self.with_leader(|leader, cx| leader.on_packet(cx, link, packet)),
         }
     }
 
     fn on_link_up(&mut self, up: &LinkUp) {
+        let link = up.link;
         match (up.plane, up.dialled, up.peer) {
             (Plane::Election, _, _) => {
                 let (now, links) = (self.now, &mut self.links);
@@ -303,24 +279,18 @@ impl Peer {
                 self.elect(ElectorEvent::Reachable(peer));
                 if self.role != Role::Idle && self.is_member(peer) {
                     // What was under way on an earlier link may have been lost with it.
-                    self.notify(up.link, self.elector.standing());
+                    self.notify(link, self.elector.standing());
                 }
             }
             (Plane::Quorum, true, Some(peer)) => {
-                self.links.on_leader_up(up.link, peer);
+                self.links.on_leader_up(link, peer);
                 if let Role::Learning(_) = self.role {
-                    let link = up.link;
-                    self.with_role(|role, cx| {
-                        if let Role::Learning(learner) = role {
-                            learner.on_link_up(cx, link, peer);
-                        }
-                        Verdict::Stay
-                    });
+                    self.with_learner(|learner, cx| learner.on_link_up(cx, link, peer));
                 } else {
-                    self.links.hangup(up.link, Hangup::Unwanted, &mut self.outbox);
+                    self.links.hangup(link, Hangup::Unwanted, &mut self.outbox);
                 }
             }
-            (Plane::Quorum, _, _) => self.on_learner_up(up.link),
+            (Plane::Quorum, _, _) => self.on_learner_up(link),
         }
     }
 
@@ -328,45 +298,22 @@ impl Peer {
     /// may only be early, and waits a little.
     fn on_learner_up(&mut self, link: LinkId) {
         self.links.on_learner_up(link);
-        match &self.role {
-            Role::Leading(_) => self.with_role(|role, cx| {
-                if let Role::Leading(leader) = role {
-                    leader.on_link_up(cx, link);
-                }
-                Verdict::Stay
-            }),
-            Role::Looking if self.elector.standing().vote.leader == self.config.id => {
-                self.links.wait(self.now, link, &mut self.outbox);
-                self.arm_introduction();
-            }
-            Role::Idle
-            | Role::Fencing
-            | Role::Resting
-            | Role::Looking
-            | Role::Learning(_)
-            | Role::Stopped => self.links.hangup(link, Hangup::NotLeading, &mut self.outbox),
+        if let Role::Leading(_) = self.role {
+            self.with_leader(|leader, cx| leader.on_link_up(cx, link));
+        } else if self.role == Role::Looking && self.proposes_itself() {
+            self.links.wait(self.now, link, &mut self.outbox);
+            self.arm_introduction();
+        } else {
+            self.links.hangup(link, Hangup::NotLeading, &mut self.outbox);
         }
     }
 
     fn on_link_down(&mut self, link: LinkId) {
         match self.links.on_down(self.now, link, &mut self.rng, &mut self.outbox) {
-            Some(Place::Leader(_)) => self.with_role(|role, _| match role {
-                Role::Learning(learner) => learner.on_link_down(link),
-                _ => Verdict::Stay,
-            }),
-            Some(Place::Learner) => self.on_link_gone(link),
+            Some(Place::Leader(_)) => self.with_learner(|learner, _| learner.on_link_down(link)),
+            Some(Place::Learner) => self.with_leader(|leader, cx| leader.on_link_down(cx, link)),
             Some(Place::Election(_)) | None => {}
         }
-    }
-
-    /// A learner's link is no more.
-    fn on_link_gone(&mut self, link: LinkId) {
-        self.with_role(|role, cx| {
-            if let Role::Leading(leader) = role {
-                leader.on_link_down(cx, link);
-            }
-            Verdict::Stay
-        });
     }
 
     fn on_dial_failed(&mut self, plane: Plane, peer: ServerId) {
@@ -375,32 +322,21 @@ impl Peer {
                 let (now, rng) = (self.now, &mut self.rng);
                 if self.links.on_election_dial_failed(now, peer, rng, &mut self.outbox) {
                     self.elect(ElectorEvent::Unreachable(peer));
-                    self.with_role(|role, _| match role {
-                        Role::Learning(learner) => learner.on_unreachable(peer),
-                        _ => Verdict::Stay,
-                    });
+                    self.with_learner(|learner, _| learner.on_unreachable(peer));
                 }
             }
             Plane::Quorum => {
                 self.links.on_leader_dial_over(peer);
-                self.with_role(|role, cx| {
-                    if let Role::Learning(learner) = role {
-                        learner.on_dial_failed(cx, peer);
-                    }
-                    Verdict::Stay
-                });
+                self.with_learner(|learner, cx| learner.on_dial_failed(cx, peer));
             }
         }
     }
 
     fn on_persisted(&mut self) {
-        match self.role {
-            Role::Fencing => self.look(),
-            Role::Leading(_) => self.with_role(|role, cx| match role {
-                Role::Leading(leader) => leader.on_persisted(cx),
-                _ => Verdict::Stay,
-            }),
-            Role::Idle | Role::Resting | Role::Looking | Role::Learning(_) | Role::Stopped => {}
+        if self.role == Role::Fencing {
+            self.look();
+        } else {
+            self.with_leader(|leader, cx| leader.on_persisted(cx));
         }
     }
 
@@ -409,20 +345,19 @@ impl Peer {
         if self.elector.deadline().is_some_and(|(at, _)| at <= self.now) {
             self.elect(ElectorEvent::Tick);
         }
-        while let Some((at, timer)) = self.timers.next() {
-            if at > self.now {
-                break;
-            }
+        while let Some((_, timer)) = self.timers.next().filter(|(at, _)| *at <= self.now) {
             self.timers.stop(timer);
             match timer {
-                Timer::Start => self.look(),
-                Timer::Rest => self.look(),
+                Timer::Start | Timer::Rest => self.look(),
                 Timer::Introduction => self.on_introduction_late(),
-                _ => self.with_role(|role, cx| match role {
-                    Role::Leading(leader) => leader.on_timer(cx, timer),
-                    Role::Learning(learner) => learner.on_timer(cx, timer),
-                    _ => Verdict::Stay,
-                }),
+                Timer::Connect | Timer::ConnectLimit | Timer::Silence => {
+                    self.with_learner(|learner, cx| learner.on_timer(cx, timer));
+                }
+                Timer::Init | Timer::Ping => {
+                    self.with_leader(|leader, cx| leader.on_timer(cx, timer));
+                }
+                // These belong to the election and the links, not to the table.
+                Timer::Notification | Timer::Finalize | Timer::Redial => {}
             }
         }
     }
@@ -466,7 +401,7 @@ impl Peer {
                     }
                 }
                 ElectorOutput::Notify { to: Recipient::One(peer), standing } => {
-                    if let Some(link) = self.links.election(peer) {
+                    if let Some(link) = self.links.to_answer(peer, self.now) {
                         self.notify(link, standing);
                     }
                 }
@@ -485,55 +420,56 @@ impl Peer {
 
     /// Builds the role that the election has found.
     fn on_decided(&mut self, decision: Decision) {
-        let standing = decision.standing;
-        let mut cx = context(
-            self.now,
-            &self.config,
-            &mut self.elector,
-            &mut self.epochs,
-            &mut self.history,
-            &mut self.outbox,
-            &mut self.timers,
-            &mut self.links,
-            &mut self.rng,
-            &mut self.concessions,
-        );
+        let Decision { standing, support, .. } = decision;
+        let (role, mut cx) = self.lend();
+        let members = support.members(cx.quorum).collect();
         let change = Change::Phase { from: Phase::Election, to: Phase::Discovery };
-        let members = decision.support.members(cx.quorum).collect();
-        let reason = Reason::Quorum { members, leader: standing.vote.leader };
-        cx.outbox.report(change, reason);
+        cx.outbox.report(change, Reason::Quorum { members, leader: standing.vote.leader });
         let verdict = if standing.state == ServerState::Leading {
-            let (leader, verdict) = Leader::new(&mut cx, standing.round, decision.support);
-            self.role = Role::Leading(leader);
+            let (leader, verdict) = Leader::new(&mut cx, standing.round, support);
+            *role = Role::Leading(leader);
             verdict
         } else {
             cx.concessions.promise.clear();
             let (learner, verdict) = Learner::new(&mut cx, standing);
-            self.role = Role::Learning(learner);
+            *role = Role::Learning(learner);
+            self.dismiss_early(Hangup::NotLeading);
             verdict
         };
-        if standing.state != ServerState::Leading {
-            self.dismiss_early(Hangup::NotLeading);
-        }
         self.obey(verdict);
     }
 
-    /// Lends the instruments to the machine of the role, and does what it returns.
-    fn with_role(&mut self, act: impl FnOnce(&mut Role, &mut Context<'_>) -> Verdict) {
-        let mut cx = context(
-            self.now,
-            &self.config,
-            &mut self.elector,
-            &mut self.epochs,
-            &mut self.history,
-            &mut self.outbox,
-            &mut self.timers,
-            &mut self.links,
-            &mut self.rng,
-            &mut self.concessions,
-        );
-        let verdict = act(&mut self.role, &mut cx);
-        self.obey(verdict);
+    /// Lends the instruments to the leader, if we are one, and does what it returns.
+    fn with_leader(&mut self, act: impl FnOnce(&mut Leader, &mut Context<'_>) -> Verdict) {
+        if let (Role::Leading(leader), mut cx) = self.lend() {
+            let verdict = act(leader, &mut cx);
+            self.obey(verdict);
+        }
+    }
+
+    /// Lends the instruments to the learner, if we are one, and does what it returns.
+    fn with_learner(&mut self, act: impl FnOnce(&mut Learner, &mut Context<'_>) -> Verdict) {
+        if let (Role::Learning(learner), mut cx) = self.lend() {
+            let verdict = act(learner, &mut cx);
+            self.obey(verdict);
+        }
+    }
+
+    /// The role, and apart from it everything that its machine may touch.
+    const fn lend(&mut self) -> (&mut Role, Context<'_>) {
+        let cx = Context {
+            now: self.now,
+            config: &self.config,
+            quorum: self.elector.quorum_mut(),
+            epochs: &mut self.epochs,
+            history: &mut self.history,
+            outbox: &mut self.outbox,
+            timers: &mut self.timers,
+            links: &mut self.links,
+            rng: &mut self.rng,
+            concessions: &mut self.concessions,
+        };
+        (&mut self.role, cx)
     }
 
     fn obey(&mut self, verdict: Verdict) {
@@ -681,21 +617,4 @@ fn elector_config(config: &Config) -> ElectorConfig {
         finalize_wait: config.timing.finalize_wait,
         finish_when_settled: config.finish_when_settled,
     }
-}
-
-#[expect(clippy::too_many_arguments, reason = "a loan of fields that the borrow checker splits")]
-fn context<'a>(
-    now: Instant,
-    config: &'a Config,
-    elector: &'a mut Elector,
-    epochs: &'a mut Durable,
-    history: &'a mut History,
-    outbox: &'a mut Outbox,
-    timers: &'a mut Timers,
-    links: &'a mut Links,
-    rng: &'a mut Rng,
-    concessions: &'a mut Concessions,
-) -> Context<'a> {
-    let quorum = elector.quorum_mut();
-    Context { now, config, quorum, epochs, history, outbox, timers, links, rng, concessions }
 }

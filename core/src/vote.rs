@@ -253,7 +253,7 @@ mod tests {
         }
         let mut rng = Rng::new(1419);
         for _ in 0..100_000 {
-            let mut pick = || votes[rng.below(votes.len() as u64) as usize];
+            let mut pick = || votes[usize::try_from(rng.below(votes.len() as u64)).unwrap()];
             let (a, b, c) = (pick(), pick(), pick());
             if a > b && b > c {
                 assert!(a > c, "transitive: {a:?} {b:?} {c:?}");
