@@ -1,0 +1,188 @@
+//! Who takes part in a simulated ensemble, and what makes a quorum of it.
+//!
+//! The arithmetic of quorums is written here a second time, from the rule and not from the core's code,
+//! so that the checker can disagree with the core.
+
+use std::collections::BTreeMap;
+
+use quorate_core::address::HostPort;
+use quorate_core::id::ServerId;
+use quorate_core::input::Plane;
+use quorate_core::membership::{Member, Membership, MembershipError, Role, ServerAddress};
+
+/// The quorum port of every simulated server.
+const QUORUM_PORT: u16 = 2888;
+/// The election port of every simulated server.
+const ELECTION_PORT: u16 = 3888;
+
+/// One server of an ensemble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// Who.
+    pub id: ServerId,
+    /// Whether it votes; an observer otherwise.
+    pub voter: bool,
+    /// Its group; 0 for everybody without groups.
+    pub group: i64,
+    /// Its weight; 1 for everybody without groups.
+    pub weight: u64,
+}
+
+/// The servers of an ensemble.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ensemble {
+    seats: Vec<Seat>,
+    hierarchical: bool,
+}
+
+impl Ensemble {
+    /// The voters 1 to `voters`, each with one vote.
+    pub fn majority(voters: i64) -> Self {
+        let seat = |id| Seat { id: ServerId(id), voter: true, group: 0, weight: 1 };
+        Self { seats: (1..=voters).map(seat).collect(), hierarchical: false }
+    }
+
+    /// Groups of voters with weights; the groups are numbered from 1.
+    pub fn hierarchical(groups: &[&[(i64, u64)]]) -> Self {
+        let mut seats = Vec::new();
+        for (group, members) in (1..).zip(groups) {
+            for (id, weight) in *members {
+                seats.push(Seat { id: ServerId(*id), voter: true, group, weight: *weight });
+            }
+        }
+        seats.sort_by_key(|seat| seat.id);
+        Self { seats, hierarchical: true }
+    }
+
+    /// Adds observers with these ids.
+    #[must_use]
+    pub fn with_observers(mut self, ids: impl IntoIterator<Item = i64>) -> Self {
+        let seat = |id| Seat { id: ServerId(id), voter: false, group: 0, weight: 0 };
+        self.seats.extend(ids.into_iter().map(seat));
+        self.seats.sort_by_key(|seat| seat.id);
+        self
+    }
+
+    /// The same without one server, as a member with an older configuration would see it.
+    #[must_use]
+    pub fn without(mut self, id: i64) -> Self {
+        self.seats.retain(|seat| seat.id != ServerId(id));
+        self
+    }
+
+    /// The same with one server turned into an observer.
+    #[must_use]
+    pub fn with_demoted(mut self, id: i64) -> Self {
+        for seat in self.seats.iter_mut().filter(|seat| seat.id == ServerId(id)) {
+            *seat = Seat { voter: false, group: 0, weight: 0, ..*seat };
+        }
+        self
+    }
+
+    /// The servers, ascending by id.
+    pub fn seats(&self) -> &[Seat] {
+        &self.seats
+    }
+
+    /// The ids, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = ServerId> + '_ {
+        self.seats.iter().map(|seat| seat.id)
+    }
+
+    /// The seat of a server.
+    pub fn seat(&self, id: ServerId) -> Option<&Seat> {
+        self.seats.iter().find(|seat| seat.id == id)
+    }
+
+    /// Whether a server may be elected: it votes and has weight.
+    pub fn may_lead(&self, id: ServerId) -> bool {
+        self.seat(id).is_some_and(|seat| seat.voter && seat.weight > 0)
+    }
+
+    /// Whether the servers of which `has` is true are a quorum: more than half of the weight in each of
+    /// more than half of the groups that have weight.
+    pub fn is_quorum(&self, has: impl Fn(ServerId) -> bool) -> bool {
+        let mut groups: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
+        for seat in self.seats.iter().filter(|seat| seat.voter) {
+            let (there, total) = groups.entry(seat.group).or_default();
+            *total += seat.weight;
+            *there += if has(seat.id) { seat.weight } else { 0 };
+        }
+        groups.retain(|_, (_, total)| *total > 0);
+        let won = groups.values().filter(|(there, total)| 2 * there > *total).count();
+        2 * won > groups.len()
+    }
+
+    /// Where a server listens.
+    pub fn address(id: ServerId, plane: Plane) -> HostPort {
+        let port = match plane {
+            Plane::Election => ELECTION_PORT,
+            Plane::Quorum => QUORUM_PORT,
+        };
+        HostPort { host: format!("10.0.0.{}", id.0), port }
+    }
+
+    /// Who listens at an address; none if nobody of the simulated world does.
+    pub fn at(address: &HostPort, plane: Plane) -> Option<ServerId> {
+        let id: u8 = address.host.strip_prefix("10.0.0.")?.parse().ok()?;
+        let id = ServerId(i64::from(id));
+        (Self::address(id, plane) == *address).then_some(id)
+    }
+
+    /// The membership that every server is configured with.
+    ///
+    /// # Errors
+    ///
+    /// If this is no ensemble, say without a voter.
+    pub fn membership(&self) -> Result<Membership, MembershipError> {
+        let member = |seat: &Seat| {
+            let role = if seat.voter { Role::Participant } else { Role::Observer };
+            let host = Self::address(seat.id, Plane::Election).host;
+            Member::new(seat.id, role, ServerAddress::new(&host, QUORUM_PORT, ELECTION_PORT))
+        };
+        let mut groups: BTreeMap<i64, Vec<ServerId>> = BTreeMap::new();
+        let mut weights = Vec::new();
+        if self.hierarchical {
+            for seat in self.seats.iter().filter(|seat| seat.voter) {
+                groups.entry(seat.group).or_default().push(seat.id);
+                weights.push((seat.id, seat.weight));
+            }
+        }
+        Membership::build(self.seats.iter().map(member), groups, weights, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two pieces of arithmetic written apart say the same of every set of servers.
+    #[test]
+    fn the_core_counts_quorums_as_the_rule_says() {
+        for ensemble in [
+            Ensemble::majority(3),
+            Ensemble::majority(4).with_observers([9]),
+            Ensemble::hierarchical(&[&[(1, 1), (2, 1), (3, 1)], &[(4, 1), (5, 2)], &[(6, 0)]]),
+            Ensemble::hierarchical(&[&[(1, 3), (2, 1)], &[(3, 1), (4, 1), (5, 1)], &[(6, 2)]]),
+        ] {
+            let quorum = ensemble.membership().unwrap().quorum();
+            for set in 0u32..1 << 10 {
+                let has = |id: ServerId| set >> id.0 & 1 == 1;
+                let expected = quorum.is_quorum(ensemble.ids().filter(|id| has(*id)));
+                assert_eq!(ensemble.is_quorum(has), expected, "{set:b} of {ensemble:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_lead_back_to_their_servers() {
+        for plane in [Plane::Election, Plane::Quorum] {
+            let address = Ensemble::address(ServerId(7), plane);
+            assert_eq!(Ensemble::at(&address, plane), Some(ServerId(7)));
+        }
+        assert_eq!(
+            Ensemble::at(&Ensemble::address(ServerId(7), Plane::Quorum), Plane::Election),
+            None
+        );
+    }
+}

@@ -1,0 +1,1 @@
+//! One real server among scripted ones.
