@@ -1,4 +1,5 @@
 //! Elections between servers on loopback: real sockets, real files, no sleeps.
+#![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
 
 mod common;
 

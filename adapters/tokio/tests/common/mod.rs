@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use quorate_core::config::Config;
@@ -21,15 +22,22 @@ pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
     }
 }
 
-/// Ports that nobody uses at the moment.
+/// Ports that nobody uses at the moment, and nobody will by chance: they lie below those that systems
+/// give to outgoing connections, and no two tests of a process get the same.
 pub fn free_ports(count: usize) -> Vec<u16> {
-    let open: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    open.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut candidates = std::iter::repeat_with(|| {
+        let nth = std::process::id() * 64 + NEXT.fetch_add(1, Ordering::Relaxed);
+        u16::try_from(12_000 + nth % 20_000).unwrap()
+    });
+    let free = candidates.by_ref().filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.take(count).collect()
 }
 
 pub struct Ensemble {
     pub membership: Membership,
     pub changes_kept: usize,
+    pub introduction_timeout: Option<Duration>,
     servers: BTreeMap<ServerId, Server>,
     dir: TempDir,
 }
@@ -45,7 +53,13 @@ impl Ensemble {
         });
         let membership = Membership::build(members, [], [], 0).unwrap();
         let dir = tempfile::tempdir().unwrap();
-        Self { membership, changes_kept: 256, servers: BTreeMap::new(), dir }
+        Self {
+            membership,
+            changes_kept: 256,
+            introduction_timeout: None,
+            servers: BTreeMap::new(),
+            dir,
+        }
     }
 
     pub fn ids(&self) -> Vec<ServerId> {
@@ -65,6 +79,7 @@ impl Ensemble {
         let core = Config::new(id, self.membership.clone());
         let mut config = ServerConfig::new(core, self.data_dir(id));
         config.changes_kept = self.changes_kept;
+        config.introduction_timeout = self.introduction_timeout;
         config.bind_tries = 1;
         config
     }
