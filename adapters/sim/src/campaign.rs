@@ -44,11 +44,14 @@ pub struct Outcome {
     pub elected: u64,
     /// Leaders that were established.
     pub established: usize,
-    /// How long after the repair a leader was established, beyond what noticing takes at most.
+    /// How long it may take to notice that a link or a leader is gone.
+    pub noticing: Duration,
+    /// How long after the repair a leader was established.
     pub repaired: Option<Duration>,
     /// How long after the repair all servers served.
     pub settled: Option<Duration>,
-    /// How long after a crash of the leader all others served under another one, if they were enough.
+    /// How long after a crash of the leader all others served under another one, if they were enough;
+    /// without the time for noticing if its machine lost power.
     pub failover: Option<Duration>,
     /// Which faults happened.
     pub coverage: Coverage,
@@ -164,14 +167,21 @@ impl Run {
         }
         self.repair()?;
 
+        // What is still to be noticed: a leader without a quorum, links that broke or will break.
         let noticing = self.timing.init_time().max(self.silent_max);
         let (mut repaired, mut settled, mut failover) = (None, None, None);
         if self.same_history {
+            let start = self.world.now();
             let limit = noticing + ELECTION_MAX;
             let led = self.world.run_until(|w| w.leader().is_some(), limit)?;
             repaired = Some(self.found("no leader", limit, led)?);
+            let limit = noticing + self.silent_max + ELECTION_MAX;
             let all = self.world.run_until(is_settled, limit)?;
-            settled = Some(self.found("not all follow", limit, all)? + led.unwrap_or_default());
+            self.found("not all follow", limit, all)?;
+            settled = Some(self.world.now() - start);
+            self.world.run_for(self.silent_max + WATCH)?;
+            let all = self.world.run_until(is_settled, limit)?;
+            self.found("not all follow in the end", limit, all)?;
             self.stays()?;
             failover = self.fail_over(noticing)?;
         } else if self.newest_is_a_quorum() {
@@ -186,6 +196,7 @@ impl Run {
             time: self.world.now().since_origin(),
             elected: self.world.checker().elected(),
             established: self.world.checker().leaders().len(),
+            noticing,
             repaired,
             settled,
             failover,

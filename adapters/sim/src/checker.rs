@@ -253,13 +253,14 @@ impl Checker {
         if !self.ensemble.is_quorum(|member| members.contains(&member)) {
             return broken(Rule::Quorum, id, format!("elected by {members:?}"));
         }
-        let own = self.own_vote(id, status.round);
-        for member in members {
-            if let (Some(own), Some(theirs)) = (own, self.own_vote(member, status.round)) {
-                if theirs > own && self.ensemble.may_lead(member) {
-                    let detail = format!("won with {own}, {member} voted for it with {theirs}");
-                    return broken(Rule::Newest, id, detail);
-                }
+        let own = status.vote;
+        if own.leader != id {
+            return broken(Rule::Leadership, id, format!("leads with a vote for {own}"));
+        }
+        for member in members.into_iter().filter(|member| self.ensemble.may_lead(*member)) {
+            if let Some(theirs) = self.own_vote(member, status.round).filter(|v| *v > own) {
+                let detail = format!("won with {own}, {member} began the round with {theirs}");
+                return broken(Rule::Newest, id, detail);
             }
         }
         Ok(())

@@ -1,0 +1,148 @@
+//! Ten thousand elections and their accidents, one seed each.
+//!
+//! A seed that fails is run again with
+//!
+//! ```text
+//! QUORATE_SEED=<seed> cargo test -p quorate-sim --test elections replay -- --nocapture
+//! ```
+//!
+//! `QUORATE_SEEDS=<count>` and `QUORATE_FIRST=<seed>` choose other seeds for a longer run.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quorate_sim::campaign;
+use quorate_sim::{Coverage, FaultClass};
+
+/// The seeds of an ordinary run.
+const SEEDS: u64 = 10_000;
+
+fn from_environment(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value} is not a number")))
+}
+
+#[derive(Default)]
+struct Sum {
+    steps: u64,
+    time: Duration,
+    elected: u64,
+    established: usize,
+    /// How long each took beyond what noticing may take, with its seed.
+    repaired: Vec<(Duration, u64)>,
+    settled: Vec<(Duration, u64)>,
+    failover: Vec<(Duration, u64)>,
+    /// The same, noticing included, where the tick is short.
+    repaired_raw: Vec<(Duration, u64)>,
+    coverage: Coverage,
+    failures: Vec<(u64, String)>,
+}
+
+impl Sum {
+    fn add(&mut self, seed: u64, outcome: &campaign::Outcome) {
+        let beyond = |took: Duration| (took.saturating_sub(outcome.noticing), seed);
+        self.steps += outcome.steps;
+        self.time += outcome.time;
+        self.elected += outcome.elected;
+        self.established += outcome.established;
+        self.repaired.extend(outcome.repaired.map(beyond));
+        self.settled.extend(outcome.settled.map(beyond));
+        self.failover.extend(outcome.failover.map(|took| (took, seed)));
+        if outcome.noticing <= Duration::from_secs(2) {
+            self.repaired_raw.extend(outcome.repaired.map(|took| (took, seed)));
+        }
+        self.coverage.add(&outcome.coverage);
+    }
+}
+
+/// Median, 99.9 percent and maximum.
+fn summary(what: &str, times: &mut [(Duration, u64)]) {
+    times.sort_unstable();
+    let Some((longest, seed)) = times.last() else { return };
+    let (median, most) = (times[times.len() / 2].0, times[times.len() * 999 / 1000].0);
+    println!(
+        "{what}: {} times, median {median:?}, 99.9 % {most:?}, slowest {longest:?} (seed {seed})",
+        times.len()
+    );
+}
+
+/// What a seed ends with, a panic of the core included.
+fn outcome(seed: u64) -> Result<campaign::Outcome, String> {
+    match std::panic::catch_unwind(|| campaign::run(seed, false)) {
+        Ok(outcome) => outcome.map_err(|failure| failure.to_string()),
+        Err(_) => Err("panicked, see above".to_owned()),
+    }
+}
+
+#[test]
+fn ten_thousand_random_elections() {
+    let first = from_environment("QUORATE_FIRST").unwrap_or(0);
+    let seeds = from_environment("QUORATE_SEEDS").unwrap_or(SEEDS);
+    let next = AtomicU64::new(first);
+    let sum = Mutex::new(Sum::default());
+    let threads = std::thread::available_parallelism().map_or(2, |n| n.get().min(8));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + seeds {
+                        return;
+                    }
+                    let outcome = outcome(seed);
+                    let mut sum = sum.lock().unwrap();
+                    match outcome {
+                        Ok(outcome) => sum.add(seed, &outcome),
+                        Err(failure) => sum.failures.push((seed, failure)),
+                    }
+                }
+            });
+        }
+    });
+    let mut sum = sum.into_inner().unwrap();
+    println!("{seeds} seeds from {first}: {} steps, {:?} of simulated time", sum.steps, sum.time);
+    println!("{} elections won, {} leaders established", sum.elected, sum.established);
+    summary("leader after the repair", &mut sum.repaired_raw);
+    summary("  beyond noticing", &mut sum.repaired);
+    summary("all follow after the repair, beyond noticing", &mut sum.settled);
+    summary("all follow another leader, beyond noticing", &mut sum.failover);
+    println!("{}", sum.coverage);
+    if let Some((seed, failure)) = sum.failures.iter().min() {
+        panic!(
+            "{} of {seeds} seeds failed: {:?}\nthe first says: {failure}\nreplay it with\n  \
+             QUORATE_SEED={seed} cargo test -p quorate-sim --test elections replay -- --nocapture",
+            sum.failures.len(),
+            sum.failures.iter().map(|(seed, _)| seed).take(20).collect::<Vec<_>>(),
+        );
+    }
+    if seeds >= SEEDS {
+        let missing: Vec<FaultClass> = sum.coverage.missing();
+        assert!(missing.is_empty(), "never happened: {missing:?}");
+        let established = u64::try_from(sum.established).unwrap();
+        assert!(established >= SEEDS, "only {established} leaders were established");
+    }
+}
+
+/// Runs `QUORATE_SEED` with a log and prints it; passes if no seed is given.
+#[test]
+fn replay() {
+    let Some(seed) = from_environment("QUORATE_SEED") else { return };
+    let lines = from_environment("QUORATE_LINES").unwrap_or(400);
+    match campaign::explain(seed, usize::try_from(lines).unwrap()) {
+        Some((failure, log)) => panic!("{log}\nseed {seed}: {failure}"),
+        None => println!("seed {seed} passes: {:#?}", campaign::run(seed, false).unwrap()),
+    }
+}
+
+/// A seed is a whole bug report only if it means the same run every time.
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let mut hashes = std::collections::BTreeSet::new();
+    for seed in 0..50 {
+        let (once, again) = (campaign::run(seed, false), campaign::run(seed, true));
+        assert_eq!(once, again, "seed {seed}");
+        hashes.insert(once.map_or(0, |outcome| outcome.trace_hash));
+    }
+    assert!(hashes.len() >= 49, "different seeds are different runs");
+}
