@@ -1,5 +1,6 @@
 //! The core driven by hand, as somebody would who brings a runtime of their own: three servers, a
 //! perfect network, a disk that is never slow.
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,11 +20,10 @@ struct World {
     ends: BTreeMap<LinkId, (ServerId, LinkId)>,
     links: u64,
     now: Instant,
-    verbose: bool,
 }
 
 impl World {
-    fn new(ids: &[i64], verbose: bool) -> Self {
+    fn new(ids: &[i64]) -> Self {
         let text: String =
             ids.iter().map(|id| format!("server.{id}=host{id}:2888:3888:participant\n")).collect();
         let membership = Membership::parse(text + "version=0").unwrap();
@@ -37,16 +37,12 @@ impl World {
             ends: BTreeMap::new(),
             links: 0,
             now: Instant::ORIGIN,
-            verbose,
         }
     }
 
     fn step(&mut self, id: ServerId, event: Event) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         for output in peer.step(Input { at: self.now, event }) {
-            if self.verbose {
-                println!("{:>6} µs  {id}  {output:?}", self.now.0 / 1000);
-            }
             match output {
                 Output::Dial { plane, peer, .. } => {
                     if !self.peers.contains_key(&peer) {
@@ -122,7 +118,7 @@ impl World {
 
 #[test]
 fn three_servers_elect_serve_and_survive_their_leader() {
-    let mut world = World::new(&[1, 2, 3], true);
+    let mut world = World::new(&[1, 2, 3]);
     world.run(World::all_serve);
     let leader = world.peers[&ServerId(1)].status().leader.unwrap();
     assert_eq!(world.peers[&leader].status().state, ServerState::Leading);
@@ -134,5 +130,4 @@ fn three_servers_elect_serve_and_survive_their_leader() {
         let status = peer.status();
         assert_eq!((status.current_epoch.0, status.accepted_epoch.0), (2, 2), "{status:?}");
     }
-    println!("{:?}", world.now);
 }
