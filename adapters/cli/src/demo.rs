@@ -1,0 +1,83 @@
+//! The demo: an ensemble on this machine that loses its leader again and again, and what that takes.
+//!
+//! ```text
+//!   world ── events of all servers ──► plot: start, kill, wait, restart, wait ──► table
+//!                                        └── each event and step ──► view
+//! ```
+//!
+//! Real sockets on loopback, real files in a temporary directory. Every time is taken from the servers'
+//! own reports of their changes, never by asking in a loop: from the call that kills a leader to the
+//! report that another one serves with a synchronised quorum.
+//!
+//! What it does not do: it injects no faults other than sudden death. That is the simulator's.
+
+mod plot;
+mod table;
+mod view;
+mod world;
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::paint::Paint;
+
+/// Start an ensemble here, kill its leader again and again, and measure.
+///
+/// Each time the leader is stopped without a word; the survivors notice, elect another, and it takes
+/// over; then the dead server is restarted on its own data and rejoins. Exits with 1 if any of that
+/// fails or takes too long.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// How many servers.
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u8).range(1..))]
+    servers: u8,
+    /// How often the leader is killed.
+    #[arg(long, value_name = "K", default_value_t = 3)]
+    kill_leader: u32,
+    /// One JSON object per line and event; the last line is a summary.
+    #[arg(long)]
+    json: bool,
+    /// Each server is a process of its own, and is killed with SIGKILL.
+    #[arg(long)]
+    processes: bool,
+    /// The servers' tickTime.
+    #[arg(long, value_name = "MS", default_value_t = 2000,
+          value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    tick_time: u64,
+    /// How long each step may take before the demo gives up.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    patience: u64,
+}
+
+/// Runs the whole.
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let Arguments { servers, kill_leader: kills, json, processes, tick_time, patience } = arguments;
+    if servers < 3 && kills > 0 {
+        return Err(Failure::usage(format!(
+            "{servers} server(s) tolerate no failure, so nobody could lead after a kill: \
+             take --servers 3 or more, or --kill-leader 0"
+        )));
+    }
+    if std::env::var_os("RUST_LOG").is_some() {
+        crate::start_logs(None, "off")?;
+    }
+    let way = if processes { world::Way::Processes } else { world::Way::Embedded };
+    let tick = Duration::from_millis(tick_time);
+    let paint = Paint::stdout();
+    let view = if json { view::View::json() } else { view::View::text(paint) };
+    let (world, events) = world::World::new(way, servers, tick).map_err(Failure::failed)?;
+    let mut plot =
+        plot::Plot::new(world, events, view, kills, Duration::from_secs(patience));
+    let outcome = tokio::select! {
+        outcome = plot.play() => outcome,
+        _ = tokio::signal::ctrl_c() => {
+            plot.end().await;
+            return Err(Failure::interrupted());
+        }
+    };
+    plot.finish(outcome).await
+}

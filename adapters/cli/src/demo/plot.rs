@@ -1,0 +1,289 @@
+//! What happens in the demo, and what of it is measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::table::{Row, Summary};
+use super::view::{Step, View};
+use super::world::{News, Seen, World};
+use crate::event::{ChangeLine, State, What, millis};
+use crate::failure::Failure;
+
+/// The demo.
+#[derive(Debug)]
+pub(super) struct Plot {
+    world: World,
+    events: UnboundedReceiver<Seen>,
+    view: View,
+    kills: u32,
+    /// How long each step may take.
+    patience: Duration,
+    /// What each running server said last.
+    latest: BTreeMap<i64, ChangeLine>,
+    /// Who was seen to be the established leader of which epoch. More than one is never right.
+    reigns: BTreeMap<i64, BTreeSet<i64>>,
+    cold_start: Option<Duration>,
+    rows: Vec<Row>,
+}
+
+/// A leader that serves.
+#[derive(Clone, Copy, Debug)]
+struct Reign {
+    leader: i64,
+    epoch: i64,
+    at: Instant,
+}
+
+impl Plot {
+    pub(super) fn new(
+        world: World,
+        events: UnboundedReceiver<Seen>,
+        view: View,
+        kills: u32,
+        patience: Duration,
+    ) -> Self {
+        Self {
+            world,
+            events,
+            view,
+            kills,
+            patience,
+            latest: BTreeMap::new(),
+            reigns: BTreeMap::new(),
+            cold_start: None,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Everything, from the start of all servers to the return of the last dead one.
+    pub(super) async fn play(&mut self) -> Result<(), String> {
+        let mut reign = self.start().await?;
+        for number in 1..=self.kills as usize {
+            reign = self.kill(number, reign).await?;
+        }
+        Ok(())
+    }
+
+    /// Sums up and cleans up. A failure has been shown when this returns.
+    pub(super) async fn finish(mut self, outcome: Result<(), String>) -> Result<(), Failure> {
+        self.world.end().await;
+        let twice = self.reigns.values().filter(|leaders| leaders.len() > 1).count();
+        let outcome = match outcome {
+            Ok(()) if twice > 0 => Err(format!("{twice} epoch(s) had two leaders")),
+            outcome => outcome,
+        };
+        if let Err(error) = &outcome {
+            self.view.step(Step::Failed { at_ms: self.at(Instant::now()), error: error.clone() });
+        }
+        let summary = Summary::new(
+            self.world.ids().len(),
+            &self.rows,
+            self.cold_start,
+            self.reigns.len(),
+            twice,
+        );
+        self.view.end(summary, self.rows, outcome.is_err());
+        outcome.map_err(|error| Failure::failed(format!("the demo failed: {error}")))
+    }
+
+    /// Cleans up.
+    pub(super) async fn end(&mut self) {
+        self.world.end().await;
+    }
+
+    /// All servers, from nothing to one leader whom all follow.
+    async fn start(&mut self) -> Result<Reign, String> {
+        let ids = self.world.ids();
+        self.view.step(Step::Begun {
+            at_ms: 0.0,
+            servers: ids.len(),
+            processes: self.world.has_processes(),
+            dir: self.world.dir().display().to_string(),
+        });
+        let begun = Instant::now();
+        self.view.step(Step::Started { at_ms: self.at(begun), servers: ids.clone() });
+        self.world.start(&ids).await?;
+        let mut none = Marks::default();
+        let reign = self.led("a first leader", begun, &mut none).await?;
+        let took = reign.at.saturating_duration_since(begun);
+        self.cold_start = Some(took);
+        self.show_reign(reign, 0, took);
+        self.all_serve(reign).await?;
+        Ok(reign)
+    }
+
+    /// Kills the leader, waits for the next, restarts the dead one, waits for it.
+    async fn kill(&mut self, number: usize, old: Reign) -> Result<Reign, String> {
+        let victim = old.leader;
+        self.latest.remove(&victim);
+        let killed = Instant::now();
+        self.view.step(Step::Killed {
+            at_ms: self.at(killed),
+            server: victim,
+            epoch: old.epoch,
+            kill: number,
+            of: self.kills,
+        });
+        self.world.kill(victim).await?;
+        let mut marks = Marks::default();
+        let reign = self.led("the next leader", killed, &mut marks).await?;
+        let detected = marks.looking.unwrap_or(reign.at);
+        let elected = marks.leading.get(&reign.leader).copied().unwrap_or(reign.at);
+        let total = reign.at.saturating_duration_since(killed);
+        self.rows.push(Row {
+            killed: victim,
+            from_epoch: old.epoch,
+            leader: reign.leader,
+            epoch: reign.epoch,
+            detection: detected.saturating_duration_since(killed),
+            election: elected.saturating_duration_since(detected),
+            activation: reign.at.saturating_duration_since(elected),
+            total,
+            rejoin: None,
+        });
+        self.show_reign(reign, number, total);
+        self.all_serve(reign).await?;
+
+        let restarted = Instant::now();
+        let at_ms = self.at(restarted);
+        self.view.step(Step::Restarted { at_ms, server: victim, kill: number });
+        self.world.start(&[victim]).await?;
+        let serving = self.serves(victim, restarted).await?;
+        let took = serving.saturating_duration_since(restarted);
+        if let Some(row) = self.rows.last_mut() {
+            row.rejoin = Some(took);
+        }
+        let (at_ms, took_ms) = (self.at(serving), millis(took));
+        self.view.step(Step::Rejoined { at_ms, server: victim, kill: number, took_ms });
+        self.all_serve(reign).await?;
+        Ok(reign)
+    }
+
+    /// Waits for a leader that serves, noting what comes before.
+    async fn led(
+        &mut self,
+        what: &str,
+        since: Instant,
+        marks: &mut Marks,
+    ) -> Result<Reign, String> {
+        loop {
+            let (at, line) = self.next(what, since).await?;
+            marks.note(at, &line);
+            if line.serving && line.state == State::Leading {
+                return Ok(Reign { leader: line.server, epoch: line.current_epoch, at });
+            }
+        }
+    }
+
+    /// Waits until `server` serves.
+    async fn serves(&mut self, server: i64, since: Instant) -> Result<Instant, String> {
+        let what = format!("the return of server {server}");
+        loop {
+            let (at, line) = self.next(&what, since).await?;
+            if line.server == server && line.serving {
+                return Ok(at);
+            }
+        }
+    }
+
+    /// Waits until all that run serve in this reign.
+    async fn all_serve(&mut self, reign: Reign) -> Result<(), String> {
+        let since = Instant::now();
+        loop {
+            let outside: Vec<_> = self
+                .world
+                .running()
+                .into_iter()
+                .filter(|id| {
+                    !self.latest.get(id).is_some_and(|line| {
+                        line.serving
+                            && line.leader == Some(reign.leader)
+                            && line.current_epoch == reign.epoch
+                    })
+                })
+                .collect();
+            if outside.is_empty() {
+                return Ok(());
+            }
+            let what = format!(
+                "servers {outside:?} to serve under server {} in epoch {}",
+                reign.leader, reign.epoch
+            );
+            self.next(&what, since).await?;
+        }
+    }
+
+    /// The next change of a running server; an error if it takes too long or a server ends by itself.
+    async fn next(
+        &mut self,
+        what: &str,
+        since: Instant,
+    ) -> Result<(Instant, ChangeLine), String> {
+        let by = tokio::time::Instant::from_std(since + self.patience);
+        loop {
+            let seen = tokio::time::timeout_at(by, self.events.recv()).await;
+            let Ok(seen) = seen else {
+                let waited = since.elapsed().as_secs_f64();
+                return Err(format!("waited {waited:.1} s for {what}"));
+            };
+            let Some(seen) = seen else {
+                return Err(format!("all servers have ended; waited for {what}"));
+            };
+            if !self.world.is_current(&seen) {
+                continue;
+            }
+            let Seen { at, server, news, .. } = seen;
+            let mut line = match news {
+                News::Change(line) => line,
+                News::Ended(last) => {
+                    return Err(format!("server {server} has ended by itself: {last}"));
+                }
+            };
+            line.at_ms = self.at(at);
+            if let (true, Some(leader)) = (line.serving, line.leader) {
+                self.reigns.entry(line.current_epoch).or_default().insert(leader);
+            }
+            self.latest.insert(server, line.clone());
+            self.view.change(line.clone());
+            return Ok((at, line));
+        }
+    }
+
+    fn show_reign(&self, reign: Reign, kill: usize, took: Duration) {
+        self.view.step(Step::Led {
+            at_ms: self.at(reign.at),
+            leader: reign.leader,
+            epoch: reign.epoch,
+            kill,
+            took_ms: millis(took),
+        });
+    }
+
+    fn at(&self, at: Instant) -> f64 {
+        millis(at.saturating_duration_since(self.world.begun()))
+    }
+}
+
+/// When the stages on the way to a leader were reached.
+#[derive(Debug, Default)]
+struct Marks {
+    /// The first server looks for a leader.
+    looking: Option<Instant>,
+    /// A server was elected, the last time.
+    leading: BTreeMap<i64, Instant>,
+}
+
+impl Marks {
+    fn note(&mut self, at: Instant, line: &ChangeLine) {
+        if line.change != What::State {
+            return;
+        }
+        if line.to == "LOOKING" {
+            self.looking.get_or_insert(at);
+        } else if line.to == "LEADING" {
+            self.leading.insert(line.server, at);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What was measured, and how it is summed up.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::event::millis;
+use crate::paint::Paint;
+
+/// One death of a leader.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    /// Who was killed.
+    pub(super) killed: i64,
+    /// In which epoch it led.
+    pub(super) from_epoch: i64,
+    /// Who leads since.
+    pub(super) leader: i64,
+    /// In which epoch.
+    pub(super) epoch: i64,
+    /// From the kill until the first survivor looks for a leader.
+    pub(super) detection: Duration,
+    /// From then until the next leader knows that it is elected.
+    pub(super) election: Duration,
+    /// From then until it serves with a synchronised quorum.
+    pub(super) activation: Duration,
+    /// All three.
+    pub(super) total: Duration,
+    /// From the restart of the dead server until it serves again.
+    pub(super) rejoin: Option<Duration>,
+}
+
+/// Smallest, middle and largest of some times.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Spread {
+    /// None if there were no times.
+    pub(super) min: Option<f64>,
+    pub(super) median: Option<f64>,
+    pub(super) max: Option<f64>,
+}
+
+impl Spread {
+    fn of(times: impl IntoIterator<Item = Duration>) -> Self {
+        let mut times: Vec<_> = times.into_iter().collect();
+        times.sort_unstable();
+        let (Some(min), Some(max)) = (times.first(), times.last()) else {
+            return Self::default();
+        };
+        let (low, high) = (times[(times.len() - 1) / 2], times[times.len() / 2]);
+        Self {
+            min: Some(millis(*min)),
+            median: Some(millis((low + high) / 2)),
+            max: Some(millis(*max)),
+        }
+    }
+}
+
+/// The last line.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Summary {
+    pub(super) servers: usize,
+    pub(super) kills: usize,
+    pub(super) elections: usize,
+    pub(super) failover_ms: Spread,
+    pub(super) detection_ms: Spread,
+    pub(super) election_ms: Spread,
+    pub(super) activation_ms: Spread,
+    pub(super) rejoin_ms: Spread,
+    pub(super) cold_start_ms: Option<f64>,
+    pub(super) two_leaders_in_one_epoch: usize,
+}
+
+impl Summary {
+    pub(super) fn new(
+        servers: usize,
+        rows: &[Row],
+        cold_start: Option<Duration>,
+        elections: usize,
+        two_leaders_in_one_epoch: usize,
+    ) -> Self {
+        Self {
+            servers,
+            kills: rows.len(),
+            elections,
+            failover_ms: Spread::of(rows.iter().map(|row| row.total)),
+            detection_ms: Spread::of(rows.iter().map(|row| row.detection)),
+            election_ms: Spread::of(rows.iter().map(|row| row.election)),
+            activation_ms: Spread::of(rows.iter().map(|row| row.activation)),
+            rejoin_ms: Spread::of(rows.iter().filter_map(|row| row.rejoin)),
+            cold_start_ms: cold_start.map(millis),
+            two_leaders_in_one_epoch,
+        }
+    }
+
+    /// The table, one line each.
+    pub(super) fn table(&self, rows: &[Row], paint: Paint) -> Vec<String> {
+        let columns = |cells: [String; 5]| {
+            let cells = cells.map(|cell| format!("{cell:>11}"));
+            cells.join("")
+        };
+        let mut lines = Vec::new();
+        if let Some(cold) = self.cold_start_ms {
+            lines.push(format!("from nothing to a serving leader: {cold:.3} ms"));
+            lines.push(String::new());
+        }
+        if rows.is_empty() {
+            return lines;
+        }
+        let heads = ["detection", "election", "activation", "total", "rejoin"].map(str::to_owned);
+        let head = format!("{:>5}  {:<12}{:<9}{}  ms", "kill", "leader", "epoch", columns(heads));
+        lines.push(paint.strong(&head));
+        for (number, row) in rows.iter().enumerate() {
+            let times = [row.detection, row.election, row.activation, row.total];
+            let [detection, election, activation, total] =
+                times.map(|time| format!("{:.3}", millis(time)));
+            let rejoin = row.rejoin.map_or("-".to_owned(), |time| format!("{:.3}", millis(time)));
+            let width = row.killed.to_string().len() + row.leader.to_string().len() + 3;
+            let leader = format!(
+                "{} → {}{:pad$}",
+                paint.server(row.killed, &row.killed.to_string()),
+                paint.server(row.leader, &row.leader.to_string()),
+                "",
+                pad = 12_usize.saturating_sub(width),
+            );
+            let epoch = format!("{} → {}", row.from_epoch, row.epoch);
+            lines.push(format!(
+                "{:>5}  {leader}{epoch:<9}{}",
+                number + 1,
+                columns([detection, election, activation, total, rejoin]),
+            ));
+        }
+        let of: [(&str, fn(&Spread) -> Option<f64>); 3] =
+            [("min", |s| s.min), ("median", |s| s.median), ("max", |s| s.max)];
+        let parts = [
+            &self.detection_ms,
+            &self.election_ms,
+            &self.activation_ms,
+            &self.failover_ms,
+            &self.rejoin_ms,
+        ];
+        for (name, pick) in of {
+            let cells = parts
+                .map(|spread| pick(spread).map_or("-".to_owned(), |time| format!("{time:.3}")));
+            lines.push(paint.strong(&format!("{name:>6} {:<21}{}", "", columns(cells))));
+        }
+        lines
+    }
+
+    /// The sentence under it, if all went well.
+    pub(super) fn sentence(&self) -> String {
+        let Spread { median: Some(median), max: Some(max), .. } = self.failover_ms else {
+            return format!(
+                "{} servers have a leader; nobody was killed; no epoch had two leaders.",
+                self.servers
+            );
+        };
+        format!(
+            "{} kills, {} leaders, one in each epoch: the survivors were led again after {median:.3} ms \
+             (median), {max:.3} ms at worst; every dead leader came back as a follower.",
+            self.kills, self.elections
+        )
+    }
+}

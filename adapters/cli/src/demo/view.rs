@@ -1,0 +1,214 @@
+//! What people, or programs, see of the demo while it runs.
+//!
+//! Everything is written by a thread of its own: a slow terminal must not slow an election down.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use serde::Serialize;
+
+use super::table::{Row, Summary};
+use crate::event::{ChangeLine, Line, Stage, State, What};
+use crate::paint::Paint;
+
+/// A step of the demo.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(super) enum Step {
+    /// The ensemble is set up, nobody runs.
+    Begun { at_ms: f64, servers: usize, processes: bool, dir: String },
+    /// Servers are started for the first time.
+    Started { at_ms: f64, servers: Vec<i64> },
+    /// A leader serves with a synchronised quorum.
+    Led {
+        at_ms: f64,
+        leader: i64,
+        epoch: i64,
+        /// Which kill this ends; 0 for the start.
+        kill: usize,
+        took_ms: f64,
+    },
+    /// The leader is killed.
+    Killed { at_ms: f64, server: i64, epoch: i64, kill: usize, of: u32 },
+    /// The dead server is started again.
+    Restarted { at_ms: f64, server: i64, kill: usize },
+    /// It serves again.
+    Rejoined { at_ms: f64, server: i64, kill: usize, took_ms: f64 },
+    /// Something did not happen that had to.
+    Failed { at_ms: f64, error: String },
+}
+
+#[derive(Debug)]
+enum Item {
+    Change(Box<ChangeLine>),
+    Step(Step),
+    End { summary: Box<Summary>, rows: Vec<Row>, failed: bool },
+}
+
+/// Where to write what happens.
+#[derive(Debug)]
+pub(super) struct View {
+    items: Option<Sender<Item>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl View {
+    /// One JSON object per line.
+    pub(super) fn json() -> Self {
+        Self::start(|item, out| match item {
+            Item::Change(line) => json(out, &Line::Change(*line)),
+            Item::Step(step) => json(out, &step),
+            Item::End { summary, .. } => json(out, &serde_json::json!({ "summary": summary })),
+        })
+    }
+
+    /// For people.
+    pub(super) fn text(paint: Paint) -> Self {
+        Self::start(move |item, out| match item {
+            Item::Change(line) => match describe(&line, paint) {
+                Some(line) => writeln!(out, "{line}"),
+                None => Ok(()),
+            },
+            Item::Step(step) => writeln!(out, "{}", announce(&step, paint)),
+            Item::End { summary, rows, failed } => {
+                writeln!(out)?;
+                for line in summary.table(&rows, paint) {
+                    writeln!(out, "{line}")?;
+                }
+                if !failed {
+                    writeln!(out, "\n{}", paint.well(&summary.sentence()))?;
+                }
+                Ok(())
+            }
+        })
+    }
+
+    fn start(
+        mut write: impl FnMut(Item, &mut dyn Write) -> io::Result<()> + Send + 'static,
+    ) -> Self {
+        let (items, queue): (_, Receiver<Item>) = channel();
+        let work = move || {
+            for item in queue {
+                let mut out = io::stdout().lock();
+                // A reader that has gone wants no more.
+                if write(item, &mut out).and_then(|()| out.flush()).is_err() {
+                    return;
+                }
+            }
+        };
+        match std::thread::Builder::new().name("quorate-view".to_owned()).spawn(work) {
+            Ok(writer) => Self { items: Some(items), writer: Some(writer) },
+            Err(_) => Self { items: None, writer: None },
+        }
+    }
+
+    /// A server has changed.
+    pub(super) fn change(&self, line: ChangeLine) {
+        self.show(Item::Change(Box::new(line)));
+    }
+
+    /// The demo goes on.
+    pub(super) fn step(&self, step: Step) {
+        self.show(Item::Step(step));
+    }
+
+    /// All is over; returns when it is written.
+    pub(super) fn end(&mut self, summary: Summary, rows: Vec<Row>, failed: bool) {
+        self.show(Item::End { summary: Box::new(summary), rows, failed });
+        self.items = None;
+        if let Some(writer) = self.writer.take() {
+            // It panics on nothing.
+            drop(writer.join());
+        }
+    }
+
+    fn show(&self, item: Item) {
+        if let Some(items) = &self.items {
+            // The reader of our output has gone.
+            let _ = items.send(item);
+        }
+    }
+}
+
+fn json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    writeln!(out, "{}", serde_json::to_string(value)?)
+}
+
+/// A heading.
+fn announce(step: &Step, paint: Paint) -> String {
+    let at = |at_ms: f64| paint.faint(&format!("{at_ms:>11.3}"));
+    let name = |id: i64| paint.server(id, &format!("server {id:<3}"));
+    match step {
+        Step::Begun { servers, processes, dir, .. } => {
+            let kind = if *processes { "each in a process of its own" } else { "in one process" };
+            let text = format!("{servers} servers {kind}, on loopback; data in {dir}");
+            let head = format!(
+                "{:>11}  {:<10}  {:<32}  {:>5}  {:>5}  why",
+                "ms", "", "what", "round", "epoch"
+            );
+            format!("{}\n\n{}", paint.strong(&text), paint.faint(&head))
+        }
+        Step::Started { at_ms, servers } => {
+            format!("{}  {}", at(*at_ms), paint.strong(&format!("start {} servers", servers.len())))
+        }
+        Step::Led { at_ms, leader, epoch, took_ms, kill } => {
+            let since = if *kill == 0 { "start" } else { "kill" };
+            let text = format!(
+                "LED by a synchronised quorum's leader of epoch {epoch}, {took_ms:.3} ms after the {since}"
+            );
+            format!("{}  {}  {}", at(*at_ms), name(*leader), paint.well(&text))
+        }
+        Step::Killed { at_ms, server, epoch, kill, of } => {
+            let text = format!("KILLED while it leads epoch {epoch} ({kill} of {of})");
+            format!("\n{}  {}  {}", at(*at_ms), name(*server), paint.alarm(&text))
+        }
+        Step::Restarted { at_ms, server, .. } => {
+            format!("{}  {}  {}", at(*at_ms), name(*server), paint.strong("restarted on its data"))
+        }
+        Step::Rejoined { at_ms, server, took_ms, .. } => {
+            let text = format!("REJOINED {took_ms:.3} ms after its restart");
+            format!("{}  {}  {}", at(*at_ms), name(*server), paint.well(&text))
+        }
+        Step::Failed { at_ms, error } => {
+            format!("{}  {}", at(*at_ms), paint.alarm(&format!("FAILED: {error}")))
+        }
+    }
+}
+
+/// A server's change; none for what only repeats another line.
+fn describe(line: &ChangeLine, paint: Paint) -> Option<String> {
+    let leader = line.leader.map_or(String::new(), |id| id.to_string());
+    let (what, loud) = match line.change {
+        What::State if line.to == "LOOKING" => ("LOOKING for a leader".to_owned(), true),
+        What::State if line.to == "LEADING" => ("LEADING, elected".to_owned(), true),
+        What::State => (format!("{} {leader}", line.to), true),
+        What::Vote => match (line.vote.leader, line.vote.peer_epoch, &line.vote.zxid) {
+            (Some(id), Some(epoch), Some(zxid)) => {
+                (format!("votes {id} (epoch {epoch}, zxid {zxid})"), false)
+            }
+            _ => ("abstains".to_owned(), false),
+        },
+        What::Round => (format!("round {}", line.to), false),
+        What::Phase if line.to == "broadcast" => {
+            let role = if line.state == State::Leading { "leads" } else { "follows" };
+            (format!("serves, {role}"), true)
+        }
+        What::Phase if line.phase == Stage::Election => return None,
+        What::Phase => (line.to.clone(), false),
+        What::AcceptedEpoch => (format!("promises epoch {}", line.to), false),
+        What::CurrentEpoch => (format!("history of epoch {}", line.to), false),
+        What::Configuration => (format!("configuration {}", line.to), false),
+        What::Learner => (format!("learner {}", line.to), false),
+    };
+    let what = format!("{what:<32}");
+    Some(format!(
+        "{}  {}  {}  {:>5}  {:>5}  {}",
+        paint.faint(&format!("{:>11.3}", line.at_ms)),
+        paint.server(line.server, &format!("server {:<3}", line.server)),
+        if loud { paint.strong(&what) } else { what },
+        line.round,
+        line.current_epoch,
+        line.reason,
+    ))
+}

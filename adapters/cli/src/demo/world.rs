@@ -1,0 +1,335 @@
+//! The servers of the demo: in this process, or each in a process of its own.
+//!
+//! Either way a server lives on loopback ports and a data directory that stay its own over all its
+//! lives, and its changes come through one channel. Lives are numbered, so that what a dead server
+//! said last is never taken for something that its successor said.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use quorate_tokio::core::config::Config;
+use quorate_tokio::core::id::ServerId;
+use quorate_tokio::core::membership::{Member, Membership, Role, ServerAddress};
+use quorate_tokio::{Changes, Server, ServerConfig};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+
+use crate::event::{ChangeLine, Line};
+
+/// How the servers run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// All in this process.
+    Embedded,
+    /// Each in a process of its own.
+    Processes,
+}
+
+/// Something that a server has said, or its end.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// When: by the server's own clock if it runs in this process, else when it arrived here.
+    pub(super) at: Instant,
+    /// Whose.
+    pub(super) server: i64,
+    /// In which of its lives.
+    pub(super) life: u32,
+    /// What.
+    pub(super) news: News,
+}
+
+/// See [`Seen`].
+#[derive(Debug)]
+pub(super) enum News {
+    /// A change.
+    Change(ChangeLine),
+    /// It has ended.
+    Ended(String),
+}
+
+/// All servers, running or not.
+#[derive(Debug)]
+pub(super) struct World {
+    way: Way,
+    membership: Membership,
+    tick: Duration,
+    begun: Instant,
+    running: BTreeMap<i64, Running>,
+    lives: BTreeMap<i64, u32>,
+    seen: UnboundedSender<Seen>,
+    dir: TempDir,
+}
+
+#[derive(Debug)]
+enum Running {
+    Embedded(Server),
+    Process(Box<Child>),
+}
+
+impl World {
+    /// Servers 1 to `servers` with ports and directories, none of them running.
+    pub(super) fn new(
+        way: Way,
+        servers: u8,
+        tick: Duration,
+    ) -> Result<(Self, UnboundedReceiver<Seen>), String> {
+        let cannot = |what: &str, error: &io::Error| format!("cannot {what}: {error}");
+        let dir = tempfile::Builder::new()
+            .prefix("quorate-demo-")
+            .tempdir()
+            .map_err(|error| cannot("make a temporary directory", &error))?;
+        let ports = free_ports(2 * usize::from(servers))
+            .ok_or("cannot find enough free ports on 127.0.0.1")?;
+        let members = ports.chunks_exact(2).zip(1..).map(|(ports, id)| {
+            let address = ServerAddress::new("127.0.0.1", ports[0], ports[1]);
+            Member::new(ServerId(id), Role::Participant, address)
+        });
+        let membership =
+            Membership::build(members, [], [], 0).map_err(|error| error.to_string())?;
+        let (seen, events) = unbounded_channel();
+        let world = Self {
+            way,
+            membership,
+            tick,
+            begun: Instant::now(),
+            running: BTreeMap::new(),
+            lives: BTreeMap::new(),
+            seen,
+            dir,
+        };
+        for id in world.ids() {
+            world.prepare(id).map_err(|error| cannot("prepare a data directory", &error))?;
+        }
+        Ok((world, events))
+    }
+
+    /// Everybody, running or not.
+    pub(super) fn ids(&self) -> Vec<i64> {
+        self.membership.members().iter().map(|member| member.id.0).collect()
+    }
+
+    /// Who runs.
+    pub(super) fn running(&self) -> Vec<i64> {
+        self.running.keys().copied().collect()
+    }
+
+    /// Whether each server is a process of its own.
+    pub(super) fn has_processes(&self) -> bool {
+        self.way == Way::Processes
+    }
+
+    /// Where the servers' data are.
+    pub(super) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// When all began.
+    pub(super) fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    /// Whether this is news of a server that runs, in its present life.
+    pub(super) fn is_current(&self, seen: &Seen) -> bool {
+        self.running.contains_key(&seen.server) && self.lives.get(&seen.server) == Some(&seen.life)
+    }
+
+    /// Starts servers, all at the same time.
+    pub(super) async fn start(&mut self, ids: &[i64]) -> Result<(), String> {
+        let mut starts = JoinSet::new();
+        for &id in ids {
+            let life = self.lives.entry(id).or_default();
+            *life += 1;
+            let life = *life;
+            match self.way {
+                Way::Embedded => {
+                    let (config, seen, begun) = (self.config(id), self.seen.clone(), self.begun);
+                    starts.spawn(async move {
+                        let server = quorate_tokio::start(config)
+                            .await
+                            .map_err(|error| format!("server {id} does not start: {error}"))?;
+                        // Before anything else runs on this thread, so that no change is missed.
+                        tokio::spawn(forward(server.changes(), id, life, begun, seen));
+                        Ok::<_, String>((id, server))
+                    });
+                }
+                Way::Processes => {
+                    let mut child = self
+                        .spawn(id)
+                        .map_err(|error| format!("server {id} does not start: {error}"))?;
+                    if let Some(stdout) = child.stdout.take() {
+                        let log = self.log_file(id);
+                        tokio::spawn(read(stdout, id, life, log, self.seen.clone()));
+                    }
+                    self.running.insert(id, Running::Process(Box::new(child)));
+                }
+            }
+        }
+        while let Some(started) = starts.join_next().await {
+            let (id, server) = started.map_err(|error| error.to_string())??;
+            self.running.insert(id, Running::Embedded(server));
+        }
+        Ok(())
+    }
+
+    /// Ends a server abruptly; returns when it may be started again.
+    pub(super) async fn kill(&mut self, id: i64) -> Result<(), String> {
+        match self.running.remove(&id) {
+            Some(Running::Embedded(server)) => server.kill().await,
+            Some(Running::Process(mut child)) => {
+                child.kill().await.map_err(|error| format!("cannot kill server {id}: {error}"))?;
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Ends all that run, in order if they let themselves.
+    pub(super) async fn end(&mut self) {
+        let mut ends = JoinSet::new();
+        for (_, running) in std::mem::take(&mut self.running) {
+            ends.spawn(async move {
+                match running {
+                    Running::Embedded(server) => drop(server.shutdown().await),
+                    Running::Process(mut child) => {
+                        // The end of its stdin ends it.
+                        drop(child.stdin.take());
+                        let patience = Duration::from_secs(3);
+                        if tokio::time::timeout(patience, child.wait()).await.is_err() {
+                            drop(child.kill().await);
+                        }
+                    }
+                }
+            });
+        }
+        while ends.join_next().await.is_some() {}
+    }
+
+    fn data_dir(&self, id: i64) -> PathBuf {
+        self.dir.path().join(id.to_string())
+    }
+
+    fn log_file(&self, id: i64) -> PathBuf {
+        self.dir.path().join(format!("{id}.log"))
+    }
+
+    fn cfg_file(&self, id: i64) -> PathBuf {
+        self.dir.path().join(format!("{id}.cfg"))
+    }
+
+    /// What a server finds in its directory.
+    fn prepare(&self, id: i64) -> io::Result<()> {
+        fs::create_dir(self.data_dir(id))?;
+        if self.way == Way::Embedded {
+            return Ok(());
+        }
+        fs::write(self.data_dir(id).join("myid"), format!("{id}\n"))?;
+        let mut cfg = format!(
+            "tickTime={}\ninitLimit={INIT_LIMIT}\nsyncLimit={SYNC_LIMIT}\ndataDir={}\n",
+            self.tick.as_millis(),
+            self.data_dir(id).display(),
+        );
+        for member in self.membership.members() {
+            // A string takes everything.
+            let _ = writeln!(cfg, "server.{}={member}", member.id);
+        }
+        fs::write(self.cfg_file(id), cfg)
+    }
+
+    fn config(&self, id: i64) -> ServerConfig {
+        let mut core = Config::new(ServerId(id), self.membership.clone());
+        core.timing.tick = self.tick;
+        core.timing.init_limit = INIT_LIMIT;
+        core.timing.sync_limit = SYNC_LIMIT;
+        let mut config = ServerConfig::new(core, self.data_dir(id));
+        config.changes_kept = 4096;
+        config
+    }
+
+    fn spawn(&self, id: i64) -> io::Result<Child> {
+        let log = fs::File::options().create(true).append(true).open(self.log_file(id))?;
+        Command::new(std::env::current_exe()?)
+            .arg("serve")
+            .arg(self.cfg_file(id))
+            .args(["--json", "--until-stdin-ends", "--log", "warn"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+    }
+}
+
+/// Hands on what a server in this process reports.
+async fn forward(
+    mut changes: Changes,
+    server: i64,
+    life: u32,
+    begun: Instant,
+    to: UnboundedSender<Seen>,
+) {
+    while let Some(observed) = changes.next().await {
+        let at = observed.at;
+        let line = ChangeLine::new(&observed, at.saturating_duration_since(begun));
+        if to.send(Seen { at, server, life, news: News::Change(line) }).is_err() {
+            return;
+        }
+    }
+    let news = News::Ended("see the log: set RUST_LOG=info".to_owned());
+    // The demo has ended.
+    let _ = to.send(Seen { at: Instant::now(), server, life, news });
+}
+
+/// Hands on what a server in a process of its own writes.
+async fn read(
+    stdout: ChildStdout,
+    server: i64,
+    life: u32,
+    log: PathBuf,
+    to: UnboundedSender<Seen>,
+) {
+    let mut lines = BufReader::new(stdout).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let at = Instant::now();
+        let Ok(Line::Change(line)) = serde_json::from_str(&line) else { continue };
+        if to.send(Seen { at, server, life, news: News::Change(line) }).is_err() {
+            return;
+        }
+    }
+    let said = fs::read_to_string(log).unwrap_or_default();
+    let last = said.lines().last().unwrap_or("without a word").to_owned();
+    // The demo has ended.
+    let _ = to.send(Seen { at: Instant::now(), server, life, news: News::Ended(last) });
+}
+
+/// Ports on loopback that nobody uses, and that the system gives to nobody who connects: those are
+/// above them, and one of them could be gone when a killed server wants its port back.
+fn free_ports(count: usize) -> Option<Vec<u16>> {
+    let nanos = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.subsec_nanos());
+    let span = PORTS.end - PORTS.start;
+    let offset = (nanos / 1000).wrapping_add(std::process::id()) % u32::from(span);
+    let mut held = Vec::new();
+    for step in 0..span {
+        let offset = (u32::from(step) + offset) % u32::from(span);
+        let port = PORTS.start + u16::try_from(offset).ok()?;
+        if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            held.push((port, listener));
+        }
+        if held.len() == count {
+            return Some(held.into_iter().map(|(port, _)| port).collect());
+        }
+    }
+    None
+}
+
+const PORTS: std::ops::Range<u16> = 12_000..32_000;
+const INIT_LIMIT: u32 = 10;
+const SYNC_LIMIT: u32 = 5;

@@ -1,0 +1,107 @@
+//! `quorate`: a demo of leader elections, a server in the foreground, and a probe.
+//!
+//! ```text
+//!   quorate demo                     an ensemble in one process; kills leaders and measures
+//!   quorate serve zoo.cfg            one server
+//!   quorate probe HOST:PORT...       asks election ports what they believe
+//! ```
+//!
+//! Results are on stdout, as text or with `--json` as one JSON object per line; logs and complaints are
+//! on stderr. The exit code is 0 if all is well, 1 if something has failed or was found to be wrong, 2
+//! for wrong arguments or configuration, and 3 if nobody could be reached.
+#![forbid(unsafe_code)]
+
+mod demo;
+mod event;
+mod failure;
+mod four_letter;
+mod paint;
+mod probe;
+mod serve;
+
+use std::future::Future;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use crate::failure::Failure;
+
+/// ZooKeeper's leader election, in Rust.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, after_help = EXIT_CODES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Arguments),
+    Serve(serve::Arguments),
+    Probe(probe::Arguments),
+    /// Print a completion script for a shell.
+    Completions {
+        /// For which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 ok, 1 something failed or was found to be wrong, \
+                          2 wrong arguments or configuration, 3 nobody could be reached";
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Demo(arguments) => on_runtime(demo::run(arguments)),
+        Command::Serve(arguments) => on_runtime(serve::run(arguments)),
+        Command::Probe(arguments) => on_runtime(probe::run(arguments)),
+        Command::Completions { shell } => completions(shell),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                // There is nobody left to tell.
+                drop(writeln!(io::stderr(), "{}", failure.message));
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// One thread is enough for everything here: it waits.
+fn on_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let done = runtime.block_on(work);
+    // A name that is still being looked up must not keep the process.
+    runtime.shutdown_background();
+    done
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "quorate", &mut script);
+    // A reader that has gone wants no more.
+    drop(io::stdout().lock().write_all(&script));
+    Ok(())
+}
+
+/// Sends logs to stderr: what `filter` lets through, else `RUST_LOG`, else `default`.
+fn start_logs(filter: Option<&str>, default: &str) -> Result<(), Failure> {
+    let environment = std::env::var("RUST_LOG").ok().filter(|value| !value.is_empty());
+    let wanted = filter.map(str::to_owned).or(environment);
+    let filter = EnvFilter::builder()
+        .parse(wanted.as_deref().unwrap_or(default))
+        .map_err(|error| Failure::usage(format!("wrong log filter: {error}")))?;
+    let colours = io::stderr().is_terminal() && paint::allowed();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(colours)
+        .init();
+    Ok(())
+}
