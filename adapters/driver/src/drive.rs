@@ -70,43 +70,55 @@ impl<R: Runtime> Driver<R> {
     pub(crate) async fn drive(&mut self) -> Result<Quit, ServerError> {
         let (mut batch, mut outputs) = (Vec::new(), Vec::new());
         loop {
-            let quit = self.gather(&mut batch).await?;
-            if quit == Some(Quit::AtOnce) {
-                return Ok(Quit::AtOnce);
-            }
-            let now = self.runtime.now();
-            let at = CoreInstant::from_origin(now.saturating_duration_since(self.origin));
-            let notable =
-                batch.is_empty() || batch.iter().any(|e| !matches!(e, Event::Received { .. }));
-            for event in batch.drain(..) {
-                self.peer.step_into(Input { at, event }, &mut outputs);
-            }
-            if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
-                self.peer.step_into(Input { at, event: Event::Tick }, &mut outputs);
-            }
-
-            let mut reports = Vec::new();
-            for output in outputs.drain(..) {
-                match output {
-                    Output::Send { link, message } => batch.extend(self.send(link, message)),
-                    Output::Persist { ticket, write } => self.disk.write(ticket, write).await,
-                    Output::Dial { plane, peer, addresses } => {
-                        let introduction =
-                            (plane == Plane::Election).then(|| introduction(&self.peer));
-                        self.dialler.dial(plane, peer, addresses, introduction);
-                    }
-                    Output::Hangup { link, reason } => self.hang_up(link, reason),
-                    Output::Report(report) => reports.push(report),
-                    Output::Halt(fault) => return Err(ServerError::Halted(fault)),
-                }
-            }
-            if notable || !reports.is_empty() {
-                self.publish(reports, now);
-            }
-            if let Some(quit) = quit {
+            if let Some(quit) = self.gather(&mut batch).await? {
                 return Ok(quit);
             }
+            self.step(&mut batch, &mut outputs).await?;
         }
+    }
+
+    /// Takes what has happened, and does what the core says; leaves in `batch` what has happened
+    /// thereby.
+    async fn step(
+        &mut self,
+        batch: &mut Vec<Event>,
+        outputs: &mut Vec<Output>,
+    ) -> Result<(), ServerError> {
+        let now = self.runtime.now();
+        let at = CoreInstant::from_origin(now.saturating_duration_since(self.origin));
+        let notable =
+            batch.is_empty() || batch.iter().any(|e| !matches!(e, Event::Received { .. }));
+        for event in batch.drain(..) {
+            self.peer.step_into(Input { at, event }, outputs);
+        }
+        if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
+            self.peer.step_into(Input { at, event: Event::Tick }, outputs);
+        }
+
+        let mut reports = Vec::new();
+        for output in outputs.drain(..) {
+            match output {
+                Output::Send { link, message } => batch.extend(self.send(link, message)),
+                Output::Persist { ticket, write } => self.disk.write(ticket, write).await,
+                Output::Dial { plane, peer, addresses } => {
+                    let introduction = (plane == Plane::Election).then(|| introduction(&self.peer));
+                    self.dialler.dial(plane, peer, addresses, introduction);
+                }
+                Output::Hangup { link, reason } => self.hang_up(link, reason),
+                Output::Report(report) => reports.push(report),
+                Output::Halt(fault) => return Err(ServerError::Halted(fault)),
+            }
+        }
+        if notable || !reports.is_empty() {
+            self.publish(reports, now);
+        }
+        Ok(())
+    }
+
+    /// Hangs up every link, in order.
+    pub(crate) async fn say_goodbye(&mut self) {
+        // It ends in any case.
+        drop(self.step(&mut vec![Event::Shutdown], &mut Vec::new()).await);
     }
 
     /// Waits for one event or the deadline, then takes what is there.
@@ -133,11 +145,7 @@ impl<R: Runtime> Driver<R> {
                 or(or(quit, disk), or(event, deadline)).await
             };
             match first {
-                Woken::Quit(Quit::AtOnce) => return Ok(Some(Quit::AtOnce)),
-                Woken::Quit(Quit::Gracefully) => {
-                    batch.push(Event::Shutdown);
-                    return Ok(Some(Quit::Gracefully));
-                }
+                Woken::Quit(quit) => return Ok(Some(quit)),
                 Woken::Disk(ticket) => batch.push(Event::Persisted(ticket?)),
                 Woken::Happened(happened) => batch.extend(self.register(happened)),
                 Woken::Deadline => {}
@@ -179,10 +187,13 @@ impl<R: Runtime> Driver<R> {
                 );
                 Some(Event::LinkDown { link, cause })
             }
-            Happened::Event(Event::Received { link, .. }) if !self.links.contains_key(&link) => {
+            Happened::Event(Event::Received { link, .. })
+            | Happened::Long { event: Event::Received { link, .. }, .. }
+                if !self.links.contains_key(&link) =>
+            {
                 None
             }
-            Happened::Event(event) => Some(event),
+            Happened::Event(event) | Happened::Long { event, .. } => Some(event),
         }
     }
 

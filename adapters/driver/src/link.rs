@@ -45,6 +45,40 @@ pub(crate) enum Happened {
     Up(LinkUp, Outbound),
     /// Something that the core understands as it is.
     Event(Event),
+    /// A message that takes much memory.
+    Long { event: Event, _permit: Permit },
+}
+
+/// Bounds how many long messages wait for the loop, whoever sends them.
+#[derive(Debug)]
+struct Permits {
+    taken: Sender<()>,
+    given_back: Receiver<()>,
+}
+
+/// Dropping it lets the next long message in.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    given_back: Receiver<()>,
+}
+
+impl Permits {
+    fn new() -> Self {
+        let (taken, given_back) = bounded(LONG_MESSAGES_MAX);
+        Self { taken, given_back }
+    }
+
+    async fn take(&self) -> Permit {
+        // Cannot be closed: the other end is here.
+        let _ = self.taken.send(()).await;
+        Permit { given_back: self.given_back.clone() }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let _ = self.given_back.try_recv();
+    }
 }
 
 /// What all tasks of a server share.
@@ -54,13 +88,21 @@ pub(crate) struct Shared {
     pub(crate) events: Sender<Happened>,
     pub(crate) counters: Counters,
     pub(crate) warnings: Quiet,
+    permits: Permits,
     next_link: AtomicU64,
 }
 
 impl Shared {
     pub(crate) fn new(id: ServerId, events: Sender<Happened>) -> Self {
         let (counters, warnings) = (Counters::default(), Quiet::new());
-        Self { id, events, counters, warnings, next_link: AtomicU64::new(1) }
+        Self {
+            id,
+            events,
+            counters,
+            warnings,
+            permits: Permits::new(),
+            next_link: AtomicU64::new(1),
+        }
     }
 
     /// A link number that was never used.
@@ -179,6 +221,7 @@ impl<R: Runtime> Reader<'_, R> {
     /// Reads until the link ends.
     async fn read(mut self, mut input: impl AsyncRead + Unpin, mut buf: BytesMut) -> Cause {
         loop {
+            let held = buf.len();
             let decoded = match self.plane {
                 Plane::Election => {
                     wire::take_notification(&mut buf).map(|m| m.map(Message::Notification))
@@ -190,7 +233,12 @@ impl<R: Runtime> Reader<'_, R> {
                     self.first_bytes_max = None;
                     let snapshot = matches!(message, Message::Packet(Packet::Snap(_)));
                     let event = Event::Received { link: self.link, message };
-                    let taken = self.shared.events.send(Happened::Event(event)).await;
+                    let happened = if held - buf.len() > LONG_MESSAGE_BYTES {
+                        Happened::Long { event, _permit: self.shared.permits.take().await }
+                    } else {
+                        Happened::Event(event)
+                    };
+                    let taken = self.shared.events.send(happened).await;
                     if taken.is_err() || snapshot {
                         // The server ends; or no packets follow. The writer ends the link.
                         return pending().await;
@@ -309,6 +357,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// From this length on, messages that wait for the loop are counted apart.
+const LONG_MESSAGE_BYTES: usize = 16 * 1024;
+/// How many long messages may wait for the loop.
+const LONG_MESSAGES_MAX: usize = 8;
 /// How much is read at once.
 const READ_BYTES: usize = 4096;
 /// How much is gathered for one write, unless a single message is longer.

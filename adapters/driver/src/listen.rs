@@ -2,14 +2,15 @@
 //!
 //! Both are open before the first step, so that no peer is refused by a server that is there. A
 //! connection on the election port has to introduce itself first; each is heard out by a task of its
-//! own, with a deadline, and no more than [`PENDING_MAX`] at once: the oldest makes room. So neither
-//! one peer that stays silent nor a thousand keep the others waiting (ZOOKEEPER-3320, -2186). When the
-//! system refuses to accept, out of descriptors say, the door tries again and says so; it never
-//! closes for good without a word.
+//! own, with a deadline, and no more than [`PENDING_MAX`] at once: when they are more, the oldest of the
+//! host that has most makes room. So neither one peer that stays silent nor a thousand keep the others
+//! waiting (ZOOKEEPER-3320, -2186). When the system refuses to accept, out of descriptors say, the door
+//! tries again and says so; it never closes for good without a word.
 //!
 //! What it does not do: decide who may come in. That is the core's.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -100,7 +101,10 @@ impl Door {
             match runtime.listen(at).await {
                 Ok(listener) => open.push((at, listener)),
                 // No IPv6 on this machine.
-                Err(_) if *ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED) => {
+                Err(error)
+                    if *ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+                        && error.kind() != io::ErrorKind::AddrInUse =>
+                {
                     let at = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), self.port);
                     open.push((at, runtime.listen(at).await?));
                 }
@@ -186,7 +190,7 @@ impl<R: Runtime> Entrance<R> {
                 link::open(&self.links, &self.shared, opened);
             }
             Plane::Election => {
-                let (place, given_up) = self.pending.enter();
+                let (place, given_up) = self.pending.enter(remote.ip());
                 if place.evicted {
                     Counters::add(&self.shared.counters.evicted_introductions);
                 }
@@ -256,7 +260,26 @@ pub(crate) struct Pending {
 #[derive(Debug, Default)]
 struct Queue {
     next: u64,
-    waiting: VecDeque<(u64, Sender<Infallible>)>,
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    from: IpAddr,
+    _staying: Sender<Infallible>,
+}
+
+impl Queue {
+    /// Which has to leave when there is no room: the oldest of the host that has most.
+    fn loser(&self) -> Option<usize> {
+        let mut hosts = BTreeMap::<IpAddr, (usize, usize)>::new();
+        for (at, waiting) in self.waiting.iter().enumerate() {
+            hosts.entry(waiting.from).or_insert((0, at)).0 += 1;
+        }
+        let (_, oldest) = hosts.into_values().max_by_key(|(count, at)| (*count, Reverse(*at)))?;
+        Some(oldest)
+    }
 }
 
 /// A place among the pending ones; dropping it leaves.
@@ -268,14 +291,16 @@ struct Place {
 }
 
 impl Pending {
-    /// Takes a place, the oldest one's if there is no other. The channel closes when it has to be left.
-    fn enter(self: &Arc<Self>) -> (Place, Receiver<Infallible>) {
+    /// Takes a place, somebody else's if there is no other. The channel closes when it has to be left.
+    fn enter(self: &Arc<Self>, from: IpAddr) -> (Place, Receiver<Infallible>) {
         let (staying, given_up) = bounded(1);
         let mut queue = self.locked();
-        let evicted = queue.waiting.len() >= PENDING_MAX && queue.waiting.pop_front().is_some();
+        let full = queue.waiting.len() >= PENDING_MAX;
+        let loser = if full { queue.loser() } else { None };
+        let evicted = loser.is_some_and(|loser| queue.waiting.remove(loser).is_some());
         let number = queue.next;
         queue.next += 1;
-        queue.waiting.push_back((number, staying));
+        queue.waiting.push_back(Waiting { number, from, _staying: staying });
         drop(queue);
         (Place { number, evicted, pending: Arc::clone(self) }, given_up)
     }
@@ -288,7 +313,7 @@ impl Pending {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut queue = self.pending.locked();
-        if let Ok(at) = queue.waiting.binary_search_by_key(&self.number, |(number, _)| *number) {
+        if let Ok(at) = queue.waiting.binary_search_by_key(&self.number, |waiting| waiting.number) {
             queue.waiting.remove(at);
         }
     }
@@ -312,12 +337,15 @@ mod tests {
     #[test]
     fn the_oldest_silent_connection_makes_room() {
         let pending = Arc::new(Pending::default());
-        let mut places: Vec<_> = (0..PENDING_MAX).map(|_| pending.enter()).collect();
+        let (noisy, quiet) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let honest = pending.enter(quiet);
+        let mut places: Vec<_> = (1..PENDING_MAX).map(|_| pending.enter(noisy)).collect();
         assert!(places.iter().all(|(place, _)| !place.evicted));
-        let (last, _) = pending.enter();
+        let (last, _) = pending.enter(noisy);
         assert!(last.evicted);
         assert!(places[0].1.is_closed() && !places[1].1.is_closed());
+        assert!(!honest.1.is_closed(), "a host that has one keeps it");
         places.clear();
-        assert_eq!(pending.locked().waiting.len(), 1);
+        assert_eq!(pending.locked().waiting.len(), 2);
     }
 }

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 
-use async_channel::{Receiver, Sender, bounded};
+use async_channel::{Receiver, Sender, WeakSender, bounded};
 use futures_lite::future::or;
 
 use crate::runtime::Runtime;
@@ -18,7 +18,8 @@ use crate::runtime::Runtime;
 pub(crate) struct Scope<R> {
     pub(crate) runtime: R,
     stop: Receiver<Infallible>,
-    hold: Hold,
+    /// Weak: a scope that nobody uses any more is idle, whoever still could.
+    alive: WeakSender<Infallible>,
 }
 
 /// Ends the tasks of a scope.
@@ -26,34 +27,36 @@ pub(crate) struct Scope<R> {
 pub(crate) struct Reins {
     stop: Sender<Infallible>,
     idle: Receiver<Infallible>,
+    alive: Option<Sender<Infallible>>,
 }
 
 /// As long as it exists, its scope is not idle.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Hold {
-    _alive: Sender<Infallible>,
+    _alive: Option<Sender<Infallible>>,
 }
 
 impl<R: Runtime> Scope<R> {
     pub(crate) fn new(runtime: R) -> (Self, Reins) {
         let (stopper, stop) = bounded(1);
         let (alive, idle) = bounded(1);
-        let scope = Self { runtime, stop, hold: Hold { _alive: alive } };
-        (scope, Reins { stop: stopper, idle })
+        let scope = Self { runtime, stop, alive: alive.downgrade() };
+        (scope, Reins { stop: stopper, idle, alive: Some(alive) })
     }
 
-    /// Runs a task until it ends or the scope does.
+    /// Runs a task until it ends or the scope does; drops it if the scope has ended.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let (stop, hold) = (self.stop.clone(), self.hold.clone());
+        let Some(alive) = self.alive.upgrade() else { return };
+        let stop = self.stop.clone();
         self.runtime.spawn(async move {
             or(closed(&stop), task).await;
-            drop(hold);
+            drop(alive);
         });
     }
 
     /// Keeps the scope from being idle, for what is no task.
     pub(crate) fn hold(&self) -> Hold {
-        self.hold.clone()
+        Hold { _alive: self.alive.upgrade() }
     }
 }
 
@@ -63,8 +66,9 @@ impl Reins {
         self.stop.close();
     }
 
-    /// Waits until every task has ended and every [`Scope`] is dropped.
-    pub(crate) async fn idle(&self) {
+    /// Waits until no task is left.
+    pub(crate) async fn idle(&mut self) {
+        self.alive = None;
         closed(&self.idle).await;
     }
 }

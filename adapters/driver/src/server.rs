@@ -179,7 +179,7 @@ fn assemble<R: Runtime>(
     let peer = Peer::new(config.core, durable)?;
     let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
     let disk =
-        Disk::start(log, config.dynamic_config_file, doors.hold()).map_err(StartError::Thread)?;
+        Disk::start(log, config.dynamic_config_file, links.hold()).map_err(StartError::Thread)?;
 
     if let Some(path) = config.oracle_path {
         doors.spawn(oracle::watch(path, tick, Arc::clone(&shared), runtime.clone()));
@@ -249,16 +249,21 @@ impl Drop for Life {
 }
 
 impl Life {
-    async fn live<R: Runtime>(self, mut driver: Driver<R>) {
+    async fn live<R: Runtime>(mut self, mut driver: Driver<R>) {
         let result = driver.drive().await;
         let sid = driver.shared.id.0;
         match &result {
             Ok(how) => tracing::info!(sid, ?how, "server ends"),
             Err(error) => tracing::error!(sid, %error, "server ends"),
         }
+        // Doors first: a peer that loses its link to us and dials finds them closed, so that it need
+        // not wait for us.
         self.doors.stop();
-        if matches!(result, Ok(Quit::AtOnce)) {
-            self.links.stop();
+        self.doors.idle().await;
+        match result {
+            Ok(Quit::Gracefully) => driver.say_goodbye().await,
+            Ok(Quit::AtOnce) => self.links.stop(),
+            Err(_) => {}
         }
         let (runtime, quit) = (driver.runtime.clone(), driver.quit.clone());
         // The loop's ends of all links with it: each link writes what it has and closes.
@@ -275,7 +280,6 @@ impl Life {
         or(self.links.idle(), or(at_once, runtime.sleep(GOODBYE_TIME))).await;
         self.links.stop();
         self.links.idle().await;
-        self.doors.idle().await;
         // Set once, here.
         drop(self.outcome.set(result.map(|_| ())));
     }

@@ -37,6 +37,7 @@ pub fn free_ports(count: usize) -> Vec<u16> {
 pub struct Ensemble {
     pub membership: Membership,
     pub changes_kept: usize,
+    pub listen_on_all_ips: bool,
     pub introduction_timeout: Option<Duration>,
     servers: BTreeMap<ServerId, Server>,
     dir: TempDir,
@@ -45,17 +46,23 @@ pub struct Ensemble {
 impl Ensemble {
     /// Voters 1..=n, then observers; none started.
     pub fn new(voters: usize, observers: usize) -> Self {
+        Self::on("127.0.0.1", voters, observers)
+    }
+
+    /// The same, on another name of this machine.
+    pub fn on(host: &str, voters: usize, observers: usize) -> Self {
         let ports = free_ports(2 * (voters + observers));
         let members = ports.chunks(2).zip(1_i64..).map(|(ports, id)| {
             let voter = usize::try_from(id).unwrap() <= voters;
             let role = if voter { Role::Participant } else { Role::Observer };
-            Member::new(ServerId(id), role, ServerAddress::new("127.0.0.1", ports[0], ports[1]))
+            Member::new(ServerId(id), role, ServerAddress::new(host, ports[0], ports[1]))
         });
         let membership = Membership::build(members, [], [], 0).unwrap();
         let dir = tempfile::tempdir().unwrap();
         Self {
             membership,
             changes_kept: 256,
+            listen_on_all_ips: false,
             introduction_timeout: None,
             servers: BTreeMap::new(),
             dir,
@@ -80,6 +87,7 @@ impl Ensemble {
         let mut config = ServerConfig::new(core, self.data_dir(id));
         config.changes_kept = self.changes_kept;
         config.introduction_timeout = self.introduction_timeout;
+        config.listen_on_all_ips = self.listen_on_all_ips;
         config.bind_tries = 1;
         config
     }
