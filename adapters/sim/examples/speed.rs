@@ -16,7 +16,7 @@ fn main() {
     #[allow(clippy::disallowed_methods, reason = "it measures the real time")]
     let start = Instant::now();
     for seed in first..first + seeds {
-        match campaign::run(seed, false) {
+        match campaign::run(seed) {
             Ok(outcome) => {
                 steps += outcome.steps;
                 elected += outcome.elected;

@@ -83,19 +83,20 @@ pub enum Failure {
     },
 }
 
-/// Runs a seed. With `keep_log` the world prints its log when the caller panics.
+/// Runs a seed.
 ///
 /// # Errors
 ///
 /// If a rule is broken, or there is no leader where one must be.
-pub fn run(seed: u64, keep_log: bool) -> Result<Outcome, Failure> {
-    Run::new(seed, keep_log).complete().map_err(|(failure, _)| failure)
+pub fn run(seed: u64) -> Result<Outcome, Failure> {
+    Run::new(seed, false).story()
 }
 
-/// Runs a seed again that has failed, with a log; returns its last lines, and the failure.
-pub fn explain(seed: u64, lines: usize) -> Option<(Failure, String)> {
-    let (failure, world) = Run::new(seed, true).complete().err()?;
-    Some((failure, world.log_tail(lines)))
+/// Runs a seed with a log; returns what came of it and the last lines.
+pub fn explain(seed: u64, lines: usize) -> (Result<Outcome, Failure>, String) {
+    let mut run = Run::new(seed, true);
+    let outcome = run.story();
+    (outcome, run.world.log_tail(lines))
 }
 
 struct Run {
@@ -142,25 +143,18 @@ impl Run {
         }
     }
 
-    fn complete(mut self) -> Result<Outcome, (Failure, World)> {
-        match self.story() {
-            Ok(outcome) => Ok(outcome),
-            Err(failure) => Err((failure, self.world)),
-        }
-    }
-
     fn story(&mut self) -> Result<Outcome, Failure> {
         self.start();
         let calm_start = self.rng.below(8) == 0;
         if calm_start {
             self.world.calm();
         }
-        self.run_up_to(Duration::from_millis(1500))?;
-        let accidents = if calm_start { 0 } else { self.rng.below(7) };
-        if self.rng.below(4) == 0 && !calm_start {
-            let chance = 1 + self.rng.below(200);
+        if self.rng.below(2) == 0 && !calm_start {
+            let chance = 1 + self.rng.below(300);
             self.world.crash_within_steps(chance);
         }
+        self.run_up_to(Duration::from_millis(1500))?;
+        let accidents = if calm_start { 0 } else { self.rng.below(7) };
         for _ in 0..accidents {
             self.accident()?;
             self.run_up_to(Duration::from_millis(1200))?;

@@ -29,7 +29,7 @@ mod disk;
 mod ensemble;
 mod faults;
 mod network;
-mod stage;
+pub mod stage;
 mod trace;
 mod world;
 
@@ -38,5 +38,6 @@ pub use disk::{Disk, DiskConfig, Survival};
 pub use ensemble::{Ensemble, Seat};
 pub use faults::{Coverage, FaultClass};
 pub use network::NetworkConfig;
+pub use stage::Stage;
 
 pub use world::{Brief, CrashKind, World, WorldConfig};

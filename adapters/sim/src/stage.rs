@@ -1,1 +1,310 @@
 //! One real server among scripted ones.
+//!
+//! Some accidents need peers that say precisely the wrong thing at the right time. On a stage there is
+//! one real [`Peer`]; links, messages, time and the disk do what the script says and nothing else.
+//! Messages pass through the codec all the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use quorate_core::config::Config;
+use quorate_core::durable::Durable;
+use quorate_core::id::{LinkId, ServerId, Ticket};
+use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
+use quorate_core::message::{LearnerInfo, Message, Notification, Packet};
+use quorate_core::output::{Hangup, Output, Write};
+use quorate_core::peer::Peer;
+use quorate_core::report::{Report, Status};
+use quorate_core::time::Instant;
+use quorate_core::timers::Timer;
+use quorate_core::vote::{Round, ServerState, Standing, Vote};
+use quorate_core::wire;
+use quorate_core::zxid::{Epoch, Zxid};
+
+use crate::ensemble::Ensemble;
+
+/// One real server, and everything that it has done.
+#[derive(Debug)]
+pub struct Stage {
+    config: Config,
+    peer: Peer,
+    now: Instant,
+    durable: Durable,
+    pending: Vec<(Ticket, Write)>,
+    /// Whether writes become durable at once; on at first.
+    pub sync_at_once: bool,
+    issued: u64,
+    dialling: BTreeSet<(Plane, ServerId)>,
+    sent: BTreeMap<LinkId, Vec<Message>>,
+    hung_up: BTreeMap<LinkId, Hangup>,
+    reports: Vec<Report>,
+}
+
+impl Stage {
+    /// A server of an ensemble, started with what its disk holds; its first election has begun.
+    ///
+    /// # Panics
+    ///
+    /// If that cannot be a server.
+    pub fn new(ensemble: &Ensemble, id: i64, durable: Durable) -> Self {
+        let membership = match ensemble.membership() {
+            Ok(membership) => membership,
+            Err(error) => panic!("{error}: {ensemble:?}"),
+        };
+        Self::start(Config::new(ServerId(id), membership), durable, Instant::ORIGIN)
+    }
+
+    fn start(config: Config, durable: Durable, now: Instant) -> Self {
+        let peer = match Peer::new(config.clone(), durable.clone()) {
+            Ok(peer) => peer,
+            Err(error) => panic!("refuses to start: {error}"),
+        };
+        let mut stage = Self {
+            config,
+            peer,
+            now,
+            durable,
+            pending: Vec::new(),
+            sync_at_once: true,
+            issued: 0,
+            dialling: BTreeSet::new(),
+            sent: BTreeMap::new(),
+            hung_up: BTreeMap::new(),
+            reports: Vec::new(),
+        };
+        stage.feed(Event::Tick);
+        stage
+    }
+
+    /// The server crashes and starts again; of the writes under way the first `survive` are there.
+    #[must_use]
+    pub fn restarted(mut self, survive: usize) -> Self {
+        let survivors: Vec<Write> =
+            self.pending.drain(..).take(survive).map(|(_, write)| write).collect();
+        for write in &survivors {
+            self.apply(write);
+        }
+        Self::start(self.config, self.durable, self.now)
+    }
+
+    // ---- what the script does ----
+
+    /// Tells the server anything.
+    pub fn feed(&mut self, event: Event) {
+        let outputs = self.peer.step(Input { at: self.now, event });
+        self.peer.check();
+        for output in outputs {
+            match output {
+                Output::Dial { plane, peer, .. } => {
+                    assert!(self.dialling.insert((plane, peer)), "a second dial of {peer}");
+                }
+                Output::Hangup { link, reason } => {
+                    self.hung_up.insert(link, reason);
+                }
+                Output::Send { link, message } => self.sent.entry(link).or_default().push(message),
+                Output::Persist { ticket, write } => self.pending.push((ticket, write)),
+                Output::Report(report) => self.reports.push(report),
+                Output::Halt(fault) => panic!("halted: {fault}"),
+            }
+        }
+        if self.sync_at_once {
+            self.sync();
+        }
+    }
+
+    /// Everything that was written becomes durable.
+    pub fn sync(&mut self) {
+        let mut last = None;
+        for (ticket, write) in std::mem::take(&mut self.pending) {
+            self.apply(&write);
+            last = Some(ticket);
+        }
+        if let Some(ticket) = last {
+            self.feed(Event::Persisted(ticket));
+        }
+    }
+
+    fn apply(&mut self, write: &Write) {
+        match write {
+            Write::AcceptedEpoch(epoch) => self.durable.accepted_epoch = *epoch,
+            Write::CurrentEpoch(epoch) => self.durable.current_epoch = *epoch,
+            Write::Membership(_) => {}
+        }
+    }
+
+    /// Lets time pass, with a tick at each deadline; returns the deadlines and what they were for.
+    pub fn pass(&mut self, time: Duration) -> Vec<(Instant, Timer)> {
+        let (end, mut met) = (self.now + time, Vec::new());
+        while let Some((at, timer)) = self.peer.deadline().filter(|(at, _)| *at <= end) {
+            self.now = self.now.max(at);
+            met.push((at, timer));
+            self.feed(Event::Tick);
+        }
+        self.now = end;
+        met
+    }
+
+    /// A server has connected; on the election plane it has introduced itself.
+    pub fn accept(&mut self, plane: Plane, from: i64) -> LinkId {
+        let peer = (plane == Plane::Election).then_some(ServerId(from));
+        self.link_up(plane, false, peer)
+    }
+
+    /// The server's own dial succeeds.
+    ///
+    /// # Panics
+    ///
+    /// If it has not dialled.
+    pub fn answer(&mut self, plane: Plane, peer: i64) -> LinkId {
+        assert!(self.dialling.remove(&(plane, ServerId(peer))), "{plane:?} of {peer} not dialled");
+        self.link_up(plane, true, Some(ServerId(peer)))
+    }
+
+    /// The server's own dial fails, if there is one.
+    pub fn refuse(&mut self, plane: Plane, peer: i64) {
+        if self.dialling.remove(&(plane, ServerId(peer))) {
+            self.feed(Event::DialFailed { plane, peer: ServerId(peer) });
+        }
+    }
+
+    fn link_up(&mut self, plane: Plane, dialled: bool, peer: Option<ServerId>) -> LinkId {
+        self.issued += 1;
+        let link = LinkId(self.issued);
+        let up = LinkUp { link, plane, dialled, peer, advertised: None, remote: None };
+        self.feed(Event::LinkUp(up));
+        link
+    }
+
+    /// An election link with a member, whoever has to dial: the one with the larger id.
+    pub fn meet(&mut self, peer: i64) -> LinkId {
+        if ServerId(peer) > self.config.id {
+            self.accept(Plane::Election, peer)
+        } else {
+            self.answer(Plane::Election, peer)
+        }
+    }
+
+    /// A link ends.
+    pub fn close(&mut self, link: LinkId) {
+        self.feed(Event::LinkDown { link, cause: Cause::Closed });
+    }
+
+    /// A peer says something; it passes through the codec.
+    ///
+    /// # Panics
+    ///
+    /// If the codec returns something else.
+    pub fn hear(&mut self, link: LinkId, message: impl Into<Said>) {
+        let Said(message) = message.into();
+        let mut bytes = BytesMut::new();
+        let decoded = match &message {
+            Message::Notification(notification) => {
+                wire::encode_notification(notification, &mut bytes);
+                wire::take_notification(&mut bytes).map(|n| n.map(Message::Notification))
+            }
+            Message::Packet(packet) => {
+                wire::encode_packet(packet, &mut bytes);
+                wire::decode_packet(&mut bytes).map(|p| p.map(Message::Packet))
+            }
+        };
+        assert_eq!(decoded, Ok(Some(message.clone())), "the codec changed it");
+        self.feed(Event::Received { link, message });
+    }
+
+    // ---- what the server did ----
+
+    /// Where the server stands.
+    pub fn status(&self) -> Status {
+        self.peer.status()
+    }
+
+    /// Whether the server is looking.
+    pub fn is_looking(&self) -> bool {
+        self.status().state == ServerState::Looking
+    }
+
+    /// What is on its disk.
+    pub fn durable(&self) -> &Durable {
+        &self.durable
+    }
+
+    /// How many writes are not durable yet.
+    pub fn writes_under_way(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// The packets sent on a link since the last call.
+    pub fn packets(&mut self, link: LinkId) -> Vec<Packet> {
+        self.take_sent(link, |message| match message {
+            Message::Packet(packet) => Some(packet),
+            Message::Notification(_) => None,
+        })
+    }
+
+    /// The notifications sent on a link since the last call.
+    pub fn notifications(&mut self, link: LinkId) -> Vec<Notification> {
+        self.take_sent(link, |message| match message {
+            Message::Notification(notification) => Some(notification),
+            Message::Packet(_) => None,
+        })
+    }
+
+    fn take_sent<T>(&mut self, link: LinkId, pick: fn(Message) -> Option<T>) -> Vec<T> {
+        self.sent.remove(&link).unwrap_or_default().into_iter().filter_map(pick).collect()
+    }
+
+    /// Why the server hung up a link, if it did.
+    pub fn hang_up_of(&self, link: LinkId) -> Option<Hangup> {
+        self.hung_up.get(&link).copied()
+    }
+
+    /// Whether the server is dialling a peer.
+    pub fn is_dialling(&self, plane: Plane, peer: i64) -> bool {
+        self.dialling.contains(&(plane, ServerId(peer)))
+    }
+
+    /// What the server has reported since the last call.
+    pub fn reports(&mut self) -> Vec<Report> {
+        std::mem::take(&mut self.reports)
+    }
+}
+
+/// What a scripted peer says.
+#[derive(Clone, Debug)]
+pub struct Said(Message);
+
+impl From<Packet> for Said {
+    fn from(packet: Packet) -> Self {
+        Self(Message::Packet(packet))
+    }
+}
+
+impl From<Notification> for Said {
+    fn from(notification: Notification) -> Self {
+        Self(Message::Notification(notification))
+    }
+}
+
+/// A notification, as a peer of today sends it.
+pub fn says(
+    state: ServerState,
+    leader: i64,
+    peer_epoch: i64,
+    zxid: i64,
+    round: i64,
+) -> Notification {
+    let vote = Vote { peer_epoch: Epoch(peer_epoch), zxid: Zxid(zxid), leader: ServerId(leader) };
+    let standing = Standing { state, vote, round: Round(round) };
+    Notification { standing, version: Notification::VERSION, config: Bytes::new() }
+}
+
+/// What a learner registers with.
+pub fn learner_info(id: i64, accepted_epoch: i64) -> LearnerInfo {
+    LearnerInfo {
+        accepted_epoch: Epoch(accepted_epoch),
+        id: Some(ServerId(id)),
+        protocol: LearnerInfo::PROTOCOL,
+        config_version: 0,
+    }
+}
