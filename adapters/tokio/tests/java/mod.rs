@@ -1,0 +1,120 @@
+//! Java ZooKeeper servers as processes of their own: started, asked, and killed.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use quorate_core::id::ServerId;
+use quorate_core::membership::Membership;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Where Debian's packages put them; the first one names in its manifest what it needs besides.
+const JARS: [&str; 2] = ["/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"];
+const MAIN: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
+
+/// Whether there is a Java ZooKeeper on this machine. Says so if not, and fails if there must be one.
+pub fn available() -> bool {
+    let runs = |program: &str| {
+        let mut command = Command::new(program);
+        command.arg("-version").stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    let missing = if let Some(jar) = JARS.iter().find(|jar| !Path::new(jar).exists()) {
+        *jar
+    } else if !runs("java") {
+        "java"
+    } else {
+        return true;
+    };
+    let required = std::env::var("QUORATE_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+    assert!(!required, "{missing} is missing, and QUORATE_REQUIRE_PEERS=1");
+    println!("skipped: {missing} is missing (Debian: zookeeper, default-jre-headless)");
+    false
+}
+
+/// A running Java server. Dropping it kills it.
+#[derive(Debug)]
+pub struct JavaServer {
+    pub id: ServerId,
+    child: Child,
+    client_port: u16,
+    log: PathBuf,
+}
+
+impl JavaServer {
+    /// Writes `zoo.cfg` and `myid` below `dir` and starts the server; the rest is up to it.
+    pub fn start(
+        dir: &Path,
+        id: ServerId,
+        membership: &Membership,
+        tick: Duration,
+        client_port: u16,
+    ) -> Self {
+        fs::create_dir_all(dir).unwrap();
+        fs::write(dir.join("myid"), id.to_string()).unwrap();
+        let mut cfg = String::new();
+        writeln!(cfg, "tickTime={}\ninitLimit=10\nsyncLimit=5", tick.as_millis()).unwrap();
+        writeln!(cfg, "dataDir={}", dir.display()).unwrap();
+        writeln!(cfg, "clientPort={client_port}\nclientPortAddress=127.0.0.1").unwrap();
+        writeln!(cfg, "admin.enableServer=false\n4lw.commands.whitelist=*").unwrap();
+        let text = std::str::from_utf8(membership.text()).unwrap();
+        let servers = text.lines().filter(|line| !line.starts_with("version="));
+        servers.for_each(|line| writeln!(cfg, "{line}").unwrap());
+        let file = dir.join("zoo.cfg");
+        fs::write(&file, cfg).unwrap();
+
+        let log = dir.join("log");
+        let output = File::options().create(true).append(true).open(&log).unwrap();
+        let mut java = Command::new("java");
+        // What makes a small server start fast.
+        java.args(["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
+        java.args(["-Dorg.slf4j.simpleLogger.showDateTime=true"]);
+        java.args(["-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]);
+        java.arg("-cp").arg(JARS.join(":")).arg(MAIN).arg(file).stdin(Stdio::null());
+        java.stdout(output.try_clone().unwrap()).stderr(output);
+        Self { id, child: java.spawn().unwrap(), client_port, log }
+    }
+
+    /// What `srvr` says after `Mode:`, once the server serves.
+    pub async fn mode(&self) -> Option<String> {
+        let said = self.ask("srvr").await?;
+        said.lines().find_map(|line| line.strip_prefix("Mode: ")).map(str::to_owned)
+    }
+
+    /// Whether its client port is open: configured, and about to look for a leader.
+    pub async fn is_up(&self) -> bool {
+        self.ask("ruok").await.is_some()
+    }
+
+    /// Asks with one of ZooKeeper's four-letter words.
+    pub async fn ask(&self, word: &str) -> Option<String> {
+        let asking = async {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.client_port)).await.ok()?;
+            stream.write_all(word.as_bytes()).await.ok()?;
+            let mut said = String::new();
+            stream.read_to_string(&mut said).await.ok()?;
+            Some(said)
+        };
+        tokio::time::timeout(Duration::from_secs(2), asking).await.ok()?
+    }
+
+    /// The end of what it has logged, for the message of a failed test.
+    pub fn last_words(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<_> =
+            log.lines().filter(|line| !line.contains("Server environment")).collect();
+        lines[lines.len().saturating_sub(25)..].join("\n")
+    }
+}
+
+impl Drop for JavaServer {
+    fn drop(&mut self) {
+        // It has ended by itself if this fails.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
