@@ -1,0 +1,632 @@
+//! One server on a bench: what happens to it is written down by the test, and what it does about it
+//! is looked at. Time is a number; nothing sleeps.
+//!
+//! The bench also holds the server to its side of the boundary, whatever the test is about: nothing
+//! is sent on a link that is not up, none is hung up twice, tickets rise, and between a dial and its
+//! answer there is no second dial of the same port.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the bench")]
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_core::address::HostPort;
+use quorate_core::config::Config;
+use quorate_core::durable::Durable;
+use quorate_core::id::{LinkId, ServerId, Ticket};
+use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
+use quorate_core::membership::Membership;
+use quorate_core::message::{LearnerInfo, Message, Notification, Packet};
+use quorate_core::output::{Fault, Hangup, Output, Write};
+use quorate_core::peer::Peer;
+use quorate_core::report::{Change, Phase, Reason, Status};
+use quorate_core::time::Instant;
+use quorate_core::timers::Timer;
+use quorate_core::vote::{Round, ServerState, Standing, Vote};
+use quorate_core::zxid::{Epoch, Zxid};
+
+/// An ensemble of voters with these ids, `hostN` each.
+pub fn ensemble(voters: &[i64]) -> String {
+    with_observers(voters, &[])
+}
+
+/// The same, and observers.
+pub fn with_observers(voters: &[i64], observers: &[i64]) -> String {
+    let line = |id: &i64, role| format!("server.{id}=host{id}:2888:3888:{role}\n");
+    let voters: String = voters.iter().map(|id| line(id, "participant")).collect();
+    let observers: String = observers.iter().map(|id| line(id, "observer")).collect();
+    voters + &observers + "version=0"
+}
+
+/// What a disk holds.
+pub fn disk(accepted: i64, current: i64, last: i64) -> Durable {
+    Durable {
+        accepted_epoch: Epoch(accepted),
+        current_epoch: Epoch(current),
+        last_zxid: Zxid(last),
+    }
+}
+
+pub fn vote(peer_epoch: i64, zxid: i64, leader: i64) -> Vote {
+    Vote { peer_epoch: Epoch(peer_epoch), zxid: Zxid(zxid), leader: ServerId(leader) }
+}
+
+pub fn standing(state: ServerState, vote: Vote, round: i64) -> Standing {
+    Standing { state, vote, round: Round(round) }
+}
+
+pub fn ids(of: &[i64]) -> Vec<ServerId> {
+    of.iter().map(|id| ServerId(*id)).collect()
+}
+
+pub fn at(host: &str, port: u16) -> HostPort {
+    HostPort { host: host.to_owned(), port }
+}
+
+/// The zxid with which `epoch` begins.
+pub fn start(epoch: i64) -> Zxid {
+    Zxid::start_of(Epoch(epoch))
+}
+
+pub fn info(id: i64, accepted: i64) -> LearnerInfo {
+    LearnerInfo {
+        accepted_epoch: Epoch(accepted),
+        id: Some(ServerId(id)),
+        protocol: LearnerInfo::PROTOCOL,
+        config_version: 0,
+    }
+}
+
+pub fn leader_info(epoch: i64) -> Packet {
+    Packet::LeaderInfo { epoch: Epoch(epoch), protocol: LearnerInfo::PROTOCOL }
+}
+
+/// ACKEPOCH with a promise.
+pub fn ack_epoch(current: i64, last: i64) -> Packet {
+    Packet::AckEpoch { last: Zxid(last), current_epoch: Some(Epoch(current)) }
+}
+
+/// ACKEPOCH of a learner that had promised this epoch before.
+pub fn ack_epoch_again(last: i64) -> Packet {
+    Packet::AckEpoch { last: Zxid(last), current_epoch: None }
+}
+
+pub fn ack(epoch: i64) -> Packet {
+    Packet::Ack(start(epoch))
+}
+
+pub fn new_leader(epoch: i64) -> Packet {
+    Packet::NewLeader { zxid: start(epoch), config: Bytes::new() }
+}
+
+/// A leader's ping.
+pub fn ping(epoch: i64) -> Packet {
+    Packet::Ping { zxid: start(epoch), sessions: None }
+}
+
+/// A learner's answer to it.
+pub fn pong(epoch: i64) -> Packet {
+    Packet::Ping { zxid: start(epoch), sessions: Some(Bytes::new()) }
+}
+
+/// What a server did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen(pub Vec<Output>);
+
+impl Seen {
+    /// Everything that was sent on a link.
+    pub fn sent(&self, link: LinkId) -> Vec<Message> {
+        let sent = self.0.iter().filter_map(|output| match output {
+            Output::Send { link: to, message } if *to == link => Some(message.clone()),
+            _ => None,
+        });
+        sent.collect()
+    }
+
+    /// The packets that were sent on a link.
+    pub fn packets(&self, link: LinkId) -> Vec<Packet> {
+        let packets = self.sent(link).into_iter().filter_map(|message| match message {
+            Message::Packet(packet) => Some(packet),
+            Message::Notification(_) => None,
+        });
+        packets.collect()
+    }
+
+    /// Their names.
+    pub fn names(&self, link: LinkId) -> Vec<&'static str> {
+        self.packets(link).iter().map(Packet::name).collect()
+    }
+
+    /// What was told about ourselves on a link.
+    pub fn told(&self, link: LinkId) -> Vec<Standing> {
+        let told = self.sent(link).into_iter().filter_map(|message| match message {
+            Message::Notification(notification) => Some(notification.standing),
+            Message::Packet(_) => None,
+        });
+        told.collect()
+    }
+
+    /// Everything that was sent, on any link.
+    pub fn all_sent(&self) -> Vec<&Message> {
+        let sent = self.0.iter().filter_map(|output| match output {
+            Output::Send { message, .. } => Some(message),
+            _ => None,
+        });
+        sent.collect()
+    }
+
+    /// Why a link was hung up, if it was.
+    pub fn hung_up(&self, link: LinkId) -> Option<Hangup> {
+        self.hangups().into_iter().find(|(ended, _)| *ended == link).map(|(_, reason)| reason)
+    }
+
+    /// All links that were hung up.
+    pub fn hangups(&self) -> Vec<(LinkId, Hangup)> {
+        let hangups = self.0.iter().filter_map(|output| match output {
+            Output::Hangup { link, reason } => Some((*link, *reason)),
+            _ => None,
+        });
+        hangups.collect()
+    }
+
+    /// Whom the server dials.
+    pub fn dials(&self) -> Vec<(Plane, i64)> {
+        self.addressed().into_iter().map(|(plane, peer, _)| (plane, peer)).collect()
+    }
+
+    /// Whom the server dials for elections.
+    pub fn election_dials(&self) -> Vec<i64> {
+        let dials = self.dials().into_iter();
+        dials.filter(|(plane, _)| *plane == Plane::Election).map(|(_, peer)| peer).collect()
+    }
+
+    /// Whom the server dials, and where.
+    pub fn addressed(&self) -> Vec<(Plane, i64, Vec<HostPort>)> {
+        let dials = self.0.iter().filter_map(|output| match output {
+            Output::Dial { plane, peer, addresses } => Some((*plane, peer.0, addresses.clone())),
+            _ => None,
+        });
+        dials.collect()
+    }
+
+    /// What is to be made durable.
+    pub fn persists(&self) -> Vec<Write> {
+        let writes = self.0.iter().filter_map(|output| match output {
+            Output::Persist { write, .. } => Some(write.clone()),
+            _ => None,
+        });
+        writes.collect()
+    }
+
+    /// Why things changed.
+    pub fn reasons(&self) -> Vec<Reason> {
+        let reasons = self.0.iter().filter_map(|output| match output {
+            Output::Report(report) => Some(report.reason.clone()),
+            _ => None,
+        });
+        reasons.collect()
+    }
+
+    /// What changed.
+    pub fn changes(&self) -> Vec<Change> {
+        let changes = self.0.iter().filter_map(|output| match output {
+            Output::Report(report) => Some(report.change),
+            _ => None,
+        });
+        changes.collect()
+    }
+
+    /// The reports as people read them.
+    pub fn texts(&self) -> Vec<String> {
+        let texts = self.0.iter().filter_map(|output| match output {
+            Output::Report(report) => Some(report.to_string()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    /// Why a role was given up, if one was.
+    pub fn left(&self) -> Option<Reason> {
+        self.0.iter().find_map(|output| match output {
+            Output::Report(report) => match report.change {
+                Change::Phase { to: Phase::Election, .. } => Some(report.reason.clone()),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// Why the server stopped, if it did.
+    pub fn halted(&self) -> Option<Fault> {
+        self.0.iter().find_map(|output| match output {
+            Output::Halt(fault) => Some(*fault),
+            _ => None,
+        })
+    }
+
+    /// Nothing at all was done.
+    #[track_caller]
+    pub fn is_nothing(&self) {
+        assert_eq!(self.0, [], "nothing was to be done");
+    }
+
+    fn add(&mut self, mut more: Self) {
+        self.0.append(&mut more.0);
+    }
+}
+
+/// One server and its surroundings.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    pub peer: Peer,
+    pub now: Instant,
+    links: u64,
+    up: BTreeSet<LinkId>,
+    dialling: BTreeSet<(Plane, ServerId)>,
+    tickets: Vec<Ticket>,
+    issued: u64,
+}
+
+impl Bench {
+    /// Server `id` of the ensemble that `text` describes, with `durable` on its disk, told to begin.
+    pub fn of(id: i64, text: &str, durable: Durable) -> Self {
+        Self::with(id, text, durable, |_| {})
+    }
+
+    /// The same, with something else in its configuration.
+    pub fn with(id: i64, text: &str, durable: Durable, change: impl FnOnce(&mut Config)) -> Self {
+        let mut bench = Self::idle(id, text, durable, change);
+        bench.step(Event::Tick);
+        bench
+    }
+
+    /// The same, before its first tick.
+    pub fn idle(id: i64, text: &str, durable: Durable, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::new(ServerId(id), Membership::parse(text).unwrap());
+        change(&mut config);
+        Self {
+            peer: Peer::new(config, durable).unwrap(),
+            now: Instant::ORIGIN,
+            links: 0,
+            up: BTreeSet::new(),
+            dialling: BTreeSet::new(),
+            tickets: Vec::new(),
+            issued: 0,
+        }
+    }
+
+    // --- what happens ---
+
+    /// Anything, now.
+    #[track_caller]
+    pub fn step(&mut self, event: Event) -> Seen {
+        let outputs = self.peer.step(Input { at: self.now, event });
+        for output in &outputs {
+            match output {
+                Output::Dial { plane, peer, addresses } => {
+                    assert!(!addresses.is_empty(), "{output:?} leads nowhere");
+                    assert!(self.dialling.insert((*plane, *peer)), "{output:?} is under way");
+                }
+                Output::Hangup { link, .. } => {
+                    assert!(self.up.remove(link), "{output:?}, but that is not up");
+                }
+                Output::Send { link, .. } => {
+                    assert!(self.up.contains(link), "{output:?}, but that is not up");
+                }
+                Output::Persist { ticket, .. } => {
+                    assert!(ticket.0 > self.issued, "{ticket} after {}", self.issued);
+                    self.issued = ticket.0;
+                    self.tickets.push(*ticket);
+                }
+                Output::Report(_) | Output::Halt(_) => {}
+            }
+        }
+        Seen(outputs)
+    }
+
+    /// A connection comes up; its number.
+    #[track_caller]
+    pub fn connect(&mut self, up: LinkUp) -> (LinkId, Seen) {
+        let link = up.link;
+        if let (true, Some(peer)) = (up.dialled, up.peer) {
+            let (plane, was) = (up.plane, self.dialling.remove(&(up.plane, peer)));
+            assert!(was, "nobody dialled {peer} on {plane:?}");
+        }
+        self.up.insert(link);
+        (link, self.step(Event::LinkUp(up)))
+    }
+
+    /// A connection of which nothing is known yet.
+    pub fn fresh(&mut self, plane: Plane, dialled: bool, peer: Option<i64>) -> LinkUp {
+        self.links += 1;
+        LinkUp {
+            link: LinkId(self.links),
+            plane,
+            dialled,
+            peer: peer.map(ServerId),
+            advertised: None,
+            remote: None,
+        }
+    }
+
+    /// Our election dial comes through.
+    #[track_caller]
+    pub fn dialled(&mut self, peer: i64) -> (LinkId, Seen) {
+        let up = self.fresh(Plane::Election, true, Some(peer));
+        self.connect(up)
+    }
+
+    /// Somebody comes to the election port and introduces itself, without an address.
+    #[track_caller]
+    pub fn accepted(&mut self, peer: i64) -> (LinkId, Seen) {
+        let up = self.fresh(Plane::Election, false, Some(peer));
+        self.connect(up)
+    }
+
+    /// Somebody comes to the election port, and says where it listens.
+    #[track_caller]
+    pub fn knock(&mut self, peer: i64, advertised: HostPort, remote: &str) -> (LinkId, Seen) {
+        let remote = Some(remote.parse::<IpAddr>().unwrap());
+        let advertised = Some(advertised);
+        let up = LinkUp { advertised, remote, ..self.fresh(Plane::Election, false, Some(peer)) };
+        self.connect(up)
+    }
+
+    /// An election link with `peer`, by whichever of the two has to dial.
+    #[track_caller]
+    pub fn meet(&mut self, peer: i64) -> LinkId {
+        let dials = ServerId(peer) < self.peer.config().id;
+        let (link, seen) = if dials { self.dialled(peer) } else { self.accepted(peer) };
+        assert_eq!(seen.hung_up(link), None, "the link with {peer} is good");
+        link
+    }
+
+    /// Somebody comes to the quorum port.
+    #[track_caller]
+    pub fn learner(&mut self) -> LinkId {
+        self.learner_seen().0
+    }
+
+    /// The same, and what is done about it.
+    #[track_caller]
+    pub fn learner_seen(&mut self) -> (LinkId, Seen) {
+        let up = self.fresh(Plane::Quorum, false, None);
+        self.connect(up)
+    }
+
+    /// Our dial of a leader's quorum port comes through.
+    #[track_caller]
+    pub fn reach(&mut self, leader: i64) -> (LinkId, Seen) {
+        let up = self.fresh(Plane::Quorum, true, Some(leader));
+        self.connect(up)
+    }
+
+    /// A dial comes to nothing.
+    #[track_caller]
+    pub fn refused(&mut self, plane: Plane, peer: i64) -> Seen {
+        let peer = ServerId(peer);
+        assert!(self.dialling.remove(&(plane, peer)), "nobody dialled {peer} on {plane:?}");
+        self.step(Event::DialFailed { plane, peer })
+    }
+
+    /// A link ends.
+    #[track_caller]
+    pub fn down(&mut self, link: LinkId) -> Seen {
+        assert!(self.up.remove(&link), "{link} is not up");
+        self.step(Event::LinkDown { link, cause: Cause::Closed })
+    }
+
+    /// A vote arrives.
+    #[track_caller]
+    pub fn hear(&mut self, link: LinkId, standing: Standing) -> Seen {
+        let config = Bytes::new();
+        let notification = Notification { standing, version: Notification::VERSION, config };
+        self.step(Event::Received { link, message: Message::Notification(notification) })
+    }
+
+    /// A packet arrives.
+    #[track_caller]
+    pub fn receive(&mut self, link: LinkId, packet: Packet) -> Seen {
+        self.step(Event::Received { link, message: Message::Packet(packet) })
+    }
+
+    /// The disk has done everything.
+    #[track_caller]
+    pub fn persisted(&mut self) -> Seen {
+        let last = self.tickets.last().copied();
+        self.tickets.clear();
+        match last {
+            Some(ticket) => self.step(Event::Persisted(ticket)),
+            None => Seen::default(),
+        }
+    }
+
+    /// The disk has done the oldest write only.
+    #[track_caller]
+    pub fn persisted_one(&mut self) -> Seen {
+        let ticket = self.tickets.remove(0);
+        self.step(Event::Persisted(ticket))
+    }
+
+    /// Time passes to the next deadline, and that is served.
+    #[track_caller]
+    pub fn next(&mut self) -> (Timer, Seen) {
+        let (at, timer) = self.peer.deadline().expect("something is due");
+        self.now = self.now.max(at);
+        (timer, self.step(Event::Tick))
+    }
+
+    /// Time passes until this deadline has been served, and no longer.
+    #[track_caller]
+    pub fn to(&mut self, timer: Timer) -> Seen {
+        let mut seen = Seen::default();
+        for _ in 0..10_000 {
+            let (served, more) = self.next();
+            seen.add(more);
+            if served == timer {
+                return seen;
+            }
+        }
+        panic!("{timer:?} never came");
+    }
+
+    /// A while passes; everything that is due meanwhile is served in time.
+    #[track_caller]
+    pub fn wait(&mut self, duration: Duration) -> Seen {
+        let (until, mut seen) = (self.now + duration, Seen::default());
+        for _ in 0..100_000 {
+            match self.peer.deadline() {
+                Some((at, _)) if at <= until => seen.add(self.next().1),
+                _ => {
+                    self.now = until;
+                    return seen;
+                }
+            }
+        }
+        panic!("the server spins");
+    }
+
+    /// A while passes in milliseconds.
+    #[track_caller]
+    pub fn ms(&mut self, ms: u64) -> Seen {
+        self.wait(Duration::from_millis(ms))
+    }
+
+    /// How long until the next deadline, and what for.
+    #[track_caller]
+    pub fn due(&self) -> (Duration, Timer) {
+        let (at, timer) = self.peer.deadline().expect("something is due");
+        (at.since(self.now), timer)
+    }
+
+    // --- how it stands ---
+
+    pub fn status(&self) -> Status {
+        self.peer.status()
+    }
+
+    pub fn state(&self) -> ServerState {
+        self.status().state
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.status().phase
+    }
+
+    pub fn is_up(&self, link: LinkId) -> bool {
+        self.up.contains(&link)
+    }
+
+    /// How many links are up.
+    pub fn links_up(&self) -> usize {
+        self.up.len()
+    }
+
+    pub fn is_dialling(&self, plane: Plane, peer: i64) -> bool {
+        self.dialling.contains(&(plane, ServerId(peer)))
+    }
+
+    pub fn writes_pending(&self) -> usize {
+        self.tickets.len()
+    }
+
+    /// Breaks every rule that the bench keeps: links are up and dials under way as the caller says.
+    pub fn pretend_up(&mut self, link: LinkId) {
+        self.up.insert(link);
+    }
+
+    // --- stories that many tests begin with ---
+
+    /// These servers meet us and vote as we do, until that makes us the leader of the ensemble.
+    /// Their election links.
+    #[track_caller]
+    pub fn win(&mut self, supporters: &[i64]) -> Vec<LinkId> {
+        let links: Vec<_> = supporters.iter().map(|peer| self.meet(*peer)).collect();
+        self.win_again(&links);
+        links
+    }
+
+    /// The same with those that are linked already.
+    #[track_caller]
+    pub fn win_again(&mut self, links: &[LinkId]) {
+        let ours = self.peer.standing();
+        assert_eq!(ours.vote.leader, self.peer.config().id, "we propose ourselves");
+        for link in links {
+            self.hear(*link, ours);
+        }
+        if self.state() == ServerState::Looking {
+            self.to(Timer::Finalize);
+        }
+        assert_eq!(self.state(), ServerState::Leading, "the election is won");
+    }
+
+    /// A learner comes and introduces itself as a follower.
+    #[track_caller]
+    pub fn follower(&mut self, id: i64, accepted: i64) -> (LinkId, Seen) {
+        let link = self.learner();
+        let seen = self.receive(link, Packet::FollowerInfo(info(id, accepted)));
+        (link, seen)
+    }
+
+    /// A leader of a new epoch that `follower` and we have established; the follower's link.
+    #[track_caller]
+    pub fn establish(&mut self, follower: i64) -> LinkId {
+        let status = self.status();
+        let (link, _) = self.follower(follower, status.accepted_epoch.0);
+        self.persisted();
+        self.receive(link, ack_epoch(status.current_epoch.0, status.last.0));
+        self.persisted();
+        self.receive(link, ack(self.status().current_epoch.0));
+        assert!(self.status().serving, "{:?}", self.status());
+        link
+    }
+
+    /// We settle on `leader`, for whom `others` vote too, with this history. The election links of
+    /// all of them, the leader's first.
+    #[track_caller]
+    pub fn lose(&mut self, leader: i64, others: &[i64], epoch: i64, zxid: i64) -> Vec<LinkId> {
+        let peers = std::iter::once(&leader).chain(others);
+        let links: Vec<_> = peers.map(|peer| self.meet(*peer)).collect();
+        self.lose_again(&links, leader, epoch, zxid);
+        links
+    }
+
+    /// The same with those that are linked already.
+    #[track_caller]
+    pub fn lose_again(&mut self, links: &[LinkId], leader: i64, epoch: i64, zxid: i64) {
+        let round = self.status().round.0;
+        for link in links {
+            self.hear(*link, standing(ServerState::Looking, vote(epoch, zxid, leader), round));
+        }
+        if self.state() == ServerState::Looking {
+            self.to(Timer::Finalize);
+        }
+        assert_eq!(self.status().leader, Some(ServerId(leader)), "the election is lost");
+    }
+
+    /// We settle on `leader` and go with it through all phases of `epoch`; the link to it.
+    #[track_caller]
+    pub fn serve(&mut self, leader: i64, epoch: i64) -> LinkId {
+        let (link, _) = self.reach(leader);
+        self.receive(link, leader_info(epoch));
+        self.persisted();
+        self.receive(link, Packet::Diff(self.status().last));
+        self.receive(link, new_leader(epoch));
+        self.persisted();
+        self.receive(link, Packet::UpToDate);
+        assert!(self.status().serving, "{:?}", self.status());
+        link
+    }
+}
+
+/// Asserts that `value` lies in a range, and says so if not.
+#[track_caller]
+pub fn within<T: PartialOrd + Debug>(value: T, least: T, most: T) {
+    assert!(value >= least && value <= most, "{value:?} is not in {least:?}..={most:?}");
+}
+
+pub fn millis(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
