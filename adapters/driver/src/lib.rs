@@ -18,7 +18,8 @@
 //! - [`zoo_cfg`]: ZooKeeper's configuration files.
 //!
 //! Everything that others can make us hold is bounded: connections that have not introduced themselves
-//! (128, the oldest makes room), events that wait for the loop (256, beyond that readers wait), packets
+//! (128, the oldest of the host that has most makes room), events that wait for the loop (256, of them
+//! 8 long messages; beyond that readers wait), packets
 //! that wait for one learner (4096, beyond that its link ends), notifications that wait for one peer
 //! (1, the newest). A peer that sends what cannot be read costs its link, or only that message.
 #![forbid(unsafe_code, unused_must_use)]

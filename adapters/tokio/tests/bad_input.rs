@@ -18,7 +18,7 @@ use quorate_core::message::{Introduction, LearnerInfo, Notification, Packet};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
-use quorate_tokio::{Server, StartError};
+use quorate_tokio::{Server, ServerError, StartError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -401,6 +401,25 @@ async fn a_data_directory_that_cannot_be_used_is_named() {
     let error = ensemble.try_start(ensemble.config(id)).await.unwrap_err();
     assert!(error.to_string().contains("in use"), "{error}");
     assert_eq!(ensemble.agreed().await.0, id);
+}
+
+#[tokio::test]
+async fn a_disk_that_fails_ends_the_server_and_is_named() {
+    let (mut ensemble, leader) = running().await;
+    let follower = ensemble.ids().into_iter().find(|id| *id != leader).unwrap();
+    let server = ensemble.take(follower);
+    let dir = ensemble.data_dir(follower);
+    std::fs::remove_dir_all(&dir).unwrap();
+    // The next reign has to be promised, and that cannot be written.
+    ensemble.kill(leader).await;
+    let error = within("the end", server.finished()).await.unwrap_err();
+    assert!(matches!(error, ServerError::Disk { .. }), "{error:?}");
+    assert!(error.to_string().contains(dir.to_str().unwrap()), "{error}");
+    assert_eq!(server.leader(), None);
+    // With its directory back it may start again.
+    std::fs::create_dir_all(&dir).unwrap();
+    ensemble.start(follower).await;
+    ensemble.agreed().await;
 }
 
 #[tokio::test]
