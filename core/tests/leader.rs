@@ -495,7 +495,10 @@ fn anonymous_observers_are_served_and_told_apart() {
     for _ in 0..2 {
         let link = bench.learner();
         let anonymous = LearnerInfo { id: None, ..info(0, 0) };
-        assert_eq!(bench.receive(link, Packet::ObserverInfo(anonymous)).names(link), ["LEADERINFO"]);
+        assert_eq!(
+            bench.receive(link, Packet::ObserverInfo(anonymous)).names(link),
+            ["LEADERINFO"]
+        );
         bench.receive(link, ack_epoch(0, 0));
         assert_eq!(bench.receive(link, ack(1)).names(link), ["UPTODATE"]);
         links.push(link);

@@ -1,0 +1,578 @@
+//! One learner, packet by packet: from the leader that the election found to the end of their time
+//! together.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_core::durable::Durable;
+use quorate_core::id::{LinkId, ServerId};
+use quorate_core::input::{Cause, Event, Plane};
+use quorate_core::message::{LearnerInfo, Message, Packet};
+use quorate_core::output::{Hangup, Write};
+use quorate_core::report::{Phase, Reason};
+use quorate_core::timers::Timer;
+use quorate_core::vote::Round;
+use quorate_core::vote::ServerState::{Following, Leading, Looking, Observing};
+use quorate_core::zxid::{Epoch, Zxid};
+use support::*;
+
+/// Server 1 of three, settled on 3 in round 1; the election links of 3 and 2.
+fn settled(durable: Durable) -> (Bench, Vec<LinkId>) {
+    let (epoch, zxid) = (durable.current_epoch.0, durable.last_zxid.0);
+    let mut bench = Bench::of(1, &ensemble(&[1, 2, 3]), durable);
+    let links = bench.lose(3, &[2], epoch, zxid);
+    (bench, links)
+}
+
+/// The same, connected to the leader; the link to it.
+fn connected(durable: Durable) -> (Bench, LinkId) {
+    let (mut bench, _) = settled(durable);
+    let (link, _) = bench.reach(3);
+    (bench, link)
+}
+
+/// The same, and it has announced epoch 1, which is promised.
+fn promised() -> (Bench, LinkId) {
+    let (mut bench, link) = connected(Durable::default());
+    bench.receive(link, leader_info(1));
+    bench.persisted();
+    (bench, link)
+}
+
+/// A follower of 3 that serves in epoch 1.
+fn serving() -> (Bench, LinkId) {
+    let (mut bench, _) = settled(Durable::default());
+    let link = bench.serve(3, 1);
+    (bench, link)
+}
+
+/// Server 9, an observer of 1, 2 and 3, settled on 3; the election links of 3 and 2.
+fn observer() -> (Bench, Vec<LinkId>) {
+    let mut bench =
+        Bench::of(9, &with_observers(&[1, 2, 3], &[9]), Durable { ..Durable::default() });
+    let links: Vec<_> = [3, 2].map(|peer| bench.meet(peer)).into();
+    bench.hear(links[1], standing(Following, vote(0, 0, 3), 4));
+    bench.hear(links[0], standing(Leading, vote(0, 0, 3), 4));
+    assert_eq!(bench.state(), Observing);
+    (bench, links)
+}
+
+// --- reaching the leader ---
+
+#[test]
+fn the_leader_is_dialled_on_its_quorum_port_and_told_who_we_are() {
+    let mut bench = Bench::of(1, &ensemble(&[1, 2, 3]), disk(7, 5, 0x5_0000_0002));
+    let links: Vec<_> = [3, 2].map(|peer| bench.meet(peer)).into();
+    let ballot = standing(Looking, vote(5, 0x5_0000_0002, 3), 1);
+    bench.hear(links[0], ballot);
+    let seen = bench.hear(links[1], ballot);
+    assert_eq!(seen.addressed(), [(Plane::Quorum, 3, vec![at("host3", 2888)])]);
+    assert_eq!((bench.state(), bench.phase()), (Following, Phase::Discovery));
+    let (link, seen) = bench.reach(3);
+    assert_eq!(seen.packets(link), [Packet::FollowerInfo(info(1, 7))]);
+}
+
+#[test]
+fn the_version_of_the_configuration_is_told() {
+    let text = ensemble(&[1, 2, 3]).replace("version=0", "version=1f");
+    let mut bench = Bench::of(1, &text, Durable::default());
+    bench.lose(3, &[2], 0, 0);
+    let (link, seen) = bench.reach(3);
+    let told = LearnerInfo { config_version: 0x1f, ..info(1, 0) };
+    assert_eq!(seen.packets(link), [Packet::FollowerInfo(told)]);
+}
+
+#[test]
+fn an_observer_says_so() {
+    let (mut bench, _) = observer();
+    let (link, seen) = bench.reach(3);
+    assert_eq!(seen.packets(link), [Packet::ObserverInfo(info(9, 0))]);
+    bench.receive(link, leader_info(1));
+    assert_eq!(bench.persisted().packets(link), [ack_epoch(0, 0)]);
+    bench.receive(link, Packet::Diff(Zxid(0)));
+    bench.receive(link, new_leader(1));
+    assert_eq!(bench.persisted().packets(link), [ack(1)]);
+    bench.receive(link, Packet::UpToDate);
+    assert_eq!((bench.state(), bench.status().serving), (Observing, true));
+}
+
+/// The leader may still be counting votes; a Java leader waits 200 ms before it even listens.
+#[test]
+fn a_leader_that_does_not_answer_yet_is_tried_again_from_10_to_100_ms_until_the_limit() {
+    let (mut bench, _) = settled(Durable::default());
+    let began = bench.now;
+    let mut waits = Vec::new();
+    let seen = loop {
+        let seen = bench.refused(Plane::Quorum, 3);
+        assert_eq!(seen.dials(), [], "its election link is up: it lives");
+        let before = bench.now;
+        let (timer, seen) = bench.next();
+        if timer == Timer::ConnectLimit {
+            break seen;
+        }
+        assert_eq!((timer, seen.dials()), (Timer::Connect, vec![(Plane::Quorum, 3)]));
+        waits.push(bench.now.since(before));
+    };
+    for (at, wait) in waits.iter().enumerate() {
+        let mean = [10, 20, 40, 80].get(at).copied().unwrap_or(100);
+        within(*wait, millis(mean) * 3 / 4, millis(mean) * 5 / 4);
+    }
+    assert!(waits.len() > 5, "more often than Java does");
+    assert!(waits.windows(2).skip(5).any(|pair| pair[0] != pair[1]), "with jitter");
+    assert_eq!(bench.now.since(began), Duration::from_secs(30));
+    assert_eq!(seen.left(), Some(Reason::LeaderUnreachable { leader: ServerId(3) }));
+    assert_eq!((bench.state(), bench.status().round), (Looking, Round(2)));
+}
+
+#[test]
+fn a_connect_limit_of_its_own_is_kept() {
+    let limit = |config: &mut quorate_core::config::Config| config.timing.connect_limit = Some(2);
+    let mut bench = Bench::with(1, &ensemble(&[1, 2, 3]), Durable::default(), limit);
+    bench.lose(3, &[2], 0, 0);
+    let began = bench.now;
+    bench.to(Timer::ConnectLimit);
+    assert_eq!(bench.now.since(began), Duration::from_secs(6));
+    assert_eq!(bench.state(), Looking);
+}
+
+#[test]
+fn a_leader_whose_both_ports_refuse_is_given_up_at_once() {
+    let (mut bench, links) = settled(Durable::default());
+    // The dials with which we once asked to be dialled come to nothing; the links are up.
+    assert_eq!(bench.refused(Plane::Election, 3).left(), None);
+    bench.down(links[0]);
+    let seen = bench.refused(Plane::Quorum, 3);
+    assert_eq!(seen.left(), None);
+    let seen = if seen.election_dials() == [3] {
+        bench.refused(Plane::Election, 3)
+    } else {
+        bench.to(Timer::Redial);
+        bench.refused(Plane::Election, 3)
+    };
+    assert_eq!(seen.left(), Some(Reason::LeaderUnreachable { leader: ServerId(3) }));
+    assert_eq!(bench.state(), Looking);
+    within(bench.now.0, 0, 20_000_000);
+}
+
+#[test]
+fn another_servers_silence_says_nothing_about_the_leader() {
+    let (mut bench, links) = settled(Durable::default());
+    bench.refused(Plane::Election, 2);
+    bench.down(links[1]);
+    bench.to(Timer::Redial);
+    assert_eq!(bench.refused(Plane::Election, 2).left(), None);
+    assert_eq!(bench.state(), Following);
+}
+
+#[test]
+fn a_leader_that_has_moved_on_is_given_up_at_once() {
+    let cases = [
+        (standing(Looking, vote(0, 0, 3), 2), true, "a later round"),
+        (standing(Looking, vote(0, 9, 2), 1), true, "a better vote in our round"),
+        (standing(Following, vote(0, 0, 2), 1), true, "another leader"),
+        (standing(Looking, vote(0, 0, 3), 1), false, "the vote we settled on: still counting"),
+        (standing(Looking, vote(0, 0, 1), 1), false, "an older vote: it will hear"),
+        (standing(Looking, vote(0, 9, 2), 0), false, "an earlier round, repeated"),
+        (standing(Leading, vote(0, 0, 3), 1), false, "it leads"),
+    ];
+    for (heard, gone, why) in cases {
+        let (mut bench, links) = settled(Durable::default());
+        let seen = bench.hear(links[0], heard);
+        let reason = Reason::LeaderMovedOn { leader: ServerId(3), round: heard.round };
+        assert_eq!(seen.left(), gone.then_some(reason), "{why}");
+        // The same from another server says nothing.
+        let (mut bench, links) = settled(Durable::default());
+        assert_eq!(bench.hear(links[1], heard).left(), None, "{why}");
+        // Nor once the leader has answered.
+        let (mut bench, links) = settled(Durable::default());
+        bench.reach(3);
+        assert_eq!(bench.hear(links[0], heard).left(), None, "{why}");
+    }
+}
+
+#[test]
+fn a_connection_that_comes_too_late_is_hung_up_and_the_next_one_is_good() {
+    let (mut bench, links) = settled(Durable::default());
+    bench.to(Timer::ConnectLimit);
+    let (link, seen) = bench.reach(3);
+    assert_eq!(seen.hung_up(link), Some(Hangup::Unwanted));
+    bench.lose_again(&links, 3, 0, 0);
+    let (link, seen) = bench.reach(3);
+    assert_eq!((seen.hung_up(link), seen.names(link)), (None, vec!["FOLLOWERINFO"]));
+}
+
+#[test]
+fn a_dial_that_outlived_its_reign_serves_the_next_one() {
+    let (mut bench, links) = settled(Durable::default());
+    bench.to(Timer::ConnectLimit);
+    bench.lose_again(&links, 3, 0, 0);
+    // It is the same port; a second dial would only be one more.
+    let (link, seen) = bench.reach(3);
+    assert_eq!(seen.names(link), ["FOLLOWERINFO"]);
+}
+
+// --- discovery ---
+
+/// ZOOKEEPER-1653 and others: what was said must not be ahead of what is on disk.
+#[test]
+fn a_promise_leaves_when_it_is_on_disk_and_tells_the_epoch_before_it() {
+    let (mut bench, link) = connected(disk(4, 3, 0x3_0000_0009));
+    let seen = bench.receive(link, leader_info(6));
+    assert_eq!(seen.persists(), [Write::AcceptedEpoch(Epoch(6))]);
+    assert_eq!(seen.names(link), [""; 0]);
+    assert_eq!(bench.persisted().packets(link), [ack_epoch(3, 0x3_0000_0009)]);
+    assert_eq!(bench.phase(), Phase::Synchronization);
+}
+
+#[test]
+fn an_epoch_promised_before_is_followed_and_not_promised_again() {
+    let (mut bench, link) = connected(disk(6, 3, 0x3_0000_0009));
+    let seen = bench.receive(link, leader_info(6));
+    assert_eq!(seen.persists(), []);
+    assert_eq!(seen.packets(link), [ack_epoch_again(0x3_0000_0009)]);
+    assert_eq!(bench.phase(), Phase::Synchronization);
+}
+
+#[test]
+fn an_epoch_older_than_our_promise_is_refused() {
+    let (mut bench, link) = connected(disk(6, 3, 0));
+    let seen = bench.receive(link, leader_info(5));
+    assert_eq!(seen.hung_up(link), Some(Hangup::OldEpoch(Epoch(5))));
+    let (announced, accepted) = (Epoch(5), Epoch(6));
+    assert_eq!(seen.left(), Some(Reason::OldEpoch { announced, accepted }));
+    assert_eq!((seen.persists(), bench.state()), (vec![], Looking));
+}
+
+#[test]
+fn epochs_that_cannot_be_are_refused() {
+    for epoch in [-1, i64::MIN, 1 << 31, (1 << 32) - 1, i64::MAX] {
+        let (mut bench, link) = connected(disk(6, 3, 0));
+        let seen = bench.receive(link, leader_info(epoch));
+        assert_eq!(seen.hung_up(link), Some(Hangup::EpochOutOfRange(Epoch(epoch))));
+        assert_eq!((seen.persists(), bench.state()), (vec![], Looking), "{epoch}");
+        assert_eq!(bench.status().accepted_epoch, Epoch(6));
+    }
+    let (mut bench, link) = connected(disk(6, 3, 0));
+    let seen = bench.receive(link, leader_info(Epoch::MAX.0));
+    assert_eq!(seen.persists(), [Write::AcceptedEpoch(Epoch::MAX)]);
+}
+
+// --- synchronization ---
+
+#[test]
+fn a_first_synchronization_packet_by_packet() {
+    let (mut bench, link) = promised();
+    bench.receive(link, Packet::Diff(Zxid(0))).is_nothing();
+    let seen = bench.receive(link, new_leader(1));
+    assert_eq!(seen.persists(), [Write::CurrentEpoch(Epoch(1))]);
+    assert_eq!(seen.names(link), [""; 0], "acknowledged is what a crash does not undo");
+    assert_eq!(bench.persisted().packets(link), [ack(1)]);
+    assert!(!bench.status().serving, "the ensemble has not said so");
+    let seen = bench.receive(link, Packet::UpToDate);
+    assert_eq!(seen.packets(link), [ack(1)]);
+    let status = bench.status();
+    assert_eq!((status.serving, status.phase), (true, Phase::Broadcast));
+    assert_eq!((status.accepted_epoch, status.current_epoch), (Epoch(1), Epoch(1)));
+    assert_eq!(status.vote.peer_epoch, Epoch(1), "all members tell a newcomer the same");
+}
+
+#[test]
+fn pings_before_uptodate_are_not_answered_and_after_it_they_are() {
+    let (mut bench, link) = promised();
+    assert_eq!(bench.receive(link, ping(1)).names(link), [""; 0]);
+    bench.receive(link, Packet::Diff(Zxid(0)));
+    bench.receive(link, new_leader(1));
+    bench.persisted();
+    assert_eq!(bench.receive(link, ping(1)).names(link), [""; 0]);
+    bench.receive(link, Packet::UpToDate);
+    for zxid in [start(1), Zxid(0x1_0000_0007)] {
+        let seen = bench.receive(link, Packet::Ping { zxid, sessions: None });
+        assert_eq!(seen.packets(link), [Packet::Ping { zxid, sessions: Some(Bytes::new()) }]);
+    }
+}
+
+/// What a leader must not say, and when. The server goes on looking for another.
+#[test]
+fn a_leader_that_speaks_out_of_turn_is_left() {
+    let out_of_turn: [(&[Packet], Packet); 9] = [
+        (&[], Packet::Diff(Zxid(0))),
+        (&[], Packet::UpToDate),
+        (&[], ping(1)),
+        (&[leader_info(1)], new_leader(1)),
+        (&[leader_info(1)], Packet::UpToDate),
+        (&[leader_info(1), Packet::Diff(Zxid(0))], Packet::Diff(Zxid(0))),
+        (&[leader_info(1), Packet::Diff(Zxid(0))], new_leader(2)),
+        (&[leader_info(1), Packet::Diff(Zxid(0))], Packet::UpToDate),
+        (&[leader_info(1), Packet::Diff(Zxid(0)), new_leader(1)], new_leader(1)),
+    ];
+    for (said, packet) in out_of_turn {
+        let (mut bench, link) = connected(Durable::default());
+        for packet in said {
+            bench.receive(link, packet.clone());
+            bench.persisted();
+        }
+        let name = packet.name();
+        let seen = bench.receive(link, packet);
+        assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn(name)), "{name} after {said:?}");
+        let reason = Reason::LeaderMisbehaved { leader: ServerId(3), packet: name };
+        assert_eq!(seen.left(), Some(reason));
+        assert_eq!(bench.state(), Looking);
+    }
+}
+
+/// No leader can have counted an acknowledgement that has not left.
+#[test]
+fn uptodate_before_our_write_is_durable_is_misbehaviour() {
+    let (mut bench, link) = promised();
+    bench.receive(link, Packet::Diff(Zxid(0)));
+    bench.receive(link, new_leader(1));
+    let seen = bench.receive(link, Packet::UpToDate);
+    assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("UPTODATE")));
+    assert!(!bench.status().serving);
+}
+
+#[test]
+fn history_that_cannot_be_taken_over_is_left_alone_and_the_server_rests() {
+    let txn = Bytes::new;
+    let offers = [
+        Packet::Snap(Zxid(0x1_0000_0005)),
+        Packet::Trunc(Zxid(0)),
+        Packet::Proposal { zxid: Zxid(0x1_0000_0001), txn: txn() },
+        Packet::Commit(Zxid(0x1_0000_0001)),
+        Packet::Inform { zxid: Zxid(0x1_0000_0001), txn: txn() },
+    ];
+    for offer in offers {
+        for serves in [false, true] {
+            let (mut bench, link) = if serves { serving() } else { promised() };
+            let name = offer.name();
+            let seen = bench.receive(link, offer.clone());
+            assert_eq!(seen.hung_up(link), Some(Hangup::HistoryOffered));
+            assert_eq!(seen.left(), Some(Reason::HistoryUnsupported { packet: name }));
+            assert_eq!(seen.persists(), []);
+            assert!(!bench.status().serving);
+            let rested = bench.now;
+            let seen = bench.to(Timer::Rest);
+            assert_eq!(bench.now.since(rested), Duration::from_secs(1));
+            assert_eq!(bench.status().round, Round(2));
+            assert_eq!(seen.left(), None);
+        }
+    }
+}
+
+// --- silence and ends ---
+
+#[test]
+fn a_leader_may_be_silent_for_the_init_limit_until_newleader_and_then_for_the_sync_limit() {
+    let (init, sync) = (Duration::from_secs(30), Duration::from_secs(15));
+    let said = [leader_info(1), Packet::Diff(Zxid(0)), new_leader(1), Packet::UpToDate];
+    for (heard, limit) in [(0, init), (1, init), (2, init), (3, sync), (4, sync)] {
+        let (mut bench, link) = connected(Durable::default());
+        for packet in &said[..heard] {
+            bench.ms(1_000);
+            bench.receive(link, packet.clone());
+            bench.persisted();
+        }
+        let silent = bench.now;
+        let seen = bench.to(Timer::Silence);
+        assert_eq!(bench.now.since(silent), limit, "after {heard} packets");
+        assert_eq!(seen.hung_up(link), Some(Hangup::Silent));
+        assert_eq!(seen.left(), Some(Reason::LeaderSilent { leader: ServerId(3) }));
+    }
+}
+
+#[test]
+fn a_leader_that_pings_is_not_silent() {
+    let (mut bench, link) = serving();
+    for _ in 0..100 {
+        assert_eq!(bench.ms(14_000).left(), None);
+        bench.receive(link, ping(1));
+    }
+    let (mut bench, link) = promised();
+    bench.receive(link, Packet::Diff(Zxid(0)));
+    bench.receive(link, new_leader(1));
+    bench.persisted();
+    for _ in 0..10 {
+        assert_eq!(bench.ms(14_000).left(), None);
+        bench.receive(link, ping(1));
+    }
+}
+
+#[test]
+fn the_end_of_the_link_is_the_end_of_the_reign_and_begins_the_next_round() {
+    let said = [leader_info(1), Packet::Diff(Zxid(0)), new_leader(1), Packet::UpToDate];
+    for heard in 0..=said.len() {
+        let (mut bench, link) = connected(Durable::default());
+        for packet in &said[..heard] {
+            bench.receive(link, packet.clone());
+            bench.persisted();
+        }
+        let seen = bench.down(link);
+        assert_eq!(seen.left(), Some(Reason::LeaderLost { leader: ServerId(3) }));
+        let status = bench.status();
+        assert_eq!((status.state, status.serving), (Looking, false));
+        assert_eq!((status.round, status.vote.leader), (Round(2), ServerId(1)));
+        let epoch = Epoch(i64::from(heard >= 3));
+        assert_eq!(status.vote.peer_epoch, epoch, "what is on disk is what is voted with");
+    }
+}
+
+#[test]
+fn a_notification_on_the_leaders_link_ends_it() {
+    let (mut bench, link) = serving();
+    let seen = bench.hear(link, standing(Leading, vote(0, 0, 3), 1));
+    assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("notification")));
+    assert_eq!(bench.state(), Looking);
+}
+
+#[test]
+fn an_observer_waits_a_little_before_it_takes_part_again_and_a_voter_does_not() {
+    let mut waits = std::collections::BTreeSet::new();
+    for seed in 0..20 {
+        let text = with_observers(&[1, 2, 3], &[9]);
+        let mut bench = Bench::with(9, &text, Durable::default(), |config| config.seed = seed);
+        let links: Vec<_> = [3, 2].map(|peer| bench.meet(peer)).into();
+        bench.hear(links[1], standing(Following, vote(0, 0, 3), 4));
+        bench.hear(links[0], standing(Leading, vote(0, 0, 3), 4));
+        let (link, _) = bench.reach(3);
+        let seen = bench.down(link);
+        assert!(links.iter().all(|link| seen.told(*link).is_empty()));
+        let lost = bench.now;
+        bench.to(Timer::Rest);
+        let wait = bench.now.since(lost);
+        within(wait, Duration::ZERO, millis(200));
+        waits.insert(wait);
+    }
+    assert!(waits.len() > 15, "not all at once: {waits:?}");
+}
+
+// --- fencing ---
+
+/// A vote made with an epoch that only memory holds could be broken by a crash.
+#[test]
+fn no_vote_leaves_before_everything_that_it_tells_is_on_disk() {
+    let (mut bench, links) = settled(Durable::default());
+    let (link, _) = bench.reach(3);
+    bench.receive(link, leader_info(1));
+    let first = bench.persisted();
+    assert_eq!(first.names(link), ["ACKEPOCH"]);
+    bench.receive(link, Packet::Diff(Zxid(0)));
+    bench.receive(link, new_leader(1));
+    let seen = bench.down(link);
+    assert!(links.iter().all(|link| seen.told(*link).is_empty()), "{seen:?}");
+    assert_eq!(bench.state(), Looking);
+    let seen = bench.ms(5_000);
+    assert!(links.iter().all(|link| seen.told(*link).is_empty()), "{seen:?}");
+    let seen = bench.persisted();
+    for link in links {
+        assert_eq!(seen.told(link), [standing(Looking, vote(1, 0, 1), 2)]);
+    }
+}
+
+#[test]
+fn of_several_writes_the_last_one_ends_the_wait() {
+    let (mut bench, link) = connected(Durable::default());
+    bench.receive(link, leader_info(1));
+    bench.receive(link, Packet::Diff(Zxid(0)));
+    bench.receive(link, new_leader(1));
+    assert_eq!(bench.writes_pending(), 2);
+    bench.down(link);
+    assert_eq!(bench.persisted_one().all_sent(), [] as [&Message; 0]);
+    assert_eq!(bench.status().round, Round(1));
+    assert!(!bench.persisted_one().all_sent().is_empty());
+    assert_eq!(bench.status().round, Round(2));
+}
+
+/// A server that has given up its leader and waits for its disk is no witness for that leader:
+/// newcomers would join a reign that is over, again and again.
+#[test]
+fn who_waits_for_its_disk_or_rests_does_not_claim_its_old_office() {
+    // A follower that waits for its disk.
+    let (mut bench, links) = settled(Durable::default());
+    let (link, _) = bench.reach(3);
+    bench.receive(link, leader_info(1));
+    bench.down(link);
+    let seen = bench.hear(links[1], standing(Looking, vote(0, 0, 2), 2));
+    assert!(seen.told(links[1]).iter().all(|s| s.state == Looking), "{seen:?}");
+    // One that rests.
+    let (mut bench, links) = settled(Durable::default());
+    let (link, _) = bench.reach(3);
+    bench.receive(link, leader_info(1));
+    bench.persisted();
+    bench.receive(link, Packet::Snap(Zxid(5)));
+    let seen = bench.hear(links[1], standing(Looking, vote(0, 0, 2), 2));
+    assert!(seen.told(links[1]).iter().all(|s| s.state == Looking), "{seen:?}");
+    let again = bench.accepted(2);
+    assert!(again.1.told(again.0).iter().all(|s| s.state == Looking), "{again:?}");
+}
+
+/// The same for a leader: it would still be joined, and would hang up on everybody who comes.
+#[test]
+fn a_leader_that_has_left_and_waits_for_its_disk_does_not_say_that_it_leads() {
+    let mut bench = Bench::of(3, &ensemble(&[1, 2, 3]), Durable::default());
+    let links = bench.win(&[1, 2]);
+    bench.follower(2, 0);
+    assert_eq!(bench.writes_pending(), 1);
+    bench.step(Event::StepDown);
+    assert_eq!(bench.state(), Looking);
+    let seen = bench.hear(links[0], standing(Looking, vote(0, 0, 1), 2));
+    assert!(seen.told(links[0]).iter().all(|s| s.state == Looking), "{seen:?}");
+}
+
+// --- what belongs to an earlier reign ---
+
+#[test]
+fn links_packets_and_writes_of_an_earlier_reign_do_nothing() {
+    let (mut bench, links) = settled(Durable::default());
+    let (old, _) = bench.reach(3);
+    bench.receive(old, leader_info(1));
+    bench.receive(old, Packet::Diff(Zxid(0)));
+    bench.receive(old, new_leader(1));
+    bench.down(old);
+    // The acknowledgements that were held for the old link are gone with it.
+    let seen = bench.persisted();
+    assert_eq!(seen.names(old), [""; 0]);
+    bench.lose_again(&links, 3, 1, 0);
+    let packet = |packet| Event::Received { link: old, message: Message::Packet(packet) };
+    for stale in [leader_info(9), Packet::Diff(Zxid(0)), new_leader(1), Packet::UpToDate] {
+        bench.step(packet(stale)).is_nothing();
+    }
+    bench.step(Event::LinkDown { link: old, cause: Cause::Reset }).is_nothing();
+    assert_eq!(bench.status().accepted_epoch, Epoch(1));
+    let link = bench.serve(3, 2);
+    bench.step(packet(Packet::Snap(Zxid(5)))).is_nothing();
+    assert!(bench.is_up(link) && bench.status().serving);
+}
+
+#[test]
+fn a_write_that_becomes_durable_after_the_next_leader_came_acknowledges_nothing_to_it() {
+    let (mut bench, links) = settled(Durable::default());
+    let (old, _) = bench.reach(3);
+    bench.receive(old, leader_info(1));
+    bench.down(old);
+    assert_eq!(bench.persisted().names(old), [""; 0]);
+    bench.lose_again(&links, 3, 0, 0);
+    let (link, seen) = bench.reach(3);
+    assert_eq!(seen.packets(link), [Packet::FollowerInfo(info(1, 1))], "the promise holds");
+}
+
+#[test]
+fn learners_that_come_to_a_follower_are_sent_away() {
+    let (mut bench, good) = serving();
+    let (link, seen) = bench.learner_seen();
+    assert_eq!(seen.hung_up(link), Some(Hangup::NotLeading));
+    assert!(bench.is_up(good) && bench.status().serving);
+}
+
+#[test]
+fn a_follower_that_serves_answers_who_looks_with_its_leader_and_the_epoch() {
+    let mut bench = Bench::of(1, &ensemble(&[1, 2, 3]), Durable::default());
+    let links = bench.lose(3, &[2], 0, 0);
+    bench.serve(3, 1);
+    let seen = bench.hear(links[1], standing(Looking, vote(0, 0, 2), 7));
+    assert_eq!(seen.told(links[1]), [standing(Following, vote(1, 0, 3), 1)]);
+    let seen = bench.hear(links[1], standing(Following, vote(0, 0, 3), 7));
+    assert_eq!(seen.told(links[1]), []);
+}
