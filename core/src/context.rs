@@ -1,6 +1,6 @@
 //! What a machine may touch during one step, and what it answers; no logic.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
 use crate::config::Config;
@@ -70,6 +70,7 @@ impl Verdict {
 pub struct Concessions {
     /// To a newer history; forgotten when a quorum is established that we lead or follow.
     pub history: BTreeSet<ServerId>,
-    /// To a later promise; forgotten when somebody else leads.
-    pub promise: BTreeSet<ServerId>,
+    /// To a later promise, and which; the next epoch is above them, whoever comes first. Forgotten
+    /// when somebody else leads.
+    pub promise: BTreeMap<ServerId, Epoch>,
 }

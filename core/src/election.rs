@@ -111,13 +111,11 @@ pub enum Recipient {
     One(ServerId),
 }
 
-/// The end of an election.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The end of an election; on whose word it rests says [`Elector::support`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
     /// Where we stand now.
     pub standing: Standing,
-    /// The voters on whose word it rests.
-    pub support: Support,
     /// How long it took.
     pub took: Duration,
 }
@@ -136,6 +134,9 @@ pub struct Elector {
     filed: Vec<Option<Filed>>,
     /// What each voter said from outside of an election.
     settled: Vec<Option<Filed>>,
+    /// Whether `filed` may hold votes that we did not compare with ours, so that a vote better than
+    /// ours may have supporters there already.
+    uncompared: bool,
     /// Who of `filed` votes like us; after a decision, on whose word it rests.
     support: Support,
     supporters: usize,
@@ -158,6 +159,7 @@ impl Elector {
             vote: Vote::ABSTENTION,
             filed: vec![None; voters],
             settled: vec![None; voters],
+            uncompared: false,
             support: config.quorum.support(),
             supporters: 0,
             unreachable: vec![false; voters],
@@ -183,6 +185,11 @@ impl Elector {
     /// Who votes.
     pub const fn quorum(&self) -> &Quorum {
         &self.config.quorum
+    }
+
+    /// Who votes like us while we look; afterwards, on whose word the decision rests.
+    pub const fn support(&self) -> &Support {
+        &self.support
     }
 
     /// Who votes, for those who know whether the arbiter is needed.
@@ -302,6 +309,10 @@ impl Elector {
             out.push(ElectorOutput::Notify { to: Recipient::One(from), standing: self.standing() });
             return;
         }
+        let filed = Filed { standing: heard, versioned: false };
+        if self.filed[position] == Some(filed) && heard.round == self.round {
+            return;
+        }
         if !self.config.quorum.is_voter(heard.vote.leader)
             || heard.vote.zxid == Zxid::UNKNOWN
             || self.own.zxid == Zxid::UNKNOWN
@@ -323,10 +334,11 @@ impl Elector {
         } else if heard.vote != self.vote {
             if let Some(reason) = self.why_better(from, heard.vote, self.vote) {
                 self.propose(heard.vote, reason, out);
+            } else if heard.vote > self.vote {
+                self.uncompared = true;
             }
         }
-        let standing = Standing { state: ServerState::Looking, ..heard };
-        self.file(position, Filed { standing, versioned: false });
+        self.file(position, filed);
         self.count(at, out);
     }
 
@@ -346,6 +358,7 @@ impl Elector {
         if heard.round == self.round {
             // Filed without its version, so that between peers of today the leader alone counts.
             self.file(position, Filed { standing: heard, versioned: false });
+            self.uncompared = true;
             if let Some(support) = self.joinable(&self.filed, &needle) {
                 return self.join(at, heard, support, out);
             }
@@ -359,8 +372,9 @@ impl Elector {
             let mut support = self.config.quorum.support();
             support.add_at(&self.config.quorum, position);
             self.round = heard.round;
+            self.support = support;
             let reason = Reason::Oracle { leader: heard.vote.leader };
-            self.decide(at, heard.vote, support, reason, out);
+            self.decide(at, heard.vote, reason, out);
         }
     }
 
@@ -404,7 +418,8 @@ impl Elector {
             out.push(ElectorOutput::Changed(change, reason.clone()));
             self.round = heard.round;
         }
-        self.decide(at, heard.vote, support, reason, out);
+        self.support = support;
+        self.decide(at, heard.vote, reason, out);
     }
 
     fn on_unreachable(&mut self, at: Instant, peer: ServerId, out: &mut Vec<ElectorOutput>) {
@@ -428,7 +443,7 @@ impl Elector {
             self.finalize_at = None;
             let members = self.support.members(&self.config.quorum).collect();
             let reason = Reason::Quorum { members, leader: self.vote.leader };
-            return self.decide(at, self.vote, self.support.clone(), reason, out);
+            return self.decide(at, self.vote, reason, out);
         }
         if self.finalize_at.is_none() && self.notify_at.is_some_and(|due| due <= at) {
             out.push(ElectorOutput::Notify { to: Recipient::Voters, standing: self.standing() });
@@ -443,11 +458,13 @@ impl Elector {
     /// Why `vote` should be adopted in place of `over`: it is better, and its server may be elected.
     fn why_better(&self, from: ServerId, vote: Vote, over: Vote) -> Option<Reason> {
         let quorum = &self.config.quorum;
-        if quorum.weight(vote.leader) == 0 {
-            return None;
-        }
-        if quorum.weight(over.leader) == 0 && over != Vote::ABSTENTION {
-            return Some(Reason::MayBeElected { from });
+        if quorum.has_weightless() || over.leader == ServerId::NOBODY {
+            if quorum.weight(vote.leader) == 0 {
+                return None;
+            }
+            if quorum.weight(over.leader) == 0 && over != Vote::ABSTENTION {
+                return Some(Reason::MayBeElected { from });
+            }
         }
         vote.better_than(&over).map(|why| Reason::BetterVote { from, why })
     }
@@ -457,6 +474,7 @@ impl Elector {
         out.push(ElectorOutput::Changed(change, reason));
         self.round = round;
         self.filed.fill(None);
+        self.uncompared = false;
         self.finalize_at = None;
     }
 
@@ -468,21 +486,25 @@ impl Elector {
         }
         self.vote = vote;
         self.finalize_at = None;
+        self.recount();
         let standing = self.standing();
         if let Some(position) = self.config.quorum.position(self.config.id) {
             if vote != Vote::ABSTENTION {
-                self.filed[position] = Some(Filed { standing, versioned: false });
+                self.file(position, Filed { standing, versioned: false });
             }
         }
-        self.recount();
         out.push(ElectorOutput::Notify { to: Recipient::Voters, standing });
     }
 
-    /// Counts anew who votes like us: only when we changed our vote.
+    /// Counts anew who votes like us: only when we changed our vote. Nobody does yet if every vote
+    /// filed was compared with ours, since ours has become better than all of them.
     fn recount(&mut self) {
-        let needle = Filed { standing: self.standing(), versioned: false };
         self.support.clear();
         self.supporters = 0;
+        if !self.uncompared {
+            return;
+        }
+        let needle = Filed { standing: self.standing(), versioned: false };
         for (position, filed) in self.filed.iter().enumerate() {
             if filed.is_some_and(|filed| filed.supports(&needle)) {
                 self.support.add_at(&self.config.quorum, position);
@@ -521,7 +543,7 @@ impl Elector {
                 leader: self.vote.leader,
                 unreachable: unreachable.filter_map(|(id, is)| is.then_some(id)).collect(),
             };
-            self.decide(at, self.vote, self.support.clone(), reason, out);
+            self.decide(at, self.vote, reason, out);
         } else if self.finalize_at.is_none() {
             // Not begun anew by each vote: a peer that repeats itself must not hold up the end.
             self.finalize_at = Some(at + self.config.finalize_wait);
@@ -544,14 +566,7 @@ impl Elector {
                     )))
     }
 
-    fn decide(
-        &mut self,
-        at: Instant,
-        vote: Vote,
-        support: Support,
-        reason: Reason,
-        out: &mut Vec<ElectorOutput>,
-    ) {
+    fn decide(&mut self, at: Instant, vote: Vote, reason: Reason, out: &mut Vec<ElectorOutput>) {
         let to = if vote.leader == self.config.id {
             ServerState::Leading
         } else if self.config.observer {
@@ -567,12 +582,10 @@ impl Elector {
         out.push(ElectorOutput::Changed(change, reason));
         self.state = to;
         self.vote = vote;
-        self.support = support.clone();
         self.notify_at = None;
         self.finalize_at = None;
         out.push(ElectorOutput::Decided(Decision {
             standing: self.standing(),
-            support,
             took: at.since(self.began),
         }));
     }

@@ -265,8 +265,8 @@ impl Leader {
             }
             Some(epoch) if info.accepted_epoch > epoch && votes => {
                 // It would refuse our epoch for ever; a new reign begins above its promise.
-                if cx.concessions.promise.insert(id) {
-                    let accepted = info.accepted_epoch;
+                let accepted = info.accepted_epoch;
+                if cx.concessions.promise.insert(id, accepted).is_none() {
                     return Verdict::leave(Reason::LaterPromise { voter: id, accepted });
                 }
             }
@@ -400,6 +400,7 @@ impl Leader {
                 for link in self.at_stage(|stage| stage == Stage::Acknowledged) {
                     if let Some(learner) = self.learners.get_mut(&link) {
                         learner.stage = Stage::Serving;
+                        learner.heard = cx.now;
                     }
                     send(cx, link, Packet::UpToDate);
                 }
@@ -428,7 +429,16 @@ impl Leader {
         let timing = &cx.config.timing;
         let (init, sync) = (timing.init_time(), timing.sync_time());
         let silent = self.learners.iter().filter_map(|(link, l)| {
-            let limit = if l.is_synced() { sync } else { init };
+            let limit = match l.stage {
+                Stage::Serving => sync,
+                // It has nothing to say until it is told that it may serve.
+                Stage::Acknowledged => return None,
+                Stage::Silent
+                | Stage::Introduced
+                | Stage::Told
+                | Stage::Promised(_)
+                | Stage::Syncing => init,
+            };
             (cx.now.since(l.heard) > limit).then_some(*link)
         });
         for link in silent.collect::<Vec<_>>() {

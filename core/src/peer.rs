@@ -420,7 +420,8 @@ impl Peer {
 
     /// Builds the role that the election has found.
     fn on_decided(&mut self, decision: Decision) {
-        let Decision { standing, support, .. } = decision;
+        let standing = decision.standing;
+        let support = self.elector.support().clone();
         let (role, mut cx) = self.lend();
         let members = support.members(cx.quorum).collect();
         let change = Change::Phase { from: Phase::Election, to: Phase::Discovery };
@@ -490,6 +491,7 @@ impl Peer {
         let phase = self.status().phase;
         self.role = Role::Resting;
         self.serving = None;
+        self.elector.quorum_mut().need_oracle(true);
         self.timers.stop_role();
         self.links.hangup_quorum(Hangup::RoleEnded, &mut self.outbox);
         let to = ServerState::Looking;

@@ -36,6 +36,9 @@ pub struct Quorum {
     groups: Vec<u64>,
     /// One or, while the membership changes, two configurations.
     systems: Vec<System>,
+    /// Whether this is a plain majority: one group, all weights 1.
+    plain: bool,
+    weightless: bool,
     oracle: Option<Oracle>,
 }
 
@@ -142,7 +145,11 @@ impl Quorum {
         }
         let counted = groups.iter().filter(|total| **total > 0).count();
         let counted = u16::try_from(counted).unwrap_or(ABSENT);
-        Self { voters, positions, groups, systems: vec![System { counted }; systems], oracle: None }
+        let weight = |voter: &Voter| voter.seats[0].or(voter.seats[1]).map_or(0, |s| s.weight);
+        let plain = systems == 1 && groups.len() == 1 && voters.iter().all(|v| weight(v) == 1);
+        let weightless = voters.iter().any(|v| weight(v) == 0);
+        let systems = vec![System { counted }; systems];
+        Self { voters, positions, groups, systems, plain, weightless, oracle: None }
     }
 
     /// The voters of all configurations, ascending.
@@ -174,6 +181,12 @@ impl Quorum {
             let seats = self.voters[at].seats;
             seats[0].or(seats[1]).map_or(0, |seat| seat.weight)
         })
+    }
+
+    /// Whether some voter has weight 0.
+    #[inline]
+    pub const fn has_weightless(&self) -> bool {
+        self.weightless
     }
 
     /// An empty set of voters.
@@ -247,6 +260,11 @@ impl Support {
         if core::mem::replace(&mut self.members[at], true) {
             return false;
         }
+        if quorum.plain {
+            self.sums[0] += 1;
+            self.won[0] = u16::from(self.sums[0] > quorum.groups[0] / 2);
+            return true;
+        }
         for (system, seat) in quorum.voters[at].seats.iter().enumerate() {
             if let Some(seat) = seat {
                 let group = usize::from(seat.group);
@@ -263,6 +281,11 @@ impl Support {
     pub fn remove_at(&mut self, quorum: &Quorum, at: usize) -> bool {
         if !core::mem::replace(&mut self.members[at], false) {
             return false;
+        }
+        if quorum.plain {
+            self.sums[0] -= 1;
+            self.won[0] = u16::from(self.sums[0] > quorum.groups[0] / 2);
+            return true;
         }
         for (system, seat) in quorum.voters[at].seats.iter().enumerate() {
             if let Some(seat) = seat {
@@ -293,6 +316,9 @@ impl Support {
     /// Whether the set is a quorum by its votes alone.
     #[inline]
     pub fn is_quorum(&self, quorum: &Quorum) -> bool {
+        if quorum.plain {
+            return self.won[0] > 0;
+        }
         (0..2).all(|seat| match quorum.system_of(seat) {
             Some(system) => self.won[seat] > system.counted / 2,
             None => true,

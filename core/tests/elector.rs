@@ -297,7 +297,7 @@ fn rounds_that_differ_are_caught_up_with_and_old_votes_thrown_away() {
         let outputs = four.wait(200);
         let decision = decision(&outputs).unwrap();
         assert_eq!(decision.standing, standing(Leading, vote(2, 50, 4), 3));
-        let support: Vec<_> = decision.support.members(four.elector.quorum()).collect();
+        let support: Vec<_> = four.elector.support().members(four.elector.quorum()).collect();
         assert_eq!(support, [ServerId(1), ServerId(2), ServerId(4)]);
     }
 }

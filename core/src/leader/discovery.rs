@@ -37,12 +37,9 @@ impl Discovery {
     pub fn new(cx: &Context<'_>) -> Self {
         let mut connected = cx.quorum.support();
         connected.add(cx.quorum, cx.config.id);
-        Self {
-            candidate: cx.epochs.accepted_epoch.next(),
-            connected,
-            begun: None,
-            promised: cx.quorum.support(),
-        }
+        let conceded = cx.concessions.promise.values().copied();
+        let promised = conceded.fold(cx.epochs.accepted_epoch, Epoch::max);
+        Self { candidate: promised.next(), connected, begun: None, promised: cx.quorum.support() }
     }
 
     /// The epoch that begins, and the write that must precede LEADERINFO; none before it is decided.
