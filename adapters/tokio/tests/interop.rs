@@ -131,6 +131,13 @@ impl Mixed {
         }
     }
 
+    fn java(&self, id: ServerId) -> &JavaServer {
+        match &self.running[&id] {
+            Running::Java(server) => server,
+            Running::Quorate(..) => panic!("{id} is a quorate server"),
+        }
+    }
+
     /// As if its process, or its machine, had been cut off.
     async fn kill(&mut self, id: ServerId) {
         match self.running.remove(&id).unwrap() {
@@ -408,4 +415,39 @@ async fn quorate_servers_go_on_without_their_java_leader() {
     mixed.kill(leader).await;
     let next = mixed.agreed("without the Java leader").await;
     println!("two quorate servers without their Java leader: {next} after {:?}", begun.elapsed());
+}
+
+/// How long a Java server looks for a new leader after the old one has died, by its own clock: with a
+/// quorate server as the other voter that is left, and with a Java one.
+#[tokio::test]
+#[ignore = "a measurement, of some minutes, that wants an idle machine"]
+async fn a_mixed_ensemble_elects_as_fast_as_a_java_one() {
+    if !java::available() {
+        return;
+    }
+    let (dead, asked) = (ServerId(3), ServerId(2));
+    let kinds = [[Java, Java, Java], [Quorate, Java, Java]];
+    let mut took = [Vec::new(), Vec::new()];
+    for _ in 0..20 {
+        for (kinds, took) in kinds.iter().zip(&mut took) {
+            let (mut mixed, leader) = established(*kinds, [3, 1, 2]).await;
+            assert_eq!(leader, dead);
+            let before = mixed.java(asked).elections().len();
+            mixed.kill(dead).await;
+            let election = async {
+                while mixed.java(asked).elections().len() == before {
+                    tokio::time::sleep(POLL).await;
+                }
+            };
+            mixed.patiently("an election without the leader", election).await;
+            took.push(mixed.java(asked).elections()[before]);
+        }
+    }
+    let [java, mixed] = took.map(|mut took| {
+        took.sort();
+        println!("{took:?}");
+        (took[9] + took[10]) / 2
+    });
+    println!("median of 20 elections: all Java {java:?}, mixed {mixed:?}");
+    assert!(mixed <= java.mul_f64(1.05));
 }

@@ -102,6 +102,14 @@ impl JavaServer {
         tokio::time::timeout(Duration::from_secs(2), asking).await.ok()?
     }
 
+    /// How long each of its elections took, as it has logged them.
+    pub fn elections(&self) -> Vec<Duration> {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let took = log.lines().filter_map(|line| line.split_once("LEADER ELECTION TOOK - "));
+        let millis = took.filter_map(|(_, took)| took.strip_suffix(" MS")?.parse().ok());
+        millis.map(Duration::from_millis).collect()
+    }
+
     /// The end of what it has logged, for the message of a failed test.
     pub fn last_words(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
