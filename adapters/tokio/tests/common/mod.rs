@@ -16,9 +16,9 @@ use tempfile::TempDir;
 
 /// Waits for what must happen soon.
 pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(Duration::from_secs(20), work).await {
+    match tokio::time::timeout(PATIENCE, work).await {
         Ok(done) => done,
-        Err(_) => panic!("{what}: nothing in 20 s"),
+        Err(_) => panic!("{what}: nothing in {PATIENCE:?}"),
     }
 }
 
@@ -121,7 +121,7 @@ impl Ensemble {
 
     /// Waits until all that run serve under one leader, which runs too.
     pub async fn agreed(&self) -> Leader {
-        within("agreement", async {
+        let agreement = async {
             let mut watches: Vec<_> = self.servers.values().map(Server::leaders).collect();
             loop {
                 let first = watches[0].led().await.unwrap();
@@ -136,7 +136,16 @@ impl Ensemble {
                 watches = self.servers.values().map(Server::leaders).collect();
                 tokio::task::yield_now().await;
             }
-        })
-        .await
+        };
+        match tokio::time::timeout(PATIENCE, agreement).await {
+            Ok(leader) => leader,
+            Err(_) => {
+                let all: Vec<_> = self.servers.values().map(Server::status).collect();
+                panic!("no agreement in {PATIENCE:?}: {all:#?}");
+            }
+        }
     }
 }
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
