@@ -177,6 +177,19 @@ impl Elector {
         Standing { state: self.state, vote: self.vote, round: self.round }
     }
 
+    /// Whether we have anything to say: we are looking, or have a leader. Not before the first
+    /// election, nor between the end of a role and the next one.
+    pub const fn has_standing(&self) -> bool {
+        self.is_looking() || !matches!(self.state, ServerState::Looking)
+    }
+
+    /// The role that the last election led to is over; the next election has not begun. Until it does
+    /// we claim nothing: a server that joined us on the word of an office we have left would wait for
+    /// somebody who is gone.
+    pub const fn retire(&mut self) {
+        self.state = ServerState::Looking;
+    }
+
     /// Whether an election is going on.
     pub const fn is_looking(&self) -> bool {
         self.notify_at.is_some()
@@ -267,8 +280,7 @@ impl Elector {
         versioned: bool,
         out: &mut Vec<ElectorOutput>,
     ) {
-        if self.round == Round(0) {
-            // We have not begun; what we could say is not worth hearing.
+        if !self.has_standing() {
             return;
         }
         let Some(position) = self.config.quorum.position(from) else {

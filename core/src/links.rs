@@ -136,7 +136,9 @@ pub struct Links {
     leader_dials: BTreeSet<ServerId>,
     /// Counts the times at which every missing link was dialled afresh.
     sweep: u64,
+    /// When a stranger may be dialled again, and which one is being dialled.
     stranger_dial_at: Instant,
+    stranger_dial: Option<ServerId>,
     reconfig_enabled: bool,
     limits: Limits,
     redial_min: Duration,
@@ -156,6 +158,7 @@ impl Links {
             leader_dials: BTreeSet::new(),
             sweep: 0,
             stranger_dial_at: Instant::ORIGIN,
+            stranger_dial: None,
             reconfig_enabled: config.reconfig_enabled,
             limits: config.limits.clone(),
             redial_min,
@@ -337,6 +340,9 @@ impl Links {
         rng: &mut Rng,
         outbox: &mut Outbox,
     ) -> Option<ServerId> {
+        if self.stranger_dial == Some(peer) {
+            self.stranger_dial = None;
+        }
         let redial_max = self.redial_max;
         if let Some(neighbour) = self.neighbours.get_mut(&peer) {
             neighbour.dialling = None;
@@ -391,9 +397,10 @@ impl Links {
         else {
             return;
         };
-        if now < self.stranger_dial_at {
+        if now < self.stranger_dial_at || self.stranger_dial.is_some() {
             return;
         }
+        self.stranger_dial = Some(peer);
         self.stranger_dial_at = now + STRANGER_DIAL_INTERVAL;
         let address = HostPort { host: remote.to_string(), port: advertised.port };
         outbox.push(Output::Dial { plane: Plane::Election, peer, addresses: Vec::from([address]) });
@@ -501,6 +508,9 @@ impl Links {
         rng: &mut Rng,
         outbox: &mut Outbox,
     ) -> bool {
+        if self.stranger_dial == Some(peer) {
+            self.stranger_dial = None;
+        }
         let (sweep, redial_max) = (self.sweep, self.redial_max);
         let Some(neighbour) = self.neighbours.get_mut(&peer) else { return false };
         let of = neighbour.dialling.take();

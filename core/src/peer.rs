@@ -277,7 +277,7 @@ impl Peer {
                 let kept = links.on_election_up(now, up, &mut self.rng, &mut self.outbox);
                 let Some(peer) = kept else { return };
                 self.elect(ElectorEvent::Reachable(peer));
-                if self.role != Role::Idle && self.is_member(peer) {
+                if self.elector.has_standing() && self.is_member(peer) {
                     // What was under way on an earlier link may have been lost with it.
                     self.notify(link, self.elector.standing());
                 }
@@ -491,6 +491,7 @@ impl Peer {
         let phase = self.status().phase;
         self.role = Role::Resting;
         self.serving = None;
+        self.elector.retire();
         self.elector.quorum_mut().need_oracle(true);
         self.timers.stop_role();
         self.links.hangup_quorum(Hangup::RoleEnded, &mut self.outbox);
