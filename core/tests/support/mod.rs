@@ -532,11 +532,6 @@ impl Bench {
         self.tickets.len()
     }
 
-    /// Breaks every rule that the bench keeps: links are up and dials under way as the caller says.
-    pub fn pretend_up(&mut self, link: LinkId) {
-        self.up.insert(link);
-    }
-
     // --- stories that many tests begin with ---
 
     /// These servers meet us and vote as we do, until that makes us the leader of the ensemble.
@@ -548,18 +543,26 @@ impl Bench {
         links
     }
 
+    /// The same, and what we do about it.
+    #[track_caller]
+    pub fn win_seen(&mut self, supporters: &[i64]) -> Seen {
+        let links: Vec<_> = supporters.iter().map(|peer| self.meet(*peer)).collect();
+        self.win_again(&links)
+    }
+
     /// The same with those that are linked already.
     #[track_caller]
-    pub fn win_again(&mut self, links: &[LinkId]) {
-        let ours = self.peer.standing();
+    pub fn win_again(&mut self, links: &[LinkId]) -> Seen {
+        let (ours, mut seen) = (self.peer.standing(), Seen::default());
         assert_eq!(ours.vote.leader, self.peer.config().id, "we propose ourselves");
         for link in links {
-            self.hear(*link, ours);
+            seen.add(self.hear(*link, ours));
         }
         if self.state() == ServerState::Looking {
-            self.to(Timer::Finalize);
+            seen.add(self.to(Timer::Finalize));
         }
         assert_eq!(self.state(), ServerState::Leading, "the election is won");
+        seen
     }
 
     /// A learner comes and introduces itself as a follower.
