@@ -124,6 +124,9 @@ const CROSSED: Duration = Duration::from_millis(100);
 /// How often a server that is no member is dialled, at most.
 const STRANGER_DIAL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How many of them are dialled at a time, at most.
+const STRANGER_DIALS: usize = 8;
+
 /// All connections of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Links {
@@ -136,9 +139,9 @@ pub struct Links {
     leader_dials: BTreeSet<ServerId>,
     /// Counts the times at which every missing link was dialled afresh.
     sweep: u64,
-    /// When a stranger may be dialled again, and which one is being dialled.
+    /// When a stranger may be dialled again, and which are being dialled.
     stranger_dial_at: Instant,
-    stranger_dial: Option<ServerId>,
+    stranger_dials: BTreeSet<ServerId>,
     reconfig_enabled: bool,
     limits: Limits,
     redial_min: Duration,
@@ -158,7 +161,7 @@ impl Links {
             leader_dials: BTreeSet::new(),
             sweep: 0,
             stranger_dial_at: Instant::ORIGIN,
-            stranger_dial: None,
+            stranger_dials: BTreeSet::new(),
             reconfig_enabled: config.reconfig_enabled,
             limits: config.limits.clone(),
             redial_min,
@@ -340,9 +343,7 @@ impl Links {
         rng: &mut Rng,
         outbox: &mut Outbox,
     ) -> Option<ServerId> {
-        if self.stranger_dial == Some(peer) {
-            self.stranger_dial = None;
-        }
+        self.stranger_dials.remove(&peer);
         let redial_max = self.redial_max;
         if let Some(neighbour) = self.neighbours.get_mut(&peer) {
             neighbour.dialling = None;
@@ -397,10 +398,10 @@ impl Links {
         else {
             return;
         };
-        if now < self.stranger_dial_at || self.stranger_dial.is_some() {
+        let full = self.stranger_dials.len() >= STRANGER_DIALS;
+        if now < self.stranger_dial_at || full || !self.stranger_dials.insert(peer) {
             return;
         }
-        self.stranger_dial = Some(peer);
         self.stranger_dial_at = now + STRANGER_DIAL_INTERVAL;
         let address = HostPort { host: remote.to_string(), port: advertised.port };
         outbox.push(Output::Dial { plane: Plane::Election, peer, addresses: Vec::from([address]) });
@@ -508,9 +509,7 @@ impl Links {
         rng: &mut Rng,
         outbox: &mut Outbox,
     ) -> bool {
-        if self.stranger_dial == Some(peer) {
-            self.stranger_dial = None;
-        }
+        self.stranger_dials.remove(&peer);
         let (sweep, redial_max) = (self.sweep, self.redial_max);
         let Some(neighbour) = self.neighbours.get_mut(&peer) else { return false };
         let of = neighbour.dialling.take();
