@@ -6,7 +6,7 @@
 //! answer there is no second dial of the same port.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the bench")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -263,10 +263,12 @@ pub struct Bench {
     pub peer: Peer,
     pub now: Instant,
     links: u64,
-    up: BTreeSet<LinkId>,
+    up: BTreeMap<LinkId, Plane>,
     dialling: BTreeSet<(Plane, ServerId)>,
     tickets: Vec<Ticket>,
     issued: u64,
+    /// Everything that it ever did.
+    pub said: Vec<Output>,
 }
 
 impl Bench {
@@ -286,14 +288,20 @@ impl Bench {
     pub fn idle(id: i64, text: &str, durable: Durable, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::new(ServerId(id), Membership::parse(text).unwrap());
         change(&mut config);
+        Self::new(config, durable)
+    }
+
+    /// A server before its first tick.
+    pub fn new(config: Config, durable: Durable) -> Self {
         Self {
             peer: Peer::new(config, durable).unwrap(),
             now: Instant::ORIGIN,
             links: 0,
-            up: BTreeSet::new(),
+            up: BTreeMap::new(),
             dialling: BTreeSet::new(),
             tickets: Vec::new(),
             issued: 0,
+            said: Vec::new(),
         }
     }
 
@@ -310,10 +318,10 @@ impl Bench {
                     assert!(self.dialling.insert((*plane, *peer)), "{output:?} is under way");
                 }
                 Output::Hangup { link, .. } => {
-                    assert!(self.up.remove(link), "{output:?}, but that is not up");
+                    assert!(self.up.remove(link).is_some(), "{output:?}, but that is not up");
                 }
                 Output::Send { link, .. } => {
-                    assert!(self.up.contains(link), "{output:?}, but that is not up");
+                    assert!(self.up.contains_key(link), "{output:?}, but that is not up");
                 }
                 Output::Persist { ticket, .. } => {
                     assert!(ticket.0 > self.issued, "{ticket} after {}", self.issued);
@@ -323,6 +331,7 @@ impl Bench {
                 Output::Report(_) | Output::Halt(_) => {}
             }
         }
+        self.said.extend_from_slice(&outputs);
         Seen(outputs)
     }
 
@@ -334,7 +343,7 @@ impl Bench {
             let (plane, was) = (up.plane, self.dialling.remove(&(up.plane, peer)));
             assert!(was, "nobody dialled {peer} on {plane:?}");
         }
-        self.up.insert(link);
+        self.up.insert(link, up.plane);
         (link, self.step(Event::LinkUp(up)))
     }
 
@@ -414,7 +423,7 @@ impl Bench {
     /// A link ends.
     #[track_caller]
     pub fn down(&mut self, link: LinkId) -> Seen {
-        assert!(self.up.remove(&link), "{link} is not up");
+        assert!(self.up.remove(&link).is_some(), "{link} is not up");
         self.step(Event::LinkDown { link, cause: Cause::Closed })
     }
 
@@ -516,12 +525,24 @@ impl Bench {
     }
 
     pub fn is_up(&self, link: LinkId) -> bool {
-        self.up.contains(&link)
+        self.up.contains_key(&link)
     }
 
     /// How many links are up.
     pub fn links_up(&self) -> usize {
         self.up.len()
+    }
+
+    /// The links that are up and the plane of each; one that is none if there are none.
+    pub fn planes(&self) -> Vec<Option<(LinkId, Plane)>> {
+        let up: Vec<_> = self.up.iter().map(|(link, plane)| Some((*link, *plane))).collect();
+        if up.is_empty() { vec![None] } else { up }
+    }
+
+    /// The dials under way; one that is none if there are none.
+    pub fn dials(&self) -> Vec<Option<(Plane, ServerId)>> {
+        let dials: Vec<_> = self.dialling.iter().copied().map(Some).collect();
+        if dials.is_empty() { vec![None] } else { dials }
     }
 
     pub fn is_dialling(&self, plane: Plane, peer: i64) -> bool {
