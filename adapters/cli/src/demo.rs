@@ -70,8 +70,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let paint = Paint::stdout();
     let view = if json { view::View::json() } else { view::View::text(paint) };
     let (world, events) = world::World::new(way, servers, tick).map_err(Failure::failed)?;
-    let mut plot =
-        plot::Plot::new(world, events, view, kills, Duration::from_secs(patience));
+    let mut plot = plot::Plot::new(world, events, view, kills, Duration::from_secs(patience));
     let outcome = tokio::select! {
         outcome = plot.play() => outcome,
         _ = tokio::signal::ctrl_c() => {

@@ -9,7 +9,7 @@
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
@@ -76,10 +76,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         write_changes(server.changes(), begun)?;
     }
     if let Some(door) = door {
-        let desk = Rc::new(four_letter::Desk::new(cfg, server.clone()));
-        let local = tokio::task::LocalSet::new();
-        local.spawn_local(door.serve(desk));
-        return local.run_until(until_told(server, arguments.until_stdin_ends)).await;
+        let desk = Arc::new(four_letter::Desk::new(cfg, server.clone()));
+        tokio::spawn(door.serve(desk));
     }
     until_told(server, arguments.until_stdin_ends).await
 }

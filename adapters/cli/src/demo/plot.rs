@@ -216,11 +216,7 @@ impl Plot {
     }
 
     /// The next change of a running server; an error if it takes too long or a server ends by itself.
-    async fn next(
-        &mut self,
-        what: &str,
-        since: Instant,
-    ) -> Result<(Instant, ChangeLine), String> {
+    async fn next(&mut self, what: &str, since: Instant) -> Result<(Instant, ChangeLine), String> {
         let by = tokio::time::Instant::from_std(since + self.patience);
         loop {
             let seen = tokio::time::timeout_at(by, self.events.recv()).await;

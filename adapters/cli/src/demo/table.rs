@@ -155,9 +155,9 @@ impl Summary {
             );
         };
         format!(
-            "{} kills, {} leaders, one in each epoch: the survivors were led again after {median:.3} ms \
-             (median), {max:.3} ms at worst; every dead leader came back as a follower.",
-            self.kills, self.elections
+            "{} servers, {} kills, {} epochs with one leader each: the survivors were led again after \
+             {median:.3} ms (median), {max:.3} ms at worst, and every dead leader came back.",
+            self.servers, self.kills, self.elections
         )
     }
 }

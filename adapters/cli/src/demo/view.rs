@@ -39,6 +39,12 @@ pub(super) enum Step {
     Failed { at_ms: f64, error: String },
 }
 
+/// The last line of JSON.
+#[derive(Serialize)]
+struct Last<'a> {
+    summary: &'a Summary,
+}
+
 #[derive(Debug)]
 enum Item {
     Change(Box<ChangeLine>),
@@ -59,7 +65,7 @@ impl View {
         Self::start(|item, out| match item {
             Item::Change(line) => json(out, &Line::Change(*line)),
             Item::Step(step) => json(out, &step),
-            Item::End { summary, .. } => json(out, &serde_json::json!({ "summary": summary })),
+            Item::End { summary, .. } => json(out, &Last { summary: &summary }),
         })
     }
 
@@ -125,8 +131,8 @@ impl View {
 
     fn show(&self, item: Item) {
         if let Some(items) = &self.items {
-            // The reader of our output has gone.
-            let _ = items.send(item);
+            // The reader of our output has gone: nothing to do.
+            drop(items.send(item));
         }
     }
 }

@@ -284,8 +284,8 @@ async fn forward(
         }
     }
     let news = News::Ended("see the log: set RUST_LOG=info".to_owned());
-    // The demo has ended.
-    let _ = to.send(Seen { at: Instant::now(), server, life, news });
+    // If nobody listens, the demo has ended.
+    drop(to.send(Seen { at: Instant::now(), server, life, news }));
 }
 
 /// Hands on what a server in a process of its own writes.
@@ -306,8 +306,8 @@ async fn read(
     }
     let said = fs::read_to_string(log).unwrap_or_default();
     let last = said.lines().last().unwrap_or("without a word").to_owned();
-    // The demo has ended.
-    let _ = to.send(Seen { at: Instant::now(), server, life, news: News::Ended(last) });
+    // If nobody listens, the demo has ended.
+    drop(to.send(Seen { at: Instant::now(), server, life, news: News::Ended(last) }));
 }
 
 /// Ports on loopback that nobody uses, and that the system gives to nobody who connects: those are

@@ -1,0 +1,177 @@
+//! The command as a child process, and ensembles of it.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub const QUORATE: &str = env!("CARGO_BIN_EXE_quorate");
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs the command to its end.
+pub fn quorate<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    Command::new(QUORATE)
+        .args(arguments)
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+pub fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+pub fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+/// Every line as JSON.
+pub fn lines(output: &Output) -> Vec<Value> {
+    stdout(output).lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+/// Asks until there is an answer.
+pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A port that nobody uses and that the system gives to no one who connects.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(std::process::id() % 10_000).unwrap();
+    loop {
+        let port = 20_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// A child process that does not survive its test.
+#[derive(Debug)]
+pub struct Process {
+    pub child: Child,
+}
+
+impl Process {
+    pub fn start(command: &mut Command) -> Self {
+        Self { child: command.stdin(Stdio::null()).spawn().unwrap() }
+    }
+
+    /// SIGTERM, and the exit code.
+    pub fn terminate(&mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let status = until("the end after SIGTERM", || self.child.try_wait().unwrap());
+        status.code()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Configuration files for servers 1, 2, …
+#[derive(Debug)]
+pub struct Ensemble {
+    pub dir: TempDir,
+    pub election: Vec<u16>,
+    pub client: Vec<u16>,
+}
+
+impl Ensemble {
+    /// `roles` in the order of ids; `extra` for all files.
+    pub fn new(roles: &[&str], extra: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut members, mut election, mut client) = (String::new(), Vec::new(), Vec::new());
+        for (role, id) in roles.iter().zip(1..) {
+            let (quorum, own) = (free_port(), free_port());
+            members += &format!("server.{id}=127.0.0.1:{quorum}:{own}:{role}\n");
+            election.push(own);
+            client.push(free_port());
+        }
+        for (port, id) in client.iter().zip(1..) {
+            let data = dir.path().join(id.to_string());
+            fs::create_dir(&data).unwrap();
+            fs::write(data.join("myid"), format!("{id}\n")).unwrap();
+            let cfg = format!(
+                "tickTime=500\ninitLimit=20\nsyncLimit=10\ndataDir={}\nclientPort={port}\n\
+                 clientPortAddress=127.0.0.1\n{extra}\n{members}",
+                data.display()
+            );
+            fs::write(dir.path().join(format!("{id}.cfg")), cfg).unwrap();
+        }
+        Self { dir, election, client }
+    }
+
+    pub fn cfg(&self, id: usize) -> PathBuf {
+        self.dir.path().join(format!("{id}.cfg"))
+    }
+
+    pub fn log(&self, id: usize) -> PathBuf {
+        self.dir.path().join(format!("{id}.log"))
+    }
+
+    pub fn serve(&self, id: usize) -> Process {
+        let log = fs::File::create(self.log(id)).unwrap();
+        let mut command = Command::new(QUORATE);
+        command.env_remove("RUST_LOG").arg("serve").arg(self.cfg(id));
+        Process::start(command.stdout(Stdio::null()).stderr(log))
+    }
+
+    pub fn serve_all(&self) -> Vec<Process> {
+        (1..=self.client.len()).map(|id| self.serve(id)).collect()
+    }
+
+    /// What the server says to a four-letter word; none if its port is not open.
+    pub fn try_ask(&self, id: usize, word: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.client[id - 1])).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.write_all(word.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        Some(answer)
+    }
+
+    pub fn ask(&self, id: usize, word: &str) -> String {
+        until("the client port", || self.try_ask(id, word))
+    }
+
+    /// Waits until all serve; the leader's id.
+    pub fn led(&self) -> usize {
+        until("a leader whom all follow", || {
+            let modes: Vec<_> = (1..=self.client.len())
+                .map(|id| self.try_ask(id, "srvr").filter(|text| text.contains("Mode: ")))
+                .collect::<Option<_>>()?;
+            let leader = modes.iter().position(|text| text.contains("Mode: leader\n"))?;
+            Some(leader + 1)
+        })
+    }
+
+    pub fn election_ports(&self) -> Vec<String> {
+        self.election.iter().map(|port| format!("127.0.0.1:{port}")).collect()
+    }
+}
+
+pub fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}

@@ -1,0 +1,120 @@
+//! The demo, as users run it.
+
+mod common;
+
+use common::{lines, quorate, stderr, stdout};
+use serde_json::Value;
+
+fn events<'a>(lines: &'a [Value], name: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["event"] == name).collect()
+}
+
+/// Three servers, one kill, whatever they run in.
+fn small_demo(more: &[&str]) {
+    let mut arguments = vec!["demo", "--servers", "3", "--kill-leader", "1", "--json"];
+    arguments.extend(more);
+    let output = quorate(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let lines = lines(&output);
+
+    let (summary, events_) = lines.split_last().unwrap();
+    assert!(events_.iter().all(|line| line["event"].is_string()));
+    let summary = &summary["summary"];
+    assert_eq!(summary["servers"], 3);
+    assert_eq!(summary["kills"], 1);
+    assert_eq!(summary["elections"], 2);
+    assert_eq!(summary["two_leaders_in_one_epoch"], 0);
+    assert!(summary["cold_start_ms"].as_f64().unwrap() > 0.0);
+    for spread in ["failover_ms", "rejoin_ms", "detection_ms", "election_ms", "activation_ms"] {
+        let [min, median, max] =
+            ["min", "median", "max"].map(|part| summary[spread][part].as_f64().unwrap());
+        assert!(min >= 0.0 && min <= median && median <= max, "{spread}");
+    }
+    let failover = summary["failover_ms"]["median"].as_f64().unwrap();
+    let parts = ["detection_ms", "election_ms", "activation_ms"];
+    let sum: f64 = parts.map(|part| summary[part]["median"].as_f64().unwrap()).iter().sum();
+    assert!((failover - sum).abs() < 0.01, "{failover} is not {sum}");
+
+    // The steps, in order.
+    let steps: Vec<_> = lines
+        .iter()
+        .filter_map(|line| line["event"].as_str())
+        .filter(|event| *event != "change")
+        .collect();
+    assert_eq!(steps, ["begun", "started", "led", "killed", "led", "restarted", "rejoined"]);
+    let [first, second] = events(&lines, "led")[..] else { panic!("two reigns") };
+    assert_ne!(first["leader"], second["leader"]);
+    assert!(first["epoch"].as_i64() < second["epoch"].as_i64());
+    assert_eq!(events(&lines, "killed")[0]["server"], first["leader"]);
+    assert_eq!(events(&lines, "rejoined")[0]["server"], first["leader"]);
+
+    // Every change says what, why and how the server is since.
+    let changes = events(&lines, "change");
+    for id in 1..=3 {
+        assert!(changes.iter().any(|line| line["server"] == id && line["serving"] == true));
+    }
+    for change in &changes {
+        assert!(!change["reason"].as_str().unwrap().is_empty());
+        for number in ["at_ms", "round", "accepted_epoch", "current_epoch"] {
+            assert!(change[number].is_number(), "{number} in {change}");
+        }
+    }
+    let elected = changes.iter().find(|line| line["change"] == "state" && line["to"] == "LEADING");
+    assert!(elected.unwrap()["reason"].as_str().unwrap().starts_with("quorum {"));
+}
+
+#[test]
+fn kills_a_leader_and_measures() {
+    small_demo(&[]);
+}
+
+#[test]
+fn kills_a_process_and_measures() {
+    small_demo(&["--processes"]);
+}
+
+#[test]
+fn ends_with_a_table_and_a_sentence() {
+    let output = quorate(["demo", "--servers", "3", "--kill-leader", "2", "--tick-time", "500"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    let text = stdout(&output);
+    assert!(!text.contains('\x1b'), "no colours in a pipe");
+    let table: Vec<_> = text.lines().skip_while(|line| !line.starts_with(" kill  ")).collect();
+    let heads: Vec<_> = table[0].split_whitespace().collect();
+    assert_eq!(
+        heads,
+        ["kill", "leader", "epoch", "detection", "election", "activation", "total", "rejoin", "ms"]
+    );
+    let starts: Vec<_> = table[1..6].iter().filter_map(|l| l.split_whitespace().next()).collect();
+    assert_eq!(starts, ["1", "2", "min", "median", "max"]);
+    let ends = table[0].find("rejoin").unwrap() + "rejoin".len();
+    for line in &table[1..6] {
+        assert_eq!(line.chars().count(), ends, "aligned: {line}");
+    }
+    assert!(table.last().unwrap().starts_with("3 servers, 2 kills, 3 epochs with one leader each"));
+}
+
+#[test]
+fn one_server_leads_itself() {
+    let output = quorate(["demo", "--servers", "1", "--kill-leader", "0", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    let lines = lines(&output);
+    let summary = &lines.last().unwrap()["summary"];
+    assert_eq!(summary["elections"], 1);
+    assert!(summary["failover_ms"]["min"].is_null());
+}
+
+#[test]
+fn refuses_what_cannot_work() {
+    for arguments in [
+        ["--servers", "2"],
+        ["--servers", "0"],
+        ["--servers", "300"],
+        ["--tick-time", "0"],
+        ["--kill-leader", "-1"],
+    ] {
+        let output = quorate(["demo"].into_iter().chain(arguments));
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!stderr(&output).is_empty() && stdout(&output).is_empty());
+    }
+}

@@ -1,0 +1,327 @@
+//! One server in the foreground: four-letter words as ZooKeeper's, errors that name what is wrong.
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Ensemble, Process, QUORATE, free_port, quorate, read, stderr, until};
+
+const PARTICIPANT: &str = "participant";
+const ALL_WORDS: &str = "4lw.commands.whitelist=*";
+
+/// A text with numbers replaced, so that only its shape is left.
+fn shape(text: &str) -> String {
+    let mut shape = String::new();
+    for character in text.replace("0x", "0").chars() {
+        match character {
+            '0'..='9' if shape.ends_with('9') => {}
+            '0'..='9' => shape.push('9'),
+            'a'..='f' if shape.ends_with('9') => {}
+            other => shape.push(other),
+        }
+    }
+    shape
+}
+
+/// What ZooKeeper 3.8.0 answers to `srvr`, from the second line on.
+const LEADER: &str = "Latency min/avg/max: 0/2.8243/12\nReceived: 86\nSent: 99\nConnections: 2\n\
+                      Outstanding: 0\nZxid: 0x1000001a1\nMode: leader\nNode count: 63\n\
+                      Proposal sizes last/min/max: 48/36/388\n";
+const FOLLOWER: &str = "Latency min/avg/max: 0/1.8275/14\nReceived: 303\nSent: 359\nConnections: 2\n\
+                        Outstanding: 0\nZxid: 0x1000001a1\nMode: follower\nNode count: 63\n";
+const OBSERVER: &str = "Latency min/avg/max: 1/4.1778/13\nReceived: 48\nSent: 48\nConnections: 1\n\
+                        Outstanding: 0\nZxid: 0x1000001a1\nMode: observer\nNode count: 63\n";
+/// One of its lines about a connection, in `stat`.
+const CLIENT: &str = " /127.0.0.1:50646[0](queued=0,recved=1,sent=0)";
+/// The keys of its `conf`.
+const CONF: [&str; 19] = [
+    "clientPort",
+    "secureClientPort",
+    "dataDir",
+    "dataDirSize",
+    "dataLogDir",
+    "dataLogSize",
+    "tickTime",
+    "maxClientCnxns",
+    "minSessionTimeout",
+    "maxSessionTimeout",
+    "clientPortListenBacklog",
+    "serverId",
+    "initLimit",
+    "syncLimit",
+    "electionAlg",
+    "electionPort",
+    "quorumPort",
+    "peerType",
+    "membership: ",
+];
+
+#[test]
+fn four_letter_words_look_like_zookeepers() {
+    let ensemble = Ensemble::new(&[PARTICIPANT, PARTICIPANT, PARTICIPANT, "observer"], ALL_WORDS);
+    let servers = ensemble.serve_all();
+    let leader = ensemble.led();
+    for id in 1..=servers.len() {
+        let (expected, mode) = match id {
+            4 => (OBSERVER, "observer"),
+            id if id == leader => (LEADER, "leader"),
+            _ => (FOLLOWER, "follower"),
+        };
+        // What ZooKeeper says if there were no proposals.
+        let expected = shape(expected).replace("max: 9/9/9\n", "max: -9/-9/-9\n");
+        assert_eq!(ensemble.ask(id, "ruok"), "imok");
+        assert_eq!(ensemble.ask(id, "ruok\n"), "imok", "what follows is ignored");
+
+        let srvr = ensemble.ask(id, "srvr");
+        let (version, rest) = srvr.split_once('\n').unwrap();
+        assert!(version.starts_with("Zookeeper version: "), "{version}");
+        assert_eq!(shape(rest), expected, "server {id}");
+        assert!(rest.contains("Zxid: 0x100000000\n"), "the start of epoch 1: {rest}");
+
+        let stat = ensemble.ask(id, "stat");
+        let (_, rest) = stat.split_once('\n').unwrap();
+        let (clients, rest) = rest.split_once("\n\n").unwrap();
+        let clients: Vec<_> = clients.lines().collect();
+        assert_eq!(clients[0], "Clients:");
+        assert!(clients[1..].iter().all(|line| shape(line) == shape(CLIENT)), "{clients:?}");
+        assert_eq!(shape(rest), expected);
+
+        let conf = ensemble.ask(id, "conf");
+        let (settings, members) = conf.split_once("membership: \n").unwrap();
+        let mut known = CONF.iter();
+        for line in settings.lines() {
+            let key = line.split_once('=').unwrap().0;
+            assert!(known.any(|known| *known == key), "{key} in the order of ZooKeeper's");
+        }
+        assert!(settings.contains(&format!("serverId={id}\n")));
+        assert!(settings.contains("tickTime=500\n"));
+        assert!(settings.contains(if id == 4 { "peerType=1\n" } else { "peerType=0\n" }));
+        assert!(members.starts_with("server.1=127.0.0.1:") && members.ends_with("version=0"));
+
+        let mntr = ensemble.ask(id, "mntr");
+        let value = |key: &str| {
+            let line = mntr.lines().find_map(|line| line.strip_prefix(&format!("{key}\t")));
+            line.map(str::to_owned)
+        };
+        let has = |key: &str| value(key).unwrap_or_else(|| panic!("{key} in {mntr}"));
+        assert!(mntr.lines().all(|l| l.starts_with("zk_") && l.split('\t').count() == 2), "{mntr}");
+        assert_eq!(has("zk_server_state"), mode);
+        let state = match mode {
+            "leader" => "leading",
+            "observer" => "observing",
+            _ => "following",
+        };
+        assert_eq!(has("zk_peer_state"), format!("{state} - broadcast"));
+        assert_eq!(has("zk_epoch"), "1");
+        assert_eq!(has("zk_zxid"), "0x100000000");
+        assert_eq!(has("zk_quorum_size"), "3");
+        assert_eq!(has("zk_outstanding_requests"), "0");
+        assert!(has("zk_looking_count").parse::<u64>().unwrap() >= 1);
+        assert!(has("zk_cnt_election_time").parse::<u64>().unwrap() >= 1);
+        assert!(has("zk_avg_election_time").parse::<f64>().unwrap() > 0.0);
+        assert!(has("zk_uptime").parse::<u64>().unwrap() > 0);
+        assert_eq!(value("zk_leader_uptime").is_some(), mode == "leader");
+        assert_eq!(value("zk_observer_master_id"), (id == 4).then(|| leader.to_string()));
+    }
+    let mntr = until("all learners", || {
+        let mntr = ensemble.ask(leader, "mntr");
+        mntr.contains("zk_learners\t3\n").then_some(mntr)
+    });
+    for line in ["zk_synced_followers\t2", "zk_synced_observers\t1", "zk_sync_progress\t100"] {
+        assert!(mntr.contains(&format!("{line}\n")), "{line}: {mntr}");
+    }
+}
+
+#[test]
+fn only_srvr_is_answered_unless_the_file_says_otherwise() {
+    let ensemble = Ensemble::new(&[PARTICIPANT], "");
+    let _server = ensemble.serve(1);
+    assert_eq!(ensemble.led(), 1);
+    for word in ["ruok", "stat", "conf", "mntr", "cons"] {
+        let refusal = format!("{word} is not executed because it is not in the whitelist.\n");
+        assert_eq!(ensemble.ask(1, word), refusal);
+    }
+}
+
+#[test]
+fn a_server_without_a_leader_says_so() {
+    let ensemble = Ensemble::new(&[PARTICIPANT; 3], ALL_WORDS);
+    let _server = ensemble.serve(2);
+    assert_eq!(ensemble.ask(2, "ruok"), "imok");
+    for word in ["srvr", "stat", "conf"] {
+        let answer = ensemble.ask(2, word);
+        assert_eq!(answer, "This ZooKeeper instance is not currently serving requests\n", "{word}");
+    }
+    let mntr = ensemble.ask(2, "mntr");
+    for line in ["zk_server_state\tlooking", "zk_peer_state\tlooking", "zk_cnt_election_time\t0"] {
+        assert!(mntr.contains(&format!("{line}\n")), "{line}: {mntr}");
+    }
+}
+
+#[test]
+fn a_zookeeper_client_is_turned_away_and_silent_ones_do_not_fill_the_port() {
+    let ensemble = Ensemble::new(&[PARTICIPANT], ALL_WORDS);
+    let _server = ensemble.serve(1);
+    assert_eq!(ensemble.led(), 1);
+
+    let mut client = TcpStream::connect(("127.0.0.1", ensemble.client[0])).unwrap();
+    let mut connect = vec![0, 0, 0, 45];
+    connect.resize(49, 0);
+    client.write_all(&connect).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    assert_eq!(client.read(&mut [0; 8]).unwrap(), 0, "closed without a word");
+    until("a line in the log", || read(&ensemble.log(1)).contains("turned away").then_some(()));
+
+    let silent: Vec<_> = (0..100)
+        .filter_map(|_| TcpStream::connect(("127.0.0.1", ensemble.client[0])).ok())
+        .collect();
+    // Those beyond the limit are closed at once, the others when they have said nothing for long.
+    let begun = Instant::now();
+    until("an answer", || {
+        let mut stream = TcpStream::connect(("127.0.0.1", ensemble.client[0])).ok()?;
+        stream.write_all(b"ruok").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        (answer == "imok").then_some(())
+    });
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    drop(silent);
+}
+
+#[test]
+fn sigterm_ends_it_in_order() {
+    let ensemble = Ensemble::new(&[PARTICIPANT], "");
+    let mut server = ensemble.serve(1);
+    assert_eq!(ensemble.led(), 1);
+    assert_eq!(server.terminate(), Some(0));
+    // Ports and directory are free again.
+    let _again = ensemble.serve(1);
+    assert_eq!(ensemble.led(), 1);
+}
+
+#[test]
+fn json_writes_each_change_to_stdout() {
+    let ensemble = Ensemble::new(&[PARTICIPANT], "");
+    let mut command = Command::new(QUORATE);
+    command.args(["serve", "--json", "--config"]).arg(ensemble.cfg(1));
+    let changes = ensemble.dir.path().join("changes");
+    let out = fs::File::create(&changes).unwrap();
+    let mut server = Process::start(command.stdout(out).stderr(Stdio::null()));
+    assert_eq!(ensemble.led(), 1);
+    until("a last change", || read(&changes).contains("\"serving\":true").then_some(()));
+    assert_eq!(server.terminate(), Some(0));
+    for line in read(&changes).lines() {
+        let change: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(change["event"], "change");
+        assert_eq!(change["server"], 1);
+    }
+}
+
+/// A file that cannot be used: exit code 2, and the message begins with file and line.
+#[test]
+fn wrong_configuration() {
+    let table = [
+        ("tickTime=500", "tickTime=abc", ":1: tickTime=abc"),
+        ("initLimit=20\n", "", ": initLimit is missing"),
+        ("server.1=127.0.0.1:", "server.1=127.0.0.1:99999:", ": server.1="),
+        ("server.1=127.0.0.1:", "server.300=127.0.0.1:", ": server.300="),
+        ("initLimit=20", "initLimit=-1", ":2: initLimit=-1"),
+        ("server.1=", "#", ": no server.N line"),
+        ("server.1=", "server.2=", ""),
+    ];
+    for (from, to, expected) in table {
+        let ensemble = Ensemble::new(&[PARTICIPANT], "");
+        let text = read(&ensemble.cfg(1));
+        assert!(text.contains(from));
+        fs::write(ensemble.cfg(1), text.replace(from, to)).unwrap();
+        let output = quorate(["serve".as_ref(), ensemble.cfg(1).as_os_str()]);
+        assert_eq!(output.status.code(), Some(2), "{to}: {}", stderr(&output));
+        let last = stderr(&output).lines().last().unwrap_or_default();
+        if expected.is_empty() {
+            assert!(last.contains("myid"), "{to}: {last}");
+        } else {
+            let file = ensemble.cfg(1).display().to_string();
+            assert!(last.starts_with(&file) && last.contains(expected), "{to}: {last}");
+        }
+    }
+}
+
+#[test]
+fn missing_files() {
+    let output = quorate(["serve", "/nowhere/zoo.cfg"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("/nowhere/zoo.cfg"), "{}", stderr(&output));
+
+    let ensemble = Ensemble::new(&[PARTICIPANT], "");
+    let myid = ensemble.dir.path().join("1/myid");
+    for content in [None, Some(""), Some("x"), Some("999")] {
+        fs::remove_file(&myid).unwrap_or_default();
+        if let Some(content) = content {
+            fs::write(&myid, content).unwrap();
+        }
+        let output = quorate(["serve".as_ref(), ensemble.cfg(1).as_os_str()]);
+        assert_eq!(output.status.code(), Some(2), "{content:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("myid"), "{content:?}: {}", stderr(&output));
+    }
+    assert_eq!(quorate(["serve"]).status.code(), Some(2), "no file at all");
+}
+
+/// What the machine does not give: exit code 1, one line that names it.
+#[test]
+fn ports_and_directories_that_cannot_be_had() {
+    let one_line = |ensemble: &Ensemble, expected: &str| {
+        let output = quorate([
+            "serve".as_ref(),
+            ensemble.cfg(1).as_os_str(),
+            "--log".as_ref(),
+            "off".as_ref(),
+        ]);
+        assert_eq!(output.status.code(), Some(1), "{expected}: {}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.lines().count() == 1 && said.contains(expected), "{expected}: {said}");
+    };
+    let quick = "electionPortBindRetry=1";
+
+    let ensemble = Ensemble::new(&[PARTICIPANT], quick);
+    // Also where everything may be written, as for root: a file where a directory should be.
+    fs::write(ensemble.dir.path().join("1/version-2"), "").unwrap();
+    one_line(&ensemble, "version-2");
+    fs::remove_file(ensemble.dir.path().join("1/version-2")).unwrap();
+
+    let taken = TcpListener::bind(("127.0.0.1", ensemble.client[0])).unwrap();
+    one_line(&ensemble, &ensemble.client[0].to_string());
+    drop(taken);
+    let taken = TcpListener::bind(("127.0.0.1", ensemble.election[0])).unwrap();
+    one_line(&ensemble, &ensemble.election[0].to_string());
+    drop(taken);
+
+    // Two servers, one directory.
+    let _server = ensemble.serve(1);
+    assert_eq!(ensemble.led(), 1);
+    let other = read(&ensemble.cfg(1))
+        .replace(&ensemble.election[0].to_string(), &free_port().to_string())
+        .replace(&ensemble.client[0].to_string(), &free_port().to_string());
+    let other: String = other
+        .lines()
+        .map(|line| match line.strip_prefix("server.1=127.0.0.1:") {
+            Some(rest) => {
+                let (_, rest) = rest.split_once(':').unwrap();
+                format!("server.1=127.0.0.1:{}:{rest}\n", free_port())
+            }
+            None => format!("{line}\n"),
+        })
+        .collect();
+    fs::write(ensemble.cfg(1), other).unwrap();
+    one_line(&ensemble, "in use by another process");
+}
+
+#[test]
+fn a_wrong_log_filter_is_a_usage_error() {
+    let ensemble = Ensemble::new(&[PARTICIPANT], "");
+    let output = quorate(["serve".as_ref(), ensemble.cfg(1).as_os_str(), "--log=a=b=c".as_ref()]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
