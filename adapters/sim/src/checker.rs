@@ -89,8 +89,9 @@ struct Seen {
     /// The epoch announced on each link.
     announced: BTreeMap<LinkId, Epoch>,
     ticket: Ticket,
-    /// The oldest vote for itself in each round, over all its incarnations.
-    own_votes: BTreeMap<Round, Vote>,
+    /// The oldest vote for itself in each round, over all its incarnations; none where it joined a
+    /// leader that others followed, since that is no vote.
+    own_votes: BTreeMap<Round, Option<Vote>>,
 }
 
 impl Checker {
@@ -205,7 +206,11 @@ impl Checker {
             let durable = &seen.durable;
             let vote =
                 Vote { peer_epoch: durable.current_epoch, zxid: durable.last_zxid, leader: id };
-            seen.own_votes.entry(status.round).and_modify(|v| *v = vote.min(*v)).or_insert(vote);
+            let entry = seen.own_votes.entry(status.round).or_insert(Some(vote));
+            *entry = entry.map(|earlier| earlier.min(vote));
+        }
+        if outputs.iter().any(is_joining) {
+            seen.own_votes.insert(status.round, None);
         }
         let established = seen.established;
         if status.round < before.0 {
@@ -267,7 +272,7 @@ impl Checker {
     }
 
     fn own_vote(&self, id: ServerId, round: Round) -> Option<Vote> {
-        self.servers.get(&id)?.own_votes.get(&round).copied()
+        *self.servers.get(&id)?.own_votes.get(&round)?
     }
 
     fn on_established(&mut self, id: ServerId, status: &Status) -> Result<(), Violation> {
@@ -363,6 +368,10 @@ impl Checker {
         }
         broken(Rule::Promise, id, format!("{message:?} leaves, and its disk holds {durable:?}"))
     }
+}
+
+fn is_joining(output: &Output) -> bool {
+    matches!(output, Output::Report(report) if matches!(report.reason, Reason::Joined { .. }))
 }
 
 pub(crate) fn broken<T>(rule: Rule, server: ServerId, detail: String) -> Result<T, Violation> {

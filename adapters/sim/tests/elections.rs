@@ -14,8 +14,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use quorate_core::id::ServerId;
+use quorate_core::vote::Round;
 use quorate_sim::campaign;
-use quorate_sim::{Coverage, FaultClass};
+use quorate_sim::{Coverage, Ensemble, FaultClass, World, WorldConfig};
 
 /// The seeds of an ordinary run.
 const SEEDS: u64 = 10_000;
@@ -123,6 +125,26 @@ fn ten_thousand_random_elections() {
         assert!(missing.is_empty(), "never happened: {missing:?}");
         let established = u64::try_from(sum.established).unwrap();
         assert!(established >= SEEDS, "only {established} leaders were established");
+    }
+}
+
+/// Everybody starts at once and nothing goes wrong: one round, and no wait for a better vote.
+#[test]
+fn a_clean_start_takes_one_round_and_a_few_messages() {
+    for voters in 3..=9 {
+        for seed in 0..40 {
+            let config =
+                WorldConfig { keep_log: false, ..WorldConfig::new(Ensemble::majority(voters)) };
+            let (ways, syncs) = (8 * config.network.latency_max, 4 * config.disk.sync_max);
+            let mut world = World::new(seed, config);
+            world.start_all(1..=voters);
+            let took = world.run_until(World::is_settled, Duration::from_secs(5)).unwrap();
+            let took = took.expect("a leader that all follow");
+            assert!(took <= ways + syncs + Duration::from_millis(100), "seed {seed}: {took:?}");
+            assert_eq!(world.leader(), Some(ServerId(voters)));
+            assert_eq!(world.checker().elected(), 1, "seed {seed}");
+            assert!((1..=voters).all(|id| world.brief(id).is_some_and(|b| b.round == Round(1))));
+        }
     }
 }
 
