@@ -14,7 +14,8 @@
 //! hear one another end with the best vote, that is with the newest history. A quorum that votes
 //! alike has decided; a short wait lets a better vote arrive that is still on its way. Where nobody
 //! is left who could send one there is no wait: every voter votes alike, or those that do not are
-//! known to be unreachable.
+//! known to be unreachable. Those that lose a leader notice it one after the other; what the early
+//! ones say is kept for the others, since they say it only once.
 //!
 //! A server that comes late finds the election over. It joins the leader that a quorum reports, if
 //! the leader says so itself; otherwise it might follow a corpse that the others have not noticed yet
@@ -134,6 +135,8 @@ pub struct Elector {
     filed: Vec<Option<Filed>>,
     /// What each voter said from outside of an election.
     settled: Vec<Option<Filed>>,
+    /// The newest vote of each voter that began to look before us, for when we do.
+    early: Vec<Option<Standing>>,
     /// Whether `filed` may hold votes that we did not compare with ours, so that a vote better than
     /// ours may have supporters there already.
     uncompared: bool,
@@ -159,6 +162,7 @@ impl Elector {
             vote: Vote::ABSTENTION,
             filed: vec![None; voters],
             settled: vec![None; voters],
+            early: vec![None; voters],
             uncompared: false,
             support: config.quorum.support(),
             supporters: 0,
@@ -270,6 +274,14 @@ impl Elector {
         self.forget_unreachable(out);
         self.propose(own, reason, out);
         self.count(at, out);
+        for position in 0..self.early.len() {
+            if let Some(heard) = self.early[position].take() {
+                if self.is_looking() {
+                    let from = self.config.quorum.id(position);
+                    self.on_looking(at, from, position, heard, out);
+                }
+            }
+        }
     }
 
     fn on_heard(
@@ -289,7 +301,13 @@ impl Elector {
             return;
         };
         if !self.is_looking() {
+            self.early[position] = None;
             if heard.state == ServerState::Looking {
+                // Those that lose a leader notice it one after the other. What the first one says
+                // now it does not say again for 200 ms.
+                if heard.round > self.round {
+                    self.early[position] = Some(heard);
+                }
                 out.push(ElectorOutput::Notify {
                     to: Recipient::One(from),
                     standing: self.standing(),

@@ -81,8 +81,6 @@ struct Neighbour {
     configured: Vec<HostPort>,
     advertised: Option<HostPort>,
     link: Option<Up>,
-    /// The sweep in which the dial was made that is under way.
-    dialling: Option<u64>,
     redial_at: Option<Instant>,
     wait: Duration,
 }
@@ -121,6 +119,9 @@ pub struct Waiting {
 /// A knock on a link that is younger than this crossed with our own dial; the link is good.
 const CROSSED: Duration = Duration::from_millis(100);
 
+/// A link that lived this long is dialled again at once when it ends.
+const HELD: Duration = Duration::from_millis(100);
+
 /// How often a server that is no member is dialled, at most.
 const STRANGER_DIAL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -139,9 +140,10 @@ pub struct Links {
     leader_dials: BTreeSet<ServerId>,
     /// Counts the times at which every missing link was dialled afresh.
     sweep: u64,
-    /// When a stranger may be dialled again, and which are being dialled.
+    /// The dials of election ports that are under way, and the sweep in which each was made.
+    dials: BTreeMap<ServerId, u64>,
+    /// When a stranger may be dialled again.
     stranger_dial_at: Instant,
-    stranger_dials: BTreeSet<ServerId>,
     reconfig_enabled: bool,
     limits: Limits,
     redial_min: Duration,
@@ -161,7 +163,7 @@ impl Links {
             leader_dials: BTreeSet::new(),
             sweep: 0,
             stranger_dial_at: Instant::ORIGIN,
-            stranger_dials: BTreeSet::new(),
+            dials: BTreeMap::new(),
             reconfig_enabled: config.reconfig_enabled,
             limits: config.limits.clone(),
             redial_min,
@@ -200,7 +202,6 @@ impl Links {
                 configured: Vec::new(),
                 advertised: None,
                 link: None,
-                dialling: None,
                 redial_at: None,
                 wait: self.redial_min,
             });
@@ -277,12 +278,11 @@ impl Links {
 
     /// Dials one server now, unless there is a link or a dial is under way.
     pub fn dial(&mut self, now: Instant, peer: ServerId, outbox: &mut Outbox) {
-        let sweep = self.sweep;
         let Some(neighbour) = self.neighbours.get_mut(&peer) else { return };
         if neighbour.link.is_some() {
             return;
         }
-        if neighbour.dialling.is_some() {
+        if self.dials.contains_key(&peer) {
             neighbour.redial_at = Some(now);
             return;
         }
@@ -291,7 +291,7 @@ impl Links {
         if addresses.is_empty() {
             return;
         }
-        neighbour.dialling = Some(sweep);
+        self.dials.insert(peer, self.sweep);
         neighbour.redial_at = None;
         outbox.push(Output::Dial { plane: Plane::Election, peer, addresses });
     }
@@ -343,10 +343,9 @@ impl Links {
         rng: &mut Rng,
         outbox: &mut Outbox,
     ) -> Option<ServerId> {
-        self.stranger_dials.remove(&peer);
+        self.dials.remove(&peer);
         let redial_max = self.redial_max;
         if let Some(neighbour) = self.neighbours.get_mut(&peer) {
-            neighbour.dialling = None;
             if peer > self.id {
                 // We only asked to be dialled; ask again later if that does not happen.
                 if neighbour.link.is_none() && neighbour.wanted {
@@ -398,10 +397,14 @@ impl Links {
         else {
             return;
         };
-        let full = self.stranger_dials.len() >= STRANGER_DIALS;
-        if now < self.stranger_dial_at || full || !self.stranger_dials.insert(peer) {
+        let strangers = self.dials.keys().filter(|id| !self.neighbours.contains_key(id));
+        if now < self.stranger_dial_at
+            || strangers.count() >= STRANGER_DIALS
+            || self.dials.contains_key(&peer)
+        {
             return;
         }
+        self.dials.insert(peer, self.sweep);
         self.stranger_dial_at = now + STRANGER_DIAL_INTERVAL;
         let address = HostPort { host: remote.to_string(), port: advertised.port };
         outbox.push(Output::Dial { plane: Plane::Election, peer, addresses: Vec::from([address]) });
@@ -488,12 +491,21 @@ impl Links {
         rng: &mut Rng,
         outbox: &mut Outbox,
     ) -> Option<Place> {
+        let up = self.places.binary_search_by_key(&link, |(link, _)| *link).ok();
+        let up = up.and_then(|at| match self.places[at].1 {
+            Place::Election(peer) => self.neighbours.get(&peer)?.link,
+            Place::Leader(_) | Place::Learner => None,
+        });
         let place = self.leave(link)?;
         outbox.forget(link);
         if let Place::Election(peer) = place {
             if let Some(neighbour) = self.neighbours.get_mut(&peer) {
                 if neighbour.link.is_none() && neighbour.wanted && neighbour.redial_at.is_none() {
-                    neighbour.redial_at = Some(now + rng.around(neighbour.wait));
+                    // A link that held is dialled again at once: an election may be waiting to know
+                    // whether that server lives. One that did not hold may not hold again.
+                    let held = up.is_some_and(|up| now.since(up.since) >= HELD);
+                    let wait = if held { Duration::ZERO } else { rng.around(neighbour.wait) };
+                    neighbour.redial_at = Some(now + wait);
                 }
             }
         }
@@ -509,10 +521,9 @@ impl Links {
         rng: &mut Rng,
         outbox: &mut Outbox,
     ) -> bool {
-        self.stranger_dials.remove(&peer);
+        let of = self.dials.remove(&peer);
         let (sweep, redial_max) = (self.sweep, self.redial_max);
         let Some(neighbour) = self.neighbours.get_mut(&peer) else { return false };
-        let of = neighbour.dialling.take();
         if neighbour.link.is_some() {
             return false;
         }
@@ -548,7 +559,10 @@ impl Links {
     }
 
     fn next_redial(&self) -> Option<(Instant, ServerId)> {
-        let due = self.neighbours.iter().filter(|(_, n)| n.dialling.is_none() && n.link.is_none());
+        let missing = |(id, n): &(&ServerId, &Neighbour)| {
+            n.redial_at.is_some() && n.link.is_none() && !self.dials.contains_key(id)
+        };
+        let due = self.neighbours.iter().filter(missing);
         due.filter_map(|(id, neighbour)| neighbour.redial_at.map(|at| (at, *id))).min()
     }
 

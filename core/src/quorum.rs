@@ -167,6 +167,16 @@ impl Quorum {
         }
     }
 
+    /// The voter at `position`.
+    ///
+    /// # Panics
+    ///
+    /// If there is none: positions come from [`Quorum::position`].
+    #[inline]
+    pub fn id(&self, position: usize) -> ServerId {
+        self.voters[position].id
+    }
+
     /// Whether `id` has a vote, be it one of weight 0.
     #[inline]
     pub fn is_voter(&self, id: ServerId) -> bool {

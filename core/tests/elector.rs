@@ -452,6 +452,37 @@ fn a_settled_server_answers_who_looks_and_ignores_the_settled() {
     );
 }
 
+/// The first that notices the end of a leader says its vote once; the others, still settled, must not
+/// wait for the repetition after 200 ms.
+#[test]
+fn what_the_first_to_look_said_is_known_to_the_last() {
+    let mut two = Rig::looking(2, &[1, 2, 3], vote(0, 0, 2));
+    two.tell(heard(1, Following, vote(0, 0, 3), 1));
+    two.tell(heard(3, Leading, vote(0, 0, 3), 1));
+    assert_eq!(two.standing().state, Following);
+    two.tell(heard(1, Looking, vote(1, 0, 1), 2));
+    two.tell(ElectorEvent::Look(vote(1, 0, 2)));
+    let outputs = two.tell(ElectorEvent::Unreachable(ServerId(3)));
+    assert!(decision(&outputs).is_none(), "1 voted for itself, it has not heard us yet");
+    let outputs = two.tell(heard(1, Looking, vote(1, 0, 2), 2));
+    assert_eq!(decision(&outputs).unwrap().took, Duration::ZERO);
+    // And the other way round: who voted for us already is counted at once.
+    let mut one = Rig::looking(1, &[1, 2, 3], vote(0, 0, 1));
+    one.tell(heard(2, Following, vote(0, 0, 3), 1));
+    one.tell(heard(3, Leading, vote(0, 0, 3), 1));
+    one.tell(heard(2, Looking, vote(1, 0, 2), 2));
+    one.tell(ElectorEvent::Look(vote(1, 0, 1)));
+    assert_eq!(one.standing().vote, vote(1, 0, 2));
+    // What was said before that server settled again is not.
+    let mut one = Rig::looking(1, &[1, 2, 3], vote(0, 0, 1));
+    one.tell(heard(2, Following, vote(0, 0, 3), 1));
+    one.tell(heard(3, Leading, vote(0, 0, 3), 1));
+    one.tell(heard(2, Looking, vote(1, 0, 2), 2));
+    one.tell(heard(2, Following, vote(1, 0, 3), 2));
+    one.tell(ElectorEvent::Look(vote(1, 0, 1)));
+    assert_eq!(one.standing().vote, vote(1, 0, 1));
+}
+
 #[test]
 fn an_observer_follows_and_never_proposes_itself() {
     let mut nine = Rig::looking(9, &[1, 2, 3], Vote::ABSTENTION);
