@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use quorate_tokio::zoo_cfg::{ConfigError, ZooCfg};
+use quorate_tokio::zoo_cfg::ZooCfg;
 use quorate_tokio::{Changes, Server, StartError};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -52,7 +52,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Some(file) = arguments.file.or(arguments.config) else {
         return Err(Failure::usage("which zoo.cfg?"));
     };
-    let cfg = ZooCfg::read(&file).map_err(|error| refused(&error))?;
+    let cfg = ZooCfg::read(&file).map_err(|error| Failure::usage(error.to_string()))?;
     for warning in &cfg.warnings {
         if warning.is_notice() {
             tracing::info!("{warning}");
@@ -66,11 +66,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Some(address) => Some(four_letter::Door::open(address).await?),
         None => None,
     };
-    let server = quorate_tokio::start(cfg.clone()).await.map_err(|error| match &error {
-        StartError::Config(_) | StartError::NotAMember(_) => {
+    let server = quorate_tokio::start(cfg.clone()).await.map_err(|error| {
+        if matches!(error, StartError::Config(_) | StartError::NotAMember(_)) {
             Failure::usage(format!("{}: {error}", file.display()))
+        } else {
+            Failure::failed(error.to_string())
         }
-        _ => Failure::failed(error.to_string()),
     })?;
     if arguments.json {
         write_changes(server.changes(), begun)?;
@@ -110,10 +111,6 @@ async fn until_told(server: Server, until_stdin_ends: bool) -> Result<(), Failur
         },
     };
     ended.map_err(|error| Failure::failed(error.to_string()))
-}
-
-fn refused(error: &ConfigError) -> Failure {
-    Failure::usage(error.to_string())
 }
 
 /// Says when stdin has ended. A thread of its own: no runtime can wait for any kind of stdin.

@@ -1,5 +1,7 @@
 //! The demo, as users run it.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use common::{lines, quorate, stderr, stdout};

@@ -1,5 +1,7 @@
 //! What the probe says of our servers, of Java's, and of nobody.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! One server in the foreground: four-letter words as ZooKeeper's, errors that name what is wrong.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use std::fs;

@@ -129,8 +129,6 @@ impl Summary {
                 columns([detection, election, activation, total, rejoin]),
             ));
         }
-        let of: [(&str, fn(&Spread) -> Option<f64>); 3] =
-            [("min", |s| s.min), ("median", |s| s.median), ("max", |s| s.max)];
         let parts = [
             &self.detection_ms,
             &self.election_ms,
@@ -138,9 +136,11 @@ impl Summary {
             &self.failover_ms,
             &self.rejoin_ms,
         ];
-        for (name, pick) in of {
-            let cells = parts
-                .map(|spread| pick(spread).map_or("-".to_owned(), |time| format!("{time:.3}")));
+        for (name, pick) in ["min", "median", "max"].into_iter().zip(0..) {
+            let cells = parts.map(|spread| {
+                let time = [spread.min, spread.median, spread.max][pick];
+                time.map_or("-".to_owned(), |time| format!("{time:.3}"))
+            });
             lines.push(paint.strong(&format!("{name:>6} {:<21}{}", "", columns(cells))));
         }
         lines
