@@ -332,6 +332,20 @@ fn a_link_that_broke_comes_back_by_itself_in_any_state() {
     assert!(bench.status().serving);
 }
 
+/// An election may be waiting to know whether that server lives.
+#[test]
+fn a_link_that_held_is_dialled_again_at_once_and_one_that_did_not_a_little_later() {
+    for (lived, least, most) in [(99, 7, 13), (100, 0, 0), (5_000, 0, 0)] {
+        let mut bench = one_of_three(3);
+        let link = bench.meet(1);
+        bench.ms(lived);
+        bench.down(link);
+        let before = bench.now;
+        assert_eq!(bench.to(Timer::Redial).election_dials(), [1]);
+        within(bench.now.since(before), millis(least), millis(most));
+    }
+}
+
 #[test]
 fn the_current_vote_is_told_on_each_new_link_in_any_state() {
     let mut bench = one_of_three(1);
@@ -571,6 +585,36 @@ fn with_a_newer_configuration_members_that_left_are_hung_up_and_those_that_came_
     assert_eq!(seen.persists().len(), 1);
     let seen = bench.persisted();
     assert_eq!(seen.election_dials(), [4]);
+}
+
+/// A dial that is under way outlives any change of the membership; it is still the only one.
+#[test]
+fn members_that_leave_and_come_back_while_they_are_dialled_are_not_dialled_twice() {
+    let told = |members: &[i64], version: i64| {
+        let text = ensemble(members).replace("version=0", &format!("version={version}"));
+        Message::Notification(quorate_core::message::Notification {
+            standing: standing(Looking, vote(0, 0, 3), 1),
+            version: 2,
+            config: text.into_bytes().into(),
+        })
+    };
+    let mut bench = Bench::with(3, &ensemble(&[1, 2, 3]), Durable::default(), reconfigurable);
+    let two = bench.meet(2);
+    // Server 1 is being dialled as a member; then it is none, then it is one again.
+    for (version, members) in [&[2, 3][..], &[1, 2, 3]].into_iter().enumerate() {
+        let message = told(members, version as i64 + 1);
+        bench.step(Event::Received { link: two, message });
+        bench.persisted();
+    }
+    assert!(bench.is_dialling(Plane::Election, 1));
+    assert_eq!(bench.refused(Plane::Election, 1).election_dials(), [1], "its round has passed");
+    // A stranger that is being dialled becomes a member.
+    bench.knock(0, at("10.0.0.1", 4444), "10.0.0.1");
+    assert!(bench.is_dialling(Plane::Election, 0));
+    bench.step(Event::Received { link: two, message: told(&[0, 1, 2, 3], 9) });
+    bench.persisted();
+    let (link, seen) = bench.dialled(0);
+    assert_eq!((seen.hangups(), seen.told(link).len()), (vec![], 1));
 }
 
 // --- two servers ---
