@@ -26,6 +26,7 @@ pub mod report;
 pub mod rng;
 pub mod time;
 pub mod timers;
+pub mod txn;
 pub mod vote;
 pub mod wire;
 pub mod zxid;

@@ -1,0 +1,110 @@
+//! A transaction: who asked for it, when, what kind it is, and its opaque bytes.
+//!
+//! ```text
+//!   ┌───────────┬────────┬────────┬────────┬────────┬──────────────────────────────┐
+//!   │ client 8  │ cxid 4 │ zxid 8 │ time 8 │ kind 4 │ body, and perhaps a digest … │   big-endian
+//!   └───────────┴────────┴────────┴────────┴────────┴──────────────────────────────┘
+//! ```
+//!
+//! These bytes are the same in a PROPOSAL, an INFORM, the log and a later DIFF; nobody takes them apart
+//! on the way. What the body means is the application's business.
+
+use bytes::{Buf, Bytes};
+use thiserror::Error;
+
+use crate::zxid::Zxid;
+
+/// A transaction, numbered by the leader that proposed it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Txn {
+    /// Its number.
+    pub zxid: Zxid,
+    /// Who, when and what kind.
+    pub header: TxnHeader,
+    /// Everything after the header, opaque.
+    pub body: Bytes,
+}
+
+/// What is said of a transaction beside its number; the leader's application supplies it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TxnHeader {
+    /// The client's session.
+    pub client: i64,
+    /// The client's own number of the request.
+    pub cxid: i32,
+    /// The leader's wall clock, in milliseconds since 1970.
+    pub time: i64,
+    /// The kind of transaction, ZooKeeper's operation code.
+    pub kind: i32,
+}
+
+impl Txn {
+    /// How many bytes stand before the body.
+    pub const HEADER_BYTES: usize = 32;
+
+    /// The bytes before the body.
+    pub fn head(&self) -> [u8; Self::HEADER_BYTES] {
+        let mut head = [0; Self::HEADER_BYTES];
+        head[..8].copy_from_slice(&self.header.client.to_be_bytes());
+        head[8..12].copy_from_slice(&self.header.cxid.to_be_bytes());
+        head[12..20].copy_from_slice(&self.zxid.0.to_be_bytes());
+        head[20..28].copy_from_slice(&self.header.time.to_be_bytes());
+        head[28..].copy_from_slice(&self.header.kind.to_be_bytes());
+        head
+    }
+
+    /// How many bytes it takes in a packet or a log record.
+    pub const fn len(&self) -> usize {
+        Self::HEADER_BYTES + self.body.len()
+    }
+
+    /// Never: the header alone takes 32 bytes.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Takes the bytes of a packet or a log record apart, without copying the body.
+    ///
+    /// # Errors
+    ///
+    /// If they are fewer than a header has.
+    pub fn decode(mut bytes: Bytes) -> Result<Self, ShortTxn> {
+        if bytes.len() < Self::HEADER_BYTES {
+            return Err(ShortTxn { length: bytes.len() });
+        }
+        let client = bytes.get_i64();
+        let cxid = bytes.get_i32();
+        let zxid = Zxid(bytes.get_i64());
+        let (time, kind) = (bytes.get_i64(), bytes.get_i32());
+        Ok(Self { zxid, header: TxnHeader { client, cxid, time, kind }, body: bytes })
+    }
+}
+
+/// A transaction that ends within its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a transaction of {length} bytes, its header alone takes 32")]
+pub struct ShortTxn {
+    /// How many bytes there were.
+    pub length: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_goes_to_bytes_and_back() {
+        let header = TxnHeader { client: 0x0100_0000_0000_0001, cxid: 7, time: 1_700_000, kind: 5 };
+        let txn = Txn { zxid: Zxid(0x5_0000_0010), header, body: Bytes::from_static(b"body") };
+        let bytes = [&txn.head()[..], &txn.body].concat();
+        assert_eq!(bytes.len(), txn.len());
+        assert_eq!(Txn::decode(bytes.into()), Ok(txn));
+    }
+
+    #[test]
+    fn a_header_cut_short_is_refused() {
+        for length in 0..Txn::HEADER_BYTES {
+            assert_eq!(Txn::decode(Bytes::from(alloc::vec![0; length])), Err(ShortTxn { length }));
+        }
+    }
+}
