@@ -637,7 +637,7 @@ impl Pair {
         let membership = Membership::parse(ensemble(&[1, 2, 3])).unwrap();
         let peer = |id| {
             let mut config = Config::new(ServerId(id), membership.clone());
-            config.seed = seed ^ config.seed;
+            config.seed ^= seed;
             Peer::new(config, Durable::default()).unwrap()
         };
         Self {

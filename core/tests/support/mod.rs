@@ -5,6 +5,7 @@
 //! is sent on a link that is not up, none is hung up twice, tickets rise, and between a dial and its
 //! answer there is no second dial of the same port.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the bench")]
+#![allow(clippy::wildcard_enum_match_arm, reason = "one kind of output is looked for at a time")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
