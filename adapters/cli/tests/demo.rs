@@ -120,3 +120,64 @@ fn refuses_what_cannot_work() {
         assert!(!stderr(&output).is_empty() && stdout(&output).is_empty());
     }
 }
+
+/// A server that dies by itself is a failure, which is told, and nobody stays behind.
+#[cfg(target_os = "linux")]
+#[test]
+fn fails_if_a_server_ends_by_itself() {
+    use std::fs;
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::{Command, Stdio};
+
+    use common::{QUORATE, until};
+
+    let mut demo = Command::new(QUORATE)
+        .args(["demo", "--servers", "3", "--kill-leader", "1000000", "--processes", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(demo.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"event\":\"led\"") {
+        line.clear();
+        assert!(stdout.read_line(&mut line).unwrap() > 0, "no leader");
+    }
+    let children = || -> Vec<String> {
+        let parent = format!("PPid:\t{}\n", demo.id());
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        processes
+            .filter(|process| {
+                let status = fs::read_to_string(process.path().join("status"));
+                status.is_ok_and(|text| text.contains(&parent) && !text.contains("State:\tZ"))
+            })
+            .map(|process| process.file_name().into_string().unwrap())
+            .collect()
+    };
+    let all = until("three children", || Some(children()).filter(|all| all.len() == 3));
+    let reader = std::thread::spawn(move || {
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).unwrap();
+        rest
+    });
+    // Not once: the first to be killed may be the one that the demo kills at this moment.
+    let status = until("the end of the demo", || {
+        if let Some(victim) = children().first() {
+            drop(Command::new("kill").args(["-KILL", victim]).output());
+        }
+        demo.try_wait().unwrap()
+    });
+    assert_eq!(status.code(), Some(1));
+    let rest = reader.join().unwrap();
+    let lines: Vec<Value> = rest.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [.., failed, last] = &lines[..] else { panic!("{rest}") };
+    assert_eq!(failed["event"], "failed");
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.contains("has ended by itself"), "{error}");
+    assert!(last["summary"].is_object());
+    for child in all {
+        let gone = !fs::read_to_string(format!("/proc/{child}/cmdline"))
+            .is_ok_and(|text| text.contains("quorate-demo-"));
+        assert!(gone, "{child} survives the demo");
+    }
+}

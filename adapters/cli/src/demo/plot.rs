@@ -22,8 +22,7 @@ pub(super) struct Plot {
     patience: Duration,
     /// What each running server said last.
     latest: BTreeMap<i64, ChangeLine>,
-    /// Who was seen to be the established leader of which epoch. More than one is never right.
-    reigns: BTreeMap<i64, BTreeSet<i64>>,
+    reigns: Reigns,
     cold_start: Option<Duration>,
     rows: Vec<Row>,
 }
@@ -51,7 +50,7 @@ impl Plot {
             kills,
             patience,
             latest: BTreeMap::new(),
-            reigns: BTreeMap::new(),
+            reigns: Reigns::default(),
             cold_start: None,
             rows: Vec::new(),
         }
@@ -69,7 +68,7 @@ impl Plot {
     /// Sums up and cleans up. A failure has been shown when this returns.
     pub(super) async fn finish(mut self, outcome: Result<(), String>) -> Result<(), Failure> {
         self.world.end().await;
-        let twice = self.reigns.values().filter(|leaders| leaders.len() > 1).count();
+        let twice = self.reigns.with_two_leaders();
         let outcome = match outcome {
             Ok(()) if twice > 0 => Err(format!("{twice} epoch(s) had two leaders")),
             outcome => outcome,
@@ -81,7 +80,7 @@ impl Plot {
             self.world.ids().len(),
             &self.rows,
             self.cold_start,
-            self.reigns.len(),
+            self.reigns.epochs.len(),
             twice,
         );
         self.view.end(summary, self.rows, outcome.is_err());
@@ -104,7 +103,7 @@ impl Plot {
         });
         let begun = Instant::now();
         self.view.step(Step::Started { at_ms: self.at(begun), servers: ids.clone() });
-        self.world.start(&ids).await?;
+        self.start_servers(&ids).await?;
         let mut none = Marks::default();
         let reign = self.led("a first leader", begun, &mut none).await?;
         let took = reign.at.saturating_duration_since(begun);
@@ -126,7 +125,8 @@ impl Plot {
             kill: number,
             of: self.kills,
         });
-        self.world.kill(victim).await?;
+        let death = tokio::time::timeout(self.patience, self.world.kill(victim)).await;
+        death.map_err(|_| format!("server {victim} does not die"))??;
         let mut marks = Marks::default();
         let reign = self.led("the next leader", killed, &mut marks).await?;
         let detected = marks.looking.unwrap_or(reign.at);
@@ -149,7 +149,7 @@ impl Plot {
         let restarted = Instant::now();
         let at_ms = self.at(restarted);
         self.view.step(Step::Restarted { at_ms, server: victim, kill: number });
-        self.world.start(&[victim]).await?;
+        self.start_servers(&[victim]).await?;
         let serving = self.serves(victim, restarted).await?;
         let took = serving.saturating_duration_since(restarted);
         if let Some(row) = self.rows.last_mut() {
@@ -159,6 +159,11 @@ impl Plot {
         self.view.step(Step::Rejoined { at_ms, server: victim, kill: number, took_ms });
         self.all_serve(reign).await?;
         Ok(reign)
+    }
+
+    async fn start_servers(&mut self, ids: &[i64]) -> Result<(), String> {
+        let started = tokio::time::timeout(self.patience, self.world.start(ids)).await;
+        started.map_err(|_| format!("servers {ids:?} do not start"))?
     }
 
     /// Waits for a leader that serves, noting what comes before.
@@ -233,14 +238,15 @@ impl Plot {
             let Seen { at, server, news, .. } = seen;
             let mut line = match news {
                 News::Change(line) => line,
+                News::Lost(changes) => {
+                    return Err(format!("{changes} changes of server {server} were lost"));
+                }
                 News::Ended(last) => {
                     return Err(format!("server {server} has ended by itself: {last}"));
                 }
             };
             line.at_ms = self.at(at);
-            if let (true, Some(leader)) = (line.serving, line.leader) {
-                self.reigns.entry(line.current_epoch).or_default().insert(leader);
-            }
+            self.reigns.note(&line);
             self.latest.insert(server, line.clone());
             self.view.change(line.clone());
             return Ok((at, line));
@@ -259,6 +265,25 @@ impl Plot {
 
     fn at(&self, at: Instant) -> f64 {
         millis(at.saturating_duration_since(self.world.begun()))
+    }
+}
+
+/// Who was seen as the established leader of which epoch, by that leader or anybody who serves under it.
+#[derive(Debug, Default)]
+struct Reigns {
+    epochs: BTreeMap<i64, BTreeSet<i64>>,
+}
+
+impl Reigns {
+    fn note(&mut self, line: &ChangeLine) {
+        if let (true, Some(leader)) = (line.serving, line.leader) {
+            self.epochs.entry(line.current_epoch).or_default().insert(leader);
+        }
+    }
+
+    /// How many epochs had more than one leader. Whatever happens, it must be none.
+    fn with_two_leaders(&self) -> usize {
+        self.epochs.values().filter(|leaders| leaders.len() > 1).count()
     }
 }
 
@@ -281,5 +306,46 @@ impl Marks {
         } else if line.to == "LEADING" {
             self.leading.insert(line.server, at);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Stage, VoteLine};
+
+    fn serving(server: i64, leader: i64, epoch: i64) -> ChangeLine {
+        ChangeLine {
+            at_ms: 0.0,
+            server,
+            change: What::Phase,
+            from: None,
+            to: "broadcast".to_owned(),
+            reason: "started".to_owned(),
+            state: if server == leader { State::Leading } else { State::Following },
+            phase: Stage::Broadcast,
+            round: 1,
+            vote: VoteLine { leader: Some(leader), peer_epoch: Some(epoch), zxid: None },
+            leader: Some(leader),
+            accepted_epoch: epoch,
+            current_epoch: epoch,
+            serving: true,
+        }
+    }
+
+    #[test]
+    fn two_leaders_of_one_epoch_are_noticed() {
+        let mut reigns = Reigns::default();
+        for line in [serving(1, 3, 1), serving(3, 3, 1), serving(2, 2, 2), serving(1, 2, 2)] {
+            reigns.note(&line);
+            assert_eq!(reigns.with_two_leaders(), 0);
+        }
+        // A leader that does not serve yet is none.
+        let mut unestablished = serving(1, 1, 2);
+        unestablished.serving = false;
+        reigns.note(&unestablished);
+        assert_eq!(reigns.with_two_leaders(), 0);
+        reigns.note(&serving(1, 1, 2));
+        assert_eq!(reigns.with_two_leaders(), 1);
     }
 }

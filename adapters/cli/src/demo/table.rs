@@ -154,10 +154,29 @@ impl Summary {
                 self.servers
             );
         };
+        let took = match self.kills {
+            1 => format!("after {max:.3} ms"),
+            _ => format!("after {median:.3} ms (median), {max:.3} ms at worst"),
+        };
+        let times = if self.kills == 1 { "1 kill" } else { &format!("{} kills", self.kills) };
         format!(
-            "{} servers, {} kills, {} epochs with one leader each: the survivors were led again after \
-             {median:.3} ms (median), {max:.3} ms at worst, and every dead leader came back.",
-            self.servers, self.kills, self.elections
+            "{} servers, {times}, {} epochs with one leader each: the survivors were led again {took}, \
+             and every dead leader came back.",
+            self.servers, self.elections
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_an_even_number_lies_between_two() {
+        let spread = Spread::of([4, 1, 2, 9].map(Duration::from_millis));
+        assert_eq!((spread.min, spread.median, spread.max), (Some(1.0), Some(3.0), Some(9.0)));
+        let spread = Spread::of([3, 1, 2].map(Duration::from_micros));
+        assert_eq!(spread.median, Some(0.002));
+        assert_eq!(Spread::of([]).median, None);
     }
 }

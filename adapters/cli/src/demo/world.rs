@@ -52,7 +52,9 @@ pub(super) struct Seen {
 pub(super) enum News {
     /// A change.
     Change(ChangeLine),
-    /// It has ended.
+    /// It changed faster than we could read: so many changes are not known.
+    Lost(u64),
+    /// It has ended; what it said last.
     Ended(String),
 }
 
@@ -279,7 +281,9 @@ async fn forward(
     while let Some(observed) = changes.next().await {
         let at = observed.at;
         let line = ChangeLine::new(&observed, at.saturating_duration_since(begun));
-        if to.send(Seen { at, server, life, news: News::Change(line) }).is_err() {
+        let lost = changes.lost();
+        let news = if lost > 0 { News::Lost(lost) } else { News::Change(line) };
+        if to.send(Seen { at, server, life, news }).is_err() {
             return;
         }
     }
@@ -299,8 +303,12 @@ async fn read(
     let mut lines = BufReader::new(stdout).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let at = Instant::now();
-        let Ok(Line::Change(line)) = serde_json::from_str(&line) else { continue };
-        if to.send(Seen { at, server, life, news: News::Change(line) }).is_err() {
+        let news = match serde_json::from_str(&line) {
+            Ok(Line::Change(line)) => News::Change(line),
+            Ok(Line::Lost { changes }) => News::Lost(changes),
+            Err(error) => News::Ended(format!("{line} cannot be read: {error}")),
+        };
+        if to.send(Seen { at, server, life, news }).is_err() {
             return;
         }
     }
