@@ -143,8 +143,8 @@ fn fails_if_a_server_ends_by_itself() {
         line.clear();
         assert!(stdout.read_line(&mut line).unwrap() > 0, "no leader");
     }
+    let parent = format!("PPid:\t{}\n", demo.id());
     let children = || -> Vec<String> {
-        let parent = format!("PPid:\t{}\n", demo.id());
         let processes = fs::read_dir("/proc").unwrap().flatten();
         processes
             .filter(|process| {
