@@ -576,3 +576,25 @@ fn a_follower_that_serves_answers_who_looks_with_its_leader_and_the_epoch() {
     let seen = bench.hear(links[1], standing(Following, vote(0, 0, 3), 7));
     assert_eq!(seen.told(links[1]), []);
 }
+
+/// A leader that will not have us (it knows an older configuration, our history is beyond what it can
+/// serve, it is full) closes each link at once. Coming back at the speed of the network would cost
+/// every voter an exchange of votes each time.
+#[test]
+fn a_learner_that_is_turned_away_again_and_again_takes_its_time() {
+    let (mut bench, links) = settled(Durable::default());
+    let began = bench.now;
+    for _ in 0..50 {
+        let (link, _) = bench.reach(3);
+        bench.down(link);
+        while bench.status().leader.is_none() {
+            bench.hear(links[1], standing(Following, vote(0, 0, 3), 1));
+            bench.hear(links[0], standing(Leading, vote(0, 0, 3), 1));
+            if bench.status().leader.is_none() {
+                bench.next();
+            }
+        }
+    }
+    let took = bench.now.since(began);
+    assert!(took > Duration::from_secs(5), "50 times within {took:?}");
+}
