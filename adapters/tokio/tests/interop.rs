@@ -35,7 +35,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const TICK: Duration = Duration::from_millis(300);
+const TICK: Duration = Duration::from_millis(500);
 /// How long the slowest machine may take for one election, the start of its Java servers included.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often servers that cannot tell us are asked.
