@@ -783,6 +783,41 @@ fn in_a_hierarchical_ensemble_a_majority_of_servers_is_not_enough() {
 }
 
 #[test]
+fn while_the_membership_changes_the_old_and_the_new_quorum_are_both_needed_in_each_phase() {
+    let next = Membership::parse(ensemble(&[3, 4, 5])).unwrap().with_version(1);
+    let change = |config: &mut Config| config.next_membership = Some(next);
+    let mut bench = Bench::with(3, &ensemble(&[1, 2, 3]), Durable::default(), change);
+    let links: Vec<_> = [1, 2, 4].map(|peer| bench.meet(peer)).into();
+    let ours = bench.peer.standing();
+    bench.hear(links[0], ours);
+    bench.hear(links[1], ours);
+    bench.ms(1_000);
+    assert_eq!(bench.state(), Looking, "all of the old, one of the new");
+    bench.hear(links[2], ours);
+    bench.to(Timer::Finalize);
+    assert_eq!(bench.state(), Leading);
+    let (two, seen) = bench.follower(2, 0);
+    assert_eq!(seen.persists(), []);
+    let (four, seen) = bench.follower(4, 0);
+    assert_eq!(seen.persists().len(), 1);
+    bench.persisted();
+    for (link, phase) in [(two, Phase::Discovery), (four, Phase::Synchronization)] {
+        bench.receive(link, ack_epoch(0, 0));
+        assert_eq!(bench.phase(), phase);
+    }
+    bench.persisted();
+    for (link, serving) in [(two, false), (four, true)] {
+        bench.receive(link, ack(1));
+        assert_eq!(bench.status().serving, serving);
+    }
+    bench.down(four);
+    bench.to(Timer::Ping);
+    bench.receive(two, pong(1));
+    bench.to(Timer::Ping);
+    assert_eq!(bench.state(), Looking);
+}
+
+#[test]
 fn a_server_alone_in_its_ensemble_leads_as_soon_as_its_disk_has_it() {
     let mut bench = Bench::idle(1, "server.1=host1:2888:3888\nversion=0", disk(3, 2, 0), |_| {});
     let seen = bench.step(Event::Tick);
