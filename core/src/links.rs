@@ -246,6 +246,12 @@ impl Links {
         wanted.filter_map(|neighbour| neighbour.link.map(|up| up.link))
     }
 
+    /// The election links to members without a vote, ascending by server.
+    pub fn to_observers(&self) -> impl Iterator<Item = LinkId> + '_ {
+        let observers = self.neighbours.values().filter(|neighbour| !neighbour.wanted);
+        observers.filter_map(|neighbour| neighbour.link.map(|up| up.link))
+    }
+
     /// The members with which there is an election link, ascending.
     pub fn linked(&self) -> impl Iterator<Item = ServerId> + '_ {
         let up = self.neighbours.iter().filter(|(_, neighbour)| neighbour.link.is_some());

@@ -51,6 +51,8 @@ pub struct Peer {
     now: Instant,
     /// The epoch in which this server serves.
     serving: Option<Epoch>,
+    /// How often in a row a leader has turned us away before we served.
+    turned_away: u32,
     /// Outputs of the elector on their way; empty between steps, kept for its memory.
     told: Vec<ElectorOutput>,
 }
@@ -92,6 +94,7 @@ impl Peer {
             concessions: Concessions::default(),
             now: Instant::ORIGIN,
             serving: None,
+            turned_away: 0,
             told: Vec::new(),
             config,
         })
@@ -421,9 +424,14 @@ impl Peer {
         }
     }
 
-    /// Builds the role that the election has found.
+    /// Builds the role that the election has found. Observers that look are told: they ask less and
+    /// less often, and nobody else tells them.
     fn on_decided(&mut self, decision: Decision) {
         let standing = decision.standing;
+        let message = self.notification(standing);
+        for link in self.links.to_observers() {
+            self.outbox.send(link, message.clone());
+        }
         let support = self.elector.support().clone();
         let (role, mut cx) = self.lend();
         let members = support.members(cx.quorum).collect();
@@ -481,6 +489,7 @@ impl Peer {
             Verdict::Stay => {}
             Verdict::Serve(epoch) => {
                 self.serving = Some(epoch);
+                self.turned_away = 0;
                 self.concessions.history.clear();
                 self.elector.establish(epoch);
             }
@@ -492,6 +501,7 @@ impl Peer {
     fn leave(&mut self, reason: Reason, rest: Duration) {
         let from = self.elector.standing().state;
         let phase = self.status().phase;
+        let served = self.serving.is_some();
         self.role = Role::Resting;
         self.serving = None;
         self.elector.retire();
@@ -507,12 +517,27 @@ impl Peer {
         } else {
             Duration::ZERO
         };
-        let rest = rest.max(delay);
+        let rest = rest.max(delay).max(self.respite(served, from));
         if rest.is_zero() {
             self.look();
         } else {
             self.timers.after(Timer::Rest, self.now, rest);
         }
+    }
+
+    /// How long a learner waits that was turned away again and again. A leader that will not have it
+    /// closes each link at once, and coming back at the speed of the network would cost every voter
+    /// an exchange of votes each time. Being turned away a few times is what happens to those who are
+    /// early, and costs nothing.
+    fn respite(&mut self, served: bool, from: ServerState) -> Duration {
+        const EARLY: u32 = 3;
+        if served || from == ServerState::Leading {
+            return Duration::ZERO;
+        }
+        self.turned_away = self.turned_away.saturating_add(1);
+        let Some(times) = self.turned_away.checked_sub(EARLY) else { return Duration::ZERO };
+        let (min, max) = (self.config.timing.redial_min, self.config.timing.redial_max);
+        self.rng.around(min.saturating_mul(1 << times.min(16)).min(max))
     }
 
     /// Takes over a newer configuration that a peer knows, while we look; returns whether the

@@ -169,7 +169,7 @@ impl Run {
             let limit = noticing + ELECTION_MAX;
             let led = self.world.run_until(|w| w.leader().is_some(), limit)?;
             repaired = Some(self.found("no leader", limit, led)?);
-            let limit = noticing + self.silent_max + ELECTION_MAX + self.asking();
+            let limit = noticing + self.silent_max + ELECTION_MAX;
             let all = self.world.run_until(is_settled, limit)?;
             self.found("not all follow", limit, all)?;
             settled = Some(self.world.now() - start);
@@ -293,7 +293,7 @@ impl Run {
         let power = self.rng.below(4) == 0;
         self.world.crash(old.0, if power { CrashKind::Power } else { CrashKind::Process })?;
         let noticing = if power { noticing } else { Duration::ZERO };
-        let limit = noticing + ELECTION_MAX + self.asking();
+        let limit = noticing + ELECTION_MAX;
         let others: Vec<_> = self.world.ensemble().ids().filter(|id| *id != old).collect();
         let settled =
             |w: &World| w.is_settled_among(others.iter().copied().filter(|id| can(w, *id)));
@@ -301,20 +301,13 @@ impl Run {
         let failover = self.found("no other leader", limit, found)?;
         let new = self.world.leader();
         self.world.start(old.0);
-        let limit = noticing + ELECTION_MAX + self.asking();
+        let limit = noticing + ELECTION_MAX;
         let found = self.world.run_until(is_settled, limit)?;
         self.found("the old leader does not follow", limit, found)?;
         if self.world.leader() != new {
             return Err(Failure::Unstable { state: self.state() });
         }
         Ok(Some(failover.saturating_sub(noticing)))
-    }
-
-    /// How much longer observers may take: nobody tells them of a new leader, they ask at intervals that
-    /// double, so the longest is not longer than all the time before it.
-    fn asking(&self) -> Duration {
-        let observers = self.world.ensemble().seats().iter().any(|seat| !seat.voter);
-        if observers { self.world.now().since_origin() } else { Duration::ZERO }
     }
 
     /// A leader that all follow stays one.
