@@ -74,7 +74,7 @@
 //! | instruments | [`outbox`], [`timers`], [`history`] | outputs and what waits for the disk; deadlines; the log's end |
 //! | boundary | [`input`], [`output`], [`wire`] | what happens, what to do, and the bytes |
 //! | nouns | [`vote`], [`quorum`], [`txn`], [`message`], [`membership`], [`config`], [`report`], [`durable`] | |
-//! | words | [`id`], [`zxid`], [`time`], [`rng`], [`address`] | |
+//! | words | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | |
 //!
 //! Whoever wants the election alone, with a recovery of one's own, drives an
 //! [`Elector`](election::Elector).
@@ -110,6 +110,7 @@ pub mod message;
 pub mod outbox;
 pub mod output;
 pub mod peer;
+pub mod properties;
 pub mod quorum;
 pub mod report;
 pub mod rng;

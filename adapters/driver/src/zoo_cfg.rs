@@ -23,9 +23,9 @@ use std::time::Duration;
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{
-    EscapeError, Line, LineError, Lines, Member, Membership, MembershipBuilder, MembershipError,
-    Role,
+    LineError, Member, Membership, MembershipBuilder, MembershipError, Role,
 };
+use quorate_core::properties::{EscapeError, Line, Lines};
 use thiserror::Error;
 
 /// What the configuration files of one server say.

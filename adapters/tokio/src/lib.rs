@@ -109,3 +109,8 @@ fn tuned(stream: TcpStream) -> Compat<TcpStream> {
     drop(quorate_driver::tune(&stream));
     stream.compat()
 }
+
+/// The README's program compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -28,7 +28,8 @@ use core::ops::Range;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::DecodeError;
+use super::error::DecodeError;
+use super::limits::{MAX_ADDRESSES, MAX_FRAME};
 use super::primitive::{i32_at, i32_in, i64_at, i64_in, wire_length};
 use crate::address::HostPort;
 use crate::id::ServerId;
@@ -40,10 +41,6 @@ use crate::zxid::{Epoch, Zxid};
 pub const PROTOCOL_ONE_ADDRESS: i64 = -65536;
 /// The first number of an introduction with several addresses.
 pub const PROTOCOL_MANY_ADDRESSES: i64 = -65535;
-/// The longest addresses of an introduction, in bytes, all together.
-pub const MAX_ADDRESSES: usize = 2048;
-/// The longest frame, in bytes, without its length.
-pub const MAX_FRAME: usize = 512 * 1024;
 
 /// The bytes before the addresses of an introduction.
 const INTRODUCTION_HEAD: usize = 20;

@@ -41,17 +41,12 @@ use core::ops::Range;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::DecodeError;
+use super::error::DecodeError;
+use super::limits::{MAX_DATA, MAX_IDENTITIES};
 use super::primitive::{NULL, i32_at, i32_in, i64_at, i64_in, put_string, wire_length};
 use crate::id::ServerId;
 use crate::message::{Identity, LearnerInfo, Packet};
 use crate::zxid::{Epoch, Zxid};
-
-/// The longest data of a packet, in bytes: ZooKeeper's `jute.maxbuffer` and the extra size for records
-/// around it, both at their defaults.
-pub const MAX_DATA: usize = 2 * 0xf_ffff;
-/// The most identities that a packet may carry.
-pub const MAX_IDENTITIES: usize = 4096;
 
 /// Type, zxid and length of the data.
 const HEAD: usize = 16;

@@ -1,0 +1,14 @@
+//! The lengths beyond which nothing is believed, let alone allocated.
+
+/// The longest addresses of an introduction, in bytes, all together.
+pub const MAX_ADDRESSES: usize = 2048;
+
+/// The longest frame, in bytes, without its length.
+pub const MAX_FRAME: usize = 512 * 1024;
+
+/// The longest data of a packet, in bytes: ZooKeeper's `jute.maxbuffer` and the extra size for records
+/// around it, both at their defaults.
+pub const MAX_DATA: usize = 2 * 0xf_ffff;
+
+/// The most identities that a packet may carry.
+pub const MAX_IDENTITIES: usize = 4096;
