@@ -109,7 +109,7 @@ impl Peer {
 
     /// The same, appended to `outputs`; a notification that changes nothing allocates nothing.
     pub fn step_into(&mut self, input: Input, outputs: &mut Vec<Output>) {
-        if self.role == Role::Stopped {
+        if matches!(self.role, Role::Stopped) {
             return;
         }
         self.now = self.now.max(input.at);
@@ -147,7 +147,7 @@ impl Peer {
 
     /// The earliest time at which a [`Event::Tick`] is due, and what for. A stopped server has none.
     pub fn deadline(&self) -> Option<(Instant, Timer)> {
-        if self.role == Role::Stopped {
+        if matches!(self.role, Role::Stopped) {
             return None;
         }
         let redial = self.links.deadline().map(|at| (at, Timer::Redial));
@@ -208,9 +208,9 @@ impl Peer {
         if let Some(epoch) = self.serving {
             assert_eq!(epoch, epochs.current_epoch, "a server serves in its current epoch");
         }
-        let looking = self.role == Role::Looking;
+        let looking = matches!(self.role, Role::Looking);
         assert!(
-            looking == self.elector.is_looking() || self.role == Role::Stopped,
+            looking == self.elector.is_looking() || matches!(self.role, Role::Stopped),
             "the role and the election agree"
         );
         assert!(self.told.is_empty(), "nothing of the election is left undone");
@@ -253,7 +253,7 @@ impl Peer {
             return;
         }
         self.elect(ElectorEvent::Heard { from, standing, versioned: version > 0 });
-        if self.role == Role::Looking {
+        if matches!(self.role, Role::Looking) {
             return;
         }
         if self.elector.quorum().is_voter(from) {
@@ -306,7 +306,7 @@ impl Peer {
         self.links.on_learner_up(link);
         if let Role::Leading(_) = self.role {
             self.with_leader(|leader, cx| leader.on_link_up(cx, link));
-        } else if self.role == Role::Looking && self.proposes_itself() {
+        } else if matches!(self.role, Role::Looking) && self.proposes_itself() {
             self.links.wait(self.now, link, &mut self.outbox);
             self.arm_introduction();
         } else {
@@ -339,7 +339,7 @@ impl Peer {
     }
 
     fn on_persisted(&mut self) {
-        if self.role == Role::Fencing {
+        if matches!(self.role, Role::Fencing) {
             self.look();
         } else {
             self.with_leader(|leader, cx| leader.on_persisted(cx));
@@ -397,6 +397,10 @@ impl Peer {
     fn elect(&mut self, event: ElectorEvent) {
         let mut told = core::mem::take(&mut self.told);
         self.elector.step_into(self.now, event, &mut told);
+        if told.is_empty() {
+            self.told = told;
+            return;
+        }
         let mut decision = None;
         for output in told.drain(..) {
             match output {
@@ -543,7 +547,7 @@ impl Peer {
     /// Takes over a newer configuration that a peer knows, while we look; returns whether the
     /// election begins anew because the members differ.
     fn adopt(&mut self, from: ServerId, text: &[u8]) -> bool {
-        if self.role != Role::Looking
+        if !matches!(self.role, Role::Looking)
             || text.is_empty()
             || text == &self.config.membership.text()[..]
         {
