@@ -1,8 +1,9 @@
 //! ZooKeeper's four-letter words, on the client port.
 //!
 //! Monitoring that knows ZooKeeper works unchanged: same words, same lines, same whitelist
-//! (`4lw.commands.whitelist`, of which only `srvr` is a part by default), same sentence while the
-//! server has no leader. Two differences, both because monitoring is what matters: `mntr` answers also
+//! (`4lw.commands.whitelist`), same sentence while the server has no leader. Three differences: without
+//! a whitelist all five words are answered, not `srvr` alone, since they are all that is behind a port
+//! that somebody opened on purpose. Two more, both because monitoring is what matters: `mntr` answers also
 //! then, so that a server that looks for a leader can be seen looking; and lines whose value we do not
 //! have are left out rather than made up. Since there is no data tree yet, its node count is 0.
 //!

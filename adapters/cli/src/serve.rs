@@ -25,7 +25,7 @@ use crate::four_letter;
 /// Run one server in the foreground, as a zoo.cfg says.
 ///
 /// On the client port, if there is one, ZooKeeper's four-letter words ruok, srvr, stat, conf and mntr
-/// are answered. As with ZooKeeper, only srvr is unless 4lw.commands.whitelist names others.
+/// are answered; 4lw.commands.whitelist says which, if not all of them.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The zoo.cfg.

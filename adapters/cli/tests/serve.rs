@@ -139,8 +139,8 @@ fn four_letter_words_look_like_zookeepers() {
 }
 
 #[test]
-fn only_srvr_is_answered_unless_the_file_says_otherwise() {
-    let ensemble = Ensemble::new(&[PARTICIPANT], "");
+fn the_whitelist_says_which_words_are_answered() {
+    let ensemble = Ensemble::new(&[PARTICIPANT], "4lw.commands.whitelist=srvr");
     let _server = ensemble.serve(1);
     assert_eq!(ensemble.led(), 1);
     for word in ["ruok", "stat", "conf", "mntr", "cons"] {

@@ -84,7 +84,8 @@ pub struct ZooCfg {
     pub snap_count: u32,
     /// The file in which an arbiter of a two-server ensemble answers (`oraclePath`).
     pub oracle_path: Option<PathBuf>,
-    /// Which four-letter words are answered (`4lw.commands.whitelist`, `srvr`); `*` for all. See
+    /// Which four-letter words are answered (`4lw.commands.whitelist`); `*` for all. By default the
+    /// five that cost nothing and change nothing, where ZooKeeper has `srvr` alone. See
     /// [`ZooCfg::answers`].
     pub four_letter_words: Vec<String>,
     /// Whether an election ends as soon as nothing outstanding can change it
@@ -193,7 +194,7 @@ impl ZooCfg {
             epoch_wait_max: entries.millis_or_off("leader.maxTimeToWaitForEpoch")?,
             snap_count: entries.number("snapCount", 2, MAX)?.unwrap_or(100_000),
             oracle_path: entries.path("oraclePath")?,
-            four_letter_words: entries.words("4lw.commands.whitelist", &["srvr"]),
+            four_letter_words: entries.words("4lw.commands.whitelist", &WORDS),
             finish_when_settled: entries.boolean("quorate.finishWhenSettled", true)?,
             autocreate: entries.boolean("db.autocreate", true)?,
             membership,
@@ -652,6 +653,8 @@ pub enum ConfigError {
 /// The largest number, as in Java.
 const MAX: u32 = i32::MAX as u32;
 
+/// The four-letter words that are answered unless the file says otherwise.
+const WORDS: [&str; 5] = ["ruok", "srvr", "stat", "conf", "mntr"];
 const WHY_INIT: &str = "how many ticks connecting and synchronising may take, for instance 10";
 const WHY_SYNC: &str = "how many ticks a peer may be silent, for instance 5";
 const WHY_DATA: &str = "the directory with this server's myid and data";

@@ -77,7 +77,7 @@ fn defaults() {
     assert!(!cfg.listen_on_all_ips && !cfg.reconfig_enabled && cfg.standalone_enabled);
     assert!(cfg.finish_when_settled && cfg.autocreate);
     assert_eq!((cfg.epoch_wait_max, &cfg.oracle_path), (None, &None));
-    assert!(cfg.answers("srvr") && !cfg.answers("stat"));
+    assert!(cfg.answers("srvr") && cfg.answers("mntr") && !cfg.answers("wchp"));
 }
 
 #[test]
