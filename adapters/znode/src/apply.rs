@@ -82,6 +82,21 @@ pub enum ApplyError {
     },
 }
 
+impl ApplyError {
+    /// Whether another server might have made something of it, a newer one for instance. Then to go on
+    /// may be to differ from the others, and it is for the caller to say whether that is better than
+    /// to stop. The rest nobody can apply, and nothing is lost.
+    pub const fn may_differ(&self) -> bool {
+        match self {
+            Self::LoneCheck | Self::Ttl { .. } => false,
+            Self::UnknownKind { .. }
+            | Self::NotInMulti { .. }
+            | Self::Malformed { .. }
+            | Self::MalformedElement { .. } => true,
+        }
+    }
+}
+
 /// What the elements of a transaction have in common.
 #[derive(Clone, Copy)]
 struct When {

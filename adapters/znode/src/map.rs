@@ -165,12 +165,20 @@ impl<K: Ord + Clone, V: Clone> Map<K, V> {
 
 /// Which of the pages `key` belongs to.
 fn way<K: Borrow<Q>, Q: Ord + ?Sized, V>(pages: &[(K, V)], key: &Q) -> usize {
-    pages[1..].partition_point(|(first, _)| first.borrow() <= key)
+    // Often things come in order: look at the end first.
+    match pages {
+        [.., (last, _)] if last.borrow() <= key => pages.len() - 1,
+        [_, pages @ ..] => pages.partition_point(|(first, _)| first.borrow() <= key),
+        [] => 0,
+    }
 }
 
 /// Where `key` is, or would be.
 fn find<K: Borrow<Q>, Q: Ord + ?Sized, V>(entries: &[(K, V)], key: &Q) -> Result<usize, usize> {
-    entries.binary_search_by(|(other, _)| other.borrow().cmp(key))
+    match entries {
+        [.., (last, _)] if last.borrow() < key => Err(entries.len()),
+        entries => entries.binary_search_by(|(other, _)| other.borrow().cmp(key)),
+    }
 }
 
 fn insert<K: Ord + Clone, V: Clone>(

@@ -71,12 +71,12 @@ impl Tree {
     pub(crate) fn attach(&mut self, path: &str, node: Node) -> bool {
         let Some((parent, name)) = path::split(path) else { return false };
         let Some(parent) = Node::find_mut(&mut self.root, parent) else { return false };
-        if parent.children.contains(name) {
+        let (digest, owner) = (node.digest(path), Owner::from_stored(node.stat.owner));
+        if let Some(before) = parent.children.insert(name.into(), node.into()) {
+            parent.children.insert(name.into(), before);
             return false;
         }
-        self.digest = self.digest.wrapping_add(node.digest(path));
-        let owner = Owner::from_stored(node.stat.owner);
-        parent.children.insert(name.into(), node.into());
+        self.digest = self.digest.wrapping_add(digest);
         self.len += 1;
         self.index(path, owner);
         true
