@@ -13,7 +13,7 @@ use std::path::Path;
 /// File operations, one step each.
 pub trait Files: Debug {
     /// An open file.
-    type File;
+    type File: Debug;
     /// What holds a lock until it is dropped.
     type Lock: Debug;
 
@@ -51,6 +51,57 @@ pub trait Files: Debug {
     ///
     /// What the system says.
     fn open(&self, path: &Path) -> io::Result<Self::File>;
+
+    /// Creates an empty file, not durably.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also if the name is taken.
+    fn create(&self, path: &Path) -> io::Result<Self::File>;
+
+    /// How long a file is; none if there is no such file.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn size(&self, path: &Path) -> io::Result<Option<u64>>;
+
+    /// Reads from a position on until `buffer` is full or the file ends; tells how much it was.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn read_at(&self, file: &Self::File, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes all of `bytes` to a position, not durably.
+    ///
+    /// # Errors
+    ///
+    /// What the system says. How much of it was written is not known.
+    fn write_at(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes a file `size` bytes long by adding zero bytes, not durably, and takes the room for them if
+    /// the file system can.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, for instance that the disk is full.
+    fn reserve(&self, file: &Self::File, size: u64) -> io::Result<()>;
+
+    /// Drops what a file has behind its first `size` bytes, not durably.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn cut(&self, file: &Self::File, size: u64) -> io::Result<()>;
+
+    /// Makes the content of a file durable, and of what is said about it only what reading it needs:
+    /// its length, not its times.
+    ///
+    /// # Errors
+    ///
+    /// As [`Files::sync`].
+    fn sync_data(&self, file: &Self::File) -> io::Result<()>;
 
     /// Makes the content of a file durable; its name is another matter.
     ///
@@ -161,6 +212,58 @@ impl Files for Disk {
         File::options().read(true).write(true).open(path)
     }
 
+    fn create(&self, path: &Path) -> io::Result<File> {
+        File::options().read(true).write(true).create_new(true).open(path)
+    }
+
+    fn size(&self, path: &Path) -> io::Result<Option<u64>> {
+        match fs::metadata(path) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_at(&self, file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match read_some_at(file, offset + done as u64, &mut buffer[done..]) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    #[cfg(unix)]
+    fn write_at(&self, file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+    }
+
+    #[cfg(not(unix))]
+    fn write_at(&self, mut file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        io::Seek::seek(&mut file, io::SeekFrom::Start(offset))?;
+        file.write_all(bytes)
+    }
+
+    fn reserve(&self, file: &File, size: u64) -> io::Result<()> {
+        match fs4::FileExt::allocate(file, size) {
+            // The length alone saves the file system some work, too.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => file.set_len(size),
+            result => result,
+        }
+    }
+
+    fn cut(&self, file: &File, size: u64) -> io::Result<()> {
+        file.set_len(size)
+    }
+
+    fn sync_data(&self, file: &File) -> io::Result<()> {
+        file.sync_data()
+    }
+
     fn sync(&self, file: &File) -> io::Result<()> {
         file.sync_all()
     }
@@ -203,6 +306,17 @@ impl Files for Disk {
             Err(fs4::TryLockError::Error(error)) => Err(error),
         }
     }
+}
+
+#[cfg(unix)]
+fn read_some_at(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(not(unix))]
+fn read_some_at(mut file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    io::Seek::seek(&mut file, io::SeekFrom::Start(offset))?;
+    file.read(buffer)
 }
 
 /// The directory above; the current one for a bare name.

@@ -1,0 +1,295 @@
+//! Putting the history that a leader sent in the place of our own, in one step.
+//!
+//! A learner that gets a snapshot gives up what it has, also what it acknowledged. Between giving it up
+//! and having it again there must be no moment: a crash there, with a leader that sends an older
+//! snapshot next, would lose a committed transaction. So the snapshot and the transactions behind it
+//! are written beside the old history, under names that nobody takes for history:
+//!
+//! ```text
+//!   staged.snapshot.<zxid>     what the leader sent
+//!   staged.log.<zxid>          what it sent behind that
+//!   quorate.install            the marker: these two are the history now
+//! ```
+//!
+//! Until the marker is durable, the old history is the one that counts, whole; from then on the new one
+//! does. What is left to do behind the marker (remove the old files, rename the new ones, remove the
+//! marker) is done here or at the next start, as often as it takes.
+//!
+//! In the Java code: `Learner.syncWithLeader`, which overwrites in place (ZOOKEEPER-2872).
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use quorate_core::txn::Txn;
+use quorate_core::zxid::Zxid;
+use thiserror::Error;
+
+use crate::error::{FileError, at};
+use crate::files::Files;
+use crate::history::Dirs;
+use crate::record::{self, FILE_HEADER};
+use crate::segment::{self, follows};
+use crate::snapshot::{self, STAGED, StagedSnapshot, TAKING};
+
+/// A history that waits for its installation by
+/// [`History::install`](crate::history::History::install).
+#[derive(Debug)]
+pub struct Install<F: Files> {
+    files: F,
+    snapshot: StagedSnapshot<F>,
+    log_dir: PathBuf,
+    log: Option<StagedLog<F::File>>,
+    last: Zxid,
+    txn_bytes_max: usize,
+    failed: bool,
+}
+
+#[derive(Debug)]
+struct StagedLog<H> {
+    file: H,
+    start: Zxid,
+    path: PathBuf,
+    offset: u64,
+    buffer: Vec<u8>,
+}
+
+impl<F: Files + Clone> Install<F> {
+    /// Begins with a snapshot that was [received](crate::snapshot::SnapshotWriter::receive) whole.
+    pub fn new(snapshot: StagedSnapshot<F>, dirs: &Dirs, txn_bytes_max: usize) -> Self {
+        Self {
+            files: snapshot.files.clone(),
+            last: snapshot.label,
+            snapshot,
+            log_dir: dirs.logs.clone(),
+            log: None,
+            txn_bytes_max,
+            failed: false,
+        }
+    }
+
+    /// The last transaction of this history.
+    pub fn last(&self) -> Zxid {
+        self.last
+    }
+
+    /// Adds what the leader sent behind the snapshot.
+    ///
+    /// # Errors
+    ///
+    /// An [`InstallError`] if a transaction does not follow the one before, is too long, or cannot be
+    /// written. In the last case this history must be abandoned.
+    pub fn append(&mut self, txns: &[Txn]) -> Result<(), InstallError> {
+        if self.failed {
+            return Err(InstallError::Failed);
+        }
+        for txn in txns {
+            if !follows(self.last, txn.zxid) {
+                return Err(InstallError::Order { zxid: txn.zxid, after: self.last });
+            }
+            if txn.len() > self.txn_bytes_max {
+                let (length, max) = (txn.len(), self.txn_bytes_max);
+                return Err(InstallError::TooLong { zxid: txn.zxid, length, max });
+            }
+            self.failed = true;
+            let log = match &mut self.log {
+                Some(log) => log,
+                none => none.insert(StagedLog::create(&self.files, &self.log_dir, txn.zxid)?),
+            };
+            record::encode(txn, &mut log.buffer);
+            if log.buffer.len() >= BUFFER_BYTES {
+                log.flush(&self.files)?;
+            }
+            self.failed = false;
+            self.last = txn.zxid;
+        }
+        Ok(())
+    }
+
+    /// Makes everything durable and then counts: the one step.
+    pub(crate) fn commit(mut self, dirs: &Dirs) -> Result<Committed, InstallError> {
+        if self.failed {
+            return Err(InstallError::Failed);
+        }
+        let mut names = vec![snapshot::name(self.snapshot.label)];
+        if let Some(log) = &mut self.log {
+            log.flush(&self.files)?;
+            self.files.sync(&log.file).map_err(at("sync", &log.path))?;
+            names.push(segment::name(log.start));
+        }
+        dirs.sync(&self.files)?;
+        let (marker, temporary) = (dirs.snapshots.join(MARKER), dirs.snapshots.join(MARKER_TMP));
+        let text = names.iter().map(|name| format!("{name}\n")).collect::<String>();
+        let file =
+            self.files.write(&temporary, text.as_bytes()).map_err(at("write", &temporary))?;
+        self.files.sync(&file).map_err(at("sync", &temporary))?;
+        drop(file);
+        self.files.rename(&temporary, &marker).map_err(at("rename", &temporary))?;
+        self.files.sync_dir(&dirs.snapshots).map_err(at("sync", &dirs.snapshots))?;
+        let committed = Committed {
+            label: self.snapshot.label,
+            start: self.log.as_ref().map(|log| log.start),
+            last: self.last,
+        };
+        // Not every system renames what is open.
+        let files = self.files.clone();
+        drop(self);
+        complete(&files, dirs, &names)?;
+        Ok(committed)
+    }
+}
+
+impl<H> StagedLog<H> {
+    fn create<F: Files<File = H>>(
+        files: &F,
+        dir: &Path,
+        start: Zxid,
+    ) -> Result<Self, InstallError> {
+        let path = dir.join(format!("{STAGED}{}", segment::name(start)));
+        let file = files.write(&path, &[]).map_err(at("create", &path))?;
+        Ok(Self { file, start, path, offset: 0, buffer: FILE_HEADER.to_vec() })
+    }
+
+    fn flush<F: Files<File = H>>(&mut self, files: &F) -> Result<(), InstallError> {
+        files.write_at(&self.file, self.offset, &self.buffer).map_err(at("write", &self.path))?;
+        self.offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// What is the history now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Committed {
+    pub(crate) label: Zxid,
+    /// Where its log begins, if it has one.
+    pub(crate) start: Option<Zxid>,
+    pub(crate) last: Zxid,
+}
+
+/// At start: does what is left to do of an installation whose marker is there, and removes what waited
+/// for one.
+pub(crate) fn resume<F: Files>(files: &F, dirs: &Dirs) -> Result<(), InstallError> {
+    let marker = dirs.snapshots.join(MARKER);
+    let text = files.read(&marker, MARKER_BYTES_MAX).map_err(at("read", &marker))?;
+    if let Some(text) = text {
+        let names: Option<Vec<_>> = String::from_utf8(text)
+            .ok()
+            .filter(|text| text.ends_with('\n'))
+            .map(|text| text.lines().map(str::to_owned).collect());
+        let Some(names) = names.filter(|names| are_a_history(names)) else {
+            return Err(InstallError::Marker { path: marker });
+        };
+        // A killed process may have left the marker in the page cache only; it must outlive what it
+        // tells us to remove.
+        let file = files.open(&marker).map_err(at("open", &marker))?;
+        files.sync(&file).map_err(at("sync", &marker))?;
+        drop(file);
+        dirs.sync(files)?;
+        complete(files, dirs, &names)?;
+    }
+    for dir in dirs.each() {
+        let names = files.names(dir).map_err(at("list", dir))?.unwrap_or_default();
+        for name in names {
+            let text = name.to_string_lossy();
+            if text == MARKER_TMP || text.starts_with(STAGED) || text.starts_with(TAKING) {
+                let path = dir.join(&name);
+                files.remove(&path).map_err(at("remove", &path))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Everything behind the marker. May be interrupted and done again at any step.
+fn complete<F: Files>(files: &F, dirs: &Dirs, names: &[String]) -> Result<(), InstallError> {
+    let mut moves = Vec::new();
+    for name in names {
+        let dir = if is_log(name) { &dirs.logs } else { &dirs.snapshots };
+        let (staged, path) = (dir.join(format!("{STAGED}{name}")), dir.join(name));
+        if files.size(&staged).map_err(at("look at", &staged))?.is_some() {
+            moves.push((staged, path));
+        } else if files.size(&path).map_err(at("look at", &path))?.is_none() {
+            return Err(InstallError::Missing { path: staged });
+        }
+    }
+    let kept = |name: &OsStr| names.iter().any(|kept| OsStr::new(kept) == name);
+    for dir in dirs.each() {
+        let found = files.names(dir).map_err(at("list", dir))?.unwrap_or_default();
+        for name in found {
+            let history =
+                segment::start_of(&name).is_some() || snapshot::parse_name(&name).is_some();
+            if history && !kept(&name) {
+                let path = dir.join(&name);
+                files.remove(&path).map_err(at("remove", &path))?;
+            }
+        }
+    }
+    for (staged, path) in moves {
+        files.rename(&staged, &path).map_err(at("rename", &staged))?;
+    }
+    dirs.sync(files)?;
+    // Once something has been appended to the new history, the marker would take it away again.
+    let marker = dirs.snapshots.join(MARKER);
+    files.remove(&marker).map_err(at("remove", &marker))?;
+    files.sync_dir(&dirs.snapshots).map_err(at("sync", &dirs.snapshots))?;
+    Ok(())
+}
+
+/// One snapshot, and perhaps one log.
+fn are_a_history(names: &[String]) -> bool {
+    let snapshot = names.first().is_some_and(|name| snapshot::parse_name(name.as_ref()).is_some());
+    snapshot && names.len() <= 2 && names.iter().skip(1).all(|name| is_log(name))
+}
+
+fn is_log(name: &str) -> bool {
+    segment::start_of(name.as_ref()).is_some()
+}
+
+/// Why a history cannot be installed.
+#[derive(Debug, Error)]
+pub enum InstallError {
+    /// The system refused.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A transaction does not follow the one before it.
+    #[error("transaction {zxid} does not follow {after} of the history to be installed")]
+    Order {
+        /// The transaction.
+        zxid: Zxid,
+        /// The last one, or the snapshot's label.
+        after: Zxid,
+    },
+    /// A transaction is longer than a log may have it.
+    #[error("transaction {zxid} has {length} bytes; at most {max} are written to a log")]
+    TooLong {
+        /// The transaction.
+        zxid: Zxid,
+        /// How long it is.
+        length: usize,
+        /// How long it may be.
+        max: usize,
+    },
+    /// The marker of an installation cannot be read.
+    #[error("{} does not name the files of a history; it is damaged or not ours", path.display())]
+    Marker {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A marker is there, but what it names is not.
+    #[error(
+        "a history was being installed, but {} is missing; move the data directory away and let the \
+         server get its history from the others", path.display()
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An earlier write failed.
+    #[error("nothing is written to the data directory after an earlier write failed")]
+    Failed,
+}
+
+const MARKER: &str = "quorate.install";
+const MARKER_TMP: &str = "quorate.install.tmp";
+const MARKER_BYTES_MAX: u64 = 4096;
+const BUFFER_BYTES: usize = 256 << 10;

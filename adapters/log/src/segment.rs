@@ -1,0 +1,327 @@
+//! One transaction log file: its name, and reading it from a position on.
+//!
+//! A [`Cursor`] goes from record to record and says where the file ends and how. It takes the bytes in
+//! pieces and each of them once, and never more memory than the longest record needs. What an end means
+//! for the history, it does not know.
+//!
+//! In the Java code: `FileTxnLog.FileTxnIterator`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use quorate_core::zxid::Zxid;
+
+use crate::error::{Corruption, FileError, at};
+use crate::files::Files;
+use crate::record::{self, FILE_HEADER, Found, OVERHEAD, PREFIX_BYTES, Record};
+
+/// A log file, as far as it was read or written by us.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    /// Its first transaction, which gives it its name.
+    pub(crate) start: Zxid,
+    pub(crate) path: PathBuf,
+    /// Places of some of its records, ascending, so that finding one does not mean reading all.
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// Where a record begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) zxid: Zxid,
+    pub(crate) offset: u64,
+}
+
+impl Segment {
+    pub(crate) fn new(dir: &Path, start: Zxid) -> Self {
+        Self { start, path: dir.join(name(start)), marks: Vec::new() }
+    }
+
+    /// Notes a place, if it is far enough from the last one.
+    pub(crate) fn mark(&mut self, zxid: Zxid, offset: u64) {
+        let last = self.marks.last().map_or(0, |mark| mark.offset);
+        if offset >= last + MARK_BYTES {
+            self.marks.push(Mark { zxid, offset });
+        }
+    }
+
+    /// A place from which on one gets to `zxid`: the beginning, or a record not behind it.
+    pub(crate) fn place_before(&self, zxid: Zxid) -> u64 {
+        let behind = self.marks.partition_point(|mark| mark.zxid <= zxid);
+        behind.checked_sub(1).map_or(0, |last| self.marks[last].offset)
+    }
+}
+
+/// The name of the file that begins with `start`.
+pub(crate) fn name(start: Zxid) -> String {
+    format!("{PREFIX}.{:x}", start.0)
+}
+
+/// The zxid in `log.<zxid>`; none for other files.
+pub(crate) fn start_of(name: &OsStr) -> Option<Zxid> {
+    let (prefix, zxid) = name.to_str()?.split_once('.')?;
+    if prefix == PREFIX { parse_zxid(zxid) } else { None }
+}
+
+/// As ZooKeeper writes it into names: hexadecimal, without a prefix.
+pub(crate) fn parse_zxid(text: &str) -> Option<Zxid> {
+    if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    i64::from_str_radix(text, 16).ok().map(Zxid)
+}
+
+/// Whether `next` can stand in a log directly behind `after`: the counter goes on, or a later epoch
+/// begins with counter 1.
+pub(crate) fn follows(after: Zxid, next: Zxid) -> bool {
+    if !next.epoch().is_valid() || next.is_epoch_start() {
+        return false;
+    }
+    after.0.checked_add(1) == Some(next.0)
+        || (next.counter().0 == 1 && next.epoch() > after.epoch())
+}
+
+/// What a file begins with.
+pub(crate) enum Header {
+    Whole,
+    /// Its creation was interrupted: the header ends early, or in zero bytes.
+    Unfinished,
+    Other,
+}
+
+/// Tells by the first 16 bytes, or all that there are.
+pub(crate) fn judge_header(found: &[u8]) -> Header {
+    let same = found.iter().zip(&FILE_HEADER).take_while(|(a, b)| a == b).count();
+    if same == FILE_HEADER.len() {
+        Header::Whole
+    } else if found[same..].iter().all(|byte| *byte == 0) {
+        Header::Unfinished
+    } else {
+        Header::Other
+    }
+}
+
+/// What comes next in a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// A record.
+    Record {
+        /// Where it begins.
+        offset: u64,
+        record: Record,
+    },
+    /// Nothing that can be relied on.
+    End {
+        /// Where the last record ends.
+        offset: u64,
+        /// The record there was not written to its end.
+        torn: bool,
+    },
+}
+
+/// A place in a log file.
+#[derive(Debug)]
+pub(crate) struct Cursor<F: Files> {
+    files: F,
+    file: F::File,
+    path: PathBuf,
+    /// A part of the file.
+    buffer: Vec<u8>,
+    /// Where the file has `buffer[0]`.
+    base: u64,
+    /// Where in `buffer` the next record begins.
+    next: usize,
+    /// Where in `buffer` the last record's transaction stands.
+    txn: std::ops::Range<usize>,
+    /// The file ends with `buffer`.
+    complete: bool,
+    /// Not even the header is whole.
+    headless: bool,
+    last: Zxid,
+    txn_bytes_max: usize,
+}
+
+impl<F: Files + Clone> Cursor<F> {
+    /// Stands at the first record, or at the one that begins at `offset`.
+    pub(crate) fn open(
+        files: &F,
+        path: &Path,
+        offset: u64,
+        txn_bytes_max: usize,
+    ) -> Result<Self, CursorError> {
+        let file = files.open(path).map_err(at("open", path))?;
+        let mut cursor = Self {
+            files: files.clone(),
+            file,
+            path: path.to_owned(),
+            buffer: Vec::new(),
+            base: offset,
+            next: 0,
+            txn: 0..0,
+            complete: false,
+            headless: false,
+            last: Zxid::ZERO,
+            txn_bytes_max,
+        };
+        if offset == 0 {
+            cursor.read_header()?;
+        }
+        Ok(cursor)
+    }
+
+    fn read_header(&mut self) -> Result<(), CursorError> {
+        self.fill(FILE_HEADER.len())?;
+        let found = &self.buffer[..FILE_HEADER.len().min(self.buffer.len())];
+        match judge_header(found) {
+            Header::Whole => self.next = FILE_HEADER.len(),
+            Header::Unfinished => self.headless = true,
+            Header::Other => {
+                let (path, found) = (self.path.clone(), found.to_vec());
+                return Err(Corruption::Header { path, found }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The next record, or the end; then the end again.
+    pub(crate) fn next(&mut self) -> Result<Step, CursorError> {
+        if self.headless {
+            return Ok(Step::End { offset: 0, torn: true });
+        }
+        loop {
+            let offset = self.offset();
+            let rest = &self.buffer[self.next..];
+            match record::decode(rest, self.txn_bytes_max) {
+                Found::Record(record) => {
+                    let start = self.next + PREFIX_BYTES;
+                    self.txn = start..start + record.txn_bytes;
+                    self.next += record.len();
+                    self.last = record.zxid;
+                    return Ok(Step::Record { offset, record });
+                }
+                Found::Short { .. } if self.complete => {
+                    return Ok(Step::End { offset, torn: !rest.is_empty() });
+                }
+                Found::Short { needed } => self.fill(needed)?,
+                Found::Padding => return Ok(Step::End { offset, torn: false }),
+                Found::Torn => return Ok(Step::End { offset, torn: true }),
+                Found::Damaged(damage) => {
+                    let (path, after) = (self.path.clone(), self.last);
+                    return Err(Corruption::Record { path, offset, after, damage }.into());
+                }
+            }
+        }
+    }
+
+    /// The transaction of the last record.
+    pub(crate) fn txn(&self) -> Bytes {
+        Bytes::copy_from_slice(&self.buffer[self.txn.clone()])
+    }
+
+    /// At the end: errs if something stands behind it that shows that it is none.
+    pub(crate) fn check_end(&mut self, after: Zxid) -> Result<(), CursorError> {
+        // A damaged record, and a whole one behind it.
+        self.fill(2 * (self.txn_bytes_max + OVERHEAD))?;
+        let rest = &self.buffer[self.next..];
+        match record::trace(rest, after, self.txn_bytes_max) {
+            None => Ok(()),
+            Some(damage) => {
+                let (path, offset) = (self.path.clone(), self.offset());
+                Err(Corruption::Record { path, offset, after, damage }.into())
+            }
+        }
+    }
+
+    pub(crate) fn offset(&self) -> u64 {
+        self.base + self.next as u64
+    }
+
+    pub(crate) fn file(&self) -> &F::File {
+        &self.file
+    }
+
+    /// Sees to it that `needed` bytes from the next record on are there, if the file has them.
+    fn fill(&mut self, needed: usize) -> Result<(), CursorError> {
+        if self.complete || self.buffer.len() - self.next >= needed {
+            return Ok(());
+        }
+        let rest = &self.buffer[self.next..];
+        let have = rest.len();
+        let mut buffer = vec![0; needed.max(READ_BYTES)];
+        buffer[..have].copy_from_slice(rest);
+        self.buffer = buffer;
+        self.base += self.next as u64;
+        self.next = 0;
+        let offset = self.base + have as u64;
+        let read = self.files.read_at(&self.file, offset, &mut self.buffer[have..]);
+        let read = read.map_err(at("read", &self.path))?;
+        self.complete = have + read < self.buffer.len();
+        self.buffer.truncate(have + read);
+        Ok(())
+    }
+}
+
+/// Why a file cannot be read on.
+#[derive(Debug)]
+pub(crate) enum CursorError {
+    File(FileError),
+    Corrupt(Corruption),
+}
+
+impl From<FileError> for CursorError {
+    fn from(error: FileError) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<Corruption> for CursorError {
+    fn from(error: Corruption) -> Self {
+        Self::Corrupt(error)
+    }
+}
+
+const PREFIX: &str = "log";
+/// How much is read at a time.
+const READ_BYTES: usize = 256 << 10;
+/// How far apart the places are that are remembered.
+const MARK_BYTES: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_zookeeper() {
+        assert_eq!(name(Zxid(0x1_0000_0001)), "log.100000001");
+        for (name, start) in [
+            ("log.100000001", Some(Zxid(0x1_0000_0001))),
+            ("log.0", Some(Zxid(0))),
+            ("log.1.2", None),
+            ("log.+1", None),
+            ("log.-1", None),
+            ("log.0x1", None),
+            ("log.ffffffffffffffff", None),
+            ("log", None),
+            ("logs.1", None),
+            ("staged.log.1", None),
+        ] {
+            assert_eq!(start_of(OsStr::new(name)), start, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_log_goes_on_with_the_next_counter_or_a_later_epoch() {
+        let follows = |after, next| follows(Zxid(after), Zxid(next));
+        assert!(follows(0x1_0000_0005, 0x1_0000_0006));
+        assert!(follows(0x1_0000_0005, 0x2_0000_0001));
+        assert!(follows(0x1_0000_0005, 0x9_0000_0001));
+        assert!(follows(0x2_0000_0000, 0x2_0000_0001));
+        assert!(follows(0, 1) && follows(0, 0x1_0000_0001));
+        for next in [0x1_0000_0005, 0x1_0000_0004, 0x1_0000_0007, 0x2_0000_0000, 0x2_0000_0002] {
+            assert!(!follows(0x1_0000_0005, next), "{next:x}");
+        }
+        assert!(!follows(0x1_ffff_ffff, 0x2_0000_0000));
+        assert!(!follows(-2, -1) && !follows(i64::MIN, -1) && !follows(i64::MAX, i64::MIN));
+    }
+}

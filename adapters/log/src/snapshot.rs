@@ -1,0 +1,626 @@
+//! Snapshot files: what stands around an application's state.
+//!
+//! ```text
+//!   "ZKSN" ┬ version 2 : i32 ┬ dbid -1 : i64            the file's header, 16 bytes
+//!   body                                                the application's, opaque
+//!   Adler-32 : i64 ┬ "/"                                seal 1
+//!   zxid : i64 ┬ version : i32 ┬ digest : i64           digest of the data tree, since 3.6
+//!   Adler-32 : i64 ┬ "/"                                seal 2
+//!   zxid : i64                                          last processed, since 3.9
+//!   Adler-32 : i64 ┬ "/"                                seal 3
+//! ```
+//!
+//! Each seal covers everything before it. What older servers do not write may be missing. The zxid of a
+//! snapshot, its label, is its file name's. A snapshot is written under another name, made durable, and
+//! then renamed: a file that has the name of a snapshot and was written here is complete. Those of a
+//! Java server may not be (ZOOKEEPER-2872); at start a look at the last bytes tells most of them, and
+//! the seals tell the rest when the application reads the body.
+//!
+//! The body has no length: only the application knows where it ends. It must take exactly its own bytes
+//! from a [`SnapshotReader`] and then ask it to [finish](SnapshotReader::finish).
+//!
+//! Files compressed with gzip are read; nothing is written compressed. Snappy is refused.
+//!
+//! In the Java code: `FileSnap`, `SnapStream`.
+
+use std::ffi::OsStr;
+use std::io::{self, BufRead, Read, Write};
+use std::path::{Path, PathBuf};
+
+use adler2::Adler32;
+use flate2::read::GzDecoder;
+use quorate_core::zxid::Zxid;
+use thiserror::Error;
+
+use crate::error::{FileError, at};
+use crate::files::Files;
+use crate::segment::parse_zxid;
+
+/// A snapshot in a data directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotFile {
+    /// The last transaction whose effects it has; what a Java server wrote may have later ones, too.
+    pub label: Zxid,
+    /// Where it is.
+    pub path: PathBuf,
+    /// How it is compressed.
+    pub compression: Compression,
+}
+
+/// How a snapshot is compressed, as the end of its name says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// `.gz`
+    Gzip,
+    /// `.snappy`
+    Snappy,
+}
+
+/// What may stand behind a body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// The digest of the data tree.
+    pub digest: Option<Digest>,
+    /// The last transaction that was processed.
+    pub last_zxid: Option<Zxid>,
+}
+
+/// A digest of ZooKeeper's data tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// The transaction after which the tree has it; zero if it is not known.
+    pub zxid: Zxid,
+    /// How it is computed; 2 at present.
+    pub version: i32,
+    /// The digest.
+    pub digest: i64,
+}
+
+/// The snapshots in a directory, newest first. Files of other names are passed over, as ZooKeeper does.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn list<F: Files>(files: &F, dir: &Path) -> Result<Vec<SnapshotFile>, FileError> {
+    let names = files.names(dir).map_err(at("list", dir))?.unwrap_or_default();
+    let mut found: Vec<_> = names
+        .iter()
+        .filter_map(|name| {
+            let (label, compression) = parse_name(name)?;
+            Some(SnapshotFile { label, path: dir.join(name), compression })
+        })
+        .collect();
+    found.sort_by_key(|file| (std::cmp::Reverse(file.label), file.compression));
+    Ok(found)
+}
+
+/// Whether a snapshot may be whole, to judge by its first or last bytes: the check that costs nothing.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn looks_whole<F: Files>(files: &F, snapshot: &SnapshotFile) -> Result<bool, FileError> {
+    let path = &snapshot.path;
+    let Some(size) = files.size(path).map_err(at("look at", path))? else { return Ok(false) };
+    let (magic, offset): (&[u8], _) = match snapshot.compression {
+        Compression::None => (&SEAL_PATH, size.saturating_sub(SEAL_PATH.len() as u64)),
+        Compression::Gzip => (&GZIP_MAGIC, 0),
+        Compression::Snappy => (&SNAPPY_MAGIC, 0),
+    };
+    if size < SIZE_MIN {
+        return Ok(false);
+    }
+    let file = files.open(path).map_err(at("open", path))?;
+    let mut found = [0; SNAPPY_MAGIC.len()];
+    let found = &mut found[..magic.len()];
+    let read = files.read_at(&file, offset, found).map_err(at("read", path))?;
+    Ok(read == magic.len() && found == magic)
+}
+
+/// The newest snapshot that looks whole, of those labelled below `before`, and how many there are in
+/// all.
+pub(crate) fn newest<F: Files>(
+    files: &F,
+    dir: &Path,
+    before: Option<Zxid>,
+) -> Result<(Option<SnapshotFile>, usize), FileError> {
+    let all = list(files, dir)?;
+    let count = all.len();
+    let eligible = |file: &SnapshotFile| before.is_none_or(|before| file.label < before);
+    for snapshot in all.into_iter().filter(eligible).take(CANDIDATES_MAX) {
+        if looks_whole(files, &snapshot)? {
+            return Ok((Some(snapshot), count));
+        }
+    }
+    Ok((None, count))
+}
+
+/// Writes a snapshot under another name, see [`SnapshotWriter::finish`].
+///
+/// The body is written to it as to any [`Write`]. Nothing is durable before the end, and nothing that
+/// was left behind by a crash or an error is ever taken for a snapshot.
+#[derive(Debug)]
+pub struct SnapshotWriter<F: Files> {
+    files: F,
+    file: F::File,
+    dir: PathBuf,
+    path: PathBuf,
+    label: Zxid,
+    buffer: Vec<u8>,
+    offset: u64,
+    checksum: Adler32,
+    /// What is in the file is not what was meant to be.
+    failed: bool,
+}
+
+impl<F: Files> SnapshotWriter<F> {
+    /// Begins a snapshot of our own state, to be [published](crate::history::History::publish), in the
+    /// directory `dir` (`version-2`).
+    ///
+    /// # Errors
+    ///
+    /// A [`SnapshotError`] if the file cannot be written.
+    pub fn take(files: F, dir: &Path, label: Zxid) -> Result<Self, SnapshotError> {
+        Self::create(files, dir, label, TAKING)
+    }
+
+    /// Begins a snapshot that a leader sends, to be [installed](crate::install::Install).
+    ///
+    /// # Errors
+    ///
+    /// As [`SnapshotWriter::take`].
+    pub fn receive(files: F, dir: &Path, label: Zxid) -> Result<Self, SnapshotError> {
+        Self::create(files, dir, label, STAGED)
+    }
+
+    fn create(files: F, dir: &Path, label: Zxid, prefix: &str) -> Result<Self, SnapshotError> {
+        if label < Zxid::ZERO {
+            return Err(SnapshotError::Label { label });
+        }
+        let path = dir.join(format!("{prefix}{}", name(label)));
+        let file = files.write(&path, &[]).map_err(at("create", &path))?;
+        let mut checksum = Adler32::new();
+        checksum.write_slice(&SNAPSHOT_HEADER);
+        let mut buffer = Vec::with_capacity(BUFFER_BYTES);
+        buffer.extend_from_slice(&SNAPSHOT_HEADER);
+        let dir = dir.to_owned();
+        Ok(Self { files, file, dir, path, label, buffer, offset: 0, checksum, failed: false })
+    }
+
+    /// Writes the seals and the parts between them, and makes the file durable.
+    ///
+    /// # Errors
+    ///
+    /// A [`SnapshotError`] if that fails, or if anything failed before.
+    pub fn finish(mut self, parts: Parts) -> Result<StagedSnapshot<F>, SnapshotError> {
+        self.seal().map_err(at("write", &self.path))?;
+        if let Some(digest) = parts.digest {
+            let mut bytes = [0; DIGEST_BYTES];
+            bytes[..8].copy_from_slice(&digest.zxid.0.to_be_bytes());
+            bytes[8..12].copy_from_slice(&digest.version.to_be_bytes());
+            bytes[12..].copy_from_slice(&digest.digest.to_be_bytes());
+            self.write_all(&bytes).map_err(at("write", &self.path))?;
+            self.seal().map_err(at("write", &self.path))?;
+        }
+        if let Some(last) = parts.last_zxid {
+            self.write_all(&last.0.to_be_bytes()).map_err(at("write", &self.path))?;
+            self.seal().map_err(at("write", &self.path))?;
+        }
+        self.flush().map_err(at("write", &self.path))?;
+        self.files.sync(&self.file).map_err(at("sync", &self.path))?;
+        let Self { files, dir, path, label, .. } = self;
+        Ok(StagedSnapshot { files, dir, path, label })
+    }
+
+    fn seal(&mut self) -> io::Result<()> {
+        let checksum = u64::from(self.checksum.checksum());
+        self.write_all(&checksum.to_be_bytes())?;
+        self.write_all(&SEAL_PATH)
+    }
+}
+
+impl<F: Files> Write for SnapshotWriter<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush()?;
+        }
+        let bytes = &bytes[..bytes.len().min(BUFFER_BYTES)];
+        self.checksum.write_slice(bytes);
+        self.buffer.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.failed {
+            return Err(io::Error::other("an earlier write failed"));
+        }
+        self.failed = true;
+        self.files.write_at(&self.file, self.offset, &self.buffer)?;
+        self.failed = false;
+        self.offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// A snapshot that is written and durable, but has not its name yet.
+#[derive(Debug)]
+pub struct StagedSnapshot<F: Files> {
+    pub(crate) files: F,
+    pub(crate) dir: PathBuf,
+    pub(crate) path: PathBuf,
+    pub(crate) label: Zxid,
+}
+
+impl<F: Files> StagedSnapshot<F> {
+    /// The last transaction whose effects it has.
+    pub fn label(&self) -> Zxid {
+        self.label
+    }
+
+    /// Removes it. So does the next start, if this is not called.
+    ///
+    /// # Errors
+    ///
+    /// A [`SnapshotError`] if the file cannot be removed.
+    pub fn discard(self) -> Result<(), SnapshotError> {
+        Ok(self.files.remove(&self.path).map_err(at("remove", &self.path))?)
+    }
+
+    /// Gives it its name, durably.
+    pub(crate) fn publish(self) -> Result<(), SnapshotError> {
+        let path = self.dir.join(name(self.label));
+        self.files.rename(&self.path, &path).map_err(at("rename", &self.path))?;
+        Ok(self.files.sync_dir(&self.dir).map_err(at("sync", &self.dir))?)
+    }
+}
+
+/// Reads a snapshot: first the application its body, then [`SnapshotReader::finish`] the rest.
+///
+/// What is read is not known to be what was written before `finish` has said so.
+#[derive(Debug)]
+pub struct SnapshotReader<F: Files> {
+    source: Source<F>,
+    path: PathBuf,
+    label: Zxid,
+    buffer: Box<[u8]>,
+    taken: usize,
+    filled: usize,
+    offset: u64,
+    checksum: Adler32,
+}
+
+impl<F: Files> SnapshotReader<F> {
+    /// Opens a snapshot and reads its header.
+    ///
+    /// # Errors
+    ///
+    /// A [`SnapshotError`] if it cannot be read, is none, or is compressed in a way that we cannot read.
+    pub fn open(files: F, snapshot: &SnapshotFile) -> Result<Self, SnapshotError> {
+        let path = snapshot.path.clone();
+        if snapshot.compression == Compression::Snappy {
+            return Err(SnapshotError::Snappy { path });
+        }
+        let file = files.open(&path).map_err(at("open", &path))?;
+        let raw = Raw { files, file, offset: 0 };
+        let source = match snapshot.compression {
+            Compression::Gzip => Source::Gzip(Box::new(GzDecoder::new(raw))),
+            Compression::None | Compression::Snappy => Source::Plain(raw),
+        };
+        let mut reader = Self {
+            source,
+            path,
+            label: snapshot.label,
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            taken: 0,
+            filled: 0,
+            offset: 0,
+            checksum: Adler32::new(),
+        };
+        let mut found = [0; SNAPSHOT_HEADER.len()];
+        reader.exactly(&mut found)?;
+        if found != SNAPSHOT_HEADER {
+            return Err(SnapshotError::Header { path: reader.path, found });
+        }
+        Ok(reader)
+    }
+
+    /// The last transaction whose effects it has.
+    pub fn label(&self) -> Zxid {
+        self.label
+    }
+
+    /// Checks the seals, after the application has read the body and nothing more.
+    ///
+    /// # Errors
+    ///
+    /// A [`SnapshotError`] if a seal does not fit, or something else stands there: the snapshot is
+    /// damaged, or the application did not read exactly its own bytes. What it has read must not be
+    /// used.
+    pub fn finish(mut self) -> Result<Parts, SnapshotError> {
+        self.check_seal()?;
+        let mut parts = Parts::default();
+        let mut rest = Vec::new();
+        let offset = self.offset;
+        let limit = REST_BYTES_MAX as u64;
+        let read = Read::by_ref(&mut Unsummed(&mut self)).take(limit).read_to_end(&mut rest);
+        read.map_err(at("read", &self.path))?;
+        self.offset = offset;
+        let mut rest = Rest { reader: &mut self, bytes: &rest };
+        // Without a digest, 3.9 has its last zxid here; nothing else is that short.
+        if !rest.bytes.is_empty() && rest.bytes.len() != LAST_ZXID_BYTES + SEAL_BYTES {
+            let (zxid, version) = (Zxid(i64::from_be_bytes(rest.take()?)), rest.take()?);
+            let version = i32::from_be_bytes(version);
+            let digest =
+                if version >= 2 { i64::from_be_bytes(rest.take()?) } else { rest.hexadecimal()? };
+            rest.seal()?;
+            parts.digest = Some(Digest { zxid, version, digest });
+        }
+        if !rest.bytes.is_empty() {
+            parts.last_zxid = Some(Zxid(i64::from_be_bytes(rest.take()?)));
+            rest.seal()?;
+        }
+        if rest.bytes.is_empty() { Ok(parts) } else { Err(rest.reader.odd()) }
+    }
+
+    fn check_seal(&mut self) -> Result<(), SnapshotError> {
+        let computed = self.checksum.checksum();
+        let mut seal = [0; SEAL_BYTES];
+        let offset = self.offset;
+        self.exactly(&mut seal)?;
+        self.compare(seal, computed, offset)
+    }
+
+    fn compare(
+        &self,
+        seal: [u8; SEAL_BYTES],
+        computed: u32,
+        offset: u64,
+    ) -> Result<(), SnapshotError> {
+        let mut expected = [0; SEAL_BYTES];
+        expected[4..8].copy_from_slice(&computed.to_be_bytes());
+        expected[8..].copy_from_slice(&SEAL_PATH);
+        if seal == expected {
+            return Ok(());
+        }
+        Err(SnapshotError::Seal { path: self.path.clone(), offset, label: self.label })
+    }
+
+    fn exactly(&mut self, buffer: &mut [u8]) -> Result<(), SnapshotError> {
+        match self.read_exact(buffer) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(SnapshotError::Ended { path: self.path.clone(), offset: self.offset })
+            }
+            Err(error) => Err(at("read", &self.path)(error).into()),
+        }
+    }
+
+    fn odd(&self) -> SnapshotError {
+        SnapshotError::Odd { path: self.path.clone(), offset: self.offset, label: self.label }
+    }
+
+    fn refill(&mut self) -> io::Result<()> {
+        if self.taken == self.filled {
+            (self.taken, self.filled) = (0, 0);
+            self.filled = match &mut self.source {
+                Source::Plain(raw) => raw.read(&mut self.buffer)?,
+                Source::Gzip(decoder) => decoder.read(&mut self.buffer)?,
+            };
+        }
+        Ok(())
+    }
+}
+
+impl<F: Files> BufRead for SnapshotReader<F> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.refill()?;
+        Ok(&self.buffer[self.taken..self.filled])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        let until = (self.taken + amount).min(self.filled);
+        self.checksum.write_slice(&self.buffer[self.taken..until]);
+        self.offset += (until - self.taken) as u64;
+        self.taken = until;
+    }
+}
+
+impl<F: Files> Read for SnapshotReader<F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+/// Reads on without adding to the checksum.
+struct Unsummed<'a, F: Files>(&'a mut SnapshotReader<F>);
+
+impl<F: Files> Read for Unsummed<'_, F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.refill()?;
+        let read = (&self.0.buffer[self.0.taken..self.0.filled]).read(buffer)?;
+        self.0.taken += read;
+        Ok(read)
+    }
+}
+
+/// What stands behind the first seal.
+struct Rest<'a, F: Files> {
+    reader: &'a mut SnapshotReader<F>,
+    bytes: &'a [u8],
+}
+
+impl<F: Files> Rest<'_, F> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], SnapshotError> {
+        let Some((taken, rest)) = self.bytes.split_first_chunk() else {
+            let offset = self.reader.offset + self.bytes.len() as u64;
+            return Err(SnapshotError::Ended { path: self.reader.path.clone(), offset });
+        };
+        self.reader.checksum.write_slice(taken);
+        self.reader.offset += N as u64;
+        self.bytes = rest;
+        Ok(*taken)
+    }
+
+    /// A string of hexadecimal digits, as the first versions of the digest had it.
+    fn hexadecimal(&mut self) -> Result<i64, SnapshotError> {
+        let length = i32::from_be_bytes(self.take()?);
+        let length = usize::try_from(length).ok().filter(|length| *length <= 16);
+        let length = length.ok_or_else(|| self.reader.odd())?;
+        let mut digest = 0_u64;
+        for _ in 0..length {
+            let [digit] = self.take()?;
+            let digit = char::from(digit).to_digit(16).ok_or_else(|| self.reader.odd())?;
+            digest = digest << 4 | u64::from(digit);
+        }
+        Ok(i64::from_be_bytes(digest.to_be_bytes()))
+    }
+
+    fn seal(&mut self) -> Result<(), SnapshotError> {
+        let (computed, offset) = (self.reader.checksum.checksum(), self.reader.offset);
+        let seal = self.take()?;
+        self.reader.compare(seal, computed, offset)
+    }
+}
+
+#[derive(Debug)]
+enum Source<F: Files> {
+    Plain(Raw<F>),
+    Gzip(Box<GzDecoder<Raw<F>>>),
+}
+
+/// A file from its beginning on.
+#[derive(Debug)]
+struct Raw<F: Files> {
+    files: F,
+    file: F::File,
+    offset: u64,
+}
+
+impl<F: Files> Read for Raw<F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.files.read_at(&self.file, self.offset, buffer)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+/// Why a snapshot cannot be written or read.
+#[derive(Debug, Error)]
+pub enum SnapshotError {
+    /// The system refused.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It does not begin as a snapshot does.
+    #[error("{} is no snapshot: it begins with {found:02x?}", path.display())]
+    Header {
+        /// The file.
+        path: PathBuf,
+        /// Its first bytes.
+        found: [u8; 16],
+    },
+    /// It ends too early.
+    #[error("the snapshot {} ends too early, after {offset} bytes", path.display())]
+    Ended {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes it has, uncompressed.
+        offset: u64,
+    },
+    /// A checksum does not fit.
+    #[error(
+        "the seal at offset {offset} of the snapshot {} of {label} does not fit to its content",
+        path.display()
+    )]
+    Seal {
+        /// The file.
+        path: PathBuf,
+        /// Where the seal stands, uncompressed.
+        offset: u64,
+        /// The snapshot's label.
+        label: Zxid,
+    },
+    /// Behind the seals stands what no version of ZooKeeper writes.
+    #[error("the snapshot {} of {label} has something odd at offset {offset}", path.display())]
+    Odd {
+        /// The file.
+        path: PathBuf,
+        /// Where it stands, uncompressed.
+        offset: u64,
+        /// The snapshot's label.
+        label: Zxid,
+    },
+    /// It is compressed with snappy.
+    #[error(
+        "the snapshot {} is compressed with snappy, which is not supported; set \
+         zookeeper.snapshot.compression.method to none or gz on the Java server and let it write \
+         another one", path.display()
+    )]
+    Snappy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No snapshot can have that label.
+    #[error("a snapshot cannot be labelled {label}")]
+    Label {
+        /// The label.
+        label: Zxid,
+    },
+    /// The log does not reach as far as the snapshot, so that a start from it would leave a hole.
+    #[error(
+        "the snapshot of {label} is not published while the log is durable through {durable} only"
+    )]
+    NotDurable {
+        /// The snapshot's label.
+        label: Zxid,
+        /// The last transaction that is durable.
+        durable: Zxid,
+    },
+    /// An earlier write to the directory failed.
+    #[error("nothing is written to {} after an earlier write failed", dir.display())]
+    Failed {
+        /// The directory.
+        dir: PathBuf,
+    },
+}
+
+/// The name of the snapshot labelled `label`.
+pub(crate) fn name(label: Zxid) -> String {
+    format!("{PREFIX}.{:x}", label.0)
+}
+
+pub(crate) fn parse_name(name: &OsStr) -> Option<(Zxid, Compression)> {
+    let (prefix, rest) = name.to_str()?.split_once('.')?;
+    let (zxid, compression) = match rest.split_once('.') {
+        None => (rest, Compression::None),
+        Some((zxid, "gz")) => (zxid, Compression::Gzip),
+        Some((zxid, "snappy")) => (zxid, Compression::Snappy),
+        Some(_) => return None,
+    };
+    if prefix == PREFIX { Some((parse_zxid(zxid)?, compression)) } else { None }
+}
+
+/// What the names of our own unpublished snapshots begin with; ZooKeeper passes over them.
+pub(crate) const TAKING: &str = "taking.";
+/// What the names of files begin with that are to be installed.
+pub(crate) const STAGED: &str = "staged.";
+
+const PREFIX: &str = "snapshot";
+const SNAPSHOT_HEADER: [u8; 16] = *b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff";
+/// The string "/", with which every seal ends.
+const SEAL_PATH: [u8; 5] = *b"\0\0\0\x01/";
+const SEAL_BYTES: usize = 13;
+const DIGEST_BYTES: usize = 20;
+const LAST_ZXID_BYTES: usize = 8;
+/// More than all parts behind the first seal take.
+const REST_BYTES_MAX: usize = 4096;
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+const SNAPPY_MAGIC: [u8; 8] = *b"\x82SNAPPY\0";
+const SIZE_MIN: u64 = 10;
+/// How many snapshots are looked at before none is taken to be whole, as in ZooKeeper.
+const CANDIDATES_MAX: usize = 100;
+const BUFFER_BYTES: usize = 256 << 10;
