@@ -252,6 +252,10 @@ impl Elector {
             ElectorEvent::Reachable(peer) => self.on_reachable(peer),
             ElectorEvent::Oracle(yes) => {
                 self.config.quorum.hear_oracle(yes);
+                // It is the arbiter's turn only after a first wait for the other server.
+                if self.wait > self.config.notification_min {
+                    self.count(at, out);
+                }
             }
             ElectorEvent::Tick => self.on_tick(at, out),
         }

@@ -43,8 +43,11 @@ pub struct Learner {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Phase {
-    /// Dialling; the wait before the next try.
-    Reaching(Duration),
+    /// Dialling; the wait before the next try, and whether one has failed.
+    Reaching {
+        wait: Duration,
+        refused: bool,
+    },
     Discovery(LinkId),
     Synchronization(LinkId, Synchronization),
     Broadcast(LinkId, Broadcast),
@@ -55,7 +58,7 @@ impl Learner {
     pub fn new(cx: &mut Context<'_>, settled: Standing) -> (Self, Verdict) {
         let leader = settled.vote.leader;
         let observer = settled.state == ServerState::Observing;
-        let phase = Phase::Reaching(cx.config.timing.connect_retry_min);
+        let phase = Phase::Reaching { wait: cx.config.timing.connect_retry_min, refused: false };
         let learner = Self { leader, observer, settled, phase };
         cx.timers.after(Timer::ConnectLimit, cx.now, cx.config.timing.connect_time());
         let verdict = learner.dial(cx);
@@ -70,7 +73,7 @@ impl Learner {
     /// How far we have come.
     pub const fn phase(&self) -> report::Phase {
         match self.phase {
-            Phase::Reaching(_) | Phase::Discovery(_) => report::Phase::Discovery,
+            Phase::Reaching { .. } | Phase::Discovery(_) => report::Phase::Discovery,
             Phase::Synchronization(..) => report::Phase::Synchronization,
             Phase::Broadcast(..) => report::Phase::Broadcast,
         }
@@ -78,7 +81,7 @@ impl Learner {
 
     /// The leader's quorum port has answered.
     pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId, peer: ServerId) -> Verdict {
-        if peer != self.leader || !matches!(self.phase, Phase::Reaching(_)) {
+        if peer != self.leader || !matches!(self.phase, Phase::Reaching { .. }) {
             cx.links.hangup(link, Hangup::Unwanted, cx.outbox);
             return Verdict::Stay;
         }
@@ -94,7 +97,11 @@ impl Learner {
     /// yet; a Java leader waits 200 ms before it even listens. Whether it lives at all its election
     /// port tells, so that is dialled too.
     pub fn on_dial_failed(&mut self, cx: &mut Context<'_>, peer: ServerId) -> Verdict {
-        if let (Phase::Reaching(wait), true) = (&mut self.phase, peer == self.leader) {
+        if peer != self.leader {
+            return Verdict::Stay;
+        }
+        if let Phase::Reaching { wait, refused } = &mut self.phase {
+            *refused = true;
             cx.timers.after(Timer::Connect, cx.now, cx.rng.around(*wait));
             *wait = (*wait * 2).min(cx.config.timing.connect_retry_max);
             if cx.links.election(peer).is_none() {
@@ -104,9 +111,9 @@ impl Learner {
         Verdict::Stay
     }
 
-    /// A server's election port refuses us. If that is the leader we cannot reach, it is gone.
+    /// A server's election port refuses us. If that is the leader whose quorum port did too, it is gone.
     pub fn on_unreachable(&mut self, peer: ServerId) -> Verdict {
-        if peer == self.leader && matches!(self.phase, Phase::Reaching(_)) {
+        if peer == self.leader && matches!(self.phase, Phase::Reaching { refused: true, .. }) {
             Verdict::leave(Reason::LeaderUnreachable { leader: peer })
         } else {
             Verdict::Stay
@@ -116,7 +123,7 @@ impl Learner {
     /// Somebody has said on the election plane where it stands. If it is the leader that we try to
     /// reach, that may tell that it will never wait for us.
     pub fn on_standing(&mut self, from: ServerId, heard: Standing) -> Verdict {
-        if from != self.leader || !matches!(self.phase, Phase::Reaching(_)) {
+        if from != self.leader || !matches!(self.phase, Phase::Reaching { .. }) {
             return Verdict::Stay;
         }
         let moved_on = match heard.state {
@@ -143,7 +150,7 @@ impl Learner {
         }
         self.heard(cx);
         match &mut self.phase {
-            Phase::Reaching(_) => Verdict::Stay,
+            Phase::Reaching { .. } => Verdict::Stay,
             Phase::Discovery(link) => {
                 let (link, leader) = (*link, self.leader);
                 let Packet::LeaderInfo { epoch, .. } = packet else {
@@ -267,7 +274,7 @@ impl Learner {
     fn heard(&self, cx: &mut Context<'_>) {
         let timing = &cx.config.timing;
         let acknowledged = match &self.phase {
-            Phase::Reaching(_) | Phase::Discovery(_) => false,
+            Phase::Reaching { .. } | Phase::Discovery(_) => false,
             Phase::Synchronization(_, s) => s.acknowledging.is_some(),
             Phase::Broadcast(..) => true,
         };
@@ -304,7 +311,7 @@ impl Learner {
 
     const fn link(&self) -> Option<LinkId> {
         match self.phase {
-            Phase::Reaching(_) => None,
+            Phase::Reaching { .. } => None,
             Phase::Discovery(link)
             | Phase::Synchronization(link, _)
             | Phase::Broadcast(link, _) => Some(link),

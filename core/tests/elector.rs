@@ -589,10 +589,14 @@ fn the_oracle_lets_one_of_two_go_on_alone_after_a_wait() {
     let mut one = Rig::new(ElectorConfig { quorum, ..config(1, &[1, 2]) });
     one.tell(ElectorEvent::Look(vote(1, 0, 1)));
     assert!(decision(&one.wait(200)).is_none());
+    assert!(decision(&one.wait(400)).is_none());
     one.tell(ElectorEvent::Oracle(true));
-    one.wait(400);
     let outputs = one.wait(200);
-    assert_eq!(decision(&outputs).unwrap().standing.state, Leading);
+    assert_eq!(
+        decision(&outputs).unwrap().standing.state,
+        Leading,
+        "it is asked at once, then waits"
+    );
     let quorum = Quorum::majority([ServerId(1), ServerId(2)]).with_oracle();
     let mut one = Rig::new(ElectorConfig { quorum, ..config(1, &[1, 2]) });
     one.tell(ElectorEvent::Look(vote(1, 0, 1)));
