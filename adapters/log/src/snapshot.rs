@@ -214,6 +214,18 @@ impl<F: Files> SnapshotWriter<F> {
         Ok(StagedSnapshot { files, dir, path, label })
     }
 
+    /// Removes what was written, for instance because the disk is full or the sender is gone.
+    ///
+    /// # Errors
+    ///
+    /// A [`SnapshotError`] if the file cannot be removed; the next start removes it then.
+    pub fn discard(self) -> Result<(), SnapshotError> {
+        let Self { files, file, path, .. } = self;
+        // Not every system removes what is open.
+        drop(file);
+        Ok(files.remove(&path).map_err(at("remove", &path))?)
+    }
+
     fn seal(&mut self) -> io::Result<()> {
         let checksum = u64::from(self.checksum.checksum());
         self.write_all(&checksum.to_be_bytes())?;

@@ -423,3 +423,70 @@ fn a_snapshot_waits_for_the_log() {
         Err(SnapshotError::Label { .. })
     ));
 }
+
+/// A few thousand directories that were mistreated at random.
+#[test]
+fn whatever_is_on_the_disk_is_refused_or_makes_sense() {
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = move |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed % u64::try_from(below).unwrap()).unwrap()
+    };
+    let (mut opened, mut refused) = (0, 0);
+    for _ in 0..4000 {
+        let mut files = vec![
+            ("snapshot.0".to_owned(), SNAPSHOT.to_vec()),
+            ("snapshot.100000002".to_owned(), SNAPSHOT.to_vec()),
+            ("log.100000001".to_owned(), log(&[E1 + 1, E1 + 2, E1 + 3])),
+            ("log.100000004".to_owned(), log(&[E1 + 4])),
+            ("log.200000001".to_owned(), log(&[E2 + 1, E2 + 2, E2 + 3, E2 + 4])),
+        ];
+        for _ in 0..=random(3) {
+            let which = random(files.len());
+            let length = files[which].1.len();
+            let place = random(length.max(1));
+            let bytes = &mut files[which].1;
+            match random(7) {
+                0 => bytes.truncate(place),
+                1 => bytes[place..].fill(0),
+                2 => bytes.splice(place..place, [0; 40]).for_each(drop),
+                3 => bytes.extend_from_within(place..),
+                4 => bytes.resize(length + 600, 0),
+                5 => bytes.clear(),
+                _ => {
+                    bytes.iter_mut().skip(place).take(1).for_each(|byte| *byte ^= 1 << (place % 8))
+                }
+            }
+            if bytes.is_empty() {
+                bytes.push(0);
+            }
+        }
+        if random(4) == 0 {
+            files.remove(random(5));
+        }
+        let named: Vec<_> =
+            files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+        let disk = disk(&named);
+        let Ok((mut history, found)) = open(&disk) else {
+            refused += 1;
+            continue;
+        };
+        opened += 1;
+        let read = zxids(&history, found.floor.0, found.last.0);
+        assert!(read.iter().all(|zxid| *zxid > found.floor.0 && *zxid <= found.last.0));
+        assert!(
+            found.snapshot.is_none_or(
+                |snapshot| found.floor <= snapshot.label || found.floor.counter().0 == 1
+            )
+        );
+        let window: Vec<_> = found.window.iter().map(|txn| txn.zxid.0).collect();
+        assert!(window.ends_with(&read), "{window:x?} {read:x?}");
+        drop(history.extend(Zxid(0)));
+        history.append(&[txn((3 << 32) + 1)]).unwrap();
+        history.sync().unwrap();
+        assert_eq!(open(&disk).unwrap().1.last.0, (3 << 32) + 1);
+    }
+    assert!(opened > 500 && refused > 500, "{opened} opened, {refused} refused");
+}
