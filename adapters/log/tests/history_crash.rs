@@ -15,6 +15,7 @@ use quorate_core::zxid::Zxid;
 use quorate_log::error::Corruption;
 use quorate_log::history::{Dirs, History, HistoryOptions, OpenError, Opened, Roll};
 use quorate_log::install::Install;
+use quorate_log::record;
 use quorate_log::snapshot::{Parts, SnapshotWriter, StagedSnapshot};
 use support::{Forgetful, State};
 
@@ -215,6 +216,10 @@ fn live_on(life: &mut Life) -> Result<(), Failure> {
     assert_eq!((purged.snapshots, purged.logs), (3, 3));
     life.append(&[E3 + 14])?;
     life.sync()?;
+    // A leader may send a snapshot older than what we have; files of the same names are there.
+    life.install(E3 + 11, &[E3 + 12])?;
+    life.append(&[E3 + 13])?;
+    life.sync()?;
     Ok(())
 }
 
@@ -278,6 +283,44 @@ fn a_power_cut_at_any_step_loses_nothing_that_was_durable() {
                 assert!(steps > 100 && states > 1000, "{steps} steps, {states} states");
                 break;
             }
+        }
+    }
+}
+
+/// A log of a Java server that ends, torn, before the snapshot its leader sent: it must be gone before
+/// anything follows the snapshot, and until then nothing may be lost.
+#[test]
+fn a_power_cut_while_an_outdated_log_goes_leaves_no_hole() {
+    let dirs = dirs(true);
+    let mut before = State::default();
+    for (name, zxids) in [("log.100000001", [E1 + 1, E1 + 2]), ("log.100000003", [E1 + 3, E1 + 4])]
+    {
+        let mut bytes = record::FILE_HEADER.to_vec();
+        zxids.iter().for_each(|zxid| record::encode(&txn(*zxid), &mut bytes));
+        bytes.truncate(bytes.len() - usize::from(zxids[0] == E1 + 3));
+        before.put(dirs.logs.join(name), &bytes);
+    }
+    before.put(dirs.snapshots.join("snapshot.100000007"), b"0123456789\0\0\0\x01/");
+    let found = Promise { histories: vec![(vec![E1 + 7], E1 + 7)] };
+    let live = |disk: &Forgetful, promise: &mut Promise| -> Result<(), Failure> {
+        let mut life = Life::begin(disk, &dirs, promise)?;
+        let result = life.append(&[E1 + 8, E1 + 9]).and_then(|()| life.sync());
+        *promise = life.promise;
+        result
+    };
+    for steps in 0.. {
+        let disk = Forgetful::new(before.clone());
+        disk.0.borrow_mut().steps_left = steps;
+        let mut promise = found.clone();
+        let finished = live(&disk, &mut promise).is_ok();
+        let state = disk.0.borrow().clone();
+        for fate in 0..state.fates() {
+            let Some(left) = state.crash(fate) else { continue };
+            survives(left, &dirs, &promise, &format!("step {steps}, fate {fate}"));
+        }
+        if finished {
+            assert!(steps > 8, "{steps} steps");
+            break;
         }
     }
 }
