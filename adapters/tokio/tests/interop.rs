@@ -13,10 +13,12 @@ mod common;
 mod java;
 mod mixed;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use mixed::{Java, Kind, Mixed, POLL, Quorate, TICK, established};
+use common::within;
+use mixed::{Java, Kind, Mixed, Quorate, TICK, established};
 use quorate_core::id::ServerId;
+use quorate_core::zxid::Epoch;
 
 /// Starts three servers of these kinds in different orders, each time from nothing.
 async fn elects_in_any_order(kinds: [Kind; 3]) {

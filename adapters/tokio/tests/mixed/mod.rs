@@ -47,7 +47,7 @@ pub enum Running {
 }
 
 pub struct Mixed {
-    kinds: BTreeMap<ServerId, Kind>,
+    pub kinds: BTreeMap<ServerId, Kind>,
     membership: Membership,
     running: BTreeMap<ServerId, Running>,
     /// Whom a quorate server has followed, or been, since [`Mixed::forget`].
