@@ -296,12 +296,14 @@ impl Elector {
         versioned: bool,
         out: &mut Vec<ElectorOutput>,
     ) {
-        if !self.has_standing() {
-            return;
-        }
         let Some(position) = self.config.quorum.position(from) else {
-            // Whoever has no vote is answered and otherwise not listened to.
-            out.push(ElectorOutput::Notify { to: Recipient::One(from), standing: self.standing() });
+            // Whoever has no vote is answered and otherwise not listened to; between two elections
+            // with what it can neither count nor follow.
+            if self.round > Round(0) {
+                let none = Standing { vote: Vote::ABSTENTION, ..self.standing() };
+                let standing = if self.has_standing() { self.standing() } else { none };
+                out.push(ElectorOutput::Notify { to: Recipient::One(from), standing });
+            }
             return;
         };
         if !self.is_looking() {
@@ -312,10 +314,10 @@ impl Elector {
                 if heard.round > self.round {
                     self.early[position] = Some(heard);
                 }
-                out.push(ElectorOutput::Notify {
-                    to: Recipient::One(from),
-                    standing: self.standing(),
-                });
+                if self.has_standing() {
+                    let standing = self.standing();
+                    out.push(ElectorOutput::Notify { to: Recipient::One(from), standing });
+                }
             }
             return;
         }

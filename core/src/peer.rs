@@ -53,6 +53,8 @@ pub struct Peer {
     serving: Option<Epoch>,
     /// How often in a row a leader has turned us away before we served.
     turned_away: u32,
+    /// Whether we rest because the last leader offered a history that we cannot take over.
+    sidelined: bool,
     /// Outputs of the elector on their way; empty between steps, kept for its memory.
     told: Vec<ElectorOutput>,
 }
@@ -95,6 +97,7 @@ impl Peer {
             now: Instant::ORIGIN,
             serving: None,
             turned_away: 0,
+            sidelined: false,
             told: Vec::new(),
             config,
         })
@@ -318,7 +321,12 @@ impl Peer {
         match self.links.on_down(self.now, link, &mut self.rng, &mut self.outbox) {
             Some(Place::Leader(_)) => self.with_learner(|learner, _| learner.on_link_down(link)),
             Some(Place::Learner) => self.with_leader(|leader, cx| leader.on_link_down(cx, link)),
-            Some(Place::Election(_)) | None => {}
+            Some(Place::Election(_)) => {
+                if self.sidelined && !self.others_are_enough() {
+                    self.look();
+                }
+            }
+            None => {}
         }
     }
 
@@ -373,6 +381,8 @@ impl Peer {
     /// Begins an election, once everything that the vote tells is on disk: a promise made with what
     /// only memory holds could be broken by a crash.
     fn look(&mut self) {
+        self.sidelined = false;
+        self.timers.stop(Timer::Rest);
         if !self.outbox.is_settled() {
             self.role = Role::Fencing;
             return;
@@ -506,6 +516,7 @@ impl Peer {
         let from = self.elector.standing().state;
         let phase = self.status().phase;
         let served = self.serving.is_some();
+        self.sidelined = matches!(reason, Reason::HistoryUnsupported { .. });
         self.role = Role::Resting;
         self.serving = None;
         self.elector.retire();
@@ -522,11 +533,24 @@ impl Peer {
             Duration::ZERO
         };
         let rest = rest.max(delay).max(self.respite(served, from));
+        let rest = if self.sidelined && self.others_are_enough() {
+            // Longer than any of them waits for us in vain.
+            rest.max(self.config.timing.init_time().saturating_mul(2))
+        } else {
+            rest
+        };
         if rest.is_zero() {
             self.look();
         } else {
             self.timers.after(Timer::Rest, self.now, rest);
         }
+    }
+
+    /// Whether the voters that we are linked with are a quorum without us. A server that cannot take
+    /// over their history is no help to them then, and as a voter it is worse: it would help one to
+    /// be elected whom it cannot follow, and then the other, while each waits for it in vain.
+    fn others_are_enough(&self) -> bool {
+        self.elector.quorum().is_quorum(self.links.linked())
     }
 
     /// How long a learner waits that was turned away again and again. A leader that will not have it

@@ -450,6 +450,14 @@ fn a_settled_server_answers_who_looks_and_ignores_the_settled() {
         [(Recipient::One(ServerId(77)), standing)],
         "a server without a vote is answered whatever it claims"
     );
+    three.elector.retire();
+    let none = Standing { state: Looking, vote: Vote::ABSTENTION, round: Round(1) };
+    assert_eq!(
+        told(&three.tell(heard(77, Looking, vote(1, 0, 3), 1))),
+        [(Recipient::One(ServerId(77)), none)],
+        "also between two elections, with nothing that could be counted"
+    );
+    assert_eq!(three.tell(heard(1, Looking, vote(1, 0, 1), 7)), []);
 }
 
 /// The first that notices the end of a leader says its vote once; the others, still settled, must not

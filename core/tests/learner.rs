@@ -353,13 +353,31 @@ fn history_that_cannot_be_taken_over_is_left_alone_and_the_server_rests() {
             assert_eq!(seen.left(), Some(Reason::HistoryUnsupported { packet: name }));
             assert_eq!(seen.persists(), []);
             assert!(!bench.status().serving);
+            // The others are a quorum without us: we keep out of their way for longer than they
+            // would wait for us.
             let rested = bench.now;
             let seen = bench.to(Timer::Rest);
-            assert_eq!(bench.now.since(rested), Duration::from_secs(1));
+            let init = bench.peer.config().timing.init_time();
+            assert_eq!(bench.now.since(rested), init * 2);
             assert_eq!(bench.status().round, Round(2));
             assert_eq!(seen.left(), None);
         }
     }
+}
+
+/// A voter that cannot follow either of two others, and votes for now the one and now the other,
+/// keeps both from leading; but when only one is left, its vote is needed.
+#[test]
+fn who_cannot_take_over_a_history_votes_as_soon_as_the_others_are_no_quorum() {
+    let (mut bench, links) = settled(Durable::default());
+    let (link, _) = bench.reach(3);
+    bench.receive(link, Packet::LeaderInfo { epoch: Epoch(1), protocol: LearnerInfo::PROTOCOL });
+    bench.persisted();
+    bench.receive(link, Packet::Snap(start(1)));
+    assert_eq!(bench.peer.deadline().map(|(_, timer)| timer), Some(Timer::Rest));
+    let seen = bench.down(links[1]);
+    assert_eq!(bench.status().round, Round(2));
+    assert!(!seen.told(links[0]).is_empty(), "and says so");
 }
 
 // --- silence and ends ---

@@ -442,7 +442,9 @@ fn an_idle_server_wants_its_first_tick_at_once_and_answers_nobody_before() {
     let (learner, seen) = bench.learner_seen();
     assert_eq!(seen.hung_up(learner), Some(Hangup::NotLeading));
     let seen = bench.step(Event::Tick);
-    assert_eq!(seen.told(link), [standing(Looking, vote(0, 0, 1), 1)]);
+    let first = standing(Looking, vote(0, 0, 1), 1);
+    let then = standing(Looking, vote(0, 0, 3), 1);
+    assert_eq!(seen.told(link), [first, then], "what it heard before counts now");
 }
 
 // --- what it may hold ---

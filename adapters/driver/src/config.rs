@@ -21,8 +21,11 @@ pub struct ServerConfig {
     pub data_log_dir: Option<PathBuf>,
     /// Whether a server with an empty data directory may vote (`zookeeper.db.autocreate`).
     pub autocreate: bool,
-    /// The file that a newer membership is written to (`dynamicConfigFile`), if any.
+    /// The file that the membership was read from (`dynamicConfigFile`), if any. A newer one is
+    /// written beside it, under a name that ends in its version.
     pub dynamic_config_file: Option<PathBuf>,
+    /// The file whose `dynamicConfigFile` is to name that newer file, if any (`zoo.cfg`).
+    pub config_file: Option<PathBuf>,
     /// The file in which an outside arbiter of a two-server ensemble says `1` or something else
     /// (`oraclePath`), if any.
     pub oracle_path: Option<PathBuf>,
@@ -50,6 +53,7 @@ impl ServerConfig {
             data_log_dir: None,
             autocreate: true,
             dynamic_config_file: None,
+            config_file: None,
             oracle_path: None,
             listen_on_all_ips: false,
             bind_tries: 3,
@@ -83,6 +87,7 @@ impl From<ZooCfg> for ServerConfig {
             data_log_dir: cfg.data_log_dir,
             autocreate: cfg.autocreate,
             dynamic_config_file: cfg.dynamic_config_file,
+            config_file: Some(cfg.file),
             oracle_path: cfg.oracle_path,
             listen_on_all_ips: cfg.listen_on_all_ips,
             bind_tries: cfg.election_bind_retries,

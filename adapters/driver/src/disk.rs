@@ -38,18 +38,14 @@ struct Progress {
 
 impl Disk {
     /// Starts the thread. It keeps `hold` until the log is closed and its lock released.
-    pub(crate) fn start(
-        log: Log,
-        dynamic_config_file: Option<PathBuf>,
-        hold: Hold,
-    ) -> io::Result<Self> {
+    pub(crate) fn start(log: Log, kept: Kept, hold: Hold) -> io::Result<Self> {
         let (writes, queue) = bounded(WRITES_MAX);
         let (signal, moved) = bounded(1);
         let progress = Arc::new(Mutex::new(Progress::default()));
         let told = Arc::clone(&progress);
         let thread = std::thread::Builder::new().name("quorate-disk".to_owned());
         thread.stack_size(THREAD_STACK).spawn(move || {
-            let mut storage = Storage { log, dynamic_config_file };
+            let mut storage = Storage { log, kept };
             storage.serve(&queue, &told, &signal);
             drop(storage);
             drop(hold);
@@ -86,7 +82,66 @@ impl Disk {
 /// What the thread owns.
 struct Storage {
     log: Log,
-    dynamic_config_file: Option<PathBuf>,
+    kept: Kept,
+}
+
+/// Where the membership is kept.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// The file that holds it.
+    pub(crate) dynamic_file: Option<PathBuf>,
+    /// The file whose `dynamicConfigFile` names that file.
+    pub(crate) named_in: Option<PathBuf>,
+}
+
+impl Kept {
+    /// Keeps a newer membership as ZooKeeper does: in a file of its own, whose name ends in its
+    /// version and which does not hold that version, named in `zoo.cfg`. Each step leaves something
+    /// to start from.
+    fn keep(&mut self, text: &[u8]) -> Result<(), (PathBuf, io::Error)> {
+        let Some(present) = &self.dynamic_file else {
+            tracing::warn!(
+                "a newer configuration was adopted, and there is no dynamicConfigFile to keep it in: \
+                 after a restart the old one holds until a peer tells again"
+            );
+            return Ok(());
+        };
+        let text = String::from_utf8_lossy(text);
+        let is_version = |line: &&str| line.starts_with("version=");
+        let version = text.lines().find(is_version).map_or("0", |line| &line["version=".len()..]);
+        let members: Vec<_> = text.lines().filter(|line| !is_version(line)).collect();
+        let next = versioned(present, version);
+        replace(&next, members.join("\n").as_bytes()).map_err(|error| (next.clone(), error))?;
+        if let Some(config) = &self.named_in {
+            name_in(config, &next).map_err(|error| (config.clone(), error))?;
+        }
+        self.dynamic_file = Some(next);
+        Ok(())
+    }
+}
+
+/// `zoo.cfg.dynamic.100000000` and version 200000000: `zoo.cfg.dynamic.200000000`.
+fn versioned(present: &Path, version: &str) -> PathBuf {
+    let hex = |end: &str| !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut next = match present.extension().and_then(|end| end.to_str()).filter(|end| hex(end)) {
+        Some(_) => present.with_extension(""),
+        None => present.to_owned(),
+    }
+    .into_os_string();
+    next.push(".");
+    next.push(version);
+    next.into()
+}
+
+/// Makes `dynamicConfigFile` in `config` name `next`; every other line stays as it is.
+fn name_in(config: &Path, next: &Path) -> io::Result<()> {
+    let text = fs::read_to_string(config)?;
+    let renamed = |line: &str| match line.trim_start().starts_with("dynamicConfigFile") {
+        true => format!("dynamicConfigFile={}", next.display()),
+        false => line.to_owned(),
+    };
+    let lines: Vec<_> = text.lines().map(renamed).collect();
+    replace(config, lines.join("\n").as_bytes())
 }
 
 impl Storage {
@@ -123,13 +178,9 @@ impl Storage {
         match write {
             Write::AcceptedEpoch(epoch) => self.log.write_accepted_epoch(epoch).map_err(disk),
             Write::CurrentEpoch(epoch) => self.log.write_current_epoch(epoch).map_err(disk),
-            Write::Membership(text) => match &self.dynamic_config_file {
-                Some(path) => replace(path, &text).map_err(|source| ServerError::DynamicConfig {
-                    path: path.clone(),
-                    source: Arc::new(source),
-                }),
-                None => Ok(()),
-            },
+            Write::Membership(text) => self.kept.keep(&text).map_err(|(path, source)| {
+                ServerError::DynamicConfig { path, source: Arc::new(source) }
+            }),
         }
     }
 }
@@ -167,5 +218,32 @@ mod tests {
         replace(&path, b"server.2=b:1:2:participant").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "server.2=b:1:2:participant\n");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_newer_membership_is_what_the_next_start_reads() {
+        let dir = tempfile::tempdir().unwrap();
+        let (config, data) = (dir.path().join("zoo.cfg"), dir.path().join("data"));
+        let dynamic = dir.path().join("zoo.cfg.dynamic.100000000");
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("myid"), "1").unwrap();
+        fs::write(&dynamic, "server.1=a:1:2:participant\n").unwrap();
+        let text = format!(
+            "tickTime=2000\ninitLimit=10\nsyncLimit=5\nreconfigEnabled=true\n# kept\ndataDir={}\n\
+             dynamicConfigFile={}\n",
+            data.display(),
+            dynamic.display()
+        );
+        fs::write(&config, text).unwrap();
+        let mut kept = Kept { dynamic_file: Some(dynamic), named_in: Some(config.clone()) };
+        for (version, members) in [(0x2_0000_0000, 2), (0x3_0000_0001, 3)] {
+            let lines: String =
+                (1..=members).map(|id| format!("server.{id}=h{id}:1:2:participant\n")).collect();
+            kept.keep(format!("{lines}version={version:x}").as_bytes()).unwrap();
+            let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
+            assert_eq!(read.membership.version(), version);
+            assert_eq!(read.membership.members().len(), members);
+            assert!(fs::read_to_string(&config).unwrap().contains("# kept\n"));
+        }
     }
 }

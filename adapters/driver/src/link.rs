@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -81,6 +81,41 @@ impl Drop for Permit {
     }
 }
 
+/// How many bytes of messages that have not fully arrived all accepted links hold together, beyond a
+/// little that each may. Anybody may connect, and announce a long message that never ends.
+#[derive(Debug, Default)]
+struct Unfinished(AtomicUsize);
+
+/// One link's part of it, given back when dropped.
+#[derive(Debug)]
+struct Share<'a> {
+    of: &'a Unfinished,
+    bytes: usize,
+}
+
+impl Share<'_> {
+    /// Holds `bytes` from now on; returns whether there is room for them.
+    fn hold(&mut self, bytes: usize) -> bool {
+        let bytes = bytes.saturating_sub(UNFINISHED_FREE);
+        if bytes > self.bytes {
+            let more = bytes - self.bytes;
+            let before = self.of.0.fetch_add(more, Ordering::Relaxed);
+            self.bytes = bytes;
+            before.saturating_add(more) <= UNFINISHED_MAX
+        } else {
+            self.of.0.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            self.bytes = bytes;
+            true
+        }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.of.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
 /// What all tasks of a server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -89,6 +124,7 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     pub(crate) warnings: Quiet,
     permits: Permits,
+    unfinished: Unfinished,
     next_link: AtomicU64,
 }
 
@@ -101,6 +137,7 @@ impl Shared {
             counters,
             warnings,
             permits: Permits::new(),
+            unfinished: Unfinished::default(),
             next_link: AtomicU64::new(1),
         }
     }
@@ -194,7 +231,8 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
     let (input, mut output) = split(stream);
     // What an accepted quorum link says first is a few numbers, and we do not know yet who says it.
     let first_bytes_max = (plane == Plane::Quorum && !dialled).then_some(FIRST_PACKET_BYTES_MAX);
-    let reader = Reader { shared, runtime: &runtime, link, plane, remote, first_bytes_max };
+    let share = (!dialled).then_some(Share { of: &shared.unfinished, bytes: 0 });
+    let reader = Reader { shared, runtime: &runtime, link, plane, remote, first_bytes_max, share };
     let flushed = or(write(&mut output, &queue, &woken), async {
         closed(&hung_up).await;
         runtime.sleep(FLUSH_TIME).await;
@@ -215,6 +253,8 @@ struct Reader<'a, R> {
     plane: Plane,
     remote: SocketAddr,
     first_bytes_max: Option<usize>,
+    /// None on a link that we dialled ourselves.
+    share: Option<Share<'a>>,
 }
 
 impl<R: Runtime> Reader<'_, R> {
@@ -263,6 +303,10 @@ impl<R: Runtime> Reader<'_, R> {
             }
             if buf.is_empty() && buf.capacity() > BUFFER_KEPT_MAX {
                 buf = BytesMut::new();
+            }
+            if !self.share.as_mut().is_none_or(|share| share.hold(buf.len())) {
+                self.warn(&"too many bytes of messages that do not end", "link closed");
+                return Cause::Garbled;
             }
             match read_some(&mut input, &mut buf, READ_BYTES).await {
                 Ok(0) => return Cause::Closed,
@@ -373,6 +417,10 @@ const QUEUE_KEPT_MAX: usize = 64;
 const QUEUE_MAX: usize = 4096;
 /// The longest first packet of a learner; the real ones take 40 bytes.
 const FIRST_PACKET_BYTES_MAX: usize = 4096;
+/// What each accepted link may hold of a message that has not fully arrived.
+const UNFINISHED_FREE: usize = 16 * 1024;
+/// What all of them may hold beyond that.
+const UNFINISHED_MAX: usize = 16 * 1024 * 1024;
 /// How long a link that was hung up may take to write what it has.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 

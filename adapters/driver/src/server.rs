@@ -31,7 +31,7 @@ use thiserror::Error;
 
 use crate::config::ServerConfig;
 use crate::dial::{Dialler, Resolver};
-use crate::disk::Disk;
+use crate::disk::{Disk, Kept};
 use crate::drive::{Driver, Quit};
 use crate::link::{Happened, Shared};
 use crate::listen::{self, Entrance, Pending};
@@ -178,8 +178,8 @@ fn assemble<R: Runtime>(
     let origin = runtime.now();
     let peer = Peer::new(config.core, durable)?;
     let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
-    let disk =
-        Disk::start(log, config.dynamic_config_file, links.hold()).map_err(StartError::Thread)?;
+    let kept = Kept { dynamic_file: config.dynamic_config_file, named_in: config.config_file };
+    let disk = Disk::start(log, kept, links.hold()).map_err(StartError::Thread)?;
 
     if let Some(path) = config.oracle_path {
         doors.spawn(oracle::watch(path, tick, Arc::clone(&shared), runtime.clone()));

@@ -123,7 +123,7 @@ impl ZooCfg {
         let file = path.as_ref();
         let mut entries = Entries::new(file);
         let mut members = MemberLines::new(file);
-        for line in Lines::new(text) {
+        for line in Lines::new(without_mark(text)) {
             let line =
                 line.map_err(|source| ConfigError::Escape { file: file.to_owned(), source })?;
             if !members.take(&line)? {
@@ -651,6 +651,12 @@ pub enum ConfigError {
 }
 
 /// The largest number, as in Java.
+/// A text without the mark that some editors put in front of it, which would become part of the first
+/// key and lose that line.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 const MAX: u32 = i32::MAX as u32;
 
 /// The four-letter words that are answered unless the file says otherwise.
@@ -898,7 +904,8 @@ impl<'a> Entries<'a> {
         // `server1`, `server_2`: a member that is not one changes what a majority is.
         for (kind, instead) in MEMBER_KINDS {
             let like = |name: &String| {
-                name.strip_prefix(kind)
+                name.to_ascii_lowercase()
+                    .strip_prefix(kind)
                     .is_some_and(|rest| rest.starts_with(|c: char| !c.is_alphabetic()))
             };
             if let Some(setting) = self.entries.values().find(|setting| like(&setting.key)) {
@@ -990,7 +997,7 @@ impl MemberLines {
         let text = read_file(dynamic)
             .map_err(|source| ConfigError::Read { file: dynamic.to_owned(), source })?;
         let mut new = Self::new(dynamic);
-        for line in Lines::new(&text) {
+        for line in Lines::new(without_mark(&text)) {
             let line =
                 line.map_err(|source| ConfigError::Escape { file: dynamic.to_owned(), source })?;
             if line.key == "version" || !new.take(&line)? {

@@ -137,3 +137,19 @@ async fn quorate_servers_go_on_without_their_java_leader() {
     let next = mixed.agreed("without the Java leader").await;
     println!("two quorate servers without their Java leader: {next} after {:?}", begun.elapsed());
 }
+
+/// A voter that cannot take over the others' history must not keep them from agreeing: it would vote
+/// now for the one and now for the other, while each waits in vain for it to follow.
+#[tokio::test]
+async fn two_java_servers_find_each_other_again_beside_a_quorate_voter_that_cannot_follow() {
+    if !java::available() {
+        return;
+    }
+    let (mut mixed, leader) = established([Java, Java, Quorate], [1, 2, 3]).await;
+    assert_eq!(leader, ServerId(2), "the quorate server came late, to a history");
+    for dead in [ServerId(2), ServerId(1)] {
+        mixed.kill(dead).await;
+        mixed.start(dead).await;
+        mixed.led_by_java().await;
+    }
+}

@@ -179,6 +179,26 @@ impl Mixed {
         }
     }
 
+    /// Waits until all Java servers serve under one leader of theirs, whatever the others do.
+    pub async fn led_by_java(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let view = self.view().await;
+            let java = view.iter().filter(|(id, _)| self.kinds[id] == Java);
+            let mut leaders: Vec<_> = java.map(|(_, leader)| *leader).collect();
+            leaders.dedup();
+            if let [Some(leader)] = leaders[..] {
+                if self.running.contains_key(&leader) && self.kinds[&leader] == Java {
+                    return;
+                }
+            }
+            if Instant::now() > deadline {
+                panic!("no agreement in {PATIENCE:?}\n{}", self.describe(&view).await);
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
     /// Whom each running server names as its leader.
     pub async fn view(&mut self) -> BTreeMap<ServerId, Option<ServerId>> {
         self.hear();
