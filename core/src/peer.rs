@@ -321,12 +321,8 @@ impl Peer {
         match self.links.on_down(self.now, link, &mut self.rng, &mut self.outbox) {
             Some(Place::Leader(_)) => self.with_learner(|learner, _| learner.on_link_down(link)),
             Some(Place::Learner) => self.with_leader(|leader, cx| leader.on_link_down(cx, link)),
-            Some(Place::Election(_)) => {
-                if self.sidelined && !self.others_are_enough() {
-                    self.look();
-                }
-            }
-            None => {}
+            Some(Place::Election(_)) if self.sidelined && !self.others_are_enough() => self.look(),
+            Some(Place::Election(_)) | None => {}
         }
     }
 

@@ -32,7 +32,7 @@ use crate::paint::Paint;
 pub(crate) struct Arguments {
     /// How many servers.
     #[arg(long, value_name = "N", default_value_t = 5,
-          value_parser = clap::value_parser!(u8).range(1..))]
+          value_parser = clap::value_parser!(u8).range(1..=63))]
     servers: u8,
     /// How often the leader is killed.
     #[arg(long, value_name = "K", default_value_t = 3)]
@@ -73,10 +73,26 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut plot = plot::Plot::new(world, events, view, kills, Duration::from_secs(patience));
     let outcome = tokio::select! {
         outcome = plot.play() => outcome,
-        _ = tokio::signal::ctrl_c() => {
+        () = interrupted() => {
             plot.end().await;
             return Err(Failure::interrupted());
         }
     };
     plot.finish(outcome).await
+}
+
+/// Waits for somebody to stop us: what we started and wrote must not stay behind.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    drop(tokio::signal::ctrl_c().await);
 }

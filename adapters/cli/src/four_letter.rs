@@ -142,7 +142,12 @@ impl Desk {
             return None;
         }
         self.received.fetch_add(1, Ordering::Relaxed);
-        if !WORDS.contains(&word) || !self.cfg.answers(word) {
+        if !WORDS.contains(&word) && self.cfg.answers(word) {
+            return Some(format!(
+                "{word} is not executed because this server has nothing to say to it.\n"
+            ));
+        }
+        if !self.cfg.answers(word) {
             return Some(format!("{word} is not executed because it is not in the whitelist.\n"));
         }
         let status = self.server.status();

@@ -160,7 +160,9 @@ async fn ask(at: HostPort, id: ServerId, patience: Duration) -> Result<Answer, S
             ended => {
                 return match (last, ended) {
                     (Some((notification, took)), _) => Ok(Answer { notification, remote, took }),
-                    (None, Ok(Ok(_))) => Err("it hung up without an answer".to_owned()),
+                    (None, Ok(Ok(_))) => {
+                        Err("it hung up without an answer; is this the election port?".to_owned())
+                    }
                     (None, Ok(Err(error))) => Err(broken(error)),
                     (None, Err(_)) => Err(late()),
                 };
@@ -359,7 +361,7 @@ fn compare(views: &[View]) -> Vec<Finding> {
             found("looking", text);
         }
     }
-    let configs = grouped(answered.iter().map(|(view, belief)| (belief.config.as_str(), *view)));
+    let configs = grouped(answered.iter().map(|(view, belief)| (same(&belief.config), *view)));
     if configs.len() > 1 {
         let versions = grouped(answered.iter().map(|(view, belief)| {
             (belief.config_version.clone().unwrap_or_else(|| "?".to_owned()), *view)
@@ -373,6 +375,19 @@ fn compare(views: &[View]) -> Vec<Finding> {
         found("configurations", text);
     }
     findings
+}
+
+/// A configuration with every address in one spelling: Java writes `0:0:0:0:0:0:0:1` for `::1`.
+fn same(config: &str) -> String {
+    let Ok(membership) = Membership::parse(config) else { return config.to_owned() };
+    let mut text = membership.to_string();
+    let members = membership.members().iter();
+    for host in members.flat_map(|member| &member.addresses).map(|address| &address.quorum.host) {
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            text = text.replace(host.as_str(), &ip.to_string());
+        }
+    }
+    text
 }
 
 fn grouped<'a, K: Ord>(views: impl Iterator<Item = (K, &'a View)>) -> BTreeMap<K, Vec<&'a View>> {
@@ -566,7 +581,8 @@ mod tests {
     #[test]
     fn different_configurations_are_told() {
         let mut views = [view(21, State::Following, 2, 1), view(22, State::Leading, 2, 1)];
-        views[1].answer.as_mut().unwrap().config.push('x');
+        let config = &mut views[1].answer.as_mut().unwrap().config;
+        config.push('x');
         assert_eq!(kinds(&views), ["configurations"]);
     }
 
