@@ -515,7 +515,7 @@ impl Peer {
         self.sidelined = matches!(reason, Reason::HistoryUnsupported { .. });
         self.role = Role::Resting;
         self.serving = None;
-        self.elector.retire();
+        self.elector.retire(self.sidelined);
         self.elector.quorum_mut().need_oracle(true);
         self.timers.stop_role();
         self.links.hangup_quorum(Hangup::RoleEnded, &mut self.outbox);

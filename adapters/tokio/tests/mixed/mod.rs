@@ -167,10 +167,9 @@ impl Mixed {
             let view = self.view().await;
             let mut leaders: Vec<_> = view.values().copied().collect();
             leaders.dedup();
-            if let [Some(leader)] = leaders[..]
-                && self.running.contains_key(&leader)
-            {
-                return leader;
+            match leaders[..] {
+                [Some(leader)] if self.running.contains_key(&leader) => return leader,
+                _ => {}
             }
             if Instant::now() > deadline {
                 panic!("{story}: no agreement in {PATIENCE:?}\n{}", self.describe(&view).await);
@@ -187,10 +186,9 @@ impl Mixed {
             let java = view.iter().filter(|(id, _)| self.kinds[id] == Java);
             let mut leaders: Vec<_> = java.map(|(_, leader)| *leader).collect();
             leaders.dedup();
-            if let [Some(leader)] = leaders[..] {
-                if self.running.contains_key(&leader) && self.kinds[&leader] == Java {
-                    return;
-                }
+            let runs = |id: &ServerId| self.running.contains_key(id) && self.kinds[id] == Java;
+            if matches!(&leaders[..], [Some(leader)] if runs(leader)) {
+                return;
             }
             if Instant::now() > deadline {
                 panic!("no agreement in {PATIENCE:?}\n{}", self.describe(&view).await);
