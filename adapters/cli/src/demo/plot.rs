@@ -83,8 +83,11 @@ impl Plot {
             self.reigns.epochs.len(),
             twice,
         );
-        self.view.end(summary, self.rows, outcome.is_err());
-        outcome.map_err(|error| Failure::failed(format!("the demo failed: {error}")))
+        let written = self.view.end(summary, self.rows, outcome.is_err());
+        outcome.map_err(|error| Failure::failed(format!("the demo failed: {error}")))?;
+        written.map_err(|error| {
+            Failure::failed(format!("what happened could not be written: {error}"))
+        })
     }
 
     /// Cleans up.

@@ -56,7 +56,7 @@ enum Item {
 #[derive(Debug)]
 pub(super) struct View {
     items: Option<Sender<Item>>,
-    writer: Option<JoinHandle<()>>,
+    writer: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl View {
@@ -97,11 +97,14 @@ impl View {
         let work = move || {
             for item in queue {
                 let mut out = io::stdout().lock();
-                // A reader that has gone wants no more.
-                if write(item, &mut out).and_then(|()| out.flush()).is_err() {
-                    return;
+                match write(item, &mut out).and_then(|()| out.flush()) {
+                    Ok(()) => {}
+                    // A reader that has gone wants no more.
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                    Err(error) => return Err(error),
                 }
             }
+            Ok(())
         };
         match std::thread::Builder::new().name("quorate-view".to_owned()).spawn(work) {
             Ok(writer) => Self { items: Some(items), writer: Some(writer) },
@@ -119,14 +122,12 @@ impl View {
         self.show(Item::Step(step));
     }
 
-    /// All is over; returns when it is written.
-    pub(super) fn end(&mut self, summary: Summary, rows: Vec<Row>, failed: bool) {
+    /// All is over; returns when it is written, or with why it could not be.
+    pub(super) fn end(&mut self, summary: Summary, rows: Vec<Row>, failed: bool) -> io::Result<()> {
         self.show(Item::End { summary: Box::new(summary), rows, failed });
         self.items = None;
-        if let Some(writer) = self.writer.take() {
-            // It panics on nothing.
-            drop(writer.join());
-        }
+        // It panics on nothing.
+        self.writer.take().map_or(Ok(()), |writer| writer.join().unwrap_or(Ok(())))
     }
 
     fn show(&self, item: Item) {
