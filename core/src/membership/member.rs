@@ -73,7 +73,7 @@ pub struct Member {
     pub id: ServerId,
     /// Whether it votes.
     pub role: Role,
-    /// Where it listens to its peers: at least one address, in a [`Membership`] ascending by host.
+    /// Where it listens to its peers: at least one address, in a membership ascending by host.
     pub addresses: Vec<ServerAddress>,
     /// Where it listens to clients, if its own line says so; a client port that is set elsewhere
     /// (`clientPort`) is not part of the membership.
@@ -124,7 +124,7 @@ impl Member {
     ///
     /// # Panics
     ///
-    /// If it has no address, which no member of a [`Membership`] is.
+    /// If it has no address, which no member of a membership is.
     pub fn quorum_address(&self) -> &HostPort {
         &self.addresses[0].quorum
     }
@@ -133,7 +133,7 @@ impl Member {
     ///
     /// # Panics
     ///
-    /// If it has no address, which no member of a [`Membership`] is.
+    /// If it has no address, which no member of a membership is.
     pub fn election_address(&self) -> &HostPort {
         &self.addresses[0].election
     }
