@@ -16,7 +16,7 @@ mod mixed;
 use std::time::Instant;
 
 use common::within;
-use mixed::{Java, Kind, Mixed, Quorate, TICK, established};
+use mixed::{Java, Kind, Mixed, POLL, Quorate, TICK, established};
 use quorate_core::id::ServerId;
 use quorate_core::zxid::Epoch;
 
@@ -147,8 +147,16 @@ async fn two_java_servers_find_each_other_again_beside_a_quorate_voter_that_cann
     }
     let (mut mixed, leader) = established([Java, Java, Quorate], [1, 2, 3]).await;
     assert_eq!(leader, ServerId(2), "the quorate server came late, to a history");
-    for dead in [ServerId(2), ServerId(1)] {
+    for (dead, left) in [(2, 1), (1, 2)].map(|(dead, left)| (ServerId(dead), ServerId(left))) {
+        let before = mixed.java(left).elections().len();
         mixed.kill(dead).await;
+        // The one that is left is elected by the quorate vote, and waits for a follower in vain.
+        let elected = async {
+            while mixed.java(left).elections().len() == before {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        mixed.patiently("an election by the quorate vote", elected).await;
         mixed.start(dead).await;
         mixed.led_by_java().await;
     }
