@@ -226,10 +226,18 @@ impl Peer {
 
     #[inline]
     fn on_received(&mut self, link: LinkId, message: Message) {
-        match (self.links.place(link), message) {
-            (Some(Place::Election(from)), Message::Notification(notification)) => {
-                self.on_notification(from, notification);
-            }
+        let place = self.links.place(link);
+        // The most frequent of all inputs, handled where it lies.
+        if let (Some(Place::Election(from)), Message::Notification(notification)) =
+            (place, &message)
+        {
+            return self.on_notification(from, notification);
+        }
+        self.on_other_message(link, place, message);
+    }
+
+    fn on_other_message(&mut self, link: LinkId, place: Option<Place>, message: Message) {
+        match (place, message) {
             (Some(Place::Leader(_)), Message::Packet(packet)) => {
                 self.with_learner(|learner, cx| learner.on_packet(cx, link, packet));
             }
@@ -244,15 +252,16 @@ impl Peer {
                 self.on_link_down(link);
                 self.outbox.hangup(link, Hangup::OutOfTurn("notification"));
             }
-            // Of a link that we have hung up meanwhile.
-            (None, _) => {}
+            // Handled before; or of a link that we have hung up meanwhile.
+            (Some(Place::Election(_)), Message::Notification(_)) | (None, _) => {}
         }
     }
 
     #[inline]
-    fn on_notification(&mut self, from: ServerId, notification: Notification) {
+    fn on_notification(&mut self, from: ServerId, notification: &Notification) {
         let Notification { standing, version, config } = notification;
-        if self.config.reconfig_enabled && self.adopt(from, &config) {
+        let (standing, version) = (*standing, *version);
+        if self.config.reconfig_enabled && self.adopt(from, config) {
             return;
         }
         self.elect(ElectorEvent::Heard { from, standing, versioned: version > 0 });
