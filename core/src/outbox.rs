@@ -119,7 +119,9 @@ impl Outbox {
 
     /// Moves all outputs of this step to `outputs`.
     pub fn drain_into(&mut self, outputs: &mut Vec<Output>) {
-        outputs.append(&mut self.ready);
+        if !self.ready.is_empty() {
+            outputs.append(&mut self.ready);
+        }
     }
 }
 

@@ -407,15 +407,18 @@ impl Peer {
         }
     }
 
-    /// Hands something to the election and does what it wants.
+    /// Hands something to the election, and does what it wants.
     #[inline]
     fn elect(&mut self, event: ElectorEvent) {
-        let mut told = core::mem::take(&mut self.told);
-        self.elector.step_into(self.now, event, &mut told);
-        if told.is_empty() {
-            self.told = told;
-            return;
+        self.elector.step_into(self.now, event, &mut self.told);
+        if !self.told.is_empty() {
+            self.carry_out();
         }
+    }
+
+    /// Does what the election wants.
+    fn carry_out(&mut self) {
+        let mut told = core::mem::take(&mut self.told);
         let mut decision = None;
         for output in told.drain(..) {
             match output {
