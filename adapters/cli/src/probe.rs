@@ -578,6 +578,16 @@ mod tests {
         }
     }
 
+    /// Java spells an IPv6 address out; that is no disagreement.
+    #[test]
+    fn two_spellings_of_one_address_are_one_configuration() {
+        let short = "server.1=[::1]:2888:3888:participant\nversion=0";
+        let long = "server.1=[0:0:0:0:0:0:0:1]:2888:3888:participant\nversion=0";
+        assert_eq!(same(short), same(long));
+        assert_ne!(same(short), same("server.1=[::2]:2888:3888:participant\nversion=0"));
+        assert_ne!(same("no configuration"), same(short));
+    }
+
     #[test]
     fn different_configurations_are_told() {
         let mut views = [view(21, State::Following, 2, 1), view(22, State::Leading, 2, 1)];

@@ -310,6 +310,44 @@ async fn packets_that_cannot_be_read_end_their_link_only() {
     still_serves(ensemble).await;
 }
 
+/// Anybody may register as an observer and begin a long request. Together they get a bounded part of
+/// the leader's memory; who wants more loses its link.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_never_end_share_a_bound() {
+    const MEGABYTE: usize = 1 << 20;
+    let (ensemble, leader) = running().await;
+    let to = ports(&ensemble, leader).quorum;
+    let (closed, mut closings) = tokio::sync::mpsc::channel(64);
+    for n in 0..40 {
+        let mut stream = connect(&to).await;
+        let mut hello = BytesMut::new();
+        let info = LearnerInfo {
+            accepted_epoch: Epoch::ZERO,
+            id: Some(ServerId(1_000 + n)),
+            protocol: LearnerInfo::PROTOCOL,
+            config_version: 0,
+        };
+        wire::encode_packet(&Packet::ObserverInfo(info), &mut hello);
+        write(&mut stream, &hello).await;
+        // LEADERINFO: from now on longer packets are in order.
+        within("LEADERINFO", stream.read_exact(&mut [0; 24])).await.unwrap();
+        let length = i32::try_from(MEGABYTE).unwrap().to_be_bytes();
+        let request = [&1_i32.to_be_bytes()[..], &(-1_i64).to_be_bytes(), &length].concat();
+        write(&mut stream, &request).await;
+        write(&mut stream, &vec![0; MEGABYTE - 1]).await;
+        let closed = closed.clone();
+        tokio::spawn(async move {
+            // Ends when the server closes; those that it keeps are dropped with the test.
+            drop(stream.read_to_end(&mut Vec::new()).await);
+            closed.send(()).await.ok();
+        });
+    }
+    for nth in 1..=20 {
+        within(&format!("the end of link {nth}"), closings.recv()).await.unwrap();
+    }
+    still_serves(ensemble).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_silent_connections_keep_nobody_out() {
     let mut ensemble = Ensemble::new(3, 0);
