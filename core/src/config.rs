@@ -27,6 +27,13 @@ pub struct Config {
     pub oracle: bool,
     /// Every bound on what others can make us hold.
     pub limits: Limits,
+    /// How much history is kept at hand, and how often the application's state is put on disk.
+    pub history: HistoryLimits,
+    /// What we say we speak: [`LearnerInfo::PROTOCOL`](crate::message::LearnerInfo::PROTOCOL) where the
+    /// application is ZooKeeper's data tree, and
+    /// [`LearnerInfo::OTHER_APPLICATION`](crate::message::LearnerInfo::OTHER_APPLICATION) where it is
+    /// not: its snapshots mean nothing to a ZooKeeper server, so the two are kept apart.
+    pub protocol: i32,
     /// Where every jitter comes from. Two servers should not have the same.
     pub seed: u64,
 }
@@ -123,6 +130,42 @@ impl Default for Limits {
     }
 }
 
+/// How much history is kept, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HistoryLimits {
+    /// How many committed transactions are kept in memory for learners (`zookeeper.commitLogCount`).
+    pub window_count: usize,
+    /// How many bytes they may take together.
+    pub window_bytes: usize,
+    /// A learner is served from the log on disk if that is not more than this many hundredths of the
+    /// newest snapshot (`zookeeper.snapshotSizeFactor`); never, if none.
+    pub size_percent: Option<u64>,
+    /// A snapshot is taken after between half as many and as many transactions (`snapCount`); the
+    /// servers of an ensemble should not all do it at once.
+    pub snap_count: u64,
+    /// How many observers may be sent snapshots at a time (`zookeeper.leader.maxConcurrentSnapSyncs`);
+    /// voters always may.
+    pub observer_snapshots: usize,
+    /// How many bytes of transactions may be under way to one learner before it has read them.
+    pub pace_bytes: usize,
+    /// How many requests of one server may be under way.
+    pub requests: usize,
+}
+
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        Self {
+            window_count: 500,
+            window_bytes: 16 << 20,
+            size_percent: Some(33),
+            snap_count: 100_000,
+            observer_snapshots: 10,
+            pace_bytes: 1 << 20,
+            requests: 4096,
+        }
+    }
+}
+
 impl Config {
     /// The defaults for server `id` of `membership`.
     pub fn new(id: ServerId, membership: Membership) -> Self {
@@ -135,6 +178,8 @@ impl Config {
             reconfig_enabled: false,
             oracle: false,
             limits: Limits::default(),
+            history: HistoryLimits::default(),
+            protocol: crate::message::LearnerInfo::PROTOCOL,
             seed: id.0 as u64,
         }
     }

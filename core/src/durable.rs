@@ -1,9 +1,13 @@
 //! What a server has on disk, as far as the protocol cares.
 //!
-//! Three numbers decide what a server may say after a restart: the epoch it promised, the epoch whose
-//! history it holds, and where that history ends. They are read once, at start; from then on the core
-//! knows them from the writes that were reported durable. How they lie on disk is not said here.
+//! A few numbers decide what a server may say after a restart: the epoch it promised, the epoch whose
+//! history it holds, and where that history begins and ends. They are read once, at start; from then on
+//! the core knows them from the writes that were reported durable. How they lie on disk is not said
+//! here.
 
+use alloc::collections::VecDeque;
+
+use crate::txn::Txn;
 use crate::zxid::{Epoch, Zxid};
 
 /// What a server has durably; the default is a server that has nothing.
@@ -14,14 +18,38 @@ use crate::zxid::{Epoch, Zxid};
 pub struct Durable {
     /// The highest epoch that it promised a prospective leader to follow (`acceptedEpoch`).
     pub accepted_epoch: Epoch,
-    /// The epoch of the last leader whose history it took over (`currentEpoch`).
+    /// The epoch of the last leader whose history it took over (`currentEpoch`). Below that of
+    /// `last_zxid` only where a synchronisation was interrupted.
     pub current_epoch: Epoch,
     /// Its last transaction, be it committed or not; zero if it has none.
     pub last_zxid: Zxid,
+    /// From here to the last transaction its log has no hole; what is before cannot be read from it.
+    pub floor: Zxid,
+    /// The label of the snapshot from which its application starts; zero if it has none.
+    pub snapshot: Zxid,
+    /// Its last transactions, ascending, without a hole, up to the last one; as many as there is
+    /// memory for.
+    pub window: VecDeque<Txn>,
 }
 
 impl Default for Durable {
     fn default() -> Self {
-        Self { accepted_epoch: Epoch::ZERO, current_epoch: Epoch::ZERO, last_zxid: Zxid::ZERO }
+        Self {
+            accepted_epoch: Epoch::ZERO,
+            current_epoch: Epoch::ZERO,
+            last_zxid: Zxid::ZERO,
+            floor: Zxid::ZERO,
+            snapshot: Zxid::ZERO,
+            window: VecDeque::new(),
+        }
     }
+}
+
+/// The two epochs of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Epochs {
+    /// See [`Durable::accepted_epoch`].
+    pub accepted_epoch: Epoch,
+    /// See [`Durable::current_epoch`].
+    pub current_epoch: Epoch,
 }

@@ -38,6 +38,19 @@ impl fmt::Display for LinkId {
     }
 }
 
+/// Where a request came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// Somebody at this server.
+    Here,
+    /// A learner.
+    Learner(LinkId),
+}
+
+/// One read that waits for its turn, numbered by the driver; a number never comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReadId(pub u64);
+
 /// One write to the disk, numbered by the core in ascending order; a number never comes back.
 ///
 /// Reporting a ticket as durable reports every earlier one too.

@@ -4,10 +4,14 @@
 //! configuration, what the disk held, a list of inputs) that can be recorded, replayed and shrunk.
 //! Local events and messages from the network are different types: no peer can forge a `Persisted`.
 
+use bytes::Bytes;
+
 use crate::address::HostPort;
-use crate::id::{LinkId, ServerId, Ticket};
-use crate::message::Message;
+use crate::id::{LinkId, Origin, ReadId, ServerId, Ticket};
+use crate::message::{Message, Request};
 use crate::time::Instant;
+use crate::txn::TxnHeader;
+use crate::zxid::{Epoch, Zxid};
 
 /// Something that happened, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +54,49 @@ pub enum Event {
     },
     /// This write and all before it are durable: a crash no longer undoes them.
     Persisted(Ticket),
+    /// Everything sent on a link before the last [`Pace`](crate::output::Output::Pace) was written.
+    Drained(LinkId),
+    /// A snapshot is moving on this link, in one direction or the other. At most a few times a second.
+    Progress(LinkId),
+    /// Where the disk knows a learner's last zxid to stand, in answer to
+    /// [`Locate`](crate::output::Output::Locate).
+    Located {
+        /// The learner's link.
+        link: LinkId,
+        /// Where it stands.
+        located: Located,
+    },
+    /// What was asked for with [`StreamLog`](crate::output::Output::StreamLog) or
+    /// [`SendSnapshot`](crate::output::Output::SendSnapshot) was written to the link. Nothing else is
+    /// sent to it meanwhile.
+    Streamed {
+        /// The learner's link.
+        link: LinkId,
+        /// Whether all of it could be read.
+        outcome: Result<(), Unreadable>,
+    },
+    /// The snapshot that was announced on a link has come whole, and is staged on disk and in the
+    /// application. If it does not come whole, the link ends as [`Cause::Garbled`].
+    Restored(LinkId),
+    /// A snapshot of the application's state after this transaction was taken, or could not be.
+    SnapshotTaken(Zxid),
+    /// Somebody at this server asks for a transaction. Answered by
+    /// [`Refused`](crate::output::Output::Refused), or by
+    /// [`Accepted`](crate::output::Output::Accepted) and, when it is applied, by itself.
+    Propose(Request),
+    /// The application has turned a request into a transaction, in the order in which it was asked to.
+    Prepared {
+        /// The reign in which it was asked.
+        epoch: Epoch,
+        /// Who asked.
+        origin: Origin,
+        /// What is said of the transaction beside its number.
+        header: TxnHeader,
+        /// Its body.
+        body: Bytes,
+    },
+    /// Somebody at this server wants to read what is at least as new as everything acknowledged so far.
+    Read(ReadId),
     /// What the outside arbiter of a two-server ensemble says now.
     Oracle(bool),
     /// The operator asks a leader to give up its seat.
@@ -84,6 +131,37 @@ pub enum Plane {
     /// Packets between a leader and its learners (2888 by convention).
     Quorum,
 }
+
+/// Where a zxid stands in the history on disk, and what it costs to read on from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Located {
+    /// Where.
+    pub place: Place,
+    /// How many bytes of log files follow it, about.
+    pub log_bytes: u64,
+    /// How many bytes the newest snapshot has; 0 if there is none.
+    pub snapshot_bytes: u64,
+}
+
+/// Where a zxid stands in the history on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// Before everything that can be read without a hole.
+    BelowFloor,
+    /// It is a transaction of the log, or the floor itself.
+    Held,
+    /// It lies between two transactions of the log, and is none of them.
+    Absent {
+        /// The last one before it; the floor if that is nearer.
+        previous: Zxid,
+    },
+    /// After everything that is durable.
+    Beyond,
+}
+
+/// What was to be streamed to a learner cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Unreadable;
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

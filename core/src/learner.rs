@@ -262,8 +262,10 @@ impl Learner {
             | Packet::LeaderInfo { .. }
             | Packet::AckEpoch { .. }
             | Packet::Ack(_)
+            | Packet::Acks(_)
+            | Packet::Commits(_)
             | Packet::Ping { .. }
-            | Packet::Request { .. }
+            | Packet::Request(_)
             | Packet::Revalidate(_)
             | Packet::Sync => {}
         }

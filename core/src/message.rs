@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use crate::address::HostPort;
 use crate::id::ServerId;
+use crate::txn::{RequestId, Txn};
 use crate::vote::Standing;
 use crate::zxid::{Epoch, Zxid};
 
@@ -72,6 +73,8 @@ pub struct LearnerInfo {
 impl LearnerInfo {
     /// The protocol of ZooKeeper 3.4 and later.
     pub const PROTOCOL: i32 = 0x1_0000;
+    /// The same between servers whose application is not ZooKeeper's data tree.
+    pub const OTHER_APPLICATION: i32 = 0x1_0001;
 }
 
 /// An identity of a client, as a REQUEST carries it to the leader.
@@ -81,6 +84,41 @@ pub struct Identity {
     pub scheme: String,
     /// The id within the scheme.
     pub id: String,
+}
+
+/// What a client asks for, on its way to the leader.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// Who asks, and which of its requests this is. The transaction that comes of it carries the same,
+    /// which is how the answer finds its way back.
+    pub id: RequestId,
+    /// ZooKeeper's operation code.
+    pub op: i32,
+    /// What is asked for, opaque.
+    pub body: Bytes,
+    /// The client's identities; none if the field was absent.
+    pub identities: Option<Vec<Identity>>,
+}
+
+impl Request {
+    /// The operation `sync`: flush the path from the leader to the asking learner.
+    pub const SYNC: i32 = 9;
+}
+
+/// Transactions of one epoch without a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Run {
+    /// The first.
+    pub first: Zxid,
+    /// The last, not before the first.
+    pub last: Zxid,
+}
+
+impl Run {
+    /// All of them, ascending.
+    pub fn zxids(self) -> impl Iterator<Item = Zxid> {
+        (self.first.0..=self.last.0).map(Zxid)
+    }
 }
 
 /// A packet on the quorum plane, between a leader and one of its learners.
@@ -121,6 +159,9 @@ pub enum Packet {
     UpToDate,
     /// Learner: this is on my disk (type 3).
     Ack(Zxid),
+    /// The same for several transactions of one epoch: on the wire, an ACK for each. Nobody receives
+    /// one.
+    Acks(Run),
     /// Both: alive (type 5). A learner echoes the zxid and adds the sessions it has heard from.
     Ping {
         /// The leader's last proposed zxid.
@@ -129,21 +170,13 @@ pub enum Packet {
         sessions: Option<Bytes>,
     },
     /// Leader: log this transaction (type 2).
-    Proposal {
-        /// Its number.
-        zxid: Zxid,
-        /// Header, body and digest.
-        txn: Bytes,
-    },
+    Proposal(Txn),
     /// Leader: that transaction is committed (type 4).
     Commit(Zxid),
+    /// The same for several of one epoch: on the wire, a COMMIT for each. Nobody receives one.
+    Commits(Run),
     /// Leader to observer: this transaction is committed (type 8).
-    Inform {
-        /// Its number.
-        zxid: Zxid,
-        /// Header, body and digest.
-        txn: Bytes,
-    },
+    Inform(Txn),
     /// Leader: that reconfiguration is committed; activate it (type 9).
     CommitAndActivate {
         /// Its number.
@@ -153,20 +186,13 @@ pub enum Packet {
     },
     /// Leader to observer: this reconfiguration is committed; activate it (type 19).
     InformAndActivate {
-        /// Its number.
-        zxid: Zxid,
         /// Who leads under the new configuration.
         leader: ServerId,
-        /// Header, body and digest.
-        txn: Bytes,
+        /// The reconfiguration.
+        txn: Txn,
     },
     /// Learner: a client asks for this (type 1).
-    Request {
-        /// Session, cxid, operation and body.
-        data: Bytes,
-        /// The client's identities; none if the field was absent.
-        identities: Option<Vec<Identity>>,
-    },
+    Request(Request),
     /// Both: does this session live (type 6)?
     Revalidate(Bytes),
     /// Leader: everything before your sync has been sent (type 7).
@@ -186,14 +212,14 @@ impl Packet {
             Self::Snap(_) => "SNAP",
             Self::NewLeader { .. } => "NEWLEADER",
             Self::UpToDate => "UPTODATE",
-            Self::Ack(_) => "ACK",
+            Self::Ack(_) | Self::Acks(_) => "ACK",
             Self::Ping { .. } => "PING",
-            Self::Proposal { .. } => "PROPOSAL",
-            Self::Commit(_) => "COMMIT",
-            Self::Inform { .. } => "INFORM",
+            Self::Proposal(_) => "PROPOSAL",
+            Self::Commit(_) | Self::Commits(_) => "COMMIT",
+            Self::Inform(_) => "INFORM",
             Self::CommitAndActivate { .. } => "COMMITANDACTIVATE",
             Self::InformAndActivate { .. } => "INFORMANDACTIVATE",
-            Self::Request { .. } => "REQUEST",
+            Self::Request(_) => "REQUEST",
             Self::Revalidate(_) => "REVALIDATE",
             Self::Sync => "SYNC",
         }

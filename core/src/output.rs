@@ -9,10 +9,11 @@ use alloc::vec::Vec;
 use thiserror::Error;
 
 use crate::address::HostPort;
-use crate::id::{LinkId, ServerId, Ticket};
+use crate::id::{LinkId, Origin, ReadId, ServerId, Ticket};
 use crate::input::Plane;
-use crate::message::Message;
+use crate::message::{Message, Request};
 use crate::report::Report;
+use crate::txn::{RequestId, Txn};
 use crate::zxid::{Epoch, Zxid};
 use bytes::Bytes;
 
@@ -53,6 +54,88 @@ pub enum Output {
         /// What.
         write: Write,
     },
+    /// Answer with [`Drained`](crate::input::Event::Drained) when everything sent on this link before
+    /// has been written: a learner is sent no more than it reads.
+    Pace(LinkId),
+    /// Tell where a learner's last zxid stands in the log on disk, with
+    /// [`Located`](crate::input::Event::Located).
+    Locate {
+        /// The learner's link.
+        link: LinkId,
+        /// Its last zxid.
+        zxid: Zxid,
+    },
+    /// Copy a part of the log on disk, all of it durable, to a learner, then say
+    /// [`Streamed`](crate::input::Event::Streamed).
+    StreamLog {
+        /// The learner's link.
+        link: LinkId,
+        /// Begin with what follows this.
+        after: Zxid,
+        /// End with this.
+        through: Zxid,
+        /// In which packets.
+        form: Form,
+    },
+    /// To the application, in order with the next seven: restore the state of the newest snapshot on
+    /// disk and keep it apart, as its next state. Done once before the first step without being asked.
+    Stage,
+    /// Turn a request into a transaction, on top of everything delivered and of everything prepared
+    /// before; answer with [`Prepared`](crate::input::Event::Prepared).
+    Prepare {
+        /// The reign; comes back with the answer.
+        epoch: Epoch,
+        /// Who asked; comes back with the answer.
+        origin: Origin,
+        /// For what.
+        request: Request,
+    },
+    /// Everything through this transaction is committed: the state kept apart becomes the
+    /// application's, if its snapshot is newer than what was delivered; then what follows is applied.
+    /// Those that were not [appended](Write::Append) since the start are in the log on disk.
+    DeliverThrough(Zxid),
+    /// Take a snapshot of the state after what was delivered; answer with
+    /// [`SnapshotTaken`](crate::input::Event::SnapshotTaken).
+    TakeSnapshot(Zxid),
+    /// Send the state as it is now (the one kept apart, if that is newer) to a learner: SNAP with this
+    /// label, the state, its signature; then say [`Streamed`](crate::input::Event::Streamed).
+    SendSnapshot {
+        /// The learner's link.
+        link: LinkId,
+        /// What SNAP says.
+        label: Zxid,
+    },
+    /// A snapshot begins on this link: restore it apart, as the next state, and write it beside the
+    /// history; then say [`Restored`](crate::input::Event::Restored). It takes the place of what was
+    /// kept apart only when it is [installed](Write::Install).
+    ReceiveSnapshot {
+        /// The leader's link.
+        link: LinkId,
+        /// What SNAP says.
+        label: Zxid,
+    },
+    /// The reign is over: forget what was prepared and not delivered, and a snapshot that was received
+    /// but not installed.
+    Abandon,
+    /// To whoever asked: from here on, what is delivered is at least as new as the read wanted.
+    Answer(ReadId),
+    /// To whoever asked, at once: it is proposed or on its way to the leader, so it may come to pass;
+    /// if it does not before the next reign has begun, it never will.
+    Accepted(RequestId),
+    /// To whoever asked, at once: it will not come to pass.
+    Refused {
+        /// Which request.
+        id: RequestId,
+        /// Why.
+        reason: Refusal,
+    },
+    /// To whoever asked, at once: the read cannot be answered.
+    ReadRefused {
+        /// Which read.
+        read: ReadId,
+        /// Why.
+        reason: Refusal,
+    },
     /// Something has changed, and why. For people: nothing needs to be done.
     Report(Report),
     /// Stop, and keep the data: going on would be unsafe. Every step after this returns nothing.
@@ -66,8 +149,52 @@ pub enum Write {
     AcceptedEpoch(Epoch),
     /// The epoch whose history is taken over (`currentEpoch`).
     CurrentEpoch(Epoch),
+    /// A transaction at the end of the log.
+    Append(Txn),
+    /// The log ends with this transaction; what follows is given up. Snapshots of what is given up go
+    /// too.
+    Truncate(Zxid),
+    /// A transaction behind the snapshot that was received last, beside the history; no promise rests
+    /// on it.
+    Beside(Txn),
+    /// The snapshot that was received last and what was written [beside](Write::Beside) the history
+    /// become the history, in one step.
+    Install {
+        /// The snapshot's label.
+        label: Zxid,
+    },
     /// The text of a newer configuration (the dynamic configuration file).
     Membership(Bytes),
+}
+
+/// In which packets a learner gets transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// PROPOSAL.
+    Proposals,
+    /// PROPOSAL and COMMIT, for each.
+    Committed,
+    /// COMMIT alone: their PROPOSALs went out before.
+    Commits,
+    /// INFORM.
+    Informs,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum Refusal {
+    /// There is no established leader that this server leads with or follows.
+    #[error("this server does not serve: there is no leader")]
+    NotServing,
+    /// The reign ended before the request was proposed or forwarded.
+    #[error("the reign has ended before it was proposed")]
+    ReignOver,
+    /// Too many requests are under way.
+    #[error("too many requests are under way")]
+    Busy,
+    /// It is longer than a packet may be.
+    #[error("a request of {0} bytes is too long")]
+    TooLong(usize),
 }
 
 /// Why the core ends a link.

@@ -126,6 +126,9 @@ impl Peer {
                 self.outbox.on_persisted(ticket);
                 self.on_persisted();
             }
+            Event::Drained(_) | Event::Progress(_) | Event::Located { .. } | Event::Streamed { .. }
+            | Event::Restored(_) | Event::SnapshotTaken(_) | Event::Propose(_)
+            | Event::Prepared { .. } | Event::Read(_) => {}
             Event::Oracle(yes) => self.elect(ElectorEvent::Oracle(yes)),
             Event::StepDown => {
                 if matches!(self.role, Role::Leading(_)) {

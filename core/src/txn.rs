@@ -9,6 +9,8 @@
 //! These bytes are the same in a PROPOSAL, an INFORM, the log and a later DIFF; nobody takes them apart
 //! on the way. What the body means is the application's business.
 
+use core::fmt;
+
 use bytes::{Buf, Bytes};
 use thiserror::Error;
 
@@ -36,6 +38,28 @@ pub struct TxnHeader {
     pub time: i64,
     /// The kind of transaction, ZooKeeper's operation code.
     pub kind: i32,
+}
+
+/// A request of a client: the session it came in, and the client's own number for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId {
+    /// The client's session.
+    pub client: i64,
+    /// The client's own number of the request.
+    pub cxid: i32,
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:x}:{}", self.client, self.cxid)
+    }
+}
+
+impl TxnHeader {
+    /// The request that it came of.
+    pub const fn request(&self) -> RequestId {
+        RequestId { client: self.client, cxid: self.cxid }
+    }
 }
 
 impl Txn {

@@ -1,6 +1,7 @@
 //! Why bytes are not a message, and whether the link can stay.
 
 use super::limits::{MAX_ADDRESSES, MAX_DATA, MAX_FRAME, MAX_IDENTITIES};
+use crate::zxid::Zxid;
 
 /// Why bytes from a peer are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -70,6 +71,16 @@ pub enum DecodeError {
         length: usize,
         /// The fewest that its fields take.
         least: usize,
+    },
+    /// A packet says another zxid than the transaction in it.
+    #[error("{packet} of {outside} carries transaction {inside}")]
+    TwoZxids {
+        /// The packet's name.
+        packet: &'static str,
+        /// The packet's zxid.
+        outside: Zxid,
+        /// The transaction's.
+        inside: Zxid,
     },
 }
 

@@ -45,11 +45,15 @@ use super::error::DecodeError;
 use super::limits::{MAX_DATA, MAX_IDENTITIES};
 use super::primitive::{NULL, i32_at, i32_in, i64_at, i64_in, put_string, wire_length};
 use crate::id::ServerId;
-use crate::message::{Identity, LearnerInfo, Packet};
+use crate::message::{Identity, LearnerInfo, Packet, Request, Run};
+use crate::txn::{RequestId, Txn};
 use crate::zxid::{Epoch, Zxid};
 
 /// Type, zxid and length of the data.
 const HEAD: usize = 16;
+
+/// Session, cxid and operation of a request.
+const REQUEST_HEAD: usize = 16;
 
 /// The types, as numbers.
 mod kind {
@@ -123,16 +127,16 @@ pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> 
             let name = "INFORMANDACTIVATE";
             let data = required(name, data)?;
             let leader = ServerId(first_i64(name, buf.get(data.clone()))?);
-            let txn = take(buf, data.start + 8..data.end, end);
-            return Ok(Some(Packet::InformAndActivate { zxid, leader, txn }));
+            let txn = txn(name, zxid, take(buf, data.start + 8..data.end, end))?;
+            return Ok(Some(Packet::InformAndActivate { leader, txn }));
         }
         kind::PROPOSAL => {
-            let txn = take(buf, required("PROPOSAL", data)?, end);
-            return Ok(Some(Packet::Proposal { zxid, txn }));
+            let txn = txn("PROPOSAL", zxid, take(buf, required("PROPOSAL", data)?, end))?;
+            return Ok(Some(Packet::Proposal(txn)));
         }
         kind::INFORM => {
-            let txn = take(buf, required("INFORM", data)?, end);
-            return Ok(Some(Packet::Inform { zxid, txn }));
+            let txn = txn("INFORM", zxid, take(buf, required("INFORM", data)?, end))?;
+            return Ok(Some(Packet::Inform(txn)));
         }
         kind::REVALIDATE => {
             let data = take(buf, required("REVALIDATE", data)?, end);
@@ -153,7 +157,14 @@ pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> 
         kind::REQUEST => {
             let data = required("REQUEST", data)?;
             let identities = parse_identities(&buf[identities_at..end])?;
-            return Ok(Some(Packet::Request { data: take(buf, data, end), identities }));
+            if data.len() < REQUEST_HEAD {
+                let (packet, length) = ("REQUEST", data.len());
+                return Err(DecodeError::PacketData { packet, length, least: REQUEST_HEAD });
+            }
+            let mut body = take(buf, data, end);
+            let id = RequestId { client: body.get_i64(), cxid: body.get_i32() };
+            let op = body.get_i32();
+            return Ok(Some(Packet::Request(Request { id, op, body, identities })));
         }
         unknown => {
             buf.advance(end);
@@ -180,7 +191,7 @@ pub fn encode_packet(packet: &Packet, out: &mut BytesMut) {
 
 /// Appends a packet to `out`, all but its payload: the config text, transaction, sessions or request.
 ///
-/// Returns the payload and its place in `out`. Writing `out` up to that place, the payload, and the rest
+/// Returns the payload (of a transaction or a request, its body) and its place in `out`. Writing `out` up to that place, the payload, and the rest
 /// of `out` is what [`encode_packet`] would have written, without a copy of the payload.
 pub fn encode_around_payload(packet: &Packet, out: &mut BytesMut) -> Option<(usize, Bytes)> {
     let rest = encode_head(packet, out);
@@ -229,26 +240,53 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
         }
         Packet::UpToDate => bare(out, kind::UP_TO_DATE, Zxid(-1)),
         Packet::Ack(zxid) => bare(out, kind::ACK, *zxid),
+        Packet::Acks(run) => run_out(out, kind::ACK, *run),
+        Packet::Commits(run) => run_out(out, kind::COMMIT, *run),
         Packet::Ping { zxid, sessions: None } => bare(out, kind::PING, *zxid),
         Packet::Ping { zxid, sessions: Some(sessions) } => {
             fixed(out, kind::PING, *zxid, &[], Some(sessions))
         }
-        Packet::Proposal { zxid, txn } => fixed(out, kind::PROPOSAL, *zxid, &[], Some(txn)),
+        Packet::Proposal(txn) => {
+            fixed(out, kind::PROPOSAL, txn.zxid, &txn.head(), Some(&txn.body))
+        }
         Packet::Commit(zxid) => bare(out, kind::COMMIT, *zxid),
-        Packet::Inform { zxid, txn } => fixed(out, kind::INFORM, *zxid, &[], Some(txn)),
+        Packet::Inform(txn) => {
+            fixed(out, kind::INFORM, txn.zxid, &txn.head(), Some(&txn.body))
+        }
         Packet::CommitAndActivate { zxid, leader } => {
             fixed(out, kind::COMMIT_AND_ACTIVATE, *zxid, &leader.0.to_be_bytes(), None)
         }
-        Packet::InformAndActivate { zxid, leader, txn } => {
-            fixed(out, kind::INFORM_AND_ACTIVATE, *zxid, &leader.0.to_be_bytes(), Some(txn))
+        Packet::InformAndActivate { leader, txn } => {
+            let mut data = [0; 8 + Txn::HEADER_BYTES];
+            data[..8].copy_from_slice(&leader.0.to_be_bytes());
+            data[8..].copy_from_slice(&txn.head());
+            fixed(out, kind::INFORM_AND_ACTIVATE, txn.zxid, &data, Some(&txn.body))
         }
-        Packet::Request { data, identities } => Rest {
-            identities: identities.as_deref(),
-            ..fixed(out, kind::REQUEST, Zxid(-1), &[], Some(data))
-        },
+        Packet::Request(request) => {
+            let mut data = [0; REQUEST_HEAD];
+            data[..8].copy_from_slice(&request.id.client.to_be_bytes());
+            data[8..12].copy_from_slice(&request.id.cxid.to_be_bytes());
+            data[12..].copy_from_slice(&request.op.to_be_bytes());
+            Rest {
+                identities: request.identities.as_deref(),
+                ..fixed(out, kind::REQUEST, Zxid(-1), &data, Some(&request.body))
+            }
+        }
         Packet::Revalidate(data) => fixed(out, kind::REVALIDATE, Zxid(-1), &[], Some(data)),
         Packet::Sync => bare(out, kind::SYNC, Zxid(0)),
     }
+}
+
+/// Appends a bare packet for each transaction; of the last, all but its identities.
+fn run_out(out: &mut BytesMut, kind: i32, run: Run) -> Rest<'static> {
+    out.reserve((HEAD + 4) * usize::try_from(run.last.0 - run.first.0 + 1).unwrap_or(0));
+    for zxid in run.zxids() {
+        if zxid != run.first {
+            out.put_i32(NULL);
+        }
+        put_head(out, kind, zxid, NULL);
+    }
+    Rest::default()
 }
 
 /// Appends the head of a packet.
@@ -359,6 +397,20 @@ fn take(buf: &mut BytesMut, range: Range<usize>, end: usize) -> Bytes {
     packet
 }
 
+/// The transaction in a packet, which says its zxid too.
+fn txn(packet: &'static str, zxid: Zxid, data: Bytes) -> Result<Txn, DecodeError> {
+    let length = data.len();
+    let txn = Txn::decode(data).map_err(|_| {
+        let least = Txn::HEADER_BYTES;
+        DecodeError::PacketData { packet, length, least }
+    })?;
+    if txn.zxid == zxid {
+        Ok(txn)
+    } else {
+        Err(DecodeError::TwoZxids { packet, outside: zxid, inside: txn.zxid })
+    }
+}
+
 fn first_i32(packet: &'static str, data: Option<&[u8]>) -> Result<i32, DecodeError> {
     let data = data.ok_or(DecodeError::PacketWithoutData(packet))?;
     i32_at(data, 0).ok_or(DecodeError::PacketData { packet, length: data.len(), least: 4 })
@@ -396,6 +448,7 @@ mod tests {
 
     use super::*;
     use crate::rng::Rng;
+    use crate::txn::TxnHeader;
 
     fn random_packet(rng: &mut Rng) -> Packet {
         let zxid = Zxid(rng.next_u64() as i64);
@@ -407,7 +460,10 @@ mod tests {
             protocol: rng.next_u64() as i32,
             config_version: zxid.0,
         };
-        let txn = Bytes::from(vec![7; rng.below(200) as usize]);
+        let data = Bytes::from(vec![7; rng.below(200) as usize]);
+        let header = TxnHeader { client: leader.0, cxid: info.protocol, time: epoch.0, kind: 5 };
+        let txn = Txn { zxid, header, body: data.clone() };
+        let id = RequestId { client: epoch.0, cxid: info.protocol };
         let identities = (rng.below(3) > 0).then(|| {
             let identity = |n| Identity { scheme: "ip".to_string(), id: format!("{n}") };
             (0..rng.below(4)).map(identity).collect()
@@ -421,17 +477,17 @@ mod tests {
             5 => Packet::Diff(zxid),
             6 => Packet::Trunc(zxid),
             7 => Packet::Snap(zxid),
-            8 => Packet::NewLeader { zxid, config: txn },
+            8 => Packet::NewLeader { zxid, config: data },
             9 => Packet::UpToDate,
             10 => Packet::Ack(zxid),
-            11 => Packet::Ping { zxid, sessions: (rng.below(2) == 0).then_some(txn) },
-            12 => Packet::Proposal { zxid, txn },
+            11 => Packet::Ping { zxid, sessions: (rng.below(2) == 0).then_some(data) },
+            12 => Packet::Proposal(txn),
             13 => Packet::Commit(zxid),
-            14 => Packet::Inform { zxid, txn },
+            14 => Packet::Inform(txn),
             15 => Packet::CommitAndActivate { zxid, leader },
-            16 => Packet::InformAndActivate { zxid, leader, txn },
-            17 => Packet::Request { data: txn, identities },
-            18 => Packet::Revalidate(txn),
+            16 => Packet::InformAndActivate { leader, txn },
+            17 => Packet::Request(Request { id, op: 1, body: data, identities }),
+            18 => Packet::Revalidate(data),
             _ => Packet::Sync,
         }
     }
@@ -512,13 +568,15 @@ mod tests {
 
     #[test]
     fn the_longest_data_arrive_without_a_copy() {
-        let packet = Packet::Proposal { zxid: Zxid(1), txn: vec![1; MAX_DATA].into() };
+        let header = TxnHeader { client: 1, cxid: 1, time: 1, kind: 5 };
+        let body = vec![1; MAX_DATA - Txn::HEADER_BYTES].into();
+        let packet = Packet::Proposal(Txn { zxid: Zxid(1), header, body });
         let mut buf = encoded(&packet);
         let place = buf.as_ptr();
         let decoded = decode_packet(&mut buf).unwrap().unwrap();
         assert_eq!(decoded, packet);
-        let Packet::Proposal { txn, .. } = decoded else { panic!("another packet") };
-        assert_eq!(txn.as_ptr(), place.wrapping_add(HEAD));
+        let Packet::Proposal(txn) = decoded else { panic!("another packet") };
+        assert_eq!(txn.body.as_ptr(), place.wrapping_add(HEAD + Txn::HEADER_BYTES));
     }
 
     #[test]
@@ -541,7 +599,7 @@ mod tests {
             (kind::LEADER_INFO, 4),
             (kind::ACK_EPOCH, 4),
             (kind::COMMIT_AND_ACTIVATE, 8),
-            (kind::INFORM_AND_ACTIVATE, 8),
+            (kind::REQUEST, REQUEST_HEAD),
         ] {
             for length in 0..=least {
                 let mut buf = raw(kind, wire_length(length), &vec![0; length], ABSENT);
@@ -569,6 +627,38 @@ mod tests {
         ] {
             let error = decode_packet(&mut raw(kind, NULL, &[], ABSENT)).expect_err("no data");
             assert!(error.is_fatal() && error.to_string().ends_with("without data"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_transaction_that_is_cut_short_or_of_another_zxid_is_refused() {
+        for (kind, before) in
+            [(kind::PROPOSAL, 0), (kind::INFORM, 0), (kind::INFORM_AND_ACTIVATE, 8)]
+        {
+            for length in 0..before + Txn::HEADER_BYTES {
+                let mut buf = raw(kind, wire_length(length), &vec![0; length], ABSENT);
+                let error = decode_packet(&mut buf).expect_err("too short");
+                assert!(error.is_fatal(), "type {kind}, {length} bytes: {error}");
+            }
+            let length = before + Txn::HEADER_BYTES;
+            let mut buf = raw(kind, wire_length(length), &vec![0; length], ABSENT);
+            let error = decode_packet(&mut buf).expect_err("another zxid");
+            assert!(matches!(error, DecodeError::TwoZxids { .. }) && error.is_fatal(), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_a_packet_for_each_transaction() {
+        let run = Run { first: Zxid(0x1_0000_0003), last: Zxid(0x1_0000_0005) };
+        for (packet, single) in [
+            (Packet::Acks(run), Packet::Ack as fn(Zxid) -> Packet),
+            (Packet::Commits(run), Packet::Commit),
+        ] {
+            let mut buf = encoded(&packet);
+            for zxid in run.zxids() {
+                assert_eq!(decode_packet(&mut buf), Ok(Some(single(zxid))));
+            }
+            assert!(buf.is_empty());
         }
     }
 
