@@ -45,7 +45,14 @@ pub trait Files: Debug {
     /// What the system says.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<Self::File>;
 
-    /// Opens a file that exists.
+    /// Opens a file that exists, to read it only.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn open_to_read(&self, path: &Path) -> io::Result<Self::File>;
+
+    /// Opens a file that exists, to be written to or synced as well.
     ///
     /// # Errors
     ///
@@ -137,6 +144,21 @@ pub trait Files: Debug {
     ///
     /// What the system says; that somebody else has it is no error.
     fn lock(&self, path: &Path) -> io::Result<Lock<Self::Lock>>;
+
+    /// Who holds the lock of a file; nobody if there is no such file. Changes nothing, and takes the lock
+    /// for no longer than it takes to see that it can.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn holder(&self, path: &Path) -> io::Result<Option<Holder>>;
+}
+
+/// Whoever has locked a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The number of the process, if it says.
+    pub pid: Option<u32>,
 }
 
 /// What came of an attempt to lock.
@@ -145,10 +167,7 @@ pub enum Lock<L> {
     /// It is ours until this is dropped.
     Ours(L),
     /// Somebody else has it.
-    Taken {
-        /// The number of the process that has it, if it says.
-        pid: Option<u32>,
-    },
+    Taken(Holder),
 }
 
 /// The files of the operating system.
@@ -205,6 +224,10 @@ impl Files for Disk {
         let mut file = File::create(path)?;
         file.write_all(bytes)?;
         Ok(file)
+    }
+
+    fn open_to_read(&self, path: &Path) -> io::Result<File> {
+        File::open(path)
     }
 
     fn open(&self, path: &Path) -> io::Result<File> {
@@ -297,15 +320,31 @@ impl Files for Disk {
                 writeln!(file, "{}", std::process::id())?;
                 Ok(Lock::Ours(DiskLock { _file: file }))
             }
-            Err(fs4::TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                // Only a courtesy, and not every system lets us read what another has locked.
-                let read = file.take(32).read_to_string(&mut pid);
-                Ok(Lock::Taken { pid: read.ok().and_then(|_| pid.trim().parse().ok()) })
-            }
+            Err(fs4::TryLockError::WouldBlock) => Ok(Lock::Taken(noted_in(file))),
             Err(fs4::TryLockError::Error(error)) => Err(error),
         }
     }
+
+    fn holder(&self, path: &Path) -> io::Result<Option<Holder>> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match fs4::FileExt::try_lock_shared(&file) {
+            Ok(()) => fs4::FileExt::unlock(&file).map(|()| None),
+            Err(fs4::TryLockError::WouldBlock) => Ok(Some(noted_in(file))),
+            Err(fs4::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Who says in a locked file that it is theirs.
+fn noted_in(file: File) -> Holder {
+    let mut pid = String::new();
+    // Only a courtesy, and not every system lets us read what another has locked.
+    let read = file.take(32).read_to_string(&mut pid);
+    Holder { pid: read.ok().and_then(|_| pid.trim().parse().ok()) }
 }
 
 #[cfg(unix)]

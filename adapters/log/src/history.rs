@@ -921,12 +921,12 @@ impl<F: Files + Clone> Scan<'_, F> {
 }
 
 /// Whether nothing can be between two transactions.
-fn is_successor(zxid: Zxid, next: Zxid) -> bool {
+pub(crate) fn is_successor(zxid: Zxid, next: Zxid) -> bool {
     zxid.0.checked_add(1) == Some(next.0)
 }
 
 /// The highest number behind which `zxid` comes next for sure.
-fn before(zxid: Zxid) -> Zxid {
+pub(crate) fn before(zxid: Zxid) -> Zxid {
     if zxid.counter().0 > 1 { Zxid(zxid.0 - 1) } else { zxid }
 }
 
@@ -941,7 +941,7 @@ fn preallocated(size: u64, end: u64, step: u64) -> u64 {
     size.saturating_add((missing / step + 1).saturating_mul(step))
 }
 
-fn list_segments<F: Files>(files: &F, dir: &Path) -> Result<Vec<Segment>, FileError> {
+pub(crate) fn list_segments<F: Files>(files: &F, dir: &Path) -> Result<Vec<Segment>, FileError> {
     let names = files.names(dir).map_err(at("list", dir))?.unwrap_or_default();
     let mut starts: Vec<_> = names.iter().filter_map(|name| segment::start_of(name)).collect();
     starts.sort_unstable();

@@ -169,16 +169,7 @@ pub(crate) struct Committed {
 /// At start: does what is left to do of an installation whose marker is there, and removes what waited
 /// for one.
 pub(crate) fn resume<F: Files>(files: &F, dirs: &Dirs) -> Result<(), InstallError> {
-    let marker = dirs.snapshots.join(MARKER);
-    let text = files.read(&marker, MARKER_BYTES_MAX).map_err(at("read", &marker))?;
-    if let Some(text) = text {
-        let names: Option<Vec<_>> = String::from_utf8(text)
-            .ok()
-            .filter(|text| text.ends_with('\n'))
-            .map(|text| text.lines().map(str::to_owned).collect());
-        let Some(names) = names.filter(|names| are_a_history(names)) else {
-            return Err(InstallError::Marker { path: marker });
-        };
+    if let Some((marker, names)) = marker(files, dirs)? {
         // A killed process may have left the marker in the page cache only; it must outlive what it
         // tells us to remove.
         let file = files.open(&marker).map_err(at("open", &marker))?;
@@ -191,7 +182,7 @@ pub(crate) fn resume<F: Files>(files: &F, dirs: &Dirs) -> Result<(), InstallErro
         let names = files.names(dir).map_err(at("list", dir))?.unwrap_or_default();
         for name in names {
             let text = name.to_string_lossy();
-            if text == MARKER_TMP || text.starts_with(STAGED) || text.starts_with(TAKING) {
+            if is_leftover(&text) {
                 let path = dir.join(&name);
                 files.remove(&path).map_err(at("remove", &path))?;
             }
@@ -200,8 +191,51 @@ pub(crate) fn resume<F: Files>(files: &F, dirs: &Dirs) -> Result<(), InstallErro
     Ok(())
 }
 
-/// Everything behind the marker. May be interrupted and done again at any step.
-fn complete<F: Files>(files: &F, dirs: &Dirs, names: &[String]) -> Result<(), InstallError> {
+/// The marker and the names in it, if there is one.
+fn marker<F: Files>(
+    files: &F,
+    dirs: &Dirs,
+) -> Result<Option<(PathBuf, Vec<String>)>, InstallError> {
+    let marker = dirs.snapshots.join(MARKER);
+    let text = files.read(&marker, MARKER_BYTES_MAX).map_err(at("read", &marker))?;
+    let Some(text) = text else { return Ok(None) };
+    let names: Option<Vec<_>> = String::from_utf8(text)
+        .ok()
+        .filter(|text| text.ends_with('\n'))
+        .map(|text| text.lines().map(str::to_owned).collect());
+    match names.filter(|names| are_a_history(names)) {
+        Some(names) => Ok(Some((marker, names))),
+        None => Err(InstallError::Marker { path: marker }),
+    }
+}
+
+/// For those who only look: the marker of an installation that a start would finish, if there is one,
+/// and where the files of that history are at present.
+pub(crate) fn pending<F: Files>(
+    files: &F,
+    dirs: &Dirs,
+) -> Result<Option<(PathBuf, Vec<PathBuf>)>, InstallError> {
+    let Some((marker, names)) = marker(files, dirs)? else { return Ok(None) };
+    let moves = moves(files, dirs, &names)?;
+    let present = names.iter().map(|name| {
+        let staged = moves.iter().find(|(_, path)| path.ends_with(name));
+        let dir = if is_log(name) { &dirs.logs } else { &dirs.snapshots };
+        staged.map_or_else(|| dir.join(name), |(staged, _)| staged.clone())
+    });
+    Ok(Some((marker, present.collect())))
+}
+
+/// Whether a file of that name was left behind by an interrupted write, unless a marker names it.
+pub(crate) fn is_leftover(name: &str) -> bool {
+    name == MARKER_TMP || name.starts_with(STAGED) || name.starts_with(TAKING)
+}
+
+/// What is still to be renamed, from which name to which.
+fn moves<F: Files>(
+    files: &F,
+    dirs: &Dirs,
+    names: &[String],
+) -> Result<Vec<(PathBuf, PathBuf)>, InstallError> {
     let mut moves = Vec::new();
     for name in names {
         let dir = if is_log(name) { &dirs.logs } else { &dirs.snapshots };
@@ -212,6 +246,12 @@ fn complete<F: Files>(files: &F, dirs: &Dirs, names: &[String]) -> Result<(), In
             return Err(InstallError::Missing { path: staged });
         }
     }
+    Ok(moves)
+}
+
+/// Everything behind the marker. May be interrupted and done again at any step.
+fn complete<F: Files>(files: &F, dirs: &Dirs, names: &[String]) -> Result<(), InstallError> {
+    let moves = moves(files, dirs, names)?;
     let kept = |name: &OsStr| names.iter().any(|kept| OsStr::new(kept) == name);
     for dir in dirs.each() {
         let found = files.names(dir).map_err(at("list", dir))?.unwrap_or_default();

@@ -26,6 +26,9 @@
 //! In the Java code: `FileTxnSnapLog`, `AtomicFileOutputStream`, `QuorumPeer.loadDataBase`.
 #![forbid(unsafe_code, unused_must_use)]
 
+pub mod check;
+pub mod dump;
+mod epochs;
 pub mod error;
 mod files;
 pub mod history;
@@ -37,6 +40,6 @@ pub mod retention;
 mod segment;
 pub mod snapshot;
 
-pub use files::{Disk, DiskLock, Files, Lock};
+pub use files::{Disk, DiskLock, Files, Holder, Lock};
 pub use log::{Log, LogError, OpenOptions};
 pub use quorate_core::durable::Durable;

@@ -8,7 +8,7 @@ use quorate_core::durable::Durable;
 use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;
 
-use crate::files::{Disk, Files, Lock};
+use crate::files::{Disk, Files, Holder, Lock};
 
 /// How to open a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl<F: Files> Log<F> {
         let lock_path = dir.join(LOCK);
         let lock = match files.lock(&lock_path).map_err(at("lock", &lock_path))? {
             Lock::Ours(lock) => lock,
-            Lock::Taken { pid } => {
+            Lock::Taken(Holder { pid }) => {
                 return Err(LogError::Locked { dir: data_dir.to_owned(), pid });
             }
         };
@@ -90,11 +90,7 @@ impl<F: Files> Log<F> {
         if log_dir != data_dir {
             refuse_history(&files, &log_dir.join(VERSION_DIR))?;
         }
-        let durable = Durable {
-            accepted_epoch: Epoch::ZERO,
-            current_epoch: Epoch::ZERO,
-            last_zxid: Zxid::ZERO,
-        };
+        let durable = Durable::default();
         let mut log = Self { files, dir, durable, failed: false, _lock: lock };
         log.load(log_dir, options.autocreate)?;
         let durable = log.durable.clone();
@@ -365,8 +361,8 @@ fn is_history(name: &OsStr) -> bool {
     }
 }
 
-const VERSION_DIR: &str = "version-2";
-const LOCK: &str = "quorate.lock";
+pub(crate) const VERSION_DIR: &str = "version-2";
+pub(crate) const LOCK: &str = "quorate.lock";
 const ACCEPTED: &str = "acceptedEpoch";
 const CURRENT: &str = "currentEpoch";
 const INITIALIZE: &str = "initialize";

@@ -154,7 +154,7 @@ impl<F: Files> Reader<F> {
         let Some(path) = self.paths.pop_front() else {
             return Err(ReadError::Ended { after: self.after, through: self.through });
         };
-        let file = self.files.open(&path).map_err(at("open", &path))?;
+        let file = self.files.open_to_read(&path).map_err(at("open", &path))?;
         if self.begun {
             self.offset = 0;
         }

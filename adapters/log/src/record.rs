@@ -157,6 +157,16 @@ pub fn decode(bytes: &[u8], max: usize) -> Found {
     }
 }
 
+/// How long the record is that `bytes` begin with, to judge by its length and its trailer alone; none
+/// if they do not fit together.
+pub(crate) fn frame(bytes: &[u8], max: usize) -> Option<usize> {
+    let (_, length) = prefix(bytes)?;
+    let txn_bytes = usize::try_from(length).ok()?;
+    let fits = (Txn::HEADER_BYTES..=max).contains(&txn_bytes);
+    let whole = fits && bytes.get(PREFIX_BYTES + txn_bytes) == Some(&TRAILER);
+    whole.then_some(txn_bytes + OVERHEAD)
+}
+
 /// Looks for what should not be there, behind the place where a log seems to end.
 ///
 /// `bytes` begin where [`decode`] found [`Found::Torn`], [`Found::Padding`] or the end of the file, and

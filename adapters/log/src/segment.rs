@@ -15,6 +15,7 @@ use quorate_core::zxid::Zxid;
 use crate::error::{Corruption, FileError, at};
 use crate::files::Files;
 use crate::record::{self, FILE_HEADER, Found, OVERHEAD, PREFIX_BYTES, Record};
+use crate::snapshot::STAGED;
 
 /// A log file, as far as it was read or written by us.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct Segment {
     pub(crate) path: PathBuf,
     /// Places of some of its records, ascending, so that finding one does not mean reading all.
     pub(crate) marks: Vec<Mark>,
+    /// Where its last record ends, if that is known.
+    pub(crate) end: Option<u64>,
 }
 
 /// Where a record begins.
@@ -35,7 +38,14 @@ pub(crate) struct Mark {
 
 impl Segment {
     pub(crate) fn new(dir: &Path, start: Zxid) -> Self {
-        Self { start, path: dir.join(name(start)), marks: Vec::new() }
+        Self { start, path: dir.join(name(start)), marks: Vec::new(), end: None }
+    }
+
+    /// The log file at a path, which may not have its name yet; none if it will be none.
+    pub(crate) fn staged(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let start = start_of(OsStr::new(name.strip_prefix(STAGED).unwrap_or(name)))?;
+        Some(Self { start, path: path.to_owned(), marks: Vec::new(), end: None })
     }
 
     /// Notes a place, if it is far enough from the last one.
@@ -151,6 +161,22 @@ impl<F: Files + Clone> Cursor<F> {
         txn_bytes_max: usize,
     ) -> Result<Self, CursorError> {
         let file = files.open(path).map_err(at("open", path))?;
+        Self::on(files, file, path, offset, txn_bytes_max)
+    }
+
+    /// As [`Cursor::open`] at the first record, for a file that we may only read.
+    pub(crate) fn look(files: &F, path: &Path, txn_bytes_max: usize) -> Result<Self, CursorError> {
+        let file = files.open_to_read(path).map_err(at("open", path))?;
+        Self::on(files, file, path, 0, txn_bytes_max)
+    }
+
+    fn on(
+        files: &F,
+        file: F::File,
+        path: &Path,
+        offset: u64,
+        txn_bytes_max: usize,
+    ) -> Result<Self, CursorError> {
         let mut cursor = Self {
             files: files.clone(),
             file,
@@ -231,6 +257,21 @@ impl<F: Files + Clone> Cursor<F> {
                 Err(Corruption::Record { path, offset, after, damage }.into())
             }
         }
+    }
+
+    /// Passes over a record that is damaged but has its frame; tells how long it is. None if nobody knows
+    /// where the next one would begin.
+    pub(crate) fn pass_over(&mut self) -> Option<usize> {
+        let length = record::frame(&self.buffer[self.next..], self.txn_bytes_max)?;
+        let start = self.next + PREFIX_BYTES;
+        self.txn = start..start + length - OVERHEAD;
+        self.next += length;
+        Some(length)
+    }
+
+    /// The last transaction that was seen; zero if there was none.
+    pub(crate) fn last(&self) -> Zxid {
+        self.last
     }
 
     pub(crate) fn offset(&self) -> u64 {

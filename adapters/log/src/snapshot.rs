@@ -47,6 +47,15 @@ pub struct SnapshotFile {
     pub compression: Compression,
 }
 
+impl SnapshotFile {
+    /// The snapshot in a file, to judge by its name; none if that is no snapshot's.
+    pub fn at(path: impl Into<PathBuf>) -> Option<Self> {
+        let path = path.into();
+        let (label, compression) = parse_name(path.file_name()?)?;
+        Some(Self { label, path, compression })
+    }
+}
+
 /// How a snapshot is compressed, as the end of its name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Compression {
@@ -112,7 +121,7 @@ pub fn looks_whole<F: Files>(files: &F, snapshot: &SnapshotFile) -> Result<bool,
     if size < SIZE_MIN {
         return Ok(false);
     }
-    let file = files.open(path).map_err(at("open", path))?;
+    let file = files.open_to_read(path).map_err(at("open", path))?;
     let mut found = [0; SNAPPY_MAGIC.len()];
     let found = &mut found[..magic.len()];
     let read = files.read_at(&file, offset, found).map_err(at("read", path))?;
@@ -315,7 +324,7 @@ impl<F: Files> SnapshotReader<F> {
         if snapshot.compression == Compression::Snappy {
             return Err(SnapshotError::Snappy { path });
         }
-        let file = files.open(&path).map_err(at("open", &path))?;
+        let file = files.open_to_read(&path).map_err(at("open", &path))?;
         let raw = Raw { files, file, offset: 0 };
         let source = match snapshot.compression {
             Compression::Gzip => Source::Gzip(Box::new(GzDecoder::new(raw))),
@@ -353,14 +362,17 @@ impl<F: Files> SnapshotReader<F> {
     /// used.
     pub fn finish(mut self) -> Result<Parts, SnapshotError> {
         self.check_seal()?;
-        let mut parts = Parts::default();
         let mut rest = Vec::new();
-        let offset = self.offset;
         let limit = REST_BYTES_MAX as u64;
         let read = Read::by_ref(&mut Unsummed(&mut self)).take(limit).read_to_end(&mut rest);
         read.map_err(at("read", &self.path))?;
-        self.offset = offset;
-        let mut rest = Rest { reader: &mut self, bytes: &rest };
+        self.parts(&rest)
+    }
+
+    /// What stands behind the first seal, where the reader is.
+    fn parts(&mut self, rest: &[u8]) -> Result<Parts, SnapshotError> {
+        let mut parts = Parts::default();
+        let mut rest = Rest { reader: self, bytes: rest };
         // Without a digest, 3.9 has its last zxid here; nothing else is that short.
         if !rest.bytes.is_empty() && rest.bytes.len() != LAST_ZXID_BYTES + SEAL_BYTES {
             let (zxid, version) = (Zxid(i64::from_be_bytes(rest.take()?)), rest.take()?);
@@ -448,6 +460,57 @@ impl<F: Files> Read for SnapshotReader<F> {
     }
 }
 
+/// What can be told of a snapshot by somebody who does not know its application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// How many bytes the body has, uncompressed.
+    pub body_bytes: u64,
+    /// What stands behind it.
+    pub parts: Parts,
+}
+
+/// Checks a snapshot from its header to its last seal. The body ends where the first seal fits that is
+/// followed by nothing but what ZooKeeper writes there. Reads all of it, once, and keeps a little.
+///
+/// # Errors
+///
+/// A [`SnapshotError`] if it cannot be read or is damaged.
+pub fn inspect<F: Files>(files: F, snapshot: &SnapshotFile) -> Result<Inspection, SnapshotError> {
+    let mut reader = SnapshotReader::open(files, snapshot)?;
+    let (mut tail, mut piece) = (Vec::new(), vec![0; BUFFER_BYTES]);
+    loop {
+        let read = Unsummed(&mut reader).read(&mut piece).map_err(at("read", &snapshot.path))?;
+        if read == 0 {
+            break;
+        }
+        tail.extend_from_slice(&piece[..read]);
+        let sure = tail.len().saturating_sub(TAIL_BYTES_MAX);
+        reader.checksum.write_slice(&tail[..sure]);
+        reader.offset += sure as u64;
+        tail.drain(..sure);
+    }
+    let (checksum, offset) = (reader.checksum, reader.offset);
+    // Every seal covers those before it, so the last one alone would fit as well.
+    for end in 0..(tail.len() + 1).saturating_sub(SEAL_BYTES) {
+        (reader.checksum, reader.offset) = (checksum, offset + end as u64);
+        reader.checksum.write_slice(&tail[..end]);
+        let (seal, rest) = tail[end..].split_at(SEAL_BYTES);
+        if (Rest { reader: &mut reader, bytes: seal }).seal().is_err() {
+            continue;
+        }
+        if let Ok(parts) = reader.parts(rest) {
+            let body_bytes = offset + end as u64 - SNAPSHOT_HEADER.len() as u64;
+            return Ok(Inspection { body_bytes, parts });
+        }
+    }
+    let (path, label) = (snapshot.path.clone(), snapshot.label);
+    let size = offset + tail.len() as u64;
+    Err(match size.checked_sub((SNAPSHOT_HEADER.len() + SEAL_BYTES) as u64) {
+        None => SnapshotError::Ended { path, offset: size },
+        Some(_) => SnapshotError::Seal { path, offset: size - SEAL_BYTES as u64, label },
+    })
+}
+
 /// Reads on without adding to the checksum.
 struct Unsummed<'a, F: Files>(&'a mut SnapshotReader<F>);
 
@@ -481,7 +544,7 @@ impl<F: Files> Rest<'_, F> {
     /// A string of hexadecimal digits, as the first versions of the digest had it.
     fn hexadecimal(&mut self) -> Result<i64, SnapshotError> {
         let length = i32::from_be_bytes(self.take()?);
-        let length = usize::try_from(length).ok().filter(|length| *length <= 16);
+        let length = usize::try_from(length).ok().filter(|length| *length <= DIGEST_DIGITS_MAX);
         let length = length.ok_or_else(|| self.reader.odd())?;
         let mut digest = 0_u64;
         for _ in 0..length {
@@ -628,6 +691,11 @@ const SEAL_PATH: [u8; 5] = *b"\0\0\0\x01/";
 const SEAL_BYTES: usize = 13;
 const DIGEST_BYTES: usize = 20;
 const LAST_ZXID_BYTES: usize = 8;
+/// As much as three seals and the parts between them take at most.
+const TAIL_BYTES_MAX: usize =
+    3 * SEAL_BYTES + DIGEST_BYTES - 8 + 4 + DIGEST_DIGITS_MAX + LAST_ZXID_BYTES;
+/// How long the first versions of the digest were at most, in hexadecimal.
+const DIGEST_DIGITS_MAX: usize = 16;
 /// More than all parts behind the first seal take.
 const REST_BYTES_MAX: usize = 4096;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use quorate_log::{Files, Lock};
+use quorate_log::{Files, Holder, Lock};
 
 /// A disk that forgets, and stops working after a number of steps.
 #[derive(Clone, Debug, Default)]
@@ -217,6 +217,10 @@ impl Files for Forgetful {
         Ok(file)
     }
 
+    fn open_to_read(&self, path: &Path) -> io::Result<usize> {
+        self.0.borrow().find(path)
+    }
+
     fn open(&self, path: &Path) -> io::Result<usize> {
         self.0.borrow().find(path)
     }
@@ -316,5 +320,9 @@ impl Files for Forgetful {
 
     fn lock(&self, _: &Path) -> io::Result<Lock<()>> {
         Ok(Lock::Ours(()))
+    }
+
+    fn holder(&self, _: &Path) -> io::Result<Option<Holder>> {
+        Ok(None)
     }
 }
