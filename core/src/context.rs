@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
 use crate::config::Config;
-use crate::durable::Durable;
+use crate::durable::Epochs;
 use crate::history::History;
 use crate::id::ServerId;
 use crate::links::Links;
@@ -27,7 +27,7 @@ pub struct Context<'a> {
     pub quorum: &'a mut Quorum,
     /// The epochs as they are or are about to be on disk. A write that fails stops the server, so
     /// what has been asked for is never taken back; whatever promises it waits for its ticket.
-    pub epochs: &'a mut Durable,
+    pub epochs: &'a mut Epochs,
     /// What is logged.
     pub history: &'a mut History,
     /// Where outputs go.

@@ -137,8 +137,6 @@ pub struct Elector {
     settled: Vec<Option<Filed>>,
     /// The newest vote of each voter that began to look before us, for when we do.
     early: Vec<Option<Standing>>,
-    /// Whom the others follow as far as we know, while we rest because we cannot.
-    known: Option<Standing>,
     /// Whether `filed` may hold votes that we did not compare with ours, so that a vote better than
     /// ours may have supporters there already.
     uncompared: bool,
@@ -165,7 +163,6 @@ impl Elector {
             filed: vec![None; voters],
             settled: vec![None; voters],
             early: vec![None; voters],
-            known: None,
             uncompared: false,
             support: config.quorum.support(),
             supporters: 0,
@@ -193,11 +190,7 @@ impl Elector {
     /// The role that the last election led to is over; the next election has not begun. Until it does
     /// we claim nothing: a server that joined us on the word of an office we have left would wait for
     /// somebody who is gone.
-    ///
-    /// With `others_go_on` the leader still leads, but we cannot follow it: strangers, who ask out of
-    /// curiosity, are told so until somebody looks.
-    pub const fn retire(&mut self, others_go_on: bool) {
-        self.known = if others_go_on { Some(self.standing()) } else { None };
+    pub const fn retire(&mut self) {
         self.state = ServerState::Looking;
     }
 
@@ -282,7 +275,6 @@ impl Elector {
         self.wait = self.config.notification_min;
         self.notify_at = Some(at + self.wait);
         self.settled.fill(None);
-        self.known = None;
         self.forget_unreachable(out);
         self.propose(own, reason, out);
         self.count(at, out);
@@ -309,8 +301,7 @@ impl Elector {
             // with what it can neither count nor follow.
             if self.round > Round(0) {
                 let none = Standing { vote: Vote::ABSTENTION, ..self.standing() };
-                let standing =
-                    if self.has_standing() { self.standing() } else { self.known.unwrap_or(none) };
+                let standing = if self.has_standing() { self.standing() } else { none };
                 out.push(ElectorOutput::Notify { to: Recipient::One(from), standing });
             }
             return;
@@ -318,7 +309,6 @@ impl Elector {
         if !self.is_looking() {
             self.early[position] = None;
             if heard.state == ServerState::Looking {
-                self.known = None;
                 // Those that lose a leader notice it one after the other. What the first one says
                 // now it does not say again for 200 ms.
                 if heard.round > self.round {

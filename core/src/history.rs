@@ -1,71 +1,389 @@
-//! What is logged, and how a learner is brought up to it.
+//! What is logged, what of it is committed, and how a learner is brought up to it.
 //!
-//! For now servers without transactions: a learner that ends where we end, or that has nothing as we
-//! have nothing, needs nothing. Everything else is said to be beyond this version, never guessed.
+//! ```text
+//!     floor             before                    committed        last
+//!       │  log on disk    │  window: in memory too    │  outstanding  │
+//!   ────┼─────────────────┼───────────────────────────┼───────────────┤
+//!       │◄── StreamLog ──►│◄───────── sent from here ────────────────►│
+//! ```
+//!
+//! The window is bounded by a count and by bytes. What leaves it is durable and can be read from the log
+//! on disk, down to the floor, below which the log has a hole or nothing. The application gets what is
+//! known to be committed and nothing else, so nothing is ever taken back from it.
+//!
+//! # How a learner is brought up: the table of cases
+//!
+//! [`History::plan`] is one pure function of the learner's last zxid `z`. The first line that fits
+//! decides. *Processed* is the later of the last committed transaction and the start of the epoch in
+//! which we are established; before that, our whole history counts as committed.
+//!
+//! | | the learner's last zxid | it gets |
+//! |---|---|---|
+//! | 1 | anything, and we have nothing; it has nothing either | DIFF, empty |
+//! | 2 | it says that it has nothing, or could not cut where it was told to | SNAP |
+//! | 3 | processed, or our last | DIFF, empty |
+//! | 4 | beyond our last, a transaction of the epoch of our last | TRUNC to our last |
+//! | 5 | beyond our last, the bare start of an epoch or of another epoch | SNAP, once we are established |
+//! | 6 | in the window, or the bare start of an epoch there | DIFF, then what follows |
+//! | 7 | between two of the window, the later of its own epoch | TRUNC to the earlier, then what follows |
+//! | 8 | between two of the window, the later of another epoch | SNAP |
+//! | 9 | below the window | only the disk knows: [`Plan::Locate`], and then: |
+//! | 10 | … in the log, which costs less than a part of a snapshot to read | DIFF, from disk, then the window |
+//! | 11 | … in the log, and our snapshot would be older than `z` | the same, whatever it costs |
+//! | 12 | … anything else: below the floor, in none of our transactions, too much | SNAP |
+//!
+//! A TRUNC never crosses an epoch (4, 7): what the learner has of an epoch that we do not know cannot be
+//! told from what a later epoch wrote under numbers that we do know. A snapshot for a learner beyond our
+//! last (5) must have a later label than the learner's log, or a ZooKeeper server would replay that log
+//! behind it after a restart; we have such a label once we are established, and until then such a learner
+//! is not needed. DIFF never starts below the floor: there would be a hole.
+//!
+//! What ZooKeeper does, and where it differs: `LearnerHandler.syncFollower`; it cuts across epochs in 4.
 
-use crate::zxid::Zxid;
+use alloc::collections::VecDeque;
 
-/// The transactions of one server, as far as others must be brought up to them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+use crate::config::HistoryLimits;
+use crate::durable::Durable;
+use crate::id::Ticket;
+use crate::input::{Located, Place};
+use crate::outbox::Outbox;
+use crate::output::{Output, Write};
+use crate::rng::Rng;
+use crate::txn::Txn;
+use crate::zxid::{Epoch, Zxid};
+
+/// The transactions of one server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct History {
+    limits: HistoryLimits,
+    /// Without a hole, ending with `last`.
+    window: VecDeque<Txn>,
+    window_bytes: usize,
+    /// The window holds everything after this.
+    before: Zxid,
+    /// The log on disk holds everything after this.
+    floor: Zxid,
+    /// Nobody who stands before this is served from the log on disk.
+    unreadable: Zxid,
+    /// The last that is logged, durable or not.
     last: Zxid,
+    /// The last that is durable.
+    durable: Zxid,
+    /// Appended and not durable yet.
+    unsynced: VecDeque<(Ticket, Zxid)>,
+    /// The last that is known to be committed in this incarnation.
+    committed: Option<Zxid>,
+    /// The label of the snapshot that the application keeps apart, or started from.
+    staged: Zxid,
+    /// About how many transactions were delivered since the last snapshot.
+    since_snapshot: u64,
+    /// How many make the next one.
+    snapshot_after: u64,
+    /// A snapshot is being taken.
+    taking: bool,
 }
 
-/// How a learner is brought to a leader's history.
+/// How a learner is brought to a leader's history; see the module for the cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {
-    /// It has all of it: a DIFF without transactions, labelled with the leader's last zxid.
-    Diff(Zxid),
-    /// Transactions would have to be brought to it or cut from it.
-    Unsupported,
+    /// DIFF with this label, then what follows `after`.
+    Diff {
+        /// What DIFF says: nothing beyond it may be delivered by virtue of the DIFF.
+        label: Zxid,
+        /// The learner has everything through this.
+        after: Zxid,
+    },
+    /// TRUNC to this, then what follows it.
+    Trunc {
+        /// The last transaction that both have.
+        to: Zxid,
+    },
+    /// SNAP, then what follows it.
+    Snap {
+        /// Whether only an established leader can give it.
+        when_established: bool,
+    },
+    /// Only the disk knows: ask it, and then plan again.
+    Locate,
 }
 
 impl History {
-    /// A history that ends at `last`.
-    pub const fn ending_at(last: Zxid) -> Self {
-        Self { last }
+    /// The history that was found on disk.
+    pub fn new(durable: &mut Durable, limits: HistoryLimits, rng: &mut Rng) -> Self {
+        let window = core::mem::take(&mut durable.window);
+        let mut history = Self {
+            snapshot_after: snapshot_after(&limits, rng),
+            limits,
+            window_bytes: window.iter().map(Txn::len).sum(),
+            before: window.front().map_or(durable.last_zxid, |first| Zxid(first.zxid.0 - 1)),
+            window,
+            floor: durable.floor,
+            unreadable: Zxid::ZERO,
+            last: durable.last_zxid,
+            durable: durable.last_zxid,
+            unsynced: VecDeque::new(),
+            committed: None,
+            staged: durable.snapshot,
+            since_snapshot: 0,
+            taking: false,
+        };
+        history.shrink();
+        history
     }
 
-    /// Its last transaction; zero if it has none.
+    /// The last transaction that is logged, durable or not; zero if there is none.
     pub const fn last(&self) -> Zxid {
         self.last
     }
 
-    /// How a learner whose history ends at `learner` is brought up to this one.
+    /// The last transaction that is durable.
+    pub const fn durable(&self) -> Zxid {
+        self.durable
+    }
+
+    /// The last transaction that is known to be committed; zero if none is.
+    pub fn committed(&self) -> Zxid {
+        self.committed.unwrap_or(Zxid::ZERO)
+    }
+
+    /// What the application's state is after, were it asked for a snapshot now: the last transaction
+    /// delivered, or the label of what it keeps apart.
+    pub fn position(&self) -> Zxid {
+        self.staged.max(self.committed())
+    }
+
+    /// The label of the oldest history that a cut can lead to.
+    pub const fn base(&self) -> Zxid {
+        self.staged
+    }
+
+    /// Everything after this can be sent from memory.
+    pub const fn before(&self) -> Zxid {
+        self.before
+    }
+
+    /// The transactions in memory after `zxid`, ascending.
+    pub fn after(&self, zxid: Zxid) -> impl Iterator<Item = &Txn> {
+        self.window.range(self.index_after(zxid)..)
+    }
+
+    /// A transaction, if it is in memory.
+    pub fn get(&self, zxid: Zxid) -> Option<&Txn> {
+        let at = self.index_after(zxid).checked_sub(1)?;
+        self.window.get(at).filter(|txn| txn.zxid == zxid)
+    }
+
+    /// Where the first transaction after `zxid` stands in the window.
+    fn index_after(&self, zxid: Zxid) -> usize {
+        if zxid >= self.last {
+            return self.window.len();
+        }
+        // Within one epoch there are no gaps, as a rule: count back from the end.
+        let back = usize::try_from(self.last.0 - zxid.0).unwrap_or(usize::MAX);
+        if let Some(at) = self.window.len().checked_sub(back) {
+            let previous = at.checked_sub(1).and_then(|before| self.window.get(before));
+            if previous.map_or(self.before, |txn| txn.zxid) == zxid {
+                return at;
+            }
+        }
+        self.window.partition_point(|txn| txn.zxid <= zxid)
+    }
+
+    /// Puts a transaction at the end of the log.
     ///
-    /// The bare start of an epoch is no transaction: a server that led or followed an ensemble in
-    /// which nothing was ever written reports one, and has as little as a server that reports zero.
-    pub fn plan(&self, learner: Zxid) -> Plan {
-        let neither_has_any = self.last.is_epoch_start() && learner.is_epoch_start();
-        if learner == self.last || (neither_has_any && learner.0 >= 0) {
-            Plan::Diff(self.last)
+    /// # Panics
+    ///
+    /// If it does not [follow](Zxid::follows) the last one: the caller makes sure.
+    pub fn append(&mut self, txn: Txn, outbox: &mut Outbox) {
+        assert!(txn.zxid.follows(self.last), "{} does not follow {}", txn.zxid, self.last);
+        let zxid = txn.zxid;
+        let ticket = outbox.persist(Write::Append(txn.clone()));
+        self.unsynced.push_back((ticket, zxid));
+        self.window_bytes += txn.len();
+        self.window.push_back(txn);
+        self.last = zxid;
+        if self.window.len() > self.limits.window_count
+            || self.window_bytes > self.limits.window_bytes
+        {
+            self.shrink();
+        }
+    }
+
+    /// Takes note of what has become durable.
+    pub fn on_persisted(&mut self, outbox: &Outbox) {
+        while self.unsynced.front().is_some_and(|(ticket, _)| outbox.is_durable(*ticket)) {
+            if let Some((_, zxid)) = self.unsynced.pop_front() {
+                self.durable = zxid;
+            }
+        }
+        self.shrink();
+    }
+
+    /// Whether the log can be made to end with `zxid` without asking the disk: it is in memory, and the
+    /// snapshot that we would start from is not newer.
+    pub fn can_cut(&self, zxid: Zxid) -> bool {
+        zxid >= self.staged && (self.get(zxid).is_some() || zxid == self.last)
+    }
+
+    /// Gives up everything after `zxid`.
+    ///
+    /// # Panics
+    ///
+    /// If something of it is known to be committed: the caller makes sure.
+    pub fn truncate(&mut self, zxid: Zxid, outbox: &mut Outbox) -> Ticket {
+        assert!(zxid >= self.committed(), "a committed transaction is never cut");
+        while self.window.back().is_some_and(|txn| txn.zxid > zxid) {
+            if let Some(txn) = self.window.pop_back() {
+                self.window_bytes -= txn.len();
+            }
+        }
+        self.unsynced.retain(|(_, appended)| *appended <= zxid);
+        self.last = zxid;
+        self.durable = self.durable.min(zxid);
+        self.before = self.before.min(zxid);
+        self.floor = self.floor.min(zxid);
+        outbox.persist(Write::Truncate(zxid))
+    }
+
+    /// Puts the snapshot that was received, and what was written beside the history after it, in the
+    /// place of the history.
+    pub fn install(&mut self, label: Zxid, last: Zxid, outbox: &mut Outbox) -> Ticket {
+        self.window.clear();
+        self.window_bytes = 0;
+        self.unsynced.clear();
+        (self.before, self.last, self.durable) = (last, last, last);
+        (self.floor, self.staged) = (label, label);
+        outbox.persist(Write::Install { label })
+    }
+
+    /// Takes note that everything through `zxid` is committed, and delivers it; also if it was known
+    /// already: what the application keeps apart is confirmed thereby. Asks for a snapshot when enough
+    /// has gathered.
+    ///
+    /// # Panics
+    ///
+    /// If it is not logged, unless it is the start of an epoch: the caller makes sure.
+    pub fn commit(&mut self, zxid: Zxid, rng: &mut Rng, outbox: &mut Outbox) {
+        let before = self.committed();
+        assert!(zxid <= self.last && zxid >= before, "{zxid} is not between {before} and our last");
+        self.committed = Some(zxid);
+        outbox.push(Output::DeliverThrough(zxid));
+        let delivered = if zxid.epoch() == before.epoch() {
+            zxid.0.saturating_sub(before.0)
         } else {
-            Plan::Unsupported
+            i64::from(zxid.counter().0)
+        };
+        self.since_snapshot += u64::try_from(delivered).unwrap_or(0);
+        if self.since_snapshot >= self.snapshot_after && !self.taking {
+            self.taking = true;
+            self.since_snapshot = 0;
+            self.snapshot_after = snapshot_after(&self.limits, rng);
+            outbox.push(Output::TakeSnapshot(self.position()));
+        }
+    }
+
+    /// A snapshot that was asked for has been taken, or could not be.
+    pub const fn on_snapshot_taken(&mut self) {
+        self.taking = false;
+    }
+
+    /// The log could not be read after `zxid`: from now on nobody who stands there is served from it.
+    pub fn on_unreadable(&mut self, zxid: Zxid) {
+        self.unreadable = self.unreadable.max(Zxid(zxid.0.saturating_add(1)));
+    }
+
+    /// How a learner whose history ends at `learner` is brought up to this one. `established` is our
+    /// epoch, once we are established in it; `located` is the disk's answer, once it was asked.
+    pub fn plan(
+        &self,
+        learner: Zxid,
+        established: Option<Epoch>,
+        located: Option<Located>,
+    ) -> Plan {
+        let top = established.map_or(self.last, |_| self.committed());
+        let processed = established.map_or(top, |epoch| top.max(Zxid::start_of(epoch)));
+        let snap = |when_established| Plan::Snap { when_established };
+        if learner <= Zxid::ZERO {
+            let nothing = self.last == Zxid::ZERO;
+            return if nothing {
+                Plan::Diff { label: top, after: Zxid::ZERO }
+            } else {
+                snap(false)
+            };
+        }
+        if learner == processed || learner == self.last {
+            return Plan::Diff { label: top.max(learner.min(processed)), after: learner };
+        }
+        if learner > self.last {
+            let ours = learner.epoch() == self.last.epoch() && !learner.is_epoch_start();
+            return if ours { Plan::Trunc { to: self.last } } else { snap(established.is_none()) };
+        }
+        if learner >= self.before && learner >= self.floor {
+            return self.plan_in_window(learner, top);
+        }
+        let Some(Located { place, log_bytes, snapshot_bytes }) = located else {
+            return if learner < self.unreadable { snap(false) } else { Plan::Locate };
+        };
+        let cheap = self.limits.size_percent.is_some_and(|percent| {
+            snapshot_bytes == 0
+                || log_bytes.saturating_mul(100) <= snapshot_bytes.saturating_mul(percent)
+        });
+        let too_old = established.is_none() && self.position() < learner;
+        let held = match place {
+            Place::Held => true,
+            Place::Absent { .. } => learner.is_epoch_start(),
+            Place::BelowFloor | Place::Beyond => false,
+        };
+        if held && (cheap || too_old) {
+            Plan::Diff { label: top, after: learner }
+        } else {
+            snap(false)
+        }
+    }
+
+    fn plan_in_window(&self, learner: Zxid, top: Zxid) -> Plan {
+        let at = self.index_after(learner);
+        let previous = at.checked_sub(1).map_or(self.before, |before| self.window[before].zxid);
+        if previous == learner || learner.is_epoch_start() {
+            return Plan::Diff { label: top, after: learner };
+        }
+        match self.window.get(at) {
+            Some(next) if next.zxid.epoch() == learner.epoch() => Plan::Trunc { to: previous },
+            Some(_) | None => Plan::Snap { when_established: false },
+        }
+    }
+
+    /// Drops from memory what is beyond the limits and can be read from the disk.
+    fn shrink(&mut self) {
+        while self.window.len() > self.limits.window_count
+            || self.window_bytes > self.limits.window_bytes
+        {
+            let Some(first) = self.window.front().filter(|first| first.zxid <= self.durable) else {
+                break;
+            };
+            (self.before, self.window_bytes) = (first.zxid, self.window_bytes - first.len());
+            self.window.pop_front();
+        }
+    }
+
+    /// What always holds.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub fn check(&self) {
+        assert!(self.durable <= self.last, "what is durable is logged");
+        assert!(self.committed() <= self.last, "what is committed is logged");
+        assert!(self.before <= self.last, "the window ends with the last");
+        if let Some(last) = self.window.back() {
+            assert_eq!(last.zxid, self.last, "the window ends with the last");
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_learner_that_ends_where_we_end_needs_nothing() {
-        let history = History::ending_at(Zxid(0x1_0000_0007));
-        assert_eq!(history.plan(Zxid(0x1_0000_0007)), Plan::Diff(Zxid(0x1_0000_0007)));
-        for other in [0x1_0000_0006, 0x1_0000_0008, 0, 0x2_0000_0000, -1, i64::MIN] {
-            assert_eq!(history.plan(Zxid(other)), Plan::Unsupported, "{other:#x}");
-        }
-    }
-
-    #[test]
-    fn bare_epochs_are_no_transactions() {
-        let empty = History::ending_at(Zxid::ZERO);
-        for bare in [0, 0x1_0000_0000, 0x7_0000_0000] {
-            assert_eq!(empty.plan(Zxid(bare)), Plan::Diff(Zxid::ZERO), "{bare:#x}");
-        }
-        for other in [1, 0x1_0000_0001, -1, i64::MIN] {
-            assert_eq!(empty.plan(Zxid(other)), Plan::Unsupported, "{other:#x}");
-        }
-    }
+/// How many transactions make the next snapshot: between half of `snapCount` and all of it, since a
+/// quorum should not be busy with snapshots at the same time.
+fn snapshot_after(limits: &HistoryLimits, rng: &mut Rng) -> u64 {
+    let half = limits.snap_count / 2;
+    half + 1 + rng.below(half.max(1))
 }

@@ -19,18 +19,22 @@ pub mod synchronization;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use bytes::Bytes;
+
 use crate::context::{Context, Verdict};
-use crate::id::{LinkId, ServerId};
-use crate::leader::broadcast::{Broadcast, quorum_left};
+use crate::id::{LinkId, Origin, ReadId, ServerId};
+use crate::input::{Located, Unreadable};
+use crate::leader::broadcast::{Asker, Broadcast, quorum_left};
 use crate::leader::discovery::{Discovery, is_newer};
-use crate::leader::progress::{Progress, Stage, send};
-use crate::leader::synchronization::{Synchronization, synchronise};
-use crate::message::{LearnerInfo, Message, Packet};
-use crate::output::Hangup;
+use crate::leader::progress::{Busy, Progress, Reign, Stage, send};
+use crate::leader::synchronization::{Begun, Synchronization, Terms};
+use crate::message::{LearnerInfo, Message, Packet, Request};
+use crate::output::{Hangup, Output, Refusal};
 use crate::quorum::Support;
 use crate::report::{self, Change, Reason, Seat};
 use crate::time::Instant;
 use crate::timers::Timer;
+use crate::txn::{Txn, TxnHeader};
 use crate::vote::{Round, ServerState, Standing};
 use crate::zxid::{Epoch, Zxid};
 
@@ -45,8 +49,14 @@ pub struct Leader {
     elected: Instant,
     /// Anonymous observers so far: they are called -1, -2, …
     anonymous: i64,
-    /// Pings so far; every second one ends a tick.
-    pings: u64,
+    /// Where the history ends that we bring into this reign.
+    inherited: Zxid,
+    /// Ends of half ticks so far; every second one ends a tick.
+    halves: u64,
+    /// Pings so far.
+    beat: u64,
+    /// A warning about an acknowledgement was given in this tick.
+    warned: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +77,10 @@ impl Leader {
             round,
             elected: cx.now,
             anonymous: 0,
-            pings: 0,
+            inherited: cx.history.last(),
+            halves: 0,
+            beat: 0,
+            warned: false,
         };
         cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
         cx.timers.after(Timer::Ping, cx.now, cx.config.timing.ping_interval());
@@ -130,6 +143,7 @@ impl Leader {
 
     /// A learner has said something.
     pub fn on_packet(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet) -> Verdict {
+        let epoch = self.epoch();
         let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
         learner.heard = cx.now;
         match (learner.stage, packet) {
@@ -138,15 +152,26 @@ impl Leader {
             (Stage::Told, Packet::AckEpoch { last, current_epoch }) => {
                 self.on_ack_epoch(cx, link, last, current_epoch)
             }
-            (Stage::Syncing, Packet::Ack(zxid)) if Some(zxid.epoch()) == self.epoch() => {
-                if zxid.is_epoch_start() { self.on_ack(cx, link) } else { Verdict::Stay }
+            (Stage::Syncing, Packet::Ack(zxid))
+                if learner.cursor.new_leader
+                    && zxid.is_epoch_start()
+                    && Some(zxid.epoch()) == epoch =>
+            {
+                self.on_history_ack(cx, link)
             }
-            // Java's older learners may acknowledge single transactions of their synchronisation
-            // before all of it.
-            (Stage::Syncing | Stage::Acknowledged | Stage::Serving, Packet::Ack(_))
-            | (Stage::Acknowledged | Stage::Serving, Packet::Ping { .. })
-            // Nothing is proposed yet, so nothing is asked with success.
-            | (Stage::Serving, Packet::Request { .. } | Packet::Revalidate(_)) => Verdict::Stay,
+            (Stage::Syncing | Stage::Acknowledged | Stage::Serving, Packet::Ack(zxid)) => {
+                self.on_ack(cx, link, zxid)
+            }
+            (Stage::Serving, Packet::Ping { .. }) => {
+                if learner.beats.on_answer() {
+                    self.serve_reads(cx);
+                }
+                Verdict::Stay
+            }
+            (Stage::Serving, Packet::Request(request)) => self.on_request(cx, link, request),
+            (Stage::Acknowledged, Packet::Ping { .. })
+            // Sessions are a service above us, and none is there yet.
+            | (Stage::Serving, Packet::Revalidate(_)) => Verdict::Stay,
             (_, packet) => {
                 self.drop_learner(cx, link, Hangup::OutOfTurn(packet.name()));
                 Verdict::Stay
@@ -156,7 +181,126 @@ impl Leader {
 
     /// A write has become durable.
     pub fn on_persisted(&mut self, cx: &mut Context<'_>) -> Verdict {
+        if let Phase::Broadcast(broadcast) = &mut self.phase {
+            let durable = cx.history.durable();
+            if durable > cx.history.committed() {
+                broadcast.tally.set(cx.quorum, cx.config.id, durable);
+                self.commit(cx);
+            }
+            return Verdict::Stay;
+        }
         self.advance(cx)
+    }
+
+    /// The disk has found where a learner stands.
+    pub fn on_located(&mut self, cx: &mut Context<'_>, link: LinkId, located: Located) -> Verdict {
+        let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
+        if let (Stage::Promised(last), Busy::Locating) = (learner.stage, learner.cursor.busy) {
+            learner.cursor.busy = Busy::No;
+            self.synchronise(cx, link, last, Some(located));
+        }
+        Verdict::Stay
+    }
+
+    /// What the driver was asked to stream to a learner is written.
+    pub fn on_streamed(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        outcome: Result<(), Unreadable>,
+    ) -> Verdict {
+        let Some(reign) = self.reign(cx) else { return Verdict::Stay };
+        let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
+        learner.heard = cx.now;
+        let busy = learner.cursor.busy;
+        if outcome.is_err() {
+            if let Busy::Log(..) = busy {
+                cx.history.on_unreadable(learner.cursor.sent);
+            }
+            self.drop_learner(cx, link, Hangup::Unreadable);
+        } else {
+            learner.cursor.on_streamed();
+            learner.feed(cx, link, reign);
+        }
+        if let Busy::Snapshot(_) = busy {
+            self.resume(cx);
+        }
+        Verdict::Stay
+    }
+
+    /// A stream to a learner moves: that is no silence. A leader that waits for this voter waits on.
+    pub fn on_progress(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
+        let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
+        learner.heard = cx.now;
+        if learner.votes && matches!(self.phase, Phase::Synchronization(_)) {
+            cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
+        }
+        Verdict::Stay
+    }
+
+    /// A learner has read what was sent to it.
+    pub fn on_drained(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
+        if let Some(reign) = self.reign(cx) {
+            if let Some(learner) = self.learners.get_mut(&link) {
+                learner.cursor.on_drained();
+                learner.feed(cx, link, reign);
+            }
+        }
+        Verdict::Stay
+    }
+
+    /// Somebody here asks for a transaction.
+    pub fn on_propose(&mut self, cx: &mut Context<'_>, request: Request) -> Verdict {
+        let id = request.id;
+        let refusal = match &mut self.phase {
+            Phase::Broadcast(broadcast) => {
+                if broadcast.outstanding(cx.history.committed()) < cx.config.history.requests {
+                    broadcast.prepare(cx, Origin::Here, request);
+                    return Verdict::Stay;
+                }
+                Refusal::Busy
+            }
+            Phase::Discovery(_) | Phase::Synchronization(_) => Refusal::NotServing,
+        };
+        cx.outbox.push(Output::Refused { id, reason: refusal });
+        Verdict::Stay
+    }
+
+    /// The application has made a transaction of a request: it gets the next zxid and goes out.
+    pub fn on_prepared(
+        &mut self,
+        cx: &mut Context<'_>,
+        epoch: Epoch,
+        header: TxnHeader,
+        body: Bytes,
+    ) -> Verdict {
+        let Phase::Broadcast(broadcast) = &mut self.phase else { return Verdict::Stay };
+        if broadcast.epoch != epoch {
+            return Verdict::Stay;
+        }
+        // The counter must not run into the epoch (ZOOKEEPER-1277).
+        let Some(zxid) = broadcast.proposed.next() else {
+            return Verdict::leave(Reason::CounterEnd(broadcast.proposed));
+        };
+        broadcast.proposed = zxid;
+        broadcast.on_prepared(cx);
+        cx.history.append(Txn { zxid, header, body }, cx.outbox);
+        self.feed(cx);
+        Verdict::Stay
+    }
+
+    /// Somebody here wants to read what is as new as everything acknowledged so far.
+    pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadId) -> Verdict {
+        let point = cx.history.committed();
+        self.read(cx, Asker::Here(read), point);
+        Verdict::Stay
+    }
+
+    /// The reign is over: tells those who wait for something here.
+    pub fn end(&mut self, cx: &mut Context<'_>) {
+        if let Phase::Broadcast(broadcast) = &mut self.phase {
+            broadcast.end(cx);
+        }
     }
 
     /// A deadline has passed.
@@ -230,6 +374,8 @@ impl Leader {
         let ours = cx.config.membership.version();
         let refuse = if info.protocol < LearnerInfo::PROTOCOL {
             Some(Hangup::OldProtocol(info.protocol))
+        } else if !LearnerInfo::go_together(info.protocol, cx.config.protocol) {
+            Some(Hangup::OtherApplication(info.protocol))
         } else if info.config_version > ours {
             Some(Hangup::NewerConfiguration { theirs: info.config_version, ours })
         } else if info.id == Some(cx.config.id) {
@@ -254,7 +400,8 @@ impl Leader {
         }
         let votes = follower && cx.quorum.is_voter(id);
         if let Some(learner) = self.learners.get_mut(&link) {
-            *learner = Progress { id, votes, follower, stage: Stage::Introduced, heard: cx.now };
+            (learner.id, learner.votes, learner.follower) = (id, votes, follower);
+            learner.stage = Stage::Introduced;
         }
         match self.epoch() {
             None => {
@@ -282,7 +429,7 @@ impl Leader {
             return;
         };
         learner.stage = Stage::Told;
-        let packet = Packet::LeaderInfo { epoch, protocol: LearnerInfo::PROTOCOL };
+        let packet = Packet::LeaderInfo { epoch, protocol: cx.config.protocol };
         match &self.phase {
             Phase::Discovery(discovery) => {
                 if let Some((_, ticket)) = discovery.begun() {
@@ -308,7 +455,7 @@ impl Leader {
         let Phase::Discovery(discovery) = &mut self.phase else {
             // Late: it is synchronised like any other, however new it is; what it has beyond us was
             // never committed.
-            self.synchronise(cx, link, last);
+            self.synchronise(cx, link, last, None);
             return Verdict::Stay;
         };
         let Some(current_epoch) = current_epoch else {
@@ -339,7 +486,7 @@ impl Leader {
     }
 
     /// ACK of NEWLEADER: it has our history.
-    fn on_ack(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
+    fn on_history_ack(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
         let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
         learner.stage = Stage::Acknowledged;
         let (id, votes) = (learner.id, learner.votes);
@@ -355,12 +502,130 @@ impl Leader {
                 self.advance(cx)
             }
             Phase::Broadcast(_) => {
-                learner.stage = Stage::Serving;
-                send(cx, link, Packet::UpToDate);
+                self.welcome(cx, link);
                 Verdict::Stay
             }
             Phase::Discovery(_) => Verdict::Stay,
         }
+    }
+
+    /// UPTODATE: it serves, and what it has acknowledged counts.
+    fn welcome(&mut self, cx: &mut Context<'_>, link: LinkId) {
+        let Some(learner) = self.learners.get_mut(&link) else { return };
+        (learner.stage, learner.heard) = (Stage::Serving, cx.now);
+        send(cx, link, Packet::UpToDate);
+        if let (Phase::Broadcast(broadcast), true) = (&mut self.phase, learner.votes) {
+            broadcast.tally.set(cx.quorum, learner.id, learner.acks.through());
+            self.commit(cx);
+        }
+    }
+
+    /// ACK of a transaction. Those of the history that it was brought, which ZooKeeper's learners send,
+    /// say nothing new.
+    fn on_ack(&mut self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid) -> Verdict {
+        let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
+        let outdated = zxid <= cx.history.committed() || zxid <= self.inherited;
+        if outdated && zxid <= learner.acks.through() || zxid.is_epoch_start() {
+            return Verdict::Stay;
+        }
+        if zxid > learner.cursor.sent || !learner.votes && !outdated {
+            if !core::mem::replace(&mut self.warned, true) {
+                cx.outbox.report(Change::Ignored { id: learner.id, zxid }, Reason::NotProposed);
+            }
+            return Verdict::Stay;
+        }
+        if learner.acks.on_ack(zxid) && learner.votes && learner.stage == Stage::Serving {
+            if let Phase::Broadcast(broadcast) = &mut self.phase {
+                broadcast.tally.set(cx.quorum, learner.id, learner.acks.through());
+                self.commit(cx);
+            }
+        }
+        Verdict::Stay
+    }
+
+    /// Commits what a quorum has on disk, in order, and tells everybody.
+    fn commit(&mut self, cx: &mut Context<'_>) {
+        let Phase::Broadcast(broadcast) = &mut self.phase else { return };
+        let Some(through) = broadcast.tally.quorum(cx.quorum) else { return };
+        if through > cx.history.committed() && through.epoch() == broadcast.epoch {
+            cx.history.commit(through, cx.rng, cx.outbox);
+            self.feed(cx);
+        }
+    }
+
+    /// REQUEST of a learner's client.
+    fn on_request(&mut self, cx: &mut Context<'_>, link: LinkId, request: Request) -> Verdict {
+        let Phase::Broadcast(broadcast) = &mut self.phase else { return Verdict::Stay };
+        if request.op == Request::SYNC {
+            let point = broadcast.proposed;
+            self.read(cx, Asker::Learner(link), point);
+        } else {
+            broadcast.prepare(cx, Origin::Learner(link), request);
+        }
+        Verdict::Stay
+    }
+
+    /// Takes a read; asks the voters whether they still follow, unless an earlier read has just done so:
+    /// then it waits for the next ping, with all that come until then.
+    fn read(&mut self, cx: &mut Context<'_>, asker: Asker, point: Zxid) {
+        let Phase::Broadcast(broadcast) = &mut self.phase else {
+            if let Asker::Here(read) = asker {
+                cx.outbox.push(Output::ReadRefused { read, reason: Refusal::NotServing });
+            }
+            return;
+        };
+        let first = !broadcast.has_reads();
+        broadcast.on_read(asker, self.beat + 1, point);
+        if first {
+            self.ping(cx);
+            self.serve_reads(cx);
+        }
+    }
+
+    /// Answers the reads that a quorum has confirmed.
+    fn serve_reads(&mut self, cx: &mut Context<'_>) {
+        let mut served = false;
+        loop {
+            let Phase::Broadcast(broadcast) = &mut self.phase else { return };
+            let serving = self.learners.values().filter(|l| l.votes && l.stage == Stage::Serving);
+            let answered = serving.map(|l| (l.id, l.beats.answered()));
+            let Some((asker, point)) = broadcast.next_read(cx, answered) else { break };
+            served = true;
+            match asker {
+                Asker::Here(read) => cx.outbox.push(Output::Answer(read)),
+                Asker::Learner(link) => {
+                    if let Some(learner) = self.learners.get_mut(&link) {
+                        learner.syncs.push_back(point);
+                    }
+                }
+            }
+        }
+        if served {
+            let waiting = matches!(&self.phase, Phase::Broadcast(b) if b.has_reads());
+            if waiting {
+                self.ping(cx);
+            }
+            self.feed(cx);
+        }
+    }
+
+    /// Lets every learner have what it can take.
+    fn feed(&mut self, cx: &mut Context<'_>) {
+        if let Some(reign) = self.reign(cx) {
+            for (link, learner) in &mut self.learners {
+                learner.feed(cx, *link, reign);
+            }
+        }
+    }
+
+    /// How far we have come, once the epoch has begun.
+    fn reign(&self, cx: &Context<'_>) -> Option<Reign> {
+        let (epoch, committed) = match &self.phase {
+            Phase::Discovery(_) => return None,
+            Phase::Synchronization(synchronization) => (synchronization.epoch, self.inherited),
+            Phase::Broadcast(broadcast) => (broadcast.epoch, cx.history.committed()),
+        };
+        Some(Reign { epoch, inherited: self.inherited, committed })
     }
 
     /// Goes on to the next phase as far as what is known allows.
@@ -382,42 +647,59 @@ impl Leader {
                 let change = Change::Phase { from, to: self.phase() };
                 cx.outbox.report(change, Reason::Promised { members });
                 cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
-                for link in self.at_stage(|stage| matches!(stage, Stage::Promised(_))) {
-                    if let Some(Stage::Promised(last)) = self.learners.get(&link).map(|l| l.stage) {
-                        self.synchronise(cx, link, last);
-                    }
-                }
+                self.resume(cx);
             }
         }
         if let Phase::Synchronization(synchronization) = &mut self.phase {
             synchronization.count_own(cx);
             if let Some(members) = synchronization.established(cx) {
                 let (epoch, from) = (synchronization.epoch, self.phase());
-                self.phase = Phase::Broadcast(Broadcast { epoch });
+                self.phase = Phase::Broadcast(Broadcast::new(epoch, cx.quorum));
                 let change = Change::Phase { from, to: self.phase() };
                 cx.outbox.report(change, Reason::Acknowledged { members });
                 cx.timers.stop(Timer::Init);
+                // A quorum has what we brought along: now, and not before, it is known to be committed.
+                cx.history.commit(self.inherited, cx.rng, cx.outbox);
                 for link in self.at_stage(|stage| stage == Stage::Acknowledged) {
-                    if let Some(learner) = self.learners.get_mut(&link) {
-                        learner.stage = Stage::Serving;
-                        learner.heard = cx.now;
-                    }
-                    send(cx, link, Packet::UpToDate);
+                    self.welcome(cx, link);
                 }
+                self.resume(cx);
                 return Verdict::Serve(epoch);
             }
         }
         Verdict::Stay
     }
 
-    fn synchronise(&mut self, cx: &mut Context<'_>, link: LinkId, last: Zxid) {
-        let Some(epoch) = self.epoch() else { return };
-        if synchronise(cx, link, epoch, last) {
-            if let Some(learner) = self.learners.get_mut(&link) {
-                learner.stage = Stage::Syncing;
+    /// Begins to bring up those that wait: for the end of discovery, for us to be established, or for
+    /// their turn to be sent a snapshot.
+    fn resume(&mut self, cx: &mut Context<'_>) {
+        for link in self.at_stage(|stage| matches!(stage, Stage::Promised(_))) {
+            let Some(learner) = self.learners.get(&link) else { continue };
+            if let (Stage::Promised(last), Busy::No) = (learner.stage, learner.cursor.busy) {
+                self.synchronise(cx, link, last, None);
             }
-        } else {
-            self.drop_learner(cx, link, Hangup::HistoryUnsupported(last));
+        }
+    }
+
+    fn synchronise(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        last: Zxid,
+        located: Option<Located>,
+    ) {
+        let Some(reign) = self.reign(cx) else { return };
+        let to_observers = self.learners.values().filter(|l| !l.follower);
+        let snapshots = to_observers.filter(|l| matches!(l.cursor.busy, Busy::Snapshot(_))).count();
+        let Some(learner) = self.learners.get_mut(&link) else { return };
+        let terms = Terms {
+            reign,
+            established: matches!(self.phase, Phase::Broadcast(_)),
+            room: learner.follower || snapshots < cx.config.history.observer_snapshots,
+            located,
+        };
+        if synchronization::begin(cx, link, learner, last, terms) == Begun::Under {
+            learner.feed(cx, link, reign);
         }
     }
 
@@ -425,7 +707,8 @@ impl Leader {
     /// looked for.
     fn on_ping(&mut self, cx: &mut Context<'_>) -> Verdict {
         cx.timers.after(Timer::Ping, cx.now, cx.config.timing.ping_interval());
-        self.pings += 1;
+        self.halves += 1;
+        self.warned = false;
         let timing = &cx.config.timing;
         let (init, sync) = (timing.init_time(), timing.sync_time());
         let silent = self.learners.iter().filter_map(|(link, l)| {
@@ -439,24 +722,44 @@ impl Leader {
                 | Stage::Promised(_)
                 | Stage::Syncing => init,
             };
-            (cx.now.since(l.heard) > limit).then_some(*link)
-        });
-        for link in silent.collect::<Vec<_>>() {
-            self.drop_learner(cx, link, Hangup::Silent);
-        }
-        if let Some(epoch) = self.epoch() {
-            let zxid = Zxid::start_of(epoch);
-            for link in self.at_stage(|stage| stage >= Stage::Acknowledged) {
-                send(cx, link, Packet::Ping { zxid, sessions: None });
+            let owes = l.acks.owing_since().is_some_and(|since| cx.now.since(since) > sync);
+            if cx.now.since(l.heard) > limit {
+                Some((*link, Hangup::Silent))
+            } else {
+                (l.stage == Stage::Serving && owes).then_some((*link, Hangup::Unacknowledged))
             }
+        });
+        for (link, reason) in silent.collect::<Vec<_>>() {
+            self.drop_learner(cx, link, reason);
         }
-        if matches!(self.phase, Phase::Broadcast(_)) && self.pings % 2 == 0 {
+        self.ping(cx);
+        if matches!(self.phase, Phase::Broadcast(_)) && self.halves % 2 == 0 {
             let synced = self.learners.values().filter(|l| l.votes && l.is_synced());
             if let Err(members) = quorum_left(cx, synced.map(|l| l.id)) {
                 return Verdict::leave(Reason::NoQuorum { phase: self.phase(), members });
             }
         }
         Verdict::Stay
+    }
+
+    /// Pings every learner that has our history. Only those that serve answer.
+    fn ping(&mut self, cx: &mut Context<'_>) {
+        let zxid = match &self.phase {
+            Phase::Discovery(_) => return,
+            Phase::Synchronization(synchronization) => Zxid::start_of(synchronization.epoch),
+            Phase::Broadcast(broadcast) => broadcast.proposed,
+        };
+        self.beat += 1;
+        for (link, learner) in &mut self.learners {
+            if learner.is_synced()
+                && !matches!(learner.cursor.busy, Busy::Snapshot(_) | Busy::Log(..))
+            {
+                send(cx, *link, Packet::Ping { zxid, sessions: None });
+                if learner.stage == Stage::Serving {
+                    learner.beats.on_ping(self.beat);
+                }
+            }
+        }
     }
 
     fn at_stage(&self, is: impl Fn(Stage) -> bool) -> Vec<LinkId> {
@@ -471,8 +774,10 @@ impl Leader {
     fn forget(&mut self, cx: &mut Context<'_>, link: LinkId) {
         let Some(learner) = self.learners.remove(&link) else { return };
         if learner.is_synced() {
-            if let Phase::Synchronization(synchronization) = &mut self.phase {
-                synchronization.on_lost(cx, learner.id);
+            match &mut self.phase {
+                Phase::Discovery(_) => {}
+                Phase::Synchronization(synchronization) => synchronization.on_lost(cx, learner.id),
+                Phase::Broadcast(broadcast) => broadcast.tally.withdraw(cx.quorum, learner.id),
             }
             let change = Change::Learner { id: learner.id, synced: false };
             cx.outbox.report(change, Reason::LinkEnded);

@@ -17,19 +17,17 @@ pub mod synchronization;
 use core::time::Duration;
 
 use crate::context::{Context, Verdict};
-use crate::id::{LinkId, ServerId};
+use crate::id::{LinkId, ReadId, ServerId};
+use crate::input::{Located, Place};
 use crate::learner::broadcast::Broadcast;
 use crate::learner::discovery::Announced;
-use crate::learner::synchronization::Synchronization;
-use crate::message::Packet;
-use crate::output::Hangup;
+use crate::learner::synchronization::{Synchronization, Taken};
+use crate::message::{LearnerInfo, Packet, Request};
+use crate::output::{Fault, Hangup, Output, Refusal};
 use crate::report::{self, Change, Reason};
 use crate::timers::Timer;
 use crate::vote::{ServerState, Standing};
 use crate::zxid::Zxid;
-
-/// How long a learner rests that could not take over what its leader offered.
-const REST: Duration = Duration::from_secs(1);
 
 /// The learner's side of Zab.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +37,8 @@ pub struct Learner {
     /// Where we stood when the election ended.
     settled: Standing,
     phase: Phase,
+    /// Our log could not be cut where the leader wants it: we come back as if we had nothing.
+    blank: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +59,7 @@ impl Learner {
         let leader = settled.vote.leader;
         let observer = settled.state == ServerState::Observing;
         let phase = Phase::Reaching { wait: cx.config.timing.connect_retry_min, refused: false };
-        let learner = Self { leader, observer, settled, phase };
+        let learner = Self { leader, observer, settled, phase, blank: false };
         cx.timers.after(Timer::ConnectLimit, cx.now, cx.config.timing.connect_time());
         let verdict = learner.dial(cx);
         (learner, verdict)
@@ -152,41 +152,84 @@ impl Learner {
         match &mut self.phase {
             Phase::Reaching { .. } => Verdict::Stay,
             Phase::Discovery(link) => {
-                let (link, leader) = (*link, self.leader);
-                let Packet::LeaderInfo { epoch, .. } = packet else {
-                    return self.misbehaved(cx, link, &packet);
-                };
-                let accepted = cx.epochs.accepted_epoch;
-                match discovery::on_leader_info(cx, link, leader, epoch) {
-                    Announced::Accepted => {
-                        let change = Change::Phase {
-                            from: report::Phase::Discovery,
-                            to: report::Phase::Synchronization,
-                        };
-                        cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
-                        self.phase = Phase::Synchronization(link, Synchronization::new(epoch));
-                        Verdict::Stay
-                    }
-                    Announced::Refused => {
-                        let reason = if epoch.is_valid() {
-                            Hangup::OldEpoch(epoch)
-                        } else {
-                            Hangup::EpochOutOfRange(epoch)
-                        };
-                        cx.links.hangup(link, reason, cx.outbox);
-                        Verdict::leave(Reason::OldEpoch { announced: epoch, accepted })
-                    }
-                }
+                let link = *link;
+                self.on_discovery(cx, link, packet)
             }
             Phase::Synchronization(..) => self.on_synchronization(cx, packet),
-            Phase::Broadcast(link, _) => {
-                if let Packet::Ping { zxid, .. } = packet {
-                    broadcast::on_ping(cx, *link, zxid);
-                } else if carries_history(&packet) {
-                    return self.beyond_us(cx, &packet);
+            Phase::Broadcast(..) => self.on_broadcast(cx, packet),
+        }
+    }
+
+    /// What we wrote has become durable.
+    pub fn on_persisted(&mut self, cx: &mut Context<'_>) -> Verdict {
+        if let Phase::Broadcast(link, broadcast) = &mut self.phase {
+            broadcast.on_persisted(cx, *link);
+        }
+        Verdict::Stay
+    }
+
+    /// The disk knows where the zxid stands to which we are to cut.
+    pub fn on_located(&mut self, cx: &mut Context<'_>, from: LinkId, located: Located) -> Verdict {
+        match &mut self.phase {
+            Phase::Synchronization(link, synchronization) if *link == from => {
+                let link = *link;
+                let mut taken = synchronization.on_located(cx, located.place == Place::Held);
+                if taken == Taken::Well && synchronization.is_due() {
+                    taken = synchronization::on_new_leader(cx, link, self.leader, synchronization);
                 }
-                Verdict::Stay
+                self.judge(cx, link, Zxid::ZERO, "TRUNC", taken)
             }
+            Phase::Reaching { .. }
+            | Phase::Discovery(_)
+            | Phase::Synchronization(..)
+            | Phase::Broadcast(..) => Verdict::Stay,
+        }
+    }
+
+    /// The snapshot that the leader sends moves: that is no silence.
+    pub fn on_progress(&self, cx: &mut Context<'_>, from: LinkId) -> Verdict {
+        if self.link() == Some(from) {
+            self.heard(cx);
+        }
+        Verdict::Stay
+    }
+
+    /// The snapshot that the leader sends has come whole.
+    pub fn on_restored(&mut self, cx: &mut Context<'_>, from: LinkId) -> Verdict {
+        if self.link() == Some(from) {
+            self.heard(cx);
+            if let Phase::Synchronization(_, synchronization) = &mut self.phase {
+                synchronization.on_restored(cx);
+            }
+        }
+        Verdict::Stay
+    }
+
+    /// Somebody here asks for a transaction.
+    pub fn on_propose(&self, cx: &mut Context<'_>, request: Request) -> Verdict {
+        if let Phase::Broadcast(link, broadcast) = &self.phase {
+            broadcast.on_propose(cx, *link, request);
+        } else {
+            let (id, reason) = (request.id, Refusal::NotServing);
+            cx.outbox.push(Output::Refused { id, reason });
+        }
+        Verdict::Stay
+    }
+
+    /// Somebody here wants to read what is as new as everything acknowledged so far.
+    pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadId) -> Verdict {
+        if let Phase::Broadcast(link, broadcast) = &mut self.phase {
+            broadcast.on_read(cx, *link, read);
+        } else {
+            cx.outbox.push(Output::ReadRefused { read, reason: Refusal::NotServing });
+        }
+        Verdict::Stay
+    }
+
+    /// We leave the leader: tells those who wait for something here.
+    pub fn end(&mut self, cx: &mut Context<'_>) {
+        if let Phase::Broadcast(_, broadcast) = &mut self.phase {
+            broadcast.end(cx);
         }
     }
 
@@ -223,39 +266,64 @@ impl Learner {
         }
     }
 
+    fn on_discovery(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet) -> Verdict {
+        let leader = self.leader;
+        let Packet::LeaderInfo { epoch, protocol } = packet else {
+            return self.misbehaved(cx, link, packet.name());
+        };
+        if !LearnerInfo::go_together(protocol, cx.config.protocol) {
+            cx.links.hangup(link, Hangup::OtherApplication(protocol), cx.outbox);
+            return Verdict::leave(Reason::LeaderMisbehaved { leader, packet: "LEADERINFO" });
+        }
+        let accepted = cx.epochs.accepted_epoch;
+        match discovery::on_leader_info(cx, link, leader, epoch, self.blank) {
+            Announced::Accepted => {
+                let change = Change::Phase {
+                    from: report::Phase::Discovery,
+                    to: report::Phase::Synchronization,
+                };
+                cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
+                self.phase = Phase::Synchronization(link, Synchronization::new(cx, epoch));
+                Verdict::Stay
+            }
+            Announced::Refused => {
+                let reason = if epoch.is_valid() {
+                    Hangup::OldEpoch(epoch)
+                } else {
+                    Hangup::EpochOutOfRange(epoch)
+                };
+                cx.links.hangup(link, reason, cx.outbox);
+                Verdict::leave(Reason::OldEpoch { announced: epoch, accepted })
+            }
+        }
+    }
+
     fn on_synchronization(&mut self, cx: &mut Context<'_>, packet: Packet) -> Verdict {
         let leader = self.leader;
         let Phase::Synchronization(link, synchronization) = &mut self.phase else {
             return Verdict::Stay;
         };
-        let (link, start) = (*link, Zxid::start_of(synchronization.epoch));
+        let (link, start, name) = (*link, Zxid::start_of(synchronization.epoch), packet.name());
         let acknowledging = synchronization.acknowledging;
-        match packet {
-            Packet::Diff(_) if !synchronization.begun => synchronization.begun = true,
-            Packet::NewLeader { zxid, .. }
-                if synchronization.begun && acknowledging.is_none() && zxid == start =>
-            {
-                synchronization::on_new_leader(cx, link, leader, synchronization);
-                cx.timers.after(Timer::Silence, cx.now, cx.config.timing.sync_time());
+        let (zxid, taken) = match packet {
+            Packet::Diff(label) => (label, synchronization.on_diff(cx, label)),
+            Packet::Trunc(zxid) => (zxid, synchronization.on_trunc(cx, link, zxid)),
+            Packet::Snap(label) => (label, synchronization.on_snap(cx, link, label)),
+            Packet::Proposal(txn) => (txn.zxid, synchronization.on_proposal(cx, txn)),
+            Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => {
+                (zxid, synchronization.on_commit(cx, zxid))
+            }
+            Packet::Inform(txn) | Packet::InformAndActivate { txn, .. } => {
+                (txn.zxid, synchronization.on_inform(cx, txn))
+            }
+            Packet::NewLeader { zxid, .. } if zxid == start => {
+                (zxid, synchronization::on_new_leader(cx, link, leader, synchronization))
             }
             Packet::UpToDate if acknowledging.is_some_and(|t| cx.outbox.is_durable(t)) => {
-                let epoch = synchronization.epoch;
-                self.phase = Phase::Broadcast(link, broadcast::on_up_to_date(cx, link, epoch));
-                let (from, to) = (report::Phase::Synchronization, report::Phase::Broadcast);
-                let change = Change::Phase { from, to };
-                cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
-                return Verdict::Serve(epoch);
+                return self.on_up_to_date(cx);
             }
-            Packet::Diff(_) | Packet::NewLeader { .. } | Packet::UpToDate => {
-                return self.misbehaved(cx, link, &packet);
-            }
-            Packet::Trunc(_)
-            | Packet::Snap(_)
-            | Packet::Proposal { .. }
-            | Packet::Commit(_)
-            | Packet::Inform { .. }
-            | Packet::CommitAndActivate { .. }
-            | Packet::InformAndActivate { .. } => return self.beyond_us(cx, &packet),
+            Packet::NewLeader { zxid, .. } => (zxid, Taken::OutOfTurn),
+            Packet::UpToDate => (start, Taken::OutOfTurn),
             // Java ignores everything else here, pings too, and so its leaders expect no answer.
             Packet::FollowerInfo(_)
             | Packet::ObserverInfo(_)
@@ -267,9 +335,107 @@ impl Learner {
             | Packet::Ping { .. }
             | Packet::Request(_)
             | Packet::Revalidate(_)
-            | Packet::Sync => {}
+            | Packet::Sync => (start, Taken::Well),
+        };
+        self.judge(cx, link, zxid, name, taken)
+    }
+
+    /// UPTODATE: a quorum has the leader's history; we serve.
+    fn on_up_to_date(&mut self, cx: &mut Context<'_>) -> Verdict {
+        let Phase::Synchronization(link, synchronization) = &mut self.phase else {
+            return Verdict::Stay;
+        };
+        let link = *link;
+        let (leader, epoch) = (self.leader, synchronization.epoch);
+        let (committed, pending) = synchronization.end(cx);
+        let (from, to) = (report::Phase::Synchronization, report::Phase::Broadcast);
+        let change = Change::Phase { from, to };
+        cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
+        let observer = self.observer;
+        let broadcast = broadcast::on_up_to_date(cx, link, observer, epoch, committed, pending);
+        self.phase = Phase::Broadcast(link, broadcast);
+        Verdict::Serve(epoch)
+    }
+
+    fn on_broadcast(&mut self, cx: &mut Context<'_>, packet: Packet) -> Verdict {
+        let Phase::Broadcast(link, broadcast) = &mut self.phase else { return Verdict::Stay };
+        let link = *link;
+        let (zxid, done) = match packet {
+            Packet::Proposal(txn) => (txn.zxid, broadcast.on_proposal(cx, txn)),
+            Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => {
+                (zxid, broadcast.on_commit(cx, zxid))
+            }
+            Packet::Inform(txn) | Packet::InformAndActivate { txn, .. } => {
+                (txn.zxid, broadcast.on_inform(cx, txn))
+            }
+            Packet::Ping { zxid, .. } => {
+                broadcast.on_ping(cx, link, zxid);
+                return Verdict::Stay;
+            }
+            Packet::Sync => {
+                broadcast.on_sync(cx);
+                return Verdict::Stay;
+            }
+            // Java ignores everything else, and so do we.
+            Packet::FollowerInfo(_)
+            | Packet::ObserverInfo(_)
+            | Packet::LeaderInfo { .. }
+            | Packet::AckEpoch { .. }
+            | Packet::Diff(_)
+            | Packet::Trunc(_)
+            | Packet::Snap(_)
+            | Packet::NewLeader { .. }
+            | Packet::UpToDate
+            | Packet::Ack(_)
+            | Packet::Acks(_)
+            | Packet::Commits(_)
+            | Packet::Request(_)
+            | Packet::Revalidate(_) => return Verdict::Stay,
+        };
+        match done {
+            Ok(()) => Verdict::Stay,
+            Err(after) => self.hole(cx, link, zxid, after),
         }
-        Verdict::Stay
+    }
+
+    /// What becomes of us after a packet of the synchronisation.
+    fn judge(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        zxid: Zxid,
+        packet: &'static str,
+        taken: Taken,
+    ) -> Verdict {
+        match taken {
+            Taken::Well => Verdict::Stay,
+            Taken::OutOfTurn => self.misbehaved(cx, link, packet),
+            Taken::Hole(after) => self.hole(cx, link, zxid, after),
+            Taken::CannotCut(zxid) => {
+                // To the same leader, without another election: it counts us by what we said first.
+                cx.links.hangup(link, Hangup::CannotCut(zxid), cx.outbox);
+                let wait = cx.config.timing.connect_retry_min;
+                self.phase = Phase::Reaching { wait, refused: false };
+                self.blank = true;
+                cx.timers.stop(Timer::Silence);
+                cx.timers.after(Timer::ConnectLimit, cx.now, cx.config.timing.connect_time());
+                let (from, to) = (report::Phase::Synchronization, report::Phase::Discovery);
+                cx.outbox.report(Change::Phase { from, to }, Reason::CannotCut { zxid });
+                self.dial(cx)
+            }
+            Taken::CommittedCut(zxid) => {
+                let committed = cx.history.committed();
+                cx.outbox.halt(Fault::CommittedCut { zxid, committed });
+                Verdict::Stay
+            }
+        }
+    }
+
+    /// The leader sent something that leaves a hole: it is refused rather than logged
+    /// (ZOOKEEPER-2418).
+    fn hole(&self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid, after: Zxid) -> Verdict {
+        cx.links.hangup(link, Hangup::Hole { zxid, after }, cx.outbox);
+        Verdict::leave(Reason::Hole { leader: self.leader, zxid, after })
     }
 
     /// Puts off the deadline of silence.
@@ -296,19 +462,9 @@ impl Learner {
         Verdict::Stay
     }
 
-    fn misbehaved(&self, cx: &mut Context<'_>, link: LinkId, packet: &Packet) -> Verdict {
-        let (leader, packet) = (self.leader, packet.name());
+    fn misbehaved(&self, cx: &mut Context<'_>, link: LinkId, packet: &'static str) -> Verdict {
         cx.links.hangup(link, Hangup::OutOfTurn(packet), cx.outbox);
-        Verdict::leave(Reason::LeaderMisbehaved { leader, packet })
-    }
-
-    /// The leader offers what this version cannot take over.
-    fn beyond_us(&self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
-        if let Some(link) = self.link() {
-            cx.links.hangup(link, Hangup::HistoryOffered, cx.outbox);
-        }
-        let reason = Reason::HistoryUnsupported { packet: packet.name() };
-        Verdict::Leave { reason, rest: REST }
+        Verdict::leave(Reason::LeaderMisbehaved { leader: self.leader, packet })
     }
 
     const fn link(&self) -> Option<LinkId> {
@@ -319,18 +475,4 @@ impl Learner {
             | Phase::Broadcast(link, _) => Some(link),
         }
     }
-}
-
-/// Whether a packet brings transactions or takes them away.
-const fn carries_history(packet: &Packet) -> bool {
-    matches!(
-        packet,
-        Packet::Snap(_)
-            | Packet::Trunc(_)
-            | Packet::Proposal { .. }
-            | Packet::Commit(_)
-            | Packet::CommitAndActivate { .. }
-            | Packet::Inform { .. }
-            | Packet::InformAndActivate { .. }
-    )
 }

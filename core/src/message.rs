@@ -73,6 +73,12 @@ pub struct LearnerInfo {
 impl LearnerInfo {
     /// The protocol of ZooKeeper 3.4 and later.
     pub const PROTOCOL: i32 = 0x1_0000;
+    /// Whether servers that speak these two can bring each other up: the application of both is
+    /// ZooKeeper's data tree, or of neither.
+    pub const fn go_together(a: i32, b: i32) -> bool {
+        (a == Self::OTHER_APPLICATION) == (b == Self::OTHER_APPLICATION)
+    }
+
     /// The same between servers whose application is not ZooKeeper's data tree.
     pub const OTHER_APPLICATION: i32 = 0x1_0001;
 }
@@ -103,6 +109,9 @@ pub struct Request {
 impl Request {
     /// The operation `sync`: flush the path from the leader to the asking learner.
     pub const SYNC: i32 = 9;
+
+    /// The longest body of a request that somebody here may ask for (`jute.maxbuffer`).
+    pub const BODY_BYTES_MAX: usize = 1 << 20;
 }
 
 /// Transactions of one epoch without a gap.

@@ -168,7 +168,7 @@ pub enum Write {
 }
 
 /// In which packets a learner gets transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Form {
     /// PROPOSAL.
     Proposals,
@@ -256,12 +256,26 @@ pub enum Hangup {
     /// The learner's history is newer than ours, and no election can settle that.
     #[error("its history ends at {0}, beyond ours")]
     NewerHistory(Zxid),
-    /// The learner needs history brought to it or cut from it, which this version cannot do yet.
-    #[error("its history ends at {0}, and this version transfers no history yet")]
-    HistoryUnsupported(Zxid),
-    /// The leader offers history, which this version cannot take over yet.
-    #[error("the leader offers history, and this version takes over none yet")]
-    HistoryOffered,
+    /// Its snapshots would mean nothing to us, or ours to it.
+    #[error("protocol {0:#x} belongs to another kind of application")]
+    OtherApplication(i32),
+    /// What was to be sent to it cannot be read from our disk.
+    #[error("the log or snapshot that it needs cannot be read")]
+    Unreadable,
+    /// It has not acknowledged a transaction for too long.
+    #[error("no acknowledgement for too long")]
+    Unacknowledged,
+    /// It sent a transaction that leaves a hole, or commits what it did not propose.
+    #[error("{zxid} does not follow {after}")]
+    Hole {
+        /// What it sent.
+        zxid: Zxid,
+        /// Behind which.
+        after: Zxid,
+    },
+    /// Our log cannot be cut where it wants; the next link asks for everything.
+    #[error("our log cannot be cut at {0}")]
+    CannotCut(Zxid),
     /// The leader's epoch is older than our promise.
     #[error("epoch {0} is older than our promise")]
     OldEpoch(Epoch),
@@ -276,4 +290,15 @@ pub enum Fault {
     /// No epoch is left to begin.
     #[error("epoch {0} is the last that zxids have room for; no new epoch can begin")]
     EpochsExhausted(Epoch),
+    /// A leader wants us to give up what was committed: it leads an ensemble that has lost it.
+    #[error(
+        "the leader wants the log cut at {zxid}, and {committed} was committed: the ensemble has lost \
+         committed transactions; keep this data directory"
+    )]
+    CommittedCut {
+        /// Where.
+        zxid: Zxid,
+        /// What was committed.
+        committed: Zxid,
+    },
 }

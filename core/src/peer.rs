@@ -16,18 +16,18 @@ use core::time::Duration;
 
 use crate::config::{Config, ConfigError};
 use crate::context::{Concessions, Context, Verdict};
-use crate::durable::Durable;
+use crate::durable::{Durable, Epochs};
 use crate::election::{Decision, Elector, ElectorConfig, ElectorEvent, ElectorOutput, Recipient};
 use crate::history::History;
-use crate::id::{LinkId, ServerId};
+use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Event, Input, LinkUp, Plane};
 use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::links::{Links, Place};
 use crate::membership::{Membership, Role as MemberRole};
-use crate::message::{Message, Notification, Packet};
+use crate::message::{Message, Notification, Packet, Request};
 use crate::outbox::Outbox;
-use crate::output::{Hangup, Output, Write};
+use crate::output::{Hangup, Output, Refusal, Write};
 use crate::report::{Change, Phase, Reason, Status};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -41,7 +41,7 @@ pub struct Peer {
     config: Config,
     elector: Elector,
     role: Role,
-    epochs: Durable,
+    epochs: Epochs,
     history: History,
     links: Links,
     timers: Timers,
@@ -53,8 +53,6 @@ pub struct Peer {
     serving: Option<Epoch>,
     /// How often in a row a leader has turned us away before we served.
     turned_away: u32,
-    /// Whether we rest because the last leader offered a history that we cannot take over.
-    sidelined: bool,
     /// Outputs of the elector on their way; empty between steps, kept for its memory.
     told: Vec<ElectorOutput>,
 }
@@ -82,22 +80,24 @@ impl Peer {
     /// If `config` cannot work.
     pub fn new(config: Config, durable: Durable) -> Result<Self, ConfigError> {
         config.check()?;
+        let mut durable = durable;
+        let mut rng = Rng::new(config.seed);
+        let Durable { accepted_epoch, current_epoch, .. } = durable;
         let mut timers = Timers::default();
         timers.set(Timer::Start, Instant::ORIGIN);
         Ok(Self {
             elector: Elector::new(elector_config(&config)),
             role: Role::Idle,
-            history: History::ending_at(durable.last_zxid),
-            epochs: durable,
+            history: History::new(&mut durable, config.history.clone(), &mut rng),
+            epochs: Epochs { accepted_epoch, current_epoch },
             links: Links::new(&config),
             timers,
             outbox: Outbox::default(),
-            rng: Rng::new(config.seed),
+            rng,
             concessions: Concessions::default(),
             now: Instant::ORIGIN,
             serving: None,
             turned_away: 0,
-            sidelined: false,
             told: Vec::new(),
             config,
         })
@@ -124,11 +124,30 @@ impl Peer {
             Event::DialFailed { plane, peer } => self.on_dial_failed(plane, peer),
             Event::Persisted(ticket) => {
                 self.outbox.on_persisted(ticket);
+                self.history.on_persisted(&self.outbox);
                 self.on_persisted();
             }
-            Event::Drained(_) | Event::Progress(_) | Event::Located { .. } | Event::Streamed { .. }
-            | Event::Restored(_) | Event::SnapshotTaken(_) | Event::Propose(_)
-            | Event::Prepared { .. } | Event::Read(_) => {}
+            Event::Prepared { epoch, header, body, .. } => {
+                self.with_leader(|leader, cx| leader.on_prepared(cx, epoch, header, body));
+            }
+            Event::Propose(request) => self.on_propose(request),
+            Event::Read(read) => self.on_read(read),
+            Event::Drained(link) => self.with_leader(|leader, cx| leader.on_drained(cx, link)),
+            Event::Progress(link) => {
+                self.with_leader(|leader, cx| leader.on_progress(cx, link));
+                self.with_learner(|learner, cx| learner.on_progress(cx, link));
+            }
+            Event::Located { link, located } => {
+                self.with_leader(|leader, cx| leader.on_located(cx, link, located));
+                self.with_learner(|learner, cx| learner.on_located(cx, link, located));
+            }
+            Event::Streamed { link, outcome } => {
+                self.with_leader(|leader, cx| leader.on_streamed(cx, link, outcome));
+            }
+            Event::Restored(link) => {
+                self.with_learner(|learner, cx| learner.on_restored(cx, link));
+            }
+            Event::SnapshotTaken(_) => self.history.on_snapshot_taken(),
             Event::Oracle(yes) => self.elect(ElectorEvent::Oracle(yes)),
             Event::StepDown => {
                 if matches!(self.role, Role::Leading(_)) {
@@ -136,6 +155,7 @@ impl Peer {
                 }
             }
             Event::Shutdown => {
+                self.end_role();
                 self.links.hangup_all(Hangup::Shutdown, &mut self.outbox);
                 self.role = Role::Stopped;
                 self.serving = None;
@@ -182,7 +202,7 @@ impl Peer {
             current_epoch: self.epochs.current_epoch,
             last: self.history.last(),
             processed: self.serving.map_or(self.history.last(), |epoch| {
-                Zxid::start_of(epoch).max(self.history.last())
+                Zxid::start_of(epoch).max(self.history.committed())
             }),
             serving: self.serving.is_some(),
             voter: self.config.is_voter(),
@@ -214,6 +234,7 @@ impl Peer {
         if let Some(epoch) = self.serving {
             assert_eq!(epoch, epochs.current_epoch, "a server serves in its current epoch");
         }
+        self.history.check();
         let looking = matches!(self.role, Role::Looking);
         assert!(
             looking == self.elector.is_looking() || matches!(self.role, Role::Stopped),
@@ -333,7 +354,6 @@ impl Peer {
         match self.links.on_down(self.now, link, &mut self.rng, &mut self.outbox) {
             Some(Place::Leader(_)) => self.with_learner(|learner, _| learner.on_link_down(link)),
             Some(Place::Learner) => self.with_leader(|leader, cx| leader.on_link_down(cx, link)),
-            Some(Place::Election(_)) if self.sidelined && !self.others_are_enough() => self.look(),
             Some(Place::Election(_)) | None => {}
         }
     }
@@ -359,6 +379,29 @@ impl Peer {
             self.look();
         } else {
             self.with_leader(|leader, cx| leader.on_persisted(cx));
+            self.with_learner(|learner, cx| learner.on_persisted(cx));
+        }
+    }
+
+    fn on_propose(&mut self, request: Request) {
+        let (id, length) = (request.id, request.body.len());
+        if length > Request::BODY_BYTES_MAX {
+            self.outbox.push(Output::Refused { id, reason: Refusal::TooLong(length) });
+        } else if self.serving.is_none() {
+            self.outbox.push(Output::Refused { id, reason: Refusal::NotServing });
+        } else if let Role::Leading(_) = self.role {
+            self.with_leader(|leader, cx| leader.on_propose(cx, request));
+        } else {
+            self.with_learner(|learner, cx| learner.on_propose(cx, request));
+        }
+    }
+
+    fn on_read(&mut self, read: ReadId) {
+        if self.serving.is_none() {
+            self.outbox.push(Output::ReadRefused { read, reason: Refusal::NotServing });
+        } else {
+            self.with_leader(|leader, cx| leader.on_read(cx, read));
+            self.with_learner(|learner, cx| learner.on_read(cx, read));
         }
     }
 
@@ -389,8 +432,15 @@ impl Peer {
     /// Begins an election, once everything that the vote tells is on disk: a promise made with what
     /// only memory holds could be broken by a crash.
     fn look(&mut self) {
-        self.sidelined = false;
         self.timers.stop(Timer::Rest);
+        let last = self.history.last().epoch();
+        if self.epochs.current_epoch < last {
+            // A synchronisation was interrupted. A transaction of an epoch is logged only behind all
+            // that its leader brought into it, so we have that.
+            self.outbox.persist(Write::CurrentEpoch(last));
+            self.epochs.current_epoch = last;
+            self.outbox.report(Change::CurrentEpoch(last), Reason::Started);
+        }
         if !self.outbox.is_settled() {
             self.role = Role::Fencing;
             return;
@@ -509,6 +559,19 @@ impl Peer {
         (&mut self.role, cx)
     }
 
+    /// Tells those who wait for something of the role that it is over, and the application that what
+    /// it prepared or began to receive comes to nothing.
+    fn end_role(&mut self) {
+        match self.lend() {
+            (Role::Leading(leader), mut cx) => leader.end(&mut cx),
+            (Role::Learning(learner), mut cx) => learner.end(&mut cx),
+            (Role::Idle | Role::Fencing | Role::Resting | Role::Looking | Role::Stopped, _) => {
+                return;
+            }
+        }
+        self.outbox.push(Output::Abandon);
+    }
+
     fn obey(&mut self, verdict: Verdict) {
         match verdict {
             Verdict::Stay => {}
@@ -527,10 +590,10 @@ impl Peer {
         let from = self.elector.standing().state;
         let phase = self.status().phase;
         let served = self.serving.is_some();
-        self.sidelined = matches!(reason, Reason::HistoryUnsupported { .. });
+        self.end_role();
         self.role = Role::Resting;
         self.serving = None;
-        self.elector.retire(self.sidelined);
+        self.elector.retire();
         self.elector.quorum_mut().need_oracle(true);
         self.timers.stop_role();
         self.links.hangup_quorum(Hangup::RoleEnded, &mut self.outbox);
@@ -544,24 +607,11 @@ impl Peer {
             Duration::ZERO
         };
         let rest = rest.max(delay).max(self.respite(served, from));
-        let rest = if self.sidelined && self.others_are_enough() {
-            // Longer than any of them waits for us in vain.
-            rest.max(self.config.timing.init_time().saturating_mul(2))
-        } else {
-            rest
-        };
         if rest.is_zero() {
             self.look();
         } else {
             self.timers.after(Timer::Rest, self.now, rest);
         }
-    }
-
-    /// Whether the voters that we are linked with are a quorum without us. A server that cannot take
-    /// over their history is no help to them then, and as a voter it is worse: it would help one to
-    /// be elected whom it cannot follow, and then the other, while each waits for it in vain.
-    fn others_are_enough(&self) -> bool {
-        self.elector.quorum().is_quorum(self.links.linked())
     }
 
     /// How long a learner waits that was turned away again and again. A leader that will not have it

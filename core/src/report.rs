@@ -134,6 +134,20 @@ pub enum Change {
     CurrentEpoch(Epoch),
     /// The version of the ensemble's configuration.
     Configuration(i64),
+    /// How a learner is brought to its leader's history; said by both.
+    Sync {
+        /// The learner.
+        id: ServerId,
+        /// How.
+        how: How,
+    },
+    /// Something that a learner said counts for nothing.
+    Ignored {
+        /// The learner.
+        id: ServerId,
+        /// What it acknowledged.
+        zxid: Zxid,
+    },
     /// A learner's seat with this leader.
     Learner {
         /// Who.
@@ -141,6 +155,27 @@ pub enum Change {
         /// Whether it now counts as synchronised.
         synced: bool,
     },
+}
+
+/// How a learner is brought to its leader's history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum How {
+    /// What it misses is sent.
+    Diff,
+    /// What only it has is cut first.
+    Trunc,
+    /// It gets a whole snapshot first.
+    Snap,
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Diff => "DIFF",
+            Self::Trunc => "TRUNC",
+            Self::Snap => "SNAP",
+        })
+    }
 }
 
 impl fmt::Display for Change {
@@ -153,6 +188,8 @@ impl fmt::Display for Change {
             Self::AcceptedEpoch(epoch) => write!(f, "accepted epoch {epoch}"),
             Self::CurrentEpoch(epoch) => write!(f, "current epoch {epoch}"),
             Self::Configuration(version) => write!(f, "configuration version {version:x}"),
+            Self::Sync { id, how } => write!(f, "learner {id} is brought up by {how}"),
+            Self::Ignored { id, zxid } => write!(f, "ACK of {zxid} by learner {id} ignored"),
             Self::Learner { id, synced: true } => write!(f, "learner {id} synchronised"),
             Self::Learner { id, synced: false } => write!(f, "learner {id} lost"),
         }
@@ -279,11 +316,26 @@ pub enum Reason {
         /// What it sent.
         packet: &'static str,
     },
-    /// The leader has a history for us, which this version cannot take over yet.
-    HistoryUnsupported {
+    /// The leader sent transactions that leave a hole.
+    Hole {
+        /// Who.
+        leader: ServerId,
         /// What it sent.
-        packet: &'static str,
+        zxid: Zxid,
+        /// Behind which.
+        after: Zxid,
     },
+    /// The leader wants a history cut where ours cannot be: we come back for a whole one.
+    CannotCut {
+        /// Where.
+        zxid: Zxid,
+    },
+    /// A history ends here.
+    EndsAt(Zxid),
+    /// It was never proposed, or is not this learner's to acknowledge.
+    NotProposed,
+    /// The epoch has no number left for another transaction.
+    CounterEnd(Zxid),
     /// Not enough voters came in time.
     NoQuorum {
         /// In which phase.
@@ -387,9 +439,15 @@ impl fmt::Display for Reason {
             Self::LeaderMisbehaved { leader, packet } => {
                 write!(f, "leader {leader} sent {packet} out of turn")
             }
-            Self::HistoryUnsupported { packet } => {
-                write!(f, "leader sent {packet}, and this version takes over no history yet")
+            Self::Hole { leader, zxid, after } => {
+                write!(f, "leader {leader} sent {zxid} after {after}, which leaves a hole")
             }
+            Self::CannotCut { zxid } => write!(f, "our log cannot be cut at {zxid}"),
+            Self::EndsAt(zxid) => write!(f, "its history ends at {zxid}"),
+            Self::NotProposed => {
+                f.write_str("it was never proposed to it, or is not its to acknowledge")
+            }
+            Self::CounterEnd(zxid) => write!(f, "no transaction can follow {zxid} in its epoch"),
             Self::NoQuorum { phase, members } => {
                 write!(f, "no quorum in {phase}, only {}", Set(members))
             }

@@ -59,7 +59,7 @@ impl Counter {
 }
 
 /// A transaction's number; a bigger last zxid means newer history, since only leaders issue them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Zxid(pub i64);
 
 impl Zxid {
@@ -93,6 +93,14 @@ impl Zxid {
     /// Whether this is the bare start of an epoch, which is no transaction.
     pub const fn is_epoch_start(self) -> bool {
         self.counter().0 == 0
+    }
+
+    /// Whether this transaction can stand directly behind `last`: the next of its epoch, or the first of
+    /// a later one. Anything else would be a hole.
+    pub const fn follows(self, last: Self) -> bool {
+        let (epoch, before) = (self.epoch().0, last.epoch().0);
+        (epoch == before && self.0 == last.0.wrapping_add(1))
+            || (epoch > before && self.counter().0 == 1)
     }
 
     /// The next transaction of the same epoch; none when the counter is at its end and a new epoch

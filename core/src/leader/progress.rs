@@ -1,10 +1,25 @@
-//! One learner as its leader sees it.
+//! One learner as its leader sees it: a cursor in the leader's history.
+//!
+//! ```text
+//!        told: COMMIT sent        sent: the transaction sent           last
+//!   ───────────┼───────────────────────────┼─────────────────────────────┤
+//!                                          │  below the window: StreamLog, from the disk
+//!                                          │  in the window: sent from memory
+//!                                          │  at the end: live
+//! ```
+//!
+//! Where the cursor stands decides what the learner gets next. So a learner that joins while
+//! transactions are under way misses none and gets none twice (ZOOKEEPER-962, -2418), nothing queues up
+//! for one that is slow, and forwarding is nothing but the cursor having reached the end.
+
+use alloc::collections::{BTreeSet, VecDeque};
 
 use crate::context::Context;
 use crate::id::{LinkId, ServerId};
-use crate::message::{Message, Packet};
+use crate::message::{Message, Packet, Run};
+use crate::output::{Form, Output};
 use crate::time::Instant;
-use crate::zxid::Zxid;
+use crate::zxid::{Epoch, Zxid};
 
 /// A learner on its way from a bare connection to a synchronised member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +35,14 @@ pub struct Progress {
     pub stage: Stage,
     /// When it last said something; when it came, if never.
     pub heard: Instant,
+    /// What it gets next, once it is told how it is brought up.
+    pub cursor: Cursor,
+    /// What it has acknowledged.
+    pub acks: Acks,
+    /// Which of our pings it has answered.
+    pub beats: Beats,
+    /// Where the SYNCs that it asked for may be answered: when its COMMITs have come so far.
+    pub syncs: VecDeque<Zxid>,
 }
 
 /// How far a learner has come.
@@ -31,9 +54,10 @@ pub enum Stage {
     Introduced,
     /// LEADERINFO is sent or on its way to the disk; ACKEPOCH is awaited.
     Told,
-    /// Its ACKEPOCH has come, with this last zxid; it waits for the end of discovery.
+    /// Its ACKEPOCH has come, with this last zxid; it waits for the end of discovery, for the disk to
+    /// locate that zxid, or for its turn to be sent a snapshot.
     Promised(Zxid),
-    /// NEWLEADER is sent; its ACK is awaited.
+    /// It is being brought to our history; the ACK of NEWLEADER is awaited.
     Syncing,
     /// It has our history; it waits until a quorum has.
     Acknowledged,
@@ -41,16 +65,341 @@ pub enum Stage {
     Serving,
 }
 
+/// What a learner gets next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Cursor {
+    /// Everything through this was sent, by us or by the driver.
+    pub sent: Zxid,
+    /// COMMIT was sent for everything through this.
+    pub told: Zxid,
+    /// Whether transactions that are committed go out without their COMMIT until NEWLEADER is sent.
+    ///
+    /// After a TRUNC a ZooKeeper learner applies what comes with COMMIT in memory only; what comes
+    /// without, it logs.
+    pub reserved: bool,
+    /// Whether NEWLEADER was sent.
+    pub new_leader: bool,
+    /// The driver sends; we say nothing meanwhile.
+    pub busy: Busy,
+    /// How many bytes were sent since the last [`Output::Pace`].
+    unpaced: usize,
+    /// How many of them were not answered yet.
+    paces: u8,
+}
+
+/// What the driver does for a learner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Busy {
+    /// Nothing.
+    #[default]
+    No,
+    /// It looks for its last zxid.
+    Locating,
+    /// It sends a snapshot with this label.
+    Snapshot(Zxid),
+    /// It copies the log through this.
+    Log(Zxid, Form),
+}
+
+/// How many parts of a learner's allowance may be under way.
+const PACES_MAX: u8 = 2;
+
+impl Cursor {
+    /// A cursor of a learner that has everything through `sent`, and knows it to be committed through
+    /// `told`.
+    pub fn at(sent: Zxid, told: Zxid, reserved: bool) -> Self {
+        Self { sent, told, reserved, ..Self::default() }
+    }
+
+    /// Everything sent before some [`Output::Pace`] was written.
+    pub const fn on_drained(&mut self) {
+        self.paces = self.paces.saturating_sub(1);
+    }
+
+    /// The driver has done what it was asked to do.
+    pub const fn on_streamed(&mut self) {
+        match self.busy {
+            Busy::No | Busy::Locating => {}
+            Busy::Snapshot(label) => (self.sent, self.told) = (label, label),
+            Busy::Log(through, Form::Proposals) => self.sent = through,
+            Busy::Log(through, Form::Commits) => self.told = through,
+            Busy::Log(through, Form::Committed | Form::Informs) => {
+                (self.sent, self.told) = (through, through);
+            }
+        }
+        self.busy = Busy::No;
+    }
+
+    const fn may_send(&self) -> bool {
+        matches!(self.busy, Busy::No) && self.paces < PACES_MAX
+    }
+
+    fn count(&mut self, cx: &mut Context<'_>, link: LinkId, bytes: usize) {
+        self.unpaced += bytes;
+        if self.unpaced >= cx.config.history.pace_bytes / usize::from(PACES_MAX) {
+            (self.unpaced, self.paces) = (0, self.paces + 1);
+            cx.outbox.push(Output::Pace(link));
+        }
+    }
+}
+
+/// How far we have come ourselves; what a learner may be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reign {
+    /// Our epoch.
+    pub epoch: Epoch,
+    /// Where the history ends that we brought into it.
+    pub inherited: Zxid,
+    /// Everything through this counts as committed. Before we are established that is our whole
+    /// history: learners must make it durable before they acknowledge NEWLEADER.
+    pub committed: Zxid,
+}
+
 impl Progress {
     /// A learner that has just connected.
-    pub const fn new(now: Instant) -> Self {
-        let (id, stage) = (ServerId::NOBODY, Stage::Silent);
-        Self { id, votes: false, follower: false, stage, heard: now }
+    pub fn new(now: Instant) -> Self {
+        Self {
+            id: ServerId::NOBODY,
+            votes: false,
+            follower: false,
+            stage: Stage::Silent,
+            heard: now,
+            cursor: Cursor::default(),
+            acks: Acks::default(),
+            beats: Beats::default(),
+            syncs: VecDeque::new(),
+        }
     }
 
     /// Whether it has acknowledged our history.
     pub fn is_synced(&self) -> bool {
         self.stage >= Stage::Acknowledged
+    }
+
+    /// Sends what the learner can take now: transactions, COMMITs, NEWLEADER, answers to SYNC.
+    pub fn feed(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) {
+        if self.stage < Stage::Syncing {
+            return;
+        }
+        while self.cursor.may_send() {
+            let moved = self.feed_transactions(cx, link, reign)
+                || self.feed_commits(cx, link, reign)
+                || self.feed_new_leader(cx, link, reign);
+            if !moved {
+                break;
+            }
+        }
+        while self.syncs.front().is_some_and(|point| *point <= self.cursor.told) {
+            self.syncs.pop_front();
+            send(cx, link, Packet::Sync);
+        }
+    }
+
+    /// Whether transactions go out as PROPOSAL: to followers always, to observers until NEWLEADER.
+    const fn proposes(&self) -> bool {
+        self.follower || !self.cursor.new_leader
+    }
+
+    /// Returns whether anything was sent.
+    fn feed_transactions(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
+        let (proposes, cursor) = (self.proposes(), &mut self.cursor);
+        let end = if self.follower { cx.history.last() } else { reign.committed };
+        if cursor.sent >= end {
+            return false;
+        }
+        if cursor.sent < cx.history.before() {
+            return self.feed_from_disk(cx, link, reign);
+        }
+        let (epoch, was) = (reign.epoch, cursor.sent);
+        let mut bytes = 0;
+        let limit = cx.config.history.pace_bytes / usize::from(PACES_MAX);
+        for txn in cx.history.after(cursor.sent) {
+            if txn.zxid > end || bytes >= limit {
+                break;
+            }
+            bytes += txn.len() + PACKET_BYTES;
+            cursor.sent = txn.zxid;
+            let packet =
+                if proposes { Packet::Proposal(txn.clone()) } else { Packet::Inform(txn.clone()) };
+            cx.outbox.send(link, Message::Packet(packet));
+            let committed = txn.zxid <= reign.committed;
+            if !proposes {
+                cursor.told = txn.zxid;
+            } else if committed && !cursor.new_leader && !cursor.reserved {
+                // The order that ZooKeeper's learners have always seen.
+                cursor.told = txn.zxid;
+                cx.outbox.send(link, Message::Packet(Packet::Commit(txn.zxid)));
+            }
+        }
+        if self.follower {
+            self.acks.on_sent(cx.now, was, cursor.sent, epoch);
+        }
+        cursor.count(cx, link, bytes);
+        true
+    }
+
+    /// Lets the driver copy the part of the log that is no longer in memory.
+    fn feed_from_disk(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
+        let live = self.cursor.new_leader;
+        if live && self.cursor.told < self.cursor.sent.min(reign.committed) {
+            // Their COMMITs come before those of what follows.
+            return self.feed_commits(cx, link, reign);
+        }
+        let (after, durable) = (self.cursor.sent, cx.history.durable());
+        let committed = reign.committed.min(durable);
+        let (through, form) = if committed <= after {
+            // Not committed, and out of memory: a long way from a quorum.
+            (if self.follower { durable } else { after }, Form::Proposals)
+        } else if !self.proposes() {
+            (committed, Form::Informs)
+        } else if !live && self.cursor.reserved {
+            (committed, Form::Proposals)
+        } else {
+            (committed, Form::Committed)
+        };
+        if through <= after {
+            return false;
+        }
+        self.cursor.busy = Busy::Log(through, form);
+        cx.outbox.push(Output::StreamLog { link, after, through, form });
+        true
+    }
+
+    fn feed_commits(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
+        let cursor = &mut self.cursor;
+        let end = reign.committed.min(cursor.sent);
+        if end <= cursor.told || (!cursor.new_leader && cursor.reserved) {
+            return false;
+        }
+        let start = Zxid::start_of(reign.epoch);
+        if cursor.told >= reign.inherited {
+            // The rule: all of our own epoch, without gaps.
+            send_commits(cx, link, Run { first: Zxid(cursor.told.max(start).0 + 1), last: end });
+        } else if cursor.told >= cx.history.before() {
+            let zxids: VecDeque<_> = cx
+                .history
+                .after(cursor.told)
+                .map(|txn| txn.zxid)
+                .take_while(|z| *z <= end)
+                .collect();
+            for zxid in zxids {
+                send(cx, link, Packet::Commit(zxid));
+            }
+        } else {
+            cursor.busy = Busy::Log(end, Form::Commits);
+            let (after, form) = (cursor.told, Form::Commits);
+            cx.outbox.push(Output::StreamLog { link, after, through: end, form });
+            return true;
+        }
+        cursor.told = end;
+        true
+    }
+
+    /// NEWLEADER, when the learner has all that there is.
+    fn feed_new_leader(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
+        if self.cursor.new_leader {
+            return false;
+        }
+        self.cursor.new_leader = true;
+        self.acks.begin(reign);
+        let config = cx.config.membership.text().clone();
+        let zxid = Zxid::start_of(reign.epoch);
+        send(cx, link, Packet::NewLeader { zxid, config });
+        true
+    }
+}
+
+/// What a follower has acknowledged on this link, without a gap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Acks {
+    /// Everything through this.
+    through: Zxid,
+    /// Acknowledged ahead of their turn.
+    early: BTreeSet<Zxid>,
+    /// A transaction that waits for its acknowledgement, and since when; and a later one.
+    oldest: Option<(Zxid, Instant)>,
+    newest: Option<(Zxid, Instant)>,
+}
+
+impl Acks {
+    /// NEWLEADER is sent: what is committed by now needs no acknowledgement, and its own covers what
+    /// came before.
+    fn begin(&mut self, reign: Reign) {
+        self.through = self.through.max(reign.committed).max(Zxid::start_of(reign.epoch));
+        self.early = self.early.split_off(&Zxid(self.through.0 + 1));
+        self.close_gap();
+    }
+
+    fn on_sent(&mut self, now: Instant, was: Zxid, sent: Zxid, epoch: Epoch) {
+        if sent > was && sent.epoch() == epoch {
+            match self.oldest {
+                None => self.oldest = Some((sent, now)),
+                Some(_) => self.newest = Some((sent, now)),
+            }
+        }
+    }
+
+    /// The learner has acknowledged a transaction of our epoch that it was sent. Returns whether it has
+    /// acknowledged more than before without a gap.
+    pub fn on_ack(&mut self, zxid: Zxid) -> bool {
+        if zxid.0 != self.through.0 + 1 {
+            if zxid > self.through && self.early.len() < EARLY_MAX {
+                self.early.insert(zxid);
+            }
+            return false;
+        }
+        self.through = zxid;
+        self.close_gap();
+        if self.oldest.is_some_and(|(oldest, _)| oldest <= self.through) {
+            self.oldest = self.newest.take().filter(|(newest, _)| *newest > self.through);
+        }
+        true
+    }
+
+    fn close_gap(&mut self) {
+        while self.early.remove(&Zxid(self.through.0 + 1)) {
+            self.through.0 += 1;
+        }
+    }
+
+    /// Everything through this is acknowledged.
+    pub const fn through(&self) -> Zxid {
+        self.through
+    }
+
+    /// Since when, at least, it owes us an acknowledgement.
+    pub fn owing_since(&self) -> Option<Instant> {
+        self.oldest.map(|(_, since)| since)
+    }
+}
+
+/// The pings that a learner has answered. Answers come in the order of the pings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Beats {
+    unanswered: VecDeque<u64>,
+    answered: u64,
+}
+
+impl Beats {
+    /// A ping was sent that will be answered.
+    pub fn on_ping(&mut self, beat: u64) {
+        self.unanswered.push_back(beat);
+    }
+
+    /// One was answered; returns whether anybody may wait for that.
+    pub fn on_answer(&mut self) -> bool {
+        match self.unanswered.pop_front() {
+            Some(beat) => {
+                self.answered = beat;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The last ping that was answered.
+    pub const fn answered(&self) -> u64 {
+        self.answered
     }
 }
 
@@ -58,3 +407,15 @@ impl Progress {
 pub fn send(cx: &mut Context<'_>, link: LinkId, packet: Packet) {
     cx.outbox.send(link, Message::Packet(packet));
 }
+
+fn send_commits(cx: &mut Context<'_>, link: LinkId, run: Run) {
+    let packet =
+        if run.first == run.last { Packet::Commit(run.last) } else { Packet::Commits(run) };
+    send(cx, link, packet);
+}
+
+/// About what a PROPOSAL takes beside its transaction.
+const PACKET_BYTES: usize = 20;
+
+/// How many acknowledgements ahead of their turn are kept. Nobody who follows the protocol sends one.
+const EARLY_MAX: usize = 1024;

@@ -1,8 +1,12 @@
 //! Synchronization, the leader's side: everybody takes over our history.
 //!
 //! ```text
-//!   ACKEPOCH ─► DIFF, NEWLEADER ─► (the learner's disk) ─► ACK ─► a quorum? established ─► UPTODATE
+//!   ACKEPOCH ─► how? ─► DIFF │ TRUNC │ SNAP ─► what is missing, with COMMIT ─► NEWLEADER
+//!            ─► (the learner's disk) ─► ACK ─► a quorum? established ─► UPTODATE
 //! ```
+//!
+//! The whole history that we bring into our reign goes out with COMMIT, committed or not: otherwise a
+//! learner would acknowledge NEWLEADER without having it on disk.
 //!
 //! Acknowledgements belong to the link they came on and are withdrawn when it ends: only a learner
 //! that is still there holds the history now. Our own counts when our current epoch is on disk.
@@ -12,11 +16,12 @@ use alloc::vec::Vec;
 use crate::context::Context;
 use crate::history::Plan;
 use crate::id::{LinkId, ServerId, Ticket};
-use crate::leader::progress::send;
+use crate::input::Located;
+use crate::leader::progress::{Busy, Cursor, Progress, Reign, Stage, send};
 use crate::message::Packet;
-use crate::output::Write;
+use crate::output::{Output, Write};
 use crate::quorum::Support;
-use crate::report::{Change, Reason};
+use crate::report::{Change, How, Reason};
 use crate::zxid::{Epoch, Zxid};
 
 /// The leader's synchronization, until it is established.
@@ -24,7 +29,7 @@ use crate::zxid::{Epoch, Zxid};
 pub struct Synchronization {
     /// The epoch that begins.
     pub epoch: Epoch,
-    /// Our current epoch on its way to the disk.
+    /// Our current epoch on its way to the disk, behind the last of our log.
     written: Ticket,
     acknowledged: Support,
 }
@@ -69,16 +74,73 @@ impl Synchronization {
     }
 }
 
-/// Brings a learner whose history ends at `last` to ours and asks for its acknowledgement; returns
-/// whether that can be done.
-pub fn synchronise(cx: &mut Context<'_>, link: LinkId, epoch: Epoch, last: Zxid) -> bool {
-    match cx.history.plan(last) {
-        Plan::Diff(label) => {
+/// What comes of the attempt to begin bringing a learner up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Begun {
+    /// It is under way: what the learner gets next.
+    Under,
+    /// The disk was asked where the learner stands.
+    Asked,
+    /// It needs a snapshot, and must wait: for us to be established, or for its turn.
+    Waits,
+}
+
+/// What decides beside the two histories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Terms {
+    /// How far we have come.
+    pub reign: Reign,
+    /// Whether we are established.
+    pub established: bool,
+    /// Whether one more snapshot may be sent to this learner.
+    pub room: bool,
+    /// The disk's answer, once it was asked.
+    pub located: Option<Located>,
+}
+
+/// Says how a learner whose history ends at `last` is brought to ours, and sets its cursor where that
+/// begins.
+pub fn begin(
+    cx: &mut Context<'_>,
+    link: LinkId,
+    learner: &mut Progress,
+    last: Zxid,
+    terms: Terms,
+) -> Begun {
+    let Terms { reign, established, room, located } = terms;
+    let start = Zxid::start_of(reign.epoch);
+    let plan = cx.history.plan(last, established.then_some(reign.epoch), located);
+    let processed = if established { reign.committed.max(start) } else { reign.committed };
+    let how = match plan {
+        Plan::Diff { label, after } => {
+            learner.cursor = Cursor::at(after, after.min(processed), false);
             send(cx, link, Packet::Diff(label));
-            let config = cx.config.membership.text().clone();
-            send(cx, link, Packet::NewLeader { zxid: Zxid::start_of(epoch), config });
-            true
+            How::Diff
         }
-        Plan::Unsupported => false,
-    }
+        Plan::Trunc { to } => {
+            learner.cursor = Cursor::at(to, to.min(processed), true);
+            send(cx, link, Packet::Trunc(to));
+            How::Trunc
+        }
+        Plan::Snap { when_established } => {
+            if when_established || !room {
+                return Begun::Waits;
+            }
+            // An established leader's state is that of its epoch's start at least; the label must be
+            // later than the log of a learner that is beyond our last, see `History::plan`.
+            let position = cx.history.position();
+            let label = if established { position.max(start) } else { position };
+            learner.cursor.busy = Busy::Snapshot(label);
+            cx.outbox.push(Output::SendSnapshot { link, label });
+            How::Snap
+        }
+        Plan::Locate => {
+            learner.cursor.busy = Busy::Locating;
+            cx.outbox.push(Output::Locate { link, zxid: last });
+            return Begun::Asked;
+        }
+    };
+    cx.outbox.report(Change::Sync { id: learner.id, how }, Reason::EndsAt(last));
+    learner.stage = Stage::Syncing;
+    Begun::Under
 }

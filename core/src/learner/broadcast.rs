@@ -1,13 +1,22 @@
 //! Broadcast, the learner's side: a member of an established ensemble.
 //!
-//! Transactions are not taken over yet; what is here answers the leader's pings, which is how it
-//! knows that we are alive.
+//! ```text
+//!   PROPOSAL ─► disk ─► ACK         COMMIT ─► deliver         INFORM ─► disk, deliver
+//!   a request here ─► REQUEST       a read here ─► REQUEST(sync) ─► SYNC ─► Answer
+//! ```
+//!
+//! A follower logs what is proposed and acknowledges it when its disk has it; it delivers what is
+//! committed. An observer is told of a transaction when that is committed, and acknowledges nothing.
+
+use alloc::collections::VecDeque;
 
 use bytes::Bytes;
 
 use crate::context::Context;
-use crate::id::LinkId;
-use crate::message::{Message, Packet};
+use crate::id::{LinkId, ReadId};
+use crate::message::{Message, Packet, Request, Run};
+use crate::output::{Output, Refusal};
+use crate::txn::{RequestId, Txn};
 use crate::zxid::{Epoch, Zxid};
 
 /// Membership in the ensemble of one epoch.
@@ -15,17 +24,129 @@ use crate::zxid::{Epoch, Zxid};
 pub struct Broadcast {
     /// Its epoch.
     pub epoch: Epoch,
+    /// Whether we only observe.
+    observer: bool,
+    /// Everything through this needs no acknowledgement any more.
+    acked: Zxid,
+    /// Reads that wait for SYNC, in the order in which they were asked.
+    reads: VecDeque<ReadId>,
 }
 
-/// The second ACK of the epoch's start, which ZooKeeper's learners send after UPTODATE.
-pub fn on_up_to_date(cx: &mut Context<'_>, link: LinkId, epoch: Epoch) -> Broadcast {
-    let ack = Packet::Ack(Zxid::start_of(epoch));
-    cx.outbox.send(link, Message::Packet(ack));
-    Broadcast { epoch }
+/// UPTODATE: delivers what is known to be committed, says once more that we have the history, as
+/// ZooKeeper's learners do, and logs what was left without COMMIT.
+pub fn on_up_to_date(
+    cx: &mut Context<'_>,
+    link: LinkId,
+    observer: bool,
+    epoch: Epoch,
+    committed: Zxid,
+    pending: VecDeque<Txn>,
+) -> Broadcast {
+    cx.history.commit(committed, cx.rng, cx.outbox);
+    let start = Zxid::start_of(epoch);
+    cx.outbox.send(link, Message::Packet(Packet::Ack(start)));
+    if !observer {
+        for txn in pending {
+            cx.history.append(txn, cx.outbox);
+        }
+    }
+    let acked = committed.max(start);
+    let mut broadcast = Broadcast { epoch, observer, acked, reads: VecDeque::new() };
+    broadcast.on_persisted(cx, link);
+    broadcast
 }
 
-/// Answers a ping with the same zxid and the sessions heard from: there are none.
-pub fn on_ping(cx: &mut Context<'_>, link: LinkId, zxid: Zxid) {
-    let packet = Packet::Ping { zxid, sessions: Some(Bytes::new()) };
-    cx.outbox.send(link, Message::Packet(packet));
+impl Broadcast {
+    /// PROPOSAL. One that we have, a leader's repetition, is passed over. Returns the last transaction
+    /// of ours if this one would leave a hole behind it.
+    pub fn on_proposal(&mut self, cx: &mut Context<'_>, txn: Txn) -> Result<(), Zxid> {
+        let last = cx.history.last();
+        if self.observer || txn.zxid <= last {
+            return Ok(());
+        }
+        if !self.may_follow(txn.zxid, last) {
+            return Err(last);
+        }
+        cx.history.append(txn, cx.outbox);
+        Ok(())
+    }
+
+    /// COMMIT. Returns the last committed transaction if this one is not the next, or was not proposed.
+    pub fn on_commit(&self, cx: &mut Context<'_>, zxid: Zxid) -> Result<(), Zxid> {
+        let committed = cx.history.committed();
+        if self.observer || zxid <= committed {
+            return Ok(());
+        }
+        if zxid > cx.history.last() || !self.may_follow(zxid, committed) {
+            return Err(committed);
+        }
+        cx.history.commit(zxid, cx.rng, cx.outbox);
+        Ok(())
+    }
+
+    /// INFORM: an observer logs it and delivers it.
+    pub fn on_inform(&self, cx: &mut Context<'_>, txn: Txn) -> Result<(), Zxid> {
+        let (zxid, last) = (txn.zxid, cx.history.last());
+        if !self.observer || zxid <= last {
+            return Ok(());
+        }
+        if !self.may_follow(zxid, last) {
+            return Err(last);
+        }
+        cx.history.append(txn, cx.outbox);
+        cx.history.commit(zxid, cx.rng, cx.outbox);
+        Ok(())
+    }
+
+    /// Whether nothing is missing between the two. Only this epoch's transactions come now.
+    fn may_follow(&self, zxid: Zxid, last: Zxid) -> bool {
+        zxid.epoch() == self.epoch && zxid.follows(last)
+    }
+
+    /// Acknowledges what has become durable, in order.
+    pub fn on_persisted(&mut self, cx: &mut Context<'_>, link: LinkId) {
+        let durable = cx.history.durable();
+        if self.observer || durable <= self.acked {
+            return;
+        }
+        let run = Run { first: Zxid(self.acked.0 + 1), last: durable };
+        self.acked = durable;
+        let packet = if run.first == run.last { Packet::Ack(durable) } else { Packet::Acks(run) };
+        cx.outbox.send(link, Message::Packet(packet));
+    }
+
+    /// Answers a ping with the same zxid and the sessions heard from: there are none.
+    pub fn on_ping(&self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid) {
+        let packet = Packet::Ping { zxid, sessions: Some(Bytes::new()) };
+        cx.outbox.send(link, Message::Packet(packet));
+    }
+
+    /// Somebody here asks for a transaction: the leader is asked.
+    pub fn on_propose(&self, cx: &mut Context<'_>, link: LinkId, request: Request) {
+        cx.outbox.push(Output::Accepted(request.id));
+        cx.outbox.send(link, Message::Packet(Packet::Request(request)));
+    }
+
+    /// Somebody here wants to read what is as new as everything acknowledged so far: the leader is asked
+    /// to flush the path.
+    pub fn on_read(&mut self, cx: &mut Context<'_>, link: LinkId, read: ReadId) {
+        self.reads.push_back(read);
+        let id = RequestId { client: 0, cxid: 0 };
+        let request = Request { id, op: Request::SYNC, body: Bytes::new(), identities: None };
+        cx.outbox.send(link, Message::Packet(Packet::Request(request)));
+    }
+
+    /// SYNC: what was committed when the oldest read was asked has come.
+    pub fn on_sync(&mut self, cx: &mut Context<'_>) {
+        if let Some(read) = self.reads.pop_front() {
+            cx.outbox.push(Output::Answer(read));
+        }
+    }
+
+    /// The reign is over: tells those who wait here.
+    pub fn end(&mut self, cx: &mut Context<'_>) {
+        for read in self.reads.drain(..) {
+            cx.outbox.push(Output::ReadRefused { read, reason: Refusal::ReignOver });
+        }
+    }
 }

@@ -7,11 +7,11 @@
 //! ```
 
 use crate::context::Context;
-use crate::id::LinkId;
+use crate::id::{LinkId, ServerId};
 use crate::message::{LearnerInfo, Message, Packet};
 use crate::output::Write;
 use crate::report::{Change, Reason};
-use crate::zxid::Epoch;
+use crate::zxid::{Epoch, Zxid};
 
 /// What a learner makes of the epoch that a leader announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,25 +27,28 @@ pub fn introduce(cx: &mut Context<'_>, link: LinkId, observer: bool) {
     let info = LearnerInfo {
         accepted_epoch: cx.epochs.accepted_epoch,
         id: Some(cx.config.id),
-        protocol: LearnerInfo::PROTOCOL,
+        protocol: cx.config.protocol,
         config_version: cx.config.membership.version(),
     };
     let packet = if observer { Packet::ObserverInfo(info) } else { Packet::FollowerInfo(info) };
     cx.outbox.send(link, Message::Packet(packet));
 }
 
-/// LEADERINFO: promises the epoch, durably, before it says so.
+/// LEADERINFO: promises the epoch, durably, before it says so. A learner that comes back `blank`, since
+/// its log could not be cut where the leader wanted, says that it has nothing; its real history was told
+/// on the link before, and counted.
 pub fn on_leader_info(
     cx: &mut Context<'_>,
     link: LinkId,
-    leader: crate::id::ServerId,
+    leader: ServerId,
     epoch: Epoch,
+    blank: bool,
 ) -> Announced {
     let accepted = cx.epochs.accepted_epoch;
     if !epoch.is_valid() || epoch < accepted {
         return Announced::Refused;
     }
-    let last = cx.history.last();
+    let last = if blank && epoch == accepted { Zxid::ZERO } else { cx.history.last() };
     if epoch == accepted {
         let packet = Packet::AckEpoch { last, current_epoch: None };
         cx.outbox.send(link, Message::Packet(packet));

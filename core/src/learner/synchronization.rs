@@ -1,16 +1,27 @@
 //! Synchronization, the learner's side: the leader's history becomes ours.
 //!
 //! ```text
-//!   DIFF ─► NEWLEADER ─► disk ─► ACK ─► … a quorum has it … ─► UPTODATE ─► serve
+//!   DIFF  ────────────────────────────┐  PROPOSAL, COMMIT …
+//!   TRUNC ─► cut? ── yes ─────────────┼──────────────► NEWLEADER ─► disk ─► ACK ─► … ─► UPTODATE ─► serve
+//!     │        └──── no ─► come back with nothing
+//!   SNAP ─► staged beside the history ┘
 //! ```
 //!
+//! One path for all three: what came with COMMIT is durable before NEWLEADER is acknowledged, and nothing
+//! is delivered before UPTODATE says that a quorum has it. What comes without COMMIT waits in memory, and
+//! is logged when the ensemble serves.
+//!
 //! The order of writes before NEWLEADER is acknowledged stands in [`on_new_leader`] and nowhere else.
+
+use alloc::collections::VecDeque;
 
 use crate::context::Context;
 use crate::id::{LinkId, ServerId, Ticket};
 use crate::message::{Message, Packet};
-use crate::output::Write;
-use crate::report::{Change, Reason};
+use crate::output::{Output, Write};
+use crate::report::{Change, How, Reason};
+use crate::timers::Timer;
+use crate::txn::Txn;
 use crate::zxid::{Epoch, Zxid};
 
 /// What a learner has been told of the leader's history.
@@ -18,39 +29,292 @@ use crate::zxid::{Epoch, Zxid};
 pub struct Synchronization {
     /// The epoch that it has promised.
     pub epoch: Epoch,
-    /// Whether the leader has said how it brings us up.
-    pub begun: bool,
     /// The write that our acknowledgement of NEWLEADER waits for, once that has come.
     pub acknowledging: Option<Ticket>,
+    step: Step,
+    /// What DIFF, TRUNC or SNAP said: what we have through this is committed, once a quorum follows.
+    label: Zxid,
+    /// The last COMMIT.
+    committed: Zxid,
+    /// The last transaction that came, or that we had before the first: the next one follows it.
+    tail: Zxid,
+    /// The last transaction that is written, in the history or beside it.
+    written: Zxid,
+    /// NEWLEADER has come before the disk knew whether the log can be cut.
+    due: bool,
+    /// Transactions without COMMIT, ascending.
+    pending: VecDeque<Txn>,
+}
+
+/// How far the leader's decision has been carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Step {
+    /// It has not come.
+    Awaited,
+    /// TRUNC to this: the disk is asked whether the log can be cut there.
+    Locating(Zxid),
+    /// A snapshot with this label is coming.
+    Receiving(Zxid),
+    /// Transactions follow our history.
+    Following(How),
+}
+
+/// What a packet of the leader is to the synchronisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Taken {
+    /// It has its place.
+    Well,
+    /// It has none here.
+    OutOfTurn,
+    /// A transaction that does not follow this one, or the commit of one that did not come.
+    Hole(Zxid),
+    /// Our log cannot be cut where the leader wants: only a whole history helps.
+    CannotCut(Zxid),
+    /// What the leader wants cut was committed.
+    CommittedCut(Zxid),
 }
 
 impl Synchronization {
     /// Waiting for the leader's decision.
-    pub const fn new(epoch: Epoch) -> Self {
-        Self { epoch, begun: false, acknowledging: None }
+    pub fn new(cx: &Context<'_>, epoch: Epoch) -> Self {
+        Self {
+            epoch,
+            acknowledging: None,
+            step: Step::Awaited,
+            label: Zxid::ZERO,
+            committed: Zxid::ZERO,
+            tail: cx.history.last(),
+            written: cx.history.last(),
+            due: false,
+            pending: VecDeque::new(),
+        }
+    }
+
+    /// Whether a snapshot is coming.
+    pub const fn is_receiving(&self) -> bool {
+        matches!(self.step, Step::Receiving(_))
+    }
+
+    /// DIFF: our history is a part of the leader's.
+    pub fn on_diff(&mut self, cx: &mut Context<'_>, label: Zxid) -> Taken {
+        if self.step != Step::Awaited {
+            return Taken::OutOfTurn;
+        }
+        self.follow(cx, How::Diff, label)
+    }
+
+    /// TRUNC: what we have after `zxid` was never committed.
+    ///
+    /// What we logged of this very epoch is not cut: the leader still has it, since it proposed it, and
+    /// sends it again.
+    pub fn on_trunc(&mut self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid) -> Taken {
+        if self.step != Step::Awaited {
+            return Taken::OutOfTurn;
+        }
+        let last = cx.history.last();
+        if zxid > last || zxid.0 < 0 {
+            return Taken::OutOfTurn;
+        }
+        if zxid < cx.history.committed() {
+            return Taken::CommittedCut(zxid);
+        }
+        let of_this_epoch = zxid >= cx.history.before()
+            && cx.history.after(zxid).all(|txn| txn.zxid.epoch() == self.epoch);
+        if zxid == last || of_this_epoch {
+            self.tail = zxid;
+            return self.follow(cx, How::Trunc, zxid);
+        }
+        if cx.history.can_cut(zxid) {
+            self.tail = zxid;
+            return self.cut(cx, zxid);
+        }
+        if zxid < cx.history.base() {
+            return Taken::CannotCut(zxid);
+        }
+        (self.step, self.tail) = (Step::Locating(zxid), zxid);
+        cx.outbox.push(Output::Locate { link, zxid });
+        Taken::Well
+    }
+
+    /// The disk knows whether the log can be cut.
+    pub fn on_located(&mut self, cx: &mut Context<'_>, held: bool) -> Taken {
+        match self.step {
+            Step::Locating(zxid) if held => self.cut(cx, zxid),
+            Step::Locating(zxid) => Taken::CannotCut(zxid),
+            Step::Awaited | Step::Receiving(_) | Step::Following(_) => Taken::Well,
+        }
+    }
+
+    fn cut(&mut self, cx: &mut Context<'_>, zxid: Zxid) -> Taken {
+        cx.history.truncate(zxid, cx.outbox);
+        self.written = zxid;
+        self.follow(cx, How::Trunc, zxid)
+    }
+
+    /// SNAP: a whole history comes. Ours stays until it is here and installed.
+    pub fn on_snap(&mut self, cx: &mut Context<'_>, link: LinkId, label: Zxid) -> Taken {
+        if self.step != Step::Awaited || label.0 < 0 || !label.epoch().is_valid() {
+            return Taken::OutOfTurn;
+        }
+        self.step = Step::Receiving(label);
+        cx.outbox.push(Output::ReceiveSnapshot { link, label });
+        Taken::Well
+    }
+
+    /// The snapshot has come whole; what follows it is written beside the history.
+    pub fn on_restored(&mut self, cx: &mut Context<'_>) {
+        if let Step::Receiving(label) = self.step {
+            (self.tail, self.written) = (label, label);
+            self.follow(cx, How::Snap, label);
+        }
+    }
+
+    fn follow(&mut self, cx: &mut Context<'_>, how: How, label: Zxid) -> Taken {
+        self.step = Step::Following(how);
+        self.label = label;
+        cx.outbox.report(Change::Sync { id: cx.config.id, how }, Reason::EndsAt(label));
+        // The disk may have answered while the leader went on.
+        self.take_pending_before_new_leader(cx);
+        Taken::Well
+    }
+
+    /// PROPOSAL.
+    pub fn on_proposal(&mut self, cx: &mut Context<'_>, txn: Txn) -> Taken {
+        match self.step {
+            Step::Awaited | Step::Receiving(_) => return Taken::OutOfTurn,
+            // ZooKeeper reads the label after it has begun to forward: what it covers is in it.
+            Step::Following(How::Snap) if txn.zxid <= self.label => return Taken::Well,
+            Step::Locating(_) | Step::Following(_) => {}
+        }
+        if !txn.zxid.follows(self.tail) {
+            return Taken::Hole(self.tail);
+        }
+        self.tail = txn.zxid;
+        if txn.zxid <= self.written {
+            // Sent again by the leader whose epoch it is of: compared, not logged twice.
+            return match cx.history.get(txn.zxid) {
+                Some(held) if *held != txn => Taken::Hole(txn.zxid),
+                Some(_) | None => Taken::Well,
+            };
+        }
+        self.pending.push_back(txn);
+        Taken::Well
+    }
+
+    /// COMMIT.
+    pub fn on_commit(&mut self, cx: &mut Context<'_>, zxid: Zxid) -> Taken {
+        match self.step {
+            Step::Awaited | Step::Receiving(_) => return Taken::OutOfTurn,
+            Step::Following(How::Snap) if zxid <= self.label => return Taken::Well,
+            Step::Locating(_) | Step::Following(_) => {}
+        }
+        if zxid <= self.committed {
+            return Taken::Well;
+        }
+        if zxid > self.tail {
+            return Taken::Hole(self.tail);
+        }
+        self.committed = zxid;
+        if matches!(self.step, Step::Following(_)) {
+            self.take_committed(cx);
+        }
+        Taken::Well
+    }
+
+    /// INFORM: a transaction with its COMMIT.
+    pub fn on_inform(&mut self, cx: &mut Context<'_>, txn: Txn) -> Taken {
+        let zxid = txn.zxid;
+        match self.on_proposal(cx, txn) {
+            Taken::Well => self.on_commit(cx, zxid),
+            refused => refused,
+        }
+    }
+
+    /// Writes what is committed of what waits.
+    fn take_committed(&mut self, cx: &mut Context<'_>) {
+        while self.pending.front().is_some_and(|txn| txn.zxid <= self.committed) {
+            if let Some(txn) = self.pending.pop_front() {
+                self.write(cx, txn);
+            }
+        }
+    }
+
+    /// What came before NEWLEADER with COMMIT; after a TRUNC also what came without: a leader sends what
+    /// follows a cut so, because ZooKeeper's learners would keep it in memory only otherwise, and it may
+    /// be of the history that we are about to acknowledge.
+    fn take_pending_before_new_leader(&mut self, cx: &mut Context<'_>) {
+        self.take_committed(cx);
+        if self.acknowledging.is_none() && self.step == Step::Following(How::Trunc) {
+            while let Some(txn) = self.pending.pop_front() {
+                self.write(cx, txn);
+            }
+        }
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>, txn: Txn) {
+        self.written = txn.zxid;
+        let beside = self.step == Step::Following(How::Snap) && self.acknowledging.is_none();
+        if beside {
+            cx.outbox.persist(Write::Beside(txn));
+        } else {
+            cx.history.append(txn, cx.outbox);
+        }
+    }
+
+    /// Whether NEWLEADER has come and waits until the disk has said whether the log can be cut.
+    pub const fn is_due(&self) -> bool {
+        self.due && matches!(self.step, Step::Following(_))
+    }
+
+    /// UPTODATE: everything through the returned zxid is committed, and what is left without COMMIT is
+    /// returned to be logged.
+    pub fn end(&mut self, cx: &Context<'_>) -> (Zxid, VecDeque<Txn>) {
+        let known = self.label.max(self.committed).min(cx.history.last());
+        (known.max(cx.history.committed()), core::mem::take(&mut self.pending))
     }
 }
 
 /// NEWLEADER: makes the leader's history ours, then says so.
 ///
 /// The order is the whole point, and what six accidents in the field were about (ZOOKEEPER-3911,
-/// -4643, -4646, -4685, -4785, -4394): first what the leader sent as committed becomes durable, then
-/// the current epoch, then the acknowledgement leaves. A current epoch ahead of the history would let
-/// us win an election with a history we do not have; an acknowledgement ahead of either would let the
-/// leader count on what a crash can still take.
-///
-/// There are no transactions yet, so the history is the one we came with.
+/// -4643, -4646, -4685, -4785, -4394): first what the leader sent as committed becomes durable (a
+/// snapshot and what followed it are put in the place of our history, in one step), then the current
+/// epoch, then the acknowledgement leaves. A current epoch ahead of the history would let us win an
+/// election with a history we do not have; an acknowledgement ahead of either would let the leader count
+/// on what a crash can still take.
 pub fn on_new_leader(
     cx: &mut Context<'_>,
     link: LinkId,
     leader: ServerId,
     synchronization: &mut Synchronization,
-) {
+) -> Taken {
     let epoch = synchronization.epoch;
+    match synchronization.step {
+        Step::Awaited | Step::Receiving(_) => return Taken::OutOfTurn,
+        Step::Following(_) | Step::Locating(_) if synchronization.acknowledging.is_some() => {
+            return Taken::OutOfTurn;
+        }
+        Step::Locating(_) => {
+            synchronization.due = true;
+            return Taken::Well;
+        }
+        Step::Following(_) => {}
+    }
+    synchronization.due = false;
+    synchronization.take_pending_before_new_leader(cx);
+    let last = synchronization.written;
+    if last < cx.history.committed() {
+        return Taken::CommittedCut(last);
+    }
+    if synchronization.step == Step::Following(How::Snap) {
+        cx.history.install(synchronization.label, last, cx.outbox);
+    }
     let ticket = cx.outbox.persist(Write::CurrentEpoch(epoch));
     cx.epochs.current_epoch = epoch;
     cx.outbox.report(Change::CurrentEpoch(epoch), Reason::LeaderSaid { leader, epoch });
     let ack = Packet::Ack(Zxid::start_of(epoch));
     cx.outbox.send_after(ticket, link, Message::Packet(ack));
     synchronization.acknowledging = Some(ticket);
+    cx.timers.after(Timer::Silence, cx.now, cx.config.timing.sync_time());
+    Taken::Well
 }

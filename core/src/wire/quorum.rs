@@ -246,13 +246,9 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
         Packet::Ping { zxid, sessions: Some(sessions) } => {
             fixed(out, kind::PING, *zxid, &[], Some(sessions))
         }
-        Packet::Proposal(txn) => {
-            fixed(out, kind::PROPOSAL, txn.zxid, &txn.head(), Some(&txn.body))
-        }
+        Packet::Proposal(txn) => fixed(out, kind::PROPOSAL, txn.zxid, &txn.head(), Some(&txn.body)),
         Packet::Commit(zxid) => bare(out, kind::COMMIT, *zxid),
-        Packet::Inform(txn) => {
-            fixed(out, kind::INFORM, txn.zxid, &txn.head(), Some(&txn.body))
-        }
+        Packet::Inform(txn) => fixed(out, kind::INFORM, txn.zxid, &txn.head(), Some(&txn.body)),
         Packet::CommitAndActivate { zxid, leader } => {
             fixed(out, kind::COMMIT_AND_ACTIVATE, *zxid, &leader.0.to_be_bytes(), None)
         }
