@@ -547,7 +547,7 @@ impl Leader {
     fn commit(&mut self, cx: &mut Context<'_>) {
         let Phase::Broadcast(broadcast) = &mut self.phase else { return };
         let Some(through) = broadcast.tally.quorum(cx.quorum) else { return };
-        if through > cx.history.committed() && through.epoch() == broadcast.epoch {
+        if through > cx.history.committed() && through > Zxid::start_of(broadcast.epoch) {
             cx.history.commit(through, cx.rng, cx.outbox);
             self.feed(cx);
         }

@@ -47,13 +47,14 @@
 //!                 match write {
 //!                     Write::AcceptedEpoch(epoch) => disk.accepted_epoch = epoch,
 //!                     Write::CurrentEpoch(epoch) => disk.current_epoch = epoch,
-//!                     Write::Membership(_) => {}
+//!                     Write::Append(txn) => disk.last_zxid = txn.zxid,
+//!                     _ => {} // no leader cuts or replaces the history of an ensemble of one
 //!                 }
 //!                 happened.push(Event::Persisted(ticket));
 //!             }
 //!             Output::Report(report) => println!("{report}"),
 //!             Output::Halt(fault) => return Err(fault.into()),
-//!             Output::Dial { .. } | Output::Hangup { .. } | Output::Send { .. } => {}
+//!             _ => {} // nobody to dial, and no application
 //!         }
 //!     }
 //! }
@@ -71,7 +72,7 @@
 //! | machines | [`election`], [`leader`], [`learner`] | who leads; the three phases of Zab from both sides |
 //! | tray | [`context`] | what a machine may touch during one step |
 //! | connections | [`links`] | who is connected, which of two connections stays |
-//! | instruments | [`outbox`], [`timers`], [`history`] | outputs and what waits for the disk; deadlines; the log's end |
+//! | instruments | [`outbox`], [`timers`], [`history`] | outputs and what waits for the disk; deadlines; what is logged and how a learner is brought up to it |
 //! | boundary | [`input`], [`output`], [`wire`] | what happens, what to do, and the bytes |
 //! | nouns | [`vote`], [`quorum`], [`txn`], [`message`], [`membership`], [`config`], [`report`], [`durable`] | |
 //! | words | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | |
@@ -87,7 +88,8 @@
 //! - Bytes and messages from others never make it panic, allocate by an unchecked length, or loop. A
 //!   broken invariant of its own does: see [`Peer::check`](peer::Peer::check).
 //!
-//! Transactions are not replicated yet: servers agree on a leader, an epoch and an empty history.
+//! - A transaction that was acknowledged to anybody is on the disks of a quorum, and every later leader
+//!   has it. Nothing reaches the application before that is known, so nothing is ever taken back.
 #![no_std]
 #![forbid(unsafe_code, unused_must_use)]
 #![warn(clippy::alloc_instead_of_core, clippy::std_instead_of_core)]

@@ -50,19 +50,19 @@ const PLAN: &[(&str, Place)] = &[
     ("links", Floor(7)),
     // What leaves, and what is remembered.
     ("outbox", Floor(6)),
-    ("history", Floor(6)),
+    ("history", Floor(7)),
     // The boundary.
     ("output", Floor(5)),
     ("timers", Floor(5)),
     ("input", Floor(4)),
     ("config", Floor(4)),
     // What servers say, what they are told, and why they do what they do.
+    ("durable", Floor(3)),
     ("membership", Floor(3)),
     ("membership::member", Floor(1)),
     ("message", Floor(3)),
     ("report", Floor(3)),
     // Values made of values.
-    ("durable", Floor(2)),
     ("quorum", Floor(2)),
     ("txn", Floor(2)),
     ("vote", Floor(2)),

@@ -302,16 +302,6 @@ fn a_late_voter_is_synchronised_however_new_its_epoch() {
 }
 
 #[test]
-fn a_history_that_would_have_to_be_cut_or_brought_is_refused_without_harm() {
-    let (mut bench, _) = established();
-    let (link, _) = bench.follower(1, 0);
-    let last = Zxid(0x1_0000_0003);
-    let seen = bench.receive(link, ack_epoch(0, last.0));
-    assert_eq!(seen.hung_up(link), Some(Hangup::HistoryUnsupported(last)));
-    assert!(bench.status().serving);
-}
-
-#[test]
 fn epochs_that_cannot_be_are_refused() {
     for accepted in [-1, i64::MIN, 1 << 31, (1 << 32) - 1, i64::MAX, (1 << 31) - 1] {
         let (mut bench, _) = elected(Durable::default());
@@ -910,11 +900,11 @@ fn what_has_no_place_at_its_stage_costs_the_link_and_nothing_else() {
             Packet::UpToDate,
             ack(1),
             pong(1),
-            Packet::Proposal { zxid: Zxid(1), txn: bytes::Bytes::new() },
+            Packet::Proposal(txn(1)),
             Packet::Commit(Zxid(1)),
-            Packet::Inform { zxid: Zxid(1), txn: bytes::Bytes::new() },
+            Packet::Inform(txn(1)),
             Packet::CommitAndActivate { zxid: Zxid(1), leader: ServerId(2) },
-            Packet::Request { data: bytes::Bytes::new(), identities: None },
+            Packet::Request(request(1)),
             Packet::Revalidate(bytes::Bytes::new()),
             Packet::Sync,
         ]

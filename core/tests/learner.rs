@@ -265,7 +265,7 @@ fn epochs_that_cannot_be_are_refused() {
 #[test]
 fn a_first_synchronization_packet_by_packet() {
     let (mut bench, link) = promised();
-    bench.receive(link, Packet::Diff(Zxid(0))).is_nothing();
+    assert_eq!(bench.receive(link, Packet::Diff(Zxid(0))).0.len(), 1, "a report");
     let seen = bench.receive(link, new_leader(1));
     assert_eq!(seen.persists(), [Write::CurrentEpoch(Epoch(1))]);
     assert_eq!(seen.names(link), [""; 0], "acknowledged is what a crash does not undo");
@@ -332,52 +332,6 @@ fn uptodate_before_our_write_is_durable_is_misbehaviour() {
     let seen = bench.receive(link, Packet::UpToDate);
     assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("UPTODATE")));
     assert!(!bench.status().serving);
-}
-
-#[test]
-fn history_that_cannot_be_taken_over_is_left_alone_and_the_server_rests() {
-    let txn = Bytes::new;
-    let offers = [
-        Packet::Snap(Zxid(0x1_0000_0005)),
-        Packet::Trunc(Zxid(0)),
-        Packet::Proposal { zxid: Zxid(0x1_0000_0001), txn: txn() },
-        Packet::Commit(Zxid(0x1_0000_0001)),
-        Packet::Inform { zxid: Zxid(0x1_0000_0001), txn: txn() },
-    ];
-    for offer in offers {
-        for serves in [false, true] {
-            let (mut bench, link) = if serves { serving() } else { promised() };
-            let name = offer.name();
-            let seen = bench.receive(link, offer.clone());
-            assert_eq!(seen.hung_up(link), Some(Hangup::HistoryOffered));
-            assert_eq!(seen.left(), Some(Reason::HistoryUnsupported { packet: name }));
-            assert_eq!(seen.persists(), []);
-            assert!(!bench.status().serving);
-            // The others are a quorum without us: we keep out of their way for longer than they
-            // would wait for us.
-            let rested = bench.now;
-            let seen = bench.to(Timer::Rest);
-            let init = bench.peer.config().timing.init_time();
-            assert_eq!(bench.now.since(rested), init * 2);
-            assert_eq!(bench.status().round, Round(2));
-            assert_eq!(seen.left(), None);
-        }
-    }
-}
-
-/// A voter that cannot follow either of two others, and votes for now the one and now the other,
-/// keeps both from leading; but when only one is left, its vote is needed.
-#[test]
-fn who_cannot_take_over_a_history_votes_as_soon_as_the_others_are_no_quorum() {
-    let (mut bench, links) = settled(Durable::default());
-    let (link, _) = bench.reach(3);
-    bench.receive(link, Packet::LeaderInfo { epoch: Epoch(1), protocol: LearnerInfo::PROTOCOL });
-    bench.persisted();
-    bench.receive(link, Packet::Snap(start(1)));
-    assert_eq!(bench.peer.deadline().map(|(_, timer)| timer), Some(Timer::Rest));
-    let seen = bench.down(links[1]);
-    assert_eq!(bench.status().round, Round(2));
-    assert!(!seen.told(links[0]).is_empty(), "and says so");
 }
 
 // --- silence and ends ---
@@ -506,20 +460,12 @@ fn of_several_writes_the_last_one_ends_the_wait() {
 /// A server that has given up its leader and waits for its disk is no witness for that leader:
 /// newcomers would join a reign that is over, again and again.
 #[test]
-fn who_waits_for_its_disk_or_rests_does_not_claim_its_old_office() {
+fn who_waits_for_its_disk_does_not_claim_its_old_office() {
     // A follower that waits for its disk.
     let (mut bench, links) = settled(Durable::default());
     let (link, _) = bench.reach(3);
     bench.receive(link, leader_info(1));
     bench.down(link);
-    let seen = bench.hear(links[1], standing(Looking, vote(0, 0, 2), 2));
-    assert!(seen.told(links[1]).iter().all(|s| s.state == Looking), "{seen:?}");
-    // One that rests.
-    let (mut bench, links) = settled(Durable::default());
-    let (link, _) = bench.reach(3);
-    bench.receive(link, leader_info(1));
-    bench.persisted();
-    bench.receive(link, Packet::Snap(Zxid(5)));
     let seen = bench.hear(links[1], standing(Looking, vote(0, 0, 2), 2));
     assert!(seen.told(links[1]).iter().all(|s| s.state == Looking), "{seen:?}");
     let again = bench.accepted(2);

@@ -673,7 +673,8 @@ impl Pair {
                 Output::Persist { ticket, .. } => {
                     self.push(who, LinkId(u64::MAX), Event::Persisted(ticket));
                 }
-                Output::Report(_) | Output::Halt(_) => {}
+                // Nobody here has a history.
+                _ => {}
             }
         }
     }

@@ -9,10 +9,13 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
 use quorate_core::membership::Membership;
-use quorate_core::output::Output;
+use quorate_core::message::Request;
+use quorate_core::output::{Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::time::Instant;
+use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState;
+use quorate_core::zxid::Zxid;
 
 struct World {
     peers: BTreeMap<ServerId, Peer>,
@@ -20,6 +23,8 @@ struct World {
     ends: BTreeMap<LinkId, (ServerId, LinkId)>,
     links: u64,
     now: Instant,
+    logs: BTreeMap<ServerId, Vec<Txn>>,
+    delivered: BTreeMap<ServerId, Zxid>,
 }
 
 impl World {
@@ -37,6 +42,8 @@ impl World {
             ends: BTreeMap::new(),
             links: 0,
             now: Instant::ORIGIN,
+            logs: BTreeMap::new(),
+            delivered: BTreeMap::new(),
         }
     }
 
@@ -73,11 +80,33 @@ impl World {
                         self.queue.push_back((*peer, Event::Received { link: *theirs, message }));
                     }
                 }
-                Output::Persist { ticket, .. } => {
+                Output::Persist { ticket, write } => {
+                    if let Write::Append(txn) = write {
+                        self.logs.entry(id).or_default().push(txn);
+                    }
                     self.queue.push_back((id, Event::Persisted(ticket)));
                 }
-                Output::Report(_) => {}
+                Output::Prepare { epoch, origin, request } => {
+                    let RequestId { client, cxid } = request.id;
+                    let header = TxnHeader { client, cxid, time: 0, kind: request.op };
+                    let body = request.body;
+                    self.queue.push_back((id, Event::Prepared { epoch, origin, header, body }));
+                }
+                Output::DeliverThrough(zxid) => {
+                    self.delivered.insert(id, zxid);
+                }
+                Output::Report(_) | Output::Abandon | Output::Accepted(_) => {}
                 Output::Halt(fault) => panic!("{fault}"),
+                other @ (Output::Pace(_)
+                | Output::Locate { .. }
+                | Output::StreamLog { .. }
+                | Output::Stage
+                | Output::TakeSnapshot(_)
+                | Output::SendSnapshot { .. }
+                | Output::ReceiveSnapshot { .. }
+                | Output::Answer(_)
+                | Output::Refused { .. }
+                | Output::ReadRefused { .. }) => panic!("not expected here: {other:?}"),
             }
         }
     }
@@ -130,4 +159,24 @@ fn three_servers_elect_serve_and_survive_their_leader() {
         let status = peer.status();
         assert_eq!((status.current_epoch.0, status.accepted_epoch.0), (2, 2), "{status:?}");
     }
+}
+
+/// What clients of every server write is logged by all in one order, and delivered through the last.
+#[test]
+fn what_anybody_writes_is_logged_and_delivered_by_all_in_one_order() {
+    let mut world = World::new(&[1, 2, 3]);
+    world.run(World::all_serve);
+    for cxid in 0..30 {
+        let (client, to) = (i64::from(cxid % 3) + 1, ServerId(i64::from(cxid % 3) + 1));
+        let id = RequestId { client, cxid };
+        let body = vec![cxid as u8; 100].into();
+        let request = Request { id, op: 5, body, identities: None };
+        world.queue.push_back((to, Event::Propose(request)));
+    }
+    let last = Zxid(0x1_0000_001e);
+    world.run(|w| w.peers.keys().all(|id| w.delivered.get(id) == Some(&last)));
+    let log = world.logs[&ServerId(1)].clone();
+    assert_eq!(log.len(), 30);
+    assert!(log.iter().zip(1..).all(|(txn, n)| txn.zxid == Zxid(0x1_0000_0000 + n)));
+    assert!(world.logs.values().all(|other| *other == log));
 }

@@ -673,8 +673,8 @@ mod tests {
         let surrogates = b"\xed\xa0\xbd\xed\xb8\x80";
         let mut tail = [0, 0, 0, 1, 0, 0, 0, 2, b'i', b'p', 0, 0, 0, 6].to_vec();
         tail.extend_from_slice(surrogates);
-        let packet = decode_packet(&mut raw(kind::REQUEST, 0, &[], &tail)).unwrap().unwrap();
-        let Packet::Request { identities: Some(identities), .. } = packet else {
+        let packet = decode_packet(&mut raw(kind::REQUEST, 16, &[0; 16], &tail)).unwrap().unwrap();
+        let Packet::Request(Request { identities: Some(identities), .. }) = packet else {
             panic!("{packet:?}")
         };
         assert_eq!(identities[0].scheme, "ip");

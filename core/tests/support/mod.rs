@@ -19,12 +19,13 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
 use quorate_core::membership::Membership;
-use quorate_core::message::{LearnerInfo, Message, Notification, Packet};
+use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request};
 use quorate_core::output::{Fault, Hangup, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Change, Phase, Reason, Status};
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
+use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 
@@ -47,6 +48,9 @@ pub fn disk(accepted: i64, current: i64, last: i64) -> Durable {
         accepted_epoch: Epoch(accepted),
         current_epoch: Epoch(current),
         last_zxid: Zxid(last),
+        floor: Zxid(last),
+        snapshot: Zxid(last),
+        ..Durable::default()
     }
 }
 
@@ -64,6 +68,18 @@ pub fn ids(of: &[i64]) -> Vec<ServerId> {
 
 pub fn at(host: &str, port: u16) -> HostPort {
     HostPort { host: host.to_owned(), port }
+}
+
+/// A transaction.
+pub fn txn(zxid: i64) -> Txn {
+    let header = TxnHeader { client: 7, cxid: 1, time: 0, kind: 5 };
+    Txn { zxid: Zxid(zxid), header, body: Bytes::from_static(b"body") }
+}
+
+/// A request with this number.
+pub fn request(cxid: i32) -> Request {
+    let id = RequestId { client: 7, cxid };
+    Request { id, op: 5, body: Bytes::from_static(b"body"), identities: None }
 }
 
 /// The zxid with which `epoch` begins.
@@ -329,7 +345,24 @@ impl Bench {
                     self.issued = ticket.0;
                     self.tickets.push(*ticket);
                 }
-                Output::Report(_) | Output::Halt(_) => {}
+                Output::Pace(link)
+                | Output::Locate { link, .. }
+                | Output::StreamLog { link, .. }
+                | Output::SendSnapshot { link, .. }
+                | Output::ReceiveSnapshot { link, .. } => {
+                    assert!(self.up.contains_key(link), "{output:?}, but that is not up");
+                }
+                Output::Stage
+                | Output::Prepare { .. }
+                | Output::DeliverThrough(_)
+                | Output::TakeSnapshot(_)
+                | Output::Abandon
+                | Output::Answer(_)
+                | Output::Accepted(_)
+                | Output::Refused { .. }
+                | Output::ReadRefused { .. }
+                | Output::Report(_)
+                | Output::Halt(_) => {}
             }
         }
         self.said.extend_from_slice(&outputs);
