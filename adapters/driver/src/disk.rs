@@ -1,81 +1,322 @@
 //! The one thread that writes.
 //!
-//! It owns the data directory, takes writes in order, gathers those that have come meanwhile, and
-//! reports the last that is durable. A disk that is slow or hangs holds up what waits for it, and
-//! nothing else. A disk that fails ends the server: nobody knows what a crash would leave.
+//! ```text
+//!   loop ──── write ────►┐                       ┌──► appends ──► one fsync ──┐
+//!   links ── locate, … ─►│ queue ── take all ──► │                            ├──► last durable ticket
+//!   application ─ publish►┘                      └──► each other write ───────┘
+//! ```
 //!
-//! What it does not do: decide what has to wait for the disk. That is the core's.
+//! It owns the data directory and takes what has gathered, in order. Transactions that stand together
+//! are synced together: while one batch is on its way to the disk, the next one gathers, so the slower
+//! the disk, the larger the batches. Any other write waits until the transactions before it are
+//! durable. What is wanted from the log (where a learner stands, a reader, the newest snapshot) goes the
+//! same way, so it sees everything written before. What takes long and nobody waits for is done between
+//! batches, a little at a time: reading old log files for a learner, removing files.
+//!
+//! Nobody ever waits to hand something over; how much can be under way is bounded by the core. A disk
+//! that is slow or hangs holds up what waits for it, and nothing else. A disk that fails ends the
+//! server: nobody knows what a crash would leave.
+//!
+//! In the Java code: `SyncRequestProcessor`. What it does not do: decide what has to wait for the disk.
+//! That is the core's.
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
+use std::future::poll_fn;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded};
-use futures_lite::future::pending;
 use quorate_core::id::Ticket;
+use quorate_core::input::{Located, Place};
 use quorate_core::output::Write;
+use quorate_core::zxid::Zxid;
+use quorate_log::history::{Dirs, Locating, Roll};
+use quorate_log::install::Install;
+use quorate_log::reader::{ReadError, Reader};
+use quorate_log::snapshot::{SnapshotError, SnapshotFile, StagedSnapshot};
 use quorate_log::{Log, LogError};
+use thiserror::Error;
 
 use crate::scope::{Hold, THREAD_STACK};
 use crate::server::ServerError;
 
-/// The loop's end of the storage thread. Dropping it ends the thread after the writes handed over.
+/// The loop's end of the storage thread. Dropping it ends the thread after what was handed over.
 #[derive(Debug)]
 pub(crate) struct Disk {
-    writes: Sender<(Ticket, Write)>,
-    progress: Arc<Mutex<Progress>>,
-    moved: Receiver<()>,
+    handle: DiskHandle,
+}
+
+/// Everybody else's end. It outlives the thread; what is asked for then is not answered.
+#[derive(Clone, Debug)]
+pub(crate) struct DiskHandle {
+    shared: Arc<Shared>,
+    thread: Thread,
+}
+
+/// How much is kept of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Retain {
+    /// How many snapshots (`autopurge.snapRetainCount`), three at least, with the log that each needs.
+    pub(crate) snapshots: usize,
+    /// How long a log file becomes at most; each becomes between half as long and so long, since an
+    /// ensemble's servers should not begin new ones at the same time.
+    pub(crate) roll: Roll,
+}
+
+/// What goes to and fro.
+#[derive(Debug)]
+struct Shared {
+    queue: Mutex<Queue>,
+    progress: Mutex<Progress>,
+    dirs: Dirs,
+    txn_bytes_max: usize,
+}
+
+/// What is to be done.
+#[derive(Debug, Default)]
+struct Queue {
+    jobs: Vec<Job>,
+    /// Nothing more is taken.
+    closed: bool,
 }
 
 /// What the thread has done since the loop looked last. A cell, not a queue: the thread must never
-/// wait for the loop, which may be waiting for the thread.
+/// wait for the loop.
 #[derive(Debug, Default)]
 struct Progress {
     durable: Option<Ticket>,
     failed: Option<ServerError>,
+    /// There is no thread any more.
+    ended: bool,
+    /// Whom to wake.
+    waker: Option<Waker>,
+}
+
+/// Something for the thread to do.
+enum Job {
+    Write(Ticket, Write),
+    Locate(Zxid, Sender<Located>),
+    Read { after: Zxid, through: Zxid, reply: Sender<Result<Reader, ReadError>> },
+    Newest(Sender<Option<SnapshotFile>>),
+    Publish(Box<(StagedSnapshot<quorate_log::Disk>, Done)>),
+    Stage(Box<Install<quorate_log::Disk>>),
+    DiscardStaged,
+}
+
+/// Called on the storage thread when a snapshot is published, or is not.
+type Done = Box<dyn FnOnce(Result<(), Arc<LogError>>) + Send>;
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Job")
+    }
+}
+
+/// Why something was not read from the disk.
+#[derive(Debug, Error)]
+pub(crate) enum Unread {
+    /// The storage thread has ended, and with it the server.
+    #[error("the server ends")]
+    Ended,
+    /// The log cannot be read.
+    #[error(transparent)]
+    Log(#[from] ReadError),
 }
 
 impl Disk {
     /// Starts the thread. It keeps `hold` until the log is closed and its lock released.
-    pub(crate) fn start(log: Log, kept: Kept, hold: Hold) -> io::Result<Self> {
-        let (writes, queue) = bounded(WRITES_MAX);
-        let (signal, moved) = bounded(1);
-        let progress = Arc::new(Mutex::new(Progress::default()));
-        let told = Arc::clone(&progress);
+    pub(crate) fn start(log: Log, kept: Kept, retain: Retain, hold: Hold) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            progress: Mutex::default(),
+            dirs: log.dirs().clone(),
+            txn_bytes_max: log.txn_bytes_max(),
+        });
+        let ending = Ending(Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("quorate-disk".to_owned());
-        thread.stack_size(THREAD_STACK).spawn(move || {
-            let mut storage = Storage { log, kept };
-            storage.serve(&queue, &told, &signal);
+        let thread = thread.stack_size(THREAD_STACK).spawn(move || {
+            let mut storage = Storage {
+                log,
+                kept,
+                retain,
+                unsynced: Unsynced::default(),
+                searches: VecDeque::new(),
+                purging: false,
+            };
+            storage.new_roll();
+            if let Err(error) = storage.serve(&ending.0) {
+                ending.0.tell(|progress| progress.failed = Some(error));
+            }
             drop(storage);
+            drop(ending);
             drop(hold);
         })?;
-        Ok(Self { writes, progress, moved })
+        Ok(Self { handle: DiskHandle { shared, thread: thread.thread().clone() } })
     }
 
-    /// Hands a write over. Waits only while more are under way than any peer has.
-    pub(crate) async fn write(&self, ticket: Ticket, write: Write) {
-        // The thread ends early only after a failure, which `durable` tells.
-        drop(self.writes.send((ticket, write)).await);
+    /// Hands a write over; never waits.
+    pub(crate) fn write(&self, ticket: Ticket, write: Write) {
+        self.handle.hand_over(Job::Write(ticket, write));
     }
 
-    /// Waits for the last ticket that has become durable.
+    /// Waits for the last ticket that has become durable since it was asked last. For one at a time.
     pub(crate) async fn durable(&self) -> Result<Ticket, ServerError> {
-        loop {
-            let alive = self.moved.recv().await.is_ok();
-            let durable = {
-                let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(error) = progress.failed.clone() {
-                    return Err(error);
-                }
-                progress.durable.take()
-            };
-            match durable {
-                Some(ticket) => return Ok(ticket),
-                None if alive => {}
-                None => return pending().await,
+        poll_fn(|context| {
+            let mut progress = locked(&self.handle.shared.progress);
+            if let Some(error) = &progress.failed {
+                return Poll::Ready(Err(error.clone()));
             }
+            if let Some(ticket) = progress.durable.take() {
+                return Poll::Ready(Ok(ticket));
+            }
+            if progress.ended {
+                // While we are there, it ends of itself only by a panic.
+                return Poll::Ready(Err(ServerError::Aborted));
+            }
+            match &mut progress.waker {
+                Some(waker) => waker.clone_from(context.waker()),
+                none => *none = Some(context.waker().clone()),
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// For those who want something else than to write.
+    pub(crate) fn handle(&self) -> DiskHandle {
+        self.handle.clone()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        locked(&self.handle.shared.queue).closed = true;
+        self.handle.thread.unpark();
+    }
+}
+
+impl DiskHandle {
+    /// Where a zxid stands in the log, and what it costs to read on from there. What cannot be read is
+    /// below the floor.
+    ///
+    /// # Errors
+    ///
+    /// [`Unread::Ended`].
+    pub(crate) async fn locate(&self, zxid: Zxid) -> Result<Located, Unread> {
+        let (reply, answer) = bounded(1);
+        self.hand_over(Job::Locate(zxid, reply));
+        answer.recv().await.map_err(|_| Unread::Ended)
+    }
+
+    /// Reads what follows `after` up to `through`. Blocks; what it returns does, too. As long as that
+    /// exists, the files that it needs stay.
+    ///
+    /// # Errors
+    ///
+    /// An [`Unread`] if that is not in the log without a hole.
+    pub(crate) fn reader(&self, after: Zxid, through: Zxid) -> Result<Reader, Unread> {
+        let (reply, answer) = bounded(1);
+        self.hand_over(Job::Read { after, through, reply });
+        Ok(wait(&answer)??)
+    }
+
+    /// The snapshot from which a state is to be restored; none before the first. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`Unread::Ended`].
+    pub(crate) fn newest_snapshot(&self) -> Result<Option<SnapshotFile>, Unread> {
+        let (reply, answer) = bounded(1);
+        self.hand_over(Job::Newest(reply));
+        wait(&answer)
+    }
+
+    /// Makes a snapshot of our own state one that a start may choose, then removes what is no longer
+    /// needed. `done` is called on the storage thread, with an error if the log is not durable through
+    /// the snapshot's label, or the disk has failed; it is dropped if the server ends before.
+    pub(crate) fn publish(
+        &self,
+        snapshot: StagedSnapshot<quorate_log::Disk>,
+        done: impl FnOnce(Result<(), Arc<LogError>>) + Send + 'static,
+    ) {
+        self.hand_over(Job::Publish(Box::new((snapshot, Box::new(done)))));
+    }
+
+    /// Begins the history that a leader sends, behind a snapshot that has come whole. The writes that
+    /// are [beside](Write::Beside) the history go there, and it is [installed](Write::Install).
+    pub(crate) fn stage(&self, install: Install<quorate_log::Disk>) {
+        self.hand_over(Job::Stage(Box::new(install)));
+    }
+
+    /// Gives up what was staged, if anything was.
+    pub(crate) fn discard_staged(&self) {
+        self.hand_over(Job::DiscardStaged);
+    }
+
+    /// Where the files are.
+    pub(crate) fn dirs(&self) -> &Dirs {
+        &self.shared.dirs
+    }
+
+    /// The longest transaction that is read or written.
+    pub(crate) fn txn_bytes_max(&self) -> usize {
+        self.shared.txn_bytes_max
+    }
+
+    fn hand_over(&self, job: Job) {
+        {
+            let mut queue = locked(&self.shared.queue);
+            // The thread ends early only after a failure, which `durable` tells.
+            if queue.closed {
+                return;
+            }
+            queue.jobs.push(job);
         }
+        // Costs nothing unless the thread is asleep.
+        self.thread.unpark();
+    }
+}
+
+fn wait<T>(answer: &Receiver<T>) -> Result<T, Unread> {
+    answer.recv_blocking().map_err(|_| Unread::Ended)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Changes the progress, and wakes who waits for it.
+    fn tell(&self, change: impl FnOnce(&mut Progress)) {
+        let waker = {
+            let mut progress = locked(&self.progress);
+            change(&mut progress);
+            progress.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// However the thread ends: nobody waits for it any more.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let jobs = {
+            let mut queue = locked(&self.0.queue);
+            queue.closed = true;
+            std::mem::take(&mut queue.jobs)
+        };
+        drop(jobs);
+        self.0.tell(|progress| progress.ended = true);
     }
 }
 
@@ -83,6 +324,19 @@ impl Disk {
 struct Storage {
     log: Log,
     kept: Kept,
+    retain: Retain,
+    unsynced: Unsynced,
+    /// Who wants to know where something stands, and has to wait until old files have been read.
+    searches: VecDeque<(Zxid, Sender<Located>)>,
+    /// There may be files to remove.
+    purging: bool,
+}
+
+/// What was written and is not durable.
+#[derive(Debug, Default)]
+struct Unsynced {
+    last: Option<Ticket>,
+    bytes: usize,
 }
 
 /// Where the membership is kept.
@@ -145,44 +399,172 @@ fn name_in(config: &Path, next: &Path) -> io::Result<()> {
 }
 
 impl Storage {
-    fn serve(
-        &mut self,
-        queue: &Receiver<(Ticket, Write)>,
-        progress: &Mutex<Progress>,
-        signal: &Sender<()>,
-    ) {
-        let tell = |tell: &dyn Fn(&mut Progress)| {
-            tell(&mut progress.lock().unwrap_or_else(PoisonError::into_inner));
-            // Full: the loop has been told already.
-            let _ = signal.try_send(());
-        };
-        while let Ok((mut last, write)) = queue.recv_blocking() {
-            let mut result = self.perform(write);
-            while result.is_ok() {
-                let Ok((ticket, write)) = queue.try_recv() else { break };
-                result = self.perform(write);
-                last = ticket;
+    fn serve(&mut self, shared: &Shared) -> Result<(), ServerError> {
+        let mut jobs = Vec::new();
+        loop {
+            let closed = {
+                let mut queue = locked(&shared.queue);
+                std::mem::swap(&mut queue.jobs, &mut jobs);
+                queue.closed
+            };
+            let idle = jobs.is_empty();
+            if idle && closed {
+                return Ok(());
             }
-            match result {
-                Ok(()) => tell(&|progress| progress.durable = Some(last)),
-                Err(error) => {
-                    tell(&|progress| progress.failed = Some(error.clone()));
-                    return;
-                }
+            for job in jobs.drain(..) {
+                self.perform(job, shared)?;
+            }
+            self.flush(shared)?;
+            let chores = self.do_chore().map_err(failure)?;
+            if idle && !chores {
+                std::thread::park();
             }
         }
     }
 
-    fn perform(&mut self, write: Write) -> Result<(), ServerError> {
-        let disk = |source: LogError| ServerError::Disk { source: Arc::new(source) };
-        match write {
-            Write::AcceptedEpoch(epoch) => self.log.write_accepted_epoch(epoch).map_err(disk),
-            Write::CurrentEpoch(epoch) => self.log.write_current_epoch(epoch).map_err(disk),
-            Write::Membership(text) => self.kept.keep(&text).map_err(|(path, source)| {
-                ServerError::DynamicConfig { path, source: Arc::new(source) }
-            }),
+    fn perform(&mut self, job: Job, shared: &Shared) -> Result<(), ServerError> {
+        match job {
+            Job::Write(ticket, Write::Append(txn)) => {
+                self.log.append(std::slice::from_ref(&txn)).map_err(failure)?;
+                self.unsynced.last = Some(ticket);
+                self.unsynced.bytes += txn.len();
+                if self.unsynced.bytes >= BATCH_BYTES_MAX { self.flush(shared) } else { Ok(()) }
+            }
+            Job::Write(ticket, Write::Beside(txn)) => {
+                self.unsynced.last = Some(ticket);
+                self.log.append_staged(&[txn]).map_err(failure)
+            }
+            Job::Write(ticket, write) => {
+                self.flush(shared)?;
+                self.write(write)?;
+                shared.tell(|progress| progress.durable = Some(ticket));
+                Ok(())
+            }
+            Job::Locate(zxid, reply) => {
+                self.flush(shared)?;
+                self.locate(zxid, reply);
+                Ok(())
+            }
+            Job::Read { after, through, reply } => {
+                self.flush(shared)?;
+                // Nobody may be waiting any more.
+                drop(reply.try_send(self.log.read(after, through)));
+                Ok(())
+            }
+            Job::Newest(reply) => {
+                drop(reply.try_send(self.log.snapshot().cloned()));
+                Ok(())
+            }
+            Job::Publish(publication) => {
+                self.flush(shared)?;
+                let (snapshot, done) = *publication;
+                self.publish(snapshot, done)
+            }
+            Job::Stage(install) => self.log.stage(*install).map_err(failure),
+            Job::DiscardStaged => self.log.discard_staged().map_err(failure),
         }
     }
+
+    /// Makes durable what was appended, and says so.
+    fn flush(&mut self, shared: &Shared) -> Result<(), ServerError> {
+        let Some(last) = self.unsynced.last.take() else { return Ok(()) };
+        self.unsynced.bytes = 0;
+        let start = Instant::now();
+        let synced = self.log.sync().map_err(failure)?;
+        shared.tell(|progress| progress.durable = Some(last));
+        let took = start.elapsed();
+        if took >= SLOW_SYNC {
+            tracing::warn!(?took, "the disk was slow to make transactions durable");
+        }
+        if synced.rolled {
+            self.new_roll();
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, write: Write) -> Result<(), ServerError> {
+        match write {
+            Write::AcceptedEpoch(epoch) => self.log.write_accepted_epoch(epoch),
+            Write::CurrentEpoch(epoch) => self.log.write_current_epoch(epoch),
+            Write::Append(txn) => {
+                let txns = std::slice::from_ref(&txn);
+                self.log.append(txns).and_then(|()| self.log.sync().map(drop))
+            }
+            Write::Truncate(zxid) => self.log.truncate(zxid),
+            Write::Beside(txn) => self.log.append_staged(&[txn]),
+            Write::Install { label } => self.log.install(label),
+            Write::Membership(text) => {
+                return self.kept.keep(&text).map_err(|(path, source)| {
+                    ServerError::DynamicConfig { path, source: Arc::new(source) }
+                });
+            }
+        }
+        .map_err(failure)
+    }
+
+    /// Answers where a zxid stands, or remembers that it has to.
+    fn locate(&mut self, zxid: Zxid, reply: Sender<Located>) {
+        let located = match self.log.locate(zxid, SEARCH_BYTES) {
+            Ok(Locating::Found(located)) => located,
+            Ok(Locating::Reading) => return self.searches.push_back((zxid, reply)),
+            Err(error) => {
+                tracing::warn!(%zxid, %error, "the log cannot be read; a snapshot is sent instead");
+                Located { place: Place::BelowFloor, log_bytes: 0, snapshot_bytes: 0 }
+            }
+        };
+        // Nobody may be waiting any more.
+        let _ = reply.try_send(located);
+    }
+
+    fn publish(
+        &mut self,
+        snapshot: StagedSnapshot<quorate_log::Disk>,
+        done: Done,
+    ) -> Result<(), ServerError> {
+        match self.log.publish(snapshot).map_err(Arc::new) {
+            Ok(()) => {
+                self.purging = true;
+                done(Ok(()));
+                Ok(())
+            }
+            Err(source) => {
+                done(Err(Arc::clone(&source)));
+                let early = matches!(*source, LogError::Snapshot(SnapshotError::NotDurable { .. }));
+                if early { Ok(()) } else { Err(ServerError::Disk { source }) }
+            }
+        }
+    }
+
+    /// Does a little of what takes long; tells whether there is more.
+    fn do_chore(&mut self) -> Result<bool, LogError> {
+        if let Some((zxid, reply)) = self.searches.pop_front() {
+            if !reply.is_closed() {
+                self.locate(zxid, reply);
+            }
+        } else if self.purging {
+            let purged = self.log.purge(self.retain.snapshots, 1)?;
+            if purged.snapshots + purged.logs > 0 {
+                tracing::debug!(?purged, "old files removed");
+            }
+            self.purging = purged.more;
+        }
+        Ok(self.purging || !self.searches.is_empty())
+    }
+
+    fn new_roll(&mut self) {
+        let Roll { records, bytes } = self.retain.roll;
+        self.log.set_roll(Roll { records: jittered(records), bytes: jittered(bytes) });
+    }
+}
+
+fn failure(source: LogError) -> ServerError {
+    ServerError::Disk { source: Arc::new(source) }
+}
+
+/// Between half of `most` and all of it.
+fn jittered(most: u64) -> u64 {
+    let random = RandomState::new().build_hasher().finish();
+    most - random % (most / 2 + 1)
 }
 
 /// Replaces a file as a whole, durably: a crash leaves the old one or the new one.
@@ -203,8 +585,12 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// How many writes may be under way. A peer without a history has a handful.
-const WRITES_MAX: usize = 1024;
+/// How many bytes of transactions are synced together at most.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+/// How much is read at a time for those who want to know where something stands.
+const SEARCH_BYTES: u64 = 256 << 10;
+/// From when on a sync is worth a warning, as in ZooKeeper (`fsync.warningthresholdms`).
+const SLOW_SYNC: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

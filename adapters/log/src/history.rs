@@ -12,7 +12,8 @@
 //! A file is never continued after a start, so a torn record can only be at an end, and it is cut off
 //! before anything follows it.
 //!
-//! Opening reads the log behind the newest snapshot, once, and nothing before it. It repairs what an
+//! Opening reads the log behind the newest snapshot, once, and nothing before it; what is before it is
+//! read when a learner needs it, see [`History::locate`]. It repairs what an
 //! interrupted write leaves and refuses, by file and offset, what an interrupted write cannot leave:
 //! where acknowledged transactions may be missing, no server may vote as if they had never been.
 //! Everything that it relies on is synced before it is reported, since a process that was killed may
@@ -22,13 +23,17 @@
 //! then on; what is there stays there. After a failed fsync it would be wrong to try again: the system
 //! may have dropped what it could not write, and would then say that all is well.
 //!
-//! It does not lock the directory, see [`Log`](crate::Log), and decides nothing about the protocol.
+//! It does not lock the directory and knows no epochs, see [`Log`](crate::Log), and decides nothing about
+//! the protocol.
 //!
 //! In the Java code: `FileTxnSnapLog`, `FileTxnLog`, `SyncRequestProcessor`.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
 
+use quorate_core::input::{Located, Place};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
@@ -83,11 +88,16 @@ pub struct HistoryOptions {
     pub window_count: usize,
     /// How many bytes they may take together.
     pub window_bytes: usize,
-    /// Take only a snapshot older than this one; for when the newest turned out to be unreadable.
+    /// Take only a snapshot older than this one, the newest, which turned out to be unreadable. The log
+    /// must lead from the older one through it: it was acknowledged.
     pub snapshot_before: Option<Zxid>,
     /// Whether a log without a snapshot is a history from the beginning
     /// (`zookeeper.snapshot.trust.empty`).
     pub trust_empty_snapshot: bool,
+    /// Log files older than the newest snapshot are read for a learner that stands in them, if what it
+    /// would be sent from disk has at most this many hundredths of that snapshot's bytes
+    /// (`zookeeper.snapshotSizeFactor`); never, if none.
+    pub size_percent: Option<u64>,
 }
 
 impl Default for HistoryOptions {
@@ -100,6 +110,7 @@ impl Default for HistoryOptions {
             window_bytes: 16 << 20,
             snapshot_before: None,
             trust_empty_snapshot: false,
+            size_percent: Some(33),
         }
     }
 }
@@ -144,21 +155,13 @@ pub struct Synced {
     pub rolled: bool,
 }
 
-/// Where a zxid stands in a history.
+/// What came of a [`History::locate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Located {
-    /// In the log without a hole, or at its floor: a DIFF can begin behind it.
-    Held,
-    /// Not in the log, although later transactions are; a server that has it must give up what it has
-    /// behind `previous`.
-    Absent {
-        /// The last one before it that the log has.
-        previous: Zxid,
-    },
-    /// Before everything that can be served.
-    BelowFloor,
-    /// After the last one that is durable.
-    Beyond,
+pub enum Locating {
+    /// It is known.
+    Found(Located),
+    /// Older files have to be read first, and there are more of them: ask again.
+    Reading,
 }
 
 /// A history, opened by the one server that has locked its directory.
@@ -173,7 +176,10 @@ pub struct History<F: Files = Disk> {
     run: usize,
     /// The run may go on before that file.
     run_is_open: bool,
-    /// The snapshot we started from, or that was installed or published since.
+    /// The snapshot that a start would choose: the one opened with, or that was installed or published
+    /// since.
+    snapshot: Option<SnapshotFile>,
+    /// Its label; zero if there is none.
     base: Zxid,
     floor: Zxid,
     durable: Zxid,
@@ -185,6 +191,10 @@ pub struct History<F: Files = Disk> {
     buffer: Vec<u8>,
     /// Where they will stand.
     marks: Vec<Mark>,
+    /// A file before the run that is being read.
+    extension: Option<Extension<F>>,
+    /// How far those have come who read.
+    readers: Vec<Weak<AtomicI64>>,
     failed: bool,
 }
 
@@ -196,6 +206,8 @@ struct Tail<H> {
     written: u64,
     /// How long it is.
     size: u64,
+    /// Up to here zero bytes were written in front of the records.
+    paved: u64,
     records: u64,
 }
 
@@ -232,16 +244,21 @@ impl<F: Files + Clone> History<F> {
             run: 0,
             run_is_open: false,
             torn_before: None,
+            passed: false,
             window: VecDeque::new(),
             window_bytes: 0,
         };
         let segments = scan.run(segments)?;
-        let Scan { previous, floor, run, run_is_open, window, .. } = scan;
+        let Scan { previous, floor, run, run_is_open, passed, window, .. } = scan;
+        if let (Some(label), false) = (options.snapshot_before, passed) {
+            return Err(OpenError::Lost { label, base });
+        }
         // What ends before the snapshot cannot be continued.
         let reaches = previous.is_some_and(|previous| previous >= base);
         let last = if reaches { previous.unwrap_or(base) } else { base };
         let history = Self {
             files,
+            snapshot: snapshot.clone(),
             base,
             floor: if reaches { floor } else { base },
             durable: last,
@@ -255,6 +272,8 @@ impl<F: Files + Clone> History<F> {
             tail: None,
             buffer: Vec::new(),
             marks: Vec::new(),
+            extension: None,
+            readers: Vec::new(),
             failed: false,
         };
         history.make_sure(snapshot.as_ref())?;
@@ -276,6 +295,26 @@ impl<F: Files + Clone> History<F> {
     /// From where on the log can be served.
     pub fn floor(&self) -> Zxid {
         self.floor
+    }
+
+    /// The snapshot from which the state is to be restored; none before the first.
+    pub fn snapshot(&self) -> Option<&SnapshotFile> {
+        self.snapshot.as_ref()
+    }
+
+    /// Whether there is neither a snapshot nor a log.
+    pub fn is_empty(&self) -> bool {
+        self.snapshot.is_none() && self.segments.is_empty() && self.marks.is_empty()
+    }
+
+    /// Whether a write has failed, so that nothing is written any more.
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// The longest transaction that is read or written.
+    pub fn txn_bytes_max(&self) -> usize {
+        self.options.txn_bytes_max
     }
 
     /// Where the files are.
@@ -367,7 +406,7 @@ impl<F: Files + Clone> History<F> {
                 let segment = Segment::new(&self.dirs.logs, start);
                 let file = self.files.create(&segment.path);
                 let file = file.map_err(at("create", &segment.path))?;
-                self.tail = Some(Tail { file, written: 0, size: 0, records: 0 });
+                self.tail = Some(Tail { file, written: 0, size: 0, paved: 0, records: 0 });
                 self.segments.push(segment);
                 true
             }
@@ -384,6 +423,16 @@ impl<F: Files + Clone> History<F> {
         }
         let written = self.files.write_at(&tail.file, tail.written, &self.buffer);
         written.map_err(at("write to", path))?;
+        if end > tail.paved && end < tail.size {
+            // Room that was only reserved costs the file system an entry in its journal, and another
+            // flush, when it is written to for the first time.
+            let batch = usize::try_from(end - tail.written).unwrap_or(usize::MAX);
+            let ahead = batch.saturating_mul(PAVE_BATCHES).clamp(PAVE_BYTES_MIN, ZEROS.len());
+            let ahead = usize::try_from(tail.size - end).map_or(ahead, |room| room.min(ahead));
+            let paved = self.files.write_at(&tail.file, end, &ZEROS[..ahead]);
+            paved.map_err(at("write to", path))?;
+            tail.paved = end + ahead as u64;
+        }
         self.files.sync_data(&tail.file).map_err(at("sync", path))?;
         if created {
             self.files.sync_dir(&self.dirs.logs).map_err(at("sync", &self.dirs.logs))?;
@@ -394,6 +443,7 @@ impl<F: Files + Clone> History<F> {
         for mark in self.marks.drain(..) {
             segment.mark(mark.zxid, mark.offset);
         }
+        segment.end = Some(end);
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_BYTES);
         self.durable = self.last;
@@ -411,20 +461,29 @@ impl<F: Files + Clone> History<F> {
         Ok(())
     }
 
+    /// Before anything is appended behind a snapshot that the log does not reach: removes the log, and
+    /// older snapshots, from which what follows would look like their continuation.
     fn remove_obsolete(&mut self) -> Result<(), FileError> {
         if !self.obsolete {
             return Ok(());
         }
+        self.extension = None;
         while let Some(segment) = self.segments.last() {
             self.files.remove(&segment.path).map_err(at("remove", &segment.path))?;
             self.segments.pop();
         }
-        self.files.sync_dir(&self.dirs.logs).map_err(at("sync", &self.dirs.logs))?;
+        for snapshot in snapshot::list(&self.files, &self.dirs.snapshots)? {
+            if snapshot.label < self.base {
+                self.files.remove(&snapshot.path).map_err(at("remove", &snapshot.path))?;
+            }
+        }
+        self.dirs.sync(&self.files)?;
         (self.obsolete, self.run, self.run_is_open) = (false, 0, false);
         Ok(())
     }
 
-    /// Gives up everything behind `zxid`, durably.
+    /// Gives up everything behind `zxid`, durably. The bare start of an epoch stands for the last
+    /// transaction before it.
     ///
     /// Later files go first, the newest before the others, so that a crash leaves a history without a
     /// hole. A snapshot of what is given up goes before everything, if an older one is left from which
@@ -445,9 +504,14 @@ impl<F: Files + Clone> History<F> {
             return Ok(());
         }
         self.sync().map_err(|error| TruncateError::Sync(Box::new(error)))?;
+        let zxid = match self.place(zxid).map_err(TruncateError::Read)?.0 {
+            Place::Absent { previous } if zxid.is_epoch_start() && zxid != self.base => previous,
+            Place::BelowFloor | Place::Held | Place::Absent { .. } | Place::Beyond => zxid,
+        };
         let base = self.base_for(zxid)?;
-        let place = self.end_of(zxid, base)?;
+        let place = self.end_of(zxid, base.label)?;
         self.failed = true;
+        self.extension = None;
         self.cut_snapshots(zxid)?;
         self.tail = None;
         let keep = place.as_ref().map_or(0, |place| place.segment + 1);
@@ -462,8 +526,12 @@ impl<F: Files + Clone> History<F> {
             self.files.cut(&file, place.end).map_err(at("cut", &segment.path))?;
             self.files.sync(&file).map_err(at("sync", &segment.path))?;
             segment.marks.retain(|mark| mark.zxid <= zxid);
+            segment.end = Some(place.end);
         }
-        (self.base, self.last, self.durable) = (base, zxid, zxid);
+        if let Some(file) = base.file {
+            self.snapshot = Some(file);
+        }
+        (self.base, self.last, self.durable) = (base.label, zxid, zxid);
         let reaches = place.is_some_and(|place| place.last == zxid);
         self.obsolete = !reaches && !self.segments.is_empty();
         self.run_is_open &= reaches;
@@ -474,15 +542,15 @@ impl<F: Files + Clone> History<F> {
     }
 
     /// The snapshot from which the history would start if it ended with `zxid`.
-    fn base_for(&mut self, zxid: Zxid) -> Result<Zxid, TruncateError> {
+    fn base_for(&mut self, zxid: Zxid) -> Result<Base, TruncateError> {
         if self.base <= zxid {
-            return Ok(self.base);
+            return Ok(Base { label: self.base, file: None });
         }
         for snapshot in snapshot::list(&self.files, &self.dirs.snapshots)? {
             if snapshot.label <= zxid && snapshot::looks_whole(&self.files, &snapshot)? {
                 let floor = self.extend(snapshot.label).map_err(TruncateError::Read)?;
                 if floor <= snapshot.label {
-                    return Ok(snapshot.label);
+                    return Ok(Base { label: snapshot.label, file: Some(snapshot) });
                 }
                 break;
             }
@@ -492,7 +560,7 @@ impl<F: Files + Clone> History<F> {
 
     /// Where the record of `zxid` ends; none if `zxid` is that of the snapshot and no file begins
     /// before it.
-    fn end_of(&self, zxid: Zxid, base: Zxid) -> Result<Option<Place>, TruncateError> {
+    fn end_of(&self, zxid: Zxid, base: Zxid) -> Result<Option<End>, TruncateError> {
         let behind = self.segments.partition_point(|segment| segment.start <= zxid);
         let mut last = None;
         if let Some(index) = behind.checked_sub(1) {
@@ -508,7 +576,7 @@ impl<F: Files + Clone> History<F> {
                 (last, end) = (Some(record.zxid), cursor.offset());
             }
             if let Some(last) = last.filter(|last| *last == zxid || zxid == base) {
-                return Ok(Some(Place { segment: index, end, last }));
+                return Ok(Some(End { segment: index, end, last }));
             }
         }
         if zxid == base && behind == 0 {
@@ -541,12 +609,15 @@ impl<F: Files + Clone> History<F> {
             return Err(InstallError::Failed);
         }
         self.failed = true;
-        self.tail = None;
+        (self.tail, self.extension) = (None, None);
         self.buffer.clear();
         self.marks.clear();
         let new = install.commit(&self.dirs)?;
-        self.segments =
-            new.start.map(|start| Segment::new(&self.dirs.logs, start)).into_iter().collect();
+        let segment = new
+            .log
+            .map(|(start, end)| Segment { end: Some(end), ..Segment::new(&self.dirs.logs, start) });
+        self.segments = segment.into_iter().collect();
+        self.snapshot = Some(SnapshotFile::new(&self.dirs.snapshots, new.label));
         (self.run, self.run_is_open, self.obsolete) = (0, false, false);
         (self.base, self.floor) = (new.label, new.label);
         (self.last, self.durable) = (new.last, new.last);
@@ -558,8 +629,8 @@ impl<F: Files + Clone> History<F> {
     ///
     /// # Errors
     ///
-    /// A [`SnapshotError`], in particular if the log is not durable through the snapshot's label. If
-    /// the disk fails, nothing is written from then on.
+    /// A [`SnapshotError`], in particular if the log is not durable through the snapshot's label; then it
+    /// is removed. If the disk fails, nothing is written from then on.
     pub fn publish(&mut self, snapshot: StagedSnapshot<F>) -> Result<(), SnapshotError> {
         if self.failed {
             return Err(SnapshotError::Failed { dir: self.dirs.snapshots.clone() });
@@ -568,21 +639,26 @@ impl<F: Files + Clone> History<F> {
         // The start of an epoch is no transaction; an established leader may have reached it.
         let reached = label <= durable || (label.is_epoch_start() && self.last == durable);
         if !reached {
+            snapshot.discard()?;
             return Err(SnapshotError::NotDurable { label, durable });
         }
         self.failed = true;
         snapshot.publish()?;
-        self.base = self.base.max(label);
+        if self.snapshot.is_none() || label >= self.base {
+            self.snapshot = Some(SnapshotFile::new(&self.dirs.snapshots, label));
+            self.base = label;
+        }
         self.failed = false;
         Ok(())
     }
 
-    /// Removes old snapshots and log files, see [`retention::plan`].
+    /// Removes old snapshots and log files, see [`retention::plan`], but no more than `files_max`: to
+    /// remove a large file may take a while. What a [`Reader`] has not reached yet stays.
     ///
     /// # Errors
     ///
     /// A [`PurgeError`] if the disk fails; then nothing is written from then on.
-    pub fn purge(&mut self, keep: usize, cursor: Option<Zxid>) -> Result<Purged, PurgeError> {
+    pub fn purge(&mut self, keep: usize, files_max: usize) -> Result<Purged, PurgeError> {
         if self.failed {
             return Err(PurgeError::Failed);
         }
@@ -597,68 +673,136 @@ impl<F: Files + Clone> History<F> {
         }
         whole.dedup();
         let starts: Vec<_> = self.segments.iter().map(|segment| segment.start).collect();
-        let plan = retention::plan(&whole, &starts, keep, cursor);
+        let plan = retention::plan(&whole, &starts, keep, self.slowest_reader());
         let old = |label: Zxid| plan.snapshots_below.is_some_and(|oldest| label < oldest);
-        let old: Vec<_> = all.iter().filter(|snapshot| old(snapshot.label)).collect();
+        let old: Vec<_> = all.iter().rev().filter(|snapshot| old(snapshot.label)).collect();
+        let snapshots = old.len().min(files_max);
+        let logs = plan.logs.min(files_max - snapshots);
         self.failed = true;
-        for snapshot in old.iter().rev() {
+        for snapshot in &old[..snapshots] {
             self.files.remove(&snapshot.path).map_err(at("remove", &snapshot.path))?;
         }
-        for segment in &self.segments[..plan.logs] {
+        for segment in &self.segments[..logs] {
             self.files.remove(&segment.path).map_err(at("remove", &segment.path))?;
         }
-        self.segments.drain(..plan.logs);
-        if plan.logs > 0 || !old.is_empty() {
+        self.segments.drain(..logs);
+        if logs + snapshots > 0 {
             self.dirs.sync(&self.files)?;
         }
-        if plan.logs > self.run {
+        if logs > self.run {
             self.floor = self.floor.max(before(self.segments[0].start));
         }
-        if plan.logs > 0 && plan.logs >= self.run {
-            self.run_is_open = false;
+        if logs > 0 {
+            self.run_is_open &= logs < self.run;
+            self.extension = None;
         }
-        self.run = self.run.saturating_sub(plan.logs);
+        self.run = self.run.saturating_sub(logs);
         self.failed = false;
-        Ok(Purged { snapshots: old.len(), logs: plan.logs, floor: self.floor })
+        let more = snapshots < old.len() || logs < plan.logs;
+        Ok(Purged { snapshots, logs, floor: self.floor, more })
     }
 
-    /// Where `zxid` stands. Reads one file at most, and of that only a part.
+    /// Where the last of those who read has come to.
+    fn slowest_reader(&mut self) -> Option<Zxid> {
+        self.readers.retain(|reader| reader.strong_count() > 0);
+        let places = self.readers.iter().filter_map(Weak::upgrade);
+        places.map(|place| Zxid(place.load(Ordering::Relaxed))).min()
+    }
+
+    /// Where `zxid` stands, and what it costs to read on from there. What is before the floor may be in
+    /// files that were not needed at start: they are read if that is worth it, see
+    /// [`HistoryOptions::size_percent`], about `bytes` of them, so that writes need not wait for it.
     ///
     /// # Errors
     ///
-    /// A [`ReadError`] if the log cannot be read.
-    pub fn locate(&self, zxid: Zxid) -> Result<Located, ReadError> {
-        if zxid < self.floor {
-            return Ok(Located::BelowFloor);
+    /// A [`ReadError`] if a file cannot be read. If it was one before the floor, the floor stays where it
+    /// is from then on.
+    pub fn locate(&mut self, zxid: Zxid, bytes: u64) -> Result<Locating, ReadError> {
+        let snapshot_bytes = match &self.snapshot {
+            Some(SnapshotFile { path, .. }) => {
+                self.files.size(path).map_err(at("look at", path))?.unwrap_or_default()
+            }
+            None => 0,
+        };
+        if self.may_reach(zxid, snapshot_bytes)? && !self.extend_some(zxid, bytes)? {
+            return Ok(Locating::Reading);
         }
-        if zxid == self.floor || zxid == self.durable {
-            return Ok(Located::Held);
+        let (place, log_bytes) = self.place(zxid)?;
+        Ok(Locating::Found(Located { place, log_bytes, snapshot_bytes }))
+    }
+
+    /// Whether `zxid` may be found before the floor, at a price worth paying.
+    fn may_reach(&self, zxid: Zxid, snapshot_bytes: u64) -> Result<bool, ReadError> {
+        if zxid >= self.floor || zxid < Zxid::ZERO || !self.run_is_open {
+            return Ok(false);
+        }
+        let Some(percent) = self.options.size_percent else { return Ok(false) };
+        let behind = self.segments.partition_point(|segment| segment.start <= zxid);
+        if behind == 0 && self.segments.first().is_none_or(|first| zxid < before(first.start)) {
+            return Ok(false);
+        }
+        let bytes = self.bytes_from(behind.saturating_sub(1))?;
+        Ok(bytes.saturating_mul(100) <= snapshot_bytes.saturating_mul(percent))
+    }
+
+    /// How many bytes of records the files have from one on.
+    fn bytes_from(&self, first: usize) -> Result<u64, FileError> {
+        let mut bytes = 0_u64;
+        for segment in &self.segments[first..] {
+            let end = match segment.end {
+                Some(end) => end,
+                None => {
+                    let size = self.files.size(&segment.path);
+                    size.map_err(at("look at", &segment.path))?.unwrap_or_default()
+                }
+            };
+            bytes = bytes.saturating_add(end);
+        }
+        Ok(bytes)
+    }
+
+    /// Where `zxid` stands in the run without a hole, and how many bytes of log are behind it. Reads one
+    /// file at most, and of that only a part.
+    fn place(&self, zxid: Zxid) -> Result<(Place, u64), ReadError> {
+        if zxid < self.floor {
+            return Ok((Place::BelowFloor, self.bytes_from(self.run)?));
+        }
+        if zxid == self.durable {
+            return Ok((Place::Held, 0));
         }
         if zxid > self.durable {
-            return Ok(Located::Beyond);
+            return Ok((Place::Beyond, 0));
         }
-        let mut previous = self.floor;
+        let (mut previous, mut bytes) = (self.floor, 0);
         let behind = self.segments.partition_point(|segment| segment.start <= zxid);
-        if let Some(segment) = behind.checked_sub(1).map(|index| &self.segments[index]) {
+        if let Some(index) = behind.checked_sub(1) {
+            let segment = &self.segments[index];
             let max = self.options.txn_bytes_max;
             let offset = segment.place_before(zxid);
             let mut cursor = Cursor::open(&self.files, &segment.path, offset, max)?;
+            bytes = segment.end.unwrap_or_default();
+            let mut end = cursor.offset();
             while let Step::Record { record, .. } = cursor.next()? {
                 if record.zxid > zxid {
                     break;
                 }
                 previous = previous.max(record.zxid);
+                end = cursor.offset();
             }
+            bytes = bytes.saturating_sub(end);
         }
-        Ok(if previous == zxid { Located::Held } else { Located::Absent { previous } })
+        bytes = bytes.saturating_add(self.bytes_from(behind)?);
+        let place = if previous == zxid { Place::Held } else { Place::Absent { previous } };
+        Ok((place, bytes))
     }
 
-    /// Prepares to read what follows `after`, up to `through`.
+    /// Prepares to read what follows `after`, up to `through`. A bare start of an epoch stands for what is
+    /// before it.
     ///
     /// # Errors
     ///
     /// A [`ReadError`] if that is not in the log without a hole, or not durable.
-    pub fn read(&self, after: Zxid, through: Zxid) -> Result<Reader<F>, ReadError> {
+    pub fn read(&mut self, after: Zxid, through: Zxid) -> Result<Reader<F>, ReadError> {
         if after < self.floor {
             return Err(ReadError::BelowFloor { zxid: after, floor: self.floor });
         }
@@ -669,53 +813,56 @@ impl<F: Files + Clone> History<F> {
         let first = behind.saturating_sub(1);
         let offset = self.segments.get(first).map_or(0, |segment| segment.place_before(after));
         let paths = self.segments[first..].iter().map(|segment| segment.path.clone()).collect();
+        let place = Arc::new(AtomicI64::new(after.0));
+        self.readers.retain(|reader| reader.strong_count() > 0);
+        self.readers.push(Arc::downgrade(&place));
         let max = self.options.txn_bytes_max;
-        Ok(Reader::new(self.files.clone(), paths, offset, after, through, max))
+        Ok(Reader::new(self.files.clone(), paths, offset, place, through, max))
     }
 
     /// Looks for more history without a hole, in files that were not needed at start, until the floor
     /// is at `wanted` or cannot be lower. Returns the floor. Reads each of these files whole.
-    ///
-    /// # Errors
-    ///
-    /// A [`ReadError`] if a file cannot be read. The floor stays where it is then.
-    pub fn extend(&mut self, wanted: Zxid) -> Result<Zxid, ReadError> {
-        while self.floor > wanted && self.run_is_open {
-            let Some(index) = self.run.checked_sub(1) else { break };
-            let next = self.segments[self.run].start;
-            let mut segment = self.segments[index].clone();
-            let max = self.options.txn_bytes_max;
-            let mut cursor = Cursor::open(&self.files, &segment.path, 0, max)?;
-            let (mut floor, mut last, mut whole) = (before(segment.start), None, true);
-            let torn = loop {
-                match cursor.next()? {
-                    Step::Record { offset, record } => {
-                        if last.is_none() && record.zxid != segment.start {
-                            let (path, found) = (segment.path, record.zxid);
-                            return Err(Corruption::Misnamed { path, found }.into());
-                        }
-                        if last.is_some_and(|last| !follows(last, record.zxid)) {
-                            (floor, whole) = (before(record.zxid), false);
-                        }
-                        segment.mark(record.zxid, offset);
-                        last = Some(record.zxid);
-                    }
-                    Step::End { torn, .. } => break torn,
-                }
-            };
-            let connects = last.is_some_and(|last| {
-                is_successor(last, next)
-                    || (!torn && follows(last, next) && cursor.check_end(last).is_ok())
-            });
-            if !connects {
-                self.run_is_open = false;
-                break;
-            }
-            self.files.sync(cursor.file()).map_err(at("sync", &segment.path))?;
-            self.segments[index] = segment;
-            (self.run, self.floor, self.run_is_open) = (index, floor, whole);
-        }
+    fn extend(&mut self, wanted: Zxid) -> Result<Zxid, ReadError> {
+        while !self.extend_some(wanted, u64::MAX)? {}
         Ok(self.floor)
+    }
+
+    /// As [`History::extend`], about so many bytes; tells whether it has ended.
+    fn extend_some(&mut self, wanted: Zxid, bytes: u64) -> Result<bool, ReadError> {
+        if self.floor <= wanted || !self.run_is_open {
+            return Ok(true);
+        }
+        // Unless all goes well, nobody tries again.
+        self.run_is_open = false;
+        let mut extension = match self.extension.take() {
+            Some(extension) => extension,
+            None => {
+                let Some(index) = self.run.checked_sub(1) else { return Ok(true) };
+                let segment = self.segments[index].clone();
+                Extension::begin(&self.files, segment, self.options.txn_bytes_max)?
+            }
+        };
+        let Some(torn) = extension.read(bytes)? else {
+            (self.extension, self.run_is_open) = (Some(extension), true);
+            return Ok(false);
+        };
+        let next = self.segments[self.run].start;
+        let Extension { mut segment, mut cursor, floor, last, whole } = extension;
+        let connects = last.is_some_and(|last| {
+            is_successor(last, next)
+                || (!torn && follows(last, next) && cursor.check_end(last).is_ok())
+        });
+        if !connects {
+            return Ok(true);
+        }
+        // To a killed process it may have been in the page cache only.
+        let file = self.files.open(&segment.path).map_err(at("open", &segment.path))?;
+        self.files.sync(&file).map_err(at("sync", &segment.path))?;
+        self.run -= 1;
+        segment.end = Some(cursor.offset());
+        self.segments[self.run] = segment;
+        (self.floor, self.run_is_open) = (floor, whole && self.run > 0);
+        Ok(self.floor <= wanted || !self.run_is_open)
     }
 
     /// Syncs everything that was reported by what was read.
@@ -733,8 +880,56 @@ impl<F: Files + Clone> History<F> {
     }
 }
 
+/// A file before the run that is being read, to see whether the run goes on in it.
+#[derive(Debug)]
+struct Extension<F: Files> {
+    segment: Segment,
+    cursor: Cursor<F>,
+    floor: Zxid,
+    last: Option<Zxid>,
+    /// It has no hole.
+    whole: bool,
+}
+
+impl<F: Files + Clone> Extension<F> {
+    fn begin(files: &F, segment: Segment, txn_bytes_max: usize) -> Result<Self, ReadError> {
+        let cursor = Cursor::look(files, &segment.path, txn_bytes_max)?;
+        let floor = before(segment.start);
+        let segment = Segment { marks: Vec::new(), ..segment };
+        Ok(Self { segment, cursor, floor, last: None, whole: true })
+    }
+
+    /// Reads about so many bytes on; at the end of the file it tells whether that is torn.
+    fn read(&mut self, bytes: u64) -> Result<Option<bool>, ReadError> {
+        let until = self.cursor.offset().saturating_add(bytes);
+        while self.cursor.offset() < until {
+            let (offset, zxid) = match self.cursor.next()? {
+                Step::Record { offset, record } => (offset, record.zxid),
+                Step::End { torn, .. } => return Ok(Some(torn)),
+            };
+            if self.last.is_none() && zxid != self.segment.start {
+                let path = self.segment.path.clone();
+                return Err(Corruption::Misnamed { path, found: zxid }.into());
+            }
+            if self.last.is_some_and(|last| !follows(last, zxid)) {
+                (self.floor, self.whole) = (before(zxid), false);
+            }
+            self.segment.mark(zxid, offset);
+            self.last = Some(zxid);
+        }
+        Ok(None)
+    }
+}
+
+/// From which snapshot a history starts.
+struct Base {
+    label: Zxid,
+    /// If it is another one than before.
+    file: Option<SnapshotFile>,
+}
+
 /// Where a log is to end.
-struct Place {
+struct End {
     segment: usize,
     end: u64,
     /// The last transaction in front of it.
@@ -752,6 +947,8 @@ struct Scan<'a, F> {
     run_is_open: bool,
     /// The first transaction of a later epoch in a file behind one that ends torn.
     torn_before: Option<Zxid>,
+    /// The log has the transaction whose snapshot could not be read.
+    passed: bool,
     window: VecDeque<Txn>,
     window_bytes: usize,
 }
@@ -864,6 +1061,7 @@ impl<F: Files + Clone> Scan<'_, F> {
             self.restart(self.floor.max(before(zxid)), index);
         }
         self.previous = Some(zxid);
+        self.passed |= self.options.snapshot_before == Some(zxid);
         Ok(())
     }
 
@@ -876,12 +1074,13 @@ impl<F: Files + Clone> Scan<'_, F> {
 
     fn end(
         &mut self,
-        segment: &Segment,
+        segment: &mut Segment,
         cursor: &mut Cursor<F>,
         offset: u64,
         torn: bool,
         next: Option<Zxid>,
     ) -> Result<(), OpenError> {
+        segment.end = Some(offset);
         let after = self.previous.unwrap_or(Zxid::ZERO);
         let Some(next) = next else {
             cursor.check_end(after)?;
@@ -994,6 +1193,17 @@ pub enum OpenError {
         /// Where they are.
         dir: PathBuf,
     },
+    /// The newest snapshot cannot be read, and the log does not lead to it from an older one.
+    #[error(
+        "the snapshot of {label} cannot be read, and the log does not lead from the one of {base} to \
+         it; move the data directory away and let the server get its history from the others"
+    )]
+    Lost {
+        /// The label of the one that cannot be read.
+        label: Zxid,
+        /// The label of the next older one.
+        base: Zxid,
+    },
     /// A log file stands where the snapshots are, or the other way round.
     #[error("{} is in the wrong directory: check dataDir and dataLogDir", path.display())]
     Stray {
@@ -1095,6 +1305,12 @@ impl From<CursorError> for TruncateError {
 
 /// How much room a file still has when more is taken.
 const PREALLOCATE_EARLY: u64 = 4096;
+/// What is written in front of the records, at most.
+static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+/// How much of it at least.
+const PAVE_BYTES_MIN: usize = 64 << 10;
+/// For how many more batches like the present one.
+const PAVE_BATCHES: usize = 8;
 /// How much memory is kept for the next batch.
 const BUFFER_BYTES: usize = 1 << 20;
 

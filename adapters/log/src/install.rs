@@ -6,9 +6,10 @@
 //! are written beside the old history, under names that nobody takes for history:
 //!
 //! ```text
-//!   staged.snapshot.<zxid>     what the leader sent
-//!   staged.log.<zxid>          what it sent behind that
-//!   quorate.install            the marker: these two are the history now
+//!   receiving.<n>.snapshot.<zxid>   what the leader sends
+//!   staged.snapshot.<zxid>          the same, whole and about to be installed
+//!   staged.log.<zxid>               what it sent behind that
+//!   quorate.install                 the marker: these two are the history now
 //! ```
 //!
 //! Until the marker is durable, the old history is the one that counts, whole; from then on the new one
@@ -29,7 +30,7 @@ use crate::files::Files;
 use crate::history::Dirs;
 use crate::record::{self, FILE_HEADER};
 use crate::segment::{self, follows};
-use crate::snapshot::{self, STAGED, StagedSnapshot, TAKING};
+use crate::snapshot::{self, RECEIVING, STAGED, StagedSnapshot, TAKING};
 
 /// A history that waits for its installation by
 /// [`History::install`](crate::history::History::install).
@@ -65,6 +66,26 @@ impl<F: Files + Clone> Install<F> {
             txn_bytes_max,
             failed: false,
         }
+    }
+
+    /// The label of its snapshot.
+    pub fn label(&self) -> Zxid {
+        self.snapshot.label
+    }
+
+    /// Removes it. So does the next start, if this is not called.
+    ///
+    /// # Errors
+    ///
+    /// An [`InstallError`] if a file cannot be removed.
+    pub fn discard(self) -> Result<(), InstallError> {
+        let Self { files, snapshot, log, .. } = self;
+        if let Some(StagedLog { file, path, .. }) = log {
+            // Not every system removes what is open.
+            drop(file);
+            files.remove(&path).map_err(at("remove", &path))?;
+        }
+        Ok(files.remove(&snapshot.path).map_err(at("remove", &snapshot.path))?)
     }
 
     /// The last transaction of this history.
@@ -116,6 +137,8 @@ impl<F: Files + Clone> Install<F> {
             self.files.sync(&log.file).map_err(at("sync", &log.path))?;
             names.push(segment::name(log.start));
         }
+        let staged = dirs.snapshots.join(format!("{STAGED}{}", names[0]));
+        self.files.rename(&self.snapshot.path, &staged).map_err(at("rename", &staged))?;
         dirs.sync(&self.files)?;
         let (marker, temporary) = (dirs.snapshots.join(MARKER), dirs.snapshots.join(MARKER_TMP));
         let text = names.iter().map(|name| format!("{name}\n")).collect::<String>();
@@ -127,7 +150,7 @@ impl<F: Files + Clone> Install<F> {
         self.files.sync_dir(&dirs.snapshots).map_err(at("sync", &dirs.snapshots))?;
         let committed = Committed {
             label: self.snapshot.label,
-            start: self.log.as_ref().map(|log| log.start),
+            log: self.log.as_ref().map(|log| (log.start, log.offset)),
             last: self.last,
         };
         // Not every system renames what is open.
@@ -161,8 +184,8 @@ impl<H> StagedLog<H> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Committed {
     pub(crate) label: Zxid,
-    /// Where its log begins, if it has one.
-    pub(crate) start: Option<Zxid>,
+    /// The first transaction of its log and where the last one ends, if it has one.
+    pub(crate) log: Option<(Zxid, u64)>,
     pub(crate) last: Zxid,
 }
 
@@ -227,7 +250,7 @@ pub(crate) fn pending<F: Files>(
 
 /// Whether a file of that name was left behind by an interrupted write, unless a marker names it.
 pub(crate) fn is_leftover(name: &str) -> bool {
-    name == MARKER_TMP || name.starts_with(STAGED) || name.starts_with(TAKING)
+    name == MARKER_TMP || [STAGED, RECEIVING, TAKING].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// What is still to be renamed, from which name to which.

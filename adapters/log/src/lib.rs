@@ -15,13 +15,11 @@
 //! over the old one, fsync the directory. What a directory tells at start is fsynced before it is
 //! believed, too: it may so far live in the page cache only.
 //!
-//! [`Log`] has the lock and the epochs, [`History`](history::History) the transactions and snapshots.
-//! Both are plain and synchronous; one thread owns them. They take their file operations from a
-//! [`Files`], so that tests can lose what was not synced. They decide nothing about the protocol,
-//! except that they refuse what no server may ever do, such as taking back a promise.
-//!
-//! A `Log` does not open a `History` yet: a directory that has one is refused rather than read as
-//! empty.
+//! [`Log`] is the directory of one server: the lock, the epochs, and the [`History`](history::History),
+//! which is the transactions and snapshots. Both are plain and synchronous; one thread owns them. They
+//! take their file operations from a [`Files`], so that tests can lose what was not synced. They decide
+//! nothing about the protocol, except that they refuse what no server may ever do, such as taking back a
+//! promise. What an operator looks at without starting a server is in [`check`] and [`dump`].
 //!
 //! In the Java code: `FileTxnSnapLog`, `AtomicFileOutputStream`, `QuorumPeer.loadDataBase`.
 #![forbid(unsafe_code, unused_must_use)]
@@ -41,5 +39,5 @@ mod segment;
 pub mod snapshot;
 
 pub use files::{Disk, DiskLock, Files, Holder, Lock};
-pub use log::{Log, LogError, OpenOptions};
+pub use log::{Found, Log, LogError, OpenOptions};
 pub use quorate_core::durable::Durable;

@@ -1,14 +1,23 @@
 //! One data directory, opened by one server.
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use quorate_core::durable::Durable;
+use quorate_core::durable::{Durable, Epochs};
+use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;
 
+use crate::epochs::{self, ACCEPTED, CURRENT, NoEpoch};
+use crate::error::{FileError, at};
 use crate::files::{Disk, Files, Holder, Lock};
+use crate::history::{
+    AppendError, Dirs, History, HistoryOptions, Locating, OpenError, Roll, Synced, TruncateError,
+};
+use crate::install::{Install, InstallError};
+use crate::reader::{ReadError, Reader};
+use crate::retention::{PurgeError, Purged};
+use crate::snapshot::{SnapshotError, SnapshotFile, StagedSnapshot};
 
 /// How to open a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,28 +29,54 @@ pub struct OpenOptions {
     /// once, or must first get its history from a leader: that protects an ensemble against voters
     /// which lost their disks.
     pub autocreate: bool,
+    /// How to open the transactions and snapshots.
+    pub history: HistoryOptions,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { data_log_dir: None, autocreate: true }
+        Self { data_log_dir: None, autocreate: true, history: HistoryOptions::default() }
     }
+}
+
+/// What a data directory holds, durably.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What the protocol starts from. Its last zxid is [`Zxid::UNKNOWN`] where nobody can say whether
+    /// the history is empty or lost, see [`OpenOptions::autocreate`].
+    pub durable: Durable,
+    /// What the application is to be restored from. It looks whole; whether it is, reading it tells. If
+    /// it is not, drop the [`Log`] and open again with [`HistoryOptions::snapshot_before`] set to its
+    /// label.
+    ///
+    /// None: the application starts from nothing, and has to say how that looks, see
+    /// [`Log::begin_with`].
+    pub snapshot: Option<SnapshotFile>,
 }
 
 /// The data directory of one server, locked for as long as this exists.
 ///
-/// Epochs only go up, and the current epoch never passes the accepted one; a caller that asks for
-/// anything else gets an error and the files stay as they are. After an error of the disk nobody
-/// knows what a crash would leave, so from then on every write is refused: the server must stop and
-/// start again.
+/// It holds the two epochs and the [`History`]. Epochs only go up, and the current epoch never passes
+/// the accepted one; a caller that asks for anything else gets an error and the files stay as they are.
+/// After an error of the disk nobody knows what a crash would leave, so from then on every write is
+/// refused: the server must stop and start again.
 #[derive(Debug)]
 pub struct Log<F: Files = Disk> {
     files: F,
     /// `version-2`.
     dir: PathBuf,
     /// What a crash would leave; changed only after the files.
-    durable: Durable,
-    /// A write failed, see the type.
+    epochs: Epochs,
+    history: History<F>,
+    /// The application's first state, as long as nobody knows whether the history begins with it.
+    origin: Option<StagedSnapshot<F>>,
+    /// The history is known to be what the directory says.
+    known: bool,
+    /// A log without a snapshot is a history from the beginning.
+    trust_empty_snapshot: bool,
+    /// The history that a leader is sending.
+    staged: Option<Install<F>>,
+    /// A write of an epoch failed, see the type.
     failed: bool,
     _lock: F::Lock,
 }
@@ -50,19 +85,24 @@ impl Log {
     /// Opens the directory `data_dir`, which is created if need be, and tells what it holds. All of
     /// that is durable when this returns.
     ///
+    /// Where an epoch file is missing, as in a directory that has only a history, the epoch is that of
+    /// the last transaction. A current epoch below that of the last transaction, which was promised, is
+    /// what an interrupted synchronisation leaves; it is returned as it is.
+    ///
     /// # Errors
     ///
     /// A [`LogError`]: another process has the directory, it cannot be written to, its files
-    /// contradict each other, or it holds a history that this version cannot continue.
+    /// contradict each other, or acknowledged transactions may be missing. Except for the remains of
+    /// interrupted writes, nothing was changed then.
     pub fn open(
         data_dir: impl AsRef<Path>,
         options: OpenOptions,
-    ) -> Result<(Self, Durable), LogError> {
+    ) -> Result<(Self, Found), LogError> {
         Self::open_on(Disk, data_dir, options)
     }
 }
 
-impl<F: Files> Log<F> {
+impl<F: Files + Clone> Log<F> {
     /// As [`Log::open`], on other files than the operating system's.
     ///
     /// # Errors
@@ -72,29 +112,61 @@ impl<F: Files> Log<F> {
         files: F,
         data_dir: impl AsRef<Path>,
         options: OpenOptions,
-    ) -> Result<(Self, Durable), LogError> {
+    ) -> Result<(Self, Found), LogError> {
         let data_dir = data_dir.as_ref();
-        let dir = data_dir.join(VERSION_DIR);
-        files.create_dir(&dir).map_err(at("create the directory", &dir))?;
-        // It may have been created by a process that died before it could sync this.
-        files.sync_dir(data_dir).map_err(at("sync", data_dir))?;
-        let lock_path = dir.join(LOCK);
+        let log_dir = options.data_log_dir.as_deref().unwrap_or(data_dir);
+        let dirs = Dirs { snapshots: data_dir.join(VERSION_DIR), logs: log_dir.join(VERSION_DIR) };
+        for (above, dir) in [(data_dir, &dirs.snapshots), (log_dir, &dirs.logs)] {
+            files.create_dir(dir).map_err(at("create the directory", dir))?;
+            // It may have been created by a process that died before it could sync this.
+            files.sync_dir(above).map_err(at("sync", above))?;
+        }
+        let lock_path = dirs.snapshots.join(LOCK);
         let lock = match files.lock(&lock_path).map_err(at("lock", &lock_path))? {
             Lock::Ours(lock) => lock,
             Lock::Taken(Holder { pid }) => {
                 return Err(LogError::Locked { dir: data_dir.to_owned(), pid });
             }
         };
-        let log_dir = options.data_log_dir.as_deref().unwrap_or(data_dir);
-        refuse_history(&files, &dir)?;
-        if log_dir != data_dir {
-            refuse_history(&files, &log_dir.join(VERSION_DIR))?;
-        }
-        let durable = Durable::default();
-        let mut log = Self { files, dir, durable, failed: false, _lock: lock };
-        log.load(log_dir, options.autocreate)?;
-        let durable = log.durable.clone();
-        Ok((log, durable))
+        let trust_empty_snapshot = options.history.trust_empty_snapshot;
+        let dir = dirs.snapshots.clone();
+        let (history, opened) = History::open(files.clone(), dirs, options.history)?;
+        let mut log = Self {
+            files,
+            dir,
+            epochs: Epochs { accepted_epoch: Epoch::ZERO, current_epoch: Epoch::ZERO },
+            history,
+            origin: None,
+            known: true,
+            trust_empty_snapshot,
+            staged: None,
+            failed: false,
+            _lock: lock,
+        };
+        log.load_epochs(log_dir, opened.last, options.autocreate)?;
+        let durable = Durable {
+            accepted_epoch: log.epochs.accepted_epoch,
+            current_epoch: log.epochs.current_epoch,
+            last_zxid: if log.known { opened.last } else { Zxid::UNKNOWN },
+            floor: opened.floor,
+            snapshot: opened.snapshot.as_ref().map_or(Zxid::ZERO, |snapshot| snapshot.label),
+            window: opened.window,
+        };
+        Ok((log, Found { durable, snapshot: opened.snapshot }))
+    }
+
+    /// Takes a snapshot of the application's first state, labelled zero, for a directory in which
+    /// [none was found](Found::snapshot). Without one nothing can be appended: a log without a snapshot
+    /// looks as if its beginning had been lost. It is published at once where the history is known to be
+    /// empty, otherwise as soon as the server has entered an epoch.
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if the disk fails.
+    pub fn begin_with(&mut self, snapshot: StagedSnapshot<F>) -> Result<(), LogError> {
+        self.guard()?;
+        self.origin = Some(snapshot);
+        if self.known { self.publish_origin() } else { Ok(()) }
     }
 
     /// Promises to follow no leader of an epoch before `epoch`, durably. Nothing is written if that
@@ -104,12 +176,12 @@ impl<F: Files> Log<F> {
     ///
     /// A [`LogError`] if `epoch` is before the one promised, is no epoch, or cannot be written.
     pub fn write_accepted_epoch(&mut self, epoch: Epoch) -> Result<(), LogError> {
-        let from = self.durable.accepted_epoch;
+        let from = self.epochs.accepted_epoch;
         if epoch < from {
             return Err(LogError::Regress { name: ACCEPTED, from, to: epoch });
         }
         self.write_epoch(ACCEPTED, from, epoch)?;
-        self.durable.accepted_epoch = epoch;
+        self.epochs.accepted_epoch = epoch;
         Ok(())
     }
 
@@ -120,57 +192,235 @@ impl<F: Files> Log<F> {
     ///
     /// A [`LogError`] if `epoch` is before the present one, was not promised, or cannot be written.
     pub fn write_current_epoch(&mut self, epoch: Epoch) -> Result<(), LogError> {
-        let from = self.durable.current_epoch;
+        let from = self.epochs.current_epoch;
         if epoch < from {
             return Err(LogError::Regress { name: CURRENT, from, to: epoch });
         }
-        if epoch > self.durable.accepted_epoch {
-            let accepted = self.durable.accepted_epoch;
+        if epoch > self.epochs.accepted_epoch {
+            let accepted = self.epochs.accepted_epoch;
             return Err(LogError::NotPromised { current: epoch, accepted });
         }
+        self.guard()?;
+        // Whatever the history was before, it is known from here on.
+        self.publish_origin()?;
         self.write_epoch(CURRENT, from, epoch)?;
-        self.durable.current_epoch = epoch;
+        self.epochs.current_epoch = epoch;
+        self.known = true;
         Ok(())
     }
 
-    /// What a crash would leave.
-    pub fn durable(&self) -> &Durable {
-        &self.durable
-    }
-
-    /// Where the files are: `version-2` in the data directory.
-    pub fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    /// Reads both epochs and makes sure of them. Missing files are created with epoch 0, as ZooKeeper
-    /// does for a history that ends there.
-    fn load(&mut self, log_dir: &Path, autocreate: bool) -> Result<(), LogError> {
-        for name in [ACCEPTED, CURRENT] {
-            // What was not renamed before a crash was never relied on.
-            self.remove(&self.dir.join(format!("{name}.tmp")))?;
+    /// Takes transactions that follow the last one. They are kept in memory until [`Log::sync`].
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if one does not follow or is too long, or if there is no snapshot yet; then none
+    /// was taken.
+    pub fn append(&mut self, txns: &[Txn]) -> Result<(), LogError> {
+        self.guard()?;
+        let begun = self.history.snapshot().is_some() || self.origin.is_some();
+        if !begun && !self.trust_empty_snapshot {
+            return Err(LogError::NoOrigin { dir: self.dir.clone() });
         }
-        let accepted = self.read_epoch(ACCEPTED)?;
-        let current = self.read_epoch(CURRENT)?;
-        let (a, c) = (accepted.unwrap_or(Epoch::ZERO), current.unwrap_or(Epoch::ZERO));
+        Ok(self.history.append(txns)?)
+    }
+
+    /// Writes what was appended, in one piece, and syncs once.
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if the disk fails.
+    pub fn sync(&mut self) -> Result<Synced, LogError> {
+        self.guard()?;
+        Ok(self.history.sync()?)
+    }
+
+    /// Gives up everything behind `zxid`, durably; see [`History::truncate`].
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if the log cannot end there, or the disk fails.
+    pub fn truncate(&mut self, zxid: Zxid) -> Result<(), LogError> {
+        self.guard()?;
+        Ok(self.history.truncate(zxid)?)
+    }
+
+    /// Begins a history that a leader sends. One that was begun before is given up.
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if the older one cannot be removed.
+    pub fn stage(&mut self, install: Install<F>) -> Result<(), LogError> {
+        self.discard_staged()?;
+        self.staged = Some(install);
+        Ok(())
+    }
+
+    /// Adds transactions to the history that a leader sends.
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if none was begun, or one does not follow, is too long or cannot be written.
+    pub fn append_staged(&mut self, txns: &[Txn]) -> Result<(), LogError> {
+        self.guard()?;
+        let staged = self.staged.as_mut().ok_or(LogError::NothingStaged)?;
+        Ok(staged.append(txns)?)
+    }
+
+    /// Gives up the history that a leader has been sending, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if a file cannot be removed.
+    pub fn discard_staged(&mut self) -> Result<(), LogError> {
+        self.guard()?;
+        match self.staged.take() {
+            Some(staged) => Ok(staged.discard()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts the history that a leader has sent, which begins with the snapshot labelled `label`, in the
+    /// place of this one, durably and in one step.
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`]. If the disk fails, the next start finds the old history or the new one, whole.
+    pub fn install(&mut self, label: Zxid) -> Result<(), LogError> {
+        self.guard()?;
+        let staged = match self.staged.take() {
+            Some(staged) if staged.label() == label => staged,
+            other => {
+                self.staged = other;
+                return Err(LogError::NothingStaged);
+            }
+        };
+        self.history.install(staged)?;
+        match self.origin.take() {
+            Some(origin) => Ok(origin.discard()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a snapshot of our own state one that a start may choose; see [`History::publish`].
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`], in particular if the log is not durable through the snapshot's label.
+    pub fn publish(&mut self, snapshot: StagedSnapshot<F>) -> Result<(), LogError> {
+        self.guard()?;
+        Ok(self.history.publish(snapshot)?)
+    }
+
+    /// Removes old snapshots and log files; see [`History::purge`].
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if the disk fails.
+    pub fn purge(&mut self, keep: usize, files_max: usize) -> Result<Purged, LogError> {
+        self.guard()?;
+        Ok(self.history.purge(keep, files_max)?)
+    }
+
+    /// Where `zxid` stands; see [`History::locate`].
+    ///
+    /// # Errors
+    ///
+    /// A [`ReadError`] if a file cannot be read.
+    pub fn locate(&mut self, zxid: Zxid, bytes: u64) -> Result<Locating, ReadError> {
+        self.history.locate(zxid, bytes)
+    }
+
+    /// Prepares to read what follows `after`, up to `through`; see [`History::read`].
+    ///
+    /// # Errors
+    ///
+    /// A [`ReadError`] if that is not in the log without a hole, or not durable.
+    pub fn read(&mut self, after: Zxid, through: Zxid) -> Result<Reader<F>, ReadError> {
+        self.history.read(after, through)
+    }
+
+    /// Sets when the file being written is long enough.
+    pub fn set_roll(&mut self, roll: Roll) {
+        self.history.set_roll(roll);
+    }
+
+    /// The snapshot that a start would choose; none before the first.
+    pub fn snapshot(&self) -> Option<&SnapshotFile> {
+        self.history.snapshot()
+    }
+
+    /// What a crash would leave of the epochs.
+    pub fn epochs(&self) -> Epochs {
+        self.epochs
+    }
+
+    /// The last transaction that was appended.
+    pub fn last(&self) -> Zxid {
+        self.history.last()
+    }
+
+    /// The last transaction that is durable.
+    pub fn durable(&self) -> Zxid {
+        self.history.durable()
+    }
+
+    /// Where the files are.
+    pub fn dirs(&self) -> &Dirs {
+        self.history.dirs()
+    }
+
+    /// The longest transaction that is read or written.
+    pub fn txn_bytes_max(&self) -> usize {
+        self.history.txn_bytes_max()
+    }
+
+    fn guard(&self) -> Result<(), LogError> {
+        if self.failed || self.history.has_failed() {
+            return Err(LogError::Failed { dir: self.dir.clone() });
+        }
+        Ok(())
+    }
+
+    fn publish_origin(&mut self) -> Result<(), LogError> {
+        match self.origin.take() {
+            None => Ok(()),
+            Some(origin) if self.history.snapshot().is_some() => Ok(origin.discard()?),
+            Some(origin) => Ok(self.history.publish(origin)?),
+        }
+    }
+
+    /// Reads both epochs, makes sure of them, and compares them with the last transaction.
+    fn load_epochs(
+        &mut self,
+        log_dir: &Path,
+        last: Zxid,
+        autocreate: bool,
+    ) -> Result<(), LogError> {
+        for name in [ACCEPTED, CURRENT] {
+            self.remove(&epochs::temporary(&self.dir, name))?;
+        }
+        let (accepted, current) = (self.read_epoch(ACCEPTED)?, self.read_epoch(CURRENT)?);
+        let (a, c) = (accepted.unwrap_or(last.epoch()), current.unwrap_or(last.epoch()));
+        if last.epoch() > a {
+            let path = self.dir.join(ACCEPTED);
+            return Err(LogError::NeverPromised { path, accepted: a, last });
+        }
         if c > a {
             let dir = self.dir.clone();
             return Err(LogError::Contradiction { dir, current: c, accepted: a });
         }
         self.files.sync_dir(&self.dir).map_err(at("sync", &self.dir))?;
-        (self.durable.accepted_epoch, self.durable.current_epoch) = (a, c);
+        self.epochs = Epochs { accepted_epoch: a, current_epoch: c };
 
         let marker = log_dir.join(INITIALIZE);
-        let path = self.dir.join(EMPTY_SNAPSHOT);
-        let empty_snapshot = self.files.read(&path, 1).map_err(at("read", &path))?.is_some();
         let initialize = self.files.read(&marker, 1).map_err(at("read", &marker))?.is_some();
-        if !(autocreate || initialize || empty_snapshot || current.is_some()) {
-            self.durable.last_zxid = Zxid::UNKNOWN;
+        self.known = autocreate || initialize || current.is_some() || !self.history.is_empty();
+        if !self.known {
             return Ok(());
         }
         for (name, found, epoch) in [(ACCEPTED, accepted, a), (CURRENT, current, c)] {
             if found.is_none() {
-                self.replace(name, epoch)?;
+                epochs::replace(&self.files, &self.dir, name, epoch)?;
             }
         }
         if initialize {
@@ -182,52 +432,34 @@ impl<F: Files> Log<F> {
 
     fn remove(&self, path: &Path) -> Result<(), LogError> {
         match self.files.remove(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at("remove", path)(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(at("remove", path)(error).into())
+            }
             _ => Ok(()),
         }
     }
 
-    /// An epoch file's number, made durable before it is believed; none if there is no file. ZooKeeper
-    /// reads the first line only, and so do we.
     fn read_epoch(&self, name: &str) -> Result<Option<Epoch>, LogError> {
         let path = self.dir.join(name);
-        let bytes = self.files.read(&path, EPOCH_BYTES_MAX).map_err(at("read", &path))?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        let found = String::from_utf8_lossy(&bytes);
-        let line = found.lines().next().unwrap_or_default().trim();
-        let Ok(number) = line.parse() else {
-            return Err(LogError::Garbage { path, found: found.into_owned() });
-        };
-        if !Epoch(number).is_valid() {
-            return Err(LogError::NoEpoch { path, found: number });
+        match epochs::read(&self.files, &path)? {
+            None => Ok(None),
+            Some(Ok(epoch)) => Ok(Some(epoch)),
+            Some(Err(NoEpoch::Garbage(found))) => Err(LogError::Garbage { path, found }),
+            Some(Err(NoEpoch::OutOfRange(found))) => Err(LogError::NoEpoch { path, found }),
         }
-        let file = self.files.open(&path).map_err(at("open", &path))?;
-        self.files.sync(&file).map_err(at("sync", &path))?;
-        Ok(Some(Epoch(number)))
     }
 
     fn write_epoch(&mut self, name: &'static str, from: Epoch, to: Epoch) -> Result<(), LogError> {
-        if self.failed {
-            return Err(LogError::Failed { dir: self.dir.clone() });
-        }
+        self.guard()?;
         if !to.is_valid() {
             return Err(LogError::NoEpoch { path: self.dir.join(name), found: to.0 });
         }
-        if from == to { Ok(()) } else { self.replace(name, to) }
-    }
-
-    /// The four steps.
-    fn replace(&mut self, name: &str, epoch: Epoch) -> Result<(), LogError> {
-        let (path, temporary) = (self.dir.join(name), self.dir.join(format!("{name}.tmp")));
-        // Until the last step has been done, nobody knows which of the two a crash would leave.
+        if from == to {
+            return Ok(());
+        }
+        // Until it has returned well, nobody knows which of the two a crash would leave.
         self.failed = true;
-        let file = self.files.write(&temporary, epoch.0.to_string().as_bytes());
-        let file = file.map_err(at("write", &temporary))?;
-        self.files.sync(&file).map_err(at("sync", &temporary))?;
-        // Not every system renames what is open.
-        drop(file);
-        self.files.rename(&temporary, &path).map_err(at("replace", &path))?;
-        self.files.sync_dir(&self.dir).map_err(at("sync", &self.dir))?;
+        epochs::replace(&self.files, &self.dir, name, to)?;
         self.failed = false;
         Ok(())
     }
@@ -237,16 +469,26 @@ impl<F: Files> Log<F> {
 #[derive(Debug, Error)]
 pub enum LogError {
     /// The system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// What was to be done, for instance "sync".
-        action: &'static str,
-        /// To which file or directory.
-        path: PathBuf,
-        /// What the system says.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The history cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Transactions cannot be appended.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// The log cannot be cut.
+    #[error(transparent)]
+    Truncate(#[from] TruncateError),
+    /// The history that a leader sent cannot be written or installed.
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    /// A snapshot cannot be published or removed.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// Nothing can be removed.
+    #[error(transparent)]
+    Purge(#[from] PurgeError),
     /// Another server, in this process or in another, has the directory.
     #[error("the data directory {} is in use by {}", dir.display(), holder(*pid))]
     Locked {
@@ -286,17 +528,22 @@ pub enum LogError {
         dir: PathBuf,
         /// What `currentEpoch` holds.
         current: Epoch,
-        /// What `acceptedEpoch` holds; 0 if there is no such file.
+        /// What `acceptedEpoch` holds; the epoch of the last transaction if there is no such file.
         accepted: Epoch,
     },
-    /// There is a history that would be ignored.
+    /// The log has a transaction of an epoch to which the server never promised itself.
     #[error(
-        "{} contains a transaction log or a snapshot of one, which this version cannot continue yet",
-        path.display()
+        "{} holds {accepted}, but the last transaction is {last}, of epoch {}; a file is lost or \
+         comes from elsewhere. Move the data directory away and let the server get its history \
+         from the others", path.display(), last.epoch()
     )]
-    HasHistory {
+    NeverPromised {
         /// The file.
         path: PathBuf,
+        /// What it holds.
+        accepted: Epoch,
+        /// The last transaction of the log, or the newest snapshot's label.
+        last: Zxid,
     },
     /// The caller wants to take an epoch back.
     #[error("{name} cannot go back from {from} to {to}")]
@@ -316,6 +563,15 @@ pub enum LogError {
         /// The highest that was promised.
         accepted: Epoch,
     },
+    /// The caller wants to append before there is a snapshot.
+    #[error("{} has no snapshot from which a log could go on, not even an empty one", dir.display())]
+    NoOrigin {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The caller wants to install what was not sent.
+    #[error("no history with that snapshot was received")]
+    NothingStaged,
     /// An earlier write failed.
     #[error("nothing is written to {} after an earlier write failed", dir.display())]
     Failed {
@@ -334,38 +590,6 @@ fn holder(pid: Option<u32>) -> String {
     }
 }
 
-fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LogError {
-    let path = path.to_owned();
-    move |source| LogError::Io { action, path, source }
-}
-
-/// Errs if there is a transaction log, or a snapshot of anything but the empty history.
-fn refuse_history<F: Files>(files: &F, dir: &Path) -> Result<(), LogError> {
-    let names = files.names(dir).map_err(at("list", dir))?.unwrap_or_default();
-    match names.iter().filter(|name| is_history(name)).min() {
-        Some(name) => Err(LogError::HasHistory { path: dir.join(name) }),
-        None => Ok(()),
-    }
-}
-
-/// `log.<zxid>`, `snapshot.<zxid>`, `snapshot.<zxid>.<compression>`; ZooKeeper passes over other files.
-fn is_history(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    let mut parts = name.split('.');
-    let (kind, zxid) = (parts.next(), parts.next());
-    let zxid = zxid.and_then(|zxid| i64::from_str_radix(zxid, 16).ok());
-    match (kind, zxid) {
-        (Some("log"), Some(_)) => true,
-        (Some("snapshot"), Some(zxid)) => zxid != 0,
-        _ => false,
-    }
-}
-
 pub(crate) const VERSION_DIR: &str = "version-2";
 pub(crate) const LOCK: &str = "quorate.lock";
-const ACCEPTED: &str = "acceptedEpoch";
-const CURRENT: &str = "currentEpoch";
 const INITIALIZE: &str = "initialize";
-const EMPTY_SNAPSHOT: &str = "snapshot.0";
-/// More than any epoch takes; enough to show what else stands there.
-const EPOCH_BYTES_MAX: u64 = 64;

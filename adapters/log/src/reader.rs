@@ -2,12 +2,14 @@
 //!
 //! A [`Reader`] hands out pieces of bounded size with whole records in them, in the bytes that lie on
 //! disk: each is read once, checked, and copied by nobody. It may work on another thread while the log
-//! is being written; it sees what was durable when it was made. What it has not yet reached must be
-//! kept by the cursor given to [`History::purge`](crate::history::History::purge), and it ends with the
-//! role in which it was made, since a log may be cut afterwards.
+//! is being written; it sees what was durable when it was made. What it has not yet reached is kept by
+//! [`History::purge`](crate::history::History::purge) as long as it exists. It ends with the role in
+//! which it was made, since a log may be cut afterwards.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
 use quorate_core::txn::Txn;
@@ -30,6 +32,8 @@ pub struct Reader<F: Files = Disk> {
     begun: bool,
     offset: u64,
     after: Zxid,
+    /// The same, for those who purge.
+    place: Arc<AtomicI64>,
     /// The last record seen, wanted or not.
     previous: Option<Zxid>,
     through: Zxid,
@@ -82,10 +86,11 @@ impl<F: Files> Reader<F> {
         files: F,
         paths: VecDeque<PathBuf>,
         offset: u64,
-        after: Zxid,
+        place: Arc<AtomicI64>,
         through: Zxid,
         txn_bytes_max: usize,
     ) -> Self {
+        let after = Zxid(place.load(Ordering::Relaxed));
         Self {
             files,
             paths,
@@ -93,6 +98,7 @@ impl<F: Files> Reader<F> {
             begun: false,
             offset,
             after,
+            place,
             previous: None,
             through,
             txn_bytes_max,
@@ -139,6 +145,11 @@ impl<F: Files> Reader<F> {
             }
             let Taken { chunk, end, stop } = self.take(buffer, start, bytes, &path)?;
             self.offset += end as u64;
+            if self.previous.is_some_and(|previous| previous > self.after) {
+                // Behind the bare start of an epoch.
+                self.after = self.through;
+            }
+            self.place.store(self.after.0, Ordering::Relaxed);
             match stop {
                 _ if chunk.is_some() => return Ok(chunk),
                 // More than one read of records that are not wanted.
@@ -152,6 +163,11 @@ impl<F: Files> Reader<F> {
 
     fn begin(&mut self) -> Result<(), ReadError> {
         let Some(path) = self.paths.pop_front() else {
+            if self.through.is_epoch_start() {
+                // No transaction: nothing of what is before it is missing.
+                self.after = self.through;
+                return Ok(());
+            }
             return Err(ReadError::Ended { after: self.after, through: self.through });
         };
         let file = self.files.open_to_read(&path).map_err(at("open", &path))?;
@@ -200,6 +216,9 @@ impl<F: Files> Reader<F> {
                 }
             }
             self.previous = Some(zxid);
+            if zxid > self.through {
+                break Stop::End;
+            }
             if zxid > self.after {
                 let txn = next + PREFIX_BYTES - first;
                 txns.push(txn..txn + record.txn_bytes);

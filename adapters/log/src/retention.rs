@@ -47,6 +47,8 @@ pub struct Purged {
     pub logs: usize,
     /// From where on the log can be served now.
     pub floor: Zxid,
+    /// Whether there is more to remove.
+    pub more: bool,
 }
 
 /// Why nothing more can be removed.

@@ -26,6 +26,7 @@
 use std::ffi::OsStr;
 use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use adler2::Adler32;
 use flate2::read::GzDecoder;
@@ -48,6 +49,11 @@ pub struct SnapshotFile {
 }
 
 impl SnapshotFile {
+    /// One of ours.
+    pub(crate) fn new(dir: &Path, label: Zxid) -> Self {
+        Self { label, path: dir.join(name(label)), compression: Compression::None }
+    }
+
     /// The snapshot in a file, to judge by its name; none if that is no snapshot's.
     pub fn at(path: impl Into<PathBuf>) -> Option<Self> {
         let path = path.into();
@@ -181,14 +187,16 @@ impl<F: Files> SnapshotWriter<F> {
     ///
     /// As [`SnapshotWriter::take`].
     pub fn receive(files: F, dir: &Path, label: Zxid) -> Result<Self, SnapshotError> {
-        Self::create(files, dir, label, STAGED)
+        Self::create(files, dir, label, RECEIVING)
     }
 
     fn create(files: F, dir: &Path, label: Zxid, prefix: &str) -> Result<Self, SnapshotError> {
         if label < Zxid::ZERO {
             return Err(SnapshotError::Label { label });
         }
-        let path = dir.join(format!("{prefix}{}", name(label)));
+        // A name that no other has, were it of the same label: that one may be removed at any time.
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let path = dir.join(format!("{prefix}{number}.{}", name(label)));
         let file = files.write(&path, &[]).map_err(at("create", &path))?;
         let mut checksum = Adler32::new();
         checksum.write_slice(&SNAPSHOT_HEADER);
@@ -681,8 +689,13 @@ pub(crate) fn parse_name(name: &OsStr) -> Option<(Zxid, Compression)> {
 
 /// What the names of our own unpublished snapshots begin with; ZooKeeper passes over them.
 pub(crate) const TAKING: &str = "taking.";
+/// What the names of those begin with that a leader sends.
+pub(crate) const RECEIVING: &str = "receiving.";
 /// What the names of files begin with that are to be installed.
 pub(crate) const STAGED: &str = "staged.";
+
+/// How many this process has begun to write.
+static WRITTEN: AtomicU64 = AtomicU64::new(1);
 
 const PREFIX: &str = "snapshot";
 const SNAPSHOT_HEADER: [u8; 16] = *b"ZKSN\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff";
