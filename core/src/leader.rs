@@ -28,7 +28,7 @@ use crate::leader::broadcast::{Asker, Broadcast, quorum_left};
 use crate::leader::discovery::{Discovery, is_newer};
 use crate::leader::progress::{Busy, Progress, Reign, Stage, send};
 use crate::leader::synchronization::{Begun, Synchronization, Terms};
-use crate::message::{LearnerInfo, Message, Packet, Request};
+use crate::message::{LearnerInfo, Message, Packet, Request, Run};
 use crate::output::{Hangup, Output, Refusal};
 use crate::quorum::Support;
 use crate::report::{self, Change, Reason, Seat};
@@ -160,7 +160,10 @@ impl Leader {
                 self.on_history_ack(cx, link)
             }
             (Stage::Syncing | Stage::Acknowledged | Stage::Serving, Packet::Ack(zxid)) => {
-                self.on_ack(cx, link, zxid)
+                self.on_ack(cx, link, Run::one(zxid))
+            }
+            (Stage::Syncing | Stage::Acknowledged | Stage::Serving, Packet::Acks(run)) => {
+                self.on_ack(cx, link, run)
             }
             (Stage::Serving, Packet::Ping { .. }) => {
                 if learner.beats.on_answer() {
@@ -520,21 +523,23 @@ impl Leader {
         }
     }
 
-    /// ACK of a transaction. Those of the history that it was brought, which ZooKeeper's learners send,
+    /// ACK of transactions. Those of the history that it was brought, which ZooKeeper's learners send,
     /// say nothing new.
-    fn on_ack(&mut self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid) -> Verdict {
+    fn on_ack(&mut self, cx: &mut Context<'_>, link: LinkId, run: Run) -> Verdict {
         let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
-        let outdated = zxid <= cx.history.committed() || zxid <= self.inherited;
-        if outdated && zxid <= learner.acks.through() || zxid.is_epoch_start() {
+        let outdated = run.last <= self.inherited.max(learner.acks.through());
+        if outdated || run.last.is_epoch_start() {
             return Verdict::Stay;
         }
-        if zxid > learner.cursor.sent || !learner.votes && !outdated {
+        let may = learner.votes || run.last <= cx.history.committed();
+        if run.last > learner.cursor.sent || !may {
             if !core::mem::replace(&mut self.warned, true) {
-                cx.outbox.report(Change::Ignored { id: learner.id, zxid }, Reason::NotProposed);
+                let (id, zxid) = (learner.id, run.last);
+                cx.outbox.report(Change::Ignored { id, zxid }, Reason::NotProposed);
             }
             return Verdict::Stay;
         }
-        if learner.acks.on_ack(zxid) && learner.votes && learner.stage == Stage::Serving {
+        if learner.acks.on_ack(run) && learner.votes && learner.stage == Stage::Serving {
             if let Phase::Broadcast(broadcast) = &mut self.phase {
                 broadcast.tally.set(cx.quorum, learner.id, learner.acks.through());
                 self.commit(cx);

@@ -22,7 +22,7 @@ use crate::input::{Located, Place};
 use crate::learner::broadcast::Broadcast;
 use crate::learner::discovery::Announced;
 use crate::learner::synchronization::{Synchronization, Taken};
-use crate::message::{LearnerInfo, Packet, Request};
+use crate::message::{LearnerInfo, Packet, Request, Run};
 use crate::output::{Fault, Hangup, Output, Refusal};
 use crate::report::{self, Change, Reason};
 use crate::timers::Timer;
@@ -313,6 +313,7 @@ impl Learner {
             Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => {
                 (zxid, synchronization.on_commit(cx, zxid))
             }
+            Packet::Commits(run) => (run.last, synchronization.on_commit(cx, run.last)),
             Packet::Inform(txn) | Packet::InformAndActivate { txn, .. } => {
                 (txn.zxid, synchronization.on_inform(cx, txn))
             }
@@ -331,7 +332,6 @@ impl Learner {
             | Packet::AckEpoch { .. }
             | Packet::Ack(_)
             | Packet::Acks(_)
-            | Packet::Commits(_)
             | Packet::Ping { .. }
             | Packet::Request(_)
             | Packet::Revalidate(_)
@@ -363,8 +363,9 @@ impl Learner {
         let (zxid, done) = match packet {
             Packet::Proposal(txn) => (txn.zxid, broadcast.on_proposal(cx, txn)),
             Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => {
-                (zxid, broadcast.on_commit(cx, zxid))
+                (zxid, broadcast.on_commit(cx, Run::one(zxid)))
             }
+            Packet::Commits(run) => (run.last, broadcast.on_commit(cx, run)),
             Packet::Inform(txn) | Packet::InformAndActivate { txn, .. } => {
                 (txn.zxid, broadcast.on_inform(cx, txn))
             }
@@ -388,7 +389,6 @@ impl Learner {
             | Packet::UpToDate
             | Packet::Ack(_)
             | Packet::Acks(_)
-            | Packet::Commits(_)
             | Packet::Request(_)
             | Packet::Revalidate(_) => return Verdict::Stay,
         };

@@ -124,6 +124,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// One transaction.
+    pub const fn one(zxid: Zxid) -> Self {
+        Self { first: zxid, last: zxid }
+    }
+
     /// All of them, ascending.
     pub fn zxids(self) -> impl Iterator<Item = Zxid> {
         (self.first.0..=self.last.0).map(Zxid)
@@ -168,8 +173,7 @@ pub enum Packet {
     UpToDate,
     /// Learner: this is on my disk (type 3).
     Ack(Zxid),
-    /// The same for several transactions of one epoch: on the wire, an ACK for each. Nobody receives
-    /// one.
+    /// The same for several transactions of one epoch: on the wire, an ACK for each.
     Acks(Run),
     /// Both: alive (type 5). A learner echoes the zxid and adds the sessions it has heard from.
     Ping {
@@ -182,7 +186,7 @@ pub enum Packet {
     Proposal(Txn),
     /// Leader: that transaction is committed (type 4).
     Commit(Zxid),
-    /// The same for several of one epoch: on the wire, a COMMIT for each. Nobody receives one.
+    /// The same for several of one epoch: on the wire, a COMMIT for each.
     Commits(Run),
     /// Leader to observer: this transaction is committed (type 8).
     Inform(Txn),

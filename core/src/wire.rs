@@ -33,4 +33,4 @@ pub use election::{
 };
 pub use error::DecodeError;
 pub use limits::{MAX_ADDRESSES, MAX_DATA, MAX_FRAME, MAX_IDENTITIES};
-pub use quorum::{decode_packet, encode_around_payload, encode_packet};
+pub use quorum::{decode_packet, encode_around_payload, encode_packet, take_packet};

@@ -326,7 +326,6 @@ impl Acks {
     /// came before.
     fn begin(&mut self, reign: Reign) {
         self.through = self.through.max(reign.committed).max(Zxid::start_of(reign.epoch));
-        self.early = self.early.split_off(&Zxid(self.through.0 + 1));
         self.close_gap();
     }
 
@@ -339,16 +338,22 @@ impl Acks {
         }
     }
 
-    /// The learner has acknowledged a transaction of our epoch that it was sent. Returns whether it has
+    /// The learner has acknowledged transactions of our epoch that it was sent. Returns whether it has
     /// acknowledged more than before without a gap.
-    pub fn on_ack(&mut self, zxid: Zxid) -> bool {
-        if zxid.0 != self.through.0 + 1 {
-            if zxid > self.through && self.early.len() < EARLY_MAX {
+    pub fn on_ack(&mut self, run: Run) -> bool {
+        if run.first.0 > self.through.0 + 1 {
+            for zxid in run.zxids() {
+                if self.early.len() >= EARLY_MAX {
+                    break;
+                }
                 self.early.insert(zxid);
             }
             return false;
         }
-        self.through = zxid;
+        if run.last <= self.through {
+            return false;
+        }
+        self.through = run.last;
         self.close_gap();
         if self.oldest.is_some_and(|(oldest, _)| oldest <= self.through) {
             self.oldest = self.newest.take().filter(|(newest, _)| *newest > self.through);
@@ -357,6 +362,9 @@ impl Acks {
     }
 
     fn close_gap(&mut self) {
+        if self.early.first().is_some_and(|early| *early <= self.through) {
+            self.early = self.early.split_off(&Zxid(self.through.0 + 1));
+        }
         while self.early.remove(&Zxid(self.through.0 + 1)) {
             self.through.0 += 1;
         }

@@ -71,16 +71,18 @@ impl Broadcast {
         Ok(())
     }
 
-    /// COMMIT. Returns the last committed transaction if this one is not the next, or was not proposed.
-    pub fn on_commit(&self, cx: &mut Context<'_>, zxid: Zxid) -> Result<(), Zxid> {
+    /// COMMIT. Returns the last committed transaction if the first of these is not the next, or one was
+    /// not proposed.
+    pub fn on_commit(&self, cx: &mut Context<'_>, run: Run) -> Result<(), Zxid> {
         let committed = cx.history.committed();
-        if self.observer || zxid <= committed {
+        if self.observer || run.last <= committed {
             return Ok(());
         }
-        if zxid > cx.history.last() || !self.may_follow(zxid, committed) {
+        let next = run.first.max(Zxid(committed.0 + 1));
+        if run.last > cx.history.last() || !self.may_follow(next, committed) {
             return Err(committed);
         }
-        cx.history.commit(zxid, cx.rng, cx.outbox);
+        cx.history.commit(run.last, cx.rng, cx.outbox);
         Ok(())
     }
 

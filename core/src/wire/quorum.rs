@@ -78,6 +78,23 @@ mod kind {
     pub(super) const INFORM_AND_ACTIVATE: i32 = 19;
 }
 
+/// Takes a packet off the front of `buf`, as [`decode_packet`], and with an ACK or COMMIT those that say
+/// the same of the transactions directly behind it, as far as they have come: under load they come in
+/// runs, and a run is one step for whoever receives it.
+pub fn take_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> {
+    Ok(decode_packet(buf)?.map(|packet| match packet {
+        Packet::Ack(first) => {
+            let run = take_run(buf, kind::ACK, first);
+            if run.last == first { Packet::Ack(first) } else { Packet::Acks(run) }
+        }
+        Packet::Commit(first) => {
+            let run = take_run(buf, kind::COMMIT, first);
+            if run.last == first { Packet::Commit(first) } else { Packet::Commits(run) }
+        }
+        other => other,
+    }))
+}
+
 /// Takes a packet off the front of `buf`; none if more bytes are needed.
 ///
 /// [`DecodeError::UnknownPacket`] takes the packet off too; every other error is fatal. After
@@ -173,6 +190,25 @@ pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> 
     };
     buf.advance(end);
     Ok(Some(packet))
+}
+
+/// Takes off those packets that say the same of the transactions directly after `first`. The start of an
+/// epoch is no transaction: its ACK stands for itself.
+fn take_run(buf: &mut BytesMut, kind: i32, first: Zxid) -> Run {
+    const BARE: usize = HEAD + 4;
+    let mut run = Run::one(first);
+    if first.is_epoch_start() {
+        return run;
+    }
+    while let (Some(packet), Some(next)) = (buf.first_chunk::<BARE>(), run.last.next()) {
+        let absent = i32_in::<12, _>(packet) == NULL && i32_in::<16, _>(packet) == NULL;
+        if i32_in::<0, _>(packet) != kind || i64_in::<4, _>(packet) != next.0 || !absent {
+            break;
+        }
+        run.last = next;
+        buf.advance(BARE);
+    }
+    run
 }
 
 /// Appends a packet to `out`.
@@ -650,11 +686,18 @@ mod tests {
             (Packet::Acks(run), Packet::Ack as fn(Zxid) -> Packet),
             (Packet::Commits(run), Packet::Commit),
         ] {
+            let mut singles = BytesMut::new();
+            run.zxids().for_each(|zxid| encode_packet(&single(zxid), &mut singles));
             let mut buf = encoded(&packet);
-            for zxid in run.zxids() {
-                assert_eq!(decode_packet(&mut buf), Ok(Some(single(zxid))));
-            }
+            assert_eq!(buf, singles);
+            // Those that have come are taken together, and no others.
+            encode_packet(&single(Zxid(0x1_0000_0007)), &mut buf);
+            assert_eq!(take_packet(&mut buf), Ok(Some(packet)));
+            assert_eq!(take_packet(&mut buf), Ok(Some(single(Zxid(0x1_0000_0007)))));
             assert!(buf.is_empty());
+            let mut first = singles.split_to(20 + 7);
+            assert_eq!(take_packet(&mut first), Ok(Some(single(run.first))));
+            assert_eq!(first.len(), 7);
         }
     }
 
