@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quorate_core::config::Config;
+use quorate_log::OpenOptions;
+use quorate_log::history::{HistoryOptions, Roll};
 
+use crate::disk::Retain;
 use crate::zoo_cfg::ZooCfg;
 
 /// The configuration of a [`Server`](crate::Server).
@@ -15,12 +18,25 @@ use crate::zoo_cfg::ZooCfg;
 pub struct ServerConfig {
     /// Who we are, the ensemble, and every duration of the protocol.
     pub core: Config,
-    /// Where epochs are kept (`dataDir`).
+    /// Where epochs and snapshots are kept (`dataDir`).
     pub data_dir: PathBuf,
     /// Where the transaction logs are (`dataLogDir`), if not in the data directory.
     pub data_log_dir: Option<PathBuf>,
     /// Whether a server with an empty data directory may vote (`zookeeper.db.autocreate`).
     pub autocreate: bool,
+    /// Whether a log without any snapshot is taken for a history from the beginning
+    /// (`zookeeper.snapshot.trust.empty`).
+    pub trust_empty_snapshot: bool,
+    /// How many snapshots are kept, with the log that each of them needs
+    /// (`autopurge.snapRetainCount`); 3 at least, all of them if none. Older ones are removed when a
+    /// new one has been taken.
+    pub snapshots_kept: Option<usize>,
+    /// By how many bytes a log file grows at a time (`zookeeper.preAllocSize`).
+    pub preallocate: u64,
+    /// After how many bytes a new log file is begun, at the latest (`zookeeper.snapSizeLimitInKb`). It
+    /// is also begun after [`HistoryLimits::snap_count`](quorate_core::config::HistoryLimits::snap_count)
+    /// transactions.
+    pub log_bytes: u64,
     /// The file that the membership was read from (`dynamicConfigFile`), if any. A newer one is
     /// written beside it, under a name that ends in its version.
     pub dynamic_config_file: Option<PathBuf>,
@@ -52,6 +68,10 @@ impl ServerConfig {
             data_dir: data_dir.into(),
             data_log_dir: None,
             autocreate: true,
+            trust_empty_snapshot: false,
+            snapshots_kept: Some(3),
+            preallocate: 64 << 20,
+            log_bytes: 4 << 30,
             dynamic_config_file: None,
             config_file: None,
             oracle_path: None,
@@ -70,6 +90,35 @@ impl ServerConfig {
     }
 }
 
+impl ServerConfig {
+    /// How to open the data directory.
+    pub(crate) fn open_options(&self) -> OpenOptions {
+        let limits = &self.core.history;
+        OpenOptions {
+            data_log_dir: self.data_log_dir.clone(),
+            autocreate: self.autocreate,
+            history: HistoryOptions {
+                preallocate: self.preallocate,
+                roll: self.roll(),
+                window_count: limits.window_count,
+                window_bytes: limits.window_bytes,
+                trust_empty_snapshot: self.trust_empty_snapshot,
+                size_percent: limits.size_percent,
+                ..HistoryOptions::default()
+            },
+        }
+    }
+
+    /// What to keep in it.
+    pub(crate) fn retain(&self) -> Retain {
+        Retain { snapshots: self.snapshots_kept.unwrap_or(usize::MAX), roll: self.roll() }
+    }
+
+    fn roll(&self) -> Roll {
+        Roll { records: self.core.history.snap_count, bytes: self.log_bytes }
+    }
+}
+
 impl From<ZooCfg> for ServerConfig {
     fn from(cfg: ZooCfg) -> Self {
         let mut core = Config::new(cfg.my_id, cfg.membership);
@@ -83,9 +132,17 @@ impl From<ZooCfg> for ServerConfig {
         core.finish_when_settled = cfg.finish_when_settled;
         core.reconfig_enabled = cfg.reconfig_enabled;
         core.oracle = cfg.oracle_path.is_some();
+        core.history.snap_count = cfg.snap_count.into();
+        core.history.window_count = cfg.commit_log_count;
+        core.history.size_percent = cfg.snapshot_size_percent;
+        core.history.observer_snapshots = cfg.observer_snapshots;
         Self {
             data_log_dir: cfg.data_log_dir,
             autocreate: cfg.autocreate,
+            trust_empty_snapshot: cfg.trust_empty_snapshot,
+            snapshots_kept: cfg.snapshots_kept,
+            preallocate: cfg.preallocate,
+            log_bytes: cfg.log_bytes,
             dynamic_config_file: cfg.dynamic_config_file,
             config_file: Some(cfg.file),
             oracle_path: cfg.oracle_path,

@@ -1,9 +1,9 @@
 //! The loop: wait for something to happen, step, carry out.
 //!
 //! One task owns the `Peer`, and all that happens to a server passes through here one after another.
-//! The loop never waits for the network and, unless a disk has failed to answer a thousand writes,
-//! never for the disk. It takes what has gathered in one go before it writes, so that a burst of votes
-//! costs one notification to each peer.
+//! The loop never waits for the network, for the disk or for an application that is slow. It takes what
+//! has gathered in one go, and wakes whoever has something to do once: a burst of votes costs one
+//! notification to each peer, and a burst of requests one write to each socket.
 //!
 //! What it does not do: decide. Every `match` arm below hands something on.
 
@@ -14,25 +14,29 @@ use std::time::{Duration, Instant};
 use async_channel::Receiver;
 use bytes::Bytes;
 use futures_lite::future::{or, pending};
-use quorate_core::id::{LinkId, Ticket};
-use quorate_core::input::{Cause, Event, Input, Plane};
+use quorate_core::id::{LinkId, ReadId, Ticket};
+use quorate_core::input::{Cause, Event, Input, Plane, Unreadable};
 use quorate_core::message::{Introduction, Message};
 use quorate_core::output::{Hangup, Output};
 use quorate_core::peer::Peer;
-use quorate_core::report::Report;
+use quorate_core::report::{Change, Phase, Report};
 use quorate_core::time::Instant as CoreInstant;
 use quorate_core::wire;
+use quorate_core::zxid::Zxid;
 
+use crate::application::Application;
 use crate::dial::Dialler;
 use crate::disk::Disk;
 use crate::link::{Full, Happened, Outbound, Shared};
+use crate::replica::{Consequences, Replica};
+use crate::requests::{Ask, ProposeError, Service, Tray};
 use crate::runtime::Runtime;
 use crate::server::ServerError;
 use crate::status::{Counters, Published};
+use crate::stream::{self, Pieces};
 
 /// One server, assembled.
-#[derive(Debug)]
-pub(crate) struct Driver<R: Runtime> {
+pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) runtime: R,
     pub(crate) peer: Peer,
     /// The origin of the core's time.
@@ -43,9 +47,44 @@ pub(crate) struct Driver<R: Runtime> {
     pub(crate) disk: Disk,
     pub(crate) dialler: Dialler<R>,
     pub(crate) links: BTreeMap<LinkId, Outbound>,
+    pub(crate) replica: Replica<A>,
+    pub(crate) asks: Asks<A>,
     pub(crate) published: Arc<Published>,
     /// When to complain next that an election lasts.
     pub(crate) complain_at: Option<Instant>,
+    /// When to publish what has changed since it was published last.
+    pub(crate) publish_at: Option<Instant>,
+}
+
+/// The loop's end of what people ask for. Dropping it tells them that the server has ended.
+pub(crate) struct Asks<A> {
+    pub(crate) tray: Arc<Tray<Ask<A>>>,
+    pub(crate) taken: Vec<Ask<A>>,
+    pub(crate) reads: u64,
+}
+
+impl<A> Drop for Asks<A> {
+    fn drop(&mut self) {
+        for ask in self.tray.close() {
+            if let Ask::Propose { answer, .. } = ask {
+                drop(answer.try_send(Err(ProposeError::Ended)));
+            }
+        }
+    }
+}
+
+/// What has gathered for one turn of the loop, and what comes of it.
+#[derive(Default)]
+struct Turn {
+    /// For the core, in order.
+    events: Vec<Event>,
+    outputs: Vec<Output>,
+    reports: Vec<Report>,
+    /// Links that have something to write.
+    queued: Vec<LinkId>,
+    consequences: Consequences,
+    /// This server begins to serve.
+    serving: Option<Service>,
 }
 
 /// How a server is to end.
@@ -65,79 +104,123 @@ enum Woken {
     Deadline,
 }
 
-impl<R: Runtime> Driver<R> {
+impl<R: Runtime, A: Application> Driver<R, A> {
     /// Runs the server until it is told to quit, or has to.
     pub(crate) async fn drive(&mut self) -> Result<Quit, ServerError> {
-        let (mut batch, mut outputs) = (Vec::new(), Vec::new());
+        let mut turn = Turn::default();
         loop {
-            if let Some(quit) = self.gather(&mut batch).await? {
+            if let Some(quit) = self.gather(&mut turn.events).await? {
                 return Ok(quit);
             }
-            self.step(&mut batch, &mut outputs).await?;
+            self.step(&mut turn)?;
         }
     }
 
-    /// Takes what has happened, and does what the core says; leaves in `batch` what has happened
-    /// thereby.
-    async fn step(
-        &mut self,
-        batch: &mut Vec<Event>,
-        outputs: &mut Vec<Output>,
-    ) -> Result<(), ServerError> {
+    /// Hands the core what has happened, and does what it says; leaves what happens thereby for the
+    /// next turn.
+    fn step(&mut self, turn: &mut Turn) -> Result<(), ServerError> {
         let now = self.runtime.now();
         let at = CoreInstant::from_origin(now.saturating_duration_since(self.origin));
-        let notable =
-            batch.is_empty() || batch.iter().any(|e| !matches!(e, Event::Received { .. }));
-        for event in batch.drain(..) {
-            self.peer.step_into(Input { at, event }, outputs);
+        for event in turn.events.drain(..) {
+            if let Event::Persisted(ticket) = event {
+                self.replica.on_persisted(ticket);
+            }
+            self.peer.step_into(Input { at, event }, &mut turn.outputs);
         }
         if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
-            self.peer.step_into(Input { at, event: Event::Tick }, outputs);
+            self.peer.step_into(Input { at, event: Event::Tick }, &mut turn.outputs);
         }
-
-        let mut reports = Vec::new();
+        let mut outputs = std::mem::take(&mut turn.outputs);
         for output in outputs.drain(..) {
-            match output {
-                Output::Send { link, message } => batch.extend(self.send(link, message)),
-                Output::Persist { ticket, write } => self.disk.write(ticket, write).await,
-                Output::Dial { plane, peer, addresses } => {
-                    let introduction = (plane == Plane::Election).then(|| introduction(&self.peer));
-                    self.dialler.dial(plane, peer, addresses, introduction);
-                }
-                Output::Hangup { link, reason } => self.hang_up(link, reason),
-                Output::Report(report) => reports.push(report),
-                Output::Halt(fault) => return Err(ServerError::Halted(fault)),
+            self.carry_out(output, turn)?;
+        }
+        turn.outputs = outputs;
+        if let Some(service) = turn.serving.take() {
+            let membership = &self.peer.config().membership;
+            self.replica.serving(service, membership.to_string(), membership.version());
+        }
+        // The others first: they have further to go.
+        self.wake_links(&mut turn.queued);
+        self.run_application(turn)?;
+        self.wake_links(&mut turn.queued);
+        self.publish_in_time(&mut turn.reports, now);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, output: Output, turn: &mut Turn) -> Result<(), ServerError> {
+        let replica = &mut self.replica;
+        match output {
+            Output::Send { link, message } => self.send(link, message, turn),
+            Output::Pace(link) => self.queue(link, turn, Outbound::pace),
+            Output::Persist { ticket, write } => {
+                replica.on_write(ticket, &write);
+                self.disk.write(ticket, write);
             }
+            Output::DeliverThrough(zxid) => replica.deliver_through(zxid),
+            Output::Prepare { epoch, origin, request } => replica.prepare(epoch, origin, request),
+            Output::Accepted(id) => replica.requests.accepted(id),
+            Output::Refused { id, reason } => replica.requests.refused(id, reason),
+            Output::Answer(read) => replica.answer(read),
+            Output::ReadRefused { read, reason } => replica.refuse(read, reason.into()),
+            Output::Dial { plane, peer, addresses } => {
+                let introduction = (plane == Plane::Election).then(|| introduction(&self.peer));
+                self.dialler.dial(plane, peer, addresses, introduction);
+            }
+            Output::Hangup { link, reason } => self.hang_up(link, reason),
+            Output::Locate { link, zxid } => self.locate(link, zxid),
+            Output::StreamLog { link, after, through, form } => {
+                let pieces = stream::send_log(self.disk.handle(), after, through, form);
+                self.stream(link, pieces.map_err(|_| Unreadable), turn);
+            }
+            Output::SendSnapshot { link, label } => replica.send_snapshot(link, label),
+            Output::ReceiveSnapshot { link, label } => self.receive_snapshot(link, label, turn),
+            Output::Stage => replica.stage(),
+            Output::TakeSnapshot(label) => replica.take_snapshot(label),
+            Output::Abandon => replica.abandon(),
+            Output::Report(report) => self.report(report, turn),
+            Output::Halt(fault) => return Err(ServerError::Halted(fault)),
         }
-        if notable || !reports.is_empty() {
-            self.publish(reports, now);
+        Ok(())
+    }
+
+    /// Lets the application do what it can do at once.
+    fn run_application(&mut self, turn: &mut Turn) -> Result<(), ServerError> {
+        self.replica.run(&mut turn.consequences)?;
+        turn.events.append(&mut turn.consequences.events);
+        for (link, pieces) in std::mem::take(&mut turn.consequences.streams) {
+            self.stream(link, pieces, turn);
         }
+        let counters = &self.shared.counters;
+        counters.set(self.replica.applied(), self.replica.requests.len());
         Ok(())
     }
 
     /// Hangs up every link, in order.
     pub(crate) async fn say_goodbye(&mut self) {
         // It ends in any case.
-        drop(self.step(&mut vec![Event::Shutdown], &mut Vec::new()).await);
+        let mut turn = Turn { events: vec![Event::Shutdown], ..Turn::default() };
+        drop(self.step(&mut turn));
     }
 
     /// Waits for one event or the deadline, then takes what is there.
     async fn gather(&mut self, batch: &mut Vec<Event>) -> Result<Option<Quit>, ServerError> {
         if batch.is_empty() {
             let first = {
+                // Not the whole of us: what is lent to a task that waits must be shareable.
+                let Self { quit, disk, events, runtime, .. } = &*self;
+                let wait = self.wait_time();
                 // The handle is dropped: that is a way to shut down, too.
-                let quit =
-                    async { Woken::Quit(self.quit.recv().await.unwrap_or(Quit::Gracefully)) };
-                let disk = async { Woken::Disk(self.disk.durable().await) };
+                let quit = async { Woken::Quit(quit.recv().await.unwrap_or(Quit::Gracefully)) };
+                let disk = async { Woken::Disk(disk.durable().await) };
                 let event = async {
-                    match self.events.recv().await {
+                    match events.recv().await {
                         Ok(happened) => Woken::Happened(happened),
                         Err(_) => pending().await,
                     }
                 };
                 let deadline = async {
-                    match self.wait_time() {
-                        Some(wait) => self.runtime.sleep(wait).await,
+                    match wait {
+                        Some(wait) => runtime.sleep(wait).await,
                         None => pending().await,
                     }
                     Woken::Deadline
@@ -155,13 +238,37 @@ impl<R: Runtime> Driver<R> {
             let Ok(happened) = self.events.try_recv() else { break };
             batch.extend(self.register(happened));
         }
+        // Behind the events: whoever finds the bell full is heard here.
+        self.hear(batch);
         Ok(None)
+    }
+
+    /// Takes what people ask for.
+    fn hear(&mut self, batch: &mut Vec<Event>) {
+        let mut taken = std::mem::take(&mut self.asks.taken);
+        self.asks.tray.take(&mut taken);
+        for ask in taken.drain(..) {
+            match ask {
+                Ask::Propose { request, answer, permit } => {
+                    self.replica.requests.asked(request.id, answer, permit);
+                    batch.push(Event::Propose(request));
+                }
+                Ask::Read(look) => {
+                    let read = ReadId(self.asks.reads);
+                    self.asks.reads += 1;
+                    self.replica.expect(read, look);
+                    batch.push(Event::Read(read));
+                }
+                Ask::Peek(look) => self.replica.look(look),
+            }
+        }
+        self.asks.taken = taken;
     }
 
     /// How long until something is due; none if nothing is.
     fn wait_time(&self) -> Option<Duration> {
         let core = self.peer.deadline().map(|(at, _)| self.origin + at.since_origin());
-        let due = [core, self.complain_at].into_iter().flatten().min()?;
+        let due = [core, self.complain_at, self.publish_at].into_iter().flatten().min()?;
         Some(due.saturating_duration_since(self.runtime.now()))
     }
 
@@ -187,28 +294,108 @@ impl<R: Runtime> Driver<R> {
                 );
                 Some(Event::LinkDown { link, cause })
             }
-            Happened::Event(Event::Received { link, .. })
+            Happened::Event(
+                Event::Received { link, .. }
+                | Event::Drained(link)
+                | Event::Progress(link)
+                | Event::Located { link, .. }
+                | Event::Streamed { link, .. }
+                | Event::Restored(link),
+            )
             | Happened::Long { event: Event::Received { link, .. }, .. }
                 if !self.links.contains_key(&link) =>
             {
                 None
             }
             Happened::Event(event) | Happened::Long { event, .. } => Some(event),
+            Happened::Rung => None,
         }
     }
 
-    /// Hands a message to its link; ends the link of a peer that does not read.
-    fn send(&mut self, link: LinkId, message: Message) -> Option<Event> {
-        let Err(Full) = self.links.get(&link)?.send(message) else { return None };
-        let outbound = self.links.remove(&link)?;
-        Counters::add(&self.shared.counters.overflowed_links);
-        if let Some(suppressed) = self.shared.warnings.speak(self.runtime.now()) {
-            tracing::warn!(
-                sid = self.shared.id.0, peer = %outbound.remote, suppressed,
-                "link ended: the peer does not read"
-            );
+    /// Queues a message on its link; ends the link of a peer that does not read.
+    fn send(&mut self, link: LinkId, message: Message, turn: &mut Turn) {
+        let Some(outbound) = self.links.get_mut(&link) else { return };
+        match outbound.send(message) {
+            Ok(true) => turn.queued.push(link),
+            Ok(false) => {}
+            Err(Full) => {
+                let remote = outbound.remote;
+                Counters::add(&self.shared.counters.overflowed_links);
+                if let Some(suppressed) = self.shared.warnings.speak(self.runtime.now()) {
+                    tracing::warn!(
+                        sid = self.shared.id.0, peer = %remote, suppressed,
+                        "link ended: the peer does not read"
+                    );
+                }
+                self.lose(link, Cause::Silent, turn);
+            }
         }
-        Some(Event::LinkDown { link, cause: Cause::Silent })
+    }
+
+    /// Queues something else on a link.
+    fn queue(&mut self, link: LinkId, turn: &mut Turn, act: impl FnOnce(&mut Outbound) -> bool) {
+        if self.links.get_mut(&link).is_some_and(act) {
+            turn.queued.push(link);
+        }
+    }
+
+    /// Queues a stream, if there is one.
+    fn stream(&mut self, link: LinkId, pieces: Result<Pieces, Unreadable>, turn: &mut Turn) {
+        match pieces {
+            Ok(pieces) => self.queue(link, turn, |outbound| outbound.stream(pieces)),
+            Err(unreadable) if self.links.contains_key(&link) => {
+                turn.events.push(Event::Streamed { link, outcome: Err(unreadable) });
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Lets every link that has something to write do so.
+    fn wake_links(&mut self, queued: &mut Vec<LinkId>) {
+        for link in queued.drain(..) {
+            if let Some(outbound) = self.links.get_mut(&link) {
+                outbound.wake();
+            }
+        }
+    }
+
+    /// Ends a link ourselves, and tells the core.
+    fn lose(&mut self, link: LinkId, cause: Cause, turn: &mut Turn) {
+        if self.links.remove(&link).is_some() {
+            turn.events.push(Event::LinkDown { link, cause });
+        }
+    }
+
+    /// Asks the disk where a zxid stands.
+    fn locate(&self, link: LinkId, zxid: Zxid) {
+        let (disk, shared) = (self.disk.handle(), Arc::clone(&self.shared));
+        self.dialler.doors.spawn(async move {
+            // The disk answers unless the server ends.
+            let Ok(located) = disk.locate(zxid).await else { return };
+            // Nobody listens: the server ends.
+            drop(shared.events.send(Happened::Event(Event::Located { link, located })).await);
+        });
+    }
+
+    fn receive_snapshot(&mut self, link: LinkId, label: Zxid, turn: &mut Turn) {
+        let Some(outbound) = self.links.get(&link) else { return };
+        match self.replica.receive(label) {
+            Ok(intake) => outbound.receive(intake),
+            Err(error) => {
+                tracing::warn!(sid = self.shared.id.0, %error, "cannot receive a snapshot");
+                self.lose(link, Cause::Garbled, turn);
+            }
+        }
+    }
+
+    /// Takes note of a change. The reports of one step come in no particular order among its other
+    /// outputs, so that what a reign inherits is known at the end of the turn only.
+    fn report(&mut self, report: Report, turn: &mut Turn) {
+        if let Change::Phase { to: Phase::Broadcast, .. } = report.change {
+            let epoch = self.peer.status().current_epoch;
+            turn.serving = Some(self.replica.requests.serving(epoch));
+        }
+        turn.reports.push(report);
     }
 
     fn hang_up(&mut self, link: LinkId, reason: Hangup) {
@@ -222,7 +409,15 @@ impl<R: Runtime> Driver<R> {
         }
     }
 
-    /// Tells people how things stand.
+    /// Tells people how things stand: at once if there is something to tell, otherwise now and then.
+    fn publish_in_time(&mut self, reports: &mut Vec<Report>, now: Instant) {
+        let due = *self.publish_at.get_or_insert(now + PUBLISH_AFTER);
+        if !reports.is_empty() || due <= now || self.complain_at.is_some_and(|at| at <= now) {
+            self.publish_at = None;
+            self.publish(std::mem::take(reports), now);
+        }
+    }
+
     fn publish(&mut self, reports: Vec<Report>, now: Instant) {
         let status = self.peer.status();
         for Report { change, reason } in &reports {
@@ -275,8 +470,10 @@ fn is_misbehaviour(reason: Hangup) -> bool {
         | Hangup::NewerConfiguration { .. }
         | Hangup::OldProtocol(_)
         | Hangup::NewerHistory(_)
-        | Hangup::HistoryUnsupported(_)
-        | Hangup::HistoryOffered
+        | Hangup::OtherApplication(_)
+        | Hangup::Unreadable
+        | Hangup::Unacknowledged
+        | Hangup::Hole { .. }
         | Hangup::OldEpoch(_) => true,
         Hangup::PeerDials(_)
         | Hangup::WeDial(_)
@@ -285,11 +482,14 @@ fn is_misbehaviour(reason: Hangup) -> bool {
         | Hangup::RoleEnded
         | Hangup::Unwanted
         | Hangup::Silent
+        | Hangup::CannotCut(_)
         | Hangup::Shutdown => false,
     }
 }
 
 /// How many events are taken before outputs are carried out.
 const BATCH_MAX: usize = 64;
+/// How long people may be told what was a moment ago, while nothing notable happens.
+const PUBLISH_AFTER: Duration = Duration::from_millis(50);
 /// After how long an election is worth a warning, and how often.
 const COMPLAIN_AFTER: Duration = Duration::from_secs(30);

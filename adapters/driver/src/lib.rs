@@ -11,35 +11,50 @@
 //! where a server is assembled. It is generic over a small [`Runtime`], so the same code runs on every
 //! async runtime; use it through the crate of yours, such as `quorate-tokio`.
 //!
-//! - `drive`: the loop, on one screen.
-//! - `link`: a reader and a writer for each connection.
+//! - `drive`: the loop.
+//! - `link`, `stream`: a reader and a writer for each connection, and what is too long to wait there.
 //! - `listen`, `dial`: how connections come to be.
 //! - `disk`: the one thread that writes.
+//! - `application`, `replica`, `feed`: what is replicated, and what it has to do.
+//! - `requests`: what callers have asked for, and what becomes of it.
 //! - [`zoo_cfg`]: ZooKeeper's configuration files.
 //!
 //! Everything that others can make us hold is bounded: connections that have not introduced themselves
 //! (128, the oldest of the host that has most makes room), events that wait for the loop (256, of them
-//! 8 long messages; beyond that readers wait), packets
-//! that wait for one learner (4096, beyond that its link ends), notifications that wait for one peer
-//! (1, the newest). A peer that sends what cannot be read costs its link, or only that message.
+//! 8 long messages; beyond that readers wait), packets that wait for one learner (8 MiB, beyond that its
+//! link ends), notifications that wait for one peer (1, the newest), a snapshot or a part of the log on
+//! its way (1 MiB for each link), transactions that wait for the application (64 MiB; the rest is read
+//! back from the log), requests of callers (4096; the next one waits). A peer that sends what cannot be
+//! read costs its link, or only that message.
 #![forbid(unsafe_code, unused_must_use)]
 
+mod application;
 mod config;
 mod dial;
 mod disk;
 mod drive;
+mod feed;
 mod link;
 mod listen;
 mod oracle;
+mod permits;
 mod quiet;
+mod replica;
+mod requests;
 mod runtime;
 mod scope;
 mod server;
 mod status;
+mod stream;
 pub mod zoo_cfg;
 
+pub use application::{
+    Application, NoApplication, Nothing, Prepared, Rejected, Replicated, RestoreError, Saved,
+    Snapshot, StateMachine,
+};
 pub use config::ServerConfig;
 pub use quorate_core as core;
+pub use requests::{Doubt, Proposal, ProposeError, Proposed, ReadError};
 pub use runtime::{Runtime, tune};
 pub use server::{Server, ServerError, StartError};
 pub use status::{Changes, Leader, Leaders, Metrics, Observed, Status};

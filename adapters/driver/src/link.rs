@@ -1,14 +1,17 @@
 //! One connection, one task: a reader and a writer that end together.
 //!
 //! ```text
-//!            loop ── Outbound::send ──► queue ── encode all ──► one write
-//!            loop ◄── bounded channel ◄── decode ◄── one buffer ◄── read
+//!            loop ── Outbound::send ──► queue ── encode all ──► one write ──► Drained, Streamed
+//!            loop ◄── bounded channel ◄── decode ◄── one buffer ◄── read ──► a snapshot's thread
 //! ```
 //!
 //! What goes out on an election link is the core's `Mailbox`: a peer that reads slowly gets the newest
-//! vote, not all of them. What goes out on a quorum link is a sequence; a learner that stops reading
-//! ends its own link and never the loop. What comes in passes one bounded channel for all links; while
-//! it is full, the readers wait and TCP tells the senders.
+//! vote, not all of them. What goes out on a quorum link is a sequence of packets, of marks that tell
+//! the core how far the learner has read, and of [streams](crate::stream) that are too long to wait in
+//! a queue; the core sends no more than a learner reads, and one that stops reading all the same ends
+//! its own link and never the loop. What comes in passes one bounded channel for all links; while it is
+//! full, the readers wait and TCP tells the senders. Behind SNAP come bytes that are no packets: they go
+//! to the thread that restores them, until that says where they end.
 //!
 //! Java's names: `SendWorker` and `RecvWorker` are the two directions, `queueSendMap` holds the
 //! queues, `recvQueue` is the channel. What this module does not do: it knows no rule of the protocol,
@@ -18,25 +21,28 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded};
-use bytes::BytesMut;
+use bytes::{Buf, Bytes, BytesMut};
 use futures_io::{AsyncRead, AsyncWrite};
 use futures_lite::future::{or, pending};
 use futures_lite::io::{AsyncReadExt, AsyncWriteExt, split};
 use quorate_core::id::{LinkId, ServerId};
-use quorate_core::input::{Cause, Event, LinkUp, Plane};
+use quorate_core::input::{Cause, Event, LinkUp, Plane, Unreadable};
 use quorate_core::links::Mailbox;
-use quorate_core::message::{Message, Packet};
+use quorate_core::message::{Message, Packet, Request};
+use quorate_core::txn::Txn;
 use quorate_core::wire;
 
+use crate::permits::{Permit, Permits};
 use crate::quiet::Quiet;
 use crate::runtime::Runtime;
 use crate::scope::{Scope, closed};
 use crate::status::Counters;
+use crate::stream::{Intake, Piece, Pieces};
 
 /// What the tasks around the loop tell it.
 #[derive(Debug)]
@@ -47,38 +53,8 @@ pub(crate) enum Happened {
     Event(Event),
     /// A message that takes much memory.
     Long { event: Event, _permit: Permit },
-}
-
-/// Bounds how many long messages wait for the loop, whoever sends them.
-#[derive(Debug)]
-struct Permits {
-    taken: Sender<()>,
-    given_back: Receiver<()>,
-}
-
-/// Dropping it lets the next long message in.
-#[derive(Debug)]
-pub(crate) struct Permit {
-    given_back: Receiver<()>,
-}
-
-impl Permits {
-    fn new() -> Self {
-        let (taken, given_back) = bounded(LONG_MESSAGES_MAX);
-        Self { taken, given_back }
-    }
-
-    async fn take(&self) -> Permit {
-        // Cannot be closed: the other end is here.
-        let _ = self.taken.send(()).await;
-        Permit { given_back: self.given_back.clone() }
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let _ = self.given_back.try_recv();
-    }
+    /// Something lies in one of the loop's [trays](crate::requests::Tray).
+    Rung,
 }
 
 /// How many bytes of messages that have not fully arrived all accepted links hold together, beyond a
@@ -94,9 +70,10 @@ struct Share<'a> {
 }
 
 impl Share<'_> {
-    /// Holds `bytes` from now on; returns whether there is room for them.
-    fn hold(&mut self, bytes: usize) -> bool {
-        let bytes = bytes.saturating_sub(UNFINISHED_FREE);
+    /// Holds `bytes` from now on, of which `free` are the link's own affair; returns whether there is
+    /// room for them.
+    fn hold(&mut self, bytes: usize, free: usize) -> bool {
+        let bytes = bytes.saturating_sub(free);
         if bytes > self.bytes {
             let more = bytes - self.bytes;
             let before = self.of.0.fetch_add(more, Ordering::Relaxed);
@@ -126,19 +103,22 @@ pub(crate) struct Shared {
     permits: Permits,
     unfinished: Unfinished,
     next_link: AtomicU64,
+    /// How long a snapshot may pause on its way to us.
+    patience: Duration,
 }
 
 impl Shared {
-    pub(crate) fn new(id: ServerId, events: Sender<Happened>) -> Self {
+    pub(crate) fn new(id: ServerId, events: Sender<Happened>, patience: Duration) -> Self {
         let (counters, warnings) = (Counters::default(), Quiet::new());
         Self {
             id,
             events,
             counters,
             warnings,
-            permits: Permits::new(),
+            permits: Permits::new(LONG_MESSAGES_MAX),
             unfinished: Unfinished::default(),
             next_link: AtomicU64::new(1),
+            patience,
         }
     }
 
@@ -156,7 +136,12 @@ pub(crate) struct Outbound {
     pub(crate) peer: Option<ServerId>,
     pub(crate) remote: SocketAddr,
     queue: Arc<Mutex<Queue>>,
+    /// Something was queued since the writer was woken last.
+    queued: bool,
     wake: Sender<()>,
+    /// Where the reader gets what takes a snapshot.
+    intakes: Sender<Intake>,
+    known: Arc<AtomicBool>,
     _open: Sender<Infallible>,
 }
 
@@ -164,7 +149,22 @@ pub(crate) struct Outbound {
 #[derive(Debug)]
 enum Queue {
     Newest(Mailbox),
-    All(VecDeque<Packet>),
+    All(Packets),
+}
+
+/// What waits to be written to a learner or its leader, in order.
+#[derive(Debug, Default)]
+struct Packets {
+    items: VecDeque<Item>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+enum Item {
+    Packet(Packet),
+    /// The core is to be told when everything before it is written.
+    Pace,
+    Stream(Pieces),
 }
 
 /// The peer does not read: more waits to be written than is allowed.
@@ -172,26 +172,108 @@ enum Queue {
 pub(crate) struct Full;
 
 impl Outbound {
-    /// Hands over a message; never waits.
-    pub(crate) fn send(&self, message: Message) -> Result<(), Full> {
+    /// Queues a message; never waits. Nothing is written before [`Outbound::wake`]. Returns whether
+    /// this is the first since then.
+    pub(crate) fn send(&mut self, message: Message) -> Result<bool, Full> {
         match (&mut *locked(&self.queue), message) {
             (Queue::Newest(mailbox), Message::Notification(notification)) => {
                 mailbox.put(notification);
             }
-            (Queue::All(queue), Message::Packet(packet)) => {
-                if queue.len() >= QUEUE_MAX {
+            (Queue::All(packets), Message::Packet(packet)) => {
+                if packets.bytes >= QUEUE_BYTES_MAX {
                     return Err(Full);
                 }
-                queue.push_back(packet);
+                if packet == Packet::UpToDate {
+                    // Whoever has come so far has proved to be a learner of this ensemble.
+                    self.known.store(true, Ordering::Relaxed);
+                }
+                packets.bytes += cost(&packet);
+                packets.items.push_back(Item::Packet(packet));
             }
             (Queue::Newest(_), Message::Packet(_)) | (Queue::All(_), Message::Notification(_)) => {
                 debug_assert!(false, "a message on the wrong plane");
             }
         }
+        Ok(self.queue_first())
+    }
+
+    /// Queues a mark: when everything before it is written, the core is told.
+    pub(crate) fn pace(&mut self) -> bool {
+        self.push(Item::Pace)
+    }
+
+    /// Queues a stream: when it is written, the core is told.
+    pub(crate) fn stream(&mut self, pieces: Pieces) -> bool {
+        self.push(Item::Stream(pieces))
+    }
+
+    fn push(&mut self, item: Item) -> bool {
+        match &mut *locked(&self.queue) {
+            Queue::All(packets) => packets.items.push_back(item),
+            Queue::Newest(_) => debug_assert!(false, "a stream of votes"),
+        }
+        self.queue_first()
+    }
+
+    fn queue_first(&mut self) -> bool {
+        !std::mem::replace(&mut self.queued, true)
+    }
+
+    /// Lets the link write what is queued.
+    pub(crate) fn wake(&mut self) {
+        self.queued = false;
         // Full: the writer has been woken already.
         let _ = self.wake.try_send(());
-        Ok(())
     }
+
+    /// Hands the bytes behind SNAP to what takes them.
+    pub(crate) fn receive(&self, intake: Intake) {
+        // Full: a snapshot is coming already; the core asks for one after the other.
+        drop(self.intakes.try_send(intake));
+    }
+}
+
+/// What a queued packet costs, about.
+fn cost(packet: &Packet) -> usize {
+    let payload = match packet {
+        Packet::Proposal(txn) | Packet::Inform(txn) | Packet::InformAndActivate { txn, .. } => {
+            txn.len()
+        }
+        Packet::NewLeader { config, .. } => config.len(),
+        Packet::Commits(run) | Packet::Acks(run) => {
+            BARE_BYTES * usize::try_from(run.last.0 - run.first.0).unwrap_or(0)
+        }
+        Packet::FollowerInfo(_)
+        | Packet::ObserverInfo(_)
+        | Packet::LeaderInfo { .. }
+        | Packet::AckEpoch { .. }
+        | Packet::Diff(_)
+        | Packet::Trunc(_)
+        | Packet::Snap(_)
+        | Packet::UpToDate
+        | Packet::Ack(_)
+        | Packet::Ping { .. }
+        | Packet::Commit(_)
+        | Packet::CommitAndActivate { .. }
+        | Packet::Revalidate(_)
+        // Held by whoever asks, and bounded there.
+        | Packet::Request(_)
+        | Packet::Sync => 0,
+    };
+    payload + size_of::<Item>()
+}
+
+/// Whether a packet is copied into one buffer with others.
+fn is_short(packet: &Packet) -> bool {
+    let payload = if let Packet::Request(Request { body, .. })
+    | Packet::Proposal(Txn { body, .. })
+    | Packet::Inform(Txn { body, .. }) = packet
+    {
+        body.len()
+    } else {
+        0
+    };
+    payload < PAYLOAD_COPIED_MAX
 }
 
 /// A connection that is about to become a link.
@@ -218,11 +300,23 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
     let link = shared.next_link();
     let queue = Arc::new(Mutex::new(match plane {
         Plane::Election => Queue::Newest(Mailbox::default()),
-        Plane::Quorum => Queue::All(VecDeque::new()),
+        Plane::Quorum => Queue::All(Packets::default()),
     }));
     let (wake, woken) = bounded(1);
     let (open, hung_up) = bounded(1);
-    let outbound = Outbound { plane, peer, remote, queue: Arc::clone(&queue), wake, _open: open };
+    let (intakes, intake) = bounded(1);
+    let known = Arc::new(AtomicBool::new(false));
+    let outbound = Outbound {
+        plane,
+        peer,
+        remote,
+        queue: Arc::clone(&queue),
+        queued: false,
+        wake,
+        intakes,
+        known: Arc::clone(&known),
+        _open: open,
+    };
     let up = LinkUp { link, plane, dialled, peer, advertised, remote: Some(remote.ip()) };
     if shared.events.send(Happened::Up(up, outbound)).await.is_err() {
         return;
@@ -232,8 +326,26 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
     // What an accepted quorum link says first is a few numbers, and we do not know yet who says it.
     let first_bytes_max = (plane == Plane::Quorum && !dialled).then_some(FIRST_PACKET_BYTES_MAX);
     let share = (!dialled).then_some(Share { of: &shared.unfinished, bytes: 0 });
-    let reader = Reader { shared, runtime: &runtime, link, plane, remote, first_bytes_max, share };
-    let flushed = or(write(&mut output, &queue, &woken), async {
+    let reader = Reader {
+        shared,
+        runtime: &runtime,
+        link,
+        plane,
+        remote,
+        first_bytes_max,
+        share,
+        known: &known,
+        intake,
+    };
+    let mut writer = Writer {
+        shared,
+        runtime: &runtime,
+        link,
+        queue: &queue,
+        progress: Progress { last: runtime.now() },
+        output: &mut output,
+    };
+    let flushed = or(writer.write(&woken), async {
         closed(&hung_up).await;
         runtime.sleep(FLUSH_TIME).await;
         None
@@ -255,11 +367,15 @@ struct Reader<'a, R> {
     first_bytes_max: Option<usize>,
     /// None on a link that we dialled ourselves.
     share: Option<Share<'a>>,
+    /// Whether the other end is a learner that we have brought up.
+    known: &'a AtomicBool,
+    intake: Receiver<Intake>,
 }
 
 impl<R: Runtime> Reader<'_, R> {
     /// Reads until the link ends.
     async fn read(mut self, mut input: impl AsyncRead + Unpin, mut buf: BytesMut) -> Cause {
+        let mut most = READ_BYTES;
         loop {
             let held = buf.len();
             let decoded = match self.plane {
@@ -278,10 +394,19 @@ impl<R: Runtime> Reader<'_, R> {
                     } else {
                         Happened::Event(event)
                     };
-                    let taken = self.shared.events.send(happened).await;
-                    if taken.is_err() || snapshot {
-                        // The server ends; or no packets follow. The writer ends the link.
+                    if self.shared.events.send(happened).await.is_err() {
+                        // The server ends. The writer ends the link.
                         return pending().await;
+                    }
+                    if snapshot {
+                        match self.take_snapshot(&mut input, buf).await {
+                            Ok(unread) => buf = unread,
+                            Err(error) => {
+                                Counters::add(&self.shared.counters.garbled_links);
+                                self.warn(&error, "link closed: no snapshot");
+                                return Cause::Garbled;
+                            }
+                        }
                     }
                     continue;
                 }
@@ -304,16 +429,62 @@ impl<R: Runtime> Reader<'_, R> {
             if buf.is_empty() && buf.capacity() > BUFFER_KEPT_MAX {
                 buf = BytesMut::new();
             }
-            if !self.share.as_mut().is_none_or(|share| share.hold(buf.len())) {
+            let free = match self.known.load(Ordering::Relaxed) {
+                true => UNFINISHED_KNOWN,
+                false => UNFINISHED_FREE,
+            };
+            if !self.share.as_mut().is_none_or(|share| share.hold(buf.len(), free)) {
                 self.warn(&"too many bytes of messages that do not end", "link closed");
                 return Cause::Garbled;
             }
-            match read_some(&mut input, &mut buf, READ_BYTES).await {
+            match read_some(&mut input, &mut buf, most).await {
                 Ok(0) => return Cause::Closed,
+                // More at a time while more is there.
+                Ok(read) if read == most => most = (most * 2).min(READ_BYTES_MAX),
+                Ok(read) if read < most / 4 => most = (most / 2).max(READ_BYTES),
                 Ok(_) => {}
                 Err(error) => return cause_of(&error),
             }
         }
+    }
+
+    /// Hands everything that comes to what takes a snapshot, until that says where it ends. Returns
+    /// what belongs to the packets behind it.
+    async fn take_snapshot(
+        &self,
+        input: &mut (impl AsyncRead + Unpin),
+        ahead: BytesMut,
+    ) -> Result<BytesMut, String> {
+        let Ok(intake) = self.intake.recv().await else { return pending().await };
+        let mut progress = Progress { last: self.runtime.now() };
+        let mut scratch = vec![0; READ_BYTES_MAX];
+        let mut room = intake.put(&ahead);
+        let unread = loop {
+            let read = async {
+                if !room {
+                    intake.room().await;
+                    return Incoming::Room;
+                }
+                let late = async {
+                    self.runtime.sleep(self.shared.patience).await;
+                    Err(io::ErrorKind::TimedOut.into())
+                };
+                Incoming::Read(or(input.read(&mut scratch), late).await)
+            };
+            let done = async { Incoming::Done(intake.done().await) };
+            match or(done, read).await {
+                Incoming::Done(done) => break done?,
+                Incoming::Room => room = true,
+                Incoming::Read(Ok(0)) => return Err("it ends too early".to_owned()),
+                Incoming::Read(Ok(read)) => room = intake.put(&scratch[..read]),
+                Incoming::Read(Err(error)) => return Err(error.to_string()),
+            }
+            if progress.is_due(self.runtime.now()) {
+                drop(self.shared.events.send(event(Event::Progress(self.link))).await);
+            }
+        };
+        drop(self.shared.events.send(event(Event::Restored(self.link))).await);
+        Ok(unread)
     }
 
     fn warn(&self, error: &dyn std::fmt::Display, consequence: &str) {
@@ -330,54 +501,159 @@ impl<R: Runtime> Reader<'_, R> {
     }
 }
 
-/// The writing direction: returns none when the loop has let go of the link and all is written.
-async fn write(
-    output: &mut (impl AsyncWrite + Unpin),
-    queue: &Mutex<Queue>,
-    woken: &Receiver<()>,
-) -> Option<Cause> {
-    let mut buf = BytesMut::new();
-    loop {
-        let open = woken.recv().await.is_ok();
-        while encode_queued(queue, &mut buf) {
-            let written = async {
-                output.write_all(&buf).await?;
-                output.flush().await
-            };
-            if let Err(error) = written.await {
-                return Some(cause_of(&error));
-            }
-            buf.clear();
-            if buf.capacity() > BUFFER_KEPT_MAX {
-                buf = BytesMut::new();
-            }
+/// What happens while a snapshot comes in.
+enum Incoming {
+    Done(Result<BytesMut, String>),
+    Room,
+    Read(io::Result<usize>),
+}
+
+fn event(event: Event) -> Happened {
+    Happened::Event(event)
+}
+
+/// Bounds how often the core hears that something moves.
+struct Progress {
+    last: Instant,
+}
+
+impl Progress {
+    fn is_due(&mut self, now: Instant) -> bool {
+        let due = now.saturating_duration_since(self.last) >= PROGRESS_INTERVAL;
+        if due {
+            self.last = now;
         }
-        if !open {
-            drop(output.close().await);
-            return None;
-        }
+        due
     }
 }
 
-/// Encodes what is queued, up to a bound; returns whether there was anything.
-fn encode_queued(queue: &Mutex<Queue>, buf: &mut BytesMut) -> bool {
+/// The writing direction.
+struct Writer<'a, R, W> {
+    shared: &'a Shared,
+    runtime: &'a R,
+    link: LinkId,
+    queue: &'a Mutex<Queue>,
+    progress: Progress,
+    output: &'a mut W,
+}
+
+/// What is to be done when the bytes gathered so far are written.
+enum Then {
+    /// Nothing more is queued.
+    Wait,
+    /// Go on.
+    GoOn,
+    /// A payload too long to be copied belongs at this place.
+    Payload(usize, Bytes),
+    Drained,
+    Stream(Pieces),
+}
+
+impl<R: Runtime, W: AsyncWrite + Unpin> Writer<'_, R, W> {
+    /// Writes until the loop has let go of the link and all is written; then returns none.
+    async fn write(&mut self, woken: &Receiver<()>) -> Option<Cause> {
+        let mut buf = BytesMut::new();
+        loop {
+            let open = woken.recv().await.is_ok();
+            if let Err(error) = self.write_queued(&mut buf).await {
+                return Some(cause_of(&error));
+            }
+            if !open {
+                drop(self.output.close().await);
+                return None;
+            }
+        }
+    }
+
+    async fn write_queued(&mut self, buf: &mut BytesMut) -> io::Result<()> {
+        loop {
+            let then = gather(self.queue, buf);
+            if let Then::Payload(place, payload) = &then {
+                self.output.write_all(&buf[..*place]).await?;
+                self.output.write_all(payload).await?;
+                buf.advance(*place);
+                // What is behind the payload goes with what comes next.
+                continue;
+            }
+            if !buf.is_empty() {
+                self.output.write_all(buf).await?;
+                self.output.flush().await?;
+                buf.clear();
+                if buf.capacity() > BUFFER_KEPT_MAX {
+                    *buf = BytesMut::new();
+                }
+            }
+            match then {
+                Then::Wait => return Ok(()),
+                Then::GoOn | Then::Payload(..) => {}
+                Then::Drained => self.tell(Event::Drained(self.link)).await,
+                Then::Stream(pieces) => {
+                    let outcome = self.write_stream(&pieces).await?;
+                    self.tell(Event::Streamed { link: self.link, outcome }).await;
+                }
+            }
+        }
+    }
+
+    async fn write_stream(&mut self, pieces: &Pieces) -> io::Result<Result<(), Unreadable>> {
+        loop {
+            match pieces.recv().await {
+                Ok(Piece::Bytes(bytes)) => {
+                    self.output.write_all(&bytes).await?;
+                    if self.progress.is_due(self.runtime.now()) {
+                        self.tell(Event::Progress(self.link)).await;
+                    }
+                }
+                Ok(Piece::End(outcome)) => {
+                    self.output.flush().await?;
+                    return Ok(outcome);
+                }
+                Err(_) => return Ok(Err(Unreadable)),
+            }
+        }
+    }
+
+    async fn tell(&self, what: Event) {
+        // Nobody listens: the server ends.
+        drop(self.shared.events.send(event(what)).await);
+    }
+}
+
+/// Encodes what is queued, up to a bound or to what is more than bytes.
+fn gather(queue: &Mutex<Queue>, buf: &mut BytesMut) -> Then {
     match &mut *locked(queue) {
         Queue::Newest(mailbox) => {
             if let Some(notification) = mailbox.take() {
                 wire::encode_notification(&notification, buf);
             }
+            Then::Wait
         }
-        Queue::All(queue) => {
+        Queue::All(packets) => {
             while buf.len() < WRITE_BYTES {
-                let Some(packet) = queue.pop_front() else { break };
-                wire::encode_packet(&packet, buf);
+                match packets.items.pop_front() {
+                    Some(Item::Packet(packet)) => {
+                        packets.bytes -= cost(&packet);
+                        if is_short(&packet) {
+                            wire::encode_packet(&packet, buf);
+                        } else if let Some((place, payload)) =
+                            wire::encode_around_payload(&packet, buf)
+                        {
+                            return Then::Payload(place, payload);
+                        }
+                    }
+                    Some(Item::Pace) => return Then::Drained,
+                    Some(Item::Stream(pieces)) => return Then::Stream(pieces),
+                    None => {
+                        if packets.items.capacity() > QUEUE_KEPT_MAX {
+                            packets.items = VecDeque::new();
+                        }
+                        return Then::Wait;
+                    }
+                }
             }
-            if queue.is_empty() && queue.capacity() > QUEUE_KEPT_MAX {
-                *queue = VecDeque::new();
-            }
+            Then::GoOn
         }
     }
-    !buf.is_empty()
 }
 
 /// Reads once, behind what `buf` holds.
@@ -405,20 +681,33 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const LONG_MESSAGE_BYTES: usize = 16 * 1024;
 /// How many long messages may wait for the loop.
 const LONG_MESSAGES_MAX: usize = 8;
-/// How much is read at once.
+/// How much is read at once, as long as little comes.
 const READ_BYTES: usize = 4096;
+/// How much is read at once when much comes.
+const READ_BYTES_MAX: usize = 256 * 1024;
 /// How much is gathered for one write, unless a single message is longer.
 const WRITE_BYTES: usize = 64 * 1024;
 /// Buffers that have grown beyond this are given back once they are empty.
 const BUFFER_KEPT_MAX: usize = 64 * 1024;
 /// A queue that has grown beyond this is given back once it is empty.
 const QUEUE_KEPT_MAX: usize = 64;
-/// How many packets may wait for a learner that does not read.
-const QUEUE_MAX: usize = 4096;
+/// How many bytes may wait for a peer that does not read, each packet counted with what keeping it
+/// takes. The core sends no more than a part of this before it knows that a learner reads; this is the
+/// last defence.
+const QUEUE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// A packet without data.
+const BARE_BYTES: usize = 20;
+/// Payloads are copied into one buffer with others up to this length.
+const PAYLOAD_COPIED_MAX: usize = 64 * 1024;
+/// How often the core hears that a stream moves.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// The longest first packet of a learner; the real ones take 40 bytes.
 const FIRST_PACKET_BYTES_MAX: usize = 4096;
 /// What each accepted link may hold of a message that has not fully arrived.
 const UNFINISHED_FREE: usize = 16 * 1024;
+/// The same of a learner that was brought up: the longest request, with its identities. So strangers
+/// who fill what is shared hold up no learner.
+const UNFINISHED_KNOWN: usize = 2 * wire::MAX_DATA + READ_BYTES_MAX;
 /// What all of them may hold beyond that.
 const UNFINISHED_MAX: usize = 16 * 1024 * 1024;
 /// How long a link that was hung up may take to write what it has.
@@ -427,23 +716,87 @@ const FLUSH_TIME: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorate_core::txn::TxnHeader;
     use quorate_core::zxid::Zxid;
 
-    #[test]
-    fn a_learner_that_does_not_read_fills_its_own_queue_only() {
-        let (wake, _woken) = bounded(1);
+    fn outbound() -> (Outbound, Receiver<()>) {
+        let (wake, woken) = bounded(1);
         let (open, _hung_up) = bounded(1);
+        let (intakes, _) = bounded(1);
         let link = Outbound {
             plane: Plane::Quorum,
             peer: None,
             remote: SocketAddr::from(([127, 0, 0, 1], 1)),
-            queue: Arc::new(Mutex::new(Queue::All(VecDeque::new()))),
+            queue: Arc::new(Mutex::new(Queue::All(Packets::default()))),
+            queued: false,
             wake,
+            intakes,
+            known: Arc::new(AtomicBool::new(false)),
             _open: open,
         };
-        for _ in 0..QUEUE_MAX {
-            assert!(link.send(Message::Packet(Packet::Ack(Zxid::ZERO))).is_ok());
+        (link, woken)
+    }
+
+    fn txn(bytes: usize) -> Txn {
+        let header = TxnHeader { client: 1, cxid: 1, time: 1, kind: 5 };
+        Txn { zxid: Zxid(1), header, body: vec![7; bytes].into() }
+    }
+
+    /// Everything that would be written, and the marks between.
+    fn drain(link: &Outbound) -> (Vec<u8>, usize) {
+        let (mut written, mut drained, mut buf) = (Vec::new(), 0, BytesMut::new());
+        loop {
+            let then = gather(&link.queue, &mut buf);
+            if let Then::Payload(place, payload) = &then {
+                written.extend_from_slice(&buf.split_to(*place));
+                written.extend_from_slice(payload);
+                continue;
+            }
+            written.extend_from_slice(&buf.split());
+            match then {
+                Then::Wait => return (written, drained),
+                Then::Drained => drained += 1,
+                Then::GoOn | Then::Payload(..) | Then::Stream(_) => {}
+            }
         }
-        assert!(link.send(Message::Packet(Packet::Ack(Zxid::ZERO))).is_err());
+    }
+
+    #[test]
+    fn a_learner_that_does_not_read_fills_its_own_queue_only() {
+        for bytes in [0, 100, 1 << 20] {
+            let (mut link, _woken) = outbound();
+            let packet = Packet::Proposal(txn(bytes));
+            let mut sent = 0;
+            while link.send(Message::Packet(packet.clone())).is_ok() {
+                sent += 1;
+            }
+            let most = QUEUE_BYTES_MAX / cost(&packet) + 1;
+            assert!((5..=most).contains(&sent), "{sent} of {bytes}, at most {most}");
+        }
+    }
+
+    #[test]
+    fn packets_go_out_in_order_with_long_payloads_and_marks_between() {
+        let (mut link, woken) = outbound();
+        let lengths = [10, PAYLOAD_COPIED_MAX, 1, 3 * PAYLOAD_COPIED_MAX, 0];
+        let mut expected = BytesMut::new();
+        for (nth, bytes) in lengths.into_iter().enumerate() {
+            let packet = Packet::Proposal(txn(bytes));
+            wire::encode_packet(&packet, &mut expected);
+            assert_eq!(
+                link.send(Message::Packet(packet)).ok(),
+                Some(nth == 0),
+                "one wake is enough"
+            );
+            assert!(!link.pace());
+        }
+        assert!(woken.is_empty(), "nobody is woken before all is queued");
+        link.wake();
+        assert_eq!(woken.len(), 1);
+        let (written, drained) = drain(&link);
+        assert!(written == expected, "{} bytes, not {}", written.len(), expected.len());
+        assert_eq!(drained, lengths.len());
+        let Queue::All(packets) = &*locked(&link.queue) else { panic!("a mailbox") };
+        assert_eq!(packets.bytes, 0);
     }
 }

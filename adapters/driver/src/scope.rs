@@ -31,7 +31,7 @@ pub(crate) struct Reins {
 }
 
 /// As long as it exists, its scope is not idle.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hold {
     _alive: Option<Sender<Infallible>>,
 }

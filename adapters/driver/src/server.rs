@@ -1,13 +1,13 @@
 //! The handle that people embed, and the one place where a server is assembled.
 //!
 //! ```text
-//!   Server ──► Handle ── quit ──►  loop ◄── events ── links, dials, doors
-//!          ──► Published ◄───────  loop ── writes ──► disk thread
+//!   Server ──► Handle ── quit, asks ──►  loop ◄── events ── links, dials, doors
+//!          ──► Published ◄─────────────  loop ── writes ──► disk thread
 //! ```
 //!
 //! A server is one loop task, one task for each listening address, one for each connection, and one
-//! thread for the disk. They end with the loop: when [`Server::finished`] returns, its ports are free
-//! and its data directory is unlocked.
+//! thread for the disk; while an application is slow, one for that. They end with the loop: when
+//! [`Server::finished`] returns, its ports are free and its data directory is unlocked.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,54 +15,147 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_channel::{Receiver, Sender, bounded};
 use futures_lite::future::{or, pending};
 use quorate_core::config::ConfigError;
-use quorate_core::durable::Durable;
 use quorate_core::id::ServerId;
 use quorate_core::input::{Event, Plane};
+use quorate_core::message::Request;
 use quorate_core::output::Fault;
 use quorate_core::peer::Peer;
-use quorate_log::{Log, LogError, OpenOptions};
+use quorate_core::txn::RequestId;
+use quorate_core::zxid::Zxid;
+use quorate_log::error::FileError;
+use quorate_log::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnapshot};
+use quorate_log::{Found, Log, LogError};
 use thiserror::Error;
 
+use crate::application::{Application, Snapshot};
 use crate::config::ServerConfig;
 use crate::dial::{Dialler, Resolver};
 use crate::disk::{Disk, Kept};
-use crate::drive::{Driver, Quit};
+use crate::drive::{Asks, Driver, Quit};
 use crate::link::{Happened, Shared};
 use crate::listen::{self, Entrance, Pending};
 use crate::oracle;
+use crate::permits::Permits;
+use crate::replica::{self, Beginning, Replica};
+use crate::requests::{Ask, Doubt, Proposal, ProposeError, Proposed, ReadError, Tray, look, seen};
 use crate::runtime::Runtime;
 use crate::scope::{Reins, Scope, closed, offload};
 use crate::status::{Changes, Leader, Leaders, Published, Status};
 
-/// A running server of an ensemble.
+/// A running server of an ensemble, and the [`Application`] that it replicates.
 ///
 /// Clones are the same server. It shuts down when the last one is dropped.
-pub struct Server<R: Runtime> {
-    handle: Arc<Handle<R>>,
+pub struct Server<R: Runtime, A: Application> {
+    handle: Arc<Handle<R, A>>,
 }
 
-impl<R: Runtime> Server<R> {
-    /// Opens the data directory and both ports, and starts.
+impl<R: Runtime, A: Application> Server<R, A> {
+    /// Opens the data directory and both ports, restores the newest snapshot, and starts.
+    /// `application` is in its first state, as before the first transaction.
     ///
     /// # Errors
     ///
     /// A [`StartError`] that names the value, file or address which is in the way. Nothing is left
     /// running or locked then.
-    pub async fn start(runtime: R, config: ServerConfig) -> Result<Self, StartError> {
+    pub async fn start(
+        runtime: R,
+        config: ServerConfig,
+        application: A,
+    ) -> Result<Self, StartError> {
         let mut config = config;
         config.core.oracle |= config.oracle_path.is_some();
+        config.core.protocol = A::PROTOCOL;
         config.core.check()?;
         let id = config.core.id;
         let own = config.core.membership.member(id).ok_or(StartError::NotAMember(id))?.clone();
-        let (log, durable) = open_log(&config).await?;
+        let opened = open(&config, application).await?;
         let listeners = listen::bind(&runtime, &config, &own).await?;
-        assemble(runtime, config, log, durable, listeners)
+        assemble(runtime, config, opened, listeners)
+    }
+
+    /// Asks the ensemble for a transaction, whoever leads, and waits until it is agreed on and applied
+    /// at this server. What [`read`](Self::read) or [`peek`](Self::peek) sees here afterwards has it.
+    ///
+    /// Waits its turn while as many are under way as
+    /// [`HistoryLimits::requests`](quorate_core::config::HistoryLimits::requests) allows. Dropping the
+    /// future does not take the request back.
+    ///
+    /// # Errors
+    ///
+    /// A [`ProposeError`]. Only [`ProposeError::Unknown`] leaves open whether it happened; after any
+    /// other the request can be made again without being carried out twice.
+    pub async fn propose(&self, proposal: impl Into<Proposal>) -> Result<Proposed, ProposeError> {
+        let Proposal { op, body, identities } = proposal.into();
+        let permit = self.handle.permits.take().await;
+        let cxid = self.handle.requests.fetch_add(1, Ordering::Relaxed);
+        let id = RequestId { client: self.handle.client, cxid };
+        let request = Request { id, op, body, identities };
+        let (answer, outcome) = bounded(1);
+        if self.handle.asks.put(Ask::Propose { request, answer, permit }).is_err() {
+            return Err(ProposeError::Ended);
+        }
+        outcome.recv().await.unwrap_or(Err(ProposeError::Unknown(Doubt::Ended)))
+    }
+
+    /// Looks at the application when it has everything that was acknowledged anywhere in the ensemble
+    /// before this call: a linearisable read. Costs an exchange with a quorum, and no write.
+    ///
+    /// The closure runs in order with transactions, and holds them up while it runs.
+    ///
+    /// # Errors
+    ///
+    /// A [`ReadError`], if this server does not serve, or ceases to.
+    ///
+    /// # Panics
+    ///
+    /// If the closure does.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        closure: impl FnOnce(&A) -> T + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let (look, receiver) = look(self.handle.permits.take().await, closure);
+        if self.handle.asks.put(Ask::Read(look)).is_err() {
+            return Err(ReadError::Ended);
+        }
+        seen(receiver).await
+    }
+
+    /// Waits until everything that was acknowledged anywhere in the ensemble before this call is applied
+    /// here. As ZooKeeper's `sync`, but whoever has been deposed without knowing it does not answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::read`].
+    pub async fn catch_up(&self) -> Result<(), ReadError> {
+        self.read(|_| ()).await
+    }
+
+    /// Looks at the application as it is here and now: it may be behind the others, but never takes a
+    /// step back. Needs no leader.
+    ///
+    /// # Errors
+    ///
+    /// A [`ReadError`], if there is nothing to see.
+    ///
+    /// # Panics
+    ///
+    /// If the closure does.
+    pub async fn peek<T: Send + 'static>(
+        &self,
+        closure: impl FnOnce(&A) -> T + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let (look, receiver) = look(self.handle.permits.take().await, closure);
+        if self.handle.asks.put(Ask::Peek(look)).is_err() {
+            return Err(ReadError::Ended);
+        }
+        seen(receiver).await
     }
 
     /// Who it is.
@@ -128,58 +221,122 @@ impl<R: Runtime> Server<R> {
     }
 }
 
-impl<R: Runtime> Clone for Server<R> {
+impl<R: Runtime, A: Application> Clone for Server<R, A> {
     fn clone(&self) -> Self {
         Self { handle: Arc::clone(&self.handle) }
     }
 }
 
-impl<R: Runtime> fmt::Debug for Server<R> {
+impl<R: Runtime, A: Application> fmt::Debug for Server<R, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("id", &self.id()).field("leader", &self.leader()).finish()
     }
 }
 
 /// What the clones of a server share. Dropping it closes `quit`, which shuts the server down.
-struct Handle<R> {
+struct Handle<R, A> {
     runtime: R,
     shared: Arc<Shared>,
     published: Arc<Published>,
     quit: Sender<Quit>,
     ended: Receiver<Infallible>,
     outcome: Arc<OnceLock<Result<(), ServerError>>>,
+    asks: Arc<Tray<Ask<A>>>,
+    /// Bounds what is under way.
+    permits: Permits,
+    /// The session that requests come in, another one after each start.
+    client: i64,
+    /// How many have come.
+    requests: AtomicI32,
 }
 
-/// Opening a directory may take a while; a runtime must not wait for it.
-async fn open_log(config: &ServerConfig) -> Result<(Log, Durable), StartError> {
-    let data_dir = config.data_dir.clone();
-    let options =
-        OpenOptions { data_log_dir: config.data_log_dir.clone(), autocreate: config.autocreate };
-    let opened = offload("quorate-open", move || Log::open(data_dir, options)).await;
-    Ok(opened.map_err(StartError::Thread)??)
+/// A data directory, opened, and what it says the application's state is.
+struct Ready<A: Application> {
+    log: Log,
+    found: Found,
+    application: A,
+    staged: Option<(Zxid, A::Staged)>,
+}
+
+/// Opening a directory and restoring a state may take a while; a runtime must not wait for it.
+async fn open<A: Application>(
+    config: &ServerConfig,
+    application: A,
+) -> Result<Ready<A>, StartError> {
+    let (data_dir, mut options) = (config.data_dir.clone(), config.open_options());
+    let work = move || loop {
+        let (mut log, found) = Log::open(&data_dir, options.clone())?;
+        let Some(snapshot) = &found.snapshot else {
+            log.begin_with(first_snapshot(&log, &application)?)?;
+            return Ok(Ready { log, found, application, staged: None });
+        };
+        match replica::restore::<A>(snapshot) {
+            Ok(state) => {
+                let staged = Some((snapshot.label, state));
+                return Ok(Ready { log, found, application, staged });
+            }
+            // Perhaps the log leads to the end from an older one.
+            Err(error) => {
+                let SnapshotFile { path, label, .. } = snapshot;
+                tracing::warn!(path = %path.display(), %error, "cannot restore a snapshot");
+                options.history.snapshot_before = Some(*label);
+            }
+        }
+    };
+    offload("quorate-open", work).await.map_err(StartError::Thread)?
+}
+
+/// The state before the first transaction, for a directory that has none.
+fn first_snapshot<A: Application>(
+    log: &Log,
+    application: &A,
+) -> Result<StagedSnapshot<quorate_log::Disk>, LogError> {
+    let path = &log.dirs().snapshots;
+    let mut file = SnapshotWriter::take(quorate_log::Disk, path, Zxid::ZERO)?;
+    application.snapshot().write(&mut file).map_err(|source| FileError {
+        action: "write a first snapshot to",
+        path: path.clone(),
+        source,
+    })?;
+    Ok(file.finish(Parts::default())?)
 }
 
 /// Puts the parts together and sets them going.
-fn assemble<R: Runtime>(
+fn assemble<R: Runtime, A: Application>(
     runtime: R,
     config: ServerConfig,
-    log: Log,
-    durable: Durable,
+    opened: Ready<A>,
     listeners: Vec<(Plane, SocketAddr, R::Listener)>,
-) -> Result<Server<R>, StartError> {
+) -> Result<Server<R, A>, StartError> {
     let (sender, events) = bounded(EVENTS_MAX);
     let (quit_sender, quit) = bounded(QUITS_MAX);
     let (alive, ended) = bounded(1);
     let (doors, door_reins) = Scope::new(runtime.clone());
     let (links, link_reins) = Scope::new(runtime.clone());
-    let shared = Arc::new(Shared::new(config.core.id, sender));
+    let client = session(config.core.id);
+    let permits = Permits::new(config.core.history.requests);
+    let asks = Arc::new(Tray::new(sender.clone()));
+    let tray = Arc::new(Tray::new(sender.clone()));
+    let shared = Arc::new(Shared::new(config.core.id, sender, config.core.timing.init_time()));
     let patience = config.introduction_time();
     let tick = config.core.timing.tick;
     let origin = runtime.now();
+    let Ready { log, found: Found { durable, .. }, application, staged } = opened;
+    let last = durable.last_zxid;
+    let retain = config.retain();
     let peer = Peer::new(config.core, durable)?;
     let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
     let kept = Kept { dynamic_file: config.dynamic_config_file, named_in: config.config_file };
-    let disk = Disk::start(log, kept, links.hold()).map_err(StartError::Thread)?;
+    let disk = Disk::start(log, kept, retain, links.hold()).map_err(StartError::Thread)?;
+    let replica = Replica::new(Beginning {
+        application,
+        staged,
+        last,
+        client,
+        disk: disk.handle(),
+        tray,
+        hold: links.hold(),
+    });
 
     if let Some(path) = config.oracle_path {
         doors.spawn(oracle::watch(path, tick, Arc::clone(&shared), runtime.clone()));
@@ -215,8 +372,11 @@ fn assemble<R: Runtime>(
         disk,
         dialler,
         links: BTreeMap::new(),
+        replica,
+        asks: Asks { tray: Arc::clone(&asks), taken: Vec::new(), reads: 0 },
         published: Arc::clone(&published),
         complain_at: None,
+        publish_at: None,
     };
     let outcome = Arc::new(OnceLock::new());
     let life = Life {
@@ -229,8 +389,28 @@ fn assemble<R: Runtime>(
         life.live(driver).await;
         drop(alive);
     });
-    let handle = Handle { runtime, shared, published, quit: quit_sender, ended, outcome };
+    let handle = Handle {
+        runtime,
+        shared,
+        published,
+        quit: quit_sender,
+        ended,
+        outcome,
+        asks,
+        permits,
+        client,
+        requests: AtomicI32::new(1),
+    };
     Ok(Server { handle: Arc::new(handle) })
+}
+
+/// A session id, made as ZooKeeper makes them: the server's id, the time in milliseconds, and room to
+/// count.
+fn session(id: ServerId) -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let millis = now.as_secs().wrapping_mul(1000).wrapping_add(u64::from(now.subsec_millis()));
+    let time = (millis << 24) >> 8;
+    i64::from_be_bytes((time | (id.0.unsigned_abs() << 56)).to_be_bytes())
 }
 
 /// From the first step to the last socket closed.
@@ -249,7 +429,7 @@ impl Drop for Life {
 }
 
 impl Life {
-    async fn live<R: Runtime>(mut self, mut driver: Driver<R>) {
+    async fn live<R: Runtime, A: Application>(mut self, mut driver: Driver<R, A>) {
         let result = driver.drive().await;
         let sid = driver.shared.id.0;
         match &result {
@@ -348,12 +528,38 @@ pub enum ServerError {
         /// What the system says.
         source: Arc<io::Error>,
     },
+    /// What was committed and is to be applied cannot be read back from the log.
+    #[error("cannot read the log behind {after}, which is to be applied: {error}")]
+    Unreadable {
+        /// The last transaction that was applied.
+        after: Zxid,
+        /// What is in the way.
+        error: String,
+    },
+    /// The application cannot restore the snapshot from which it is to go on.
+    #[error("cannot restore a snapshot: {error}")]
+    Restore {
+        /// What is in the way.
+        error: String,
+    },
+    /// The system gives no thread.
+    #[error("cannot start a thread: {source}")]
+    Thread {
+        /// What the system says.
+        source: Arc<io::Error>,
+    },
     /// Going on would be unsafe.
     #[error("halted: {0}")]
     Halted(Fault),
     /// Its task was dropped with the runtime, or broke an invariant of its own and panicked.
     #[error("the server was dropped by its runtime, or has panicked")]
     Aborted,
+}
+
+impl ServerError {
+    pub(crate) fn thread(source: io::Error) -> Self {
+        Self::Thread { source: Arc::new(source) }
+    }
 }
 
 /// How many events may wait for the loop; beyond, readers wait.

@@ -4,7 +4,7 @@
 //! and learns how many; a reader of the leader gets the latest one. Nothing in the protocol reads any
 //! of it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use async_channel::{Receiver, Sender, bounded};
 use quorate_core::id::ServerId;
 use quorate_core::report::{Report, Status as PeerStatus};
 use quorate_core::vote::ServerState;
-use quorate_core::zxid::Epoch;
+use quorate_core::zxid::{Epoch, Zxid};
 
 /// A server at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +62,10 @@ pub struct Metrics {
     pub accept_errors: u64,
     /// Links ended because the peer did not read.
     pub overflowed_links: u64,
+    /// The last transaction that the application has applied; zero if none.
+    pub applied: Zxid,
+    /// How many requests of callers at this server are under way (`zk_outstanding_requests`).
+    pub outstanding: usize,
 }
 
 /// A change and its reason, when, and what the server was after it.
@@ -143,11 +147,19 @@ pub(crate) struct Counters {
     pub(crate) failed_dials: AtomicU64,
     pub(crate) accept_errors: AtomicU64,
     pub(crate) overflowed_links: AtomicU64,
+    applied: AtomicI64,
+    outstanding: AtomicUsize,
 }
 
 impl Counters {
     pub(crate) fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How far the application is, and how much is asked for.
+    pub(crate) fn set(&self, applied: Zxid, outstanding: usize) {
+        self.applied.store(applied.0, Ordering::Relaxed);
+        self.outstanding.store(outstanding, Ordering::Relaxed);
     }
 }
 
@@ -335,6 +347,8 @@ impl Meter {
             failed_dials: read(&counters.failed_dials),
             accept_errors: read(&counters.accept_errors),
             overflowed_links: read(&counters.overflowed_links),
+            applied: Zxid(counters.applied.load(Ordering::Relaxed)),
+            outstanding: counters.outstanding.load(Ordering::Relaxed),
             ..self.metrics.clone()
         }
     }

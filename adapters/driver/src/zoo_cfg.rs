@@ -82,6 +82,24 @@ pub struct ZooCfg {
     pub epoch_wait_max: Option<Duration>,
     /// Transactions between snapshots (`snapCount`, 100000).
     pub snap_count: u32,
+    /// How many snapshots are kept (`autopurge.snapRetainCount`, 3); all of them, if
+    /// `autopurge.purgeInterval` is 0 or absent, as in ZooKeeper. Otherwise older ones go whenever a
+    /// new one has been taken, however long the interval.
+    pub snapshots_kept: Option<usize>,
+    /// By how many bytes a log file grows at a time (`preAllocSize` in KiB, 64 MiB).
+    pub preallocate: u64,
+    /// After how many bytes a new log file is begun (`snapSizeLimitInKb`, 4 GiB).
+    pub log_bytes: u64,
+    /// How many committed transactions are kept in memory for learners (`commitLogCount`, 500).
+    pub commit_log_count: usize,
+    /// Up to how many hundredths of the newest snapshot a learner is sent log files instead
+    /// (`snapshotSizeFactor`, 0.33); never, if that is negative.
+    pub snapshot_size_percent: Option<u64>,
+    /// How many observers are sent snapshots at a time (`leader.maxConcurrentSnapSyncs`, 10).
+    pub observer_snapshots: usize,
+    /// Whether a log without a snapshot is a history from the beginning (`snapshot.trust.empty`,
+    /// false).
+    pub trust_empty_snapshot: bool,
     /// The file in which an arbiter of a two-server ensemble answers (`oraclePath`).
     pub oracle_path: Option<PathBuf>,
     /// Which four-letter words are answered (`4lw.commands.whitelist`); `*` for all. By default the
@@ -193,6 +211,13 @@ impl ZooCfg {
             reconfig_enabled,
             epoch_wait_max: entries.millis_or_off("leader.maxTimeToWaitForEpoch")?,
             snap_count: entries.number("snapCount", 2, MAX)?.unwrap_or(100_000),
+            snapshots_kept: entries.snapshots_kept()?,
+            preallocate: entries.kibibytes("preAllocSize", 64 << 20)?,
+            log_bytes: entries.kibibytes("snapSizeLimitInKb", 4 << 30)?,
+            commit_log_count: entries.count("commitLogCount", 500)?,
+            snapshot_size_percent: entries.size_factor()?,
+            observer_snapshots: entries.count("leader.maxConcurrentSnapSyncs", 10)?,
+            trust_empty_snapshot: entries.boolean("snapshot.trust.empty", false)?,
             oracle_path: entries.path("oraclePath")?,
             four_letter_words: entries.words("4lw.commands.whitelist", &WORDS),
             finish_when_settled: entries.boolean("quorate.finishWhenSettled", true)?,
@@ -659,6 +684,14 @@ fn without_mark(text: &str) -> &str {
 
 const MAX: u32 = i32::MAX as u32;
 
+/// A factor of more than this is as good as any.
+fn hundredths(factor: f64) -> u64 {
+    (0..=100_000_u32)
+        .find(|percent| f64::from(*percent) >= (factor * 100.0).round())
+        .unwrap_or(100_000)
+        .into()
+}
+
 /// The four-letter words that are answered unless the file says otherwise.
 const WORDS: [&str; 5] = ["ruok", "srvr", "stat", "conf", "mntr"];
 const WHY_INIT: &str = "how many ticks connecting and synchronising may take, for instance 10";
@@ -686,19 +719,16 @@ const NOT_SUPPORTED: [(&str, &str); 5] = [
 ];
 
 /// Keys of ZooKeeper that have no effect here.
-const NOT_USED: [&str; 67] = [
+const NOT_USED: [&str; 62] = [
     "admin.commandURL",
     "admin.enableServer",
     "admin.idleTimeout",
     "admin.serverAddress",
     "admin.serverPort",
     "audit.enable",
-    "autopurge.purgeInterval",
-    "autopurge.snapRetainCount",
     "client.portUnification",
     "clientPortListenBacklog",
     "closeSessionTxn.enabled",
-    "commitLogCount",
     "commitLogSize",
     "commitProcessor.maxCommitBatchSize",
     "commitProcessor.maxReadBatchSize",
@@ -737,7 +767,6 @@ const NOT_USED: [&str; 67] = [
     "minSessionTimeout",
     "observer.reconnectDelayMs",
     "observerMasterPort",
-    "preAllocSize",
     "quorum.cnxn.threads.size",
     "readonlymode.enabled",
     "request_throttler.shutdownTimeout",
@@ -747,7 +776,6 @@ const NOT_USED: [&str; 67] = [
     "serverCnxnFactory",
     "sessionRequireClientSASLAuth",
     "skipACL",
-    "snapSizeLimitInKb",
     "sslQuorumReloadCertFiles",
     "syncEnabled",
     "txnLogSizeLimitInKb",
@@ -825,6 +853,32 @@ impl<'a> Entries<'a> {
         match entry.value.parse().ok().filter(|number| (min..=max).contains(number)) {
             Some(number) => Ok(Some(number)),
             None => Err(entry.value_error(format!("a whole number from {min} to {max}"))),
+        }
+    }
+
+    /// A count of at least 1.
+    fn count(&mut self, key: &'static str, default: usize) -> Result<usize, ConfigError> {
+        let count = self.number(key, 1, MAX)?;
+        Ok(count.map_or(default, |count| usize::try_from(count).unwrap_or(usize::MAX)))
+    }
+
+    fn kibibytes(&mut self, key: &'static str, default: u64) -> Result<u64, ConfigError> {
+        Ok(self.number(key, 1, MAX)?.map_or(default, |kibibytes| u64::from(kibibytes) << 10))
+    }
+
+    fn snapshots_kept(&mut self) -> Result<Option<usize>, ConfigError> {
+        let interval = self.number("autopurge.purgeInterval", 0, MAX)?.unwrap_or(0);
+        let kept = self.count("autopurge.snapRetainCount", 3)?.max(3);
+        Ok((interval > 0).then_some(kept))
+    }
+
+    /// `snapshotSizeFactor` in hundredths.
+    fn size_factor(&mut self) -> Result<Option<u64>, ConfigError> {
+        let Some(entry) = self.take("snapshotSizeFactor") else { return Ok(Some(33)) };
+        match entry.value.parse::<f64>().ok().filter(|factor| factor.is_finite()) {
+            None => Err(entry.value_error("a number such as 0.33, negative for never".to_owned())),
+            Some(factor) if factor < 0.0 => Ok(None),
+            Some(factor) => Ok(Some(hundredths(factor))),
         }
     }
 

@@ -1,11 +1,41 @@
-//! ZooKeeper's leader election, embedded in a tokio program.
+//! ZooKeeper's leader election and atomic broadcast, embedded in a tokio program.
+//!
+//! # Replicating a state machine
+//!
+//! A [`StateMachine`] says what a command does; the rest is done here. Each server has a copy, and
+//! commands are applied to all of them in the same order, as soon as a quorum has them on disk:
+//!
+//! ```no_run
+//! # use quorate_tokio::core::zxid::Zxid;
+//! # #[derive(Default)] struct Register;
+//! # impl quorate_tokio::StateMachine for Register {
+//! #     type State = ();
+//! #     fn apply(&mut self, _: Zxid, _: &[u8]) -> bytes::Bytes { bytes::Bytes::new() }
+//! #     fn save(&self) {}
+//! #     fn load(&mut self, (): ()) {}
+//! #     fn write((): (), _: &mut dyn std::io::Write) -> std::io::Result<()> { Ok(()) }
+//! #     fn read(_: &mut dyn std::io::Read) -> Result<(), quorate_tokio::RestoreError> { Ok(()) }
+//! # }
+//! # async fn example(config: quorate_tokio::ServerConfig) -> Result<(), Box<dyn std::error::Error>> {
+//! use quorate_tokio::{Replicated, start_with};
+//!
+//! let server = start_with(config, Replicated::new("register", Register::default())).await?;
+//! let written = server.propose("x = 1").await?; // on disk at a quorum, and applied here
+//! server.read(|register| { /* sees it, and whatever was written elsewhere before */ }).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The example `replicated_register` has the whole of it.
+//!
+//! # Electing a leader, and nothing else
 //!
 //! Three servers in one process; each would usually have a machine of its own, and its configuration
 //! from a `zoo.cfg` (see [`start`]):
 //!
 //! ```
 //! use quorate_tokio::core::{config::Config, id::ServerId, membership::Membership};
-//! use quorate_tokio::{Server, ServerConfig, Tokio};
+//! use quorate_tokio::{NoApplication, Server, ServerConfig, Tokio};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,7 +47,7 @@
 //! for id in [1, 2, 3] {
 //!     let config = Config::new(ServerId(id), ensemble.clone());
 //!     let config = ServerConfig::new(config, dir.path().join(id.to_string()));
-//!     servers.push(Server::start(Tokio, config).await?);
+//!     servers.push(Server::start(Tokio, config, NoApplication).await?);
 //! }
 //! let mut leaders = servers[0].leaders();
 //! while let Some(leader) = leaders.next().await {
@@ -43,12 +73,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
 pub use quorate_driver::{
-    Changes, Leader, Leaders, Metrics, Observed, Runtime, ServerConfig, ServerError, StartError,
-    Status, core, zoo_cfg,
+    Application, Changes, Doubt, Leader, Leaders, Metrics, NoApplication, Observed, Prepared,
+    Proposal, ProposeError, Proposed, ReadError, Rejected, Replicated, RestoreError, Runtime,
+    ServerConfig, ServerError, Snapshot, StartError, StateMachine, Status, core, zoo_cfg,
 };
 
-/// A server on tokio.
-pub type Server = quorate_driver::Server<Tokio>;
+/// A server on tokio, and what it replicates.
+pub type Server<A = NoApplication> = quorate_driver::Server<Tokio, A>;
 
 /// tokio, as the driver sees it: the runtime in whose context it is used.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,7 +116,7 @@ impl Runtime for Tokio {
     }
 }
 
-/// Starts a server; for what comes from a `zoo.cfg` as for what was built:
+/// Starts a server that only elects; for what comes from a `zoo.cfg` as for what was built:
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -101,7 +132,19 @@ impl Runtime for Tokio {
 ///
 /// As [`Server::start`](quorate_driver::Server::start).
 pub async fn start(config: impl Into<ServerConfig>) -> Result<Server, StartError> {
-    Server::start(Tokio, config.into()).await
+    start_with(config, NoApplication).await
+}
+
+/// Starts a server that replicates `application`, which is in its first state.
+///
+/// # Errors
+///
+/// As [`Server::start`](quorate_driver::Server::start).
+pub async fn start_with<A: Application>(
+    config: impl Into<ServerConfig>,
+    application: A,
+) -> Result<Server<A>, StartError> {
+    Server::start(Tokio, config.into(), application).await
 }
 
 fn tuned(stream: TcpStream) -> Compat<TcpStream> {

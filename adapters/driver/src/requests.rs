@@ -1,0 +1,453 @@
+//! What callers at this server have asked for, and what becomes of it.
+//!
+//! ```text
+//!   propose ──► asked ──► accepted ──────────► applied here                     Ok, or rejected
+//!                 │           ├──────────────► the next reign has begun,
+//!                 │           │                all that it inherited is applied Lost: surely not
+//!                 └► Refused  ├──────────────► history came as a snapshot       Unknown
+//!                    surely   └──────────────► this server has ended            Unknown
+//!                    not
+//! ```
+//!
+//! A change of leader by itself says nothing about a request that was accepted: the new leader may hold
+//! its transaction or not. But a transaction of an old reign that the next one did not inherit never
+//! comes, so when everything inherited has been applied here, what has not come is known not to have
+//! happened, and can be asked for again without being done twice.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use async_channel::{Receiver, Sender, bounded};
+use bytes::Bytes;
+use quorate_core::message::{Identity, Request};
+use quorate_core::output::Refusal;
+use quorate_core::txn::{RequestId, Txn};
+use quorate_core::zxid::{Epoch, Zxid};
+use thiserror::Error;
+
+use crate::application::{Rejected, SET_DATA};
+use crate::link::Happened;
+use crate::permits::Permit;
+
+/// What is proposed, see [`Server::propose`](crate::Server::propose).
+///
+/// For a [`StateMachine`](crate::StateMachine) it is its bytes: anything that becomes [`Bytes`] will do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// ZooKeeper's operation code; `setData` where the application is not ZooKeeper's.
+    pub op: i32,
+    /// What is asked for.
+    pub body: Bytes,
+    /// The identities of the client for whom it is asked, if there is one.
+    pub identities: Option<Vec<Identity>>,
+}
+
+impl<B: Into<Bytes>> From<B> for Proposal {
+    fn from(body: B) -> Self {
+        Self { op: SET_DATA, body: body.into(), identities: None }
+    }
+}
+
+/// A request was agreed on, and its transaction applied at this server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposed {
+    /// The number of the transaction.
+    pub zxid: Zxid,
+    /// What the application replied.
+    pub reply: Bytes,
+}
+
+/// Why a request was not seen to be applied.
+///
+/// [`may_have_happened`](Self::may_have_happened) tells which it is: surely not, so that it can be
+/// asked for again, or nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ProposeError {
+    /// This server did not take it. It surely does not happen.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The application refused it, in its turn with all others. It surely does not happen.
+    #[error("transaction {zxid}: {reason}")]
+    Rejected {
+        /// The transaction that says so.
+        zxid: Zxid,
+        /// Why.
+        reason: Rejected,
+    },
+    /// The leader lost its seat, and the next one does not know the request. It surely does not happen.
+    #[error("the leader that it was proposed to lost its seat; it did not happen")]
+    Lost,
+    /// This server had ended before it took the request. It surely does not happen.
+    #[error("this server has ended")]
+    Ended,
+    /// It was proposed, and now nobody can tell whether it happened, or still will.
+    #[error("{0}; whether it happened is not known")]
+    Unknown(Doubt),
+}
+
+impl ProposeError {
+    /// Whether the request may have been carried out, or may still be.
+    pub const fn may_have_happened(&self) -> bool {
+        matches!(self, Self::Unknown(_))
+    }
+}
+
+/// Why nobody can tell whether a request was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Doubt {
+    /// This server ended while the request was under way.
+    #[error("this server ended")]
+    Ended,
+    /// This server was so far behind that it got a snapshot, which does not tell who asked for what.
+    #[error("this server got a snapshot of the history that may contain it")]
+    Snapshot,
+    /// This server lost its connection to a leader that went on to lead.
+    #[error("the connection to the leader was lost")]
+    Disconnected,
+}
+
+/// Why a read was not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// This server cannot tell what is newest now.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// This server fell behind and is getting a snapshot.
+    #[error("this server fell behind and is being brought up")]
+    Behind,
+    /// This server has ended.
+    #[error("this server has ended")]
+    Ended,
+}
+
+/// Looks at the application, or is told why it cannot.
+pub(crate) type Look<A> = Box<dyn FnOnce(Result<&A, ReadError>) + Send>;
+
+/// What somebody at this server wants.
+pub(crate) enum Ask<A> {
+    /// A transaction.
+    Propose { request: Request, answer: Answer, permit: Permit },
+    /// To look when everything acknowledged so far is there.
+    Read(Look<A>),
+    /// To look.
+    Peek(Look<A>),
+}
+
+/// Where the outcome of a proposal goes.
+pub(crate) type Answer = Sender<Result<Proposed, ProposeError>>;
+
+/// Makes a [`Look`] of a closure, and the way its result takes. If the closure panics, the caller does,
+/// and not the server.
+pub(crate) fn look<A, T: Send + 'static>(
+    permit: Permit,
+    closure: impl FnOnce(&A) -> T + Send + 'static,
+) -> (Look<A>, Receiver<Result<thread::Result<T>, ReadError>>) {
+    let (sender, receiver) = bounded(1);
+    let look = move |application: Result<&A, ReadError>| {
+        let seen =
+            application.map(|application| catch_unwind(AssertUnwindSafe(|| closure(application))));
+        drop(permit);
+        // Nobody may be waiting any more.
+        drop(sender.try_send(seen));
+    };
+    (Box::new(look), receiver)
+}
+
+/// Waits for what a [`look`] has seen.
+pub(crate) async fn seen<T>(
+    receiver: Receiver<Result<thread::Result<T>, ReadError>>,
+) -> Result<T, ReadError> {
+    match receiver.recv().await.unwrap_or(Err(ReadError::Ended))? {
+        Ok(seen) => Ok(seen),
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+/// What others hand to the loop, and the loop takes all at once: a cell with a bell, so that a burst
+/// costs one wake-up, and nobody waits here for the loop.
+#[derive(Debug)]
+pub(crate) struct Tray<T> {
+    items: Mutex<Items<T>>,
+    bell: Sender<Happened>,
+}
+
+#[derive(Debug)]
+struct Items<T> {
+    waiting: Vec<T>,
+    closed: bool,
+}
+
+impl<T> Tray<T> {
+    pub(crate) fn new(bell: Sender<Happened>) -> Self {
+        Self { items: Mutex::new(Items { waiting: Vec::new(), closed: false }), bell }
+    }
+
+    /// Puts something in; gives it back if nobody will take it.
+    pub(crate) fn put(&self, item: T) -> Result<(), T> {
+        let mut items = self.locked();
+        if items.closed {
+            return Err(item);
+        }
+        items.waiting.push(item);
+        let first = items.waiting.len() == 1;
+        drop(items);
+        if first {
+            // Full: the loop is awake, and looks here before it waits again.
+            drop(self.bell.try_send(Happened::Rung));
+        }
+        Ok(())
+    }
+
+    /// Takes what is there, in exchange for an empty vector.
+    pub(crate) fn take(&self, into: &mut Vec<T>) {
+        debug_assert!(into.is_empty(), "what was taken before is done");
+        std::mem::swap(&mut self.locked().waiting, into);
+    }
+
+    /// Lets nothing more in; returns what nobody took.
+    pub(crate) fn close(&self) -> Vec<T> {
+        let mut items = self.locked();
+        items.closed = true;
+        std::mem::take(&mut items.waiting)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Items<T>> {
+        self.items.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The requests that are under way, and who waits for them.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    client: i64,
+    waiting: BTreeMap<i32, Waiting>,
+    /// How often this server has begun to serve, and in which epoch it did last.
+    service: Service,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    answer: Answer,
+    /// In which service the core accepted it; none yet in the moment between.
+    accepted: Option<Service>,
+    _permit: Permit,
+}
+
+/// A time during which this server serves without interruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Service {
+    number: u64,
+    epoch: Epoch,
+}
+
+impl Requests {
+    pub(crate) const fn new(client: i64) -> Self {
+        let service = Service { number: 0, epoch: Epoch::ZERO };
+        Self { client, waiting: BTreeMap::new(), service }
+    }
+
+    /// How many are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Somebody asks, and will be told.
+    pub(crate) fn asked(&mut self, id: RequestId, answer: Answer, permit: Permit) {
+        self.waiting.insert(id.cxid, Waiting { answer, accepted: None, _permit: permit });
+    }
+
+    pub(crate) fn accepted(&mut self, id: RequestId) {
+        let service = self.service;
+        if let Some(waiting) = self.waiting.get_mut(&id.cxid).filter(|_| id.client == self.client) {
+            waiting.accepted = Some(service);
+        }
+    }
+
+    pub(crate) fn refused(&mut self, id: RequestId, reason: Refusal) {
+        if id.client == self.client {
+            self.tell(id.cxid, Err(ProposeError::Refused(reason)));
+        }
+    }
+
+    /// The outcome of a transaction that was applied.
+    pub(crate) fn applied(&mut self, cxid: i32, zxid: Zxid, outcome: Result<Bytes, Rejected>) {
+        let outcome = match outcome {
+            Ok(reply) => Ok(Proposed { zxid, reply }),
+            Err(reason) => Err(ProposeError::Rejected { zxid, reason }),
+        };
+        self.tell(cxid, outcome);
+    }
+
+    /// From now on, what is accepted is accepted in another service.
+    pub(crate) fn serving(&mut self, epoch: Epoch) -> Service {
+        self.service = Service { number: self.service.number + 1, epoch };
+        self.service
+    }
+
+    /// Everything that `service` inherited is applied: what was accepted before it and has not come
+    /// will not, unless the same leader still has it.
+    pub(crate) fn inherited(&mut self, service: Service) {
+        self.sweep(|accepted| {
+            (accepted.number < service.number).then_some(if accepted.epoch < service.epoch {
+                ProposeError::Lost
+            } else {
+                ProposeError::Unknown(Doubt::Disconnected)
+            })
+        });
+    }
+
+    /// The state has jumped: transactions were applied that we have not seen.
+    pub(crate) fn jumped(&mut self) {
+        self.sweep(|_| Some(ProposeError::Unknown(Doubt::Snapshot)));
+    }
+
+    /// The server ends.
+    pub(crate) fn end(&mut self) {
+        self.sweep(|_| Some(ProposeError::Unknown(Doubt::Ended)));
+        for (_, waiting) in std::mem::take(&mut self.waiting) {
+            drop(waiting.answer.try_send(Err(ProposeError::Ended)));
+        }
+    }
+
+    fn sweep(&mut self, judge: impl Fn(Service) -> Option<ProposeError>) {
+        self.waiting.retain(|_, waiting| match waiting.accepted.and_then(&judge) {
+            Some(error) => {
+                drop(waiting.answer.try_send(Err(error)));
+                false
+            }
+            None => true,
+        });
+    }
+
+    fn tell(&mut self, cxid: i32, outcome: Result<Proposed, ProposeError>) {
+        if let Some(waiting) = self.waiting.remove(&cxid) {
+            // Nobody may be waiting any more.
+            drop(waiting.answer.try_send(outcome));
+        }
+    }
+}
+
+/// What a transaction means for whoever asked for it at this server, if it was anybody.
+pub(crate) fn own_outcome(
+    client: i64,
+    txn: &Txn,
+    reply: Bytes,
+) -> Option<(i32, Result<Bytes, Rejected>)> {
+    if txn.header.client != client {
+        return None;
+    }
+    Some((txn.header.cxid, Rejected::of(txn).map_or(Ok(reply), Err)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permits::Permits;
+    use futures_lite::future::block_on;
+
+    type Outcome = Receiver<Result<Proposed, ProposeError>>;
+
+    struct Desk {
+        requests: Requests,
+        permits: Permits,
+    }
+
+    impl Desk {
+        fn new() -> Self {
+            Self { requests: Requests::new(7), permits: Permits::new(100) }
+        }
+
+        fn ask(&mut self, cxid: i32) -> Outcome {
+            let (answer, outcome) = bounded(1);
+            let permit = block_on(self.permits.take());
+            self.requests.asked(RequestId { client: 7, cxid }, answer, permit);
+            outcome
+        }
+
+        fn accept(&mut self, cxid: i32) -> Outcome {
+            let outcome = self.ask(cxid);
+            self.requests.accepted(RequestId { client: 7, cxid });
+            outcome
+        }
+    }
+
+    const UNDECIDED: Option<ProposeError> = None;
+
+    fn error(outcome: &Outcome) -> Option<ProposeError> {
+        outcome.try_recv().ok().map(|outcome| outcome.expect_err("no success"))
+    }
+
+    #[test]
+    fn what_the_next_reign_did_not_inherit_did_not_happen() {
+        let mut desk = Desk::new();
+        desk.requests.serving(Epoch(1));
+        let (inherited, lost) = (desk.accept(1), desk.accept(2));
+        let second = desk.requests.serving(Epoch(2));
+        let fresh = desk.accept(3);
+        assert_eq!(error(&lost), UNDECIDED, "a change of leader says nothing yet");
+        desk.requests.applied(1, Zxid(0x1_0000_0009), Ok(Bytes::from_static(b"done")));
+        desk.requests.inherited(second);
+        assert_eq!(inherited.try_recv().unwrap().unwrap().reply, "done");
+        assert_eq!(error(&lost), Some(ProposeError::Lost));
+        assert_eq!(error(&fresh), UNDECIDED, "it belongs to the reign that has begun");
+        assert!(!ProposeError::Lost.may_have_happened());
+    }
+
+    #[test]
+    fn the_same_leader_may_still_have_it() {
+        let mut desk = Desk::new();
+        desk.requests.serving(Epoch(1));
+        let request = desk.accept(1);
+        let again = desk.requests.serving(Epoch(1));
+        desk.requests.inherited(again);
+        let doubt = ProposeError::Unknown(Doubt::Disconnected);
+        assert_eq!(error(&request), Some(doubt));
+        assert!(doubt.may_have_happened());
+    }
+
+    #[test]
+    fn a_snapshot_does_not_tell_who_asked() {
+        let mut desk = Desk::new();
+        desk.requests.serving(Epoch(1));
+        let request = desk.accept(1);
+        desk.requests.jumped();
+        assert_eq!(error(&request), Some(ProposeError::Unknown(Doubt::Snapshot)));
+    }
+
+    #[test]
+    fn the_end_is_in_doubt_only_for_what_was_accepted() {
+        let mut desk = Desk::new();
+        desk.requests.serving(Epoch(1));
+        let (accepted, asked) = (desk.accept(1), desk.ask(2));
+        desk.requests.end();
+        assert_eq!(error(&accepted), Some(ProposeError::Unknown(Doubt::Ended)));
+        assert_eq!(error(&asked), Some(ProposeError::Ended));
+    }
+
+    #[test]
+    fn a_refusal_is_final_and_frees_the_place() {
+        let mut desk = Desk { requests: Requests::new(7), permits: Permits::new(1) };
+        let refused = desk.ask(1);
+        desk.requests.refused(RequestId { client: 7, cxid: 1 }, Refusal::NotServing);
+        assert_eq!(error(&refused), Some(ProposeError::Refused(Refusal::NotServing)));
+        let next = desk.accept(2);
+        desk.requests.applied(2, Zxid(5), Err(Rejected(-101)));
+        let reason = Rejected(-101);
+        assert_eq!(error(&next), Some(ProposeError::Rejected { zxid: Zxid(5), reason }));
+        assert_eq!(desk.requests.len(), 0);
+    }
+
+    #[test]
+    fn a_panic_in_a_closure_is_the_callers() {
+        let permit = block_on(Permits::new(1).take());
+        let (look, receiver) = look(permit, |_: &u8| panic!("mine"));
+        look(Ok(&1));
+        let caught = catch_unwind(AssertUnwindSafe(|| block_on(seen::<()>(receiver))));
+        assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"mine"));
+    }
+}
