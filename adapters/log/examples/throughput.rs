@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn reopen(dir: &std::path::Path, last: Zxid) -> Result<(), Box<dyn Error>> {
     let options = HistoryOptions { trust_empty_snapshot: true, ..HistoryOptions::default() };
     let start = Instant::now();
-    let (history, _) = History::open(Disk, Dirs::one(dir), options)?;
+    let (mut history, _) = History::open(Disk, Dirs::one(dir), options)?;
     println!("opened {} transactions in {:?}", last.0, start.elapsed());
     let start = Instant::now();
     let mut reader = history.read(Zxid::ZERO, last)?;

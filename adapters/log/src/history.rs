@@ -509,33 +509,31 @@ impl<F: Files + Clone> History<F> {
             Place::BelowFloor | Place::Held | Place::Absent { .. } | Place::Beyond => zxid,
         };
         let base = self.base_for(zxid)?;
-        let place = self.end_of(zxid, base.label)?;
+        let end = self.end_of(zxid, base.label)?;
         self.failed = true;
         self.extension = None;
         self.cut_snapshots(zxid)?;
         self.tail = None;
-        let keep = place.as_ref().map_or(0, |place| place.segment + 1);
-        while self.segments.len() > keep {
+        while self.segments.len() > end.keep {
             let Some(segment) = self.segments.last() else { break };
             self.files.remove(&segment.path).map_err(at("remove", &segment.path))?;
             self.segments.pop();
         }
         self.files.sync_dir(&self.dirs.logs).map_err(at("sync", &self.dirs.logs))?;
-        if let (Some(place), Some(segment)) = (&place, self.segments.last_mut()) {
+        if let (Some(cut), Some(segment)) = (end.cut, self.segments.last_mut()) {
             let file = self.files.open(&segment.path).map_err(at("open", &segment.path))?;
-            self.files.cut(&file, place.end).map_err(at("cut", &segment.path))?;
+            self.files.cut(&file, cut).map_err(at("cut", &segment.path))?;
             self.files.sync(&file).map_err(at("sync", &segment.path))?;
             segment.marks.retain(|mark| mark.zxid <= zxid);
-            segment.end = Some(place.end);
+            segment.end = Some(cut);
         }
         if let Some(file) = base.file {
             self.snapshot = Some(file);
         }
         (self.base, self.last, self.durable) = (base.label, zxid, zxid);
-        let reaches = place.is_some_and(|place| place.last == zxid);
-        self.obsolete = !reaches && !self.segments.is_empty();
-        self.run_is_open &= reaches;
-        self.floor = if reaches { self.floor.min(zxid) } else { zxid };
+        self.obsolete = !end.reaches && !self.segments.is_empty();
+        self.run_is_open &= end.reaches;
+        self.floor = if end.reaches { self.floor.min(zxid) } else { zxid };
         self.run = self.run.min(self.segments.len());
         self.failed = false;
         Ok(())
@@ -558,9 +556,14 @@ impl<F: Files + Clone> History<F> {
         Err(TruncateError::Snapshot { zxid, label: self.base })
     }
 
-    /// Where the record of `zxid` ends; none if `zxid` is that of the snapshot and no file begins
-    /// before it.
-    fn end_of(&self, zxid: Zxid, base: Zxid) -> Result<Option<End>, TruncateError> {
+    /// Where the record of `zxid` ends, which may be that of the snapshot of `base`.
+    fn end_of(&self, zxid: Zxid, base: Zxid) -> Result<End, TruncateError> {
+        if let Some(first) = self.segments.get(self.run) {
+            if zxid == base && is_successor(zxid, first.start) {
+                // What is before the run was not read, and need not be.
+                return Ok(End { keep: self.run, cut: None, reaches: true });
+            }
+        }
         let behind = self.segments.partition_point(|segment| segment.start <= zxid);
         let mut last = None;
         if let Some(index) = behind.checked_sub(1) {
@@ -576,11 +579,11 @@ impl<F: Files + Clone> History<F> {
                 (last, end) = (Some(record.zxid), cursor.offset());
             }
             if let Some(last) = last.filter(|last| *last == zxid || zxid == base) {
-                return Ok(Some(End { segment: index, end, last }));
+                return Ok(End { keep: behind, cut: Some(end), reaches: last == zxid });
             }
         }
         if zxid == base && behind == 0 {
-            return Ok(None);
+            return Ok(End { keep: 0, cut: None, reaches: false });
         }
         Err(TruncateError::Absent { zxid, previous: last })
     }
@@ -748,7 +751,7 @@ impl<F: Files + Clone> History<F> {
     /// How many bytes of records the files have from one on.
     fn bytes_from(&self, first: usize) -> Result<u64, FileError> {
         let mut bytes = 0_u64;
-        for segment in &self.segments[first..] {
+        for segment in self.segments.iter().skip(first) {
             let end = match segment.end {
                 Some(end) => end,
                 None => {
@@ -775,7 +778,7 @@ impl<F: Files + Clone> History<F> {
         }
         let (mut previous, mut bytes) = (self.floor, 0);
         let behind = self.segments.partition_point(|segment| segment.start <= zxid);
-        if let Some(index) = behind.checked_sub(1) {
+        if let Some(index) = behind.checked_sub(1).filter(|index| *index >= self.run) {
             let segment = &self.segments[index];
             let max = self.options.txn_bytes_max;
             let offset = segment.place_before(zxid);
@@ -791,7 +794,7 @@ impl<F: Files + Clone> History<F> {
             }
             bytes = bytes.saturating_sub(end);
         }
-        bytes = bytes.saturating_add(self.bytes_from(behind)?);
+        bytes = bytes.saturating_add(self.bytes_from(behind.max(self.run))?);
         let place = if previous == zxid { Place::Held } else { Place::Absent { previous } };
         Ok((place, bytes))
     }
@@ -810,7 +813,8 @@ impl<F: Files + Clone> History<F> {
             return Err(ReadError::Beyond { zxid: through, durable: self.durable });
         }
         let behind = self.segments.partition_point(|segment| segment.start <= after);
-        let first = behind.saturating_sub(1);
+        // What is before the run was not read, and may be anything.
+        let first = behind.saturating_sub(1).max(self.run).min(self.segments.len());
         let offset = self.segments.get(first).map_or(0, |segment| segment.place_before(after));
         let paths = self.segments[first..].iter().map(|segment| segment.path.clone()).collect();
         let place = Arc::new(AtomicI64::new(after.0));
@@ -829,6 +833,9 @@ impl<F: Files + Clone> History<F> {
 
     /// As [`History::extend`], about so many bytes; tells whether it has ended.
     fn extend_some(&mut self, wanted: Zxid, bytes: u64) -> Result<bool, ReadError> {
+        let Some(next) = self.segments.get(self.run).map(|first| first.start) else {
+            return Ok(true);
+        };
         if self.floor <= wanted || !self.run_is_open {
             return Ok(true);
         }
@@ -846,7 +853,6 @@ impl<F: Files + Clone> History<F> {
             (self.extension, self.run_is_open) = (Some(extension), true);
             return Ok(false);
         };
-        let next = self.segments[self.run].start;
         let Extension { mut segment, mut cursor, floor, last, whole } = extension;
         let connects = last.is_some_and(|last| {
             is_successor(last, next)
@@ -930,10 +936,12 @@ struct Base {
 
 /// Where a log is to end.
 struct End {
-    segment: usize,
-    end: u64,
-    /// The last transaction in front of it.
-    last: Zxid,
+    /// How many files stay.
+    keep: usize,
+    /// How much of the last of them.
+    cut: Option<u64>,
+    /// They lead to the last transaction, as far as they were read.
+    reaches: bool,
 }
 
 /// Reading the log behind a snapshot.

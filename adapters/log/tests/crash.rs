@@ -7,29 +7,37 @@ mod support;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use quorate_core::durable::Epochs;
 use quorate_core::zxid::Epoch;
-use quorate_log::{Durable, Log, LogError, OpenOptions};
+use quorate_log::{Log, LogError, OpenOptions};
 use support::{Forgetful, State};
 
-fn open(disk: &Forgetful) -> Result<(Log<Forgetful>, Durable), LogError> {
-    Log::open_on(disk.clone(), "/data", OpenOptions::default())
+const NONE: Epochs = Epochs { accepted_epoch: Epoch::ZERO, current_epoch: Epoch::ZERO };
+
+fn open(disk: &Forgetful) -> Result<(Log<Forgetful>, Epochs), LogError> {
+    let (log, found) = Log::open_on(disk.clone(), "/data", OpenOptions::default())?;
+    let Epochs { accepted_epoch, current_epoch } = log.epochs();
+    assert_eq!(found.durable.accepted_epoch, accepted_epoch);
+    assert_eq!(found.durable.current_epoch, current_epoch);
+    let epochs = log.epochs();
+    Ok((log, epochs))
 }
 
 /// Sets both epochs to 5 and then to 6, noting what was said to be durable.
-fn run(disk: &Forgetful, durable: &mut Durable) -> Result<(), LogError> {
+fn run(disk: &Forgetful, durable: &mut Epochs) -> Result<(), LogError> {
     let (mut log, found) = open(disk)?;
     check(&found, durable);
     *durable = found;
     for epoch in [5, 6] {
         log.write_accepted_epoch(Epoch(epoch))?;
-        *durable = log.durable().clone();
+        *durable = log.epochs();
         log.write_current_epoch(Epoch(epoch))?;
-        *durable = log.durable().clone();
+        *durable = log.epochs();
     }
     Ok(())
 }
 
-fn check(found: &Durable, said: &Durable) {
+fn check(found: &Epochs, said: &Epochs) {
     assert!(found.accepted_epoch >= said.accepted_epoch, "{found:?} after {said:?} was durable");
     assert!(found.current_epoch >= said.current_epoch, "{found:?} after {said:?} was durable");
     assert!(found.current_epoch <= found.accepted_epoch, "{found:?}");
@@ -41,7 +49,7 @@ fn every_crash_leaves_a_legal_state_and_no_epoch_goes_back() {
     for steps in 0.. {
         let disk = Forgetful::default();
         disk.0.borrow_mut().steps_left = steps;
-        let mut said = Durable::default();
+        let mut said = NONE;
         let finished = run(&disk, &mut said).is_ok();
         for fate in 0.. {
             let Some(left) = disk.0.borrow().crash(fate) else { break };
@@ -59,11 +67,11 @@ fn every_crash_leaves_a_legal_state_and_no_epoch_goes_back() {
 }
 
 /// What is left of a crash is itself run and crashed at every step.
-fn crash_again(left: &State, said: &Durable) {
+fn crash_again(left: &State, said: &Epochs) {
     for steps in 0.. {
         let disk = Forgetful(Rc::new(RefCell::new(left.clone())));
         disk.0.borrow_mut().steps_left = steps;
-        let mut said = said.clone();
+        let mut said = *said;
         let finished = run_again(&disk, &mut said).is_ok();
         for fate in 0.. {
             let Some(left) = disk.0.borrow().crash(fate) else { break };
@@ -75,14 +83,14 @@ fn crash_again(left: &State, said: &Durable) {
     }
 }
 
-fn run_again(disk: &Forgetful, durable: &mut Durable) -> Result<(), LogError> {
+fn run_again(disk: &Forgetful, durable: &mut Epochs) -> Result<(), LogError> {
     let (mut log, found) = open(disk)?;
     check(&found, durable);
     *durable = found;
     log.write_accepted_epoch(Epoch(7))?;
-    *durable = log.durable().clone();
+    *durable = log.epochs();
     log.write_current_epoch(Epoch(7))?;
-    *durable = log.durable().clone();
+    *durable = log.epochs();
     Ok(())
 }
 
@@ -93,7 +101,7 @@ fn what_a_killed_process_left_is_synced_before_it_is_believed() {
     for steps in 0.. {
         let disk = Forgetful::default();
         disk.0.borrow_mut().steps_left = steps;
-        let finished = run(&disk, &mut Durable::default()).is_ok();
+        let finished = run(&disk, &mut { NONE }).is_ok();
         disk.0.borrow_mut().steps_left = usize::MAX;
         let (_, said) = open(&disk).unwrap();
         for fate in 0.. {
@@ -113,8 +121,8 @@ fn after_a_failed_write_nothing_is_written_any_more() {
         disk.0.borrow_mut().steps_left = usize::MAX;
         let (mut log, found) = open(&disk).unwrap();
         disk.0.borrow_mut().steps_left = steps;
-        assert!(matches!(log.write_accepted_epoch(Epoch(5)), Err(LogError::Io { .. })));
-        assert_eq!(log.durable(), &found, "memory changes after the file");
+        assert!(matches!(log.write_accepted_epoch(Epoch(5)), Err(LogError::File(_))));
+        assert_eq!(log.epochs(), found, "memory changes after the file");
         disk.0.borrow_mut().steps_left = usize::MAX;
         assert!(matches!(log.write_accepted_epoch(Epoch(5)), Err(LogError::Failed { .. })));
     }

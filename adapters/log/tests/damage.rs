@@ -7,11 +7,12 @@ mod support;
 use std::path::Path;
 
 use bytes::Bytes;
+use quorate_core::input::{Located, Place};
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_log::error::Corruption;
 use quorate_log::history::{
-    AppendError, Dirs, History, HistoryOptions, Located, OpenError, Opened, TruncateError,
+    AppendError, Dirs, History, HistoryOptions, Locating, OpenError, Opened, TruncateError,
 };
 use quorate_log::reader::ReadError;
 use quorate_log::record;
@@ -52,7 +53,14 @@ fn open(disk: &Forgetful) -> Result<(History<Forgetful>, Opened), OpenError> {
     History::open(disk.clone(), Dirs::one(DIR), options())
 }
 
-fn zxids(history: &History<Forgetful>, after: i64, through: i64) -> Vec<i64> {
+fn place(history: &mut History<Forgetful>, zxid: i64) -> Place {
+    match history.locate(Zxid(zxid), u64::MAX).unwrap() {
+        Locating::Found(located) => located.place,
+        Locating::Reading => place(history, zxid),
+    }
+}
+
+fn zxids(history: &mut History<Forgetful>, after: i64, through: i64) -> Vec<i64> {
     let mut reader = history.read(Zxid(after), Zxid(through)).unwrap();
     let mut found = Vec::new();
     while let Some(chunk) = reader.next_chunk(1).unwrap() {
@@ -162,9 +170,9 @@ fn what_was_written_between_two_files_decides_whether_they_connect() {
         ("log.100000001", &first),
         ("log.100000003", &log(&[E1 + 3, E1 + 4])),
     ];
-    let (history, opened) = open(&disk(&files)).unwrap();
+    let (mut history, opened) = open(&disk(&files)).unwrap();
     assert_eq!((opened.floor, opened.last), (Zxid(0), Zxid(E1 + 4)));
-    assert_eq!(zxids(&history, 0, E1 + 4), [E1 + 1, E1 + 2, E1 + 3, E1 + 4]);
+    assert_eq!(zxids(&mut history, 0, E1 + 4), [E1 + 1, E1 + 2, E1 + 3, E1 + 4]);
 
     // Another epoch behind it starts the floor: something may be missing.
     let files: [(&str, &[u8]); 3] = [
@@ -172,7 +180,7 @@ fn what_was_written_between_two_files_decides_whether_they_connect() {
         ("log.100000001", &first),
         ("log.200000001", &log(&[E2 + 1, E2 + 2])),
     ];
-    let (history, opened) = open(&disk(&files)).unwrap();
+    let (mut history, opened) = open(&disk(&files)).unwrap();
     assert_eq!((opened.floor, opened.last), (Zxid(E2 + 1), Zxid(E2 + 2)));
     assert_eq!(opened.window.len(), 2);
     assert!(matches!(history.read(Zxid(E1 + 2), Zxid(E2 + 2)), Err(ReadError::BelowFloor { .. })));
@@ -251,9 +259,9 @@ fn a_snapshot_stands_for_what_is_before_it() {
     history.append(&[txn(E1 + 6)]).unwrap();
     history.sync().unwrap();
     assert!(on.0.borrow().content("/data/version-2/log.100000001").is_none());
-    let (history, opened) = open(&on).unwrap();
+    let (mut history, opened) = open(&on).unwrap();
     assert_eq!((opened.last, opened.floor), (Zxid(E1 + 6), Zxid(E1 + 5)));
-    assert_eq!(zxids(&history, E1 + 5, E1 + 6), [E1 + 6]);
+    assert_eq!(zxids(&mut history, E1 + 5, E1 + 6), [E1 + 6]);
 
     // A Java server goes on in the same file behind a snapshot that its leader sent.
     for (zxids, floor) in [
@@ -340,13 +348,68 @@ fn opening_reads_the_end_and_nothing_else() {
     };
     let (files, bytes) = read(&disk);
     assert!(files <= 4 && bytes < 5 * 600, "{files} files, {bytes} bytes");
-    // The rest is looked at when somebody needs it, and can be served then.
-    assert!(matches!(history.locate(Zxid(E1 + 9000)).unwrap(), Located::BelowFloor));
-    assert_eq!(history.extend(Zxid(E1 + 9905)).unwrap(), Zxid(E1 + 9900));
-    assert_eq!(zxids(&history, E1 + 9905, E1 + 10_000).len(), 95);
+    // The rest is looked at when somebody needs it, as far as that is worth a third of a snapshot, a
+    // little at a time, and can be served then.
+    assert_eq!(place(&mut history, E1 + 9000), Place::BelowFloor);
+    assert_eq!(place(&mut history, E1 - 1), Place::BelowFloor);
+    assert_eq!(read(&disk), (files, bytes), "too much to be worth it");
+    let mut asked = 0;
+    let located = loop {
+        asked += 1;
+        match history.locate(Zxid(E1 + 9905), 100).unwrap() {
+            Locating::Found(located) => break located,
+            Locating::Reading => {}
+        }
+    };
+    let log_bytes = 5 * 55 + 9 * (16 + 550);
+    let snapshot_bytes = (1 << 16) + SNAPSHOT.len() as u64;
+    assert_eq!(located, Located { place: Place::Held, log_bytes, snapshot_bytes });
+    assert!(asked > 30, "asked {asked} times");
+    assert_eq!(history.floor(), Zxid(E1 + 9900));
+    assert_eq!(zxids(&mut history, E1 + 9905, E1 + 10_000).len(), 95);
     assert_eq!(read(&disk).0 - files, 8, "only what it takes");
-    assert_eq!(history.extend(Zxid(0)).unwrap(), Zxid(E1 + 1));
-    assert!(matches!(history.locate(Zxid(E1 + 9000)).unwrap(), Located::Held));
+    // Never, if so configured; and all of it, where the snapshot is large enough.
+    for (percent, expected) in [(None, Place::BelowFloor), (Some(1000), Place::Held)] {
+        let options = HistoryOptions { size_percent: percent, ..options() };
+        let (mut history, _) = History::open(disk.clone(), Dirs::one(DIR), options).unwrap();
+        assert_eq!(place(&mut history, E1 + 1), expected);
+    }
+}
+
+/// An older file may be damaged, or be none of this history: then nobody is served from it, and the
+/// history is as good as before.
+#[test]
+fn what_cannot_be_read_before_the_floor_stays_below_it() {
+    let mut big = vec![7; 1 << 14];
+    big.extend_from_slice(SNAPSHOT);
+    let good = log(&[E1 + 1, E1 + 2, E1 + 3]);
+    let mut wrong = good.clone();
+    wrong[16 + 55 + 30] ^= 1;
+    let short = log(&[E1 + 1, E1 + 2]);
+    let hole = log(&[E1 + 1, E1 + 3]);
+    for (first, e1_1, e1_2) in [
+        (&good, Place::Held, Place::Held),
+        (&wrong, Place::BelowFloor, Place::BelowFloor),
+        (&short, Place::BelowFloor, Place::BelowFloor),
+        // Behind the hole everything is there.
+        (&hole, Place::BelowFloor, Place::Held),
+    ] {
+        let files: [(&str, &[u8]); 3] = [
+            ("snapshot.100000003", &big),
+            ("log.100000001", first),
+            ("log.100000004", &log(&[E1 + 4, E1 + 5])),
+        ];
+        let (mut history, opened) = open(&disk(&files)).unwrap();
+        assert_eq!((opened.floor, opened.last), (Zxid(E1 + 3), Zxid(E1 + 5)));
+        if *first == wrong {
+            let error = history.locate(Zxid(E1 + 1), u64::MAX).unwrap_err();
+            assert!(error.to_string().contains("log.100000001, offset 71"), "{error}");
+        }
+        assert_eq!(place(&mut history, E1 + 1), e1_1);
+        assert_eq!(place(&mut history, E1 + 2), e1_2);
+        assert_eq!(place(&mut history, E1 + 4), Place::Held);
+        assert_eq!(zxids(&mut history, E1 + 3, E1 + 5), [E1 + 4, E1 + 5]);
+    }
 }
 
 #[test]
@@ -355,17 +418,25 @@ fn a_place_in_the_log_is_found_or_said_to_be_absent() {
     let (mut history, _) =
         open(&disk(&[("snapshot.0", SNAPSHOT), ("log.100000001", &bytes)])).unwrap();
     history.append(&[txn(E2 + 3)]).unwrap();
-    let located = |zxid| history.locate(Zxid(zxid)).unwrap();
-    assert_eq!(located(-1), Located::BelowFloor);
+    let mut located = |zxid| place(&mut history, zxid);
+    assert_eq!(located(-1), Place::BelowFloor);
     for held in [0, E1 + 1, E1 + 2, E2 + 1, E2 + 2] {
-        assert_eq!(located(held), Located::Held);
+        assert_eq!(located(held), Place::Held);
     }
-    assert_eq!(located(E1 + 3), Located::Absent { previous: Zxid(E1 + 2) });
-    assert_eq!(located(E2), Located::Absent { previous: Zxid(E1 + 2) });
-    assert_eq!(located(E2 + 3), Located::Beyond, "not durable");
+    assert_eq!(located(E1), Place::Absent { previous: Zxid(0) });
+    assert_eq!(located(E1 + 3), Place::Absent { previous: Zxid(E1 + 2) });
+    assert_eq!(located(E2), Place::Absent { previous: Zxid(E1 + 2) });
+    assert_eq!(located(E2 + 3), Place::Beyond, "not durable");
+    let Locating::Found(located) = history.locate(Zxid(E1 + 2), 0).unwrap() else { panic!() };
+    assert_eq!((located.log_bytes, located.snapshot_bytes), (110, SNAPSHOT.len() as u64));
     assert!(matches!(history.read(Zxid(0), Zxid(E2 + 3)), Err(ReadError::Beyond { .. })));
-    assert_eq!(zxids(&history, E1 + 2, E2 + 1), [E2 + 1]);
-    assert!(zxids(&history, E2 + 2, E2 + 2).is_empty());
+    assert_eq!(zxids(&mut history, E1 + 2, E2 + 1), [E2 + 1]);
+    assert!(zxids(&mut history, E2 + 2, E2 + 2).is_empty());
+    // The bare start of an epoch stands for what is before it.
+    assert_eq!(zxids(&mut history, E1, E2), [E1 + 1, E1 + 2]);
+    assert_eq!(zxids(&mut history, E2, E2 + 2), [E2 + 1, E2 + 2]);
+    history.sync().unwrap();
+    assert_eq!(zxids(&mut history, E2 + 1, E2 + 3), [E2 + 2, E2 + 3], "over the end of a file");
 }
 
 #[test]
@@ -474,7 +545,7 @@ fn whatever_is_on_the_disk_is_refused_or_makes_sense() {
             continue;
         };
         opened += 1;
-        let read = zxids(&history, found.floor.0, found.last.0);
+        let read = zxids(&mut history, found.floor.0, found.last.0);
         assert!(read.iter().all(|zxid| *zxid > found.floor.0 && *zxid <= found.last.0));
         assert!(
             found.snapshot.is_none_or(
@@ -483,7 +554,7 @@ fn whatever_is_on_the_disk_is_refused_or_makes_sense() {
         );
         let window: Vec<_> = found.window.iter().map(|txn| txn.zxid.0).collect();
         assert!(window.ends_with(&read), "{window:x?} {read:x?}");
-        drop(history.extend(Zxid(0)));
+        drop(history.locate(Zxid(E1 + 1), u64::MAX));
         history.append(&[txn((3 << 32) + 1)]).unwrap();
         history.sync().unwrap();
         assert_eq!(open(&disk).unwrap().1.last.0, (3 << 32) + 1);

@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::Path;
 
+use quorate_core::durable::{Durable, Epochs};
 use quorate_core::zxid::{Epoch, Zxid};
-use quorate_log::{Durable, Log, LogError, OpenOptions};
+use quorate_log::{Found, Log, LogError, OpenOptions};
 use tempfile::TempDir;
 
 fn directory(files: &[(&str, &str)]) -> TempDir {
@@ -17,7 +18,7 @@ fn directory(files: &[(&str, &str)]) -> TempDir {
     dir
 }
 
-fn open(dir: &Path) -> Result<(Log, Durable), LogError> {
+fn open(dir: &Path) -> Result<(Log, Found), LogError> {
     Log::open(dir, OpenOptions::default())
 }
 
@@ -27,11 +28,15 @@ fn refused(files: &[(&str, &str)]) -> String {
     error.replace(&dir.path().display().to_string(), "DIR")
 }
 
-fn durable(accepted: i64, current: i64) -> Durable {
-    Durable {
-        accepted_epoch: Epoch(accepted),
-        current_epoch: Epoch(current),
-        last_zxid: Zxid::ZERO,
+fn epochs(accepted: i64, current: i64) -> Epochs {
+    Epochs { accepted_epoch: Epoch(accepted), current_epoch: Epoch(current) }
+}
+
+fn durable(accepted: i64, current: i64) -> Found {
+    let Epochs { accepted_epoch, current_epoch } = epochs(accepted, current);
+    Found {
+        durable: Durable { accepted_epoch, current_epoch, ..Durable::default() },
+        snapshot: None,
     }
 }
 
@@ -40,10 +45,10 @@ fn a_new_directory_is_created_and_remembers() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("not/yet");
     let (mut log, found) = open(&path).unwrap();
-    assert_eq!(found, Durable::default());
+    assert_eq!(found, durable(0, 0));
     log.write_accepted_epoch(Epoch(3)).unwrap();
     log.write_current_epoch(Epoch(2)).unwrap();
-    assert_eq!(log.durable(), &durable(3, 2));
+    assert_eq!(log.epochs(), epochs(3, 2));
     drop(log);
     assert_eq!(open(&path).unwrap().1, durable(3, 2));
 }
@@ -56,7 +61,7 @@ fn epoch_files_are_byte_for_byte_those_of_zookeeper() {
     log.write_accepted_epoch(Epoch(3)).unwrap();
     log.write_current_epoch(Epoch(3)).unwrap();
     for name in ["acceptedEpoch", "currentEpoch"] {
-        assert_eq!(fs::read(log.dir().join(name)).unwrap(), b"3");
+        assert_eq!(fs::read(log.dirs().snapshots.join(name)).unwrap(), b"3");
     }
 }
 
@@ -121,45 +126,19 @@ fn a_current_epoch_that_was_never_promised_is_refused() {
 }
 
 #[test]
-fn a_history_is_never_read_as_none() {
-    for name in ["log.1", "log.100000001", "snapshot.10000000c", "snapshot.1.gz"] {
-        let message = refused(&[(&format!("version-2/{name}"), "")]);
-        assert_eq!(
-            message,
-            format!(
-                "DIR/version-2/{name} contains a transaction log or a snapshot of one, which this \
-                 version cannot continue yet"
-            )
-        );
-    }
-    for name in ["snapshot.0", "snapshot.0.gz", "log", "logs.txt", "snapshots", "zoo.cfg"] {
-        open(directory(&[(&format!("version-2/{name}"), "")]).path()).unwrap();
-    }
-}
-
-#[test]
-fn a_history_in_a_log_directory_of_its_own_is_seen() {
-    let (dir, logs) = (directory(&[]), directory(&[("version-2/log.100000001", "")]));
-    let options =
-        OpenOptions { data_log_dir: Some(logs.path().to_owned()), ..OpenOptions::default() };
-    let error = Log::open(dir.path(), options).unwrap_err();
-    assert!(matches!(error, LogError::HasHistory { path } if path.starts_with(logs.path())));
-}
-
-#[test]
 fn without_autocreate_an_empty_directory_needs_its_marker_once() {
     let strict = || OpenOptions { autocreate: false, ..OpenOptions::default() };
     let dir = directory(&[]);
     for _ in 0..2 {
         let (log, found) = Log::open(dir.path(), strict()).unwrap();
-        assert_eq!(found.last_zxid, Zxid::UNKNOWN);
-        assert_eq!(log.durable(), &found);
+        assert_eq!(found.durable.last_zxid, Zxid::UNKNOWN);
+        assert_eq!(log.epochs(), epochs(0, 0));
     }
     let marker = dir.path().join("initialize");
     fs::write(&marker, "").unwrap();
-    assert_eq!(Log::open(dir.path(), strict()).unwrap().1, Durable::default());
+    assert_eq!(Log::open(dir.path(), strict()).unwrap().1, durable(0, 0));
     assert!(!marker.exists());
-    assert_eq!(Log::open(dir.path(), strict()).unwrap().1, Durable::default());
+    assert_eq!(Log::open(dir.path(), strict()).unwrap().1, durable(0, 0));
 }
 
 #[test]
@@ -184,7 +163,7 @@ fn epochs_never_go_back_and_none_is_entered_without_its_promise() {
         Err(LogError::NoEpoch { found: 2_147_483_648, .. })
     ));
     log.write_accepted_epoch(Epoch(5)).unwrap();
-    assert_eq!(log.durable(), &durable(5, 5));
+    assert_eq!(log.epochs(), epochs(5, 5));
 }
 
 #[test]
@@ -196,5 +175,5 @@ fn leftover_temporary_files_mean_nothing() {
     ]);
     let (log, found) = open(dir.path()).unwrap();
     assert_eq!(found, durable(2, 2));
-    assert!(!log.dir().join("currentEpoch.tmp").exists());
+    assert!(!log.dirs().snapshots.join("currentEpoch.tmp").exists());
 }

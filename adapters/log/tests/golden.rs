@@ -116,7 +116,7 @@ fn a_directory_of_a_java_server_opens() {
     history.sync().unwrap();
     assert_eq!(fs::read(dir.path().join("log.100000001")).unwrap(), LOG);
     drop(history);
-    let (history, opened) = History::open(Disk, dirs, HistoryOptions::default()).unwrap();
+    let (mut history, opened) = History::open(Disk, dirs, HistoryOptions::default()).unwrap();
     assert_eq!(opened.last, next.zxid);
     let mut reader = history.read(opened.floor, opened.last).unwrap();
     let mut found = Vec::new();
@@ -187,17 +187,18 @@ fn the_parts_of_all_versions_are_read() {
         Parts { digest: None, last_zxid: Some(Zxid(6)) },
     ] {
         let (dir, dirs) = directory(&["snapshot.0"]);
+        let (mut history, _) = History::open(Disk, dirs, HistoryOptions::default()).unwrap();
         let mut writer = SnapshotWriter::take(Disk, dir.path(), Zxid(0)).unwrap();
         writer.write_all(b"body").unwrap();
-        let staged = writer.finish(parts).unwrap();
-        fs::rename(dir.path().join("taking.snapshot.0"), dir.path().join("snapshot.0")).unwrap();
-        drop(staged);
+        history.publish(writer.finish(parts).unwrap()).unwrap();
         assert_eq!(read(&file(&dir, "snapshot.0"), 4).unwrap(), (b"body".to_vec(), parts));
         // An application that reads too little or too much is told.
         for wrong in [0, 3, 5, 12, 17] {
             read(&file(&dir, "snapshot.0"), wrong).unwrap_err();
         }
-        History::open(Disk, dirs, HistoryOptions::default()).unwrap();
+        // Who does not know the application finds out as well.
+        let found = snapshot::inspect(Disk, &file(&dir, "snapshot.0")).unwrap();
+        assert_eq!((found.body_bytes, found.parts), (4, parts));
     }
 }
 

@@ -6,10 +6,11 @@ use std::io::Write;
 use std::path::Path;
 
 use bytes::Bytes;
+use quorate_core::input::Place;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_log::Disk;
-use quorate_log::history::{Dirs, History, HistoryOptions, Located, Opened, Roll};
+use quorate_log::history::{Dirs, History, HistoryOptions, Locating, Opened, Roll};
 use quorate_log::snapshot::{self, Parts, SnapshotWriter};
 use tempfile::TempDir;
 
@@ -46,6 +47,13 @@ fn long() -> (TempDir, History) {
     (dir, history)
 }
 
+fn place(history: &mut History, zxid: Zxid) -> Place {
+    match history.locate(zxid, u64::MAX).unwrap() {
+        Locating::Found(located) => located.place,
+        Locating::Reading => panic!("{zxid}"),
+    }
+}
+
 fn logs(dir: &Path) -> Vec<String> {
     let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
     let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
@@ -76,7 +84,7 @@ fn files_roll_and_hold_no_more_than_their_records() {
 
 #[test]
 fn any_part_is_read_in_pieces_of_bounded_size() {
-    let (_dir, history) = long();
+    let (_dir, mut history) = long();
     for (after, through) in
         [(0, E1 + 1), (E1 + 999, E1 + 1001), (E1 + 1234, E1 + 2987), (0, E1 + 3000)]
     {
@@ -95,7 +103,7 @@ fn any_part_is_read_in_pieces_of_bounded_size() {
         }
     }
     for zxid in (E1 + 1..E1 + COUNT).step_by(97) {
-        assert_eq!(history.locate(Zxid(zxid)).unwrap(), Located::Held);
+        assert_eq!(place(&mut history, Zxid(zxid)), Place::Held);
     }
 }
 
@@ -122,11 +130,11 @@ fn a_cut_takes_later_files_with_it() {
     for keep in [E1 + 2500, E1 + 2000, E1 + 1501, E1 + 1000, E1 + 1] {
         let (dir, mut history) = long();
         history.truncate(Zxid(keep)).unwrap();
-        assert_eq!(history.locate(Zxid(keep + 1)).unwrap(), Located::Beyond);
+        assert_eq!(place(&mut history, Zxid(keep + 1)), Place::Beyond);
         history.append(&[txn(keep + 1, 7)]).unwrap();
         history.sync().unwrap();
         drop(history);
-        let (history, opened) = open(dir.path());
+        let (mut history, opened) = open(dir.path());
         assert_eq!(opened.last.0, keep + 1);
         let mut reader = history.read(Zxid(0), opened.last).unwrap();
         let mut count = 0;
@@ -143,13 +151,18 @@ fn what_is_purged_leaves_a_history_that_opens() {
     for label in [500, 1000, 1500, 2200, 3000] {
         publish(&mut history, dir.path(), E1 + label);
     }
-    let purged = history.purge(3, Some(Zxid(E1 + 700))).unwrap();
-    assert_eq!((purged.snapshots, purged.logs, purged.floor), (2, 0, Zxid(0)));
-    let purged = history.purge(3, None).unwrap();
+    let mut reader = history.read(Zxid(E1 + 700), Zxid(E1 + COUNT)).unwrap();
+    let purged = history.purge(3, 1).unwrap();
+    assert_eq!((purged.snapshots, purged.logs, purged.more), (1, 0, true));
+    let purged = history.purge(3, 100).unwrap();
+    assert_eq!((purged.snapshots, purged.logs, purged.more), (1, 0, false));
+    assert_eq!(purged.floor, Zxid(0), "somebody reads the first file");
+    while reader.next_chunk(1 << 16).unwrap().unwrap().last() < Zxid(E1 + 1000) {}
+    let purged = history.purge(3, 100).unwrap();
     assert_eq!((purged.snapshots, purged.logs, purged.floor), (0, 1, Zxid(E1 + 1000)));
     assert_eq!(logs(dir.path()), ["log.1000003e9", "log.1000007d1"]);
-    assert_eq!(history.locate(Zxid(E1 + 999)).unwrap(), Located::BelowFloor);
-    assert_eq!(history.locate(Zxid(E1 + 1000)).unwrap(), Located::Held);
+    assert_eq!(place(&mut history, Zxid(E1 + 999)), Place::BelowFloor);
+    assert_eq!(place(&mut history, Zxid(E1 + 1000)), Place::Held);
     drop(history);
     // From each of the snapshots that are left.
     let mut before = None;

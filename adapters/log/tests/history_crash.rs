@@ -59,7 +59,7 @@ struct Promise {
 
 impl Promise {
     /// Checks what was opened, and returns it as a history of its own.
-    fn check(&self, history: &History<Forgetful>, opened: &Opened, context: &str) -> Vec<i64> {
+    fn check(&self, history: &mut History<Forgetful>, opened: &Opened, context: &str) -> Vec<i64> {
         let found = contents(history, opened);
         let (floor, last) = (opened.floor.0, opened.last.0);
         let fits = |(zxids, through): &(Vec<i64>, i64)| {
@@ -78,7 +78,7 @@ impl Promise {
     }
 }
 
-fn contents(history: &History<Forgetful>, opened: &Opened) -> Vec<i64> {
+fn contents(history: &mut History<Forgetful>, opened: &Opened) -> Vec<i64> {
     let mut reader = history.read(opened.floor, opened.last).unwrap();
     let mut found = Vec::new();
     while let Some(chunk) = reader.next_chunk(100).unwrap() {
@@ -104,8 +104,8 @@ struct Life {
 
 impl Life {
     fn begin(disk: &Forgetful, dirs: &Dirs, promise: &mut Promise) -> Result<Self, Failure> {
-        let (history, opened) = open(disk, dirs)?;
-        let zxids = promise.check(&history, &opened, "at open");
+        let (mut history, opened) = open(disk, dirs)?;
+        let zxids = promise.check(&mut history, &opened, "at open");
         let promise = Promise { histories: vec![(zxids.clone(), opened.last.0)] };
         Ok(Self { disk: disk.clone(), dirs: dirs.clone(), history, zxids, promise })
     }
@@ -212,7 +212,7 @@ fn live_on(life: &mut Life) -> Result<(), Failure> {
         life.history.roll()?;
         life.publish(zxid)?;
     }
-    let purged = life.history.purge(3, None)?;
+    let purged = life.history.purge(3, 100)?;
     assert_eq!((purged.snapshots, purged.logs), (3, 3));
     life.append(&[E3 + 14])?;
     life.sync()?;
@@ -233,7 +233,7 @@ fn refuses_everything(history: &mut History<Forgetful>) {
     history.sync().unwrap_err();
     history.roll().unwrap_err();
     history.truncate(Zxid(1)).unwrap_err();
-    history.purge(3, None).unwrap_err();
+    history.purge(3, 100).unwrap_err();
 }
 
 fn nothing() -> Promise {
@@ -252,15 +252,16 @@ fn survives(left: State, dirs: &Dirs, promise: &Promise, context: &str) {
     let disk = Forgetful::new(left);
     let (mut history, opened) =
         open(&disk, dirs).unwrap_or_else(|error| panic!("{context}: {error}"));
-    let mut zxids = promise.check(&history, &opened, context);
+    let mut zxids = promise.check(&mut history, &opened, context);
     let next = (((opened.last.0 >> 32) + 1) << 32) + 1;
     history.append(&[txn(next)]).unwrap();
     history.sync().unwrap();
     drop(history);
     zxids.push(next);
     let promise = Promise { histories: vec![(zxids, next)] };
-    let (history, opened) = open(&disk, dirs).unwrap_or_else(|error| panic!("{context}: {error}"));
-    promise.check(&history, &opened, context);
+    let (mut history, opened) =
+        open(&disk, dirs).unwrap_or_else(|error| panic!("{context}: {error}"));
+    promise.check(&mut history, &opened, context);
 }
 
 #[test]
@@ -399,8 +400,8 @@ fn what_a_killed_process_left_is_durable_before_it_is_reported() {
         let mut promise = nothing();
         let result = live(&disk, &dirs, &mut promise);
         disk.0.borrow_mut().steps_left = usize::MAX;
-        let (history, opened) = open(&disk, &dirs).unwrap();
-        let zxids = promise.check(&history, &opened, "killed");
+        let (mut history, opened) = open(&disk, &dirs).unwrap();
+        let zxids = promise.check(&mut history, &opened, "killed");
         let promise = Promise { histories: vec![(zxids, opened.last.0)] };
         let state = disk.0.borrow().clone();
         for fate in fates(&state) {
@@ -452,9 +453,9 @@ fn a_batch_that_lost_its_beginning_is_refused_or_cut_but_never_taken_for_more() 
         for fate in fates(&state) {
             let Some(left) = state.crash(fate) else { continue };
             match open(&Forgetful::new(left), &dirs) {
-                Ok((history, found)) => {
+                Ok((mut history, found)) => {
                     opened += 1;
-                    promise.check(&history, &found, &format!("step {steps}, fate {fate}"));
+                    promise.check(&mut history, &found, &format!("step {steps}, fate {fate}"));
                 }
                 Err(OpenError::Corrupt(Corruption::Record { .. })) => refused += 1,
                 Err(error) => panic!("{error}"),
