@@ -26,6 +26,7 @@ use quorate_tokio::core::report::{Phase, Status};
 use quorate_tokio::core::vote::ServerState;
 use quorate_tokio::zoo_cfg::ZooCfg;
 use quorate_tokio::{Changes, Metrics, Server};
+use quorate_znode::Tree;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -108,7 +109,7 @@ impl Door {
 #[derive(Debug)]
 pub(crate) struct Desk {
     cfg: ZooCfg,
-    server: Server,
+    server: Server<Tree>,
     received: AtomicU64,
     sent: AtomicU64,
     board: Mutex<Board>,
@@ -126,7 +127,7 @@ struct Board {
 }
 
 impl Desk {
-    pub(crate) fn new(cfg: ZooCfg, server: Server) -> Self {
+    pub(crate) fn new(cfg: ZooCfg, server: Server<Tree>) -> Self {
         Self {
             cfg,
             server,

@@ -4,8 +4,8 @@
 //! (exit code 2), a port or directory that cannot be had a failure (1). SIGINT and SIGTERM end the
 //! server in order, so that its peers look for another leader at once; a second one ends it without.
 //!
-//! What it does not do: it serves no ZooKeeper clients. On the client port it answers four-letter words,
-//! see [`four_letter`].
+//! It holds ZooKeeper's data tree, as the Java servers of its ensemble do. What it does not do: it serves
+//! no ZooKeeper clients. On the client port it answers four-letter words, see [`four_letter`].
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ use std::time::Instant;
 
 use clap::Args;
 use quorate_tokio::zoo_cfg::ZooCfg;
-use quorate_tokio::{Changes, Server, StartError};
+use quorate_tokio::{Changes, Server, StartError, start_with};
+use quorate_znode::Tree;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -66,7 +67,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Some(address) => Some(four_letter::Door::open(address).await?),
         None => None,
     };
-    let server = quorate_tokio::start(cfg.clone()).await.map_err(|error| {
+    let server = start_with(cfg.clone(), Tree::new()).await.map_err(|error| {
         if matches!(error, StartError::Config(_) | StartError::NotAMember(_)) {
             Failure::usage(format!("{}: {error}", file.display()))
         } else {
@@ -84,7 +85,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 /// Waits for a signal, or for the server to end by itself.
-async fn until_told(server: Server, until_stdin_ends: bool) -> Result<(), Failure> {
+async fn until_told(server: Server<Tree>, until_stdin_ends: bool) -> Result<(), Failure> {
     let no_signals = |error| Failure::failed(format!("cannot wait for signals: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use quorate_core::id::ServerId;
 use quorate_core::membership::Role;
+use quorate_driver::ServerConfig;
 use quorate_driver::zoo_cfg::{Caution, ConfigError, ZooCfg};
 
 const BASE: &str = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\n";
@@ -141,6 +142,8 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
         ("electionAlg=1", "should be 3, the only algorithm there is"),
         ("electionAlg=fast", "should be a whole number from 0 to 2147483647"),
         ("snapCount=1", "should be a whole number from 2 to 2147483647"),
+        ("snapshotSizeFactor=much", "should be a number such as 0.33, negative for never"),
+        ("preAllocSize=64M", "should be a whole number from 1 to 2147483647"),
         ("reconfigEnabled=yes", "should be true or false"),
         ("standaloneEnabled=", "should be true or false"),
         ("peerType=voter", "should be participant or observer"),
@@ -242,10 +245,48 @@ fn myid() {
 }
 
 #[test]
+fn what_is_kept_of_a_history() {
+    let cfg = good(&format!("{BASE}{THREE}"));
+    assert_eq!((cfg.snapshots_kept, cfg.preallocate, cfg.log_bytes), (None, 64 << 20, 4 << 30));
+    assert_eq!((cfg.commit_log_count, cfg.snapshot_size_percent), (500, Some(33)));
+    assert_eq!((cfg.observer_snapshots, cfg.trust_empty_snapshot), (10, false));
+    let text = "zookeeper.preAllocSize=16\nsnapSizeLimitInKb=1024\ncommitLogCount=7\n\
+                zookeeper.leader.maxConcurrentSnapSyncs=2\nsnapshot.trust.empty=true\n\
+                autopurge.purgeInterval=1\nautopurge.snapRetainCount=5\nsnapCount=1000\n";
+    let cfg = good(&format!("{BASE}{THREE}{text}"));
+    assert_eq!((cfg.snapshots_kept, cfg.preallocate, cfg.log_bytes), (Some(5), 16 << 10, 1 << 20));
+    assert_eq!((cfg.commit_log_count, cfg.observer_snapshots), (7, 2));
+    assert!(cfg.trust_empty_snapshot && cfg.warnings.is_empty(), "{:?}", cfg.warnings);
+    let config = ServerConfig::from(cfg);
+    assert_eq!(config.core.history.window_count, 7);
+    assert_eq!(config.core.history.snap_count, 1000);
+    assert_eq!(config.core.history.observer_snapshots, 2);
+    assert_eq!((config.snapshots_kept, config.preallocate), (Some(5), 16 << 10));
+    for (lines, kept) in [
+        ("autopurge.snapRetainCount=9", None),
+        ("autopurge.purgeInterval=24", Some(3)),
+        ("autopurge.purgeInterval=24\nautopurge.snapRetainCount=1", Some(3)),
+        ("autopurge.purgeInterval=0\nautopurge.snapRetainCount=9", None),
+    ] {
+        assert_eq!(good(&format!("{BASE}{THREE}{lines}\n")).snapshots_kept, kept, "{lines}");
+    }
+    for (factor, percent) in [
+        ("0.33", Some(33)),
+        ("-1", None),
+        ("0", Some(0)),
+        ("1.5", Some(150)),
+        ("1e9", Some(100_000)),
+    ] {
+        let cfg = good(&format!("{BASE}{THREE}snapshotSizeFactor={factor}\n"));
+        assert_eq!(cfg.snapshot_size_percent, percent, "{factor}");
+    }
+}
+
+#[test]
 fn keys_without_effect() {
     for (line, expected) in [
         ("maxClientCnxns=60", "a key of ZooKeeper that has no effect here"),
-        ("autopurge.snapRetainCount=3", "a key of ZooKeeper that has no effect here"),
+        ("commitProcessor.numWorkerThreads=3", "a key of ZooKeeper that has no effect here"),
         ("metricsProvider.httpPort=7000", "a key of ZooKeeper that has no effect here"),
         ("zookeeper.forceSync=yes", "a key of ZooKeeper that has no effect here"),
         ("ssl.quorum.keyStore.location=/k", "a key of ZooKeeper that has no effect here"),

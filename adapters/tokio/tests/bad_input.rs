@@ -324,7 +324,7 @@ async fn requests_that_never_end_share_a_bound() {
         let info = LearnerInfo {
             accepted_epoch: Epoch::ZERO,
             id: Some(ServerId(1_000 + n)),
-            protocol: LearnerInfo::PROTOCOL,
+            protocol: LearnerInfo::OTHER_APPLICATION,
             config_version: 0,
         };
         wire::encode_packet(&Packet::ObserverInfo(info), &mut hello);

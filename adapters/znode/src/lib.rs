@@ -31,6 +31,7 @@
 //!   `apply` turns a transaction into changes, `quota` keeps ZooKeeper's quota statistics.
 //! - `txn`: the bodies of transactions, decoded; every length is checked against what is there.
 //! - [`Snapshot`]: a point in time; writing and restoring in one pass.
+//! - `application`: the tree as a server's [`Application`](quorate_driver::Application).
 //! - `map`: the persistent sorted map that makes a point in time cheap.
 //! - `digest`, [`acl`], [`stat`]: what their names say.
 //!
@@ -41,6 +42,7 @@
 #![forbid(unsafe_code, unused_must_use)]
 
 pub mod acl;
+mod application;
 mod apply;
 mod digest;
 mod jute;

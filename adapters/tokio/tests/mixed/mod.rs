@@ -20,6 +20,7 @@ use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_tokio::{Changes, Server, ServerConfig};
+use quorate_znode::Tree;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -43,7 +44,7 @@ pub use Kind::{Java, Quorate};
 /// One server of a mixed ensemble.
 pub enum Running {
     Java(JavaServer),
-    Quorate(Server, Changes),
+    Quorate(Server<Tree>, Changes),
 }
 
 pub struct Mixed {
@@ -94,7 +95,8 @@ impl Mixed {
                 core.timing.tick = TICK;
                 let mut config = ServerConfig::new(core, self.data_dir(id));
                 config.changes_kept = 4096;
-                let server = within("start", quorate_tokio::start(config)).await.unwrap();
+                let server =
+                    within("start", quorate_tokio::start_with(config, Tree::new())).await.unwrap();
                 let changes = server.changes();
                 Running::Quorate(server, changes)
             }
@@ -113,7 +115,7 @@ impl Mixed {
         self.patiently(&format!("server {id} coming up"), up).await;
     }
 
-    pub fn quorate(&self, id: ServerId) -> &Server {
+    pub fn quorate(&self, id: ServerId) -> &Server<Tree> {
         match &self.running[&id] {
             Running::Quorate(server, _) => server,
             Running::Java(_) => panic!("{id} is a Java server"),
