@@ -49,7 +49,7 @@ use crate::input::{Located, Place};
 use crate::outbox::Outbox;
 use crate::output::{Output, Write};
 use crate::rng::Rng;
-use crate::txn::Txn;
+use crate::txn::{Txn, Txns};
 use crate::zxid::{Epoch, Zxid};
 
 /// The transactions of one server.
@@ -189,19 +189,20 @@ impl History {
         self.window.partition_point(|txn| txn.zxid <= zxid)
     }
 
-    /// Puts a transaction at the end of the log.
+    /// Puts transactions at the end of the log.
     ///
     /// # Panics
     ///
-    /// If it does not [follow](Zxid::follows) the last one: the caller makes sure.
-    pub fn append(&mut self, txn: Txn, outbox: &mut Outbox) {
-        assert!(txn.zxid.follows(self.last), "{} does not follow {}", txn.zxid, self.last);
-        let zxid = txn.zxid;
-        let ticket = outbox.persist(Write::Append(txn.clone()));
-        self.unsynced.push_back((ticket, zxid));
-        self.window_bytes += txn.len();
-        self.window.push_back(txn);
-        self.last = zxid;
+    /// If one does not [follow](Zxid::follows) the one before: the caller makes sure.
+    pub fn append(&mut self, txns: Txns, outbox: &mut Outbox) {
+        for txn in &*txns {
+            assert!(txn.zxid.follows(self.last), "{} does not follow {}", txn.zxid, self.last);
+            self.last = txn.zxid;
+            self.window_bytes += txn.len();
+            self.window.push_back(txn.clone());
+        }
+        let ticket = outbox.persist(Write::Append(txns));
+        self.unsynced.push_back((ticket, self.last));
         if self.window.len() > self.limits.window_count
             || self.window_bytes > self.limits.window_bytes
         {

@@ -4,13 +4,13 @@
 //! configuration, what the disk held, a list of inputs) that can be recorded, replayed and shrunk.
 //! Local events and messages from the network are different types: no peer can forge a `Persisted`.
 
-use bytes::Bytes;
+use alloc::vec::Vec;
 
 use crate::address::HostPort;
-use crate::id::{LinkId, Origin, ReadId, ServerId, Ticket};
+use crate::id::{LinkId, ReadId, ServerId, Ticket};
 use crate::message::{Message, Request};
 use crate::time::Instant;
-use crate::txn::TxnHeader;
+use crate::txn::Draft;
 use crate::zxid::{Epoch, Zxid};
 
 /// Something that happened, and when.
@@ -84,16 +84,13 @@ pub enum Event {
     /// [`Refused`](crate::output::Output::Refused), or by
     /// [`Accepted`](crate::output::Output::Accepted) and, when it is applied, by itself.
     Propose(Request),
-    /// The application has turned a request into a transaction, in the order in which it was asked to.
+    /// The application has turned requests into transactions, in the order in which it was asked to: as
+    /// many as it has ready.
     Prepared {
         /// The reign in which it was asked.
         epoch: Epoch,
-        /// Who asked.
-        origin: Origin,
-        /// What is said of the transaction beside its number.
-        header: TxnHeader,
-        /// Its body.
-        body: Bytes,
+        /// The transactions, one for each request.
+        drafts: Vec<Draft>,
     },
     /// Somebody at this server wants to read what is at least as new as everything acknowledged so far.
     Read(ReadId),

@@ -19,8 +19,6 @@ pub mod synchronization;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use bytes::Bytes;
-
 use crate::context::{Context, Verdict};
 use crate::id::{LinkId, Origin, ReadId, ServerId};
 use crate::input::{Located, Unreadable};
@@ -34,9 +32,9 @@ use crate::quorum::Support;
 use crate::report::{self, Change, Reason, Seat};
 use crate::time::Instant;
 use crate::timers::Timer;
-use crate::txn::{Txn, TxnHeader};
+use crate::txn::{Draft, Txn, Txns};
 use crate::vote::{Round, ServerState, Standing};
-use crate::zxid::{Epoch, Zxid};
+use crate::zxid::{Counter, Epoch, Zxid};
 
 /// The leader's side of Zab.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -269,26 +267,37 @@ impl Leader {
         Verdict::Stay
     }
 
-    /// The application has made a transaction of a request: it gets the next zxid and goes out.
+    /// The application has made transactions of requests: each gets the next zxid, and they go out.
     pub fn on_prepared(
         &mut self,
         cx: &mut Context<'_>,
         epoch: Epoch,
-        header: TxnHeader,
-        body: Bytes,
+        drafts: Vec<Draft>,
     ) -> Verdict {
         let Phase::Broadcast(broadcast) = &mut self.phase else { return Verdict::Stay };
-        if broadcast.epoch != epoch {
+        if broadcast.epoch != epoch || drafts.is_empty() {
             return Verdict::Stay;
         }
+        let (before, first) = (cx.history.last(), broadcast.proposed);
         // The counter must not run into the epoch (ZOOKEEPER-1277).
-        let Some(zxid) = broadcast.proposed.next() else {
-            return Verdict::leave(Reason::CounterEnd(broadcast.proposed));
-        };
-        broadcast.proposed = zxid;
-        broadcast.on_prepared(cx);
-        cx.history.append(Txn { zxid, header, body }, cx.outbox);
-        self.feed(cx);
+        let room = Counter::LAST.0 - first.counter().0;
+        if drafts.len() > room as usize {
+            return Verdict::leave(Reason::CounterEnd(first));
+        }
+        let numbered = drafts.into_iter().zip(1..).map(|(Draft { header, body }, n)| Txn {
+            zxid: Zxid(first.0 + n),
+            header,
+            body,
+        });
+        let txns: Txns = numbered.collect();
+        for txn in &*txns {
+            broadcast.proposed = txn.zxid;
+            broadcast.on_prepared(cx);
+        }
+        for (link, learner) in &mut self.learners {
+            learner.propose(cx, *link, before, &txns);
+        }
+        cx.history.append(txns, cx.outbox);
         Verdict::Stay
     }
 

@@ -310,6 +310,16 @@ impl Learner {
             Packet::Trunc(zxid) => (zxid, synchronization.on_trunc(cx, link, zxid)),
             Packet::Snap(label) => (label, synchronization.on_snap(cx, link, label)),
             Packet::Proposal(txn) => (txn.zxid, synchronization.on_proposal(cx, txn)),
+            Packet::Proposals(txns) => {
+                let mut last = (start, Taken::Well);
+                for txn in &*txns {
+                    last = (txn.zxid, synchronization.on_proposal(cx, txn.clone()));
+                    if last.1 != Taken::Well {
+                        break;
+                    }
+                }
+                last
+            }
             Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => {
                 (zxid, synchronization.on_commit(cx, zxid))
             }
@@ -361,7 +371,10 @@ impl Learner {
         let Phase::Broadcast(link, broadcast) = &mut self.phase else { return Verdict::Stay };
         let link = *link;
         let (zxid, done) = match packet {
-            Packet::Proposal(txn) => (txn.zxid, broadcast.on_proposal(cx, txn)),
+            Packet::Proposal(txn) => (txn.zxid, broadcast.on_proposals(cx, [txn].into())),
+            Packet::Proposals(txns) => {
+                (txns.last().map_or(Zxid::ZERO, |last| last.zxid), broadcast.on_proposals(cx, txns))
+            }
             Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => {
                 (zxid, broadcast.on_commit(cx, Run::one(zxid)))
             }

@@ -47,7 +47,7 @@
 //!                 match write {
 //!                     Write::AcceptedEpoch(epoch) => disk.accepted_epoch = epoch,
 //!                     Write::CurrentEpoch(epoch) => disk.current_epoch = epoch,
-//!                     Write::Append(txn) => disk.last_zxid = txn.zxid,
+//!                     Write::Append(txns) => disk.last_zxid = txns[txns.len() - 1].zxid,
 //!                     _ => {} // no leader cuts or replaces the history of an ensemble of one
 //!                 }
 //!                 happened.push(Event::Persisted(ticket));

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::address::HostPort;
 use crate::id::ServerId;
-use crate::txn::{RequestId, Txn};
+use crate::txn::{RequestId, Txn, Txns};
 use crate::vote::Standing;
 use crate::zxid::{Epoch, Zxid};
 
@@ -184,6 +184,8 @@ pub enum Packet {
     },
     /// Leader: log this transaction (type 2).
     Proposal(Txn),
+    /// The same for several without a hole: on the wire, a PROPOSAL for each.
+    Proposals(Txns),
     /// Leader: that transaction is committed (type 4).
     Commit(Zxid),
     /// The same for several of one epoch: on the wire, a COMMIT for each.
@@ -227,7 +229,7 @@ impl Packet {
             Self::UpToDate => "UPTODATE",
             Self::Ack(_) | Self::Acks(_) => "ACK",
             Self::Ping { .. } => "PING",
-            Self::Proposal(_) => "PROPOSAL",
+            Self::Proposal(_) | Self::Proposals(_) => "PROPOSAL",
             Self::Commit(_) | Self::Commits(_) => "COMMIT",
             Self::Inform(_) => "INFORM",
             Self::CommitAndActivate { .. } => "COMMITANDACTIVATE",

@@ -117,11 +117,10 @@ impl Outbox {
         self.ready.push(output);
     }
 
-    /// Moves all outputs of this step to `outputs`.
-    pub fn drain_into(&mut self, outputs: &mut Vec<Output>) {
-        if !self.ready.is_empty() {
-            outputs.append(&mut self.ready);
-        }
+    /// Trades places with the caller's outputs: before a step, so that what is said in it is written
+    /// where the caller wants it; and after it, so that the caller has it.
+    pub const fn swap(&mut self, outputs: &mut Vec<Output>) {
+        core::mem::swap(&mut self.ready, outputs);
     }
 }
 
@@ -133,7 +132,7 @@ mod tests {
 
     fn drain(outbox: &mut Outbox) -> Vec<Output> {
         let mut outputs = Vec::new();
-        outbox.drain_into(&mut outputs);
+        outbox.swap(&mut outputs);
         outputs
     }
 

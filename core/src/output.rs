@@ -13,7 +13,7 @@ use crate::id::{LinkId, Origin, ReadId, ServerId, Ticket};
 use crate::input::Plane;
 use crate::message::{Message, Request};
 use crate::report::Report;
-use crate::txn::{RequestId, Txn};
+use crate::txn::{RequestId, Txn, Txns};
 use crate::zxid::{Epoch, Zxid};
 use bytes::Bytes;
 
@@ -149,8 +149,8 @@ pub enum Write {
     AcceptedEpoch(Epoch),
     /// The epoch whose history is taken over (`currentEpoch`).
     CurrentEpoch(Epoch),
-    /// A transaction at the end of the log.
-    Append(Txn),
+    /// Transactions at the end of the log.
+    Append(Txns),
     /// The log ends with this transaction; what follows is given up. Snapshots of what is given up go
     /// too.
     Truncate(Zxid),

@@ -116,6 +116,7 @@ impl Peer {
             return;
         }
         self.now = self.now.max(input.at);
+        self.outbox.swap(outputs);
         match input.event {
             Event::Received { link, message } => self.on_received(link, message),
             Event::Tick => self.on_tick(),
@@ -127,8 +128,8 @@ impl Peer {
                 self.history.on_persisted(&self.outbox);
                 self.on_persisted();
             }
-            Event::Prepared { epoch, header, body, .. } => {
-                self.with_leader(|leader, cx| leader.on_prepared(cx, epoch, header, body));
+            Event::Prepared { epoch, drafts } => {
+                self.with_leader(|leader, cx| leader.on_prepared(cx, epoch, drafts));
             }
             Event::Propose(request) => self.on_propose(request),
             Event::Read(read) => self.on_read(read),
@@ -165,7 +166,7 @@ impl Peer {
             self.role = Role::Stopped;
             self.serving = None;
         }
-        self.outbox.drain_into(outputs);
+        self.outbox.swap(outputs);
         if cfg!(debug_assertions) {
             self.check();
         }

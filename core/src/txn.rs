@@ -9,6 +9,7 @@
 //! These bytes are the same in a PROPOSAL, an INFORM, the log and a later DIFF; nobody takes them apart
 //! on the way. What the body means is the application's business.
 
+use alloc::sync::Arc;
 use core::fmt;
 
 use bytes::{Buf, Bytes};
@@ -21,6 +22,18 @@ use crate::zxid::Zxid;
 pub struct Txn {
     /// Its number.
     pub zxid: Zxid,
+    /// Who, when and what kind.
+    pub header: TxnHeader,
+    /// Everything after the header, opaque.
+    pub body: Bytes,
+}
+
+/// Transactions in order without a hole, shared by all who are handed them.
+pub type Txns = Arc<[Txn]>;
+
+/// A transaction before it has a number: what an application makes of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Draft {
     /// Who, when and what kind.
     pub header: TxnHeader,
     /// Everything after the header, opaque.

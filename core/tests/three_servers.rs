@@ -13,7 +13,7 @@ use quorate_core::message::Request;
 use quorate_core::output::{Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::time::Instant;
-use quorate_core::txn::{RequestId, Txn, TxnHeader};
+use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::Zxid;
 
@@ -81,16 +81,16 @@ impl World {
                     }
                 }
                 Output::Persist { ticket, write } => {
-                    if let Write::Append(txn) = write {
-                        self.logs.entry(id).or_default().push(txn);
+                    if let Write::Append(txns) = write {
+                        self.logs.entry(id).or_default().extend_from_slice(&txns);
                     }
                     self.queue.push_back((id, Event::Persisted(ticket)));
                 }
-                Output::Prepare { epoch, origin, request } => {
+                Output::Prepare { epoch, request, .. } => {
                     let RequestId { client, cxid } = request.id;
                     let header = TxnHeader { client, cxid, time: 0, kind: request.op };
-                    let body = request.body;
-                    self.queue.push_back((id, Event::Prepared { epoch, origin, header, body }));
+                    let drafts = vec![Draft { header, body: request.body }];
+                    self.queue.push_back((id, Event::Prepared { epoch, drafts }));
                 }
                 Output::DeliverThrough(zxid) => {
                     self.delivered.insert(id, zxid);

@@ -19,6 +19,7 @@ use crate::id::{LinkId, ServerId};
 use crate::message::{Message, Packet, Run};
 use crate::output::{Form, Output};
 use crate::time::Instant;
+use crate::txn::Txns;
 use crate::zxid::{Epoch, Zxid};
 
 /// A learner on its way from a bare connection to a synchronised member.
@@ -176,6 +177,21 @@ impl Progress {
         self.stage >= Stage::Acknowledged
     }
 
+    /// Sends new transactions to a follower whose cursor is at the end; any other gets them in its turn.
+    pub fn propose(&mut self, cx: &mut Context<'_>, link: LinkId, before: Zxid, txns: &Txns) {
+        let cursor = &mut self.cursor;
+        let live = cursor.sent == before && self.follower && self.stage >= Stage::Syncing;
+        let Some(last) = txns.last().filter(|_| live && cursor.may_send()) else { return };
+        cursor.sent = last.zxid;
+        let packet = match &**txns {
+            [txn] => Packet::Proposal(txn.clone()),
+            _ => Packet::Proposals(Txns::clone(txns)),
+        };
+        cx.outbox.send(link, Message::Packet(packet));
+        self.acks.on_sent(cx.now, last.zxid);
+        cursor.count(cx, link, txns.iter().map(|txn| txn.len() + PACKET_BYTES).sum());
+    }
+
     /// Sends what the learner can take now: transactions, COMMITs, NEWLEADER, answers to SYNC.
     pub fn feed(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) {
         if self.stage < Stage::Syncing {
@@ -210,7 +226,7 @@ impl Progress {
         if cursor.sent < cx.history.before() {
             return self.feed_from_disk(cx, link, reign);
         }
-        let (epoch, was) = (reign.epoch, cursor.sent);
+        let was = cursor.sent;
         let mut bytes = 0;
         let limit = cx.config.history.pace_bytes / usize::from(PACES_MAX);
         for txn in cx.history.after(cursor.sent) {
@@ -232,7 +248,9 @@ impl Progress {
             }
         }
         if self.follower {
-            self.acks.on_sent(cx.now, was, cursor.sent, epoch);
+            if cursor.sent > was.max(Zxid::start_of(reign.epoch)) {
+                self.acks.on_sent(cx.now, cursor.sent);
+            }
         }
         cursor.count(cx, link, bytes);
         true
@@ -329,13 +347,10 @@ impl Acks {
         self.close_gap();
     }
 
-    fn on_sent(&mut self, now: Instant, was: Zxid, sent: Zxid, epoch: Epoch) {
-        if sent > was && sent.epoch() == epoch {
-            match self.oldest {
-                None => self.oldest = Some((sent, now)),
-                Some(_) => self.newest = Some((sent, now)),
-            }
-        }
+    /// A transaction of our epoch was sent.
+    const fn on_sent(&mut self, now: Instant, sent: Zxid) {
+        let slot = if self.oldest.is_none() { &mut self.oldest } else { &mut self.newest };
+        *slot = Some((sent, now));
     }
 
     /// The learner has acknowledged transactions of our epoch that it was sent. Returns whether it has

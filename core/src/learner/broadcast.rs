@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::id::{LinkId, ReadId};
 use crate::message::{Message, Packet, Request, Run};
 use crate::output::{Output, Refusal};
-use crate::txn::{RequestId, Txn};
+use crate::txn::{RequestId, Txn, Txns};
 use crate::zxid::{Epoch, Zxid};
 
 /// Membership in the ensemble of one epoch.
@@ -45,10 +45,8 @@ pub fn on_up_to_date(
     cx.history.commit(committed, cx.rng, cx.outbox);
     let start = Zxid::start_of(epoch);
     cx.outbox.send(link, Message::Packet(Packet::Ack(start)));
-    if !observer {
-        for txn in pending {
-            cx.history.append(txn, cx.outbox);
-        }
+    if !observer && !pending.is_empty() {
+        cx.history.append(pending.into_iter().collect(), cx.outbox);
     }
     let acked = committed.max(start);
     let mut broadcast = Broadcast { epoch, observer, acked, reads: VecDeque::new() };
@@ -57,17 +55,23 @@ pub fn on_up_to_date(
 }
 
 impl Broadcast {
-    /// PROPOSAL. One that we have, a leader's repetition, is passed over. Returns the last transaction
-    /// of ours if this one would leave a hole behind it.
-    pub fn on_proposal(&mut self, cx: &mut Context<'_>, txn: Txn) -> Result<(), Zxid> {
-        let last = cx.history.last();
-        if self.observer || txn.zxid <= last {
+    /// PROPOSAL of one transaction or several. Those that we have, a leader's repetition, are passed
+    /// over. Returns the transaction behind which one would leave a hole, if one does.
+    pub fn on_proposals(&self, cx: &mut Context<'_>, txns: Txns) -> Result<(), Zxid> {
+        let held = cx.history.last();
+        let new = txns.partition_point(|txn| txn.zxid <= held);
+        if self.observer || new == txns.len() {
             return Ok(());
         }
-        if !self.may_follow(txn.zxid, last) {
-            return Err(last);
+        let mut last = held;
+        for txn in &txns[new..] {
+            if !self.may_follow(txn.zxid, last) {
+                return Err(last);
+            }
+            last = txn.zxid;
         }
-        cx.history.append(txn, cx.outbox);
+        let txns = if new == 0 { txns } else { txns[new..].iter().cloned().collect() };
+        cx.history.append(txns, cx.outbox);
         Ok(())
     }
 
@@ -95,7 +99,7 @@ impl Broadcast {
         if !self.may_follow(zxid, last) {
             return Err(last);
         }
-        cx.history.append(txn, cx.outbox);
+        cx.history.append([txn].into(), cx.outbox);
         cx.history.commit(zxid, cx.rng, cx.outbox);
         Ok(())
     }

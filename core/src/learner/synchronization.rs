@@ -257,7 +257,7 @@ impl Synchronization {
         if beside {
             cx.outbox.persist(Write::Beside(txn));
         } else {
-            cx.history.append(txn, cx.outbox);
+            cx.history.append([txn].into(), cx.outbox);
         }
     }
 

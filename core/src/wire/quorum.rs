@@ -52,6 +52,9 @@ use crate::zxid::{Epoch, Zxid};
 /// Type, zxid and length of the data.
 const HEAD: usize = 16;
 
+/// How many PROPOSALs are taken together.
+const PROPOSALS_MAX: usize = 256;
+
 /// Session, cxid and operation of a request.
 const REQUEST_HEAD: usize = 16;
 
@@ -78,15 +81,17 @@ mod kind {
     pub(super) const INFORM_AND_ACTIVATE: i32 = 19;
 }
 
-/// Takes a packet off the front of `buf`, as [`decode_packet`], and with an ACK or COMMIT those that say
-/// the same of the transactions directly behind it, as far as they have come: under load they come in
+/// Takes a packet off the front of `buf`, as [`decode_packet`], and with a PROPOSAL, ACK or COMMIT those
+/// of the transactions directly behind it, as far as they have come: under load they come in
 /// runs, and a run is one step for whoever receives it.
 pub fn take_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> {
-    Ok(decode_packet(buf)?.map(|packet| match packet {
+    let Some(packet) = decode_packet(buf)? else { return Ok(None) };
+    Ok(Some(match packet {
         Packet::Ack(first) => {
             let run = take_run(buf, kind::ACK, first);
             if run.last == first { Packet::Ack(first) } else { Packet::Acks(run) }
         }
+        Packet::Proposal(first) => take_proposals(buf, first)?,
         Packet::Commit(first) => {
             let run = take_run(buf, kind::COMMIT, first);
             if run.last == first { Packet::Commit(first) } else { Packet::Commits(run) }
@@ -192,6 +197,29 @@ pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> 
     Ok(Some(packet))
 }
 
+/// Takes off the PROPOSALs that have come whole behind `first` and follow it.
+fn take_proposals(buf: &mut BytesMut, first: Txn) -> Result<Packet, DecodeError> {
+    let mut txns = Vec::new();
+    let mut last = first.zxid;
+    while txns.len() + 1 < PROPOSALS_MAX {
+        let Some(head) = buf.first_chunk::<HEAD>() else { break };
+        let (kind, zxid) = (i32_in::<0, _>(head), Zxid(i64_in::<4, _>(head)));
+        let length = usize::try_from(i32_in::<12, _>(head)).ok();
+        let Some(length) = length.filter(|length| *length <= MAX_DATA) else { break };
+        let end = HEAD + length;
+        if kind != kind::PROPOSAL || !zxid.follows(last) || i32_at(buf, end) != Some(NULL) {
+            break;
+        }
+        txns.push(txn("PROPOSAL", zxid, take(buf, HEAD..end, end + 4))?);
+        last = zxid;
+    }
+    if txns.is_empty() {
+        return Ok(Packet::Proposal(first));
+    }
+    txns.insert(0, first);
+    Ok(Packet::Proposals(txns.into()))
+}
+
 /// Takes off those packets that say the same of the transactions directly after `first`. The start of an
 /// epoch is no transaction: its ACK stands for itself.
 fn take_run(buf: &mut BytesMut, kind: i32, first: Zxid) -> Run {
@@ -284,6 +312,17 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
         }
         Packet::Proposal(txn) => fixed(out, kind::PROPOSAL, txn.zxid, &txn.head(), Some(&txn.body)),
         Packet::Commit(zxid) => bare(out, kind::COMMIT, *zxid),
+        Packet::Proposals(txns) => {
+            let Some((last, others)) = txns.split_last() else { return Rest::default() };
+            for txn in others {
+                out.reserve(HEAD + txn.len() + 4);
+                put_head(out, kind::PROPOSAL, txn.zxid, wire_length(txn.len()));
+                out.extend_from_slice(&txn.head());
+                out.extend_from_slice(&txn.body);
+                out.put_i32(NULL);
+            }
+            fixed(out, kind::PROPOSAL, last.zxid, &last.head(), Some(&last.body))
+        }
         Packet::Inform(txn) => fixed(out, kind::INFORM, txn.zxid, &txn.head(), Some(&txn.body)),
         Packet::CommitAndActivate { zxid, leader } => {
             fixed(out, kind::COMMIT_AND_ACTIVATE, *zxid, &leader.0.to_be_bytes(), None)
