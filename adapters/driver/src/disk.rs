@@ -424,10 +424,10 @@ impl Storage {
 
     fn perform(&mut self, job: Job, shared: &Shared) -> Result<(), ServerError> {
         match job {
-            Job::Write(ticket, Write::Append(txn)) => {
-                self.log.append(std::slice::from_ref(&txn)).map_err(failure)?;
+            Job::Write(ticket, Write::Append(txns)) => {
+                self.log.append(&txns).map_err(failure)?;
                 self.unsynced.last = Some(ticket);
-                self.unsynced.bytes += txn.len();
+                self.unsynced.bytes += txns.iter().map(|txn| txn.len()).sum::<usize>();
                 if self.unsynced.bytes >= BATCH_BYTES_MAX { self.flush(shared) } else { Ok(()) }
             }
             Job::Write(ticket, Write::Beside(txn)) => {
@@ -486,9 +486,8 @@ impl Storage {
         match write {
             Write::AcceptedEpoch(epoch) => self.log.write_accepted_epoch(epoch),
             Write::CurrentEpoch(epoch) => self.log.write_current_epoch(epoch),
-            Write::Append(txn) => {
-                let txns = std::slice::from_ref(&txn);
-                self.log.append(txns).and_then(|()| self.log.sync().map(drop))
+            Write::Append(txns) => {
+                self.log.append(&txns).and_then(|()| self.log.sync().map(drop))
             }
             Write::Truncate(zxid) => self.log.truncate(zxid),
             Write::Beside(txn) => self.log.append_staged(&[txn]),

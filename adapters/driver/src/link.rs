@@ -239,6 +239,7 @@ fn cost(packet: &Packet) -> usize {
         Packet::Proposal(txn) | Packet::Inform(txn) | Packet::InformAndActivate { txn, .. } => {
             txn.len()
         }
+        Packet::Proposals(txns) => txns.iter().map(|txn| txn.len() + BARE_BYTES).sum(),
         Packet::NewLeader { config, .. } => config.len(),
         Packet::Commits(run) | Packet::Acks(run) => {
             BARE_BYTES * usize::try_from(run.last.0 - run.first.0).unwrap_or(0)
@@ -382,7 +383,7 @@ impl<R: Runtime> Reader<'_, R> {
                 Plane::Election => {
                     wire::take_notification(&mut buf).map(|m| m.map(Message::Notification))
                 }
-                Plane::Quorum => wire::decode_packet(&mut buf).map(|m| m.map(Message::Packet)),
+                Plane::Quorum => wire::take_packet(&mut buf).map(|m| m.map(Message::Packet)),
             };
             match decoded {
                 Ok(Some(message)) => {

@@ -31,7 +31,7 @@ use quorate_core::id::{LinkId, Origin, ReadId, Ticket};
 use quorate_core::input::{Event, Unreadable};
 use quorate_core::message::Request;
 use quorate_core::output::Write;
-use quorate_core::txn::{Txn, TxnHeader};
+use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_log::reader::Reader;
 
@@ -269,7 +269,11 @@ impl<A: Application> Replica<A> {
     /// A write is handed to the disk: what is logged will have to be applied.
     pub(crate) fn on_write(&mut self, ticket: Ticket, write: &Write) {
         match write {
-            Write::Append(txn) => self.feed.append(ticket, txn.clone()),
+            Write::Append(txns) => {
+                for txn in &**txns {
+                    self.feed.append(ticket, txn.clone());
+                }
+            }
             Write::Truncate(zxid) => self.feed.truncate(*zxid),
             Write::Beside(txn) => {
                 if let Some(reception) = &mut self.reception {
@@ -646,13 +650,13 @@ impl<A: Application> Hands<A> {
                 self.applied = label;
                 done.push(Done::Adopted);
             }
-            Errand::Prepare { epoch, origin, request } => {
+            Errand::Prepare { epoch, request, .. } => {
                 let now = now_ms();
                 let prepared = self.application.prepare(&request, now);
                 let (client, cxid) = (request.id.client, request.id.cxid);
                 let header = TxnHeader { client, cxid, time: now, kind: prepared.kind };
-                let body = prepared.body;
-                done.push(Done::Prepared(Event::Prepared { epoch, origin, header, body }));
+                let drafts = vec![Draft { header, body: prepared.body }];
+                done.push(Done::Prepared(Event::Prepared { epoch, drafts }));
             }
             Errand::Abandon => self.application.abandon(),
             Errand::Look(look) => look(Ok(&self.application)),
