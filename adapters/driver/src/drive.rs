@@ -157,7 +157,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 self.disk.write(ticket, write);
             }
             Output::DeliverThrough(zxid) => replica.deliver_through(zxid),
-            Output::Prepare { epoch, origin, request } => replica.prepare(epoch, origin, request),
+            Output::Prepare { epoch, request, .. } => replica.prepare(epoch, request),
             Output::Accepted(id) => replica.requests.accepted(id),
             Output::Refused { id, reason } => replica.requests.refused(id, reason),
             Output::Answer(read) => replica.answer(read),

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_channel::{Receiver, Sender, bounded};
 use bytes::Bytes;
-use quorate_core::id::{LinkId, Origin, ReadId, Ticket};
+use quorate_core::id::{LinkId, ReadId, Ticket};
 use quorate_core::input::{Event, Unreadable};
 use quorate_core::message::Request;
 use quorate_core::output::Write;
@@ -100,7 +100,6 @@ enum Task<A> {
     Stage,
     Prepare {
         epoch: Epoch,
-        origin: Origin,
         request: Request,
     },
     Deliver(Zxid),
@@ -130,7 +129,6 @@ enum Errand<A: Application> {
     Adopt(Zxid, A::Staged),
     Prepare {
         epoch: Epoch,
-        origin: Origin,
         request: Request,
     },
     Abandon,
@@ -155,7 +153,7 @@ enum Done<A: Application> {
         zxid: Zxid,
         outcome: Result<Bytes, Rejected>,
     },
-    Prepared(Event),
+    Prepared(Epoch, Draft),
     Adopted,
     Snapshot(A::Snapshot, Purpose),
     /// How far reading the log has come.
@@ -310,8 +308,8 @@ impl<A: Application> Replica<A> {
         self.tasks.push_back(Task::Stage);
     }
 
-    pub(crate) fn prepare(&mut self, epoch: Epoch, origin: Origin, request: Request) {
-        self.tasks.push_back(Task::Prepare { epoch, origin, request });
+    pub(crate) fn prepare(&mut self, epoch: Epoch, request: Request) {
+        self.tasks.push_back(Task::Prepare { epoch, request });
     }
 
     pub(crate) fn deliver_through(&mut self, zxid: Zxid) {
@@ -511,8 +509,8 @@ impl<A: Application> Replica<A> {
             match self.tasks.pop_front()? {
                 Task::Stage => self.begin_to_stage(),
                 Task::Deliver(_) => {}
-                Task::Prepare { epoch, origin, request } => {
-                    return Some(Errand::Prepare { epoch, origin, request });
+                Task::Prepare { epoch, request } => {
+                    return Some(Errand::Prepare { epoch, request });
                 }
                 Task::TakeSnapshot(label) => return Some(Errand::Save(label)),
                 Task::SendSnapshot { link, label } => match &self.staged {
@@ -594,7 +592,16 @@ impl<A: Application> Replica<A> {
         for done in done.drain(..) {
             match done {
                 Done::Own { cxid, zxid, outcome } => self.requests.applied(cxid, zxid, outcome),
-                Done::Prepared(event) => then.events.push(event),
+                Done::Prepared(reign, draft) => match then.events.last_mut() {
+                    // What is ready together travels together.
+                    Some(Event::Prepared { epoch, drafts }) if *epoch == reign => {
+                        drafts.push(draft);
+                    }
+                    _ => {
+                        let drafts = vec![draft];
+                        then.events.push(Event::Prepared { epoch: reign, drafts });
+                    }
+                },
                 Done::Adopted => self.requests.jumped(),
                 Done::Inherited(service) => self.requests.inherited(service),
                 Done::Snapshot(snapshot, Purpose::Send { link, label }) => {
@@ -650,13 +657,12 @@ impl<A: Application> Hands<A> {
                 self.applied = label;
                 done.push(Done::Adopted);
             }
-            Errand::Prepare { epoch, request, .. } => {
+            Errand::Prepare { epoch, request } => {
                 let now = now_ms();
                 let prepared = self.application.prepare(&request, now);
                 let (client, cxid) = (request.id.client, request.id.cxid);
                 let header = TxnHeader { client, cxid, time: now, kind: prepared.kind };
-                let drafts = vec![Draft { header, body: prepared.body }];
-                done.push(Done::Prepared(Event::Prepared { epoch, drafts }));
+                done.push(Done::Prepared(epoch, Draft { header, body: prepared.body }));
             }
             Errand::Abandon => self.application.abandon(),
             Errand::Look(look) => look(Ok(&self.application)),

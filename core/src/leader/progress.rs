@@ -247,10 +247,8 @@ impl Progress {
                 cx.outbox.send(link, Message::Packet(Packet::Commit(txn.zxid)));
             }
         }
-        if self.follower {
-            if cursor.sent > was.max(Zxid::start_of(reign.epoch)) {
-                self.acks.on_sent(cx.now, cursor.sent);
-            }
+        if self.follower && cursor.sent > was.max(Zxid::start_of(reign.epoch)) {
+            self.acks.on_sent(cx.now, cursor.sent);
         }
         cursor.count(cx, link, bytes);
         true

@@ -224,10 +224,8 @@ impl Synchronization {
     /// INFORM: a transaction with its COMMIT.
     pub fn on_inform(&mut self, cx: &mut Context<'_>, txn: Txn) -> Taken {
         let zxid = txn.zxid;
-        match self.on_proposal(cx, txn) {
-            Taken::Well => self.on_commit(cx, zxid),
-            refused => refused,
-        }
+        let taken = self.on_proposal(cx, txn);
+        if taken == Taken::Well { self.on_commit(cx, zxid) } else { taken }
     }
 
     /// Writes what is committed of what waits.

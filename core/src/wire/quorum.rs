@@ -85,19 +85,18 @@ mod kind {
 /// of the transactions directly behind it, as far as they have come: under load they come in
 /// runs, and a run is one step for whoever receives it.
 pub fn take_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> {
-    let Some(packet) = decode_packet(buf)? else { return Ok(None) };
-    Ok(Some(match packet {
-        Packet::Ack(first) => {
-            let run = take_run(buf, kind::ACK, first);
-            if run.last == first { Packet::Ack(first) } else { Packet::Acks(run) }
-        }
-        Packet::Proposal(first) => take_proposals(buf, first)?,
-        Packet::Commit(first) => {
-            let run = take_run(buf, kind::COMMIT, first);
-            if run.last == first { Packet::Commit(first) } else { Packet::Commits(run) }
-        }
-        other => other,
-    }))
+    let packet = decode_packet(buf)?;
+    Ok(if let Some(Packet::Ack(first)) = packet {
+        let run = take_run(buf, kind::ACK, first);
+        Some(if run.last == first { Packet::Ack(first) } else { Packet::Acks(run) })
+    } else if let Some(Packet::Commit(first)) = packet {
+        let run = take_run(buf, kind::COMMIT, first);
+        Some(if run.last == first { Packet::Commit(first) } else { Packet::Commits(run) })
+    } else if let Some(Packet::Proposal(first)) = packet {
+        Some(take_proposals(buf, first)?)
+    } else {
+        packet
+    })
 }
 
 /// Takes a packet off the front of `buf`; none if more bytes are needed.
