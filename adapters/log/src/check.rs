@@ -11,6 +11,7 @@
 //!
 //! In the Java code: `TxnLogToolkit`, `SnapshotFormatter`; nothing there looks at a whole directory.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use quorate_core::zxid::{Epoch, Zxid};
@@ -249,7 +250,7 @@ pub enum Problem {
 ///
 /// # Errors
 ///
-/// A [`FileError`] if a directory cannot be listed. What is wrong with files is in the report.
+/// A [`FileError`] if a directory is not there or cannot be listed. What is wrong with files is in the report.
 pub fn check(data_dir: &Path, data_log_dir: Option<&Path>) -> Result<Report, FileError> {
     check_on(Disk, data_dir, data_log_dir, TXN_BYTES_MAX)
 }
@@ -268,6 +269,11 @@ pub fn check_on<F: Files + Clone>(
 ) -> Result<Report, FileError> {
     let snapshots = data_dir.join(VERSION_DIR);
     let logs = data_log_dir.map_or_else(|| snapshots.clone(), |dir| dir.join(VERSION_DIR));
+    for dir in [&snapshots, &logs] {
+        if files.names(dir).map_err(at("list", dir))?.is_none() {
+            return Err(at("list", dir)(io::ErrorKind::NotFound.into()));
+        }
+    }
     let lock = snapshots.join(LOCK);
     let holder = files.holder(&lock).map_err(at("look at the lock of", &lock))?;
     let report = Report {

@@ -213,14 +213,15 @@ impl<F: Files + Clone> Log<F> {
     ///
     /// # Errors
     ///
-    /// A [`LogError`] if one does not follow or is too long, or if there is no snapshot yet; then none
-    /// was taken.
+    /// A [`LogError`] if one does not follow, is too long or of an epoch that was not promised, or if
+    /// there is no snapshot yet; then none was taken.
     pub fn append(&mut self, txns: &[Txn]) -> Result<(), LogError> {
         self.guard()?;
         let begun = self.history.snapshot().is_some() || self.origin.is_some();
         if !begun && !self.trust_empty_snapshot {
             return Err(LogError::NoOrigin { dir: self.dir.clone() });
         }
+        self.promised(txns.last().map(|txn| txn.zxid))?;
         Ok(self.history.append(txns)?)
     }
 
@@ -284,7 +285,8 @@ impl<F: Files + Clone> Log<F> {
     ///
     /// # Errors
     ///
-    /// A [`LogError`]. If the disk fails, the next start finds the old history or the new one, whole.
+    /// A [`LogError`], in particular if that history ends in an epoch that was not promised. If the disk
+    /// fails, the next start finds the old history or the new one, whole.
     pub fn install(&mut self, label: Zxid) -> Result<(), LogError> {
         self.guard()?;
         let staged = match self.staged.take() {
@@ -294,6 +296,7 @@ impl<F: Files + Clone> Log<F> {
                 return Err(LogError::NothingStaged);
             }
         };
+        self.promised(Some(staged.last()))?;
         self.history.install(staged)?;
         match self.origin.take() {
             Some(origin) => Ok(origin.discard()?),
@@ -379,6 +382,14 @@ impl<F: Files + Clone> Log<F> {
             return Err(LogError::Failed { dir: self.dir.clone() });
         }
         Ok(())
+    }
+
+    fn promised(&self, last: Option<Zxid>) -> Result<(), LogError> {
+        let accepted = self.epochs.accepted_epoch;
+        match last {
+            Some(zxid) if zxid.epoch() > accepted => Err(LogError::Unpromised { zxid, accepted }),
+            _ => Ok(()),
+        }
     }
 
     fn publish_origin(&mut self) -> Result<(), LogError> {
@@ -561,6 +572,14 @@ pub enum LogError {
         /// The epoch to be entered.
         current: Epoch,
         /// The highest that was promised.
+        accepted: Epoch,
+    },
+    /// The caller wants to log what belongs to an epoch without the promise.
+    #[error("transaction {zxid} cannot be logged while acceptedEpoch is {accepted}")]
+    Unpromised {
+        /// The transaction.
+        zxid: Zxid,
+        /// The highest epoch that was promised.
         accepted: Epoch,
     },
     /// The caller wants to append before there is a snapshot.
