@@ -11,7 +11,7 @@ use std::time::Duration;
 use quorate_core::config::Config;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership, Role, ServerAddress};
-use quorate_tokio::{Leader, Server, ServerConfig, StartError};
+use quorate_tokio::{Application, Leader, NoApplication, Server, ServerConfig, StartError};
 use tempfile::TempDir;
 
 /// Waits for what must happen soon.
@@ -34,12 +34,15 @@ pub fn free_ports(count: usize) -> Vec<u16> {
     free.take(count).collect()
 }
 
-pub struct Ensemble {
+pub struct Ensemble<A: Application = NoApplication> {
     pub membership: Membership,
     pub changes_kept: usize,
     pub listen_on_all_ips: bool,
     pub introduction_timeout: Option<Duration>,
-    servers: BTreeMap<ServerId, Server>,
+    /// Changes each server's configuration.
+    pub adjust: fn(&mut ServerConfig),
+    application: Box<dyn Fn(ServerId) -> A>,
+    servers: BTreeMap<ServerId, Server<A>>,
     dir: TempDir,
 }
 
@@ -51,6 +54,26 @@ impl Ensemble {
 
     /// The same, on another name of this machine.
     pub fn on(host: &str, voters: usize, observers: usize) -> Self {
+        Self::with(host, voters, observers, |_| NoApplication)
+    }
+}
+
+impl<A: Application> Ensemble<A> {
+    /// An ensemble whose servers replicate what `application` makes for each start.
+    pub fn of(
+        voters: usize,
+        observers: usize,
+        application: impl Fn(ServerId) -> A + 'static,
+    ) -> Self {
+        Self::with("127.0.0.1", voters, observers, application)
+    }
+
+    fn with(
+        host: &str,
+        voters: usize,
+        observers: usize,
+        application: impl Fn(ServerId) -> A + 'static,
+    ) -> Self {
         let ports = free_ports(2 * (voters + observers));
         let members = ports.chunks(2).zip(1_i64..).map(|(ports, id)| {
             let voter = usize::try_from(id).unwrap() <= voters;
@@ -64,6 +87,8 @@ impl Ensemble {
             changes_kept: 256,
             listen_on_all_ips: false,
             introduction_timeout: None,
+            adjust: |_| {},
+            application: Box::new(application),
             servers: BTreeMap::new(),
             dir,
         }
@@ -89,11 +114,13 @@ impl Ensemble {
         config.introduction_timeout = self.introduction_timeout;
         config.listen_on_all_ips = self.listen_on_all_ips;
         config.bind_tries = 1;
+        (self.adjust)(&mut config);
         config
     }
 
-    pub async fn try_start(&self, config: ServerConfig) -> Result<Server, StartError> {
-        within("start", quorate_tokio::start(config)).await
+    pub async fn try_start(&self, config: ServerConfig) -> Result<Server<A>, StartError> {
+        let application = (self.application)(config.core.id);
+        within("start", quorate_tokio::start_with(config, application)).await
     }
 
     pub async fn start(&mut self, id: ServerId) {
@@ -107,12 +134,17 @@ impl Ensemble {
         }
     }
 
-    pub fn server(&self, id: ServerId) -> &Server {
+    pub fn server(&self, id: ServerId) -> &Server<A> {
         &self.servers[&id]
     }
 
-    pub fn take(&mut self, id: ServerId) -> Server {
+    pub fn take(&mut self, id: ServerId) -> Server<A> {
         self.servers.remove(&id).unwrap()
+    }
+
+    /// Those that run.
+    pub fn running(&self) -> impl Iterator<Item = (ServerId, &Server<A>)> {
+        self.servers.iter().map(|(id, server)| (*id, server))
     }
 
     pub async fn kill(&mut self, id: ServerId) {
