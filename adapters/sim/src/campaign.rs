@@ -16,13 +16,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate_core::config::Timing;
-use quorate_core::durable::Durable;
 use quorate_core::id::ServerId;
 use quorate_core::rng::Rng;
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 
 use crate::checker::Violation;
-use crate::disk::{DiskConfig, Survival};
+use crate::disk::{Contents, DiskConfig, Survival};
 use crate::ensemble::Ensemble;
 use crate::faults::Coverage;
 use crate::network::{NetworkConfig, up_to};
@@ -120,10 +119,10 @@ impl Run {
         let tick = [100, 200, 200, 400, 2000][pick(&mut rng, 5)];
         let timing = Timing { tick: Duration::from_millis(tick), ..Timing::default() };
         let ids: Vec<i64> = ensemble.ids().map(|id| id.0).collect();
-        let durable = histories(&mut rng, &ensemble, same_history);
-        let empty_history = durable.values().all(|durable| durable.last_zxid == Zxid::ZERO);
+        let disks = histories(&mut rng, &ensemble, same_history);
+        let empty_history = disks.values().all(|contents| contents.last() == Zxid::ZERO);
         let config = WorldConfig {
-            durable,
+            disks,
             timing: timing.clone(),
             finish_when_settled: rng.below(8) > 0,
             network: network.clone(),
@@ -328,9 +327,9 @@ impl Run {
         let best = ensemble
             .ids()
             .filter(|id| ensemble.may_lead(*id))
-            .map(|id| (of(id).current_epoch, of(id).last_zxid))
+            .map(|id| (of(id).current_epoch, of(id).last()))
             .max();
-        ensemble.is_quorum(|id| best.is_some_and(|(_, last)| of(id).last_zxid == last))
+        ensemble.is_quorum(|id| best.is_some_and(|(_, last)| of(id).last() == last))
     }
 
     fn found(
@@ -404,7 +403,7 @@ fn ensemble(rng: &mut Rng) -> Ensemble {
 
 /// What the disks hold: epochs as some earlier run may have left them. An epoch that anybody took over
 /// was promised by a quorum before.
-fn histories(rng: &mut Rng, ensemble: &Ensemble, same: bool) -> BTreeMap<ServerId, Durable> {
+fn histories(rng: &mut Rng, ensemble: &Ensemble, same: bool) -> BTreeMap<ServerId, Contents> {
     let mut all = BTreeMap::new();
     let first = i64::try_from(rng.below(3)).unwrap_or(0);
     let common = Zxid::new(Epoch(first), Counter(u32::from(first > 0) * 7));
@@ -415,8 +414,12 @@ fn histories(rng: &mut Rng, ensemble: &Ensemble, same: bool) -> BTreeMap<ServerI
             let counter = u32::try_from(rng.below(4)).unwrap_or(0) + 1;
             last = Zxid::new(Epoch(current), Counter(counter));
         }
-        let epoch = Epoch(current);
-        all.insert(id, Durable { accepted_epoch: epoch, current_epoch: epoch, last_zxid: last });
+        // Everybody's history is a part of the common one, or that and some of an epoch behind it.
+        let mut contents = Contents::ending(current, current, common.min(last));
+        while contents.last() < last {
+            contents = contents.and(last.epoch().0);
+        }
+        all.insert(id, contents);
     }
     let newest = all.values().map(|d| d.current_epoch.0).max().unwrap_or(0);
     let lags: Vec<ServerId> = ensemble.ids().filter(|_| rng.below(4) == 0).collect();

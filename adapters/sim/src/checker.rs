@@ -11,22 +11,26 @@
 //! | [`Service`](Rule::Service) | a learner serves only under the established leader of its epoch |
 //! | [`Boundary`](Rule::Boundary) | outputs name links that are up, dials do not overlap, writes have new tickets |
 //!
+//! What must hold of transactions stands in a table of its own, in `ledger.rs`.
+//!
 //! The checker sees what the disks really hold, which no server does, and counts quorums with its own
 //! arithmetic. It trusts nothing that a server reports beyond its state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use quorate_core::durable::Durable;
-use quorate_core::id::{LinkId, ServerId, Ticket};
+use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Event, Plane};
-use quorate_core::message::{Message, Notification, Packet};
-use quorate_core::output::Output;
+use quorate_core::message::{Message, Notification, Packet, Run};
+use quorate_core::output::{Output, Write};
 use quorate_core::report::{Change, Reason, Status};
+use quorate_core::txn::RequestId;
 use quorate_core::vote::{Round, ServerState, Vote};
-use quorate_core::zxid::Epoch;
+use quorate_core::zxid::{Epoch, Zxid};
 
+use crate::disk::{Contents, Done};
 use crate::ensemble::Ensemble;
+use crate::ledger::{Answer, Ledger, Outcome};
 
 /// What was broken; see the module's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,22 @@ pub enum Rule {
     Codec,
     /// A server that spins, or stopped.
     Progress,
+    /// Two transactions of one zxid, or one that no leader proposed.
+    Payload,
+    /// A committed transaction that is not on a quorum of disks, is missing at a leader, or is cut.
+    Committed,
+    /// A server that applies what it must not.
+    Applied,
+    /// An acknowledgement of NEWLEADER without the leader's history.
+    Synchronised,
+    /// A log with a hole.
+    Contiguous,
+    /// A snapshot that holds something else than its label says.
+    Snapshot,
+    /// A read that misses what was acknowledged before.
+    Read,
+    /// A client was told what is not so.
+    Outcome,
 }
 
 /// A rule was broken.
@@ -75,12 +95,31 @@ pub struct Checker {
     /// What each server could vote with before it took over the history of an epoch.
     before: BTreeMap<Epoch, BTreeMap<ServerId, Vote>>,
     elected: u64,
+    pub(crate) ledger: Ledger,
+}
+
+/// The numbers on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    accepted_epoch: Epoch,
+    current_epoch: Epoch,
+    last_zxid: Zxid,
+}
+
+impl Held {
+    fn of(contents: &Contents) -> Self {
+        Self {
+            accepted_epoch: contents.accepted_epoch,
+            current_epoch: contents.current_epoch,
+            last_zxid: contents.last(),
+        }
+    }
 }
 
 /// What is known of one server.
 #[derive(Debug)]
 struct Seen {
-    durable: Durable,
+    durable: Held,
     round: Round,
     state: ServerState,
     established: bool,
@@ -95,9 +134,10 @@ struct Seen {
 }
 
 impl Checker {
-    /// A checker for an ensemble.
-    pub fn new(ensemble: Ensemble) -> Self {
+    /// A checker for an ensemble whose disks hold this.
+    pub(crate) fn new(ensemble: Ensemble, disks: &BTreeMap<ServerId, Contents>) -> Self {
         Self {
+            ledger: Ledger::new(disks),
             ensemble,
             servers: BTreeMap::new(),
             leaders: BTreeMap::new(),
@@ -116,11 +156,42 @@ impl Checker {
         self.elected
     }
 
+    /// How many transactions are committed.
+    pub fn commits(&self) -> u64 {
+        self.ledger.commits()
+    }
+
+    /// The last committed transaction.
+    pub fn committed(&self) -> Zxid {
+        self.ledger.committed()
+    }
+
+    /// How many requests were applied where they were asked.
+    pub fn acknowledged(&self) -> u64 {
+        self.ledger.acknowledged()
+    }
+
+    /// How many reads were answered.
+    pub fn reads_answered(&self) -> u64 {
+        self.ledger.reads_answered
+    }
+
+    /// What has become of a request.
+    pub fn outcome(&self, id: RequestId) -> Option<Outcome> {
+        self.ledger.outcome(id)
+    }
+
+    /// What has become of a read.
+    pub fn answer(&self, server: i64, read: ReadId) -> Option<Answer> {
+        self.ledger.answer(ServerId(server), read)
+    }
+
     /// A server starts with what its disk holds.
-    pub(crate) fn on_start(&mut self, id: ServerId, durable: &Durable) {
+    pub(crate) fn on_start(&mut self, id: ServerId, contents: &Contents) {
+        self.ledger.on_start(id);
         let own_votes = self.servers.remove(&id).map(|seen| seen.own_votes).unwrap_or_default();
         let seen = Seen {
-            durable: durable.clone(),
+            durable: Held::of(contents),
             round: Round::default(),
             state: ServerState::Looking,
             established: false,
@@ -136,6 +207,7 @@ impl Checker {
     /// A server's disk is emptied; nothing that it promised binds it any more.
     pub(crate) fn on_wipe(&mut self, id: ServerId) {
         self.servers.remove(&id);
+        self.ledger.on_wipe(id);
     }
 
     /// A server is about to hear something.
@@ -164,16 +236,35 @@ impl Checker {
             Event::Tick
             | Event::Received { .. }
             | Event::Persisted(_)
+            | Event::Drained(_)
+            | Event::Progress(_)
+            | Event::Located { .. }
+            | Event::Streamed { .. }
+            | Event::Restored(_)
+            | Event::SnapshotTaken(_)
+            | Event::Propose(_)
+            | Event::Prepared { .. }
+            | Event::Read(_)
             | Event::Oracle(_)
             | Event::StepDown
             | Event::Shutdown => {}
         }
     }
 
-    /// A write has become durable.
-    pub(crate) fn on_durable(&mut self, id: ServerId, now: &Durable) -> Result<(), Violation> {
+    /// A write has become durable; `contents` is what the disk holds then.
+    pub(crate) fn on_durable(
+        &mut self,
+        id: ServerId,
+        done: &Done,
+        contents: &Contents,
+    ) -> Result<(), Violation> {
+        self.ledger.on_durable(id, done)?;
+        if let Write::Install { .. } = done.write {
+            self.ledger.on_installed(id, contents)?;
+        }
+        let now = Held::of(contents);
         let Some(seen) = self.servers.get_mut(&id) else { return Ok(()) };
-        let before = std::mem::replace(&mut seen.durable, now.clone());
+        let before = std::mem::replace(&mut seen.durable, now);
         if now.current_epoch > before.current_epoch {
             let vote =
                 Vote { peer_epoch: before.current_epoch, zxid: before.last_zxid, leader: id };
@@ -182,8 +273,9 @@ impl Checker {
         if now.accepted_epoch < before.accepted_epoch || now.current_epoch < before.current_epoch {
             return broken(Rule::Durability, id, format!("from {before:?} to {now:?}"));
         }
-        if now.current_epoch > now.accepted_epoch {
-            return broken(Rule::Durability, id, format!("current above accepted: {now:?}"));
+        let highest = now.current_epoch.max(now.last_zxid.epoch());
+        if highest > now.accepted_epoch {
+            return broken(Rule::Durability, id, format!("above the accepted epoch: {now:?}"));
         }
         Ok(())
     }
@@ -262,8 +354,14 @@ impl Checker {
         if own.leader != id {
             return broken(Rule::Leadership, id, format!("leads with a vote for {own}"));
         }
+        // Where others follow already, perhaps since an earlier round, a higher id alone is no reason.
+        let joined = matches!(reason, Reason::Joined { .. });
+        let newer = |theirs: &Vote| {
+            (theirs.peer_epoch, theirs.zxid) > (own.peer_epoch, own.zxid)
+                || (*theirs > own && !joined)
+        };
         for member in members.into_iter().filter(|member| self.ensemble.may_lead(*member)) {
-            if let Some(theirs) = self.own_vote(member, status.round).filter(|v| *v > own) {
+            if let Some(theirs) = self.own_vote(member, status.round).filter(newer) {
                 let detail = format!("won with {own}, {member} began the round with {theirs}");
                 return broken(Rule::Newest, id, detail);
             }
@@ -286,6 +384,7 @@ impl Checker {
         };
         let before = self.before.get(&epoch);
         let own = before.and_then(|votes| votes.get(&id));
+        self.ledger.on_established(id, &self.ensemble)?;
         if !holds(&id) {
             return broken(Rule::Promise, id, format!("leads epoch {epoch}, not on its disk"));
         }
@@ -336,7 +435,26 @@ impl Checker {
                 seen.ticket = *ticket;
             }
             Output::Halt(fault) => return broken(Rule::Progress, id, fault.to_string()),
-            Output::Report(_) => {}
+            Output::Pace(link)
+            | Output::Locate { link, .. }
+            | Output::StreamLog { link, .. }
+            | Output::SendSnapshot { link, .. }
+            | Output::ReceiveSnapshot { link, .. } => {
+                if !seen.links.contains(link) {
+                    let detail = format!("{output:?}, and that is not up");
+                    return broken(Rule::Boundary, id, detail);
+                }
+            }
+            Output::Stage
+            | Output::Prepare { .. }
+            | Output::DeliverThrough(_)
+            | Output::TakeSnapshot(_)
+            | Output::Abandon
+            | Output::Answer(_)
+            | Output::Accepted(_)
+            | Output::Refused { .. }
+            | Output::ReadRefused { .. }
+            | Output::Report(_) => {}
         }
         Ok(())
     }
@@ -357,7 +475,13 @@ impl Checker {
                     && announced.is_some_and(|epoch| durable.accepted_epoch == *epoch)
                     && current_epoch.is_none_or(|epoch| durable.current_epoch == epoch)
             }
-            Message::Packet(Packet::Ack(zxid)) => durable.current_epoch >= zxid.epoch(),
+            Message::Packet(Packet::Ack(zxid)) if zxid.is_epoch_start() => {
+                self.ledger.on_history_ack(id, zxid.epoch())?;
+                durable.current_epoch >= zxid.epoch()
+            }
+            Message::Packet(Packet::Ack(zxid) | Packet::Acks(Run { last: zxid, .. })) => {
+                durable.current_epoch >= zxid.epoch() && durable.last_zxid >= *zxid
+            }
             Message::Packet(Packet::UpToDate) => {
                 self.leaders.get(&durable.current_epoch) == Some(&id)
             }

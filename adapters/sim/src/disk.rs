@@ -6,23 +6,36 @@
 //!                   each of these writes may be lost
 //! ```
 //!
-//! Epoch files are replaced atomically, so a write is there or not there, never half.
+//! Writes become durable in order and in batches. Epoch files are replaced atomically, so such a write is
+//! there or not there. Of the log a crash leaves a prefix: what is torn, and whatever may lie behind
+//! it, is cut off when the log is opened. A snapshot that was received lies beside the history with what
+//! was written there, and takes its place in one step or not at all.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use quorate_core::durable::Durable;
 use quorate_core::id::Ticket;
+use quorate_core::input::{Located, Place};
 use quorate_core::output::Write;
 use quorate_core::rng::Rng;
+use quorate_core::txn::Txn;
+use quorate_core::zxid::{Counter, Epoch, Zxid};
+
+use crate::application::{State, written_before};
 
 /// What a crash leaves of writes that were not yet reported as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survival {
     /// The first few of them, in their order: what a driver gives that syncs them one by one.
     Prefix,
-    /// Any of them: what a driver would give that syncs several files in no order.
+    /// The first few, but epoch files each by itself, where the order does not promise more: what a
+    /// driver gives that syncs its files at the same time. A current epoch is never ahead of the log.
     Any,
+    /// None of them.
+    Nothing,
+    /// All of them.
+    Everything,
 }
 
 /// How a disk behaves. Chances are in 65536ths.
@@ -38,6 +51,14 @@ pub struct DiskConfig {
     pub slow_max: Duration,
     /// What a crash leaves of unreported writes.
     pub survival: Survival,
+    /// How many snapshots are kept; the log is kept from the oldest of them on.
+    pub snapshots: usize,
+    /// How many bytes of a snapshot file there are for each transaction in it, when it is asked whether
+    /// the log costs less to read.
+    pub snapshot_bytes_per_txn: u64,
+    /// The chance that the log or snapshot that a learner needs cannot be read to its end, or that a
+    /// snapshot cannot be taken.
+    pub unreadable: u64,
 }
 
 impl Default for DiskConfig {
@@ -48,33 +69,280 @@ impl Default for DiskConfig {
             slow: 0,
             slow_max: Duration::from_millis(300),
             survival: Survival::Prefix,
+            snapshots: 3,
+            snapshot_bytes_per_txn: 40,
+            unreadable: 0,
         }
     }
+}
+
+/// What lies on a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// See [`Durable::accepted_epoch`].
+    pub accepted_epoch: Epoch,
+    /// See [`Durable::current_epoch`].
+    pub current_epoch: Epoch,
+    /// The log holds everything after this.
+    pub floor: Zxid,
+    /// The log, without a hole.
+    pub log: VecDeque<Txn>,
+    /// Snapshots, the oldest first.
+    pub snapshots: Vec<State>,
+    /// A snapshot that was received and not installed, and what was written beside the history.
+    beside: Option<(State, VecDeque<Txn>)>,
+}
+
+impl Default for Contents {
+    fn default() -> Self {
+        Self {
+            accepted_epoch: Epoch::ZERO,
+            current_epoch: Epoch::ZERO,
+            floor: Zxid::ZERO,
+            log: VecDeque::new(),
+            snapshots: Vec::new(),
+            beside: None,
+        }
+    }
+}
+
+/// The longest log of a history that is made up; before it lies a snapshot.
+const MADE_UP_MAX: u32 = 2000;
+
+impl Contents {
+    /// A disk with these epochs, and a history in which nothing but the transactions of one epoch ever
+    /// happened, through `last`. Two such histories agree as far as both go.
+    pub fn ending(accepted: i64, current: i64, last: Zxid) -> Self {
+        let mut contents = Self {
+            accepted_epoch: Epoch(accepted),
+            current_epoch: Epoch(current),
+            ..Self::default()
+        };
+        let counter = last.counter().0;
+        let hidden = if counter > MADE_UP_MAX { counter & !0xff } else { 0 };
+        if hidden > 0 {
+            let label = Zxid::new(last.epoch(), Counter(hidden));
+            let state = State { label, count: u64::from(hidden), ..State::default() };
+            (contents.floor, contents.snapshots) = (label, vec![state]);
+        }
+        for counter in hidden + 1..=counter {
+            contents.push(Zxid::new(last.epoch(), Counter(counter)));
+        }
+        contents
+    }
+
+    /// The same with another transaction at the end: the next of `epoch`.
+    #[must_use]
+    pub fn and(mut self, epoch: i64) -> Self {
+        let (last, epoch) = (self.last(), Epoch(epoch));
+        let counter = if last.epoch() == epoch { last.counter().0 + 1 } else { 1 };
+        self.push(Zxid::new(epoch, Counter(counter)));
+        self
+    }
+
+    fn push(&mut self, zxid: Zxid) {
+        let hidden = self.snapshots.first().map_or(0, |state| state.count);
+        let number = hidden + self.log.len() as u64 + 1;
+        self.log.push_back(written_before(zxid, number));
+    }
+
+    /// The same with a snapshot of everything through `label`.
+    ///
+    /// # Panics
+    ///
+    /// If the log does not begin with the first transaction.
+    #[must_use]
+    pub fn with_snapshot(mut self, label: Zxid) -> Self {
+        assert_eq!(self.floor, Zxid::ZERO, "a snapshot is made of everything");
+        let mut state = State::default();
+        for txn in self.log.iter().filter(|txn| txn.zxid <= label) {
+            state.apply(txn);
+        }
+        self.snapshots.push(state);
+        self
+    }
+
+    /// The same with the log gone through `floor`, where a snapshot must be.
+    #[must_use]
+    pub fn with_floor(mut self, floor: Zxid) -> Self {
+        self.log.retain(|txn| txn.zxid > floor);
+        self.floor = floor;
+        self
+    }
+
+    /// The last transaction; the label of the snapshot if nothing follows it.
+    pub fn last(&self) -> Zxid {
+        let label = self.snapshots.last().map_or(Zxid::ZERO, |state| state.label);
+        self.log.back().map_or(self.floor, |txn| txn.zxid).max(label)
+    }
+
+    /// A transaction, if it is in the log.
+    pub fn get(&self, zxid: Zxid) -> Option<&Txn> {
+        let at = self.log.partition_point(|txn| txn.zxid < zxid);
+        self.log.get(at).filter(|txn| txn.zxid == zxid)
+    }
+
+    /// The transactions of the log after `after` through `through`.
+    pub fn range(&self, after: Zxid, through: Zxid) -> impl Iterator<Item = &Txn> {
+        let first = self.log.partition_point(|txn| txn.zxid <= after);
+        self.log.range(first..).take_while(move |txn| txn.zxid <= through)
+    }
+
+    /// What a server that starts with this is told.
+    pub fn durable(&self, window: usize) -> Durable {
+        let skip = self.log.len().saturating_sub(window);
+        Durable {
+            accepted_epoch: self.accepted_epoch,
+            current_epoch: self.current_epoch,
+            last_zxid: self.last(),
+            floor: self.floor,
+            snapshot: self.snapshots.last().map_or(Zxid::ZERO, |state| state.label),
+            window: self.log.range(skip..).cloned().collect(),
+        }
+    }
+
+    /// Where a zxid stands.
+    pub(crate) fn locate(&self, zxid: Zxid, snapshot_bytes_per_txn: u64) -> Located {
+        let at = self.log.partition_point(|txn| txn.zxid <= zxid);
+        let previous = at.checked_sub(1).map_or(self.floor, |before| self.log[before].zxid);
+        let place = if zxid < self.floor {
+            Place::BelowFloor
+        } else if previous == zxid {
+            Place::Held
+        } else if at == self.log.len() {
+            Place::Beyond
+        } else {
+            Place::Absent { previous }
+        };
+        Located {
+            place,
+            log_bytes: self.log.range(at..).map(|txn| txn.len() as u64).sum(),
+            snapshot_bytes: self
+                .snapshots
+                .last()
+                .map_or(0, |state| 100 + state.count * snapshot_bytes_per_txn),
+        }
+    }
+
+    fn apply(&mut self, write: &Write) {
+        match write {
+            Write::AcceptedEpoch(epoch) => self.accepted_epoch = *epoch,
+            Write::CurrentEpoch(epoch) => self.current_epoch = *epoch,
+            Write::Append(txns) => self.log.extend(txns.iter().cloned()),
+            Write::Truncate(zxid) => {
+                self.log.retain(|txn| txn.zxid <= *zxid);
+                self.snapshots.retain(|state| state.label <= *zxid);
+                self.floor = self.floor.min(*zxid);
+            }
+            Write::Beside(txn) => {
+                if let Some((_, behind)) = &mut self.beside {
+                    behind.push_back(txn.clone());
+                }
+            }
+            Write::Install { label } => {
+                if let Some((state, behind)) = self.beside.take() {
+                    (self.floor, self.log, self.snapshots) = (*label, behind, vec![state]);
+                }
+            }
+            Write::Membership(_) => {}
+        }
+    }
+
+    /// A snapshot is put beside the others; those that are too many go, and the log before them.
+    fn publish(&mut self, state: &State, keep: usize) {
+        if self.snapshots.last().is_none_or(|newest| newest.label < state.label) {
+            self.snapshots.push(state.clone());
+        }
+        let excess = self.snapshots.len().saturating_sub(keep.max(1));
+        self.snapshots.drain(..excess);
+        let oldest = self.snapshots.first().map_or(Zxid::ZERO, |state| state.label);
+        if excess > 0 && oldest > self.floor {
+            self.log.retain(|txn| txn.zxid > oldest);
+            self.floor = oldest;
+        }
+    }
+}
+
+/// What is on its way to the disk.
+#[derive(Clone, Debug)]
+enum Op {
+    /// Of several transactions in one write only the last has a ticket: each may be lost by itself.
+    Write(Option<Ticket>, Write),
+    /// A received snapshot, beside the history.
+    Stage(State),
+    /// What lies beside the history is not wanted.
+    Discard,
 }
 
 /// One server's disk.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    durable: Durable,
-    syncing: Vec<(Ticket, Write)>,
-    gathering: VecDeque<(Ticket, Write)>,
+    durable: Contents,
+    /// What it will hold when everything under way is durable: what a reader sees meanwhile.
+    latest: Contents,
+    syncing: Vec<Op>,
+    gathering: VecDeque<Op>,
+}
+
+/// A write that has become durable, and the state that it brought, if it installed one.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub(crate) write: Write,
+    pub(crate) installed: Option<State>,
 }
 
 impl Disk {
     /// A disk that holds this.
-    pub fn new(durable: Durable) -> Self {
-        Self { durable, syncing: Vec::new(), gathering: VecDeque::new() }
+    pub fn new(contents: Contents) -> Self {
+        Self {
+            latest: contents.clone(),
+            durable: contents,
+            syncing: Vec::new(),
+            gathering: VecDeque::new(),
+        }
     }
 
     /// What would be read after a crash at this moment if nothing else survived.
-    pub fn durable(&self) -> &Durable {
+    pub fn durable(&self) -> &Contents {
         &self.durable
+    }
+
+    /// What would be read if everything survived.
+    pub fn latest(&self) -> &Contents {
+        &self.latest
     }
 
     /// Takes a write; returns whether a sync is to be begun.
     pub(crate) fn persist(&mut self, ticket: Ticket, write: Write) -> bool {
-        self.gathering.push_back((ticket, write));
+        self.latest.apply(&write);
+        if let Write::Append(txns) = &write {
+            for (left, txn) in (0..txns.len()).rev().zip(&**txns) {
+                let write = Write::Append([txn.clone()].into());
+                self.gathering.push_back(Op::Write((left == 0).then_some(ticket), write));
+            }
+        } else {
+            self.gathering.push_back(Op::Write(Some(ticket), write));
+        }
         self.syncing.is_empty()
+    }
+
+    /// Lays a snapshot beside the history.
+    pub(crate) fn stage(&mut self, state: State) {
+        self.latest.beside = Some((state.clone(), VecDeque::new()));
+        self.gathering.push_back(Op::Stage(state));
+    }
+
+    /// Removes what lies beside the history.
+    pub(crate) fn discard(&mut self) {
+        if self.latest.beside.take().is_some() {
+            self.gathering.push_back(Op::Discard);
+        }
+    }
+
+    /// Keeps a snapshot of a prefix of the log that is durable.
+    pub(crate) fn publish(&mut self, state: &State, keep: usize) {
+        self.durable.publish(state, keep);
+        self.latest.publish(state, keep);
     }
 
     /// Begins to sync what has gathered; returns whether there was anything.
@@ -83,76 +351,162 @@ impl Disk {
         !self.syncing.is_empty()
     }
 
-    /// Ends the sync: its writes are durable. Returns each state on the way and the last ticket.
-    pub(crate) fn complete(&mut self) -> (Vec<Durable>, Option<Ticket>) {
-        let mut states = Vec::with_capacity(self.syncing.len());
-        let mut last = None;
-        for (ticket, write) in std::mem::take(&mut self.syncing) {
-            self.apply(&write);
-            states.push(self.durable.clone());
-            last = Some(ticket);
-        }
-        (states, last)
+    /// How many writes are under way.
+    pub(crate) fn under_way(&self) -> usize {
+        let writes = self.syncing.iter().chain(&self.gathering);
+        writes.filter(|op| matches!(op, Op::Write(..))).count()
     }
 
-    /// Ends everything under way; returns each state on the way, and how many writes were lost.
-    pub(crate) fn crash(&mut self, survival: Survival, rng: &mut Rng) -> (Vec<Durable>, usize) {
-        let pending: Vec<_> = self.syncing.drain(..).chain(self.gathering.drain(..)).collect();
-        let prefix = usize::try_from(rng.below(pending.len() as u64 + 1)).unwrap_or(0);
-        let (mut states, mut lost) = (Vec::new(), 0);
-        for (at, (_, write)) in pending.iter().enumerate() {
-            let survives = match survival {
-                Survival::Prefix => at < prefix,
-                Survival::Any => rng.below(2) == 0,
-            };
-            if survives {
-                self.apply(write);
-                states.push(self.durable.clone());
-            } else {
-                lost += 1;
+    /// Ends the sync: its writes are durable. Returns them and the last ticket.
+    pub(crate) fn complete(&mut self) -> (Vec<Done>, Option<Ticket>) {
+        let (mut done, mut last) = (Vec::with_capacity(self.syncing.len()), None);
+        for op in std::mem::take(&mut self.syncing) {
+            if let Op::Write(Some(ticket), _) = &op {
+                last = Some(*ticket);
+            }
+            done.extend(self.carry_out(op));
+        }
+        (done, last)
+    }
+
+    fn carry_out(&mut self, op: Op) -> Option<Done> {
+        match op {
+            Op::Write(_, write) => {
+                let installs = matches!(write, Write::Install { .. });
+                let beside = self.durable.beside.as_ref().filter(|_| installs);
+                let installed = beside.map(|(state, _)| state.clone());
+                self.durable.apply(&write);
+                Some(Done { write, installed })
+            }
+            Op::Stage(state) => {
+                self.durable.beside = Some((state, VecDeque::new()));
+                None
+            }
+            Op::Discard => {
+                self.durable.beside = None;
+                None
             }
         }
-        (states, lost)
+    }
+
+    /// Ends everything under way. Returns the writes that survive, and how many were lost; what lies
+    /// beside the history goes when the disk is opened again.
+    pub(crate) fn crash(&mut self, survival: Survival, rng: &mut Rng) -> (Vec<Done>, usize) {
+        let pending: Vec<_> = self.syncing.drain(..).chain(self.gathering.drain(..)).collect();
+        let prefix = match survival {
+            Survival::Nothing => 0,
+            Survival::Everything => pending.len(),
+            Survival::Prefix | Survival::Any => {
+                usize::try_from(rng.below(pending.len() as u64 + 1)).unwrap_or(0)
+            }
+        };
+        let (mut done, mut lost) = (Vec::new(), 0);
+        for (at, op) in pending.into_iter().enumerate() {
+            let in_order = at < prefix;
+            #[allow(clippy::wildcard_enum_match_arm, reason = "the log keeps its order")]
+            let survives = match &op {
+                Op::Write(_, Write::AcceptedEpoch(_)) if survival == Survival::Any => {
+                    rng.below(2) == 0
+                }
+                Op::Write(_, Write::CurrentEpoch(_)) if survival == Survival::Any => {
+                    in_order && rng.below(2) == 0
+                }
+                _ => in_order,
+            };
+            if survives {
+                done.extend(self.carry_out(op));
+            } else {
+                lost += usize::from(matches!(op, Op::Write(..)));
+            }
+        }
+        self.durable.beside = None;
+        self.latest = self.durable.clone();
+        (done, lost)
     }
 
     /// Makes the disk empty.
     pub(crate) fn wipe(&mut self) {
-        *self = Self::new(Durable::default());
-    }
-
-    fn apply(&mut self, write: &Write) {
-        match write {
-            Write::AcceptedEpoch(epoch) => self.durable.accepted_epoch = *epoch,
-            Write::CurrentEpoch(epoch) => self.durable.current_epoch = *epoch,
-            Write::Membership(_) => {}
-        }
+        *self = Self::new(Contents::default());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorate_core::zxid::Epoch;
+
+    fn zxid(epoch: i64, counter: u32) -> Zxid {
+        Zxid::new(Epoch(epoch), Counter(counter))
+    }
 
     #[test]
     fn a_crash_leaves_a_prefix_and_completing_leaves_everything() {
         let (mut rng, mut seen) = (Rng::new(1), std::collections::BTreeSet::new());
         for _ in 0..100 {
-            let mut disk = Disk::new(Durable::default());
+            let mut disk = Disk::new(Contents::default());
             assert!(disk.persist(Ticket(1), Write::AcceptedEpoch(Epoch(1))));
             assert!(disk.begin());
             assert!(!disk.persist(Ticket(2), Write::CurrentEpoch(Epoch(1))), "one at a time");
             let (_, lost) = disk.crash(Survival::Prefix, &mut rng);
-            let Durable { accepted_epoch, current_epoch, .. } = disk.durable().clone();
+            let Contents { accepted_epoch, current_epoch, .. } = disk.durable().clone();
             seen.insert((accepted_epoch.0, current_epoch.0, lost));
         }
         assert_eq!(seen.into_iter().collect::<Vec<_>>(), [(0, 0, 2), (1, 0, 1), (1, 1, 0)]);
-        let mut disk = Disk::new(Durable::default());
+        let mut disk = Disk::new(Contents::default());
         disk.persist(Ticket(1), Write::AcceptedEpoch(Epoch(1)));
         disk.persist(Ticket(2), Write::CurrentEpoch(Epoch(1)));
         assert!(disk.begin());
-        let (states, last) = disk.complete();
-        assert_eq!((states.len(), last), (2, Some(Ticket(2))));
+        let (done, last) = disk.complete();
+        assert_eq!((done.len(), last), (2, Some(Ticket(2))));
         assert!(!disk.begin());
+    }
+
+    #[test]
+    fn an_install_takes_the_place_of_the_history_in_one_step() {
+        for survive in [false, true] {
+            let mut disk = Disk::new(Contents::ending(2, 1, zxid(1, 5)));
+            let state = State { label: zxid(2, 7), count: 12, ..State::default() };
+            disk.stage(state.clone());
+            let behind = written_before(zxid(2, 8), 13);
+            disk.persist(Ticket(1), Write::Beside(behind.clone()));
+            assert!(disk.begin());
+            disk.complete();
+            assert_eq!(disk.durable().last(), zxid(1, 5), "the history is whole so far");
+            disk.persist(Ticket(2), Write::Install { label: zxid(2, 7) });
+            let survival = if survive { Survival::Everything } else { Survival::Nothing };
+            disk.crash(survival, &mut Rng::new(1));
+            let held = disk.durable();
+            if survive {
+                assert_eq!((held.floor, held.last()), (zxid(2, 7), zxid(2, 8)));
+                assert_eq!(held.snapshots, [state]);
+            } else {
+                assert_eq!((held.log.len(), held.last()), (5, zxid(1, 5)));
+            }
+            assert_eq!(held.beside, None);
+        }
+    }
+
+    #[test]
+    fn places_in_a_log() {
+        let contents = Contents::ending(2, 2, zxid(1, 6)).and(2).with_snapshot(zxid(1, 3));
+        let contents = contents.with_floor(zxid(1, 3));
+        let place = |zxid| contents.locate(zxid, 1).place;
+        assert_eq!(place(zxid(1, 2)), Place::BelowFloor);
+        assert_eq!(place(zxid(1, 3)), Place::Held, "the floor itself");
+        assert_eq!(place(zxid(1, 6)), Place::Held);
+        assert_eq!(place(zxid(1, 7)), Place::Absent { previous: zxid(1, 6) });
+        assert_eq!(place(zxid(2, 1)), Place::Held);
+        assert_eq!(place(zxid(2, 2)), Place::Beyond);
+    }
+
+    #[test]
+    fn the_log_goes_with_the_oldest_snapshot() {
+        let mut disk = Disk::new(Contents::ending(1, 1, zxid(1, 9)));
+        for counter in [3, 6, 8] {
+            let state = State { label: zxid(1, counter), ..State::default() };
+            disk.publish(&state, 2);
+        }
+        assert_eq!(disk.durable().floor, zxid(1, 6));
+        assert_eq!(disk.durable().log.len(), 3);
+        assert_eq!(disk.durable().durable(2).window.len(), 2);
     }
 }

@@ -1,11 +1,12 @@
-//! The ways in which the simulated world is unkind, and how often each has happened.
+//! The ways in which the simulated world is unkind, the paths that servers took, and how often each was.
 //!
 //! A simulator that never does what it claims to do proves nothing, so each kind of fault is counted
-//! where it takes effect, and the large test fails if one of them never did.
+//! where it takes effect, each path of recovery where it is taken, and the large tests fail if one of
+//! them never was.
 
 use std::fmt;
 
-/// A kind of fault.
+/// A kind of fault, or a path that a server took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultClass {
     /// A message took much longer than usual.
@@ -58,11 +59,84 @@ pub enum FaultClass {
     LateStart,
     /// An established leader crashed.
     LeaderCrash,
+    /// The link broke, or the server ended, while the log or a snapshot was streamed.
+    StreamCut,
+    /// What was to be streamed could not be read.
+    StreamUnreadable,
+    /// A snapshot could not be taken.
+    SnapshotFailed,
+    /// A snapshot was taken and put on disk.
+    SnapshotTaken,
+    /// The log was streamed as PROPOSALs.
+    StreamedProposals,
+    /// The log was streamed as PROPOSALs with their COMMITs.
+    StreamedCommitted,
+    /// COMMITs were streamed.
+    StreamedCommits,
+    /// The log was streamed as INFORMs.
+    StreamedInforms,
+    /// A learner was brought up by DIFF.
+    SyncDiff,
+    /// A learner was brought up by TRUNC.
+    SyncTrunc,
+    /// A learner was brought up by SNAP.
+    SyncSnap,
+    /// A snapshot was sent under the label of an epoch's start.
+    SnapOfEpochStart,
+    /// A log was cut.
+    LogCut,
+    /// A received snapshot took the place of a history.
+    Installed,
+    /// A snapshot had come, or was coming, and was not installed.
+    SnapshotAbandoned,
+    /// A server started with transactions of an epoch that was not its current one yet.
+    SyncInterrupted,
+    /// A log could not be cut where the leader wanted, and its server came back as if empty.
+    BlankRejoin,
+    /// A leader came to the last number of its epoch.
+    CounterEnd,
+    /// A zxid was found in a log on disk.
+    LocatedHeld,
+    /// A zxid was not found in a log on disk.
+    LocatedElsewhere,
+    /// A learner was brought up from memory.
+    WindowServed,
+    /// A transaction went out to a learner as it was proposed.
+    ProposedLive,
+    /// Several transactions were proposed together.
+    ProposedInRuns,
+    /// A transaction went out to an observer as it was committed.
+    Informed,
+    /// A leader committed a transaction that its own disk did not hold yet.
+    CommittedElsewhereFirst,
+    /// A transaction was prepared for a reign that was over.
+    PreparedInVain,
+    /// A state that was kept apart was adopted.
+    Adopted,
+    /// A state that was kept apart was older than what was delivered.
+    Overtaken,
+    /// A read was answered by a leader.
+    ReadAtLeader,
+    /// A read was answered by a learner.
+    ReadAtLearner,
+    /// A read was refused.
+    ReadRefused,
+    /// A request was refused.
+    RequestRefused,
+    /// A request was applied where it was asked.
+    RequestApplied,
+    /// A request was accepted and not in what the next reign inherited.
+    RequestLost,
+    /// A crash left a part of a transaction at the end of the log.
+    TornWrite,
 }
 
 impl FaultClass {
+    /// Those that elections meet without any transaction.
+    pub const OF_ELECTIONS: &[Self] = Self::ALL.split_at(25).0;
+
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 60] = [
         Self::DelaySpike,
         Self::SplitMessage,
         Self::LinkReset,
@@ -88,13 +162,54 @@ impl FaultClass {
         Self::Pause,
         Self::LateStart,
         Self::LeaderCrash,
+        Self::StreamCut,
+        Self::StreamUnreadable,
+        Self::SnapshotFailed,
+        Self::SnapshotTaken,
+        Self::StreamedProposals,
+        Self::StreamedCommitted,
+        Self::StreamedCommits,
+        Self::StreamedInforms,
+        Self::SyncDiff,
+        Self::SyncTrunc,
+        Self::SyncSnap,
+        Self::SnapOfEpochStart,
+        Self::LogCut,
+        Self::Installed,
+        Self::SnapshotAbandoned,
+        Self::SyncInterrupted,
+        Self::BlankRejoin,
+        Self::CounterEnd,
+        Self::LocatedHeld,
+        Self::LocatedElsewhere,
+        Self::WindowServed,
+        Self::ProposedLive,
+        Self::ProposedInRuns,
+        Self::Informed,
+        Self::CommittedElsewhereFirst,
+        Self::PreparedInVain,
+        Self::Adopted,
+        Self::Overtaken,
+        Self::ReadAtLeader,
+        Self::ReadAtLearner,
+        Self::ReadRefused,
+        Self::RequestRefused,
+        Self::RequestApplied,
+        Self::RequestLost,
+        Self::TornWrite,
     ];
 }
 
-/// How often each kind of fault has happened.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How often each kind has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
     counts: [u64; FaultClass::ALL.len()],
+}
+
+impl Default for Coverage {
+    fn default() -> Self {
+        Self { counts: [0; FaultClass::ALL.len()] }
+    }
 }
 
 impl Coverage {
@@ -115,9 +230,9 @@ impl Coverage {
         }
     }
 
-    /// Those that never happened.
-    pub fn missing(&self) -> Vec<FaultClass> {
-        FaultClass::ALL.into_iter().filter(|class| self.of(*class) == 0).collect()
+    /// Those of `classes` that never happened.
+    pub fn missing(&self, classes: &[FaultClass]) -> Vec<FaultClass> {
+        classes.iter().copied().filter(|class| self.of(*class) == 0).collect()
     }
 }
 

@@ -6,7 +6,8 @@
 //!     │                                                               │
 //!     ├─ Agenda    virtual time; nothing ever waits for a real clock  │
 //!     ├─ Network   latency, stalls, resets, dials that hang ◄─────────┤ Dial, Send, Hangup
-//!     ├─ Disk      what is durable, what a crash takes away ◄─────────┤ Persist
+//!     ├─ Disk      what is durable, what a crash takes away ◄─────────┤ Persist, Locate, StreamLog
+//!     ├─ Application   cells that are written ◄───────────────────────┤ Prepare, DeliverThrough, …
 //!     └─ Checker   what must hold, tested after every single step ◄───┘
 //! ```
 //!
@@ -19,24 +20,28 @@
 //! - [`campaign`] is for numbers: a seed makes an ensemble, its history and its accidents.
 //! - [`Stage`] is for one server among scripted ones: its peers say what the test wants said.
 //!
-//! What is not simulated: clients, transactions, snapshots; bytes damaged on the way (the codec is
-//! fuzzed for that); clocks that run at different speeds.
+//! What is not simulated: clients' sessions; changes of the ensemble; bytes damaged on the way (the
+//! codec is fuzzed for that); clocks that run at different speeds.
 
 mod agenda;
+mod application;
 pub mod campaign;
 mod checker;
 mod disk;
 mod ensemble;
 mod faults;
+mod ledger;
 mod network;
 pub mod stage;
 mod trace;
 mod world;
 
+pub use application::State;
 pub use checker::{Checker, Rule, Violation};
-pub use disk::{Disk, DiskConfig, Survival};
+pub use disk::{Contents, Disk, DiskConfig, Survival};
 pub use ensemble::{Ensemble, Seat};
 pub use faults::{Coverage, FaultClass};
+pub use ledger::{Answer, Outcome};
 pub use network::NetworkConfig;
 pub use stage::Stage;
 

@@ -21,13 +21,14 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use quorate_core::address::HostPort;
 use quorate_core::id::{LinkId, ServerId};
-use quorate_core::input::{Cause, Event, LinkUp, Plane};
+use quorate_core::input::{Cause, Event, LinkUp, Plane, Unreadable};
 use quorate_core::links::Mailbox;
-use quorate_core::message::{Introduction, Message};
+use quorate_core::message::{Introduction, Message, Packet};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 use quorate_core::wire;
 
+use crate::application::State as Snapshot;
 use crate::ensemble::Ensemble;
 use crate::faults::{Coverage, FaultClass};
 
@@ -37,6 +38,8 @@ const DIALLER: usize = 0;
 const ACCEPTOR: usize = 1;
 /// How long TCP waits before it repeats a SYN, first and second time.
 const SYN_AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
+/// How often both ends of a snapshot are told that it moves.
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 /// How long a TCP that has sent into the void takes to hear from a machine that came back.
 const RETRANSMIT_MAX: Duration = Duration::from_secs(1);
 
@@ -57,6 +60,10 @@ pub struct NetworkConfig {
     pub duplicate: u64,
     /// The chance that a message arrives in two pieces.
     pub split: u64,
+    /// Whether packets that have come together are read as runs.
+    pub runs: bool,
+    /// The longest pause between two pieces of a stream.
+    pub stream_gap_max: Duration,
     /// The longest that writing a notification to its socket takes.
     pub write_max: Duration,
     /// When a dial that hears nothing is given up (`cnxTimeout`).
@@ -79,6 +86,8 @@ impl Default for NetworkConfig {
             reset: 0,
             duplicate: 0,
             split: 0,
+            runs: true,
+            stream_gap_max: Duration::from_micros(200),
             write_max: Duration::from_micros(50),
             dial_timeout: Duration::from_secs(5),
             silent_min: Duration::from_secs(1),
@@ -120,6 +129,26 @@ enum State {
 enum Segment {
     Bytes(Bytes),
     End(Cause),
+    /// The sender is told when everything before this has been taken over by the other end's system.
+    Told(Told),
+}
+
+/// What a sender is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Drained,
+    Progress,
+    Streamed(Result<(), Unreadable>),
+}
+
+/// What the bytes that come to an end are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Messages,
+    /// A snapshot, which only the application can delimit.
+    Snapshot,
+    /// One has come; nobody reads on until it is restored.
+    Restoring,
 }
 
 /// One end, and what is on the way from it.
@@ -137,6 +166,8 @@ struct End {
     writing: bool,
     stuck: bool,
     incoming: BytesMut,
+    reading: Reading,
+    progress: Instant,
     /// What the other end has sent, to be compared with what is decoded.
     expected: VecDeque<Message>,
 }
@@ -154,6 +185,8 @@ impl End {
             writing: false,
             stuck: false,
             incoming: BytesMut::new(),
+            reading: Reading::Messages,
+            progress: Instant::ORIGIN,
             expected: VecDeque::new(),
         }
     }
@@ -212,6 +245,8 @@ pub(crate) struct Network {
     pub(crate) scheduled: Vec<(Instant, NetworkEvent)>,
     /// What servers are to be told.
     pub(crate) arrivals: VecDeque<(ServerId, Event)>,
+    /// Snapshots that have come whole; to be handed over after the arrivals.
+    pub(crate) snapshots: VecDeque<(ServerId, LinkId, Snapshot)>,
     /// What must not happen and did.
     pub(crate) problem: Option<String>,
     pub(crate) coverage: Coverage,
@@ -231,6 +266,7 @@ impl Network {
             advertised: BTreeMap::new(),
             scheduled: Vec::new(),
             arrivals: VecDeque::new(),
+            snapshots: VecDeque::new(),
             problem: None,
             coverage: Coverage::default(),
         }
@@ -313,8 +349,57 @@ impl Network {
             Message::Packet(packet) => {
                 let mut bytes = BytesMut::new();
                 wire::encode_packet(&packet, &mut bytes);
-                self.transmit(now, conn, from, bytes.freeze(), Some(Message::Packet(packet)));
+                self.transmit(now, conn, from, bytes.freeze(), each(packet));
             }
+        }
+    }
+
+    /// Tells the server when what it has sent on a link so far is written.
+    pub(crate) fn pace(&mut self, now: Instant, link: LinkId) {
+        let (conn, from) = unpack(link);
+        if self.connections.get(&conn).is_some_and(|c| c.ends[from].state == State::Open) {
+            self.push(now, conn, from, Segment::Told(Told::Drained));
+        }
+    }
+
+    /// Writes a stream to a link, each piece a while after the one before; then tells the server how it
+    /// ended.
+    pub(crate) fn stream(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        pieces: Vec<Piece>,
+        outcome: Result<(), Unreadable>,
+    ) {
+        let (conn, from) = unpack(link);
+        let gap = self.up_to(self.config.stream_gap_max);
+        let mut told = now;
+        for Piece { bytes, messages, moves } in pieces {
+            let Some(connection) = self.connections.get_mut(&conn) else { return };
+            let end = &mut connection.ends[from];
+            if end.state != State::Open {
+                return;
+            }
+            end.last_ready = end.last_ready.max(now) + gap;
+            let ready = end.last_ready;
+            self.transmit(now, conn, from, bytes, messages);
+            if moves && ready.since(told) >= PROGRESS_EVERY {
+                told = ready;
+                self.push(now, conn, from, Segment::Told(Told::Progress));
+            }
+        }
+        if self.connections.get(&conn).is_some_and(|c| c.ends[from].state == State::Open) {
+            self.push(now, conn, from, Segment::Told(Told::Streamed(outcome)));
+        }
+    }
+
+    /// A snapshot is restored: what follows it on its link is read.
+    pub(crate) fn read_on(&mut self, link: LinkId) {
+        let (conn, to) = unpack(link);
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        if connection.ends[to].state == State::Open {
+            connection.ends[to].reading = Reading::Messages;
+            self.decode(conn, to);
         }
     }
 
@@ -342,8 +427,8 @@ impl Network {
         end.writing = true;
         let mut bytes = BytesMut::new();
         wire::encode_notification(&notification, &mut bytes);
-        let message = Message::Notification(notification);
-        self.transmit(now, conn, from, bytes.freeze(), Some(message));
+        let message = vec![Message::Notification(notification)];
+        self.transmit(now, conn, from, bytes.freeze(), message);
         let at = now + self.up_to(self.config.write_max);
         self.schedule(at, NetworkEvent::Written { conn, from });
     }
@@ -356,14 +441,14 @@ impl Network {
         conn: u64,
         from: usize,
         mut bytes: Bytes,
-        message: Option<Message>,
+        messages: Vec<Message>,
     ) {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         if connection.broken {
             self.coverage.hit(FaultClass::MessageLost);
             return;
         }
-        connection.ends[1 - from].expected.extend(message);
+        connection.ends[1 - from].expected.extend(messages);
         if bytes.len() > 1 && self.chance(self.config.split) {
             let at = 1 + self.pick(bytes.len() - 1);
             let head = bytes.split_to(at);
@@ -398,7 +483,13 @@ impl Network {
             let kept = self.pick(under_way + 1);
             if let Some(connection) = self.connections.get_mut(&conn) {
                 connection.broken = true;
-                connection.ends[from].outgoing.truncate(kept);
+                let gone = connection.ends[from].outgoing.drain(kept..);
+                let streamed = |(_, segment): &(_, Segment)| {
+                    matches!(segment, Segment::Told(Told::Streamed(_)))
+                };
+                if gone.filter(streamed).count() > 0 {
+                    self.coverage.hit(FaultClass::StreamCut);
+                }
             }
             if kept < under_way {
                 self.coverage.hit(FaultClass::MessageLost);
@@ -503,7 +594,7 @@ impl Network {
             let address = self.advertised.get(&from).cloned().unwrap_or(own);
             let introduction = Introduction { id: from, addresses: vec![address] };
             let bytes = wire::encode_introduction(&introduction);
-            self.transmit(now, conn, DIALLER, bytes, None);
+            self.transmit(now, conn, DIALLER, bytes, Vec::new());
         }
         let up = LinkUp {
             link: pack(conn, DIALLER),
@@ -555,8 +646,26 @@ impl Network {
             }
             match segment {
                 Segment::Bytes(bytes) if connection.ends[to].state == State::Open => {
-                    connection.ends[to].incoming.extend_from_slice(&bytes);
+                    let end = &mut connection.ends[to];
+                    end.incoming.extend_from_slice(&bytes);
+                    if end.reading == Reading::Snapshot && now.since(end.progress) >= PROGRESS_EVERY
+                    {
+                        end.progress = now;
+                        self.arrivals.push_back((receiver, Event::Progress(pack(conn, to))));
+                    }
                     self.decode(conn, to);
+                }
+                Segment::Told(told) => {
+                    let open = connection.ends.iter().all(|end| end.state == State::Open);
+                    let link = pack(conn, from);
+                    let event = match told {
+                        Told::Drained => Event::Drained(link),
+                        Told::Progress => Event::Progress(link),
+                        Told::Streamed(outcome) => Event::Streamed { link, outcome },
+                    };
+                    if open && connection.ends[from].up {
+                        self.arrivals.push_back((sender, event));
+                    }
                 }
                 Segment::Bytes(_) => {
                     if connection.ends[to].crashed {
@@ -611,7 +720,7 @@ impl Network {
 
     /// Decodes what has come to an end, and compares it with what was sent.
     fn decode(&mut self, conn: u64, to: usize) {
-        let duplicate = self.config.duplicate;
+        let (duplicate, runs) = (self.config.duplicate, self.config.runs);
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let (receiver, sender) = connection.servers(to);
         let (plane, link) = (connection.plane, pack(conn, to));
@@ -639,9 +748,27 @@ impl Network {
             }
         }
         loop {
+            match end.reading {
+                Reading::Messages => {}
+                Reading::Restoring => return,
+                Reading::Snapshot => {
+                    match Snapshot::decode(&mut end.incoming) {
+                        Ok(Some(state)) => {
+                            end.reading = Reading::Restoring;
+                            self.snapshots.push_back((receiver, link, state));
+                        }
+                        Ok(None) => {}
+                        Err(error) => self.problem = Some(format!("from {sender}: {error}")),
+                    }
+                    return;
+                }
+            }
             let decoded = match plane {
                 Plane::Election => {
                     wire::take_notification(&mut end.incoming).map(|n| n.map(Message::Notification))
+                }
+                Plane::Quorum if runs => {
+                    wire::take_packet(&mut end.incoming).map(|p| p.map(Message::Packet))
                 }
                 Plane::Quorum => {
                     wire::decode_packet(&mut end.incoming).map(|p| p.map(Message::Packet))
@@ -655,10 +782,19 @@ impl Network {
                     return;
                 }
             };
-            let sent = end.expected.pop_front();
-            if sent.as_ref() != Some(&message) {
-                self.problem = Some(format!("{sender} sent {sent:?}, arrived is {message:?}"));
-                return;
+            let parts = match &message {
+                Message::Packet(packet) => each(packet.clone()),
+                Message::Notification(_) => vec![message.clone()],
+            };
+            for part in parts {
+                let sent = end.expected.pop_front();
+                if sent.as_ref() != Some(&part) {
+                    self.problem = Some(format!("{sender} sent {sent:?}, arrived is {part:?}"));
+                    return;
+                }
+            }
+            if let Message::Packet(Packet::Snap(_)) = message {
+                end.reading = Reading::Snapshot;
             }
             let twice = plane == Plane::Election && hit(&mut self.rng, duplicate);
             if twice {
@@ -843,6 +979,38 @@ impl Network {
     fn silence(&mut self) -> Duration {
         let range = self.config.silent_max.saturating_sub(self.config.silent_min);
         self.config.silent_min + self.up_to(range)
+    }
+}
+
+/// A piece of a stream.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) bytes: Bytes,
+    /// The messages that begin in it.
+    pub(crate) messages: Vec<Message>,
+    /// Whether it is a part of a snapshot.
+    pub(crate) moves: bool,
+}
+
+impl Piece {
+    /// A packet.
+    pub(crate) fn packet(packet: Packet) -> Self {
+        let mut bytes = BytesMut::new();
+        wire::encode_packet(&packet, &mut bytes);
+        Self { bytes: bytes.freeze(), messages: each(packet), moves: false }
+    }
+}
+
+/// The packets that the other end may read one by one.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the others are one each")]
+fn each(packet: Packet) -> Vec<Message> {
+    match packet {
+        Packet::Acks(run) => run.zxids().map(|z| Message::Packet(Packet::Ack(z))).collect(),
+        Packet::Commits(run) => run.zxids().map(|z| Message::Packet(Packet::Commit(z))).collect(),
+        Packet::Proposals(txns) => {
+            txns.iter().map(|txn| Message::Packet(Packet::Proposal(txn.clone()))).collect()
+        }
+        packet => vec![Message::Packet(packet)],
     }
 }
 

@@ -9,19 +9,21 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quorate_core::config::Config;
-use quorate_core::durable::Durable;
-use quorate_core::id::{LinkId, ServerId, Ticket};
+use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
 use quorate_core::message::{LearnerInfo, Message, Notification, Packet};
-use quorate_core::output::{Hangup, Output, Write};
+use quorate_core::output::{Fault, Hangup, Output};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Report, Status};
+use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
 
+use crate::application::State;
+use crate::disk::{Contents, Disk, Survival};
 use crate::ensemble::Ensemble;
 
 /// One real server, and everything that it has done.
@@ -30,8 +32,7 @@ pub struct Stage {
     config: Config,
     peer: Peer,
     now: Instant,
-    durable: Durable,
-    pending: Vec<(Ticket, Write)>,
+    disk: Disk,
     /// Whether writes become durable at once; on at first.
     pub sync_at_once: bool,
     issued: u64,
@@ -39,6 +40,8 @@ pub struct Stage {
     sent: BTreeMap<LinkId, Vec<Message>>,
     hung_up: BTreeMap<LinkId, Hangup>,
     reports: Vec<Report>,
+    asked: Vec<Output>,
+    fault: Option<Fault>,
 }
 
 impl Stage {
@@ -47,16 +50,33 @@ impl Stage {
     /// # Panics
     ///
     /// If that cannot be a server.
-    pub fn new(ensemble: &Ensemble, id: i64, durable: Durable) -> Self {
+    pub fn new(ensemble: &Ensemble, id: i64, contents: Contents) -> Self {
+        Self::with(ensemble, id, contents, |_| {})
+    }
+
+    /// The same, with something else in its configuration.
+    ///
+    /// # Panics
+    ///
+    /// If that cannot be a server.
+    pub fn with(
+        ensemble: &Ensemble,
+        id: i64,
+        contents: Contents,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let membership = match ensemble.membership() {
             Ok(membership) => membership,
             Err(error) => panic!("{error}: {ensemble:?}"),
         };
-        Self::start(Config::new(ServerId(id), membership), durable, Instant::ORIGIN)
+        let mut config = Config::new(ServerId(id), membership);
+        change(&mut config);
+        Self::start(config, Disk::new(contents), Instant::ORIGIN)
     }
 
-    fn start(config: Config, durable: Durable, now: Instant) -> Self {
-        let peer = match Peer::new(config.clone(), durable.clone()) {
+    fn start(config: Config, disk: Disk, now: Instant) -> Self {
+        let durable = disk.durable().durable(config.history.window_count);
+        let peer = match Peer::new(config.clone(), durable) {
             Ok(peer) => peer,
             Err(error) => panic!("refuses to start: {error}"),
         };
@@ -64,28 +84,25 @@ impl Stage {
             config,
             peer,
             now,
-            durable,
-            pending: Vec::new(),
+            disk,
             sync_at_once: true,
             issued: 0,
             dialling: BTreeSet::new(),
             sent: BTreeMap::new(),
             hung_up: BTreeMap::new(),
             reports: Vec::new(),
+            asked: Vec::new(),
+            fault: None,
         };
         stage.feed(Event::Tick);
         stage
     }
 
-    /// The server crashes and starts again; of the writes under way the first `survive` are there.
+    /// The server crashes and starts again; the writes under way are there or not.
     #[must_use]
-    pub fn restarted(mut self, survive: usize) -> Self {
-        let survivors: Vec<Write> =
-            self.pending.drain(..).take(survive).map(|(_, write)| write).collect();
-        for write in &survivors {
-            self.apply(write);
-        }
-        Self::start(self.config, self.durable, self.now)
+    pub fn restarted(mut self, survival: Survival) -> Self {
+        self.disk.crash(survival, &mut Rng::new(0));
+        Self::start(self.config, self.disk, self.now)
     }
 
     // ---- what the script does ----
@@ -103,9 +120,26 @@ impl Stage {
                     self.hung_up.insert(link, reason);
                 }
                 Output::Send { link, message } => self.sent.entry(link).or_default().push(message),
-                Output::Persist { ticket, write } => self.pending.push((ticket, write)),
+                Output::Persist { ticket, write } => {
+                    self.asked.push(Output::Persist { ticket, write: write.clone() });
+                    self.disk.persist(ticket, write);
+                }
                 Output::Report(report) => self.reports.push(report),
-                Output::Halt(fault) => panic!("halted: {fault}"),
+                Output::Halt(fault) => self.fault = Some(fault),
+                Output::Pace(_)
+                | Output::Locate { .. }
+                | Output::StreamLog { .. }
+                | Output::Stage
+                | Output::Prepare { .. }
+                | Output::DeliverThrough(_)
+                | Output::TakeSnapshot(_)
+                | Output::SendSnapshot { .. }
+                | Output::ReceiveSnapshot { .. }
+                | Output::Abandon
+                | Output::Answer(_)
+                | Output::Accepted(_)
+                | Output::Refused { .. }
+                | Output::ReadRefused { .. } => self.asked.push(output),
             }
         }
         if self.sync_at_once {
@@ -115,22 +149,17 @@ impl Stage {
 
     /// Everything that was written becomes durable.
     pub fn sync(&mut self) {
-        let mut last = None;
-        for (ticket, write) in std::mem::take(&mut self.pending) {
-            self.apply(&write);
-            last = Some(ticket);
-        }
-        if let Some(ticket) = last {
-            self.feed(Event::Persisted(ticket));
+        if self.disk.begin() {
+            if let (_, Some(ticket)) = self.disk.complete() {
+                self.feed(Event::Persisted(ticket));
+            }
         }
     }
 
-    fn apply(&mut self, write: &Write) {
-        match write {
-            Write::AcceptedEpoch(epoch) => self.durable.accepted_epoch = *epoch,
-            Write::CurrentEpoch(epoch) => self.durable.current_epoch = *epoch,
-            Write::Membership(_) => {}
-        }
+    /// The snapshot that a leader sends on a link has come whole.
+    pub fn restore(&mut self, link: LinkId, state: State) {
+        self.disk.stage(state);
+        self.feed(Event::Restored(link));
     }
 
     /// Lets time pass, with a tick at each deadline; returns the deadlines and what they were for.
@@ -225,13 +254,31 @@ impl Stage {
     }
 
     /// What is on its disk.
-    pub fn durable(&self) -> &Durable {
-        &self.durable
+    pub fn durable(&self) -> &Contents {
+        self.disk.durable()
     }
 
     /// How many writes are not durable yet.
     pub fn writes_under_way(&self) -> usize {
-        self.pending.len()
+        self.disk.under_way()
+    }
+
+    /// What the server has asked its disk, its application and its clients since the last call.
+    pub fn asked(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.asked)
+    }
+
+    /// What it has told its application to deliver since the start of what [`asked`](Self::asked) would
+    /// return; the latest.
+    pub fn delivered(&self) -> Option<Zxid> {
+        self.asked.iter().rev().find_map(|output| {
+            if let Output::DeliverThrough(zxid) = output { Some(*zxid) } else { None }
+        })
+    }
+
+    /// Why the server has stopped, if it has.
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault
     }
 
     /// The packets sent on a link since the last call.

@@ -7,11 +7,13 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use quorate_core::durable::Durable;
 use quorate_core::id::ServerId;
 use quorate_core::input::Event;
 use quorate_core::message::{Message, Packet};
-use quorate_core::output::Output;
+use quorate_core::output::{Output, Write};
 use quorate_core::time::Instant;
+use quorate_core::txn::Txn;
 
 /// How many lines are kept.
 const LINES_MAX: usize = 20_000;
@@ -66,8 +68,8 @@ impl Trace {
 }
 
 /// A fast hasher that gives the same result on every machine; not for tables.
-#[derive(Clone, Debug)]
-struct Mix(u64);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mix(u64);
 
 impl Mix {
     fn word(&mut self, word: u64) {
@@ -145,13 +147,42 @@ fn packet_line(packet: &Packet, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Packet::AckEpoch { last, current_epoch: Some(epoch) } => {
             write!(f, " (current epoch {epoch}, last {last})")
         }
-        Packet::Diff(zxid)
+        Packet::Proposal(txn) | Packet::Inform(txn) => write!(f, " {}", txn.zxid),
+        Packet::Proposals(txns) => write!(f, " {}", Zxids(txns)),
+        Packet::Acks(run) | Packet::Commits(run) => write!(f, " {}..={}", run.first, run.last),
+        Packet::Request(request) => write!(f, " {} (op {})", request.id, request.op),
+        Packet::Commit(zxid)
+        | Packet::Diff(zxid)
         | Packet::Trunc(zxid)
         | Packet::Snap(zxid)
         | Packet::Ack(zxid)
         | Packet::NewLeader { zxid, .. }
         | Packet::Ping { zxid, .. } => write!(f, " {zxid}"),
         _ => Ok(()),
+    }
+}
+
+/// The first and the last.
+struct Zxids<'a>(&'a [Txn]);
+
+impl fmt::Display for Zxids<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => Ok(()),
+            [txn] => txn.zxid.fmt(f),
+            [first, .., last] => write!(f, "{}..={}", first.zxid, last.zxid),
+        }
+    }
+}
+
+/// What a server finds on its disk, in one line.
+pub(crate) struct Opened<'a>(pub(crate) &'a Durable);
+
+impl fmt::Display for Opened<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Durable { accepted_epoch, current_epoch, last_zxid, floor, snapshot, window } = self.0;
+        write!(f, "accepted {accepted_epoch}, current {current_epoch}, last {last_zxid}, ")?;
+        write!(f, "floor {floor}, snapshot {snapshot}, window of {}", window.len())
     }
 }
 
@@ -176,9 +207,20 @@ impl fmt::Display for Happened<'_> {
             }
             Event::Received { link, message } => write!(f, "{link} {}", Said(message)),
             Event::Persisted(ticket) => write!(f, "{ticket} durable"),
+            Event::Propose(request) => write!(f, "propose {}", request.id),
+            Event::Prepared { epoch, drafts } => {
+                write!(f, "prepared {} in epoch {epoch}", drafts.len())
+            }
             Event::Oracle(yes) => write!(f, "oracle {yes}"),
             Event::StepDown => f.write_str("step down"),
             Event::Shutdown => f.write_str("shutdown"),
+            Event::Drained(_)
+            | Event::Progress(_)
+            | Event::Located { .. }
+            | Event::Streamed { .. }
+            | Event::Restored(_)
+            | Event::SnapshotTaken(_)
+            | Event::Read(_) => write!(f, "{:?}", self.0),
         }
     }
 }
@@ -192,7 +234,29 @@ impl fmt::Display for Done<'_> {
             Output::Dial { plane, peer, .. } => write!(f, "dial server {peer} ({plane:?})"),
             Output::Hangup { link, reason } => write!(f, "{link} hang up: {reason}"),
             Output::Send { link, message } => write!(f, "{link} {}", Said(message)),
+            Output::Persist { ticket, write: Write::Append(txns) } => {
+                write!(f, "{ticket} append {}", Zxids(txns))
+            }
+            Output::Persist { ticket, write: Write::Beside(txn) } => {
+                write!(f, "{ticket} append {} beside", txn.zxid)
+            }
             Output::Persist { ticket, write } => write!(f, "{ticket} {write:?}"),
+            Output::Prepare { epoch, request, .. } => {
+                write!(f, "prepare {} in epoch {epoch}", request.id)
+            }
+            Output::Pace(_)
+            | Output::Locate { .. }
+            | Output::StreamLog { .. }
+            | Output::Stage
+            | Output::DeliverThrough(_)
+            | Output::TakeSnapshot(_)
+            | Output::SendSnapshot { .. }
+            | Output::ReceiveSnapshot { .. }
+            | Output::Abandon
+            | Output::Answer(_)
+            | Output::Accepted(_)
+            | Output::Refused { .. }
+            | Output::ReadRefused { .. } => write!(f, "{:?}", self.0),
             Output::Report(report) => report.fmt(f),
             Output::Halt(fault) => write!(f, "halt: {fault}"),
         }

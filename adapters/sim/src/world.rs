@@ -8,29 +8,34 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use bytes::Bytes;
 use quorate_core::address::HostPort;
-use quorate_core::config::{Config, Limits, Timing};
-use quorate_core::durable::Durable;
-use quorate_core::id::ServerId;
-use quorate_core::input::{Event, Input, Plane};
-use quorate_core::output::Output;
+use quorate_core::config::{Config, HistoryLimits, Limits, Timing};
+use quorate_core::id::{LinkId, ReadId, ServerId};
+use quorate_core::input::{Event, Input, Plane, Unreadable};
+use quorate_core::message::{Packet, Request};
+use quorate_core::output::{Form, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Phase, Status};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
+use quorate_core::txn::{Draft, RequestId, Txn};
 use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::agenda::Agenda;
+use crate::application::{Application, KIND, State};
 use crate::checker::{Checker, Rule, Violation, broken};
-use crate::disk::{Disk, DiskConfig, Survival};
+use crate::disk::{Contents, Disk, DiskConfig, Survival};
 use crate::ensemble::Ensemble;
 use crate::faults::{Coverage, FaultClass};
-use crate::network::{Network, NetworkConfig, NetworkEvent, hit, up_to};
-use crate::trace::{Done, Happened, Trace};
+use crate::network::{Network, NetworkConfig, NetworkEvent, Piece, hit, up_to};
+use crate::trace::{Done, Happened, Opened, Trace};
 
 /// More steps than this without any time passing, and a server spins.
 const STEPS_AT_ONCE_MAX: u32 = 100_000;
+/// How many bytes of a snapshot are written at once.
+const SNAPSHOT_PIECE: usize = 64;
 /// How many lines a failing world prints.
 const LINES_SHOWN: usize = 300;
 
@@ -40,11 +45,15 @@ pub struct WorldConfig {
     /// Who takes part.
     pub ensemble: Ensemble,
     /// What the disks hold at first; empty where nothing is said.
-    pub durable: BTreeMap<ServerId, Durable>,
+    pub disks: BTreeMap<ServerId, Contents>,
     /// Servers whose configuration shows them another ensemble.
     pub views: BTreeMap<ServerId, Ensemble>,
     /// The durations of all servers.
     pub timing: Timing,
+    /// How much history the servers keep at hand.
+    pub history: HistoryLimits,
+    /// The longest that an application takes for anything.
+    pub application_max: Duration,
     /// Whether elections end as soon as nothing can change them.
     pub finish_when_settled: bool,
     /// How the network behaves.
@@ -60,9 +69,11 @@ impl WorldConfig {
     pub fn new(ensemble: Ensemble) -> Self {
         Self {
             ensemble,
-            durable: BTreeMap::new(),
+            disks: BTreeMap::new(),
             views: BTreeMap::new(),
             timing: Timing::default(),
+            history: HistoryLimits::default(),
+            application_max: Duration::from_millis(1),
             finish_when_settled: true,
             network: NetworkConfig::default(),
             disk: DiskConfig::default(),
@@ -72,10 +83,15 @@ impl WorldConfig {
 
     /// The same with a server whose log ends at `last`; its epochs are that of `last`.
     #[must_use]
-    pub fn with_history(mut self, id: i64, last: Zxid) -> Self {
-        let epoch = last.epoch();
-        let durable = Durable { accepted_epoch: epoch, current_epoch: epoch, last_zxid: last };
-        self.durable.insert(ServerId(id), durable);
+    pub fn with_history(self, id: i64, last: Zxid) -> Self {
+        let epoch = last.epoch().0;
+        self.with_disk(id, Contents::ending(epoch, epoch, last))
+    }
+
+    /// The same with a server whose disk holds this.
+    #[must_use]
+    pub fn with_disk(mut self, id: i64, contents: Contents) -> Self {
+        self.disks.insert(ServerId(id), contents);
         self
     }
 }
@@ -127,10 +143,69 @@ impl Brief {
 
 #[derive(Debug)]
 enum What {
-    Start { id: ServerId },
-    Tick { id: ServerId, token: u64 },
+    Start {
+        id: ServerId,
+    },
+    Tick {
+        id: ServerId,
+        token: u64,
+    },
     Network(NetworkEvent),
-    Synced { id: ServerId, incarnation: u64 },
+    Synced {
+        id: ServerId,
+        incarnation: u64,
+    },
+    /// The application or the disk answers.
+    Answer {
+        id: ServerId,
+        incarnation: u64,
+        event: Event,
+    },
+    /// The application has prepared all that it was asked to.
+    Prepared {
+        id: ServerId,
+        incarnation: u64,
+    },
+    Locate {
+        id: ServerId,
+        incarnation: u64,
+        link: LinkId,
+        zxid: Zxid,
+    },
+    /// A snapshot that was taken is ready to be put on disk.
+    Publish {
+        id: ServerId,
+        incarnation: u64,
+        state: State,
+    },
+    Restored {
+        id: ServerId,
+        incarnation: u64,
+        link: LinkId,
+        state: State,
+    },
+}
+
+/// What a server was when it said what it wants done.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    leads: bool,
+    serving: bool,
+    epoch: Epoch,
+}
+
+impl Standing {
+    /// Whether it may have given a transaction its number.
+    fn mints(self, txn: &Txn) -> bool {
+        self.leads && self.serving && self.epoch == txn.zxid.epoch()
+    }
+}
+
+impl Server {
+    /// Whether it runs and has not been restarted.
+    fn is(&self, incarnation: u64) -> bool {
+        self.peer.is_some() && self.incarnation == incarnation
+    }
 }
 
 #[derive(Debug)]
@@ -139,6 +214,15 @@ struct Server {
     peer: Option<Peer>,
     brief: Option<Brief>,
     disk: Disk,
+    application: Application,
+    /// Transactions that are prepared, each in its reign.
+    drafts: Vec<(Epoch, Draft)>,
+    /// Snapshots that were taken, and wait for the log to be durable as far.
+    taken: Vec<State>,
+    /// When the application has done what it was asked to do.
+    busy_until: Instant,
+    /// Requests and reads so far.
+    asked: u64,
     incarnation: u64,
     paused: bool,
     backlog: VecDeque<Event>,
@@ -152,6 +236,13 @@ struct Trap {
     id: ServerId,
     at: fn(&Output) -> bool,
     after: bool,
+}
+
+/// How many more outputs of a server are carried out before it crashes.
+#[derive(Clone, Copy, Debug)]
+struct Fuse {
+    id: ServerId,
+    left: u64,
 }
 
 /// Servers in a simulated world.
@@ -170,6 +261,8 @@ pub struct World {
     crash_within: u64,
     restart_max: Duration,
     trap: Option<Trap>,
+    fuse: Option<Fuse>,
+    application_max: Duration,
     outputs: Vec<Output>,
     steps: u64,
     steps_at_once: u32,
@@ -196,14 +289,20 @@ impl World {
                 timing: config.timing.clone(),
                 finish_when_settled: config.finish_when_settled,
                 limits: Limits::default(),
+                history: config.history.clone(),
                 ..Config::new(id, membership)
             };
-            let durable = config.durable.get(&id).cloned().unwrap_or_default();
+            let contents = config.disks.get(&id).cloned().unwrap_or_default();
             let server = Server {
                 config: own,
                 peer: None,
                 brief: None,
-                disk: Disk::new(durable),
+                disk: Disk::new(contents),
+                application: Application::default(),
+                drafts: Vec::new(),
+                taken: Vec::new(),
+                busy_until: Instant::ORIGIN,
+                asked: 0,
                 incarnation: 0,
                 paused: false,
                 backlog: VecDeque::new(),
@@ -219,12 +318,14 @@ impl World {
             servers,
             network,
             disk: config.disk,
-            checker: Checker::new(config.ensemble.clone()),
+            checker: Checker::new(config.ensemble.clone(), &config.disks),
             trace: Trace::new(config.keep_log),
             coverage: Coverage::default(),
             crash_within: 0,
             restart_max: Duration::from_secs(1),
             trap: None,
+            fuse: None,
+            application_max: config.application_max,
             outputs: Vec::new(),
             steps: 0,
             steps_at_once: 0,
@@ -282,8 +383,22 @@ impl World {
     }
 
     /// What is durable on a server's disk.
-    pub fn durable(&self, id: i64) -> Option<&Durable> {
+    pub fn durable(&self, id: i64) -> Option<&Contents> {
         Some(self.servers.get(&ServerId(id))?.disk.durable())
+    }
+
+    /// What a server has applied; none while it is down.
+    pub fn applied(&self, id: i64) -> Option<&State> {
+        let server = self.servers.get(&ServerId(id))?;
+        server.peer.as_ref().map(|_| &server.application.state)
+    }
+
+    /// Whether all servers that run have applied everything that is committed.
+    pub fn is_level(&self) -> bool {
+        let commits = self.checker.commits();
+        let running = self.servers.values().filter(|server| server.peer.is_some());
+        let mut counts = running.map(|server| server.application.state.count);
+        counts.all(|count| count == commits)
     }
 
     /// Whether a server runs.
@@ -371,10 +486,12 @@ impl World {
         for _ in 0..lost {
             self.coverage.hit(FaultClass::WriteLost);
         }
-        for state in &states {
+        server.taken.clear();
+        for done in &states {
             self.coverage.hit(FaultClass::WriteSurvived);
-            self.checker.on_durable(id, state)?;
+            self.checker.on_durable(id, done, server.disk.durable())?;
         }
+        self.checker.ledger.on_crash(id);
         self.network.arrivals.retain(|(to, _)| *to != id);
         self.network.host_down(now, id, kind == CrashKind::Power);
         self.enter_network();
@@ -436,6 +553,71 @@ impl World {
     /// If a rule is broken.
     pub fn tell(&mut self, id: i64, event: Event) -> Result<(), Violation> {
         self.feed(ServerId(id), event)
+    }
+
+    /// Somebody at a server asks for a write of a cell; none if the server is down.
+    ///
+    /// # Errors
+    ///
+    /// If a rule is broken.
+    pub fn propose(&mut self, id: i64, cell: u8) -> Result<Option<RequestId>, Violation> {
+        self.propose_padded(id, cell, 0)
+    }
+
+    /// The same with this many bytes more than needed.
+    ///
+    /// # Errors
+    ///
+    /// If a rule is broken.
+    pub fn propose_padded(
+        &mut self,
+        id: i64,
+        cell: u8,
+        padding: usize,
+    ) -> Result<Option<RequestId>, Violation> {
+        let id = ServerId(id);
+        let Some(server) = self.servers.get_mut(&id).filter(|server| server.peer.is_some()) else {
+            return Ok(None);
+        };
+        server.asked += 1;
+        let client = id.0 << 56 | i64::try_from(server.incarnation).unwrap_or(0);
+        let request = RequestId { client, cxid: i32::try_from(server.asked).unwrap_or(0) };
+        let at = (id, server.incarnation);
+        let mut body = vec![cell; 1 + padding];
+        body.extend_from_slice(&self.steps.to_be_bytes());
+        let body = Bytes::from(body);
+        self.checker.ledger.on_asked(at, request);
+        self.feed(id, Event::Propose(Request { id: request, op: KIND, body, identities: None }))?;
+        Ok(Some(request))
+    }
+
+    /// Somebody at a server asks to read what is as new as everything acknowledged; none if it is down.
+    ///
+    /// # Errors
+    ///
+    /// If a rule is broken.
+    pub fn read(&mut self, id: i64) -> Result<Option<ReadId>, Violation> {
+        let id = ServerId(id);
+        let Some(server) = self.servers.get_mut(&id).filter(|server| server.peer.is_some()) else {
+            return Ok(None);
+        };
+        server.asked += 1;
+        let read = ReadId(server.incarnation << 32 | server.asked);
+        self.checker.ledger.on_read(id, read);
+        self.feed(id, Event::Read(read))?;
+        Ok(Some(read))
+    }
+
+    /// What clients of a server asked for and have heard nothing about.
+    pub fn unanswered(&self, id: i64) -> (Vec<RequestId>, Vec<ReadId>) {
+        let incarnation = self.servers.get(&ServerId(id)).map_or(0, |server| server.incarnation);
+        self.checker.ledger.unanswered((ServerId(id), incarnation))
+    }
+
+    /// Crashes a server instead of letting it carry out another output after so many more of them, each
+    /// report not counted.
+    pub fn crash_after_outputs(&mut self, id: i64, count: u64) {
+        self.fuse = Some(Fuse { id: ServerId(id), left: count });
     }
 
     /// Crashes a server just before it carries out the first output that `at` accepts.
@@ -524,6 +706,8 @@ impl World {
         self.disk.slow = 0;
         self.crash_within = 0;
         self.trap = None;
+        self.fuse = None;
+        self.disk.unreadable = 0;
     }
 
     // ---- time ----
@@ -543,14 +727,34 @@ impl World {
             What::Network(event) => {
                 self.network.handle(self.agenda.now(), event);
                 self.enter_network();
-                while let Some((to, event)) = self.network.arrivals.pop_front() {
-                    self.feed(to, event)?;
-                }
+                self.arrive()?;
                 if let Some(problem) = self.network.problem.take() {
                     return broken(Rule::Codec, ServerId::NOBODY, problem);
                 }
             }
             What::Synced { id, incarnation } => self.on_synced(id, incarnation)?,
+            What::Answer { id, incarnation, event } => {
+                if self.is_same(id, incarnation) {
+                    self.feed(id, event)?;
+                }
+            }
+            What::Prepared { id, incarnation } => self.on_prepared(id, incarnation)?,
+            What::Locate { id, incarnation, link, zxid } => {
+                if let Some(server) = self.servers.get(&id).filter(|s| s.is(incarnation)) {
+                    let per_txn = self.disk.snapshot_bytes_per_txn;
+                    let located = server.disk.durable().locate(zxid, per_txn);
+                    self.feed(id, Event::Located { link, located })?;
+                }
+            }
+            What::Publish { id, incarnation, state } => {
+                if let Some(server) = self.servers.get_mut(&id).filter(|s| s.is(incarnation)) {
+                    server.taken.push(state);
+                    self.publish(id)?;
+                }
+            }
+            What::Restored { id, incarnation, link, state } => {
+                self.on_restored(id, incarnation, link, state)?;
+            }
         }
         if self.steps_at_once > STEPS_AT_ONCE_MAX {
             let detail = format!("time stands still at {:?}", self.now());
@@ -604,9 +808,13 @@ impl World {
         // Every incarnation jitters in its own way, as if seeded by the system.
         let seed = (self.seed ^ (id.0 as u64) << 48).wrapping_add(server.incarnation);
         server.config.seed = Rng::new(seed).next_u64();
-        let durable = server.disk.durable().clone();
-        self.trace.line(now, id, format_args!("START {durable:?}"));
-        self.checker.on_start(id, &durable);
+        let contents = server.disk.durable();
+        let durable = contents.durable(server.config.history.window_count);
+        self.trace.line(now, id, format_args!("START {}", Opened(&durable)));
+        self.checker.on_start(id, contents);
+        server.application = Application::new(contents.snapshots.last().cloned());
+        (server.busy_until, server.asked) = (now, 0);
+        server.drafts.clear();
         let peer = match Peer::new(server.config.clone(), durable) {
             Ok(peer) => peer,
             Err(error) => panic!("server {id} refuses to start: {error}"),
@@ -659,9 +867,10 @@ impl World {
             return Ok(());
         }
         let (states, last) = server.disk.complete();
-        for state in &states {
-            self.checker.on_durable(id, state)?;
+        for done in &states {
+            self.checker.on_durable(id, done, server.disk.durable())?;
         }
+        self.publish(id)?;
         self.begin_sync(id);
         match last {
             Some(ticket) => self.feed(id, Event::Persisted(ticket)),
@@ -713,6 +922,8 @@ impl World {
             }
         }
         self.checker.on_step(id, &status, &outputs)?;
+        let (leads, epoch) = (status.state == ServerState::Leading, status.current_epoch);
+        let (incarnation, serving) = (server.incarnation, status.serving);
 
         let crash_at = (!outputs.is_empty() && hit(&mut self.rng, self.crash_within))
             .then(|| usize::try_from(self.rng.below(outputs.len() as u64 + 1)).unwrap_or(0));
@@ -723,8 +934,12 @@ impl World {
                 fallen = true;
                 break;
             }
+            if self.blows(id, &output) {
+                fallen = true;
+                break;
+            }
             self.checker.on_output(id, &output)?;
-            self.carry_out(id, output);
+            self.carry_out(id, output, Standing { leads, serving, epoch })?;
             if trap.is_some() {
                 fallen = true;
                 break;
@@ -743,29 +958,286 @@ impl World {
             }
             return Ok(());
         }
+        if serving {
+            self.checker.ledger.on_serving((id, incarnation), epoch);
+        }
         self.schedule_tick(id);
         Ok(())
     }
 
-    fn carry_out(&mut self, id: ServerId, output: Output) {
+    fn carry_out(
+        &mut self,
+        id: ServerId,
+        output: Output,
+        standing: Standing,
+    ) -> Result<(), Violation> {
         let now = self.agenda.now();
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+        let ledger = &mut self.checker.ledger;
         match output {
             Output::Dial { plane, peer, addresses } => {
                 self.network.dial(now, id, plane, peer, &addresses);
             }
             Output::Hangup { link, .. } => self.network.hang_up(now, link),
             Output::Send { link, message } => self.network.send(now, link, message),
+            Output::Pace(link) => self.network.pace(now, link),
             Output::Persist { ticket, write } => {
-                let idle = match self.servers.get_mut(&id) {
-                    Some(server) => server.disk.persist(ticket, write),
-                    None => false,
-                };
-                if idle {
+                match &write {
+                    Write::Append(txns) => {
+                        for txn in &**txns {
+                            ledger.on_logged(id, txn, standing.mints(txn))?;
+                        }
+                    }
+                    Write::Beside(txn) => ledger.on_logged(id, txn, standing.mints(txn))?,
+                    Write::CurrentEpoch(epoch) if standing.leads => {
+                        ledger.on_reign(id, *epoch, server.disk.latest());
+                    }
+                    Write::Install { .. } => {
+                        server.application.apart = server.application.received.take();
+                        server.taken.clear();
+                    }
+                    Write::Truncate(_)
+                    | Write::CurrentEpoch(_)
+                    | Write::AcceptedEpoch(_)
+                    | Write::Membership(_) => {}
+                }
+                if server.disk.persist(ticket, write) {
                     self.begin_sync(id);
                 }
             }
+            Output::Locate { link, zxid } => {
+                let incarnation = server.incarnation;
+                let wait = up_to(&mut self.rng, self.application_max);
+                self.agenda.after(wait, What::Locate { id, incarnation, link, zxid });
+            }
+            Output::StreamLog { link, after, through, form } => {
+                self.stream_log(id, link, after, through, form);
+            }
+            Output::Stage => {
+                server.application.apart = server.disk.latest().snapshots.last().cloned();
+            }
+            Output::Prepare { epoch, request, .. } => {
+                let time = i64::try_from(now.since_origin().as_millis()).unwrap_or(0);
+                let draft = server.application.prepare(&request, time);
+                server.drafts.push((epoch, draft));
+                if server.drafts.len() == 1 {
+                    let incarnation = server.incarnation;
+                    let wait = up_to(&mut self.rng, self.application_max);
+                    self.agenda.after(wait, What::Prepared { id, incarnation });
+                }
+            }
+            Output::DeliverThrough(zxid) => self.deliver(id, zxid, standing)?,
+            Output::TakeSnapshot(zxid) => {
+                let state = server.application.newest().clone();
+                ledger.on_state(id, &state, zxid)?;
+                if hit(&mut self.rng, self.disk.unreadable) {
+                    self.coverage.hit(FaultClass::SnapshotFailed);
+                    self.answer(id, Event::SnapshotTaken(zxid));
+                } else {
+                    let incarnation = server.incarnation;
+                    let wait = up_to(&mut self.rng, 20 * self.application_max);
+                    self.agenda.after(wait, What::Publish { id, incarnation, state });
+                }
+            }
+            Output::SendSnapshot { link, label } => {
+                let state = State { label, ..server.application.newest().clone() };
+                ledger.on_state(id, &state, label)?;
+                self.send_snapshot(link, &state);
+            }
+            Output::ReceiveSnapshot { link, label } => {
+                server.application.receiving = Some((link, label));
+                server.application.received = None;
+                server.disk.discard();
+            }
+            Output::Abandon => {
+                server.application.abandon();
+                server.disk.discard();
+            }
+            Output::Answer(read) => ledger.on_answer(id, read)?,
+            Output::Accepted(request) => ledger.on_accepted(id, request, standing.epoch)?,
+            Output::Refused { id: request, .. } => ledger.on_refused(id, request)?,
+            Output::ReadRefused { read, .. } => ledger.on_read_refused(id, read)?,
             Output::Report(_) | Output::Halt(_) => {}
         }
+        Ok(())
+    }
+
+    /// Lets the servers hear of what has come.
+    fn arrive(&mut self) -> Result<(), Violation> {
+        loop {
+            if let Some((to, event)) = self.network.arrivals.pop_front() {
+                self.feed(to, event)?;
+            } else if let Some((to, link, state)) = self.network.snapshots.pop_front() {
+                let Some(server) = self.servers.get(&to) else { continue };
+                let incarnation = server.incarnation;
+                let wait = up_to(&mut self.rng, 20 * self.application_max);
+                self.agenda.after(wait, What::Restored { id: to, incarnation, link, state });
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn on_restored(
+        &mut self,
+        id: ServerId,
+        incarnation: u64,
+        link: LinkId,
+        state: State,
+    ) -> Result<(), Violation> {
+        let Some(server) = self.servers.get_mut(&id).filter(|s| s.is(incarnation)) else {
+            return Ok(());
+        };
+        if server.application.receiving != Some((link, state.label)) {
+            return Ok(());
+        }
+        server.application.receiving = None;
+        server.application.received = Some(state.clone());
+        server.disk.stage(state);
+        self.feed(id, Event::Restored(link))?;
+        self.network.read_on(link);
+        self.arrive()
+    }
+
+    fn on_prepared(&mut self, id: ServerId, incarnation: u64) -> Result<(), Violation> {
+        let Some(server) = self.servers.get_mut(&id).filter(|s| s.is(incarnation)) else {
+            return Ok(());
+        };
+        let drafts = std::mem::take(&mut server.drafts);
+        // A reign that was given up does not stop what was under way in it.
+        for of_one in drafts.chunk_by(|(a, _), (b, _)| a == b) {
+            let epoch = of_one[0].0;
+            let drafts = of_one.iter().map(|(_, draft)| draft.clone()).collect();
+            if self.is_same(id, incarnation) {
+                self.feed(id, Event::Prepared { epoch, drafts })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The application answers in the order in which it was asked.
+    fn answer(&mut self, id: ServerId, event: Event) {
+        let wait = up_to(&mut self.rng, self.application_max);
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.busy_until = server.busy_until.max(self.agenda.now()) + wait;
+        let incarnation = server.incarnation;
+        self.agenda.at(server.busy_until, What::Answer { id, incarnation, event });
+    }
+
+    /// Everything through a transaction is committed: the application gets it.
+    fn deliver(
+        &mut self,
+        id: ServerId,
+        through: Zxid,
+        standing: Standing,
+    ) -> Result<(), Violation> {
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+        let Server { application, disk, incarnation, .. } = server;
+        let ledger = &mut self.checker.ledger;
+        let leads = standing.leads && standing.serving;
+        ledger.on_deliver(id, through, leads, disk.latest(), &self.ensemble)?;
+        if let Some(apart) = application.apart.take() {
+            if apart.label > application.state.label {
+                ledger.on_adopted(id, &apart, through)?;
+                application.state = apart;
+            }
+        }
+        let after = application.state.label;
+        for txn in disk.latest().range(after, through) {
+            let in_turn = application.apply(txn);
+            ledger.on_applied(id, txn, *incarnation, in_turn)?;
+        }
+        ledger.on_state(id, &application.state, application.state.label)
+    }
+
+    /// Puts those snapshots on disk that the log has come up to.
+    fn publish(&mut self, id: ServerId) -> Result<(), Violation> {
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+        let last = server.disk.durable().last();
+        let mut ready = Vec::new();
+        server.taken.retain(|state| {
+            let now = state.label <= last;
+            if now {
+                ready.push(state.clone());
+            }
+            !now
+        });
+        for state in ready {
+            if let Some(server) = self.servers.get_mut(&id) {
+                server.disk.publish(&state, self.disk.snapshots);
+            }
+            self.coverage.hit(FaultClass::SnapshotTaken);
+            self.answer(id, Event::SnapshotTaken(state.label));
+        }
+        Ok(())
+    }
+
+    fn stream_log(&mut self, id: ServerId, link: LinkId, after: Zxid, through: Zxid, form: Form) {
+        let now = self.agenda.now();
+        let Some(server) = self.servers.get(&id) else { return };
+        let held = server.disk.durable();
+        let packets = |txn: &Txn| match form {
+            Form::Proposals => vec![Packet::Proposal(txn.clone())],
+            Form::Committed => vec![Packet::Proposal(txn.clone()), Packet::Commit(txn.zxid)],
+            Form::Commits => vec![Packet::Commit(txn.zxid)],
+            Form::Informs => vec![Packet::Inform(txn.clone())],
+        };
+        let mut pieces: Vec<_> =
+            held.range(after, through).flat_map(packets).map(Piece::packet).collect();
+        let mut outcome = Ok(());
+        if after < held.floor || held.last() < through {
+            pieces.clear();
+            outcome = Err(Unreadable);
+        } else if hit(&mut self.rng, self.disk.unreadable) {
+            let kept = self.rng.below(pieces.len() as u64 + 1);
+            pieces.truncate(usize::try_from(kept).unwrap_or(0));
+            outcome = Err(Unreadable);
+        }
+        if outcome.is_err() {
+            self.coverage.hit(FaultClass::StreamUnreadable);
+        }
+        self.coverage.hit(match form {
+            Form::Proposals => FaultClass::StreamedProposals,
+            Form::Committed => FaultClass::StreamedCommitted,
+            Form::Commits => FaultClass::StreamedCommits,
+            Form::Informs => FaultClass::StreamedInforms,
+        });
+        self.network.stream(now, link, pieces, outcome);
+    }
+
+    fn send_snapshot(&mut self, link: LinkId, state: &State) {
+        let now = self.agenda.now();
+        let mut bytes = state.encode();
+        let mut pieces = vec![Piece::packet(Packet::Snap(state.label))];
+        while !bytes.is_empty() {
+            let piece = bytes.split_to(bytes.len().min(SNAPSHOT_PIECE));
+            pieces.push(Piece { bytes: piece, messages: Vec::new(), moves: true });
+        }
+        let mut outcome = Ok(());
+        if hit(&mut self.rng, self.disk.unreadable) {
+            pieces.pop();
+            outcome = Err(Unreadable);
+            self.coverage.hit(FaultClass::StreamUnreadable);
+        }
+        self.network.stream(now, link, pieces, outcome);
+    }
+
+    fn is_same(&self, id: ServerId, incarnation: u64) -> bool {
+        self.servers.get(&id).is_some_and(|server| server.is(incarnation))
+    }
+
+    /// Whether the fuse of a server has burnt down; counts what others could notice.
+    fn blows(&mut self, id: ServerId, output: &Output) -> bool {
+        let Some(fuse) = self.fuse.as_mut().filter(|fuse| fuse.id == id) else { return false };
+        if matches!(output, Output::Report(_)) {
+            return false;
+        }
+        if fuse.left == 0 {
+            self.fuse = None;
+            return true;
+        }
+        fuse.left -= 1;
+        false
     }
 
     /// Enters into the agenda what the network has scheduled.

@@ -121,7 +121,7 @@ fn ten_thousand_random_elections() {
         );
     }
     if seeds >= SEEDS {
-        let missing: Vec<FaultClass> = sum.coverage.missing();
+        let missing: Vec<FaultClass> = sum.coverage.missing(FaultClass::OF_ELECTIONS);
         assert!(missing.is_empty(), "never happened: {missing:?}");
         let established = u64::try_from(sum.established).unwrap();
         assert!(established >= SEEDS, "only {established} leaders were established");

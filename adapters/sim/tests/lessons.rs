@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use quorate_core::address::HostPort;
 use quorate_core::config::Timing;
-use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::Plane;
 use quorate_core::message::{LearnerInfo, Message, Packet};
@@ -17,7 +16,7 @@ use quorate_core::vote::{Round, ServerState};
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 use quorate_sim::stage::{learner_info, says};
 use quorate_sim::{
-    CrashKind, DiskConfig, Ensemble, NetworkConfig, Stage, Survival, World, WorldConfig,
+    Contents, CrashKind, DiskConfig, Ensemble, NetworkConfig, Stage, Survival, World, WorldConfig,
 };
 
 use ServerState::{Following, Leading, Looking};
@@ -25,12 +24,8 @@ use ServerState::{Following, Leading, Looking};
 const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
 
-fn durable(accepted: i64, current: i64, last: i64) -> Durable {
-    Durable {
-        accepted_epoch: Epoch(accepted),
-        current_epoch: Epoch(current),
-        last_zxid: Zxid(last),
-    }
+fn durable(accepted: i64, current: i64, last: i64) -> Contents {
+    Contents::ending(accepted, current, Zxid(last))
 }
 
 fn zxid(epoch: i64, counter: u32) -> i64 {
@@ -46,8 +41,8 @@ fn settles(world: &mut World, among: &[i64], limit: Duration) -> i64 {
 }
 
 /// Server 3 of three, elected by all of them in round 1, with what its disk holds.
-fn elected(own: Durable) -> Stage {
-    let (epoch, last) = (own.current_epoch.0, own.last_zxid.0);
+fn elected(own: Contents) -> Stage {
+    let (epoch, last) = (own.current_epoch.0, own.last().0);
     let mut stage = Stage::new(&Ensemble::majority(3), 3, own);
     for peer in [1, 2] {
         let link = stage.meet(peer);
@@ -76,8 +71,8 @@ fn ack_epoch(current: i64, last: i64) -> Packet {
 
 /// Server 1 of three, which 2 and 3 have drawn to leader 3 in round 1; the link to the leader's quorum
 /// port is up.
-fn follower(own: Durable) -> (Stage, LinkId) {
-    let (epoch, last) = (own.current_epoch.0, own.last_zxid.0);
+fn follower(own: Contents) -> (Stage, LinkId) {
+    let (epoch, last) = (own.current_epoch.0, own.last().0);
     let mut stage = Stage::new(&Ensemble::majority(3), 1, own);
     for peer in [2, 3] {
         let link = stage.meet(peer);
@@ -95,7 +90,7 @@ fn follower(own: Durable) -> (Stage, LinkId) {
 /// (ZOOKEEPER-1514). For "you lead" the round must be our own.
 #[test]
 fn v2_backward_round_and_stale_self_election() {
-    let mut stage = Stage::new(&Ensemble::majority(3), 1, Durable::default());
+    let mut stage = Stage::new(&Ensemble::majority(3), 1, Contents::default());
     let links = [stage.meet(2), stage.meet(3)];
     for link in links {
         stage.hear(link, says(Following, 1, 0, 0, 1));
@@ -120,7 +115,7 @@ fn v2_backward_round_and_stale_self_election() {
 /// ensemble at work is joined only if its leader says itself that it leads.
 #[test]
 fn v4_electing_a_leader_that_is_already_dead() {
-    let mut stage = Stage::new(&Ensemble::majority(5), 1, Durable::default());
+    let mut stage = Stage::new(&Ensemble::majority(5), 1, Contents::default());
     let links = [2, 3, 4].map(|peer| stage.meet(peer));
     for _ in 0..100 {
         for link in links {
@@ -156,7 +151,7 @@ fn v4_electing_a_leader_that_is_already_dead() {
 /// when those that are left are no quorum, told by reports of a later round; others mean nothing.
 #[test]
 fn v5_a_leader_whose_voters_change_their_minds() {
-    let mut stage = Stage::new(&Ensemble::majority(5), 3, Durable::default());
+    let mut stage = Stage::new(&Ensemble::majority(5), 3, Contents::default());
     let links = [stage.meet(1), stage.meet(2)];
     for link in links {
         stage.hear(link, says(Looking, 3, 0, 0, 1));
@@ -237,7 +232,7 @@ fn v6_a_server_without_weight_is_never_elected() {
 #[test]
 fn v6_an_observer_counts_for_no_quorum() {
     let ensemble = Ensemble::majority(3).with_observers([4]);
-    let mut stage = Stage::new(&ensemble, 3, Durable::default());
+    let mut stage = Stage::new(&ensemble, 3, Contents::default());
     for peer in [1, 2] {
         let link = stage.meet(peer);
         stage.hear(link, says(Looking, 3, 0, 0, 1));
@@ -281,7 +276,7 @@ fn c1_an_advertised_address_that_nobody_can_dial() {
 /// Two servers with one id, or an address that leads back to its owner: refused, by name.
 #[test]
 fn c1_a_link_with_ones_own_id_is_refused() {
-    let mut stage = Stage::new(&Ensemble::majority(3), 2, Durable::default());
+    let mut stage = Stage::new(&Ensemble::majority(3), 2, Contents::default());
     let link = stage.accept(Plane::Election, 2);
     assert_eq!(stage.hang_up_of(link), Some(Hangup::OwnId(ServerId(2))));
 }
@@ -462,7 +457,8 @@ fn e3_an_epoch_is_announced_when_it_is_durable() {
             stage.sync();
             assert_eq!(leader_info(&mut stage, link), Some(6));
         }
-        let stage = stage.restarted(survive);
+        let survival = [Survival::Nothing, Survival::Everything][survive];
+        let stage = stage.restarted(survival);
         assert_eq!(stage.durable().accepted_epoch, Epoch(6), "no announced epoch is forgotten");
     }
 }

@@ -1,20 +1,16 @@
 //! Elections small enough to be followed on paper, with their figures, in the simulated world.
-//!
-//! Where the last zxids of servers differ the story ends with the election: this version transfers no
-//! history, so such an ensemble is not established.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::Duration;
 
-use quorate_core::durable::Durable;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
 use quorate_core::vote::{Round, ServerState};
 use quorate_core::zxid::{Counter, Epoch, Zxid};
-use quorate_sim::{CrashKind, Ensemble, Stage, World, WorldConfig};
+use quorate_sim::{Contents, CrashKind, Ensemble, Stage, World, WorldConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -74,7 +70,7 @@ fn two_of_three_start() {
 /// A server that hears nobody waits 200, 400, 800, … 60,000 ms between its attempts, for ever.
 #[test]
 fn one_of_three_looks_for_ever_and_waits_longer_and_longer() {
-    let mut stage = Stage::new(&Ensemble::majority(3), 1, Durable::default());
+    let mut stage = Stage::new(&Ensemble::majority(3), 1, Contents::default());
     let mut due = Vec::new();
     for _ in 0..6_000 {
         let met = stage.pass(Duration::from_millis(100));

@@ -1,0 +1,190 @@
+//! The application of every simulated server: cells that are written, and the number of writes so far.
+//!
+//! ```text
+//!   Stage, ReceiveSnapshot + Install ─► kept apart ─┐ DeliverThrough
+//!                                                   ▼
+//!   Prepare ─► counted ahead                     state ─► TakeSnapshot, SendSnapshot
+//! ```
+//!
+//! A transaction carries the number that the leader's application gave it when it prepared it: one more
+//! than everything delivered and everything prepared before. Whoever applies it counts for himself. If
+//! one preparation was seen out of order, twice, or after it was given up, the numbers disagree.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use quorate_core::id::LinkId;
+use quorate_core::message::Request;
+use quorate_core::txn::{Draft, Txn, TxnHeader};
+use quorate_core::zxid::Zxid;
+
+use crate::trace::Mix;
+
+/// What an application has made of a prefix of the history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// The last transaction in it, or a later start of an epoch that had none.
+    pub label: Zxid,
+    /// How many transactions are in it.
+    pub count: u64,
+    /// A hash of them all, in their order.
+    pub digest: u64,
+    /// The last write of each cell.
+    pub cells: BTreeMap<u8, Zxid>,
+}
+
+/// What ends a snapshot on the wire.
+const SEAL: &[u8] = b"sealed";
+
+impl State {
+    /// Applies a transaction; false if its number is not the next.
+    pub(crate) fn apply(&mut self, txn: &Txn) -> bool {
+        self.label = txn.zxid;
+        self.count += 1;
+        self.digest = chain(self.digest, txn);
+        if let Some(cell) = txn.body.get(8) {
+            self.cells.insert(*cell, txn.zxid);
+        }
+        txn.body.first_chunk().is_some_and(|number| u64::from_be_bytes(*number) == self.count)
+    }
+
+    /// As it goes over the wire: it ends by itself.
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut out = BytesMut::new();
+        out.put_u32(0);
+        out.put_i64(self.label.0);
+        out.put_u64(self.count);
+        out.put_u64(self.digest);
+        for (cell, zxid) in &self.cells {
+            out.put_u8(*cell);
+            out.put_i64(zxid.0);
+        }
+        out.put_slice(SEAL);
+        let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
+        out[..4].copy_from_slice(&length.to_be_bytes());
+        out.freeze()
+    }
+
+    /// Takes a state off the front of a stream: none while it is not whole, an error if it is none.
+    pub(crate) fn decode(bytes: &mut BytesMut) -> Result<Option<Self>, String> {
+        let Some(length) = bytes.first_chunk().map(|length| u32::from_be_bytes(*length)) else {
+            return Ok(None);
+        };
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if bytes.len() - 4 < length {
+            return Ok(None);
+        }
+        bytes.advance(4);
+        let body = bytes.split_to(length).freeze();
+        let Some(mut body) = body.strip_suffix(SEAL).filter(|body| body.len() >= 24) else {
+            return Err(format!("a snapshot of {length} bytes without its seal"));
+        };
+        let (label, count, digest) = (Zxid(body.get_i64()), body.get_u64(), body.get_u64());
+        let mut cells = BTreeMap::new();
+        while body.remaining() >= 9 {
+            cells.insert(body.get_u8(), Zxid(body.get_i64()));
+        }
+        Ok(Some(Self { label, count, digest, cells }))
+    }
+}
+
+/// The hash of a transaction's bytes.
+pub(crate) fn hash_of(txn: &Txn) -> u64 {
+    let mut mix = Mix::default();
+    txn.hash(&mut mix);
+    mix.finish()
+}
+
+fn chain(digest: u64, txn: &Txn) -> u64 {
+    let mut mix = Mix::default();
+    (digest, hash_of(txn)).hash(&mut mix);
+    mix.finish()
+}
+
+/// The `number`th transaction of a history that somebody has written before the story begins.
+pub(crate) fn written_before(zxid: Zxid, number: u64) -> Txn {
+    let header = TxnHeader { client: 0, cxid: 0, time: 0, kind: KIND };
+    let mut body = BytesMut::new();
+    body.put_u64(number);
+    body.put_u8(zxid.0.to_be_bytes()[7]);
+    Txn { zxid, header, body: body.freeze() }
+}
+
+/// The kind of every simulated transaction: ZooKeeper's `setData`.
+pub(crate) const KIND: i32 = 5;
+
+/// One server's application, gone after a crash.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Application {
+    pub(crate) state: State,
+    /// The next state, not confirmed yet.
+    pub(crate) apart: Option<State>,
+    /// A snapshot that has come and is not installed.
+    pub(crate) received: Option<State>,
+    /// The link on which one is coming.
+    pub(crate) receiving: Option<(LinkId, Zxid)>,
+    /// How many transactions were prepared and not delivered.
+    ahead: u64,
+}
+
+impl Application {
+    /// One that starts from a snapshot.
+    pub(crate) fn new(apart: Option<State>) -> Self {
+        Self { apart, ..Self::default() }
+    }
+
+    /// The newer of the state and the one kept apart.
+    pub(crate) fn newest(&self) -> &State {
+        self.apart.as_ref().filter(|apart| apart.label > self.state.label).unwrap_or(&self.state)
+    }
+
+    /// Makes a transaction of a request: the body with its number before it.
+    pub(crate) fn prepare(&mut self, request: &Request, time: i64) -> Draft {
+        self.ahead += 1;
+        let mut body = BytesMut::with_capacity(8 + request.body.len());
+        body.put_u64(self.state.count + self.ahead);
+        body.put_slice(&request.body);
+        let (client, cxid) = (request.id.client, request.id.cxid);
+        let header = TxnHeader { client, cxid, time, kind: KIND };
+        Draft { header, body: body.freeze() }
+    }
+
+    /// Applies a transaction; false if its number is not the next.
+    pub(crate) fn apply(&mut self, txn: &Txn) -> bool {
+        self.ahead = self.ahead.saturating_sub(1);
+        self.state.apply(txn)
+    }
+
+    pub(crate) fn abandon(&mut self) {
+        (self.ahead, self.received, self.receiving) = (0, None, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_core::zxid::{Counter, Epoch};
+
+    #[test]
+    fn a_state_goes_over_the_wire_in_pieces_and_ends_by_itself() {
+        let mut state = State::default();
+        for number in 1..=9 {
+            let zxid = Zxid::new(Epoch(1), Counter(number));
+            assert!(state.apply(&written_before(zxid, u64::from(number))));
+        }
+        let (mut bytes, sent) = (BytesMut::new(), state.encode());
+        for byte in &sent[..sent.len() - 1] {
+            bytes.put_u8(*byte);
+            assert_eq!(State::decode(&mut bytes), Ok(None));
+        }
+        bytes.put_slice(&[sent[sent.len() - 1], 42]);
+        assert_eq!(State::decode(&mut bytes), Ok(Some(state)));
+        assert_eq!(bytes[..], [42], "not one byte more than its own");
+    }
+
+    #[test]
+    fn a_transaction_with_another_number_is_noticed() {
+        assert!(!State::default().apply(&written_before(Zxid(1), 2)));
+    }
+}

@@ -1,0 +1,563 @@
+//! What the ensemble has committed and what it owes to whom: the checker's book of transactions.
+//!
+//! | rule | |
+//! |---|---|
+//! | [`Payload`](Rule::Payload) | no zxid ever names two transactions; each was proposed by the established leader of its epoch |
+//! | [`Committed`](Rule::Committed) | what is committed is on a quorum of disks, every later leader has it, and no disk gives it up |
+//! | [`Applied`](Rule::Applied) | every server applies the committed transactions in their order, each once, none before it is committed |
+//! | [`Synchronised`](Rule::Synchronised) | whoever acknowledges NEWLEADER has the leader's history on disk, and nothing else |
+//! | [`Contiguous`](Rule::Contiguous) | a log on disk has no hole |
+//! | [`Snapshot`](Rule::Snapshot) | a snapshot holds what its label says |
+//! | [`Read`](Rule::Read) | a read returns everything acknowledged before it was asked |
+//! | [`Outcome`](Rule::Outcome) | what a client is told of its request is true |
+//!
+//! There is one committed history, the *chain*. The first to deliver a transaction puts it there, and
+//! must be an established leader with a quorum of disks behind it, which are looked at here. Everybody
+//! else is compared with the chain.
+
+use std::collections::BTreeMap;
+
+use quorate_core::id::{ReadId, ServerId};
+use quorate_core::output::Write;
+use quorate_core::txn::{RequestId, Txn};
+use quorate_core::zxid::{Epoch, Zxid};
+
+use crate::application::{State, hash_of};
+use crate::checker::{Rule, Violation, broken};
+use crate::disk::{Contents, Done};
+use crate::ensemble::Ensemble;
+
+/// What a client was told of its request, or what is known of it otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing yet.
+    Asked,
+    /// It may come to pass.
+    Accepted,
+    /// It is applied where it was asked.
+    Applied(Zxid),
+    /// It never comes to pass.
+    Refused,
+    /// A later reign has begun and it was not in what that inherited: it never comes to pass.
+    Lost,
+}
+
+/// What a reader was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing yet.
+    Asked,
+    /// Its server has applied everything through this.
+    Read(Zxid),
+    /// Its server could not say.
+    Refused,
+}
+
+/// One committed transaction.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    zxid: Zxid,
+    hash: u64,
+    /// Of it and everything before.
+    digest: u64,
+}
+
+/// What a disk holds, kept up by each write that becomes durable.
+#[derive(Debug, Default)]
+struct Copy {
+    log: BTreeMap<Zxid, u64>,
+    /// Everything through this lies in an installed snapshot.
+    label: Zxid,
+}
+
+impl Copy {
+    fn last(&self) -> Zxid {
+        self.log.last_key_value().map_or(self.label, |(zxid, _)| *zxid).max(self.label)
+    }
+
+    fn covers(&self, zxid: Zxid) -> bool {
+        zxid <= self.label || self.log.contains_key(&zxid)
+    }
+}
+
+/// A leader's epoch and the history that it brought into it.
+#[derive(Debug)]
+struct Reign {
+    leader: ServerId,
+    history: Vec<Zxid>,
+    inherited: Zxid,
+    /// Everything through this lies in a snapshot.
+    label: Zxid,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    at: (ServerId, u64),
+    epoch: Option<Epoch>,
+    outcome: Outcome,
+}
+
+/// The book.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    payloads: BTreeMap<Zxid, u64>,
+    chain: Vec<Link>,
+    /// The chain begins behind this state.
+    base: State,
+    copies: BTreeMap<ServerId, Copy>,
+    applied: BTreeMap<ServerId, Zxid>,
+    reigns: BTreeMap<Epoch, Reign>,
+    requests: BTreeMap<RequestId, Asked>,
+    reads: BTreeMap<(ServerId, ReadId), (Zxid, Answer)>,
+    /// The newest that any client was told.
+    told: Zxid,
+    acknowledged: u64,
+    /// Committed transactions that a disk got rid of with a snapshot in their place.
+    pub(crate) reads_answered: u64,
+}
+
+impl Ledger {
+    /// A book that opens with what lies on the disks.
+    pub(crate) fn new(disks: &BTreeMap<ServerId, Contents>) -> Self {
+        let mut ledger = Self::default();
+        let mut all: BTreeMap<Zxid, Txn> = BTreeMap::new();
+        for (id, contents) in disks {
+            let mut copy = Copy { label: contents.floor, ..Copy::default() };
+            for txn in &contents.log {
+                copy.log.insert(txn.zxid, hash_of(txn));
+                ledger.payloads.insert(txn.zxid, hash_of(txn));
+                all.insert(txn.zxid, txn.clone());
+            }
+            ledger.copies.insert(*id, copy);
+        }
+        let states = || disks.values().flat_map(|contents| &contents.snapshots);
+        let hidden = states().filter(|state| !all.contains_key(&state.label));
+        if let Some(base) = hidden.min_by_key(|state| state.label) {
+            ledger.base = base.clone();
+        }
+        // Nobody makes a snapshot of what is not committed.
+        let known = states().map(|state| state.label).max().unwrap_or(Zxid::ZERO);
+        let mut state = ledger.base.clone();
+        for (zxid, txn) in all.range(..=known).filter(|(zxid, _)| **zxid > ledger.base.label) {
+            state.apply(txn);
+            ledger.chain.push(Link { zxid: *zxid, hash: hash_of(txn), digest: state.digest });
+        }
+        ledger
+    }
+
+    /// The last committed transaction.
+    pub(crate) fn committed(&self) -> Zxid {
+        self.chain.last().map_or(self.base.label, |link| link.zxid)
+    }
+
+    /// How many transactions are committed.
+    pub(crate) fn commits(&self) -> u64 {
+        self.base.count + self.chain.len() as u64
+    }
+
+    /// How many requests were applied where they were asked.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    pub(crate) fn outcome(&self, id: RequestId) -> Option<Outcome> {
+        self.requests.get(&id).map(|asked| asked.outcome)
+    }
+
+    pub(crate) fn answer(&self, server: ServerId, read: ReadId) -> Option<Answer> {
+        self.reads.get(&(server, read)).map(|(_, answer)| *answer)
+    }
+
+    /// How many links of the chain are not after `zxid`.
+    fn through(&self, zxid: Zxid) -> usize {
+        self.chain.partition_point(|link| link.zxid <= zxid)
+    }
+
+    // ---- the disk ----
+
+    pub(crate) fn on_wipe(&mut self, id: ServerId) {
+        self.copies.remove(&id);
+    }
+
+    /// A write has become durable.
+    pub(crate) fn on_durable(&mut self, id: ServerId, done: &Done) -> Result<(), Violation> {
+        let copy = self.copies.entry(id).or_default();
+        let chain = &self.chain;
+        let committed = |zxid: &Zxid| chain.binary_search_by_key(zxid, |link| link.zxid).is_ok();
+        match &done.write {
+            Write::Append(txns) => {
+                for txn in &**txns {
+                    let last = copy.last();
+                    if !txn.zxid.follows(last) {
+                        let detail = format!("{} on disk behind {last}", txn.zxid);
+                        return broken(Rule::Contiguous, id, detail);
+                    }
+                    copy.log.insert(txn.zxid, hash_of(txn));
+                }
+            }
+            Write::Truncate(zxid) => {
+                let gone = copy.log.split_off(&Zxid(zxid.0 + 1));
+                if let Some(lost) = gone.keys().find(|zxid| committed(zxid)) {
+                    let detail = format!("cuts its log at {zxid}, and {lost} is committed");
+                    return broken(Rule::Committed, id, detail);
+                }
+                if copy.label > *zxid {
+                    let detail = format!("cuts at {zxid}, below its snapshot of {}", copy.label);
+                    return broken(Rule::Committed, id, detail);
+                }
+            }
+            Write::Install { label } => {
+                let before = std::mem::take(&mut copy.log);
+                copy.label = *label;
+                let lost = before.keys().rfind(|zxid| committed(zxid)).copied();
+                // What was written beside comes next, see below.
+                if let Some(lost) = lost.filter(|lost| *lost > *label) {
+                    copy.log.insert(lost, 0);
+                }
+                let Some(state) = &done.installed else {
+                    return broken(Rule::Snapshot, id, format!("installs {label}, none is there"));
+                };
+                let state = state.clone();
+                return self.on_state(id, &state, *label);
+            }
+            Write::AcceptedEpoch(_)
+            | Write::CurrentEpoch(_)
+            | Write::Beside(_)
+            | Write::Membership(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What was written beside the history is a part of it now.
+    pub(crate) fn on_installed(&mut self, id: ServerId, held: &Contents) -> Result<(), Violation> {
+        let copy = self.copies.entry(id).or_default();
+        let lost = copy.log.last_key_value().map(|(zxid, _)| *zxid);
+        copy.log = held.log.iter().map(|txn| (txn.zxid, hash_of(txn))).collect();
+        let mut last = copy.label;
+        for zxid in copy.log.keys() {
+            if !zxid.follows(last) {
+                let detail = format!("installs {zxid} behind {last}");
+                return broken(Rule::Contiguous, id, detail);
+            }
+            last = *zxid;
+        }
+        if let Some(lost) = lost.filter(|lost| !copy.covers(*lost)) {
+            let detail = format!("installs a history without {lost}, which is committed");
+            return broken(Rule::Committed, id, detail);
+        }
+        Ok(())
+    }
+
+    /// A server writes a transaction; `mints` if it is the established leader of its epoch.
+    pub(crate) fn on_logged(
+        &mut self,
+        id: ServerId,
+        txn: &Txn,
+        mints: bool,
+    ) -> Result<(), Violation> {
+        let hash = hash_of(txn);
+        match self.payloads.get(&txn.zxid) {
+            Some(first) if *first == hash => Ok(()),
+            Some(_) => broken(Rule::Payload, id, format!("a second {}", txn.zxid)),
+            None if mints => {
+                self.payloads.insert(txn.zxid, hash);
+                Ok(())
+            }
+            None => {
+                let detail = format!("logs {}, which no established leader proposed", txn.zxid);
+                broken(Rule::Payload, id, detail)
+            }
+        }
+    }
+
+    // ---- reigns ----
+
+    /// A prospective leader takes over its own history in a new epoch.
+    pub(crate) fn on_reign(&mut self, leader: ServerId, epoch: Epoch, held: &Contents) {
+        let reign = Reign {
+            leader,
+            history: held.log.iter().map(|txn| txn.zxid).collect(),
+            inherited: held.last(),
+            label: held.floor,
+        };
+        self.reigns.insert(epoch, reign);
+    }
+
+    /// A leader is established.
+    pub(crate) fn on_established(
+        &self,
+        id: ServerId,
+        ensemble: &Ensemble,
+    ) -> Result<(), Violation> {
+        let committed = self.committed();
+        let Some(copy) = self.copies.get(&id) else { return Ok(()) };
+        if committed > Zxid::ZERO && !copy.covers(committed) && ensemble.may_lead(id) {
+            let detail = format!("leads without {committed}; its disk ends at {}", copy.last());
+            return broken(Rule::Committed, id, detail);
+        }
+        Ok(())
+    }
+
+    /// A learner acknowledges NEWLEADER of an epoch.
+    pub(crate) fn on_history_ack(&self, id: ServerId, epoch: Epoch) -> Result<(), Violation> {
+        let Some(reign) = self.reigns.get(&epoch) else {
+            return broken(Rule::Synchronised, id, format!("nobody leads epoch {epoch}"));
+        };
+        let nothing = Copy::default();
+        let copy = self.copies.get(&id).unwrap_or(&nothing);
+        let (inherited, leader) = (reign.inherited, reign.leader);
+        if inherited > Zxid::ZERO && !copy.covers(inherited) {
+            let detail = format!(
+                "acknowledges {leader}'s history through {inherited}, its disk ends at {}",
+                copy.last()
+            );
+            return broken(Rule::Synchronised, id, detail);
+        }
+        let begin = copy.label.max(reign.label);
+        let first = self.payloads.keys().next().copied().unwrap_or(Zxid::ZERO);
+        let ours = copy.log.keys().filter(|z| **z > begin && **z <= inherited && **z >= first);
+        let known = copy.log.keys().next().copied().unwrap_or(inherited);
+        let theirs = reign.history.iter().filter(|z| **z > begin && **z >= known);
+        if !ours.clone().eq(theirs.clone()) {
+            let detail = format!(
+                "acknowledges {leader}'s history {:x?} with {:x?} on disk",
+                theirs.collect::<Vec<_>>(),
+                ours.collect::<Vec<_>>()
+            );
+            return broken(Rule::Synchronised, id, detail);
+        }
+        let mut after = copy.log.range(Zxid(inherited.0 + 1)..);
+        if let Some((other, _)) = after.find(|(zxid, _)| zxid.epoch() != epoch) {
+            let detail = format!("acknowledges {leader}'s history with {other} beyond it");
+            return broken(Rule::Synchronised, id, detail);
+        }
+        Ok(())
+    }
+
+    // ---- the application ----
+
+    /// A server starts, with nothing applied.
+    pub(crate) fn on_start(&mut self, id: ServerId) {
+        self.applied.insert(id, Zxid::ZERO);
+    }
+
+    /// A server delivers everything through a transaction: if nobody did so before, it must be a leader,
+    /// and a quorum must have it on disk.
+    pub(crate) fn on_deliver(
+        &mut self,
+        id: ServerId,
+        through: Zxid,
+        leads: bool,
+        log: &Contents,
+        ensemble: &Ensemble,
+    ) -> Result<(), Violation> {
+        let committed = self.committed();
+        let mut digest = self.chain.last().map_or(self.base.digest, |link| link.digest);
+        let mut count = self.commits();
+        let mut last = None;
+        for txn in log.range(committed, through) {
+            let mut state = State { digest, count, ..State::default() };
+            state.apply(txn);
+            (digest, count) = (state.digest, state.count);
+            self.chain.push(Link { zxid: txn.zxid, hash: hash_of(txn), digest });
+            last = Some(txn.zxid);
+        }
+        let Some(last) = last else { return Ok(()) };
+        if !leads {
+            let detail = format!("delivers {last}, which no leader has committed");
+            return broken(Rule::Applied, id, detail);
+        }
+        let has = |member: ServerId| self.copies.get(&member).is_some_and(|c| c.covers(last));
+        if !ensemble.is_quorum(has) {
+            let where_: Vec<_> = ensemble.ids().filter(|id| has(*id)).collect();
+            let detail = format!("commits {last}, which is on the disks of {where_:?}");
+            return broken(Rule::Committed, id, detail);
+        }
+        Ok(())
+    }
+
+    /// A server applies a transaction; `in_turn` if the application counts it as the next.
+    pub(crate) fn on_applied(
+        &mut self,
+        id: ServerId,
+        txn: &Txn,
+        incarnation: u64,
+        in_turn: bool,
+    ) -> Result<(), Violation> {
+        let position = self.applied.entry(id).or_insert(Zxid::ZERO);
+        let at = self.chain.partition_point(|link| link.zxid <= *position);
+        let before = std::mem::replace(position, txn.zxid);
+        let next = self.chain.get(at);
+        if next.is_none_or(|link| link.zxid != txn.zxid || link.hash != hash_of(txn)) {
+            let next = next.map(|link| link.zxid);
+            let detail = format!("applies {} after {before}, committed is {next:?}", txn.zxid);
+            return broken(Rule::Applied, id, detail);
+        }
+        if !in_turn {
+            let detail = format!("{} was not prepared in its turn", txn.zxid);
+            return broken(Rule::Applied, id, detail);
+        }
+        let Some(asked) = self.requests.get_mut(&txn.header.request()) else { return Ok(()) };
+        match asked.outcome {
+            Outcome::Refused | Outcome::Lost => {
+                let detail = format!(
+                    "applies {} of {}, which was {:?}",
+                    txn.zxid,
+                    txn.header.request(),
+                    asked.outcome
+                );
+                broken(Rule::Outcome, id, detail)
+            }
+            Outcome::Applied(first) if first != txn.zxid => {
+                let detail = format!("{} is {first} and {}", txn.header.request(), txn.zxid);
+                broken(Rule::Outcome, id, detail)
+            }
+            Outcome::Asked | Outcome::Accepted | Outcome::Applied(_) => {
+                if asked.at == (id, incarnation) {
+                    if asked.outcome == Outcome::Asked {
+                        let detail = format!("applies {} untold", txn.header.request());
+                        return broken(Rule::Outcome, id, detail);
+                    }
+                    asked.outcome = Outcome::Applied(txn.zxid);
+                    self.acknowledged += 1;
+                    self.told = self.told.max(txn.zxid);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A state is taken over, sent or put on disk under a label: it holds just what is committed through
+    /// that.
+    pub(crate) fn on_state(
+        &self,
+        id: ServerId,
+        state: &State,
+        label: Zxid,
+    ) -> Result<(), Violation> {
+        let at = self.through(label);
+        let (digest, last) = match at.checked_sub(1) {
+            Some(before) => (self.chain[before].digest, self.chain[before].zxid),
+            None => (self.base.digest, self.base.label),
+        };
+        let count = self.base.count + at as u64;
+        let named = label == last || label.is_epoch_start();
+        if (digest, count) == (state.digest, state.count) && named && label >= self.base.label {
+            return Ok(());
+        }
+        let detail = format!(
+            "a state of {} transactions is labelled {label}; committed are {count}, through {last}",
+            state.count
+        );
+        broken(Rule::Snapshot, id, detail)
+    }
+
+    /// A server's application goes on from a state that was kept apart, since everything through
+    /// `through` is committed.
+    pub(crate) fn on_adopted(
+        &mut self,
+        id: ServerId,
+        state: &State,
+        through: Zxid,
+    ) -> Result<(), Violation> {
+        if state.label > through {
+            let detail = format!("adopts {} when {through} is committed", state.label);
+            return broken(Rule::Applied, id, detail);
+        }
+        self.on_state(id, state, state.label)?;
+        self.applied.insert(id, state.label);
+        // Nobody can tell which requests are in it.
+        for asked in self.requests.values_mut().filter(|asked| asked.at.0 == id) {
+            asked.epoch = None;
+        }
+        Ok(())
+    }
+
+    // ---- clients ----
+
+    pub(crate) fn on_asked(&mut self, at: (ServerId, u64), request: RequestId) {
+        self.requests.insert(request, Asked { at, epoch: None, outcome: Outcome::Asked });
+    }
+
+    pub(crate) fn on_accepted(
+        &mut self,
+        id: ServerId,
+        request: RequestId,
+        epoch: Epoch,
+    ) -> Result<(), Violation> {
+        match self.requests.get_mut(&request) {
+            Some(asked) if asked.outcome == Outcome::Asked => {
+                (asked.outcome, asked.epoch) = (Outcome::Accepted, Some(epoch));
+                Ok(())
+            }
+            other => broken(Rule::Outcome, id, format!("accepts {request}, {other:?}")),
+        }
+    }
+
+    pub(crate) fn on_refused(&mut self, id: ServerId, request: RequestId) -> Result<(), Violation> {
+        match self.requests.get_mut(&request) {
+            Some(asked) if asked.outcome == Outcome::Asked => {
+                asked.outcome = Outcome::Refused;
+                Ok(())
+            }
+            other => broken(Rule::Outcome, id, format!("refuses {request}, {other:?}")),
+        }
+    }
+
+    /// A server serves in an epoch, and has delivered what that inherited: what was accepted in an
+    /// earlier one and is not applied never will be.
+    pub(crate) fn on_serving(&mut self, at: (ServerId, u64), epoch: Epoch) {
+        for asked in self.requests.values_mut().filter(|asked| asked.at == at) {
+            let earlier = asked.epoch.is_some_and(|accepted| accepted < epoch);
+            if earlier && asked.outcome == Outcome::Accepted {
+                asked.outcome = Outcome::Lost;
+            }
+        }
+    }
+
+    pub(crate) fn on_read(&mut self, id: ServerId, read: ReadId) {
+        self.reads.insert((id, read), (self.told, Answer::Asked));
+    }
+
+    pub(crate) fn on_answer(&mut self, id: ServerId, read: ReadId) -> Result<(), Violation> {
+        let applied = self.applied.get(&id).copied().unwrap_or(Zxid::ZERO);
+        match self.reads.get_mut(&(id, read)) {
+            Some((told, answer)) if *answer == Answer::Asked => {
+                if applied < *told {
+                    let detail = format!("reads at {applied}, {told} was acknowledged before");
+                    return broken(Rule::Read, id, detail);
+                }
+                *answer = Answer::Read(applied);
+                let seen = self.chain.partition_point(|link| link.zxid <= applied);
+                let seen = seen.checked_sub(1).map_or(Zxid::ZERO, |at| self.chain[at].zxid);
+                self.told = self.told.max(seen);
+                self.reads_answered += 1;
+                Ok(())
+            }
+            other => broken(Rule::Read, id, format!("answers {read:?}, {other:?}")),
+        }
+    }
+
+    pub(crate) fn on_read_refused(&mut self, id: ServerId, read: ReadId) -> Result<(), Violation> {
+        match self.reads.get_mut(&(id, read)) {
+            Some((_, answer)) if *answer == Answer::Asked => {
+                *answer = Answer::Refused;
+                Ok(())
+            }
+            other => broken(Rule::Read, id, format!("refuses {read:?}, {other:?}")),
+        }
+    }
+
+    /// Forgets the requests and reads of a server that has ended: nobody is left to be told.
+    pub(crate) fn on_crash(&mut self, id: ServerId) {
+        self.reads.retain(|(server, _), (_, answer)| *server != id || *answer != Answer::Asked);
+    }
+
+    /// Requests and reads asked of a server that still runs, and not answered.
+    pub(crate) fn unanswered(&self, at: (ServerId, u64)) -> (Vec<RequestId>, Vec<ReadId>) {
+        let open = |outcome| matches!(outcome, Outcome::Asked);
+        let requests = self.requests.iter().filter(|(_, a)| a.at == at && open(a.outcome));
+        let reads = self.reads.iter().filter(|((s, _), (_, a))| *s == at.0 && *a == Answer::Asked);
+        (requests.map(|(id, _)| *id).collect(), reads.map(|((_, read), _)| *read).collect())
+    }
+}
