@@ -65,6 +65,8 @@ pub struct History {
     floor: Zxid,
     /// Nobody who stands before this is served from the log on disk.
     unreadable: Zxid,
+    /// Nothing is known of our history until a leader has told: it may have been lost with the disk.
+    unknown: bool,
     /// The last that is logged, durable or not.
     last: Zxid,
     /// The last that is durable.
@@ -111,16 +113,18 @@ impl History {
     /// The history that was found on disk.
     pub fn new(durable: &mut Durable, limits: HistoryLimits, rng: &mut Rng) -> Self {
         let window = core::mem::take(&mut durable.window);
+        let last = durable.last_zxid.max(Zxid::ZERO);
         let mut history = Self {
             snapshot_after: snapshot_after(&limits, rng),
             limits,
             window_bytes: window.iter().map(Txn::len).sum(),
-            before: window.front().map_or(durable.last_zxid, |first| Zxid(first.zxid.0 - 1)),
+            before: window.front().map_or(last, |first| Zxid(first.zxid.0 - 1)),
             window,
             floor: durable.floor,
             unreadable: Zxid::ZERO,
-            last: durable.last_zxid,
-            durable: durable.last_zxid,
+            unknown: durable.last_zxid == Zxid::UNKNOWN,
+            last,
+            durable: last,
             unsynced: VecDeque::new(),
             committed: None,
             staged: durable.snapshot,
@@ -134,6 +138,11 @@ impl History {
     /// The last transaction that is logged, durable or not; zero if there is none.
     pub const fn last(&self) -> Zxid {
         self.last
+    }
+
+    /// Where our history ends, as others are told: they must not count on one that may be lost.
+    pub const fn claim(&self) -> Zxid {
+        if self.unknown { Zxid::UNKNOWN } else { self.last }
     }
 
     /// The last transaction that is durable.
@@ -267,7 +276,7 @@ impl History {
     pub fn commit(&mut self, zxid: Zxid, rng: &mut Rng, outbox: &mut Outbox) {
         let before = self.committed();
         assert!(zxid <= self.last && zxid >= before, "{zxid} is not between {before} and our last");
-        self.committed = Some(zxid);
+        (self.committed, self.unknown) = (Some(zxid), false);
         outbox.push(Output::DeliverThrough(zxid));
         let delivered = if zxid.epoch() == before.epoch() {
             zxid.0.saturating_sub(before.0)

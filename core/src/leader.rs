@@ -570,6 +570,11 @@ impl Leader {
     /// REQUEST of a learner's client.
     fn on_request(&mut self, cx: &mut Context<'_>, link: LinkId, request: Request) -> Verdict {
         let Phase::Broadcast(broadcast) = &mut self.phase else { return Verdict::Stay };
+        let waiting = broadcast.outstanding(cx.history.committed()) + broadcast.reads();
+        if waiting >= cx.config.history.requests.saturating_mul(LEARNERS_SHARE) {
+            self.drop_learner(cx, link, Hangup::TooManyRequests);
+            return Verdict::Stay;
+        }
         if request.op == Request::SYNC {
             let point = broadcast.proposed;
             self.read(cx, Asker::Learner(link), point);
@@ -588,7 +593,7 @@ impl Leader {
             }
             return;
         };
-        let first = !broadcast.has_reads();
+        let first = broadcast.reads() == 0;
         broadcast.on_read(asker, self.beat + 1, point);
         if first {
             self.ping(cx);
@@ -615,7 +620,7 @@ impl Leader {
             }
         }
         if served {
-            let waiting = matches!(&self.phase, Phase::Broadcast(b) if b.has_reads());
+            let waiting = matches!(&self.phase, Phase::Broadcast(b) if b.reads() > 0);
             if waiting {
                 self.ping(cx);
             }
@@ -787,6 +792,9 @@ impl Leader {
 
     fn forget(&mut self, cx: &mut Context<'_>, link: LinkId) {
         let Some(learner) = self.learners.remove(&link) else { return };
+        if let Busy::Snapshot(_) = learner.cursor.busy {
+            self.resume(cx);
+        }
         if learner.is_synced() {
             match &mut self.phase {
                 Phase::Discovery(_) => {}
@@ -798,3 +806,6 @@ impl Leader {
         }
     }
 }
+
+/// Requests of all learners may be this many times what those of one server may be.
+const LEARNERS_SHARE: usize = 16;

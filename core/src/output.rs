@@ -265,6 +265,9 @@ pub enum Hangup {
     /// It has not acknowledged a transaction for too long.
     #[error("no acknowledgement for too long")]
     Unacknowledged,
+    /// It asks for more than is allowed.
+    #[error("too many requests of learners are under way")]
+    TooManyRequests,
     /// It sent a transaction that leaves a hole, or commits what it did not propose.
     #[error("{zxid} does not follow {after}")]
     Hole {

@@ -453,7 +453,7 @@ impl Peer {
 
     /// The vote for ourselves; nobody in particular if we may not be elected.
     fn own_vote(&self) -> Vote {
-        let (peer_epoch, zxid) = (self.epochs.current_epoch, self.history.last());
+        let (peer_epoch, zxid) = (self.epochs.current_epoch, self.history.claim());
         match self.config.membership.member(self.config.id).map(|member| member.role) {
             Some(MemberRole::Participant) => Vote { peer_epoch, zxid, leader: self.config.id },
             Some(MemberRole::Observer) => Vote::ABSTENTION,

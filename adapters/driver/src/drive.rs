@@ -473,6 +473,7 @@ fn is_misbehaviour(reason: Hangup) -> bool {
         | Hangup::OtherApplication(_)
         | Hangup::Unreadable
         | Hangup::Unacknowledged
+        | Hangup::TooManyRequests
         | Hangup::Hole { .. }
         | Hangup::OldEpoch(_) => true,
         Hangup::PeerDials(_)

@@ -116,9 +116,9 @@ impl Broadcast {
         Some((asker, point))
     }
 
-    /// Whether a read waits.
-    pub fn has_reads(&self) -> bool {
-        !self.reads.is_empty()
+    /// How many reads wait.
+    pub fn reads(&self) -> usize {
+        self.reads.len()
     }
 
     /// The reign is over: tells those who wait here. What was proposed may still come to pass.

@@ -48,7 +48,7 @@ pub fn on_leader_info(
     if !epoch.is_valid() || epoch < accepted {
         return Announced::Refused;
     }
-    let last = if blank && epoch == accepted { Zxid::ZERO } else { cx.history.last() };
+    let last = if blank && epoch == accepted { Zxid::ZERO } else { cx.history.claim() };
     if epoch == accepted {
         let packet = Packet::AckEpoch { last, current_epoch: None };
         cx.outbox.send(link, Message::Packet(packet));

@@ -153,7 +153,7 @@ impl Synchronization {
 
     /// SNAP: a whole history comes. Ours stays until it is here and installed.
     pub fn on_snap(&mut self, cx: &mut Context<'_>, link: LinkId, label: Zxid) -> Taken {
-        if self.step != Step::Awaited || label.0 < 0 || !label.epoch().is_valid() {
+        if self.step != Step::Awaited || label.0 < 0 || label.epoch() > self.epoch {
             return Taken::OutOfTurn;
         }
         self.step = Step::Receiving(label);
@@ -185,6 +185,9 @@ impl Synchronization {
             // ZooKeeper reads the label after it has begun to forward: what it covers is in it.
             Step::Following(How::Snap) if txn.zxid <= self.label => return Taken::Well,
             Step::Locating(_) | Step::Following(_) => {}
+        }
+        if txn.zxid.epoch() > self.epoch {
+            return Taken::OutOfTurn;
         }
         if !txn.zxid.follows(self.tail) {
             return Taken::Hole(self.tail);
