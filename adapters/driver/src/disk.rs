@@ -43,7 +43,7 @@ use quorate_log::snapshot::{SnapshotError, SnapshotFile, StagedSnapshot};
 use quorate_log::{Log, LogError};
 use thiserror::Error;
 
-use crate::scope::{Hold, THREAD_STACK};
+use crate::scope::THREAD_STACK;
 use crate::server::ServerError;
 
 /// The loop's end of the storage thread. Dropping it ends the thread after what was handed over.
@@ -131,7 +131,12 @@ pub(crate) enum Unread {
 
 impl Disk {
     /// Starts the thread. It keeps `hold` until the log is closed and its lock released.
-    pub(crate) fn start(log: Log, kept: Kept, retain: Retain, hold: Hold) -> io::Result<Self> {
+    pub(crate) fn start(
+        log: Log,
+        kept: Kept,
+        retain: Retain,
+        hold: impl Send + 'static,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             progress: Mutex::default(),
@@ -486,9 +491,7 @@ impl Storage {
         match write {
             Write::AcceptedEpoch(epoch) => self.log.write_accepted_epoch(epoch),
             Write::CurrentEpoch(epoch) => self.log.write_current_epoch(epoch),
-            Write::Append(txns) => {
-                self.log.append(&txns).and_then(|()| self.log.sync().map(drop))
-            }
+            Write::Append(txns) => self.log.append(&txns).and_then(|()| self.log.sync().map(drop)),
             Write::Truncate(zxid) => self.log.truncate(zxid),
             Write::Beside(txn) => self.log.append_staged(&[txn]),
             Write::Install { label } => self.log.install(label),
@@ -593,7 +596,286 @@ const SLOW_SYNC: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use futures_lite::future::block_on;
+    use quorate_core::txn::{Txn, TxnHeader};
+    use quorate_core::zxid::Epoch;
+    use quorate_log::snapshot::{Parts, SnapshotWriter};
+    use quorate_log::{Found, OpenOptions};
+    use tempfile::TempDir;
+
     use super::*;
+
+    const E1: i64 = 1 << 32;
+    const E2: i64 = 2 << 32;
+
+    fn append(zxids: impl IntoIterator<Item = i64>) -> Write {
+        let header = TxnHeader { client: 1, cxid: 2, time: 3, kind: 5 };
+        let body = bytes::Bytes::from_static(b"some bytes");
+        let txn = |zxid| Txn { zxid: Zxid(zxid), header, body: body.clone() };
+        Write::Append(zxids.into_iter().map(txn).collect())
+    }
+
+    fn take(dirs: &Dirs, label: i64) -> StagedSnapshot<quorate_log::Disk> {
+        let mut file =
+            SnapshotWriter::take(quorate_log::Disk, &dirs.snapshots, Zxid(label)).unwrap();
+        file.write_all(b"state").unwrap();
+        file.finish(Parts::default()).unwrap()
+    }
+
+    fn open(dir: &TempDir) -> (Log, Found) {
+        Log::open(dir.path(), OpenOptions::default()).unwrap()
+    }
+
+    /// A disk that serves a new directory with the epoch 1, and what is closed when its thread has ended.
+    fn started(dir: &TempDir) -> (Disk, Receiver<()>) {
+        let (mut log, _) = open(dir);
+        log.begin_with(take(log.dirs(), 0)).unwrap();
+        log.write_accepted_epoch(Epoch(1)).unwrap();
+        let (hold, ended) = bounded(1);
+        let retain = Retain { snapshots: 3, roll: Roll { records: 8, bytes: 1 << 20 } };
+        (Disk::start(log, Kept::default(), retain, hold).unwrap(), ended)
+    }
+
+    /// Waits until a ticket is durable; what is reported ascends.
+    fn until(disk: &Disk, ticket: u64) {
+        let mut last = Ticket(0);
+        while last < Ticket(ticket) {
+            let durable = block_on(disk.durable()).unwrap();
+            assert!(durable > last && durable <= Ticket(ticket));
+            last = durable;
+        }
+    }
+
+    /// Ends a disk, and waits until its directory is unlocked.
+    fn end(disk: Disk, ended: &Receiver<()>) {
+        drop(disk);
+        block_on(ended.recv()).unwrap_err();
+    }
+
+    /// Keeps the thread busy until the sender is dropped.
+    fn busy(disk: &DiskHandle) -> Sender<()> {
+        let (release, released) = bounded(1);
+        let (sender, reached) = bounded(1);
+        disk.publish(take(disk.dirs(), 0), move |_| {
+            sender.try_send(()).unwrap();
+            released.recv_blocking().unwrap_err();
+        });
+        reached.recv_blocking().unwrap();
+        release
+    }
+
+    fn place(disk: &DiskHandle, zxid: i64) -> Place {
+        block_on(disk.locate(Zxid(zxid))).unwrap().place
+    }
+
+    fn names(dir: &TempDir, prefix: &str) -> Vec<String> {
+        let entries = fs::read_dir(dir.path().join("version-2")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_has_gathered_is_durable_in_order_when_the_last_ticket_is_reported() {
+        let dir = TempDir::new().unwrap();
+        let (disk, ended) = started(&dir);
+        let release = busy(&disk.handle());
+        let writes = [
+            append([E1 + 1]),
+            append([E1 + 2, E1 + 3]),
+            Write::CurrentEpoch(Epoch(1)),
+            append([E1 + 4, E1 + 5]),
+            Write::Truncate(Zxid(E1 + 4)),
+            Write::AcceptedEpoch(Epoch(2)),
+            append([E2 + 1]),
+        ];
+        for (ticket, write) in (1..).zip(writes) {
+            disk.write(Ticket(ticket), write);
+        }
+        drop(release);
+        until(&disk, 7);
+        // As after a crash: nothing more is written.
+        let copy = TempDir::new().unwrap();
+        fs::create_dir(copy.path().join("version-2")).unwrap();
+        for name in names(&dir, "") {
+            let name = Path::new("version-2").join(name);
+            fs::copy(dir.path().join(&name), copy.path().join(&name)).unwrap();
+        }
+        let found = open(&copy).1.durable;
+        assert_eq!((found.accepted_epoch, found.current_epoch), (Epoch(2), Epoch(1)));
+        let zxids: Vec<_> = found.window.iter().map(|txn| txn.zxid.0).collect();
+        assert_eq!(zxids, [E1 + 1, E1 + 2, E1 + 3, E1 + 4, E2 + 1]);
+        end(disk, &ended);
+        assert_eq!(open(&dir).1.durable, found);
+    }
+
+    #[test]
+    fn what_was_handed_over_is_written_before_the_thread_ends() {
+        let dir = TempDir::new().unwrap();
+        let (disk, ended) = started(&dir);
+        let handle = disk.handle();
+        for number in 1..=100 {
+            disk.write(Ticket(number), append([E1 + i64::try_from(number).unwrap()]));
+        }
+        end(disk, &ended);
+        assert_eq!(open(&dir).1.durable.last_zxid, Zxid(E1 + 100));
+        // Handles may outlive it; nothing is answered any more, and nobody waits.
+        assert!(matches!(block_on(handle.locate(Zxid(E1))), Err(Unread::Ended)));
+        assert!(matches!(handle.reader(Zxid(0), Zxid(E1 + 1)), Err(Unread::Ended)));
+        assert!(matches!(handle.newest_snapshot(), Err(Unread::Ended)));
+        handle.discard_staged();
+    }
+
+    #[test]
+    fn what_is_asked_for_sees_everything_written_before() {
+        let dir = TempDir::new().unwrap();
+        let (disk, ended) = started(&dir);
+        let handle = disk.handle();
+        disk.write(Ticket(1), append([E1 + 1, E1 + 2]));
+        assert_eq!(place(&handle, E1 + 2), Place::Held);
+        assert_eq!(place(&handle, E1), Place::Absent { previous: Zxid(0) });
+        disk.write(Ticket(2), append([E1 + 3]));
+        let mut reader = handle.reader(Zxid(E1 + 1), Zxid(E1 + 3)).unwrap();
+        let chunk = reader.next_chunk(1 << 16).unwrap().unwrap();
+        assert_eq!((chunk.len(), chunk.last()), (2, Zxid(E1 + 3)));
+        let beyond = handle.reader(Zxid(0), Zxid(E1 + 4)).unwrap_err();
+        assert!(matches!(beyond, Unread::Log(ReadError::Beyond { .. })), "{beyond}");
+        assert_eq!(handle.newest_snapshot().unwrap().unwrap().label, Zxid(0));
+        end(disk, &ended);
+    }
+
+    #[test]
+    fn published_snapshots_take_the_place_of_old_ones_and_of_their_log() {
+        let dir = TempDir::new().unwrap();
+        let (disk, ended) = started(&dir);
+        let handle = disk.handle();
+        let (done, published) = bounded(1);
+        for number in 1..=60 {
+            disk.write(Ticket(number), append([E1 + i64::try_from(number).unwrap()]));
+            until(&disk, number);
+            if number % 10 == 0 {
+                let label = E1 + i64::try_from(number).unwrap();
+                let done = done.clone();
+                handle.publish(take(handle.dirs(), label), move |result| {
+                    done.try_send(result).unwrap();
+                });
+                published.recv_blocking().unwrap().unwrap();
+                assert_eq!(handle.newest_snapshot().unwrap().unwrap().label, Zxid(label));
+            }
+        }
+        // Files go one at a time, between batches.
+        for _ in 0..60 {
+            place(&handle, E1 + 60);
+        }
+        let kept: Vec<_> = [40, 50, 60].map(|label| format!("snapshot.{:x}", E1 + label)).into();
+        assert_eq!(names(&dir, "snapshot."), kept);
+        assert_eq!(place(&handle, E1 + 20), Place::BelowFloor);
+        assert_eq!(place(&handle, E1 + 40), Place::Held);
+        end(disk, &ended);
+        let found = open(&dir).1;
+        assert_eq!(found.durable.last_zxid, Zxid(E1 + 60));
+        assert!(names(&dir, "log.").len() < 8, "{:?}", names(&dir, "log."));
+    }
+
+    #[test]
+    fn a_snapshot_that_the_log_does_not_reach_is_refused_and_the_server_goes_on() {
+        let dir = TempDir::new().unwrap();
+        let (disk, ended) = started(&dir);
+        let handle = disk.handle();
+        let (done, published) = bounded(1);
+        handle.publish(take(handle.dirs(), E1 + 1), move |result| done.try_send(result).unwrap());
+        let error = published.recv_blocking().unwrap().unwrap_err();
+        assert!(error.to_string().contains("durable through 0x0 only"), "{error}");
+        disk.write(Ticket(1), append([E1 + 1]));
+        until(&disk, 1);
+        end(disk, &ended);
+    }
+
+    #[test]
+    fn what_a_leader_sends_replaces_the_history_when_it_is_installed() {
+        let dir = TempDir::new().unwrap();
+        let (disk, ended) = started(&dir);
+        let handle = disk.handle();
+        let receive = |label: i64| {
+            let dirs = handle.dirs();
+            let file = SnapshotWriter::receive(quorate_log::Disk, &dirs.snapshots, Zxid(label));
+            let staged = file.unwrap().finish(Parts::default()).unwrap();
+            Install::new(staged, dirs, handle.txn_bytes_max())
+        };
+        let beside = |ticket, zxid: i64| {
+            let Write::Append(txns) = append([zxid]) else { return };
+            disk.write(Ticket(ticket), Write::Beside(txns[0].clone()));
+        };
+        disk.write(Ticket(1), append([E1 + 1, E1 + 2]));
+        disk.write(Ticket(2), Write::AcceptedEpoch(Epoch(2)));
+        handle.stage(receive(E1 + 7));
+        beside(3, E1 + 8);
+        handle.discard_staged();
+        handle.stage(receive(E2));
+        beside(4, E2 + 1);
+        until(&disk, 4);
+        assert_eq!(place(&handle, E1 + 2), Place::Held, "it is the old one still");
+        beside(5, E2 + 2);
+        disk.write(Ticket(6), Write::Install { label: Zxid(E2) });
+        disk.write(Ticket(7), Write::CurrentEpoch(Epoch(2)));
+        disk.write(Ticket(8), append([E2 + 3]));
+        until(&disk, 8);
+        assert_eq!(place(&handle, E1 + 2), Place::BelowFloor);
+        assert_eq!(handle.newest_snapshot().unwrap().unwrap().label, Zxid(E2));
+        end(disk, &ended);
+        let found = open(&dir).1.durable;
+        assert_eq!((found.floor, found.last_zxid), (Zxid(E2), Zxid(E2 + 3)));
+        assert_eq!(names(&dir, "staged."), [""; 0]);
+    }
+
+    #[test]
+    fn a_disk_that_fails_says_where_and_is_not_written_to_any_more() {
+        let dir = TempDir::new().unwrap();
+        let (disk, ended) = started(&dir);
+        let handle = disk.handle();
+        let version = dir.path().join("version-2");
+        let aside = dir.path().join("aside");
+        let release = busy(&handle);
+        fs::rename(&version, &aside).unwrap();
+        disk.write(Ticket(1), append([E1 + 1]));
+        disk.write(Ticket(2), Write::AcceptedEpoch(Epoch(9)));
+        drop(release);
+        let error = block_on(disk.durable()).unwrap_err().to_string();
+        let log = version.join("log.100000001");
+        assert!(
+            error.starts_with(&format!("the disk failed: cannot create {}: ", log.display())),
+            "{error}"
+        );
+        block_on(ended.recv()).unwrap_err();
+        fs::rename(&aside, &version).unwrap();
+        disk.write(Ticket(3), append([E1 + 1]));
+        assert!(block_on(disk.durable()).is_err(), "and says it again");
+        assert!(matches!(block_on(handle.locate(Zxid(0))), Err(Unread::Ended)));
+        drop(disk);
+        let found = open(&dir).1.durable;
+        assert_eq!((found.accepted_epoch, found.last_zxid), (Epoch(1), Zxid::ZERO));
+    }
+
+    #[test]
+    fn a_thread_that_panics_leaves_nobody_waiting() {
+        let dir = TempDir::new().unwrap();
+        let (disk, ended) = started(&dir);
+        let handle = disk.handle();
+        handle.publish(take(handle.dirs(), 0), |_| panic!("as it should"));
+        block_on(ended.recv()).unwrap_err();
+        assert!(matches!(block_on(disk.durable()), Err(ServerError::Aborted)));
+        assert!(matches!(block_on(handle.locate(Zxid(0))), Err(Unread::Ended)));
+        disk.write(Ticket(1), append([E1 + 1]));
+    }
+
+    #[test]
+    fn log_files_are_of_different_lengths() {
+        let lengths: std::collections::BTreeSet<_> = (0..100).map(|_| jittered(1000)).collect();
+        assert!(lengths.iter().all(|length| (500..=1000).contains(length)), "{lengths:?}");
+        assert!(lengths.len() > 10, "{lengths:?}");
+        assert_eq!((jittered(0), jittered(1), jittered(u64::MAX) > 0), (0, 1, true));
+    }
 
     #[test]
     fn a_dynamic_file_is_replaced_as_a_whole() {
