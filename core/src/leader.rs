@@ -576,7 +576,8 @@ impl Leader {
             return Verdict::Stay;
         }
         if request.op == Request::SYNC {
-            let point = broadcast.proposed;
+            // What is proposed by now, as ZooKeeper has it.
+            let point = cx.history.last();
             self.read(cx, Asker::Learner(link), point);
         } else {
             broadcast.prepare(cx, Origin::Learner(link), request);
