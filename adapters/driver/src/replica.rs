@@ -60,6 +60,7 @@ pub(crate) struct Replica<A: Application> {
     /// The same of what is done.
     applied: Zxid,
     feed: Feed,
+    feed_bytes: usize,
     /// What the log begins behind: before it, nothing can be read.
     base: Zxid,
     staged: Staged<A>,
@@ -226,11 +227,14 @@ pub(crate) struct Beginning<A: Application> {
     pub(crate) disk: DiskHandle,
     pub(crate) tray: Arc<Tray<Ran<A>>>,
     pub(crate) hold: Hold,
+    /// How many bytes of transactions wait for the application before the log on disk has to do.
+    pub(crate) feed_bytes: usize,
 }
 
 impl<A: Application> Replica<A> {
     pub(crate) fn new(beginning: Beginning<A>) -> Self {
-        let Beginning { application, staged, last, client, disk, tray, hold } = beginning;
+        let Beginning { application, staged, last, client, disk, tray, hold, feed_bytes } =
+            beginning;
         let hands =
             Hands { application, client, applied: Zxid::ZERO, disk: disk.clone(), reader: None };
         Self {
@@ -242,7 +246,8 @@ impl<A: Application> Replica<A> {
             rest: VecDeque::new(),
             planned: Zxid::ZERO,
             applied: Zxid::ZERO,
-            feed: Feed::new(last, FEED_BYTES),
+            feed: Feed::new(last, feed_bytes),
+            feed_bytes,
             base: staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label),
             staged: staged.map_or(Staged::None, |(label, state)| Staged::Ready(label, state)),
             reception: None,
@@ -362,7 +367,7 @@ impl<A: Application> Replica<A> {
             hold: self.hold.clone(),
         };
         let intake = stream::receive(reception)?;
-        let beside = Feed::new(label, FEED_BYTES);
+        let beside = Feed::new(label, self.feed_bytes);
         self.reception = Some(Receiving { label, wanted, state, beside });
         Ok(intake)
     }
@@ -780,8 +785,6 @@ fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// How many bytes of transactions wait for the application before the log on disk has to do.
-const FEED_BYTES: usize = 64 << 20;
 /// How long the loop does errands before the thread goes on with them.
 const INLINE_TIME: Duration = Duration::from_millis(2);
 /// An application of which one errand takes longer is slow.
@@ -792,3 +795,397 @@ const WORK_TIME: Duration = Duration::from_millis(20);
 const ERRANDS_MAX: usize = 1024;
 /// How much of the log is read at a time.
 const CHUNK_BYTES: usize = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use futures_lite::future::block_on;
+    use quorate_core::message::LearnerInfo;
+    use quorate_core::txn::RequestId;
+    use quorate_log::history::Roll;
+    use quorate_log::snapshot::{Parts, SnapshotWriter};
+    use quorate_log::{Log, OpenOptions};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::application::{Prepared, RestoreError, Snapshot};
+    use crate::disk::{Disk, Kept, Retain};
+    use crate::link::Happened;
+    use crate::permits::Permits;
+    use crate::requests::{Doubt, ProposeError, Proposed, look};
+
+    /// Notes what it is told to do. A state is the last transaction in it, as eight bytes.
+    struct Notes {
+        told: Told,
+        /// Waits for a word before each transaction, if there is a sender.
+        gate: Receiver<()>,
+    }
+
+    type Told = Arc<Mutex<Vec<String>>>;
+
+    struct State(i64);
+
+    impl Snapshot for State {
+        fn write(self, to: &mut dyn io::Write) -> io::Result<()> {
+            to.write_all(&self.0.to_be_bytes())
+        }
+    }
+
+    impl Notes {
+        fn note(&self, what: String) {
+            self.told.lock().unwrap().push(what);
+        }
+    }
+
+    impl Application for Notes {
+        type Snapshot = State;
+        type Staged = i64;
+
+        const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
+
+        fn prepare(&mut self, request: &Request, _now: i64) -> Prepared {
+            self.note(format!("prepare {}", request.id.cxid));
+            Prepared { kind: 5, body: request.body.clone() }
+        }
+
+        fn apply(&mut self, txn: &Txn) -> Bytes {
+            let _ = self.gate.recv_blocking();
+            assert_ne!(txn.body, "panic", "as asked for");
+            self.note(format!("apply {}", txn.zxid.0));
+            Bytes::new()
+        }
+
+        fn abandon(&mut self) {
+            self.note("abandon".to_owned());
+        }
+
+        fn snapshot(&self) -> State {
+            State(0)
+        }
+
+        fn restore(_label: Zxid, from: &mut dyn io::Read) -> Result<i64, RestoreError> {
+            let mut bytes = [0; 8];
+            from.read_exact(&mut bytes)?;
+            Ok(i64::from_be_bytes(bytes))
+        }
+
+        fn staged_snapshot(staged: &i64) -> State {
+            State(*staged)
+        }
+
+        fn adopt(&mut self, staged: i64) {
+            self.note(format!("adopt {staged}"));
+        }
+    }
+
+    struct Stage {
+        replica: Replica<Notes>,
+        told: Told,
+        /// While it is there, each transaction waits for a word.
+        gate: Option<Sender<()>>,
+        bell: Receiver<Happened>,
+        disk: Disk,
+        tickets: u64,
+        _dir: TempDir,
+    }
+
+    impl Stage {
+        fn new(staged: Option<i64>, feed_bytes: usize) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let (mut log, _) = Log::open(dir.path(), OpenOptions::default()).unwrap();
+            let path = log.dirs().snapshots.clone();
+            let mut first = SnapshotWriter::take(quorate_log::Disk, &path, Zxid::ZERO).unwrap();
+            State(0).write(&mut first).unwrap();
+            log.begin_with(first.finish(Parts::default()).unwrap()).unwrap();
+            let retain = Retain { snapshots: 3, roll: Roll::default() };
+            let disk = Disk::start(log, Kept::default(), retain, ()).unwrap();
+            let (ring, bell) = bounded(1);
+            let told = Told::default();
+            let (gate, gate_kept) = bounded(1);
+            let replica = Replica::new(Beginning {
+                application: Notes { told: Arc::clone(&told), gate: gate_kept },
+                staged: staged.map(|label| (Zxid(label), label)),
+                last: Zxid(staged.unwrap_or(0)),
+                client: 7,
+                disk: disk.handle(),
+                tray: Arc::new(Tray::new(ring)),
+                hold: Hold::idle(),
+                feed_bytes,
+            });
+            drop(gate);
+            Self { replica, told, gate: None, bell, disk, tickets: 0, _dir: dir }
+        }
+
+        /// From now on, transactions wait.
+        fn close_gate(&mut self) {
+            let (gate, kept) = bounded(1);
+            self.replica.hands.as_mut().unwrap().application.gate = kept;
+            self.gate = Some(gate);
+        }
+
+        fn write(&mut self, write: Write) {
+            self.tickets += 1;
+            self.replica.on_write(Ticket(self.tickets), &write);
+            self.disk.write(Ticket(self.tickets), write);
+        }
+
+        fn append(&mut self, zxids: impl IntoIterator<Item = i64>) {
+            self.write(Write::Append(zxids.into_iter().map(txn).collect()));
+        }
+
+        /// As a log that has more than this directory.
+        fn append_unlogged(&mut self, zxids: impl IntoIterator<Item = i64>) {
+            let write = Write::Append(zxids.into_iter().map(txn).collect());
+            self.replica.on_write(Ticket(0), &write);
+        }
+
+        /// Until all that was written is durable.
+        fn sync(&mut self) {
+            loop {
+                let ticket = block_on(self.disk.durable()).unwrap();
+                self.replica.on_persisted(ticket);
+                if ticket == Ticket(self.tickets) {
+                    return;
+                }
+            }
+        }
+
+        fn run(&mut self) -> Consequences {
+            let mut then = Consequences::default();
+            self.replica.run(&mut then).unwrap();
+            then
+        }
+
+        fn deliver(&mut self, zxid: i64) {
+            self.replica.deliver_through(Zxid(zxid));
+            drop(self.run());
+        }
+
+        /// Runs until the application has come so far.
+        fn until_applied(&mut self, zxid: i64) {
+            drop(self.run());
+            while self.replica.applied() < Zxid(zxid) {
+                drop(self.bell.recv_blocking().unwrap());
+                drop(self.run());
+            }
+        }
+
+        fn told(&self) -> Vec<String> {
+            std::mem::take(&mut *self.told.lock().unwrap())
+        }
+
+        fn peek(&mut self) -> Result<(), ReadError> {
+            let permit = block_on(Permits::new(1).take());
+            let (look, seen) = look(permit, |_: &Notes| ());
+            self.replica.look(look);
+            drop(self.run());
+            seen.recv_blocking().unwrap().map(|_| ())
+        }
+
+        /// Receives a snapshot, from its first byte to its signature.
+        fn receive(&mut self, label: i64) {
+            let intake = self.replica.receive(Zxid(label)).unwrap();
+            intake.put(&label.to_be_bytes());
+            intake.put(b"\0\0\0\x0aBenWasHererest");
+            assert_eq!(block_on(intake.done()).unwrap(), "rest");
+        }
+    }
+
+    fn txn(zxid: i64) -> Txn {
+        let header = TxnHeader { client: 7, cxid: 1000, time: 1, kind: 5 };
+        Txn { zxid: Zxid(zxid), header, body: Bytes::from_static(&[0; 100]) }
+    }
+
+    fn request(cxid: i32) -> Request {
+        let id = RequestId { client: 7, cxid };
+        Request { id, op: 5, body: Bytes::from_static(b"body"), identities: None }
+    }
+
+    fn applies(zxids: impl IntoIterator<Item = i64>) -> Vec<String> {
+        zxids.into_iter().map(|zxid| format!("apply {zxid}")).collect()
+    }
+
+    const MUCH: usize = 1 << 20;
+
+    #[test]
+    fn a_quick_application_is_done_at_once_and_in_order() {
+        let mut stage = Stage::new(None, MUCH);
+        stage.append(1..=3);
+        stage.replica.deliver_through(Zxid(1));
+        stage.replica.prepare(Epoch(1), request(8));
+        stage.replica.prepare(Epoch(1), request(9));
+        stage.replica.deliver_through(Zxid(2));
+        stage.replica.deliver_through(Zxid(3));
+        let then = stage.run();
+        let expected = ["apply 1", "prepare 8", "prepare 9", "apply 2", "apply 3"];
+        assert_eq!(stage.told(), expected);
+        assert_eq!(stage.replica.applied(), Zxid(3));
+        let [Event::Prepared { epoch: Epoch(1), drafts }] = &then.events[..] else {
+            panic!("{:?}", then.events)
+        };
+        assert_eq!(drafts.iter().map(|draft| draft.header.cxid).collect::<Vec<_>>(), [8, 9]);
+        assert!(stage.replica.thread.is_none(), "there was nothing for another thread");
+    }
+
+    #[test]
+    fn a_slow_application_leaves_the_loop_and_costs_a_watermark() {
+        let mut stage = Stage::new(None, MUCH);
+        stage.append(1..=50);
+        stage.close_gate();
+        stage.replica.quick = false;
+        stage.deliver(1);
+        for zxid in 2..=50 {
+            stage.deliver(zxid);
+        }
+        assert_eq!(stage.replica.tasks.len(), 1, "one watermark");
+        assert_eq!(stage.replica.applied(), Zxid(0));
+        stage.gate = None;
+        stage.until_applied(50);
+        assert_eq!(stage.told(), applies(1..=50));
+        assert!(stage.replica.quick, "it has been quick again");
+    }
+
+    #[test]
+    fn what_a_slow_application_cannot_take_is_read_back_from_the_log() {
+        // Room for some ten.
+        let mut stage = Stage::new(None, 2000);
+        stage.close_gate();
+        stage.replica.quick = false;
+        stage.append(1..=100);
+        stage.deliver(1);
+        for zxid in 101..=200 {
+            stage.append([zxid]);
+        }
+        stage.sync();
+        assert!(stage.replica.feed.floor() > Zxid(180), "{:?}", stage.replica.feed.floor());
+        stage.deliver(150);
+        stage.deliver(200);
+        stage.gate = None;
+        stage.until_applied(200);
+        assert_eq!(stage.told(), applies(1..=200));
+    }
+
+    #[test]
+    fn a_state_on_disk_is_the_applications_when_all_of_it_is_committed() {
+        let mut stage = Stage::new(Some(5), MUCH);
+        assert_eq!(stage.peek(), Err(ReadError::Behind));
+        stage.append_unlogged(6..=8);
+        stage.deliver(4);
+        assert_eq!(stage.told(), [""; 0]);
+        stage.deliver(7);
+        assert_eq!(stage.told(), ["adopt 5", "apply 6", "apply 7"]);
+        assert_eq!(stage.peek(), Ok(()));
+        stage.deliver(8);
+        assert_eq!(stage.told(), ["apply 8"]);
+    }
+
+    #[test]
+    fn a_snapshot_that_is_installed_replaces_what_was_not_applied() {
+        let mut stage = Stage::new(None, MUCH);
+        stage.append(1..=20);
+        stage.deliver(10);
+        let (answer, outcome) = bounded(1);
+        let permit = block_on(Permits::new(1).take());
+        let id = request(1).id;
+        stage.replica.requests.asked(id, answer, permit);
+        stage.replica.requests.accepted(id);
+        stage.told();
+
+        stage.receive(15);
+        stage.write(Write::Beside(txn(16)));
+        stage.write(Write::Beside(txn(17)));
+        assert_eq!(stage.peek(), Ok(()), "it is not installed yet");
+        stage.write(Write::Install { label: Zxid(15) });
+        // What the old history was to deliver is in the new one, and waits until that is confirmed.
+        stage.deliver(12);
+        assert_eq!((stage.told(), stage.peek()), (vec![], Err(ReadError::Behind)));
+        stage.deliver(17);
+        assert_eq!(stage.told(), ["adopt 15", "apply 16", "apply 17"]);
+        let doubt = Err(ProposeError::Unknown(Doubt::Snapshot));
+        assert_eq!(outcome.recv_blocking().unwrap(), doubt as Result<Proposed, _>);
+        stage.sync();
+        assert_eq!(stage.disk.handle().newest_snapshot().unwrap().unwrap().label, Zxid(15));
+    }
+
+    #[test]
+    fn an_application_that_has_come_further_keeps_its_own_state() {
+        let mut stage = Stage::new(None, MUCH);
+        stage.append(1..=20);
+        stage.deliver(18);
+        stage.told();
+        stage.receive(15);
+        for zxid in 16..=19 {
+            stage.write(Write::Beside(txn(zxid)));
+        }
+        stage.write(Write::Install { label: Zxid(15) });
+        assert_eq!(stage.peek(), Ok(()));
+        stage.deliver(19);
+        assert_eq!(stage.told(), ["apply 19"]);
+    }
+
+    #[test]
+    fn what_was_received_and_not_installed_is_forgotten_with_the_reign() {
+        let mut stage = Stage::new(None, MUCH);
+        stage.receive(15);
+        stage.replica.prepare(Epoch(1), request(1));
+        stage.replica.abandon();
+        assert_eq!(stage.run().events, [], "nobody wants to know any more");
+        assert_eq!(stage.told(), ["abandon"]);
+        // The next leader sends another one, of the same label.
+        stage.receive(15);
+        stage.write(Write::Install { label: Zxid(15) });
+        stage.deliver(15);
+        assert_eq!(stage.told(), ["adopt 15"]);
+        stage.sync();
+    }
+
+    #[test]
+    fn a_snapshot_that_is_not_wanted_any_more_changes_nothing() {
+        let mut stage = Stage::new(None, MUCH);
+        let intake = stage.replica.receive(Zxid(15)).unwrap();
+        intake.put(&15_i64.to_be_bytes());
+        stage.replica.abandon();
+        intake.put(b"\0\0\0\x0aBenWasHere");
+        assert!(block_on(intake.done()).is_err());
+        drop(intake);
+        stage.receive(16);
+        assert_eq!(stage.replica.reception.as_ref().unwrap().label, Zxid(16));
+    }
+
+    #[test]
+    fn the_newest_snapshot_is_staged_before_what_comes_after() {
+        let mut stage = Stage::new(None, MUCH);
+        stage.append(1..=2);
+        stage.replica.stage();
+        stage.replica.deliver_through(Zxid(2));
+        stage.until_applied(2);
+        assert_eq!(stage.told(), applies(1..=2), "the one labelled zero is no step forward");
+    }
+
+    #[test]
+    fn a_panic_on_the_thread_is_one_of_the_server() {
+        let mut stage = Stage::new(None, MUCH);
+        let bad = Txn { body: Bytes::from_static(b"panic"), ..txn(1) };
+        stage.write(Write::Append([bad].into_iter().collect()));
+        stage.replica.quick = false;
+        stage.deliver(1);
+        drop(stage.bell.recv_blocking().unwrap());
+        let caught = catch_unwind(AssertUnwindSafe(|| drop(stage.run())));
+        assert!(caught.is_err());
+    }
+
+    #[test]
+    fn a_snapshot_is_written_beside_the_application() {
+        let mut stage = Stage::new(None, MUCH);
+        stage.append(1..=3);
+        stage.deliver(3);
+        stage.sync();
+        stage.replica.take_snapshot(Zxid(3));
+        let mut then = stage.run();
+        while then.events.is_empty() {
+            drop(stage.bell.recv_blocking().unwrap());
+            then = stage.run();
+        }
+        assert_eq!(then.events, [Event::SnapshotTaken(Zxid(3))]);
+        assert_eq!(stage.disk.handle().newest_snapshot().unwrap().unwrap().label, Zxid(3));
+    }
+}

@@ -60,6 +60,14 @@ impl<R: Runtime> Scope<R> {
     }
 }
 
+#[cfg(test)]
+impl Hold {
+    /// Of no scope.
+    pub(crate) const fn idle() -> Self {
+        Self { _alive: None }
+    }
+}
+
 impl Reins {
     /// Ends all tasks, those to come too.
     pub(crate) fn stop(&self) {

@@ -336,6 +336,7 @@ fn assemble<R: Runtime, A: Application>(
         disk: disk.handle(),
         tray,
         hold: links.hold(),
+        feed_bytes: FEED_BYTES,
     });
 
     if let Some(path) = config.oracle_path {
@@ -562,6 +563,8 @@ impl ServerError {
     }
 }
 
+/// How many bytes of transactions wait for the application; beyond, the log on disk has to do.
+const FEED_BYTES: usize = 64 << 20;
 /// How many events may wait for the loop; beyond, readers wait.
 const EVENTS_MAX: usize = 256;
 /// Room to be told to quit gracefully and then, all the same, at once.

@@ -449,3 +449,102 @@ const PIPE_BYTES: usize = 1 << 20;
 const DIGEST_VERSION: i32 = 2;
 /// Here an application's code runs.
 pub(crate) const APPLICATION_STACK: usize = 4 * THREAD_STACK;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many bytes, in pieces of odd length.
+    struct Bulk(usize);
+
+    impl Snapshot for Bulk {
+        fn write(self, to: &mut dyn Write) -> io::Result<()> {
+            for at in 0..self.0 {
+                to.write_all(&[at.to_be_bytes()[7]; 1][..])?;
+            }
+            Ok(())
+        }
+    }
+
+    fn gathered(pieces: &Pieces) -> (Vec<u8>, Option<Result<(), Unreadable>>) {
+        let mut bytes = Vec::new();
+        while let Ok(piece) = pieces.recv_blocking() {
+            match piece {
+                Piece::Bytes(piece) => {
+                    assert!(piece.len() <= 2 * PIECE_BYTES);
+                    bytes.extend_from_slice(&piece);
+                }
+                Piece::End(outcome) => return (bytes, Some(outcome)),
+            }
+        }
+        (bytes, None)
+    }
+
+    #[test]
+    fn a_snapshot_goes_out_behind_its_packet_and_before_its_signature() {
+        for length in [0, 1, PIECE_BYTES, 5 * PIECE_BYTES + 3] {
+            let pieces = send_snapshot(Zxid(0x5_0000_0007), Bulk(length)).unwrap();
+            let mut expected = BytesMut::new();
+            wire::encode_packet(&Packet::Snap(Zxid(0x5_0000_0007)), &mut expected);
+            let mut body = Vec::new();
+            Bulk(length).write(&mut body).unwrap();
+            expected.extend_from_slice(&body);
+            expected.extend_from_slice(b"\0\0\0\x0aBenWasHere");
+            let (bytes, outcome) = gathered(&pieces);
+            assert!(bytes == expected, "{length}");
+            assert_eq!(outcome, Some(Ok(())));
+        }
+    }
+
+    #[test]
+    fn a_learner_that_does_not_read_costs_a_few_pieces_and_its_end_ends_the_thread() {
+        struct Endless(Sender<usize>);
+        impl Snapshot for Endless {
+            fn write(self, to: &mut dyn Write) -> io::Result<()> {
+                let mut written = 0;
+                let error = loop {
+                    match to.write_all(&[0; 4096]) {
+                        Ok(()) => written += 4096,
+                        Err(error) => break error,
+                    }
+                };
+                self.0.send_blocking(written).map_err(io::Error::other)?;
+                Err(error)
+            }
+        }
+        let (sender, written) = bounded(1);
+        let pieces = send_snapshot(Zxid(1), Endless(sender)).unwrap();
+        while pieces.len() < PIECES_MAX {
+            std::thread::yield_now();
+        }
+        drop(pieces);
+        let written = written.recv_blocking().unwrap();
+        assert!(written <= (PIECES_MAX + 2) * PIECE_BYTES, "{written}");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_and_so_is_a_panic() {
+        struct Broken(bool);
+        impl Snapshot for Broken {
+            fn write(self, _: &mut dyn Write) -> io::Result<()> {
+                assert!(!self.0, "as asked for");
+                Err(io::Error::other("broken"))
+            }
+        }
+        let outcome = |broken| gathered(&send_snapshot(Zxid(1), broken).unwrap()).1;
+        assert_eq!(outcome(Broken(false)), Some(Err(Unreadable)));
+        assert_eq!(outcome(Broken(true)), None);
+    }
+
+    #[test]
+    fn a_pipe_tells_when_it_is_full_and_when_it_is_not() {
+        let (pipe, room) = Pipe::new();
+        assert!(pipe.put(&[1; PIPE_BYTES - 1]));
+        assert!(!pipe.put(&[2]));
+        assert!(room.is_empty());
+        assert_eq!(pipe.take().len(), PIPE_BYTES);
+        assert_eq!(room.len(), 1);
+        pipe.close();
+        assert!(pipe.take().is_empty());
+    }
+}
