@@ -1,9 +1,8 @@
 //! The tree as what a server replicates.
 //!
 //! A server of ours with this application stands among Java servers: it logs, applies, sends and takes
-//! over the same transactions and snapshots as they do. Turning clients' requests into transactions
-//! (their permissions, versions, sessions, quotas) belongs to a service in front of the tree, which is
-//! not there yet; until then a leader answers every request with ZooKeeper's "unimplemented".
+//! over the same transactions and snapshots as they do. What a leader makes of requests stands in
+//! [`prepare`](crate::prepare); what it does not know yet it answers with ZooKeeper's "unimplemented".
 
 use std::io::{self, Read, Write};
 
@@ -11,9 +10,10 @@ use bytes::Bytes;
 use quorate_core::message::{LearnerInfo, Request};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
-use quorate_driver::{Application, Prepared, Rejected, RestoreError};
+use quorate_driver::{Application, Prepared, RestoreError};
 
 use crate::outcome::DigestCheck;
+use crate::prepare::Outstanding;
 use crate::snapshot::Snapshot;
 use crate::tree::Tree;
 
@@ -23,12 +23,13 @@ impl Application for Tree {
 
     const PROTOCOL: i32 = LearnerInfo::PROTOCOL;
 
-    fn prepare(&mut self, _request: &Request, _now: i64) -> Prepared {
-        Prepared::rejected(Rejected::UNIMPLEMENTED)
+    fn prepare(&mut self, request: &Request, _now: i64) -> Prepared {
+        self.prepare_request(request)
     }
 
     /// The reply is empty: what a client is told depends on more than the transaction.
     fn apply(&mut self, txn: &Txn) -> Bytes {
+        self.outstanding.on_applied();
         match Self::apply(self, txn) {
             Ok(applied) => {
                 if let DigestCheck::Differs { leader, ours } = applied.digest {
@@ -46,7 +47,9 @@ impl Application for Tree {
         Bytes::new()
     }
 
-    fn abandon(&mut self) {}
+    fn abandon(&mut self) {
+        self.outstanding = Outstanding::default();
+    }
 
     fn snapshot(&self) -> Snapshot {
         Self::snapshot(self)

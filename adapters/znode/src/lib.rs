@@ -31,14 +31,16 @@
 //!   `apply` turns a transaction into changes, `quota` keeps ZooKeeper's quota statistics.
 //! - `txn`: the bodies of transactions, decoded; every length is checked against what is there.
 //! - [`Snapshot`]: a point in time; writing and restoring in one pass.
+//! - `prepare`: what a leader makes of clients' requests, as far as that goes.
 //! - `application`: the tree as a server's [`Application`](quorate_driver::Application).
 //! - `map`: the persistent sorted map that makes a point in time cheap.
 //! - `digest`, [`acl`], [`stat`]: what their names say.
 //!
 //! # What is not
 //!
-//! Requests, permissions, sessions' expiry and watches belong to a service in front of the tree; the
-//! header and the seals of a snapshot file belong to `quorate-log`. Nothing here does I/O of its own.
+//! Reads, watches, the expiry of sessions and the other requests belong to a service in front of the
+//! tree; the header and the seals of a snapshot file belong to `quorate-log`. Nothing here does I/O of
+//! its own.
 #![forbid(unsafe_code, unused_must_use)]
 
 pub mod acl;
@@ -50,6 +52,7 @@ mod map;
 mod node;
 mod outcome;
 mod path;
+mod prepare;
 mod quota;
 mod snapshot;
 pub mod stat;

@@ -11,6 +11,7 @@ use crate::map::Map;
 use crate::node::{Node, NodeRef};
 use crate::outcome::ErrorCode;
 use crate::path;
+use crate::prepare::Outstanding;
 use crate::snapshot::Snapshot;
 use crate::stat::{Owner, StoredStat};
 
@@ -32,6 +33,8 @@ pub struct Tree {
     pub(crate) ttls: BTreeSet<Arc<str>>,
     /// The paths that are under quota.
     pub(crate) quotas: BTreeSet<String>,
+    /// What a leader has made of requests and nobody has applied yet.
+    pub(crate) outstanding: Outstanding,
 }
 
 /// The stat of nodes that no transaction made.
@@ -63,6 +66,7 @@ impl Tree {
             containers: BTreeSet::new(),
             ttls: BTreeSet::new(),
             quotas: BTreeSet::new(),
+            outstanding: Outstanding::default(),
         }
     }
 

@@ -1,0 +1,442 @@
+//! Turning requests into transactions, at the leader: as much as a client of a follower needs to keep a
+//! session and to create, set and delete nodes.
+//!
+//! ```text
+//!   request ──► judged by: what was prepared before it and is not applied yet ── else the tree
+//!           ──► a transaction that every server can carry out without judging, or an error's
+//! ```
+//!
+//! A node that a prepared transaction touches has a record of how it will be then; the newest counts.
+//! Records go when their transaction is applied, and all at once with the leader's seat.
+//!
+//! What it does not do yet: multi, setACL, check, reconfig, containers and TTL nodes (they are refused as
+//! unimplemented), quotas, and the digest in transactions, which is optional.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use quorate_core::message::{Identity, Request};
+use quorate_driver::{Prepared, Rejected};
+
+use crate::acl::{Acl, Acls};
+use crate::jute::{Fault, Reader};
+use crate::path;
+use crate::stat::Owner;
+use crate::tree::Tree;
+use crate::txn::kind;
+
+/// What is prepared and not applied yet.
+#[derive(Debug, Default)]
+pub(crate) struct Outstanding {
+    /// How each node will be that one of these transactions touches; none if it will not be.
+    nodes: BTreeMap<Arc<str>, Newest<Option<Record>>>,
+    /// Whether each session will be open that one of these transactions opens or closes.
+    sessions: BTreeMap<i64, Newest<bool>>,
+    /// What each of them touches, the oldest first.
+    touched: VecDeque<Touched>,
+    /// How many transactions before these were prepared and applied.
+    applied: u64,
+}
+
+/// What the last transaction to touch something makes of it.
+#[derive(Debug)]
+struct Newest<T> {
+    by: u64,
+    value: T,
+}
+
+/// What one transaction touches.
+#[derive(Debug, Default)]
+struct Touched {
+    nodes: Vec<Arc<str>>,
+    session: Option<i64>,
+}
+
+/// A node as it will be, as far as it matters here.
+#[derive(Clone, Debug)]
+struct Record {
+    version: i32,
+    cversion: i32,
+    owner: Owner,
+    children: usize,
+    acl: Acls,
+}
+
+impl Outstanding {
+    /// The oldest transaction was applied. One that comes while there is none was not prepared here.
+    pub(crate) fn on_applied(&mut self) {
+        let Some(touched) = self.touched.pop_front() else { return };
+        let by = self.applied;
+        self.applied += 1;
+        for path in touched.nodes {
+            if self.nodes.get(&path).is_some_and(|newest| newest.by == by) {
+                self.nodes.remove(&path);
+            }
+        }
+        if let Some(session) = touched.session {
+            if self.sessions.get(&session).is_some_and(|newest| newest.by == by) {
+                self.sessions.remove(&session);
+            }
+        }
+    }
+
+    /// The number of the transaction that is being prepared.
+    fn next(&self) -> u64 {
+        self.applied + self.touched.len() as u64
+    }
+}
+
+/// What the transaction that is being prepared changes.
+#[derive(Default)]
+struct Changes {
+    nodes: Vec<(Arc<str>, Option<Record>)>,
+    session: Option<(i64, bool)>,
+}
+
+impl Tree {
+    /// Makes a transaction of a request, see [`Application::prepare`](quorate_driver::Application).
+    pub(crate) fn prepare_request(&mut self, request: &Request) -> Prepared {
+        let mut changes = Changes::default();
+        let prepared = self.judge(request, &mut changes);
+        let (by, mut touched) = (self.outstanding.next(), Touched::default());
+        if prepared.is_ok() {
+            for (path, value) in changes.nodes {
+                touched.nodes.push(Arc::clone(&path));
+                self.outstanding.nodes.insert(path, Newest { by, value });
+            }
+            if let Some((session, value)) = changes.session {
+                touched.session = Some(session);
+                self.outstanding.sessions.insert(session, Newest { by, value });
+            }
+        }
+        self.outstanding.touched.push_back(touched);
+        prepared.unwrap_or_else(Prepared::rejected)
+    }
+
+    fn judge(&self, request: &Request, changes: &mut Changes) -> Result<Prepared, Rejected> {
+        let (session, kind) = (request.id.client, request.op);
+        let mut reader = Reader::new(&request.body);
+        let body = match kind {
+            kind::CREATE_SESSION => {
+                let timeout = reader.int().map_err(unreadable)?;
+                changes.session = Some((session, true));
+                Bytes::copy_from_slice(&timeout.to_be_bytes())
+            }
+            kind::CLOSE_SESSION => self.close(session, changes),
+            kind::CREATE | kind::CREATE2 => self.create_node(request, &mut reader, changes)?,
+            kind::DELETE => self.delete_node(request, &mut reader, changes)?,
+            kind::SET_DATA => self.set_node(request, &mut reader, changes)?,
+            _ => return Err(Rejected::UNIMPLEMENTED),
+        };
+        Ok(Prepared { kind, body })
+    }
+
+    fn create_node(
+        &self,
+        request: &Request,
+        reader: &mut Reader<'_>,
+        changes: &mut Changes,
+    ) -> Result<Bytes, Rejected> {
+        let asked = path_of(reader)?;
+        let (data, acl) = (reader.buffer().map_err(unreadable)?, reader.acl().map_err(unreadable)?);
+        let flags = reader.int().map_err(unreadable)?;
+        if !(0..=EPHEMERAL | SEQUENTIAL).contains(&flags) {
+            return Err(BAD_ARGUMENTS);
+        }
+        let ephemeral = flags & EPHEMERAL != 0;
+        self.check_session(request, ephemeral)?;
+        let parent_path = parent_of(&asked)?;
+        let acl = granted(acl, request.identities.as_deref())?;
+        let mut parent = self.record(parent_path).ok_or(NO_NODE)?;
+        permitted(&parent, CREATE, request)?;
+        let path = if flags & SEQUENTIAL == 0 {
+            Cow::Borrowed(&*asked)
+        } else {
+            Cow::Owned(format!("{asked}{:010}", parent.cversion))
+        };
+        if !is_legal(&path) {
+            return Err(BAD_ARGUMENTS);
+        }
+        if self.record(&path).is_some() {
+            return Err(NODE_EXISTS);
+        }
+        if matches!(parent.owner, Owner::Session(_)) {
+            return Err(NO_CHILDREN_FOR_EPHEMERALS);
+        }
+        parent.children += 1;
+        parent.cversion = parent.cversion.wrapping_add(1);
+
+        let mut body = BytesMut::with_capacity(path.len() + data.map_or(0, <[u8]>::len) + 64);
+        put_buffer(&mut body, Some(path.as_bytes()));
+        put_buffer(&mut body, data);
+        put_count(&mut body, acl.len());
+        for Acl { perms, scheme, id } in &acl {
+            body.put_i32(*perms);
+            put_buffer(&mut body, Some(scheme.as_bytes()));
+            put_buffer(&mut body, Some(id.as_bytes()));
+        }
+        body.put_u8(u8::from(ephemeral));
+        body.put_i32(parent.cversion);
+
+        let owner = if ephemeral { Owner::Session(request.id.client) } else { Owner::Nobody };
+        let node = Record { version: 0, cversion: 0, owner, children: 0, acl: acl.into() };
+        changes.nodes.push((parent_path.into(), Some(parent)));
+        changes.nodes.push((Arc::from(&*path), Some(node)));
+        Ok(body.freeze())
+    }
+
+    fn delete_node(
+        &self,
+        request: &Request,
+        reader: &mut Reader<'_>,
+        changes: &mut Changes,
+    ) -> Result<Bytes, Rejected> {
+        let (path, version) = (path_of(reader)?, reader.int().map_err(unreadable)?);
+        self.check_session(request, false)?;
+        let parent_path = parent_of(&path)?;
+        if ["/", path::ZOOKEEPER, path::QUOTA, path::CONFIG].contains(&&*path) {
+            return Err(BAD_ARGUMENTS);
+        }
+        let mut parent = self.record(parent_path).ok_or(NO_NODE)?;
+        permitted(&parent, DELETE, request)?;
+        let node = self.record(&path).ok_or(NO_NODE)?;
+        expect(version, node.version)?;
+        if node.children > 0 {
+            return Err(NOT_EMPTY);
+        }
+        parent.children = parent.children.saturating_sub(1);
+        changes.nodes.push((parent_path.into(), Some(parent)));
+        let mut body = BytesMut::with_capacity(path.len() + 4);
+        put_buffer(&mut body, Some(path.as_bytes()));
+        changes.nodes.push((path.into(), None));
+        Ok(body.freeze())
+    }
+
+    fn set_node(
+        &self,
+        request: &Request,
+        reader: &mut Reader<'_>,
+        changes: &mut Changes,
+    ) -> Result<Bytes, Rejected> {
+        let (path, data) = (path_of(reader)?, reader.buffer().map_err(unreadable)?);
+        let version = reader.int().map_err(unreadable)?;
+        self.check_session(request, false)?;
+        if !is_legal(&path) {
+            return Err(BAD_ARGUMENTS);
+        }
+        // Only a reconfiguration sets it, whoever asks.
+        if path == path::CONFIG {
+            return Err(NO_AUTH);
+        }
+        let mut node = self.record(&path).ok_or(NO_NODE)?;
+        permitted(&node, WRITE, request)?;
+        expect(version, node.version)?;
+        // -1 is what clients say for "any".
+        node.version = match node.version.wrapping_add(1) {
+            -1 => 0,
+            next => next,
+        };
+        let mut body = BytesMut::with_capacity(path.len() + data.map_or(0, <[u8]>::len) + 12);
+        put_buffer(&mut body, Some(path.as_bytes()));
+        put_buffer(&mut body, data);
+        body.put_i32(node.version);
+        changes.nodes.push((key(&path).into(), Some(node)));
+        Ok(body.freeze())
+    }
+
+    /// Lists what a session will have, so that everybody deletes the same.
+    fn close(&self, session: i64, changes: &mut Changes) -> Bytes {
+        let prepared = &self.outstanding.nodes;
+        let mut paths: BTreeSet<Arc<str>> = self
+            .ephemerals(session)
+            .filter(|path| !prepared.contains_key(*path))
+            .map(Arc::from)
+            .collect();
+        let owned = |record: &Option<Record>| {
+            record.as_ref().is_some_and(|record| record.owner == Owner::Session(session))
+        };
+        let created = prepared.iter().filter(|(_, newest)| owned(&newest.value));
+        paths.extend(created.map(|(path, _)| Arc::clone(path)));
+
+        let mut body = BytesMut::new();
+        put_count(&mut body, paths.len());
+        let mut parents = BTreeMap::new();
+        for path in paths {
+            put_buffer(&mut body, Some(path.as_bytes()));
+            if let Some((parent, _)) = path::split(&path) {
+                if !parents.contains_key(parent) {
+                    parents.insert(parent.to_owned(), self.record(parent));
+                }
+                if let Some(Some(record)) = parents.get_mut(parent) {
+                    record.children = record.children.saturating_sub(1);
+                }
+            }
+            changes.nodes.push((path, None));
+        }
+        changes.nodes.extend(parents.into_iter().map(|(path, record)| (path.into(), record)));
+        changes.session = Some((session, false));
+        body.freeze()
+    }
+
+    /// A node as it will be.
+    fn record(&self, path: &str) -> Option<Record> {
+        if let Some(newest) = self.outstanding.nodes.get(key(path)) {
+            return newest.value.clone();
+        }
+        let node = self.get(path)?;
+        let stat = node.stored_stat();
+        Some(Record {
+            version: stat.version,
+            cversion: stat.cversion,
+            owner: node.owner(),
+            children: node.node.children.len(),
+            // A list that is missing permits nothing.
+            acl: node.acl().map_or_else(|| Acls::from([]), Arc::clone),
+        })
+    }
+
+    /// A client's request comes in a session that is open. The embedding program has none, and may ask
+    /// for everything but a node that would end with it.
+    fn check_session(&self, request: &Request, needed: bool) -> Result<(), Rejected> {
+        let session = request.id.client;
+        let open = match self.outstanding.sessions.get(&session) {
+            Some(newest) => newest.value,
+            None => self.session(session).is_some(),
+        };
+        let asked = needed || request.identities.is_some();
+        if asked && !open { Err(SESSION_EXPIRED) } else { Ok(()) }
+    }
+}
+
+/// The root has two names.
+fn key(path: &str) -> &str {
+    if path == "/" { "" } else { path }
+}
+
+/// A path that nobody has judged; what is not UTF-8 in it is replaced, as in Java.
+fn path_of<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, str>, Rejected> {
+    let path = reader.buffer().map_err(unreadable)?.ok_or(MARSHALLING)?;
+    Ok(String::from_utf8_lossy(path))
+}
+
+/// The path of the parent, if this looks like a path at all.
+fn parent_of(path: &str) -> Result<&str, Rejected> {
+    let (parent, _) = path.rsplit_once('/').ok_or(BAD_ARGUMENTS)?;
+    if path.contains('\0') { Err(BAD_ARGUMENTS) } else { Ok(parent) }
+}
+
+/// Whether a node may have this path.
+fn is_legal(path: &str) -> bool {
+    let legal = |character: char| {
+        !matches!(character,
+            '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
+    };
+    let Some(below) = path.strip_prefix('/') else { return false };
+    let fine =
+        |name: &str| !name.is_empty() && name != "." && name != ".." && name.chars().all(legal);
+    below.is_empty() || below.split('/').all(fine)
+}
+
+/// The access list that a new node gets for what its creator asked for.
+fn granted(asked: Option<Vec<Acl>>, identities: Option<&[Identity]>) -> Result<Vec<Acl>, Rejected> {
+    let mut list: Vec<Acl> = Vec::new();
+    let mut add = |acl: Acl| {
+        if !list.contains(&acl) {
+            list.push(acl);
+        }
+    };
+    for acl in asked.unwrap_or_default() {
+        match &*acl.scheme {
+            "world" if &*acl.id == "anyone" => add(acl),
+            "digest" if acl.id.split(':').count() == 2 => add(acl),
+            "ip" if network(&acl.id).is_some() => add(acl),
+            "auth" => {
+                let own = identities.unwrap_or_default().iter();
+                let own = own.filter(|identity| AUTHENTICATING.contains(&&*identity.scheme));
+                let mut any = false;
+                for Identity { scheme, id } in own {
+                    let (scheme, id) = (scheme.as_str().into(), id.as_str().into());
+                    add(Acl { perms: acl.perms, scheme, id });
+                    any = true;
+                }
+                if !any {
+                    return Err(INVALID_ACL);
+                }
+            }
+            _ => return Err(INVALID_ACL),
+        }
+    }
+    if list.is_empty() { Err(INVALID_ACL) } else { Ok(list) }
+}
+
+/// Whether the client's identities, if it is a client, permit this.
+fn permitted(node: &Record, permission: i32, request: &Request) -> Result<(), Rejected> {
+    let Some(identities) = &request.identities else { return Ok(()) };
+    let matches = |acl: &Acl| match &*acl.scheme {
+        "world" => &*acl.id == "anyone",
+        "ip" => network(&acl.id).is_some_and(|(network, bits)| {
+            let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+            identities.iter().filter(|identity| identity.scheme == "ip").any(|identity| {
+                let address = identity.id.parse::<Ipv4Addr>();
+                address.is_ok_and(|address| (address.to_bits() ^ network.to_bits()) & mask == 0)
+            })
+        }),
+        scheme => identities.iter().any(|own| own.scheme == scheme && *own.id == *acl.id),
+    };
+    let allowed = identities.iter().any(|own| own.scheme == "super")
+        || node.acl.iter().any(|acl| acl.perms & permission != 0 && matches(acl));
+    if allowed { Ok(()) } else { Err(NO_AUTH) }
+}
+
+/// An address and how many of its bits count: `10.0.0.0/8`.
+fn network(text: &str) -> Option<(Ipv4Addr, u32)> {
+    let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
+    Some((address.parse().ok()?, bits.parse().ok().filter(|bits| *bits <= 32)?))
+}
+
+fn expect(asked: i32, version: i32) -> Result<(), Rejected> {
+    if asked == -1 || asked == version { Ok(()) } else { Err(BAD_VERSION) }
+}
+
+fn put_count(body: &mut BytesMut, count: usize) {
+    body.put_i32(i32::try_from(count).unwrap_or(i32::MAX));
+}
+
+fn put_buffer(body: &mut BytesMut, bytes: Option<&[u8]>) {
+    match bytes {
+        None => body.put_i32(-1),
+        Some(bytes) => {
+            put_count(body, bytes.len());
+            body.put_slice(bytes);
+        }
+    }
+}
+
+fn unreadable(_: Fault) -> Rejected {
+    MARSHALLING
+}
+
+/// Flags of a create.
+const EPHEMERAL: i32 = 1;
+const SEQUENTIAL: i32 = 2;
+/// Permissions of an access list.
+const WRITE: i32 = 2;
+const CREATE: i32 = 4;
+const DELETE: i32 = 8;
+/// The schemes whose identities a client has proved to have.
+const AUTHENTICATING: [&str; 3] = ["digest", "sasl", "x509"];
+
+/// ZooKeeper's codes.
+const MARSHALLING: Rejected = Rejected(-5);
+const BAD_ARGUMENTS: Rejected = Rejected(-8);
+const NO_NODE: Rejected = Rejected(-101);
+const NO_AUTH: Rejected = Rejected(-102);
+const BAD_VERSION: Rejected = Rejected(-103);
+const NO_CHILDREN_FOR_EPHEMERALS: Rejected = Rejected(-108);
+const NODE_EXISTS: Rejected = Rejected(-110);
+const NOT_EMPTY: Rejected = Rejected(-111);
+const SESSION_EXPIRED: Rejected = Rejected(-112);
+const INVALID_ACL: Rejected = Rejected(-114);

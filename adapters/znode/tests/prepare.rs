@@ -1,0 +1,284 @@
+//! Requests made into transactions: judged as ZooKeeper does, on top of what is on its way.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use bytes::Bytes;
+use quorate_core::message::{Identity, Request};
+use quorate_core::txn::{RequestId, Txn, TxnHeader};
+use quorate_core::zxid::Zxid;
+use quorate_driver::{Application, Prepared};
+use quorate_znode::acl::Acl;
+use quorate_znode::{Tree, kind};
+use support::{Body, Random, SESSION, open};
+
+const EPHEMERAL: i32 = 1;
+const SEQUENTIAL: i32 = 2;
+
+fn identities(all: &[(&str, &str)]) -> Option<Vec<Identity>> {
+    let own = |(scheme, id): &(&str, &str)| Identity { scheme: (*scheme).into(), id: (*id).into() };
+    Some(all.iter().map(own).collect())
+}
+
+fn request(op: i32, body: Body) -> Request {
+    let id = RequestId { client: SESSION, cxid: 1 };
+    Request { id, op, body: body.0.into(), identities: identities(&[("ip", "127.0.0.1")]) }
+}
+
+fn create_with(path: &str, flags: i32, acl: &[Acl]) -> Request {
+    request(kind::CREATE, Body::default().buffer(path).data(Some(b"x")).acl(acl).int(flags))
+}
+
+fn create(path: &str, flags: i32) -> Request {
+    create_with(path, flags, &open())
+}
+
+fn delete(path: &str, version: i32) -> Request {
+    request(kind::DELETE, Body::default().buffer(path).int(version))
+}
+
+fn set(path: &str, version: i32) -> Request {
+    request(kind::SET_DATA, Body::default().buffer(path).data(None).int(version))
+}
+
+fn open_session() -> Request {
+    Request { identities: None, ..request(kind::CREATE_SESSION, Body::default().int(10_000)) }
+}
+
+fn close_session() -> Request {
+    request(kind::CLOSE_SESSION, Body::default())
+}
+
+/// A tree, and the transactions that are on their way to it.
+struct Leader {
+    tree: Tree,
+    under_way: Vec<Txn>,
+    last: Zxid,
+}
+
+impl Leader {
+    /// In which the session is open.
+    fn new() -> Self {
+        let mut leader =
+            Self { tree: Tree::new(), under_way: Vec::new(), last: Zxid(0x1_0000_0000) };
+        assert_eq!(leader.ask(&open_session()), Ok(String::new()));
+        leader.settle();
+        leader
+    }
+
+    /// Prepares a request: the code that refuses it, or the path that it is about.
+    fn ask(&mut self, request: &Request) -> Result<String, i32> {
+        let Prepared { kind, body } = self.tree.prepare(request, 0);
+        self.last = Zxid(self.last.0 + 1);
+        let RequestId { client, cxid } = request.id;
+        let header = TxnHeader { client, cxid, time: 1_000 + self.last.0, kind };
+        self.under_way.push(Txn { zxid: self.last, header, body: body.clone() });
+        match kind {
+            kind::ERROR => Err(i32::from_be_bytes(body[..].try_into().unwrap())),
+            kind::CREATE_SESSION | kind::CLOSE_SESSION => Ok(String::new()),
+            _ => {
+                let length = usize::try_from(i32::from_be_bytes(body[..4].try_into().unwrap()));
+                Ok(String::from_utf8(body[4..4 + length.unwrap()].to_vec()).unwrap())
+            }
+        }
+    }
+
+    /// Applies the oldest of what is on its way.
+    fn apply(&mut self) {
+        let txn = self.under_way.remove(0);
+        let failure = failure(&self.tree, &txn);
+        assert!(txn.header.kind == kind::ERROR || failure.is_none(), "{txn:?}: {failure:?}");
+        Application::apply(&mut self.tree, &txn);
+    }
+
+    fn settle(&mut self) {
+        while !self.under_way.is_empty() {
+            self.apply();
+        }
+    }
+}
+
+/// The error with which a transaction would be applied now.
+fn failure(tree: &Tree, txn: &Txn) -> Option<i32> {
+    let snapshot = tree.snapshot();
+    let mut bytes = Vec::new();
+    snapshot.write(&mut bytes).unwrap();
+    let mut same = Tree::restore(&bytes[..], snapshot.zxid()).unwrap();
+    same.apply(txn).unwrap().outcome.error().map(|code| code.0)
+}
+
+#[test]
+fn requests_are_refused_with_zookeepers_codes() {
+    let mut leader = Leader::new();
+    for path in ["/a", "/a/b", "/c"] {
+        assert_eq!(leader.ask(&create(path, 0)).as_deref(), Ok(path));
+    }
+    assert_eq!(leader.ask(&create("/e", EPHEMERAL)).as_deref(), Ok("/e"));
+    let refused: &[(Request, i32)] = &[
+        (create("/missing/x", 0), -101),
+        (create("/a", 0), -110),
+        (create("/", 0), -110),
+        (create("/e/x", 0), -108),
+        (create("x", 0), -8),
+        (create("", 0), -8),
+        (create("/a/", 0), -8),
+        (create("/a/.", 0), -8),
+        (create("/a/..", 0), -8),
+        (create("/a//b", 0), -101),
+        (create("/a/\u{1}", 0), -8),
+        (create("/a/\u{1f600}", 0), -8),
+        (create("/new\0", 0), -8),
+        (create("/new", 4), -8),
+        (create("/new", -1), -8),
+        (create_with("/new", 0, &[]), -114),
+        (create_with("/new", 0, &[Acl { perms: 31, scheme: "auth".into(), id: "".into() }]), -114),
+        (create_with("/new", 0, &[Acl { perms: 1, scheme: "ip".into(), id: "x".into() }]), -114),
+        (request(kind::CREATE, Body::default().int(-1).data(None).acl(&open()).int(0)), -5),
+        (request(kind::CREATE, Body::default().buffer("/new")), -5),
+        (delete("/a", -1), -111),
+        (delete("/missing", -1), -101),
+        (delete("/missing/x", -1), -101),
+        (delete("/c", 1), -103),
+        (delete("/c", -2), -103),
+        (delete("/", -1), -8),
+        (delete("/zookeeper/quota", -1), -8),
+        (delete("c", -1), -8),
+        (set("/missing", -1), -101),
+        (set("/c", 1), -103),
+        (set("/c/", -1), -8),
+        (set("/zookeeper/config", -1), -102),
+        (request(kind::CHECK, Body::default().buffer("/c").int(-1)), -6),
+        (request(kind::MULTI, Body::default()), -6),
+        (request(kind::SET_ACL, Body::default()), -6),
+        (request(99, Body::default()), -6),
+    ];
+    // It makes no difference whether what they are judged by is applied.
+    for _ in 0..2 {
+        for (request, code) in refused {
+            assert_eq!(leader.ask(request), Err(*code), "{request:?}");
+        }
+        leader.settle();
+    }
+}
+
+#[test]
+fn a_request_sees_what_is_on_its_way() {
+    let mut leader = Leader::new();
+    assert_eq!(leader.ask(&create("/a", 0)).as_deref(), Ok("/a"));
+    assert_eq!(leader.ask(&set("/a", 0)).as_deref(), Ok("/a"));
+    assert_eq!(leader.ask(&set("/a", 0)), Err(-103));
+    leader.apply();
+    assert_eq!(leader.ask(&set("/a", 1)).as_deref(), Ok("/a"));
+    for n in 0..3 {
+        let name = leader.ask(&create("/a/n-", SEQUENTIAL)).unwrap();
+        assert_eq!(name, format!("/a/n-{n:010}"));
+    }
+    assert_eq!(leader.ask(&delete("/a/n-0000000001", 0)).as_deref(), Ok("/a/n-0000000001"));
+    let name = leader.ask(&create("/a/n-", SEQUENTIAL)).unwrap();
+    assert_eq!(name, "/a/n-0000000003", "deletions do not count");
+    leader.settle();
+    assert_eq!(leader.tree.get("/a").unwrap().stat().version, 2);
+    assert_eq!(leader.tree.children("/a").unwrap().count(), 3);
+    let stat = leader.tree.get("/a").unwrap().stat();
+    assert_eq!((stat.cversion, stat.num_children), (5, 3));
+}
+
+#[test]
+fn what_a_deposed_leader_has_prepared_is_forgotten() {
+    let mut leader = Leader::new();
+    leader.ask(&create("/lost", 0)).unwrap();
+    leader.ask(&close_session()).unwrap();
+    leader.tree.abandon();
+    leader.under_way.clear();
+    assert_eq!(leader.ask(&create("/lost/x", 0)), Err(-101));
+    assert_eq!(leader.ask(&create("/lost", 0)).as_deref(), Ok("/lost"));
+    leader.settle();
+    assert!(leader.tree.get("/lost").is_some());
+}
+
+#[test]
+fn a_session_ends_with_what_is_its_own_by_then() {
+    let mut leader = Leader::new();
+    for path in ["/a", "/a/b", "/kept"] {
+        leader.ask(&create(path, if path == "/a/b" { EPHEMERAL } else { 0 })).unwrap();
+    }
+    leader.ask(&create("/gone", EPHEMERAL)).unwrap();
+    leader.settle();
+    leader.ask(&delete("/gone", -1)).unwrap();
+    leader.ask(&create("/late", EPHEMERAL)).unwrap();
+    leader.ask(&close_session()).unwrap();
+    let listed = Body::default().int(2).buffer("/a/b").buffer("/late");
+    assert_eq!(leader.under_way[2].body, Bytes::from(listed.0));
+    assert_eq!(leader.ask(&create("/x", 0)), Err(-112), "the session is closing");
+    let by_program = Request { identities: None, ..delete("/a", -1) };
+    assert_eq!(leader.ask(&by_program).as_deref(), Ok("/a"), "its child is as good as gone");
+    leader.settle();
+    assert_eq!(leader.tree.children("/").unwrap().collect::<Vec<_>>(), ["kept", "zookeeper"]);
+    assert_eq!(leader.tree.sessions().count(), 0);
+    assert_eq!(leader.ask(&create("/x", 0)), Err(-112), "the session is closed");
+    let ephemeral = Request { identities: None, ..create("/x", EPHEMERAL) };
+    assert_eq!(leader.ask(&ephemeral), Err(-112), "it would never go");
+}
+
+#[test]
+fn access_lists_are_asked() {
+    let mut leader = Leader::new();
+    let me = identities(&[("ip", "10.1.2.3"), ("digest", "me:secret")]);
+    let as_me = |request: Request| Request { identities: me.clone(), ..request };
+    let own = [Acl { perms: 31, scheme: "auth".into(), id: "".into() }, Acl::world(1)];
+    leader.ask(&as_me(create_with("/mine", 0, &own))).unwrap();
+    let office = [Acl { perms: 6, scheme: "ip".into(), id: "10.1.0.0/16".into() }];
+    leader.ask(&create_with("/office", 0, &office)).unwrap();
+    for _ in 0..2 {
+        for path in ["/mine", "/office"] {
+            let child = format!("{path}/child");
+            assert_eq!(leader.ask(&set(path, -1)), Err(-102));
+            assert_eq!(leader.ask(&create(&child, 0)), Err(-102));
+            assert!(leader.ask(&as_me(set(path, -1))).is_ok());
+            assert!(leader.ask(&as_me(create(&child, 0))).is_ok());
+            assert_eq!(leader.ask(&delete(&child, -1)), Err(-102));
+        }
+        assert_eq!(leader.ask(&as_me(delete("/office/child", -1))), Err(-102), "no permission 8");
+        let admin =
+            Request { identities: identities(&[("super", "")]), ..delete("/office/child", -1) };
+        assert!(leader.ask(&admin).is_ok());
+        let program = Request { identities: None, ..delete("/mine/child", -1) };
+        assert!(leader.ask(&program).is_ok());
+        leader.settle();
+    }
+    let acl = leader.tree.get("/mine").unwrap().acl().unwrap().to_vec();
+    let digest = Acl { perms: 31, scheme: "digest".into(), id: "me:secret".into() };
+    assert_eq!(acl, [digest, Acl::world(1)]);
+}
+
+/// However much is on its way, each request is judged as if everything before it had been applied;
+/// and what was promised is then carried out without an error.
+#[test]
+fn preparing_ahead_changes_nothing() {
+    const NAMES: [&str; 5] = ["/a", "/b", "/a/c", "/a/d", "/b/c"];
+    for seed in 1..=60 {
+        let mut random = Random::new(seed);
+        let (mut ahead, mut at_once) = (Leader::new(), Leader::new());
+        for step in 0..150 {
+            let name = random.of(&NAMES);
+            let version = random.of(&[-1, -1, 0, 1]);
+            let asked = match random.below(12) {
+                0..=3 => create(name, 0),
+                4 => create(name, EPHEMERAL),
+                5 => create(name, SEQUENTIAL | random.of(&[0, EPHEMERAL])),
+                6..=7 => set(name, version),
+                8..=9 => delete(name, version),
+                10 => close_session(),
+                _ => open_session(),
+            };
+            let outcome = ahead.ask(&asked);
+            assert_eq!(at_once.ask(&asked), outcome, "seed {seed}, step {step}: {asked:?}");
+            at_once.settle();
+            while ahead.under_way.len() > random.below(20) {
+                ahead.apply();
+            }
+        }
+        ahead.settle();
+        assert_eq!(ahead.tree.digest(), at_once.tree.digest(), "seed {seed}");
+    }
+}
