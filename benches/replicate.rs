@@ -67,10 +67,8 @@ impl Ensemble {
 
     /// Lets everything happen that is under way.
     fn settle(&mut self) {
-        while self.inboxes.iter().any(|inbox| !inbox.is_empty()) {
-            for who in 0..self.peers.len() {
-                self.turn(who);
-            }
+        while let Some(who) = self.inboxes.iter().position(|inbox| !inbox.is_empty()) {
+            self.turn(who);
         }
     }
 

@@ -338,7 +338,8 @@ impl History {
             snapshot_bytes == 0
                 || log_bytes.saturating_mul(100) <= snapshot_bytes.saturating_mul(percent)
         });
-        let too_old = established.is_none() && self.position() < learner;
+        let begun = established.map_or(Zxid::ZERO, Zxid::start_of);
+        let too_old = self.position().max(begun) < learner;
         let held = match place {
             Place::Held => true,
             Place::Absent { .. } => learner.is_epoch_start(),

@@ -284,12 +284,16 @@ impl Leader {
         if drafts.len() > room as usize {
             return Verdict::leave(Reason::CounterEnd(first));
         }
-        let numbered = drafts.into_iter().zip(1..).map(|(Draft { header, body }, n)| Txn {
+        let single = drafts.len() == 1;
+        let mut numbered = drafts.into_iter().zip(1..).map(|(Draft { header, body }, n)| Txn {
             zxid: Zxid(first.0 + n),
             header,
             body,
         });
-        let txns: Txns = numbered.collect();
+        let txns = match numbered.next() {
+            Some(txn) if single => Txns::One(txn),
+            first => first.into_iter().chain(numbered).collect(),
+        };
         for txn in &*txns {
             broadcast.proposed = txn.zxid;
             broadcast.on_prepared(cx);

@@ -371,7 +371,7 @@ impl Learner {
         let Phase::Broadcast(link, broadcast) = &mut self.phase else { return Verdict::Stay };
         let link = *link;
         let (zxid, done) = match packet {
-            Packet::Proposal(txn) => (txn.zxid, broadcast.on_proposals(cx, [txn].into())),
+            Packet::Proposal(txn) => (txn.zxid, broadcast.on_proposals(cx, txn.into())),
             Packet::Proposals(txns) => {
                 (txns.last().map_or(Zxid::ZERO, |last| last.zxid), broadcast.on_proposals(cx, txns))
             }

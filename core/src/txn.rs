@@ -10,7 +10,9 @@
 //! on the way. What the body means is the application's business.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Deref;
 
 use bytes::{Buf, Bytes};
 use thiserror::Error;
@@ -28,8 +30,44 @@ pub struct Txn {
     pub body: Bytes,
 }
 
-/// Transactions in order without a hole, shared by all who are handed them.
-pub type Txns = Arc<[Txn]>;
+/// Transactions in order without a hole, shared by all who are handed them. A single one takes no memory
+/// of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Txns {
+    /// One.
+    One(Txn),
+    /// Any number.
+    Many(Arc<[Txn]>),
+}
+
+impl Deref for Txns {
+    type Target = [Txn];
+
+    fn deref(&self) -> &[Txn] {
+        match self {
+            Self::One(txn) => core::slice::from_ref(txn),
+            Self::Many(txns) => txns,
+        }
+    }
+}
+
+impl From<Txn> for Txns {
+    fn from(txn: Txn) -> Self {
+        Self::One(txn)
+    }
+}
+
+impl From<Vec<Txn>> for Txns {
+    fn from(txns: Vec<Txn>) -> Self {
+        Self::Many(txns.into())
+    }
+}
+
+impl FromIterator<Txn> for Txns {
+    fn from_iter<I: IntoIterator<Item = Txn>>(txns: I) -> Self {
+        Self::Many(txns.into_iter().collect())
+    }
+}
 
 /// A transaction before it has a number: what an application makes of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -197,6 +197,20 @@ impl Progress {
         if self.stage < Stage::Syncing {
             return;
         }
+        if self.cursor.new_leader && self.cursor.sent == cx.history.last() && self.cursor.may_send()
+        {
+            // Live: it has everything, and only learns what of it is committed.
+            self.feed_commits(cx, link, reign);
+        } else {
+            self.catch_up(cx, link, reign);
+        }
+        while self.syncs.front().is_some_and(|point| *point <= self.cursor.told) {
+            self.syncs.pop_front();
+            send(cx, link, Packet::Sync);
+        }
+    }
+
+    fn catch_up(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) {
         while self.cursor.may_send() {
             let moved = self.feed_transactions(cx, link, reign)
                 || self.feed_commits(cx, link, reign)
@@ -204,10 +218,6 @@ impl Progress {
             if !moved {
                 break;
             }
-        }
-        while self.syncs.front().is_some_and(|point| *point <= self.cursor.told) {
-            self.syncs.pop_front();
-            send(cx, link, Packet::Sync);
         }
     }
 

@@ -99,7 +99,7 @@ impl Broadcast {
         if !self.may_follow(zxid, last) {
             return Err(last);
         }
-        cx.history.append([txn].into(), cx.outbox);
+        cx.history.append(txn.into(), cx.outbox);
         cx.history.commit(zxid, cx.rng, cx.outbox);
         Ok(())
     }

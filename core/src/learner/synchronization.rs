@@ -258,7 +258,7 @@ impl Synchronization {
         if beside {
             cx.outbox.persist(Write::Beside(txn));
         } else {
-            cx.history.append([txn].into(), cx.outbox);
+            cx.history.append(txn.into(), cx.outbox);
         }
     }
 
