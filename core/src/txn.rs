@@ -57,6 +57,12 @@ impl From<Txn> for Txns {
     }
 }
 
+impl<const N: usize> From<[Txn; N]> for Txns {
+    fn from(txns: [Txn; N]) -> Self {
+        Self::Many(txns.into())
+    }
+}
+
 impl From<Vec<Txn>> for Txns {
     fn from(txns: Vec<Txn>) -> Self {
         Self::Many(txns.into())
