@@ -165,6 +165,8 @@ pub struct SnapshotWriter<F: Files> {
     label: Zxid,
     buffer: Vec<u8>,
     offset: u64,
+    /// Up to here it is durable.
+    synced: u64,
     checksum: Adler32,
     /// What is in the file is not what was meant to be.
     failed: bool,
@@ -203,7 +205,18 @@ impl<F: Files> SnapshotWriter<F> {
         let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         buffer.extend_from_slice(&SNAPSHOT_HEADER);
         let dir = dir.to_owned();
-        Ok(Self { files, file, dir, path, label, buffer, offset: 0, checksum, failed: false })
+        Ok(Self {
+            files,
+            file,
+            dir,
+            path,
+            label,
+            buffer,
+            offset: 0,
+            synced: 0,
+            checksum,
+            failed: false,
+        })
     }
 
     /// Writes the seals and the parts between them, and makes the file durable.
@@ -267,8 +280,13 @@ impl<F: Files> Write for SnapshotWriter<F> {
         }
         self.failed = true;
         self.files.write_at(&self.file, self.offset, &self.buffer)?;
-        self.failed = false;
         self.offset += self.buffer.len() as u64;
+        if self.offset - self.synced >= SYNC_BYTES {
+            // All at once, at the end, would hold up the log on the same disk.
+            self.files.sync_data(&self.file)?;
+            self.synced = self.offset;
+        }
+        self.failed = false;
         self.buffer.clear();
         Ok(())
     }
@@ -714,6 +732,8 @@ const REST_BYTES_MAX: usize = 4096;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const SNAPPY_MAGIC: [u8; 8] = *b"\x82SNAPPY\0";
 const SIZE_MIN: u64 = 10;
+/// How much of a snapshot is given to the disk at a time.
+const SYNC_BYTES: u64 = 8 << 20;
 /// How many snapshots are looked at before none is taken to be whole, as in ZooKeeper.
 const CANDIDATES_MAX: usize = 100;
 const BUFFER_BYTES: usize = 256 << 10;

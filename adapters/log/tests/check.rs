@@ -488,7 +488,7 @@ fn the_end_of_a_log_file_is_shown_as_it_is() {
     let torn = Ending::Torn { bytes: 50 };
     assert_eq!(end(&whole[..121]), Entry::End { offset: 71, ending: torn });
     assert_eq!(end(&whole[..5]), Entry::End { offset: 0, ending: Ending::Torn { bytes: 5 } });
-    let mut hidden = whole.clone();
+    let mut hidden = whole;
     hidden[16 + 54] = b'C';
     let broken = Ending::Broken(Damage::Frame);
     assert_eq!(end(&hidden), Entry::End { offset: 16, ending: broken });
