@@ -4,6 +4,7 @@
 //!   quorate demo                     an ensemble in one process; kills leaders and measures
 //!   quorate serve zoo.cfg            one server
 //!   quorate probe HOST:PORT...       asks election ports what they believe
+//!   quorate log dump|check, quorate snapshot dump      what is on a disk
 //! ```
 //!
 //! Results are on stdout, as text or with `--json` as one JSON object per line; logs and complaints are
@@ -15,6 +16,7 @@ mod demo;
 mod event;
 mod failure;
 mod four_letter;
+mod inspect;
 mod paint;
 mod probe;
 mod serve;
@@ -41,6 +43,8 @@ enum Command {
     Demo(demo::Arguments),
     Serve(serve::Arguments),
     Probe(probe::Arguments),
+    Log(inspect::LogArguments),
+    Snapshot(inspect::SnapshotArguments),
     /// Print a completion script for a shell.
     Completions {
         /// For which shell.
@@ -56,6 +60,8 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => on_runtime(demo::run(arguments)),
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
+        Command::Log(arguments) => inspect::log(arguments),
+        Command::Snapshot(arguments) => inspect::snapshot(arguments),
         Command::Completions { shell } => completions(shell),
     };
     match done {
