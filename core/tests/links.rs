@@ -674,7 +674,22 @@ impl Pair {
                     self.push(who, LinkId(u64::MAX), Event::Persisted(ticket));
                 }
                 // Nobody here has a history.
-                _ => {}
+                Output::Pace(_)
+                | Output::Locate { .. }
+                | Output::StreamLog { .. }
+                | Output::Stage
+                | Output::Prepare { .. }
+                | Output::DeliverThrough(_)
+                | Output::TakeSnapshot(_)
+                | Output::SendSnapshot { .. }
+                | Output::ReceiveSnapshot { .. }
+                | Output::Abandon
+                | Output::Answer(_)
+                | Output::Accepted(_)
+                | Output::Refused { .. }
+                | Output::ReadRefused { .. }
+                | Output::Report(_)
+                | Output::Halt(_) => {}
             }
         }
     }

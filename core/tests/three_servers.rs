@@ -166,10 +166,11 @@ fn three_servers_elect_serve_and_survive_their_leader() {
 fn what_anybody_writes_is_logged_and_delivered_by_all_in_one_order() {
     let mut world = World::new(&[1, 2, 3]);
     world.run(World::all_serve);
-    for cxid in 0..30 {
-        let (client, to) = (i64::from(cxid % 3) + 1, ServerId(i64::from(cxid % 3) + 1));
+    for number in 0..30u8 {
+        let cxid = i32::from(number);
+        let (client, to) = (i64::from(number % 3) + 1, ServerId(i64::from(number % 3) + 1));
         let id = RequestId { client, cxid };
-        let body = vec![cxid as u8; 100].into();
+        let body = vec![number; 100].into();
         let request = Request { id, op: 5, body, identities: None };
         world.queue.push_back((to, Event::Propose(request)));
     }

@@ -1,13 +1,13 @@
 //! One server on a bench: what happens to it is written down by the test, and what it does about it
 //! is looked at. Time is a number; nothing sleeps.
 //!
-//! The bench also holds the server to its side of the boundary, whatever the test is about: nothing
-//! is sent on a link that is not up, none is hung up twice, tickets rise, and between a dial and its
-//! answer there is no second dial of the same port.
+//! The bench also holds the server to its side of the boundary, whatever the test is about: see
+//! [`boundary`].
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of the bench")]
 #![allow(clippy::wildcard_enum_match_arm, reason = "one kind of output is looked for at a time")]
 
-use std::collections::{BTreeMap, BTreeSet};
+pub mod boundary;
+
 use std::fmt::Debug;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,18 +16,20 @@ use bytes::Bytes;
 use quorate_core::address::HostPort;
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
-use quorate_core::id::{LinkId, ServerId, Ticket};
-use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
+use quorate_core::id::{LinkId, ReadId, ServerId};
+use quorate_core::input::{Cause, Event, Input, LinkUp, Located, Place, Plane, Unreadable};
 use quorate_core::membership::Membership;
 use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request};
-use quorate_core::output::{Fault, Hangup, Output, Write};
+use quorate_core::output::{Fault, Form, Hangup, Output, Refusal, Write};
 use quorate_core::peer::Peer;
-use quorate_core::report::{Change, Phase, Reason, Status};
+use quorate_core::report::{Change, How, Phase, Reason, Status};
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
-use quorate_core::txn::{RequestId, Txn, TxnHeader};
+use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
-use quorate_core::zxid::{Epoch, Zxid};
+use quorate_core::zxid::{Counter, Epoch, Zxid};
+
+use boundary::Boundary;
 
 /// An ensemble of voters with these ids, `hostN` each.
 pub fn ensemble(voters: &[i64]) -> String {
@@ -74,6 +76,45 @@ pub fn at(host: &str, port: u16) -> HostPort {
 pub fn txn(zxid: i64) -> Txn {
     let header = TxnHeader { client: 7, cxid: 1, time: 0, kind: 5 };
     Txn { zxid: Zxid(zxid), header, body: Bytes::from_static(b"body") }
+}
+
+/// The transaction number `counter` of `epoch`.
+pub const fn z(epoch: i64, counter: u32) -> Zxid {
+    Zxid::new(Epoch(epoch), Counter(counter))
+}
+
+/// The transaction with this number, whose body tells it.
+pub fn entry(zxid: Zxid) -> Txn {
+    let header = TxnHeader { client: 7, cxid: 1, time: 0, kind: 5 };
+    Txn { zxid, header, body: Bytes::copy_from_slice(&zxid.0.to_be_bytes()) }
+}
+
+/// Transactions `first` to `last` of `epoch`.
+pub fn entries(epoch: i64, first: u32, last: u32) -> Vec<Txn> {
+    (first..=last).map(|counter| entry(z(epoch, counter))).collect()
+}
+
+/// A disk with these transactions in its log, all of them in memory too; what is before `floor` only a
+/// snapshot has.
+pub fn stored(accepted: i64, current: i64, floor: Zxid, txns: Vec<Txn>) -> Durable {
+    Durable {
+        accepted_epoch: Epoch(accepted),
+        current_epoch: Epoch(current),
+        last_zxid: txns.last().map_or(floor, |txn| txn.zxid),
+        floor,
+        snapshot: floor,
+        window: txns.into(),
+    }
+}
+
+/// The disk's answer, where reading the log costs less than a snapshot.
+pub const fn cheap(place: Place) -> Located {
+    Located { place, log_bytes: 0, snapshot_bytes: 1_000 }
+}
+
+/// The disk's answer, where reading the log costs more than a snapshot.
+pub const fn dear(place: Place) -> Located {
+    Located { place, log_bytes: 1_000, snapshot_bytes: 1_000 }
 }
 
 /// A request with this number.
@@ -142,8 +183,27 @@ impl Seen {
         sent.collect()
     }
 
-    /// The packets that were sent on a link.
+    /// The packets that were sent on a link, one by one, as the other end may read them.
     pub fn packets(&self, link: LinkId) -> Vec<Packet> {
+        let mut packets = Vec::new();
+        for message in self.sent(link) {
+            match message {
+                Message::Packet(Packet::Proposals(txns)) => {
+                    packets.extend(txns.iter().cloned().map(Packet::Proposal));
+                }
+                Message::Packet(Packet::Commits(run)) => {
+                    packets.extend(run.zxids().map(Packet::Commit));
+                }
+                Message::Packet(Packet::Acks(run)) => packets.extend(run.zxids().map(Packet::Ack)),
+                Message::Packet(packet) => packets.push(packet),
+                Message::Notification(_) => {}
+            }
+        }
+        packets
+    }
+
+    /// The same as they were handed over, runs and all.
+    pub fn handed(&self, link: LinkId) -> Vec<Packet> {
         let packets = self.sent(link).into_iter().filter_map(|message| match message {
             Message::Packet(packet) => Some(packet),
             Message::Notification(_) => None,
@@ -217,6 +277,99 @@ impl Seen {
         writes.collect()
     }
 
+    /// What is appended to the log.
+    pub fn appended(&self) -> Vec<Zxid> {
+        let appended = self.0.iter().filter_map(|output| match output {
+            Output::Persist { write: Write::Append(txns), .. } => Some(txns.iter()),
+            _ => None,
+        });
+        appended.flatten().map(|txn| txn.zxid).collect()
+    }
+
+    /// What is delivered through.
+    pub fn delivered(&self) -> Vec<Zxid> {
+        let delivered = self.0.iter().filter_map(|output| match output {
+            Output::DeliverThrough(zxid) => Some(*zxid),
+            _ => None,
+        });
+        delivered.collect()
+    }
+
+    /// What the driver is to copy from the log.
+    pub fn streams(&self) -> Vec<(LinkId, Zxid, Zxid, Form)> {
+        let streams = self.0.iter().filter_map(|output| match output {
+            Output::StreamLog { link, after, through, form } => {
+                Some((*link, *after, *through, *form))
+            }
+            _ => None,
+        });
+        streams.collect()
+    }
+
+    /// The snapshots that the driver is to send.
+    pub fn snapshots(&self) -> Vec<(LinkId, Zxid)> {
+        let snapshots = self.0.iter().filter_map(|output| match output {
+            Output::SendSnapshot { link, label } => Some((*link, *label)),
+            _ => None,
+        });
+        snapshots.collect()
+    }
+
+    /// What the disk is asked to find.
+    pub fn locates(&self) -> Vec<(LinkId, Zxid)> {
+        let locates = self.0.iter().filter_map(|output| match output {
+            Output::Locate { link, zxid } => Some((*link, *zxid)),
+            _ => None,
+        });
+        locates.collect()
+    }
+
+    /// The reads that are answered.
+    pub fn answers(&self) -> Vec<u64> {
+        let answers = self.0.iter().filter_map(|output| match output {
+            Output::Answer(read) => Some(read.0),
+            _ => None,
+        });
+        answers.collect()
+    }
+
+    /// The requests that are on their way.
+    pub fn accepted(&self) -> Vec<i32> {
+        let accepted = self.0.iter().filter_map(|output| match output {
+            Output::Accepted(id) => Some(id.cxid),
+            _ => None,
+        });
+        accepted.collect()
+    }
+
+    /// The requests that are refused.
+    pub fn refused(&self) -> Vec<(i32, Refusal)> {
+        let refused = self.0.iter().filter_map(|output| match output {
+            Output::Refused { id, reason } => Some((id.cxid, *reason)),
+            _ => None,
+        });
+        refused.collect()
+    }
+
+    /// The reads that are refused.
+    pub fn unread(&self) -> Vec<(u64, Refusal)> {
+        let refused = self.0.iter().filter_map(|output| match output {
+            Output::ReadRefused { read, reason } => Some((read.0, *reason)),
+            _ => None,
+        });
+        refused.collect()
+    }
+
+    /// Whether the application is told that the reign is over.
+    pub fn abandoned(&self) -> bool {
+        self.0.contains(&Output::Abandon)
+    }
+
+    /// How many paces are asked for on a link.
+    pub fn paces(&self, link: LinkId) -> usize {
+        self.0.iter().filter(|output| **output == Output::Pace(link)).count()
+    }
+
     /// Why things changed.
     pub fn reasons(&self) -> Vec<Reason> {
         let reasons = self.0.iter().filter_map(|output| match output {
@@ -233,6 +386,18 @@ impl Seen {
             _ => None,
         });
         changes.collect()
+    }
+
+    /// How learners are brought up, and where their history ends.
+    pub fn syncs(&self) -> Vec<(How, Reason)> {
+        let syncs = self.0.iter().filter_map(|output| match output {
+            Output::Report(report) => match report.change {
+                Change::Sync { how, .. } => Some((how, report.reason.clone())),
+                _ => None,
+            },
+            _ => None,
+        });
+        syncs.collect()
     }
 
     /// The reports as people read them.
@@ -280,10 +445,9 @@ pub struct Bench {
     pub peer: Peer,
     pub now: Instant,
     links: u64,
-    up: BTreeMap<LinkId, Plane>,
-    dialling: BTreeSet<(Plane, ServerId)>,
-    tickets: Vec<Ticket>,
-    issued: u64,
+    reads: u64,
+    /// What it has asked for, and what became of it.
+    pub boundary: Boundary,
     /// Everything that it ever did.
     pub said: Vec<Output>,
 }
@@ -311,13 +475,11 @@ impl Bench {
     /// A server before its first tick.
     pub fn new(config: Config, durable: Durable) -> Self {
         Self {
+            boundary: Boundary::new(&durable),
             peer: Peer::new(config, durable).unwrap(),
             now: Instant::ORIGIN,
             links: 0,
-            up: BTreeMap::new(),
-            dialling: BTreeSet::new(),
-            tickets: Vec::new(),
-            issued: 0,
+            reads: 0,
             said: Vec::new(),
         }
     }
@@ -327,44 +489,9 @@ impl Bench {
     /// Anything, now.
     #[track_caller]
     pub fn step(&mut self, event: Event) -> Seen {
+        self.boundary.before(&event);
         let outputs = self.peer.step(Input { at: self.now, event });
-        for output in &outputs {
-            match output {
-                Output::Dial { plane, peer, addresses } => {
-                    assert!(!addresses.is_empty(), "{output:?} leads nowhere");
-                    assert!(self.dialling.insert((*plane, *peer)), "{output:?} is under way");
-                }
-                Output::Hangup { link, .. } => {
-                    assert!(self.up.remove(link).is_some(), "{output:?}, but that is not up");
-                }
-                Output::Send { link, .. } => {
-                    assert!(self.up.contains_key(link), "{output:?}, but that is not up");
-                }
-                Output::Persist { ticket, .. } => {
-                    assert!(ticket.0 > self.issued, "{ticket} after {}", self.issued);
-                    self.issued = ticket.0;
-                    self.tickets.push(*ticket);
-                }
-                Output::Pace(link)
-                | Output::Locate { link, .. }
-                | Output::StreamLog { link, .. }
-                | Output::SendSnapshot { link, .. }
-                | Output::ReceiveSnapshot { link, .. } => {
-                    assert!(self.up.contains_key(link), "{output:?}, but that is not up");
-                }
-                Output::Stage
-                | Output::Prepare { .. }
-                | Output::DeliverThrough(_)
-                | Output::TakeSnapshot(_)
-                | Output::Abandon
-                | Output::Answer(_)
-                | Output::Accepted(_)
-                | Output::Refused { .. }
-                | Output::ReadRefused { .. }
-                | Output::Report(_)
-                | Output::Halt(_) => {}
-            }
-        }
+        self.boundary.after(&outputs, &self.peer.status());
         self.said.extend_from_slice(&outputs);
         Seen(outputs)
     }
@@ -374,10 +501,10 @@ impl Bench {
     pub fn connect(&mut self, up: LinkUp) -> (LinkId, Seen) {
         let link = up.link;
         if let (true, Some(peer)) = (up.dialled, up.peer) {
-            let (plane, was) = (up.plane, self.dialling.remove(&(up.plane, peer)));
+            let (plane, was) = (up.plane, self.boundary.dialling.remove(&(up.plane, peer)));
             assert!(was, "nobody dialled {peer} on {plane:?}");
         }
-        self.up.insert(link, up.plane);
+        self.boundary.up.insert(link, up.plane);
         (link, self.step(Event::LinkUp(up)))
     }
 
@@ -450,14 +577,17 @@ impl Bench {
     #[track_caller]
     pub fn refused(&mut self, plane: Plane, peer: i64) -> Seen {
         let peer = ServerId(peer);
-        assert!(self.dialling.remove(&(plane, peer)), "nobody dialled {peer} on {plane:?}");
+        assert!(
+            self.boundary.dialling.remove(&(plane, peer)),
+            "nobody dialled {peer} on {plane:?}"
+        );
         self.step(Event::DialFailed { plane, peer })
     }
 
     /// A link ends.
     #[track_caller]
     pub fn down(&mut self, link: LinkId) -> Seen {
-        assert!(self.up.remove(&link).is_some(), "{link} is not up");
+        assert!(self.is_up(link), "{link} is not up");
         self.step(Event::LinkDown { link, cause: Cause::Closed })
     }
 
@@ -478,9 +608,7 @@ impl Bench {
     /// The disk has done everything.
     #[track_caller]
     pub fn persisted(&mut self) -> Seen {
-        let last = self.tickets.last().copied();
-        self.tickets.clear();
-        match last {
+        match self.boundary.disk.newest() {
             Some(ticket) => self.step(Event::Persisted(ticket)),
             None => Seen::default(),
         }
@@ -489,8 +617,76 @@ impl Bench {
     /// The disk has done the oldest write only.
     #[track_caller]
     pub fn persisted_one(&mut self) -> Seen {
-        let ticket = self.tickets.remove(0);
+        let ticket = self.boundary.disk.oldest().expect("a write is under way");
         self.step(Event::Persisted(ticket))
+    }
+
+    /// The disk has found what it was asked for.
+    #[track_caller]
+    pub fn located(&mut self, link: LinkId, located: Located) -> Seen {
+        assert!(self.boundary.locating.iter().any(|(of, _)| *of == link), "nobody asked");
+        self.step(Event::Located { link, located })
+    }
+
+    /// The driver has copied what it was asked to copy.
+    #[track_caller]
+    pub fn streamed(&mut self, link: LinkId) -> Seen {
+        self.step(Event::Streamed { link, outcome: Ok(()) })
+    }
+
+    /// The driver could not read what it was asked to copy.
+    #[track_caller]
+    pub fn unreadable(&mut self, link: LinkId) -> Seen {
+        self.step(Event::Streamed { link, outcome: Err(Unreadable) })
+    }
+
+    /// Somebody here asks for a transaction.
+    #[track_caller]
+    pub fn propose(&mut self, cxid: i32) -> Seen {
+        self.step(Event::Propose(request(cxid)))
+    }
+
+    /// The application has prepared everything that it was asked to, each by itself.
+    #[track_caller]
+    pub fn prepared(&mut self) -> Seen {
+        let mut seen = Seen::default();
+        while !self.boundary.preparing.is_empty() {
+            seen.add(self.prepared_together(1));
+        }
+        seen
+    }
+
+    /// The application has prepared the oldest few that it was asked to, together.
+    #[track_caller]
+    pub fn prepared_together(&mut self, most: usize) -> Seen {
+        let waiting = &mut self.boundary.preparing;
+        let epoch = waiting.front().expect("something is to be prepared").0;
+        let of_it = waiting.iter().take_while(|(of, ..)| *of == epoch).count().min(most);
+        let drafts = waiting.drain(..of_it).map(|(_, _, request)| {
+            let RequestId { client, cxid } = request.id;
+            let header = TxnHeader { client, cxid, time: 0, kind: request.op };
+            Draft { header, body: request.body }
+        });
+        let drafts = drafts.collect();
+        self.step(Event::Prepared { epoch, drafts })
+    }
+
+    /// So many transactions are asked for here, prepared and proposed.
+    #[track_caller]
+    pub fn write(&mut self, many: u32) -> Seen {
+        let mut seen = Seen::default();
+        for cxid in 0..many {
+            seen.add(self.propose(i32::try_from(cxid).unwrap()));
+            seen.add(self.prepared());
+        }
+        seen
+    }
+
+    /// Somebody here wants to read; the number of the read.
+    #[track_caller]
+    pub fn read(&mut self) -> (u64, Seen) {
+        self.reads += 1;
+        (self.reads, self.step(Event::Read(ReadId(self.reads))))
     }
 
     /// Time passes to the next deadline, and that is served.
@@ -559,32 +755,38 @@ impl Bench {
     }
 
     pub fn is_up(&self, link: LinkId) -> bool {
-        self.up.contains_key(&link)
+        self.boundary.up.contains_key(&link)
     }
 
     /// How many links are up.
     pub fn links_up(&self) -> usize {
-        self.up.len()
+        self.boundary.up.len()
     }
 
     /// The links that are up and the plane of each; one that is none if there are none.
     pub fn planes(&self) -> Vec<Option<(LinkId, Plane)>> {
-        let up: Vec<_> = self.up.iter().map(|(link, plane)| Some((*link, *plane))).collect();
+        let up: Vec<_> =
+            self.boundary.up.iter().map(|(link, plane)| Some((*link, *plane))).collect();
         if up.is_empty() { vec![None] } else { up }
     }
 
     /// The dials under way; one that is none if there are none.
     pub fn dials(&self) -> Vec<Option<(Plane, ServerId)>> {
-        let dials: Vec<_> = self.dialling.iter().copied().map(Some).collect();
+        let dials: Vec<_> = self.boundary.dialling.iter().copied().map(Some).collect();
         if dials.is_empty() { vec![None] } else { dials }
     }
 
     pub fn is_dialling(&self, plane: Plane, peer: i64) -> bool {
-        self.dialling.contains(&(plane, ServerId(peer)))
+        self.boundary.dialling.contains(&(plane, ServerId(peer)))
     }
 
     pub fn writes_pending(&self) -> usize {
-        self.tickets.len()
+        self.boundary.disk.writes_pending()
+    }
+
+    /// What was delivered so far.
+    pub fn delivered(&self) -> Zxid {
+        self.boundary.delivered
     }
 
     // --- stories that many tests begin with ---
