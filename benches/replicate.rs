@@ -10,13 +10,13 @@
 #![allow(missing_docs, reason = "criterion's macros make public items without docs")]
 #![expect(clippy::unwrap_used, reason = "a bench stops where something is wrong")]
 
-use std::hint::black_box;
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
-use quorate_core::id::{LinkId, ServerId, Ticket};
+use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Input, LinkUp, Plane};
 use quorate_core::membership::Membership;
 use quorate_core::output::Output;
@@ -28,12 +28,11 @@ use quorate_core::zxid::Zxid;
 /// Servers of one process, and what is under way between them.
 struct Ensemble {
     peers: Vec<Peer>,
-    inboxes: Vec<Vec<Event>>,
+    queue: VecDeque<(usize, Event)>,
     /// The other end of each link, and whose it is; links are numbered from 0.
     ends: Vec<(usize, LinkId)>,
     delivered: Vec<Zxid>,
-    /// Kept for their memory.
-    inbox: Vec<Event>,
+    /// Kept for its memory.
     outputs: Vec<Output>,
 }
 
@@ -50,10 +49,9 @@ impl Ensemble {
         let count = usize::try_from(voters).unwrap();
         let mut ensemble = Self {
             peers: (1..=voters).map(peer).collect(),
-            inboxes: vec![vec![Event::Tick]; count],
+            queue: (0..count).map(|who| (who, Event::Tick)).collect(),
             ends: Vec::new(),
             delivered: vec![Zxid::ZERO; count],
-            inbox: Vec::new(),
             outputs: Vec::new(),
         };
         ensemble.settle();
@@ -67,39 +65,27 @@ impl Ensemble {
 
     /// Lets everything happen that is under way.
     fn settle(&mut self) {
-        while let Some(who) = self.inboxes.iter().position(|inbox| !inbox.is_empty()) {
-            self.turn(who);
-        }
-    }
-
-    /// One server takes what has come, and its disk what it is given.
-    fn turn(&mut self, who: usize) {
-        std::mem::swap(&mut self.inbox, &mut self.inboxes[who]);
-        let mut outputs = std::mem::take(&mut self.outputs);
-        for event in self.inbox.drain(..) {
-            self.peers[who].step_into(Input { at: Instant(1), event }, &mut outputs);
-        }
-        let mut durable: Option<Ticket> = None;
-        for output in outputs.drain(..) {
-            match output {
-                Output::Send { link, message } => {
-                    let (to, link) = self.ends[usize::try_from(link.0).unwrap()];
-                    self.inboxes[to].push(Event::Received { link, message });
-                }
-                Output::Persist { ticket, write } => {
-                    black_box(&write);
-                    durable = Some(ticket);
-                }
-                Output::DeliverThrough(zxid) => self.delivered[who] = zxid,
-                Output::Pace(link) => self.inboxes[who].push(Event::Drained(link)),
-                Output::Dial { plane, peer, .. } => self.connect(who, plane, peer),
-                other => {
-                    black_box(&other);
+        while let Some((who, event)) = self.queue.pop_front() {
+            self.peers[who].step_into(Input { at: Instant(1), event }, &mut self.outputs);
+            let mut outputs = std::mem::take(&mut self.outputs);
+            let mut durable = None;
+            for output in outputs.drain(..) {
+                match output {
+                    Output::Send { link, message } => {
+                        let (to, link) = self.ends[usize::try_from(link.0).unwrap()];
+                        self.queue.push_back((to, Event::Received { link, message }));
+                    }
+                    Output::Persist { ticket, .. } => durable = Some(ticket),
+                    Output::DeliverThrough(zxid) => self.delivered[who] = zxid,
+                    Output::Pace(link) => self.queue.push_back((who, Event::Drained(link))),
+                    Output::Dial { plane, peer, .. } => self.connect(who, plane, peer),
+                    _ => {}
                 }
             }
+            // The disk is as perfect as the network.
+            self.queue.extend(durable.map(|ticket| (who, Event::Persisted(ticket))));
+            self.outputs = outputs;
         }
-        self.inboxes[who].extend(durable.map(Event::Persisted));
-        self.outputs = outputs;
     }
 
     fn connect(&mut self, who: usize, plane: Plane, peer: ServerId) {
@@ -111,9 +97,9 @@ impl Ensemble {
             let (link, advertised, remote) = (LinkId(link), None, None);
             Event::LinkUp(LinkUp { link, plane, dialled, peer, advertised, remote })
         };
-        self.inboxes[who].push(up(ours, true, Some(peer)));
+        self.queue.push_back((who, up(ours, true, Some(peer))));
         let introduced = (plane == Plane::Election).then_some(id);
-        self.inboxes[other].push(up(theirs, false, introduced));
+        self.queue.push_back((other, up(theirs, false, introduced)));
     }
 }
 
@@ -130,7 +116,7 @@ fn ours(c: &mut Criterion) {
         group.bench_function(BenchmarkId::from_parameter(name), |b| {
             b.iter(|| {
                 let drafts = (0..batch).map(|_| Draft { header, body: body.clone() }).collect();
-                ensemble.inboxes[leader].push(Event::Prepared { epoch, drafts });
+                ensemble.queue.push_back((leader, Event::Prepared { epoch, drafts }));
                 ensemble.settle();
             });
         });
@@ -140,5 +126,131 @@ fn ours(c: &mut Criterion) {
     group.finish();
 }
 
+/// raft-rs at its best: nodes that settled long ago, messages delivered in order, entries kept in memory,
+/// as in its own benches.
+#[cfg(feature = "peers")]
+mod peers {
+    use std::collections::VecDeque;
+
+    use criterion::{BenchmarkId, Criterion, Throughput};
+    use raft::eraftpb::{Entry, Message};
+    use raft::storage::MemStorage;
+    use raft::{Config, RawNode, StateRole};
+
+    struct Nodes {
+        nodes: Vec<RawNode<MemStorage>>,
+        queue: VecDeque<Message>,
+        applied: Vec<u64>,
+    }
+
+    impl Nodes {
+        fn elected(voters: u64) -> Self {
+            let logger = slog::Logger::root(slog::Discard, slog::o!());
+            let node = |id| {
+                let ids: Vec<_> = (1..=voters).collect();
+                let storage = MemStorage::new_with_conf_state((ids, vec![]));
+                let config = Config {
+                    id,
+                    max_size_per_msg: 1 << 20,
+                    max_inflight_msgs: 1 << 10,
+                    ..Config::default()
+                };
+                RawNode::new(&config, storage, &logger).unwrap()
+            };
+            let count = usize::try_from(voters).unwrap();
+            let mut nodes = Self {
+                nodes: (1..=voters).map(node).collect(),
+                queue: VecDeque::new(),
+                applied: vec![0; count],
+            };
+            nodes.nodes[0].campaign().unwrap();
+            nodes.settle();
+            assert_eq!(nodes.nodes[0].raft.state, StateRole::Leader);
+            nodes
+        }
+
+        fn settle(&mut self) {
+            loop {
+                // What has gathered is taken before anybody writes.
+                while let Some(message) = self.queue.pop_front() {
+                    let to = usize::try_from(message.to - 1).unwrap();
+                    self.nodes[to].step(message).unwrap();
+                }
+                if !self.nodes.iter().any(RawNode::has_ready) {
+                    break;
+                }
+                for who in 0..self.nodes.len() {
+                    self.ready(who);
+                }
+            }
+        }
+
+        fn ready(&mut self, who: usize) {
+            let node = &mut self.nodes[who];
+            if !node.has_ready() {
+                return;
+            }
+            let mut ready = node.ready();
+            self.queue.extend(ready.take_messages());
+            let store = node.store().clone();
+            if let Some(state) = ready.hs() {
+                store.wl().set_hardstate(state.clone());
+            }
+            store.wl().append(ready.entries()).unwrap();
+            self.applied[who] += deliver(&ready.take_committed_entries());
+            self.queue.extend(ready.take_persisted_messages());
+            let mut light = node.advance(ready);
+            if let Some(commit) = light.commit_index() {
+                store.wl().mut_hard_state().set_commit(commit);
+            }
+            self.queue.extend(light.take_messages());
+            self.applied[who] += deliver(&light.take_committed_entries());
+            node.advance_apply();
+        }
+
+        /// Keeps what is held in memory bounded, as our window is.
+        fn compact(&mut self) {
+            for node in &mut self.nodes {
+                let applied = node.raft.raft_log.applied;
+                if applied > 1000 {
+                    node.store().wl().compact(applied - 500).unwrap();
+                }
+            }
+        }
+    }
+
+    fn deliver(entries: &[Entry]) -> u64 {
+        entries.iter().filter(|entry| !entry.data.is_empty()).count() as u64
+    }
+
+    pub(super) fn raft(c: &mut Criterion) {
+        let mut group = c.benchmark_group("replicate 100 B");
+        for (voters, batch) in [(3, 1), (3, 64), (5, 64), (7, 64)] {
+            let mut nodes = Nodes::elected(voters);
+            let body = vec![7; 100];
+            group.throughput(Throughput::Elements(batch));
+            let name = format!("raft-rs, {voters} servers, batches of {batch}");
+            let mut proposed = 0;
+            group.bench_function(BenchmarkId::from_parameter(name), |b| {
+                b.iter(|| {
+                    for _ in 0..batch {
+                        nodes.nodes[0].propose(vec![], body.clone()).unwrap();
+                    }
+                    nodes.settle();
+                    proposed += batch;
+                    if proposed % 512 == 0 {
+                        nodes.compact();
+                    }
+                });
+            });
+            assert_eq!(nodes.applied[0], proposed, "the leader has delivered everything");
+        }
+        group.finish();
+    }
+}
+
+#[cfg(feature = "peers")]
+criterion_group!(benches, ours, peers::raft);
+#[cfg(not(feature = "peers"))]
 criterion_group!(benches, ours);
 criterion_main!(benches);
