@@ -278,6 +278,8 @@ impl Learner {
         let accepted = cx.epochs.accepted_epoch;
         match discovery::on_leader_info(cx, link, leader, epoch, self.blank) {
             Announced::Accepted => {
+                // For a later epoch we have told what we have.
+                self.blank &= epoch == accepted;
                 let change = Change::Phase {
                     from: report::Phase::Discovery,
                     to: report::Phase::Synchronization,
@@ -306,6 +308,12 @@ impl Learner {
         let (link, start, name) = (*link, Zxid::start_of(synchronization.epoch), packet.name());
         let acknowledging = synchronization.acknowledging;
         let (zxid, taken) = match packet {
+            // Who said that it has nothing must get everything: what it has still lies there.
+            Packet::Diff(zxid) | Packet::Trunc(zxid)
+                if self.blank && cx.history.last() > Zxid::ZERO =>
+            {
+                (zxid, Taken::OutOfTurn)
+            }
             Packet::Diff(label) => (label, synchronization.on_diff(cx, label)),
             Packet::Trunc(zxid) => (zxid, synchronization.on_trunc(cx, link, zxid)),
             Packet::Snap(label) => (label, synchronization.on_snap(cx, link, label)),
@@ -357,12 +365,11 @@ impl Learner {
         };
         let link = *link;
         let (leader, epoch) = (self.leader, synchronization.epoch);
-        let (committed, pending) = synchronization.end(cx);
         let (from, to) = (report::Phase::Synchronization, report::Phase::Broadcast);
         let change = Change::Phase { from, to };
         cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
         let observer = self.observer;
-        let broadcast = broadcast::on_up_to_date(cx, link, observer, epoch, committed, pending);
+        let broadcast = broadcast::on_up_to_date(cx, link, observer, synchronization);
         self.phase = Phase::Broadcast(link, broadcast);
         Verdict::Serve(epoch)
     }

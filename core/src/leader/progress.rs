@@ -131,6 +131,17 @@ impl Cursor {
         self.busy = Busy::No;
     }
 
+    /// Everything beyond this was surely not sent. The driver may have sent some of what it streams.
+    pub fn reach(&self) -> Zxid {
+        match self.busy {
+            Busy::Log(through, Form::Proposals | Form::Committed) => self.sent.max(through),
+            Busy::Log(_, Form::Commits | Form::Informs)
+            | Busy::No
+            | Busy::Locating
+            | Busy::Snapshot(_) => self.sent,
+        }
+    }
+
     const fn may_send(&self) -> bool {
         matches!(self.busy, Busy::No) && self.paces < PACES_MAX
     }
@@ -353,6 +364,7 @@ impl Acks {
     fn begin(&mut self, reign: Reign) {
         self.through = self.through.max(reign.committed).max(Zxid::start_of(reign.epoch));
         self.close_gap();
+        self.forgive();
     }
 
     /// A transaction of our epoch was sent.
@@ -378,10 +390,15 @@ impl Acks {
         }
         self.through = run.last;
         self.close_gap();
+        self.forgive();
+        true
+    }
+
+    /// What is acknowledged is not owed.
+    fn forgive(&mut self) {
         if self.oldest.is_some_and(|(oldest, _)| oldest <= self.through) {
             self.oldest = self.newest.take().filter(|(newest, _)| *newest > self.through);
         }
-        true
     }
 
     fn close_gap(&mut self) {

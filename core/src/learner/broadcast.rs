@@ -14,6 +14,7 @@ use bytes::Bytes;
 
 use crate::context::Context;
 use crate::id::{LinkId, ReadId};
+use crate::learner::synchronization::Synchronization;
 use crate::message::{Message, Packet, Request, Run};
 use crate::output::{Output, Refusal};
 use crate::txn::{RequestId, Txn, Txns};
@@ -34,21 +35,24 @@ pub struct Broadcast {
 
 /// UPTODATE: delivers what is known to be committed, says once more that we have the history, as
 /// ZooKeeper's learners do, and logs what was left without COMMIT.
+///
+/// Each transaction beyond what was committed at NEWLEADER is acknowledged, also if its COMMIT has come
+/// meanwhile: the leader counts without a gap.
 pub fn on_up_to_date(
     cx: &mut Context<'_>,
     link: LinkId,
     observer: bool,
-    epoch: Epoch,
-    committed: Zxid,
-    pending: VecDeque<Txn>,
+    synchronization: &mut Synchronization,
 ) -> Broadcast {
+    let (committed, pending) = synchronization.end(cx);
+    let epoch = synchronization.epoch;
     cx.history.commit(committed, cx.rng, cx.outbox);
     let start = Zxid::start_of(epoch);
     cx.outbox.send(link, Message::Packet(Packet::Ack(start)));
     if !observer && !pending.is_empty() {
         cx.history.append(pending.into_iter().collect(), cx.outbox);
     }
-    let acked = committed.max(start);
+    let acked = synchronization.covered().max(start);
     let mut broadcast = Broadcast { epoch, observer, acked, reads: VecDeque::new() };
     broadcast.on_persisted(cx, link);
     broadcast
@@ -83,7 +87,8 @@ impl Broadcast {
             return Ok(());
         }
         let next = run.first.max(Zxid(committed.0 + 1));
-        if run.last > cx.history.last() || !self.may_follow(next, committed) {
+        // It may be of the history that the leader brought into its epoch, if that was cut for us.
+        if run.last > cx.history.last() || !next.follows(committed) {
             return Err(committed);
         }
         cx.history.commit(run.last, cx.rng, cx.outbox);

@@ -36,6 +36,9 @@ pub struct Synchronization {
     label: Zxid,
     /// The last COMMIT.
     committed: Zxid,
+    /// What was committed when NEWLEADER came: our acknowledgement of that covers it, and nothing that
+    /// was committed later.
+    covered: Zxid,
     /// The last transaction that came, or that we had before the first: the next one follows it.
     tail: Zxid,
     /// The last transaction that is written, in the history or beside it.
@@ -83,6 +86,7 @@ impl Synchronization {
             step: Step::Awaited,
             label: Zxid::ZERO,
             committed: Zxid::ZERO,
+            covered: Zxid::ZERO,
             tail: cx.history.last(),
             written: cx.history.last(),
             due: false,
@@ -131,7 +135,7 @@ impl Synchronization {
         if zxid < cx.history.base() {
             return Taken::CannotCut(zxid);
         }
-        (self.step, self.tail) = (Step::Locating(zxid), zxid);
+        (self.step, self.tail, self.written) = (Step::Locating(zxid), zxid, zxid);
         cx.outbox.push(Output::Locate { link, zxid });
         Taken::Well
     }
@@ -189,19 +193,27 @@ impl Synchronization {
         if txn.zxid.epoch() > self.epoch {
             return Taken::OutOfTurn;
         }
+        if txn.zxid <= self.tail {
+            // A leader's repetition.
+            return self.compare(cx, &txn);
+        }
         if !txn.zxid.follows(self.tail) {
             return Taken::Hole(self.tail);
         }
         self.tail = txn.zxid;
         if txn.zxid <= self.written {
-            // Sent again by the leader whose epoch it is of: compared, not logged twice.
-            return match cx.history.get(txn.zxid) {
-                Some(held) if *held != txn => Taken::Hole(txn.zxid),
-                Some(_) | None => Taken::Well,
-            };
+            // Sent again by the leader whose epoch it is of: not logged twice.
+            return self.compare(cx, &txn);
         }
         self.pending.push_back(txn);
         Taken::Well
+    }
+
+    /// What comes again must be what we have under its number.
+    fn compare(&self, cx: &Context<'_>, txn: &Txn) -> Taken {
+        let waiting = self.pending.binary_search_by_key(&txn.zxid, |waiting| waiting.zxid).ok();
+        let held = waiting.map(|at| &self.pending[at]).or_else(|| cx.history.get(txn.zxid));
+        if held.is_some_and(|held| held != txn) { Taken::Hole(txn.zxid) } else { Taken::Well }
     }
 
     /// COMMIT.
@@ -267,6 +279,11 @@ impl Synchronization {
         self.due && matches!(self.step, Step::Following(_))
     }
 
+    /// What the acknowledgement of NEWLEADER has acknowledged.
+    pub const fn covered(&self) -> Zxid {
+        self.covered
+    }
+
     /// UPTODATE: everything through the returned zxid is committed, and what is left without COMMIT is
     /// returned to be logged.
     pub fn end(&mut self, cx: &Context<'_>) -> (Zxid, VecDeque<Txn>) {
@@ -295,6 +312,7 @@ pub fn on_new_leader(
         Step::Following(_) | Step::Locating(_) if synchronization.acknowledging.is_some() => {
             return Taken::OutOfTurn;
         }
+        Step::Locating(_) if synchronization.due => return Taken::OutOfTurn,
         Step::Locating(_) => {
             synchronization.due = true;
             return Taken::Well;
@@ -302,6 +320,7 @@ pub fn on_new_leader(
         Step::Following(_) => {}
     }
     synchronization.due = false;
+    synchronization.covered = synchronization.label.max(synchronization.committed);
     synchronization.take_pending_before_new_leader(cx);
     let last = synchronization.written;
     if last < cx.history.committed() {
