@@ -1,5 +1,9 @@
-//! Java ZooKeeper servers as processes of their own: started, asked, and killed.
+//! Java ZooKeeper servers as processes of their own: started, asked, frozen, and killed; their clients
+//! and their tools.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
+
+pub mod client;
+pub mod tools;
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -9,8 +13,11 @@ use std::time::Duration;
 
 use quorate_core::id::ServerId;
 use quorate_core::membership::Membership;
+use quorate_core::zxid::Zxid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use self::client::Client;
 
 /// Where Debian's packages put them; the first one names in its manifest what it needs besides.
 const JARS: [&str; 2] = ["/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"];
@@ -30,10 +37,20 @@ pub fn available() -> bool {
     } else {
         return true;
     };
-    let required = std::env::var("QUORATE_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-    assert!(!required, "{missing} is missing, and QUORATE_REQUIRE_PEERS=1");
+    for (name, wanted) in [("QUORATE_REQUIRE_PEERS", "1"), ("CI", "true")] {
+        let required = std::env::var(name).is_ok_and(|value| value == wanted);
+        assert!(!required, "{missing} is missing, and {name}={wanted}");
+    }
     println!("skipped: {missing} is missing (Debian: zookeeper, default-jre-headless)");
     false
+}
+
+/// A Java runtime with ZooKeeper in it, and what makes a small one start fast.
+fn command() -> Command {
+    let mut java = Command::new("java");
+    java.args(["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
+    java.arg("-cp").arg(JARS.join(":"));
+    java
 }
 
 /// A running Java server. Dropping it kills it.
@@ -47,12 +64,14 @@ pub struct JavaServer {
 
 impl JavaServer {
     /// Writes `zoo.cfg` and `myid` below `dir` and starts the server; the rest is up to it.
+    /// `properties` are ZooKeeper's, as `snapCount=100`.
     pub fn start(
         dir: &Path,
         id: ServerId,
         membership: &Membership,
         tick: Duration,
         client_port: u16,
+        properties: &[&str],
     ) -> Self {
         fs::create_dir_all(dir).unwrap();
         fs::write(dir.join("myid"), id.to_string()).unwrap();
@@ -61,6 +80,8 @@ impl JavaServer {
         writeln!(cfg, "dataDir={}", dir.display()).unwrap();
         writeln!(cfg, "clientPort={client_port}\nclientPortAddress=127.0.0.1").unwrap();
         writeln!(cfg, "admin.enableServer=false\n4lw.commands.whitelist=*").unwrap();
+        // One server is an ensemble, too.
+        writeln!(cfg, "standaloneEnabled=false").unwrap();
         let text = std::str::from_utf8(membership.text()).unwrap();
         let servers = text.lines().filter(|line| !line.starts_with("version="));
         servers.for_each(|line| writeln!(cfg, "{line}").unwrap());
@@ -69,12 +90,11 @@ impl JavaServer {
 
         let log = dir.join("log");
         let output = File::options().create(true).append(true).open(&log).unwrap();
-        let mut java = Command::new("java");
-        // What makes a small server start fast.
-        java.args(["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
+        let mut java = command();
         java.args(["-Dorg.slf4j.simpleLogger.showDateTime=true"]);
         java.args(["-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]);
-        java.arg("-cp").arg(JARS.join(":")).arg(MAIN).arg(file).stdin(Stdio::null());
+        java.args(properties.iter().map(|property| format!("-Dzookeeper.{property}")));
+        java.arg(MAIN).arg(file).stdin(Stdio::null());
         java.stdout(output.try_clone().unwrap()).stderr(output);
         Self { id, child: java.spawn().unwrap(), client_port, log }
     }
@@ -83,6 +103,47 @@ impl JavaServer {
     pub async fn mode(&self) -> Option<String> {
         let said = self.ask("srvr").await?;
         said.lines().find_map(|line| line.strip_prefix("Mode: ")).map(str::to_owned)
+    }
+
+    /// Opens a session, if the server serves.
+    pub async fn client(&self) -> Option<Client> {
+        let connecting = Client::connect(self.client_port);
+        tokio::time::timeout(Duration::from_secs(5), connecting).await.ok()?.ok()
+    }
+
+    /// Where its clients connect.
+    pub const fn client_port(&self) -> u16 {
+        self.client_port
+    }
+
+    /// The last transaction that it has applied, once it serves.
+    pub async fn zxid(&self) -> Option<Zxid> {
+        let said = self.ask("srvr").await?;
+        let zxid = said.lines().find_map(|line| line.strip_prefix("Zxid: 0x"))?;
+        i64::from_str_radix(zxid, 16).ok().map(Zxid)
+    }
+
+    /// Stops its threads where they are, with all its connections open. Only [`Drop`] ends that.
+    pub async fn freeze(&self) {
+        let pid = self.child.id().to_string();
+        let mut kill = Command::new("kill");
+        assert!(kill.args(["-STOP", &pid]).status().unwrap().success());
+        let stat = format!("/proc/{pid}/stat");
+        // The name of the program, in parentheses, then the state.
+        while !fs::read_to_string(&stat).unwrap().contains(") T ") {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Whether its child process still runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// How often it has logged this.
+    pub fn said(&self, what: &str) -> usize {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        log.matches(what).count()
     }
 
     /// Whether its client port is open: configured, and about to look for a leader.
@@ -115,7 +176,7 @@ impl JavaServer {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> =
             log.lines().filter(|line| !line.contains("Server environment")).collect();
-        lines[lines.len().saturating_sub(25)..].join("\n")
+        lines[lines.len().saturating_sub(60)..].join("\n")
     }
 }
 

@@ -1,4 +1,4 @@
-//! Ensembles of Java and quorate servers: started, watched, asked as a stranger, and killed.
+//! Ensembles of Java and quorate servers: started, watched, asked as a stranger, compared, and killed.
 #![allow(dead_code, unreachable_pub, reason = "each user needs some of it")]
 
 use std::collections::BTreeMap;
@@ -9,18 +9,19 @@ use std::time::{Duration, Instant};
 
 use crate::common::{free_ports, within};
 use crate::java::JavaServer;
+use crate::java::client::{self, Client, Znode, Znodes};
 use bytes::BytesMut;
 use quorate_core::address::HostPort;
 use quorate_core::config::Config;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership, Role, ServerAddress};
-use quorate_core::message::{Introduction, Notification};
-use quorate_core::report::Change;
+use quorate_core::message::{Identity, Introduction, Notification};
+use quorate_core::report::{Change, How};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
-use quorate_tokio::{Changes, Server, ServerConfig};
-use quorate_znode::Tree;
+use quorate_tokio::{Changes, Proposal, Server, ServerConfig};
+use quorate_znode::{Tree, kind};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -49,10 +50,17 @@ pub enum Running {
 
 pub struct Mixed {
     pub kinds: BTreeMap<ServerId, Kind>,
+    /// Of Java servers started from now on.
+    pub java_properties: Vec<&'static str>,
+    /// Changes the configuration of quorate servers started from now on.
+    pub adjust: fn(&mut ServerConfig),
     membership: Membership,
     running: BTreeMap<ServerId, Running>,
-    /// Whom a quorate server has followed, or been, since [`Mixed::forget`].
-    followed: BTreeMap<ServerId, ServerId>,
+    /// How quorate servers said that learners were brought up: who said it, of whom, how.
+    syncs: Vec<(ServerId, ServerId, How)>,
+    /// What else they went through, for the message of a failed test.
+    heard: Vec<(Instant, ServerId, String)>,
+    begun: Instant,
     /// The leader of each epoch that a quorate server has taken part in.
     reigns: BTreeMap<Epoch, ServerId>,
     dir: TempDir,
@@ -61,19 +69,30 @@ pub struct Mixed {
 impl Mixed {
     /// Servers 1, 2, … of these kinds; none started.
     pub fn new(kinds: &[Kind]) -> Self {
+        Self::with_observers(kinds, &[])
+    }
+
+    /// The same, some of them observers.
+    pub fn with_observers(kinds: &[Kind], observers: &[ServerId]) -> Self {
         let ids = (1..).map(ServerId);
         let kinds: BTreeMap<_, _> = ids.zip(kinds.iter().copied()).collect();
         let ports = free_ports(2 * kinds.len());
         let members = kinds.keys().zip(ports.chunks(2)).map(|(id, ports)| {
             let address = ServerAddress::new("127.0.0.1", ports[0], ports[1]);
-            Member::new(*id, Role::Participant, address)
+            let observer = observers.contains(id);
+            let role = if observer { Role::Observer } else { Role::Participant };
+            Member::new(*id, role, address)
         });
         let membership = Membership::build(members, [], [], 0).unwrap();
         Self {
             kinds,
+            java_properties: Vec::new(),
+            adjust: |_| {},
             membership,
             running: BTreeMap::new(),
-            followed: BTreeMap::new(),
+            syncs: Vec::new(),
+            heard: Vec::new(),
+            begun: Instant::now(),
             reigns: BTreeMap::new(),
             dir: tempfile::tempdir().unwrap(),
         }
@@ -88,13 +107,15 @@ impl Mixed {
             Java => {
                 let port = free_ports(1)[0];
                 let (dir, members) = (self.data_dir(id), &self.membership);
-                Running::Java(JavaServer::start(&dir, id, members, TICK, port))
+                let properties = &self.java_properties;
+                Running::Java(JavaServer::start(&dir, id, members, TICK, port, properties))
             }
             Quorate => {
                 let mut core = Config::new(id, self.membership.clone());
                 core.timing.tick = TICK;
                 let mut config = ServerConfig::new(core, self.data_dir(id));
                 config.changes_kept = 4096;
+                (self.adjust)(&mut config);
                 let server =
                     within("start", quorate_tokio::start_with(config, Tree::new())).await.unwrap();
                 let changes = server.changes();
@@ -131,16 +152,11 @@ impl Mixed {
 
     /// As if its process, or its machine, had been cut off.
     pub async fn kill(&mut self, id: ServerId) {
+        self.hear();
         match self.running.remove(&id).unwrap() {
             Running::Java(server) => drop(server),
             Running::Quorate(server, _) => within("kill", server.kill()).await,
         }
-    }
-
-    /// Forgets whom the servers have followed so far.
-    pub fn forget(&mut self) {
-        self.hear();
-        self.followed.clear();
     }
 
     /// Takes note of what the quorate servers have gone through.
@@ -148,21 +164,26 @@ impl Mixed {
         for (id, server) in &mut self.running {
             let Running::Quorate(_, changes) = server else { continue };
             while let Some(observed) = changes.try_next() {
-                let Change::State { to, .. } = observed.report.change else { continue };
-                if to != ServerState::Looking {
-                    // Where the election has ended is known from the change itself; the status is
-                    // that of the end of the same moment.
-                    if let Some(leader) = observed.status.leader {
-                        self.followed.insert(*id, leader);
-                    }
+                if let Change::Sync { id: learner, how } = observed.report.change {
+                    self.syncs.push((*id, learner, how));
                 }
+                self.heard.push((observed.at, *id, observed.report.to_string()));
             }
-            assert_eq!(changes.lost(), 0, "the test did not listen to {id} in time");
+            let failed = std::thread::panicking();
+            assert!(failed || changes.lost() == 0, "the test did not listen to {id} in time");
         }
     }
 
-    /// Waits until everything that runs names one leader that runs too. All of them serve under it,
-    /// but for quorate servers under a Java leader: they have followed it at least.
+    /// How a quorate server said that `learner` was brought up, each time since it was last asked.
+    pub fn syncs(&mut self, said_by: ServerId, learner: ServerId) -> Vec<How> {
+        self.hear();
+        let (asked, others): (Vec<_>, _) =
+            self.syncs.drain(..).partition(|(by, of, _)| (*by, *of) == (said_by, learner));
+        self.syncs = others;
+        asked.into_iter().map(|(_, _, how)| how).collect()
+    }
+
+    /// Waits until everything that runs serves under one leader that runs too.
     pub async fn agreed(&mut self, story: &str) -> ServerId {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -175,25 +196,6 @@ impl Mixed {
             }
             if Instant::now() > deadline {
                 panic!("{story}: no agreement in {PATIENCE:?}\n{}", self.describe(&view).await);
-            }
-            tokio::time::sleep(POLL).await;
-        }
-    }
-
-    /// Waits until all Java servers serve under one leader of theirs, whatever the others do.
-    pub async fn led_by_java(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let view = self.view().await;
-            let java = view.iter().filter(|(id, _)| self.kinds[id] == Java);
-            let mut leaders: Vec<_> = java.map(|(_, leader)| *leader).collect();
-            leaders.dedup();
-            let runs = |id: &ServerId| self.running.contains_key(id) && self.kinds[id] == Java;
-            if matches!(&leaders[..], [Some(leader)] if runs(leader)) {
-                return;
-            }
-            if Instant::now() > deadline {
-                panic!("no agreement in {PATIENCE:?}\n{}", self.describe(&view).await);
             }
             tokio::time::sleep(POLL).await;
         }
@@ -217,16 +219,11 @@ impl Mixed {
                         _ => None,
                     }
                 }
-                Running::Quorate(server, _) => {
-                    if let Some((leader, epoch)) = server.leader() {
-                        let first = *self.reigns.entry(epoch).or_insert(leader);
-                        assert_eq!(first, leader, "two leaders in {epoch}");
-                        Some(leader)
-                    } else {
-                        let followed = self.followed.get(id).copied();
-                        followed.filter(|leader| self.kinds[leader] == Java)
-                    }
-                }
+                Running::Quorate(server, _) => server.leader().map(|(leader, epoch)| {
+                    let first = *self.reigns.entry(epoch).or_insert(leader);
+                    assert_eq!(first, leader, "two leaders in {epoch}");
+                    leader
+                }),
             };
             view.insert(*id, named);
         }
@@ -270,6 +267,98 @@ impl Mixed {
         tokio::time::timeout(Duration::from_secs(2), asking).await.ok()?
     }
 
+    /// Opens a session with a Java server as soon as that serves.
+    pub async fn client(&self, id: ServerId) -> Client {
+        let connecting = async {
+            loop {
+                match self.java(id).client().await {
+                    Some(client) => return client,
+                    None => tokio::time::sleep(POLL).await,
+                }
+            }
+        };
+        self.patiently(&format!("a session with {id}"), connecting).await
+    }
+
+    /// Asks a quorate server for a node, as the program that embeds it does.
+    pub async fn propose(&self, id: ServerId, path: &str) -> Zxid {
+        self.ask(id, create(path)).await
+    }
+
+    /// Asks a quorate server for a transaction.
+    pub async fn ask(&self, id: ServerId, proposal: Proposal) -> Zxid {
+        let story = format!("{proposal:?}");
+        let proposed = self.patiently(&story, self.quorate(id).propose(proposal)).await;
+        proposed.unwrap_or_else(|error| panic!("{story}: {error}")).zxid
+    }
+
+    /// Waits until all that run have applied the same transactions, and returns the last. Something
+    /// must have been written in the present epoch: before that, Java leaders and followers name
+    /// different zxids.
+    pub async fn settled(&self, story: &str) -> Zxid {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let zxids = self.zxids().await;
+            let mut different: Vec<_> = zxids.values().copied().collect();
+            different.dedup();
+            if let [Some(zxid)] = different[..] {
+                return zxid;
+            }
+            if Instant::now() > deadline {
+                let said = self.describe(&BTreeMap::new()).await;
+                panic!("{story}: not the same in {PATIENCE:?}: {zxids:?}\n{said}");
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Waits for the same, and asserts that all that run hold the same nodes, which are returned.
+    pub async fn same(&self, story: &str) -> Znodes {
+        self.settled(story).await;
+        let mut first: Option<(ServerId, Znodes)> = None;
+        for id in self.running.keys().copied() {
+            let znodes = self.znodes(id).await;
+            match &first {
+                None => first = Some((id, znodes)),
+                Some((other, theirs)) => assert_same(story, (*other, theirs), (id, &znodes)),
+            }
+        }
+        first.unwrap().1
+    }
+
+    /// What each running server has applied.
+    pub async fn zxids(&self) -> BTreeMap<ServerId, Option<Zxid>> {
+        let mut zxids = BTreeMap::new();
+        for (id, server) in &self.running {
+            let zxid = match server {
+                Running::Java(server) => server.zxid().await,
+                Running::Quorate(server, _) => Some(server.status().metrics.applied),
+            };
+            zxids.insert(*id, zxid);
+        }
+        zxids
+    }
+
+    /// What a server holds, as its clients see it.
+    pub async fn znodes(&self, id: ServerId) -> Znodes {
+        let mut znodes = match &self.running[&id] {
+            Running::Java(_) => {
+                let mut client = self.client(id).await;
+                let znodes = client.znodes().await;
+                client.close().await;
+                znodes
+            }
+            Running::Quorate(server, _) => {
+                within("a look at the tree", server.peek(znodes)).await.unwrap()
+            }
+        };
+        // Each server writes it for itself, with its own clock.
+        if let Some(config) = znodes.get_mut("/zookeeper/config") {
+            config.stat.mtime = 0;
+        }
+        znodes
+    }
+
     pub async fn patiently<T>(&self, what: &str, work: impl Future<Output = T>) -> T {
         match tokio::time::timeout(PATIENCE, work).await {
             Ok(done) => done,
@@ -291,6 +380,66 @@ impl Mixed {
             text.push('\n');
         }
         text
+    }
+}
+
+impl Drop for Mixed {
+    /// Tells what has happened, if the test has failed.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        self.hear();
+        self.heard.sort();
+        for (at, id, report) in &self.heard {
+            println!("{:?} {id}: {report}", at.saturating_duration_since(self.begun));
+        }
+        for (id, server) in &self.running {
+            if let Running::Java(server) = server {
+                println!("server {id}, the end of its log:\n{}", server.last_words());
+            }
+        }
+    }
+}
+
+/// Asks for a node, as the program that embeds a server does: in no session.
+pub fn create(path: &str) -> Proposal {
+    let body = client::create(path, b"proposed", 0).0.into();
+    Proposal { op: kind::CREATE, body, identities: None }
+}
+
+/// Asks for a session of the embedding program's own, for ten seconds. A Java leader takes no write
+/// without one, see [`in_session`].
+pub fn session() -> Proposal {
+    let body = 10_000_i32.to_be_bytes().to_vec().into();
+    Proposal { op: kind::CREATE_SESSION, body, identities: None }
+}
+
+/// Asks in that session, as somebody: a Java leader does not bear a request of nobody.
+pub fn in_session(proposal: Proposal) -> Proposal {
+    let local = Identity { scheme: "ip".to_owned(), id: "127.0.0.1".to_owned() };
+    Proposal { identities: Some(vec![local]), ..proposal }
+}
+
+/// What a tree holds, as a client would see it.
+pub fn znodes(tree: &Tree) -> Znodes {
+    let mut znodes = Znodes::new();
+    let walked = tree.snapshot().walk(|path, node| {
+        let path = if path.is_empty() { "/" } else { path };
+        let data = node.data().map(|data| data.to_vec());
+        let acl = node.acl().unwrap().to_vec();
+        znodes.insert(path.to_owned(), Znode { data, acl, stat: node.stat() });
+        Ok::<_, ()>(())
+    });
+    walked.unwrap();
+    znodes
+}
+
+/// Names the first node that differs: the whole would be unreadable.
+fn assert_same(story: &str, first: (ServerId, &Znodes), second: (ServerId, &Znodes)) {
+    for path in first.1.keys().chain(second.1.keys()) {
+        let (one, two) = (first.1.get(path), second.1.get(path));
+        assert_eq!(one, two, "{story}: {path} at server {} and at {}", first.0, second.0);
     }
 }
 
