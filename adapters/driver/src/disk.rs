@@ -155,10 +155,16 @@ impl Disk {
                 purging: false,
             };
             storage.new_roll();
-            if let Err(error) = storage.serve(&ending.0) {
+            let served = match storage.serve(&ending.0) {
+                Ok(()) => storage.log.close().map_err(failure),
+                Err(error) => {
+                    drop(storage);
+                    Err(error)
+                }
+            };
+            if let Err(error) = served {
                 ending.0.tell(|progress| progress.failed = Some(error));
             }
-            drop(storage);
             drop(ending);
             drop(hold);
         })?;

@@ -347,6 +347,18 @@ impl<F: Files + Clone> Log<F> {
         self.history.set_roll(roll);
     }
 
+    /// Makes everything durable, gives back the room that was taken in advance, and unlocks the directory.
+    /// Nothing depends on it: dropping a `Log` is as good, but for that room.
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if the disk fails.
+    pub fn close(mut self) -> Result<(), LogError> {
+        self.guard()?;
+        self.history.roll()?;
+        Ok(())
+    }
+
     /// The snapshot that a start would choose; none before the first.
     pub fn snapshot(&self) -> Option<&SnapshotFile> {
         self.history.snapshot()

@@ -407,6 +407,7 @@ fn what_cannot_be_read_before_the_floor_stays_below_it() {
         }
         assert_eq!(place(&mut history, E1 + 1), e1_1);
         assert_eq!(place(&mut history, E1 + 2), e1_2);
+        assert_eq!(place(&mut history, E1 + 3), Place::Held);
         assert_eq!(place(&mut history, E1 + 4), Place::Held);
         assert_eq!(zxids(&mut history, E1 + 3, E1 + 5), [E1 + 4, E1 + 5]);
     }

@@ -254,6 +254,27 @@ fn a_marker_is_taken_away_where_there_is_a_history_as_well() {
 }
 
 #[test]
+fn a_history_is_known_without_a_marker_and_without_epoch_files() {
+    let dir = java(None, None);
+    let strict = OpenOptions { autocreate: false, ..OpenOptions::default() };
+    let (_, found) = Log::open(dir.path(), strict).unwrap();
+    assert_eq!(found.durable.last_zxid, Zxid(E2 + 2));
+}
+
+#[test]
+fn a_closed_log_takes_no_more_room_than_its_records() {
+    let dir = TempDir::new().unwrap();
+    let mut log = begun(dir.path());
+    append(&mut log, [E1 + 1]);
+    log.append(&txns([E1 + 2])).unwrap();
+    let path = dir.path().join("version-2/log.100000001");
+    assert_eq!(fs::metadata(&path).unwrap().len(), (64 << 20) + 16);
+    log.close().unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().len(), 16 + 2 * 55);
+    assert_eq!(open(dir.path()).unwrap().1.durable.last_zxid, Zxid(E1 + 2));
+}
+
+#[test]
 fn logs_in_a_directory_of_their_own_are_found_there() {
     let (dir, logs) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let options = || OpenOptions {
