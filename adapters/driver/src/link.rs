@@ -476,7 +476,10 @@ impl<R: Runtime> Reader<'_, R> {
             match or(done, read).await {
                 Incoming::Done(done) => break done?,
                 Incoming::Room => room = true,
-                Incoming::Read(Ok(0)) => return Err("it ends too early".to_owned()),
+                Incoming::Read(Ok(0)) => {
+                    intake.close();
+                    break intake.done().await?;
+                }
                 Incoming::Read(Ok(read)) => room = intake.put(&scratch[..read]),
                 Incoming::Read(Err(error)) => return Err(error.to_string()),
             }
@@ -716,7 +719,12 @@ const FLUSH_TIME: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
     use super::*;
+    use crate::stream;
     use quorate_core::txn::TxnHeader;
     use quorate_core::zxid::Zxid;
 
@@ -799,5 +807,145 @@ mod tests {
         assert_eq!(drained, lengths.len());
         let Queue::All(packets) = &*locked(&link.queue) else { panic!("a mailbox") };
         assert_eq!(packets.bytes, 0);
+    }
+
+    /// A clock, and no network.
+    #[derive(Clone)]
+    struct Alone;
+
+    impl Runtime for Alone {
+        type Stream = futures_lite::io::Cursor<Vec<u8>>;
+        type Listener = ();
+
+        fn spawn(&self, _: impl Future<Output = ()> + Send + 'static) {
+            unreachable!("nothing is spawned");
+        }
+
+        async fn sleep(&self, duration: Duration) {
+            let (sleeper, woken) = bounded::<()>(1);
+            std::thread::spawn(move || {
+                std::thread::sleep(duration);
+                drop(sleeper);
+            });
+            let _ = woken.recv().await;
+        }
+
+        async fn listen(&self, _: SocketAddr) -> io::Result<()> {
+            unreachable!("nobody listens")
+        }
+
+        async fn accept(&self, (): &()) -> io::Result<(Self::Stream, SocketAddr)> {
+            unreachable!("nobody listens")
+        }
+
+        async fn dial(&self, _: SocketAddr) -> io::Result<Self::Stream> {
+            unreachable!("nobody dials")
+        }
+    }
+
+    /// Bytes in pieces, and then the end or silence.
+    struct Trickle {
+        bytes: VecDeque<u8>,
+        piece: usize,
+        ends: bool,
+    }
+
+    impl AsyncRead for Trickle {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut [u8],
+        ) -> Poll<io::Result<usize>> {
+            if self.bytes.is_empty() && !self.ends {
+                return Poll::Pending;
+            }
+            let most = self.piece.min(buffer.len()).min(self.bytes.len());
+            for (to, from) in buffer.iter_mut().zip(self.bytes.drain(..most)) {
+                *to = from;
+            }
+            Poll::Ready(Ok(most))
+        }
+    }
+
+    /// SNAP, a state of `length` bytes and what follows, as a leader sends them.
+    fn snapshot(length: usize, tail: &[u8]) -> Vec<u8> {
+        let mut bytes = BytesMut::new();
+        wire::encode_packet(&Packet::Snap(Zxid(9)), &mut bytes);
+        bytes.extend_from_slice(&length.to_be_bytes());
+        bytes.resize(bytes.len() + length, 0);
+        bytes.extend_from_slice(tail);
+        bytes.to_vec()
+    }
+
+    /// What a learner makes of bytes from its leader: what it restored, what it heard, and how it ended.
+    fn learn(bytes: Vec<u8>, piece: usize, ends: bool) -> (Vec<usize>, Vec<Event>, Option<Cause>) {
+        let (disk, _dir) = stream::tests::disk();
+        let (sender, events) = bounded(64);
+        let shared = Shared::new(ServerId(1), sender, Duration::from_millis(50));
+        let (link, known) = (LinkId(1), AtomicBool::new(false));
+        let (taken, restored) = stream::tests::reception(Zxid(9), &disk);
+        let (intakes, intake) = bounded(1);
+        intakes.try_send(taken).unwrap();
+        let reader = Reader {
+            shared: &shared,
+            runtime: &Alone,
+            link,
+            plane: Plane::Quorum,
+            remote: SocketAddr::from(([127, 0, 0, 1], 1)),
+            first_bytes_max: None,
+            share: None,
+            known: &known,
+            intake,
+        };
+        let input = Trickle { bytes: bytes.into(), piece, ends };
+        let ended = futures_lite::future::block_on(or(
+            async { Some(reader.read(input, BytesMut::new()).await) },
+            async {
+                // Long after everything has come.
+                Alone.sleep(Duration::from_secs(2)).await;
+                None
+            },
+        ));
+        let heard =
+            std::iter::from_fn(|| events.try_recv().ok()).filter_map(|happened| match happened {
+                Happened::Event(Event::Progress(_)) => None,
+                Happened::Event(event) | Happened::Long { event, .. } => Some(event),
+                Happened::Up(..) | Happened::Rung => panic!("{happened:?}"),
+            });
+        let restored = restored.lock().unwrap().clone();
+        (restored, heard.collect(), ended)
+    }
+
+    #[test]
+    fn a_snapshot_is_taken_between_packets() {
+        let link = LinkId(1);
+        let packet = |packet| Event::Received { link, message: Message::Packet(packet) };
+        let mut tail = BytesMut::from(&b"\0\0\0\x0aBenWasHere"[..]);
+        wire::encode_packet(&Packet::Commit(Zxid(10)), &mut tail);
+        for (length, piece) in [(0, 1), (0, 1000), (5, 3), (100_000, 4096), (3 << 20, 1 << 20)] {
+            let (restored, heard, ended) = learn(snapshot(length, &tail), piece, true);
+            assert_eq!(restored, [length]);
+            let snap = packet(Packet::Snap(Zxid(9)));
+            let expected = [snap, Event::Restored(link), packet(Packet::Commit(Zxid(10)))];
+            assert_eq!((&heard[..], ended), (&expected[..], Some(Cause::Closed)), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_that_is_short_late_or_wrong_ends_its_link() {
+        let whole = snapshot(1000, b"\0\0\0\x0aBenWasHere");
+        let mut wrong = whole.clone();
+        wrong[100] = 1;
+        for (what, bytes, ends) in [
+            ("short", whole[..500].to_vec(), true),
+            ("without all of its signature", whole[..whole.len() - 1].to_vec(), true),
+            ("late", whole[..500].to_vec(), false),
+            ("not what the application reads", wrong, false),
+            ("signed by somebody else", snapshot(1000, b"\0\0\0\x0aBenWasGone"), false),
+        ] {
+            let (restored, heard, ended) = learn(bytes, 100, ends);
+            assert_eq!((restored, ended), (vec![], Some(Cause::Garbled)), "{what}");
+            assert_eq!(heard.len(), 1, "{what}: SNAP alone, not {heard:?}");
+        }
     }
 }

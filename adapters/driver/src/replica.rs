@@ -469,9 +469,12 @@ impl<A: Application> Replica<A> {
 
     /// Sends the application to its thread, with the next few errands.
     fn hand_over(&mut self, then: &mut Consequences) -> Result<(), ServerError> {
-        let mut errands = VecDeque::new();
-        while errands.len() < ERRANDS_MAX {
+        let (mut errands, mut bytes) = (VecDeque::new(), 0);
+        while errands.len() < ERRANDS_MAX && bytes < ERRANDS_BYTES_MAX {
             let Some(errand) = self.next(then) else { break };
+            if let Errand::Apply(txn) = &errand {
+                bytes += txn.len();
+            }
             // How far it comes is known only when it is done.
             let last = matches!(errand, Errand::Read { .. });
             errands.push_back(errand);
@@ -793,6 +796,8 @@ const SLOW: Duration = Duration::from_millis(1);
 const WORK_TIME: Duration = Duration::from_millis(20);
 /// How many errands it gets at a time.
 const ERRANDS_MAX: usize = 1024;
+/// How many bytes of transactions it gets at a time.
+const ERRANDS_BYTES_MAX: usize = 4 << 20;
 /// How much of the log is read at a time.
 const CHUNK_BYTES: usize = 256 << 10;
 
@@ -801,14 +806,11 @@ mod tests {
     use futures_lite::future::block_on;
     use quorate_core::message::LearnerInfo;
     use quorate_core::txn::RequestId;
-    use quorate_log::history::Roll;
-    use quorate_log::snapshot::{Parts, SnapshotWriter};
-    use quorate_log::{Log, OpenOptions};
     use tempfile::TempDir;
 
     use super::*;
     use crate::application::{Prepared, RestoreError, Snapshot};
-    use crate::disk::{Disk, Kept, Retain};
+    use crate::disk::Disk;
     use crate::link::Happened;
     use crate::permits::Permits;
     use crate::requests::{Doubt, ProposeError, Proposed, look};
@@ -890,14 +892,7 @@ mod tests {
 
     impl Stage {
         fn new(staged: Option<i64>, feed_bytes: usize) -> Self {
-            let dir = tempfile::tempdir().unwrap();
-            let (mut log, _) = Log::open(dir.path(), OpenOptions::default()).unwrap();
-            let path = log.dirs().snapshots.clone();
-            let mut first = SnapshotWriter::take(quorate_log::Disk, &path, Zxid::ZERO).unwrap();
-            State(0).write(&mut first).unwrap();
-            log.begin_with(first.finish(Parts::default()).unwrap()).unwrap();
-            let retain = Retain { snapshots: 3, roll: Roll::default() };
-            let disk = Disk::start(log, Kept::default(), retain, ()).unwrap();
+            let (disk, dir) = stream::tests::disk();
             let (ring, bell) = bounded(1);
             let told = Told::default();
             let (gate, gate_kept) = bounded(1);
@@ -978,7 +973,7 @@ mod tests {
             let (look, seen) = look(permit, |_: &Notes| ());
             self.replica.look(look);
             drop(self.run());
-            seen.recv_blocking().unwrap().map(|_| ())
+            seen.try_recv().unwrap().map(|_| ())
         }
 
         /// Receives a snapshot, from its first byte to its signature.
@@ -1101,7 +1096,7 @@ mod tests {
         stage.deliver(17);
         assert_eq!(stage.told(), ["adopt 15", "apply 16", "apply 17"]);
         let doubt = Err(ProposeError::Unknown(Doubt::Snapshot));
-        assert_eq!(outcome.recv_blocking().unwrap(), doubt as Result<Proposed, _>);
+        assert_eq!(outcome.try_recv().unwrap(), doubt as Result<Proposed, _>);
         stage.sync();
         assert_eq!(stage.disk.handle().newest_snapshot().unwrap().unwrap().label, Zxid(15));
     }

@@ -202,6 +202,11 @@ impl Intake {
         self.pipe.put(bytes)
     }
 
+    /// Nothing more will come.
+    pub(crate) fn close(&self) {
+        self.pipe.close();
+    }
+
     /// Waits until there is room, or may be.
     pub(crate) async fn room(&self) {
         let _ = self.room.recv().await;
@@ -218,7 +223,7 @@ impl Intake {
 
 impl Drop for Intake {
     fn drop(&mut self) {
-        self.pipe.close();
+        self.close();
     }
 }
 
@@ -451,8 +456,49 @@ const DIGEST_VERSION: i32 = 2;
 pub(crate) const APPLICATION_STACK: usize = 4 * THREAD_STACK;
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use quorate_log::history::Roll;
+    use quorate_log::{Log, OpenOptions};
+    use tempfile::TempDir;
+
     use super::*;
+    use crate::disk::{Disk, Kept, Retain};
+
+    /// A disk with an empty history.
+    pub(crate) fn disk() -> (Disk, TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut log, _) = Log::open(dir.path(), OpenOptions::default()).unwrap();
+        let path = log.dirs().snapshots.clone();
+        let mut first = SnapshotWriter::take(quorate_log::Disk, &path, Zxid::ZERO).unwrap();
+        first.write_all(&[0; 8]).unwrap();
+        log.begin_with(first.finish(Parts::default()).unwrap()).unwrap();
+        let retain = Retain { snapshots: 3, roll: Roll::default() };
+        (Disk::start(log, Kept::default(), retain, ()).unwrap(), dir)
+    }
+
+    /// Begins to receive a snapshot whose body is its length as eight bytes, and so many more.
+    pub(crate) fn reception(label: Zxid, disk: &Disk) -> (Intake, Arc<Mutex<Vec<usize>>>) {
+        fn restore(_: Zxid, from: &mut dyn Read) -> Result<usize, RestoreError> {
+            let mut length = [0; 8];
+            from.read_exact(&mut length)?;
+            let length = usize::from_be_bytes(length);
+            let mut bytes = vec![0; length];
+            from.read_exact(&mut bytes)?;
+            if bytes.contains(&1) { Err("a one".into()) } else { Ok(length) }
+        }
+        let restored = Arc::new(Mutex::new(Vec::new()));
+        let place = Arc::clone(&restored);
+        let reception = Reception {
+            label,
+            disk: disk.handle(),
+            wanted: Wanted::new(),
+            turn: Arc::default(),
+            restore,
+            deposit: Box::new(move |length| place.lock().unwrap().push(length)),
+            hold: Hold::idle(),
+        };
+        (receive(reception).unwrap(), restored)
+    }
 
     /// So many bytes, in pieces of odd length.
     struct Bulk(usize);

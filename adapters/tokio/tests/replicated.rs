@@ -506,6 +506,37 @@ async fn snapshots_are_taken_and_old_files_go_while_the_server_runs() {
     }
 }
 
+/// Its seals tell that it is not what was written; the log leads to the end from an older one.
+#[tokio::test]
+async fn a_snapshot_that_is_damaged_is_passed_over_at_start() {
+    let mut ensemble = journals(1, 0);
+    ensemble.adjust = |config| config.core.history.snap_count = 20;
+    ensemble.start_all().await;
+    let (id, _) = ensemble.agreed().await;
+    let snapshots = |ensemble: &Ensemble<App>| {
+        let dir = std::fs::read_dir(ensemble.data_dir(id).join("version-2")).unwrap();
+        let paths = dir.map(|file| file.unwrap().path());
+        let label = |path: &std::path::PathBuf| {
+            let name = path.file_name()?.to_str()?;
+            i64::from_str_radix(name.strip_prefix("snapshot.")?, 16).ok()
+        };
+        paths.filter_map(|path| Some((label(&path)?, path))).collect::<BTreeMap<_, _>>()
+    };
+    for number in 0..100 {
+        propose(ensemble.server(id), numbered(number, 100)).await;
+    }
+    let expected = all_entries(ensemble.server(id)).await;
+    within("shutdown", ensemble.take(id).shutdown()).await.unwrap();
+    let (_, newest) = snapshots(&ensemble).pop_last().unwrap();
+    let mut bytes = std::fs::read(&newest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&newest, bytes).unwrap();
+    ensemble.start(id).await;
+    ensemble.agreed().await;
+    assert!(all_entries(ensemble.server(id)).await == expected);
+}
+
 /// Its server acknowledges, pings and votes all the same, and it comes after as fast as it can.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_application_holds_up_nobody_else() {
