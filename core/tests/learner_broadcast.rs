@@ -1,0 +1,412 @@
+//! A learner of an established leader: what is proposed to it, committed and told, what its own clients
+//! want, and what becomes of those who wait when it leaves.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use bytes::Bytes;
+use quorate_core::config::Config;
+use quorate_core::id::{LinkId, ReadId, ServerId};
+use quorate_core::input::Event;
+use quorate_core::message::{Identity, Packet, Request, Run};
+use quorate_core::output::{Hangup, Output, Refusal};
+use quorate_core::report::Reason;
+use quorate_core::timers::Timer;
+use quorate_core::txn::RequestId;
+use quorate_core::vote::ServerState::{Following, Leading, Looking};
+use quorate_core::zxid::Zxid;
+use support::*;
+
+/// Server 1 with 1.1 to 1.3, which follows 3 in epoch 2; the link to 3.
+fn follower() -> (Bench, LinkId) {
+    follower_with(|_| {})
+}
+
+fn follower_with(change: impl FnOnce(&mut Config)) -> (Bench, LinkId) {
+    let durable = stored(1, 1, z(1, 0), entries(1, 1, 3));
+    let mut bench = Bench::with(1, &ensemble(&[1, 2, 3]), durable, change);
+    bench.lose(3, &[2], 1, z(1, 3).0);
+    let link = bench.serve(3, 2);
+    assert_eq!(bench.delivered(), z(1, 3));
+    (bench, link)
+}
+
+/// The same for observer 9.
+fn observer() -> (Bench, LinkId) {
+    let durable = stored(1, 1, z(1, 0), entries(1, 1, 3));
+    let mut bench = Bench::of(9, &with_observers(&[1, 2, 3], &[9]), durable);
+    let links = [3, 2].map(|peer| bench.meet(peer));
+    bench.hear(links[1], standing(Following, vote(1, z(1, 3).0, 3), 4));
+    bench.hear(links[0], standing(Leading, vote(1, z(1, 3).0, 3), 4));
+    let link = bench.serve(3, 2);
+    (bench, link)
+}
+
+fn propose(counter: u32) -> Packet {
+    Packet::Proposal(entry(z(2, counter)))
+}
+
+fn commit(counter: u32) -> Packet {
+    Packet::Commit(z(2, counter))
+}
+
+fn inform(counter: u32) -> Packet {
+    Packet::Inform(entry(z(2, counter)))
+}
+
+// --- PROPOSAL, COMMIT ---
+
+/// ZOOKEEPER-4646: an acknowledgement that overtakes the disk loses data.
+#[test]
+fn a_transaction_is_acknowledged_when_it_is_on_disk_and_not_before() {
+    let (mut bench, link) = follower();
+    for counter in 1..=3 {
+        let seen = bench.receive(link, propose(counter));
+        assert_eq!((seen.appended(), seen.names(link)), (vec![z(2, counter)], vec![]));
+    }
+    assert_eq!(bench.persisted_one().packets(link), [Packet::Ack(z(2, 1))]);
+    assert_eq!(bench.persisted_one().packets(link), [Packet::Ack(z(2, 2))]);
+    bench.receive(link, propose(4));
+    assert_eq!(bench.persisted_one().packets(link), [Packet::Ack(z(2, 3))]);
+    assert_eq!(bench.persisted_one().packets(link), [Packet::Ack(z(2, 4))]);
+    assert_eq!(bench.delivered(), z(1, 3), "nothing is committed");
+}
+
+#[test]
+fn what_becomes_durable_together_is_acknowledged_together() {
+    let (mut bench, link) = follower();
+    (1..=3).for_each(|counter| drop(bench.receive(link, propose(counter))));
+    let run = Run { first: z(2, 1), last: z(2, 3) };
+    assert_eq!(bench.persisted().handed(link), [Packet::Acks(run)]);
+    // What comes together is logged together.
+    let txns = entries(2, 4, 9);
+    let seen = bench.receive(link, Packet::Proposals(txns.into()));
+    assert_eq!((seen.appended().len(), seen.persists().len()), (6, 1));
+    let run = Run { first: z(2, 4), last: z(2, 9) };
+    assert_eq!(bench.persisted().handed(link), [Packet::Acks(run)]);
+}
+
+#[test]
+fn what_is_committed_is_delivered_in_order_and_once() {
+    let (mut bench, link) = follower();
+    bench.receive(link, Packet::Proposals(entries(2, 1, 6).into()));
+    assert_eq!(bench.receive(link, commit(1)).delivered(), [z(2, 1)], "a quorum has it");
+    bench.persisted();
+    assert_eq!(bench.receive(link, commit(2)).delivered(), [z(2, 2)]);
+    for again in [commit(2), commit(1), Packet::Commit(z(1, 3)), Packet::Commit(Zxid(-5))] {
+        bench.receive(link, again).is_nothing();
+    }
+    let run = |first, last| Packet::Commits(Run { first: z(2, first), last: z(2, last) });
+    assert_eq!(bench.receive(link, run(3, 4)).delivered(), [z(2, 4)]);
+    bench.receive(link, run(1, 4)).is_nothing();
+    assert_eq!(bench.receive(link, run(2, 5)).delivered(), [z(2, 5)]);
+    let activate = Packet::CommitAndActivate { zxid: z(2, 6), leader: ServerId(3) };
+    assert_eq!(bench.receive(link, activate).delivered(), [z(2, 6)]);
+    assert_eq!(bench.boundary.disk.last(), z(2, 6));
+}
+
+#[test]
+fn a_proposal_that_comes_again_is_passed_over() {
+    let (mut bench, link) = follower();
+    bench.receive(link, Packet::Proposals(entries(2, 1, 2).into()));
+    bench.receive(link, propose(2)).is_nothing();
+    bench.persisted();
+    for again in [propose(1), propose(2), Packet::Proposal(entry(z(1, 2)))] {
+        bench.receive(link, again).is_nothing();
+    }
+    let seen = bench.receive(link, Packet::Proposals(entries(2, 1, 4).into()));
+    assert_eq!(seen.appended(), [z(2, 3), z(2, 4)], "what is new of it is not");
+    let run = Run { first: z(2, 3), last: z(2, 4) };
+    assert_eq!(bench.persisted().handed(link), [Packet::Acks(run)], "and nothing twice");
+}
+
+/// ZOOKEEPER-2418, and a Java follower exits here: whatever this leader counts on, we do not have it.
+#[test]
+fn what_leaves_a_hole_is_refused_and_the_leader_left() {
+    let several = |of: &[u32]| {
+        let txns: Vec<_> = of.iter().map(|counter| entry(z(2, *counter))).collect();
+        Packet::Proposals(txns.into())
+    };
+    let runs = |first, last| Packet::Commits(Run { first: z(2, first), last: z(2, last) });
+    let other = |epoch, counter| Packet::Proposal(entry(z(epoch, counter)));
+    // 2.1 to 2.4 are logged, 2.1 is committed.
+    for (packet, zxid, after) in [
+        (propose(6), z(2, 6), z(2, 4)),
+        (several(&[5, 7]), z(2, 7), z(2, 5)),
+        (several(&[4, 6]), z(2, 6), z(2, 4)),
+        (other(3, 1), z(3, 1), z(2, 4)),
+        (other(2, 0xffff_ffff), z(2, 0xffff_ffff), z(2, 4)),
+        (Packet::Proposal(entry(Zxid(i64::MAX))), Zxid(i64::MAX), z(2, 4)),
+        // COMMIT of what was not proposed, and out of order.
+        (commit(5), z(2, 5), z(2, 1)),
+        (commit(3), z(2, 3), z(2, 1)),
+        (runs(2, 5), z(2, 5), z(2, 1)),
+        (runs(3, 4), z(2, 4), z(2, 1)),
+        (Packet::CommitAndActivate { zxid: z(3, 1), leader: ServerId(3) }, z(3, 1), z(2, 1)),
+        (Packet::Commit(Zxid(i64::MAX)), Zxid(i64::MAX), z(2, 1)),
+    ] {
+        let (mut bench, link) = follower();
+        bench.receive(link, several(&[1, 2, 3, 4]));
+        bench.receive(link, commit(1));
+        let told = format!("{packet:?}");
+        let seen = bench.receive(link, packet);
+        let hangup = seen.hung_up(link);
+        let Some(Hangup::Hole { zxid: of, after: behind }) = hangup else {
+            panic!("{told}: {seen:?}")
+        };
+        assert_eq!(behind, after, "{told}");
+        assert!(of == zxid || told.contains("Proposals"), "{told}: {of}");
+        assert!(matches!(seen.left(), Some(Reason::Hole { .. })), "{told}");
+        assert_eq!((seen.appended(), seen.delivered()), (vec![], vec![]), "{told}");
+        assert!(seen.abandoned());
+    }
+}
+
+#[test]
+fn what_has_no_place_here_changes_nothing() {
+    for (mut bench, link) in [follower(), observer()] {
+        for packet in [
+            Packet::UpToDate,
+            new_leader(2),
+            Packet::Diff(z(2, 9)),
+            Packet::Trunc(z(1, 1)),
+            Packet::Snap(z(2, 9)),
+            Packet::Sync,
+            Packet::Revalidate(Bytes::new()),
+            Packet::Request(request(1)),
+            Packet::Ack(z(2, 1)),
+            leader_info(9),
+        ] {
+            bench.receive(link, packet).is_nothing();
+        }
+    }
+    let (mut bench, link) = follower();
+    bench.receive(link, inform(1)).is_nothing();
+}
+
+/// What was logged and not committed is told in the next vote: a quorum may have it.
+#[test]
+fn what_was_not_committed_stays_in_the_log_and_counts_in_the_next_election() {
+    let (mut bench, link) = follower();
+    bench.receive(link, Packet::Proposals(entries(2, 1, 2).into()));
+    bench.receive(link, commit(1));
+    let seen = bench.down(link);
+    assert!(seen.all_sent().is_empty(), "not before it is on disk");
+    assert!(seen.abandoned());
+    let seen = bench.persisted();
+    assert_eq!(seen.all_sent().len(), 2);
+    assert_eq!(bench.status().vote, vote(2, z(2, 2).0, 1));
+    assert_eq!(bench.delivered(), z(2, 1));
+}
+
+// --- an observer ---
+
+#[test]
+fn an_observer_logs_and_delivers_what_it_is_told_and_acknowledges_nothing() {
+    let (mut bench, link) = observer();
+    for counter in 1..=2 {
+        let seen = bench.receive(link, inform(counter));
+        let zxid = z(2, counter);
+        assert_eq!((seen.appended(), seen.delivered()), (vec![zxid], vec![zxid]));
+    }
+    let activate = Packet::InformAndActivate { leader: ServerId(3), txn: entry(z(2, 3)) };
+    assert_eq!(bench.receive(link, activate).delivered(), [z(2, 3)]);
+    bench.persisted().is_nothing();
+    for again in [inform(3), inform(1), propose(4), commit(4), propose(9), commit(2)] {
+        bench.receive(link, again).is_nothing();
+    }
+    let seen = bench.receive(link, inform(5));
+    let (zxid, after) = (z(2, 5), z(2, 3));
+    assert_eq!(seen.hung_up(link), Some(Hangup::Hole { zxid, after }));
+}
+
+// --- requests ---
+
+#[test]
+fn a_request_goes_to_the_leader_as_it_is() {
+    for (mut bench, link) in [follower(), observer()] {
+        let identity = Identity { scheme: "ip".into(), id: "127.0.0.1".into() };
+        let id = RequestId { client: i64::MIN, cxid: -3 };
+        let body = Bytes::from(vec![7; Request::BODY_BYTES_MAX]);
+        let request = Request { id, op: 14, body, identities: Some(vec![identity]) };
+        let seen = bench.step(Event::Propose(request.clone()));
+        assert_eq!(seen.0[0], Output::Accepted(id), "it is on its way");
+        assert_eq!(seen.packets(link), [Packet::Request(request)]);
+        assert_eq!(seen.0.len(), 2);
+        // Its transaction comes back like everybody's.
+        bench.receive(link, if bench.state() == Following { propose(1) } else { inform(1) });
+        assert_eq!(bench.persisted().accepted(), []);
+    }
+}
+
+#[test]
+fn a_request_that_is_too_long_is_refused() {
+    let (mut bench, link) = follower();
+    let length = Request::BODY_BYTES_MAX + 1;
+    let long = Request { body: Bytes::from(vec![0; length]), ..request(4) };
+    let seen = bench.step(Event::Propose(long));
+    assert_eq!(seen.refused(), [(4, Refusal::TooLong(length))]);
+    assert_eq!(seen.names(link), [""; 0]);
+}
+
+#[test]
+fn before_it_serves_and_after_that_requests_and_reads_are_refused() {
+    let durable = stored(1, 1, z(1, 0), entries(1, 1, 3));
+    let mut bench = Bench::idle(1, &ensemble(&[1, 2, 3]), durable, |_| {});
+    let refused = |bench: &mut Bench| {
+        let seen = bench.propose(1);
+        assert_eq!(seen.refused(), [(1, Refusal::NotServing)]);
+        assert_eq!(seen.0.len(), 1);
+        let (read, seen) = bench.read();
+        assert_eq!(seen.unread(), [(read, Refusal::NotServing)]);
+        assert_eq!(seen.0.len(), 1);
+    };
+    refused(&mut bench);
+    bench.step(Event::Tick);
+    refused(&mut bench);
+    bench.lose(3, &[2], 1, z(1, 3).0);
+    refused(&mut bench);
+    let (link, _) = bench.reach(3);
+    refused(&mut bench);
+    for packet in [leader_info(2), Packet::Diff(z(1, 3)), new_leader(2)] {
+        bench.receive(link, packet);
+        refused(&mut bench);
+        bench.persisted();
+        refused(&mut bench);
+    }
+    bench.receive(link, Packet::UpToDate);
+    assert_eq!(bench.propose(2).accepted(), [2]);
+    bench.down(link);
+    refused(&mut bench);
+    bench.step(Event::Shutdown);
+    assert_eq!(bench.state(), Looking);
+}
+
+// --- reads ---
+
+#[test]
+fn a_read_is_answered_when_the_leader_has_flushed_the_path_in_the_order_of_the_reads() {
+    for (mut bench, link) in [follower(), observer()] {
+        let id = RequestId { client: 0, cxid: 0 };
+        let sync = Request { id, op: Request::SYNC, body: Bytes::new(), identities: None };
+        for _ in 0..3 {
+            let (_, seen) = bench.read();
+            assert_eq!(seen.packets(link), [Packet::Request(sync.clone())]);
+            assert_eq!(seen.answers(), []);
+        }
+        bench.receive(link, propose(1));
+        assert_eq!(bench.receive(link, ping(2)).answers(), []);
+        assert_eq!(bench.receive(link, Packet::Sync).answers(), [1]);
+        let (four, _) = bench.read();
+        assert_eq!(bench.receive(link, Packet::Sync).answers(), [2]);
+        assert_eq!(bench.receive(link, Packet::Sync).answers(), [3]);
+        assert_eq!(bench.receive(link, Packet::Sync).answers(), [four]);
+        bench.receive(link, Packet::Sync).is_nothing();
+    }
+}
+
+/// What was committed before the answer is delivered before it.
+#[test]
+fn what_comes_before_the_answer_is_delivered_before_it() {
+    let (mut bench, link) = follower();
+    bench.receive(link, propose(1));
+    bench.read();
+    assert_eq!(bench.receive(link, commit(1)).delivered(), [z(2, 1)]);
+    assert_eq!(bench.receive(link, Packet::Sync).answers(), [1]);
+}
+
+/// However it leaves, nobody waits for an answer that never comes, and what was sent on an old link is not
+/// answered on the next.
+#[test]
+fn who_waits_is_told_when_the_reign_is_over() {
+    type End = fn(&mut Bench, LinkId) -> Seen;
+    let ends: [(&str, End); 5] = [
+        ("link ends", |bench, link| bench.down(link)),
+        ("silence", |bench, _| bench.to(Timer::Silence)),
+        ("a hole", |bench, link| bench.receive(link, propose(9))),
+        ("a notification", |bench, link| bench.hear(link, standing(Looking, vote(0, 0, 3), 1))),
+        ("shutdown", |bench, _| bench.step(Event::Shutdown)),
+    ];
+    for (name, end) in ends {
+        let (mut bench, link) = follower();
+        bench.propose(1);
+        for _ in 0..3 {
+            bench.read();
+        }
+        bench.receive(link, Packet::Sync);
+        let seen = end(&mut bench, link);
+        let over = Refusal::ReignOver;
+        assert_eq!(seen.unread(), [(2, over), (3, over)], "{name}");
+        // The request is on its way: it may have come to pass.
+        assert_eq!(seen.refused(), [], "{name}");
+        assert!(seen.abandoned(), "{name}");
+    }
+    let (mut bench, link) = follower();
+    bench.read();
+    let election: Vec<_> = bench.planes().into_iter().flatten().map(|(link, _)| link).collect();
+    bench.down(link);
+    for link in election.iter().filter(|election| **election != link) {
+        bench.hear(*link, standing(Looking, vote(2, z(1, 3).0, 3), 2));
+    }
+    let link = bench.serve(3, 3);
+    bench.receive(link, Packet::Sync).is_nothing();
+}
+
+#[test]
+fn a_read_that_comes_twice_after_its_reign_is_answered_once() {
+    let (mut bench, link) = follower();
+    let seen = bench.step(Event::Read(ReadId(77)));
+    assert_eq!(seen.names(link), ["REQUEST"]);
+    assert_eq!(bench.receive(link, Packet::Sync).answers(), [77]);
+    assert_eq!(bench.down(link).unread(), []);
+}
+
+// --- snapshots ---
+
+/// Not all servers of an ensemble at once, and not while the last one is being taken.
+#[test]
+fn a_snapshot_is_asked_for_after_between_half_of_the_count_and_all_of_it() {
+    let mut counts = std::collections::BTreeSet::new();
+    for seed in 0..40 {
+        let (mut bench, link) = follower_with(|config| {
+            config.history.snap_count = 20;
+            config.seed = seed;
+        });
+        let mut since = 0;
+        for counter in 1..=200 {
+            bench.receive(link, propose(counter));
+            let seen = bench.receive(link, commit(counter));
+            since += 1;
+            let asked = seen.0.contains(&Output::TakeSnapshot(z(2, counter)));
+            if !asked {
+                assert!(since < 20, "{since} and none yet");
+                continue;
+            }
+            let at = seen.0.iter().position(|o| *o == Output::DeliverThrough(z(2, counter)));
+            assert!(at < seen.0.iter().position(|o| *o == Output::TakeSnapshot(z(2, counter))));
+            // The three that were there before count too.
+            let least = if counter == since { 8 } else { 11 };
+            within(since, least, 20);
+            counts.insert(since);
+            since = 0;
+            bench.step(Event::SnapshotTaken(z(2, counter))).is_nothing();
+        }
+    }
+    assert!(counts.len() > 8, "always the same: {counts:?}");
+}
+
+#[test]
+fn one_snapshot_is_taken_at_a_time() {
+    let (mut bench, link) = follower_with(|config| config.history.snap_count = 4);
+    let mut asked = 0;
+    for counter in 1..=100 {
+        bench.receive(link, propose(counter));
+        let seen = bench.receive(link, commit(counter));
+        asked += usize::from(seen.0.contains(&Output::TakeSnapshot(z(2, counter))));
+    }
+    assert_eq!(asked, 1);
+    bench.step(Event::SnapshotTaken(z(2, 2)));
+    bench.receive(link, propose(101));
+    let seen = bench.receive(link, commit(101));
+    assert!(seen.0.contains(&Output::TakeSnapshot(z(2, 101))), "{seen:?}");
+}
