@@ -359,21 +359,21 @@ impl Run {
 }
 
 /// Whether everybody serves who can.
-fn is_settled(world: &World) -> bool {
+pub(crate) fn is_settled(world: &World) -> bool {
     world.is_settled_among(world.ensemble().ids().filter(|id| can(world, *id)))
 }
 
 /// Whether a server can follow the present leader. An observer is not asked when a new epoch is chosen,
 /// so the one it promised to a leader that was never established may be later than the present one; it
 /// has to wait for the next leader then, as ZooKeeper's observers do.
-fn can(world: &World, id: ServerId) -> bool {
+pub(crate) fn can(world: &World, id: ServerId) -> bool {
     let leader = world.leader().and_then(|leader| world.brief(leader.0));
     let voter = world.ensemble().seat(id).is_some_and(|seat| seat.voter);
     let promised = world.durable(id.0).map(|durable| durable.accepted_epoch);
     voter || leader.is_none_or(|leader| promised <= Some(leader.current_epoch))
 }
 
-fn pick(rng: &mut Rng, count: usize) -> usize {
+pub(crate) fn pick(rng: &mut Rng, count: usize) -> usize {
     usize::try_from(rng.below(count as u64)).unwrap_or(0)
 }
 

@@ -22,13 +22,13 @@ use std::fmt;
 use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Event, Plane};
 use quorate_core::message::{Message, Notification, Packet, Run};
-use quorate_core::output::{Output, Write};
+use quorate_core::output::Output;
 use quorate_core::report::{Change, Reason, Status};
 use quorate_core::txn::RequestId;
 use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::disk::{Contents, Done};
+use crate::disk::{Contents, Done, Held};
 use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Ledger, Outcome};
 
@@ -92,28 +92,10 @@ pub struct Checker {
     servers: BTreeMap<ServerId, Seen>,
     /// Every leader that was ever established.
     leaders: BTreeMap<Epoch, ServerId>,
-    /// What each server could vote with before it took over the history of an epoch.
-    before: BTreeMap<Epoch, BTreeMap<ServerId, Vote>>,
+    /// What each server could vote with when it promised an epoch.
+    promised: BTreeMap<Epoch, BTreeMap<ServerId, Vote>>,
     elected: u64,
     pub(crate) ledger: Ledger,
-}
-
-/// The numbers on a disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
-    accepted_epoch: Epoch,
-    current_epoch: Epoch,
-    last_zxid: Zxid,
-}
-
-impl Held {
-    fn of(contents: &Contents) -> Self {
-        Self {
-            accepted_epoch: contents.accepted_epoch,
-            current_epoch: contents.current_epoch,
-            last_zxid: contents.last(),
-        }
-    }
 }
 
 /// What is known of one server.
@@ -141,7 +123,7 @@ impl Checker {
             ensemble,
             servers: BTreeMap::new(),
             leaders: BTreeMap::new(),
-            before: BTreeMap::new(),
+            promised: BTreeMap::new(),
             elected: 0,
         }
     }
@@ -251,24 +233,16 @@ impl Checker {
         }
     }
 
-    /// A write has become durable; `contents` is what the disk holds then.
-    pub(crate) fn on_durable(
-        &mut self,
-        id: ServerId,
-        done: &Done,
-        contents: &Contents,
-    ) -> Result<(), Violation> {
+    /// A write has become durable.
+    pub(crate) fn on_durable(&mut self, id: ServerId, done: &Done) -> Result<(), Violation> {
         self.ledger.on_durable(id, done)?;
-        if let Write::Install { .. } = done.write {
-            self.ledger.on_installed(id, contents)?;
-        }
-        let now = Held::of(contents);
+        let now = done.held;
         let Some(seen) = self.servers.get_mut(&id) else { return Ok(()) };
         let before = std::mem::replace(&mut seen.durable, now);
-        if now.current_epoch > before.current_epoch {
+        if now.accepted_epoch > before.accepted_epoch {
             let vote =
                 Vote { peer_epoch: before.current_epoch, zxid: before.last_zxid, leader: id };
-            self.before.entry(now.current_epoch).or_default().entry(id).or_insert(vote);
+            self.promised.entry(now.accepted_epoch).or_default().entry(id).or_insert(vote);
         }
         if now.accepted_epoch < before.accepted_epoch || now.current_epoch < before.current_epoch {
             return broken(Rule::Durability, id, format!("from {before:?} to {now:?}"));
@@ -382,8 +356,8 @@ impl Checker {
         let holds = |member: &ServerId| {
             self.servers.get(member).is_some_and(|seen| seen.durable.current_epoch >= epoch)
         };
-        let before = self.before.get(&epoch);
-        let own = before.and_then(|votes| votes.get(&id));
+        let promised = self.promised.get(&epoch);
+        let own = promised.and_then(|votes| votes.get(&id));
         self.ledger.on_established(id, &self.ensemble)?;
         if !holds(&id) {
             return broken(Rule::Promise, id, format!("leads epoch {epoch}, not on its disk"));
@@ -391,17 +365,16 @@ impl Checker {
         if !self.ensemble.is_quorum(|member| holds(&member)) {
             return broken(Rule::Quorum, id, format!("no quorum has epoch {epoch} on disk"));
         }
-        // Whoever stands behind the new leader had no newer history when it took over the leader's.
-        // A higher id alone is no newer history.
+        // Whoever stood behind the new leader had no newer history when it promised to follow nobody
+        // older. A higher id alone is no newer history. Who comes later may have one: it is cut.
         let no_newer = |member: ServerId| {
-            let theirs = before.and_then(|votes| votes.get(&member));
-            holds(&member)
-                && theirs.zip(own).is_none_or(|(theirs, own)| {
-                    (theirs.peer_epoch, theirs.zxid) <= (own.peer_epoch, own.zxid)
-                })
+            let theirs = promised.and_then(|votes| votes.get(&member));
+            theirs.zip(own).is_some_and(|(theirs, own)| {
+                (theirs.peer_epoch, theirs.zxid) <= (own.peer_epoch, own.zxid)
+            })
         };
         if !self.ensemble.is_quorum(no_newer) {
-            return broken(Rule::Newest, id, format!("{own:?} leads {before:?}"));
+            return broken(Rule::Newest, id, format!("{own:?} leads {promised:?}"));
         }
         Ok(())
     }

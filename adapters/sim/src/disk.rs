@@ -284,11 +284,41 @@ pub struct Disk {
     gathering: VecDeque<Op>,
 }
 
-/// A write that has become durable, and the state that it brought, if it installed one.
+/// A write that has become durable.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
     pub(crate) write: Write,
-    pub(crate) installed: Option<State>,
+    /// The state and what was written behind it, if they were installed.
+    pub(crate) installed: Option<(State, VecDeque<Txn>)>,
+    /// What the disk holds then.
+    pub(crate) held: Held,
+}
+
+/// The numbers on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) accepted_epoch: Epoch,
+    pub(crate) current_epoch: Epoch,
+    pub(crate) last_zxid: Zxid,
+}
+
+impl Held {
+    pub(crate) fn of(contents: &Contents) -> Self {
+        Self {
+            accepted_epoch: contents.accepted_epoch,
+            current_epoch: contents.current_epoch,
+            last_zxid: contents.last(),
+        }
+    }
+}
+
+/// What a crash has taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lost {
+    /// How many writes.
+    pub(crate) all: u64,
+    /// Whether some bytes of the first of them are at the end of the log. They are cut off.
+    pub(crate) torn: bool,
 }
 
 impl Disk {
@@ -373,10 +403,9 @@ impl Disk {
         match op {
             Op::Write(_, write) => {
                 let installs = matches!(write, Write::Install { .. });
-                let beside = self.durable.beside.as_ref().filter(|_| installs);
-                let installed = beside.map(|(state, _)| state.clone());
+                let installed = self.durable.beside.clone().filter(|_| installs);
                 self.durable.apply(&write);
-                Some(Done { write, installed })
+                Some(Done { write, installed, held: Held::of(&self.durable) })
             }
             Op::Stage(state) => {
                 self.durable.beside = Some((state, VecDeque::new()));
@@ -389,9 +418,9 @@ impl Disk {
         }
     }
 
-    /// Ends everything under way. Returns the writes that survive, and how many were lost; what lies
-    /// beside the history goes when the disk is opened again.
-    pub(crate) fn crash(&mut self, survival: Survival, rng: &mut Rng) -> (Vec<Done>, usize) {
+    /// Ends everything under way. Returns the writes that survive, and what was lost; what lies beside the
+    /// history goes when the disk is opened again.
+    pub(crate) fn crash(&mut self, survival: Survival, rng: &mut Rng) -> (Vec<Done>, Lost) {
         let pending: Vec<_> = self.syncing.drain(..).chain(self.gathering.drain(..)).collect();
         let prefix = match survival {
             Survival::Nothing => 0,
@@ -400,7 +429,7 @@ impl Disk {
                 usize::try_from(rng.below(pending.len() as u64 + 1)).unwrap_or(0)
             }
         };
-        let (mut done, mut lost) = (Vec::new(), 0);
+        let (mut done, mut lost) = (Vec::new(), Lost::default());
         for (at, op) in pending.into_iter().enumerate() {
             let in_order = at < prefix;
             #[allow(clippy::wildcard_enum_match_arm, reason = "the log keeps its order")]
@@ -416,7 +445,10 @@ impl Disk {
             if survives {
                 done.extend(self.carry_out(op));
             } else {
-                lost += usize::from(matches!(op, Op::Write(..)));
+                lost.all += u64::from(matches!(op, Op::Write(..)));
+                // The first that is lost may have been under the head.
+                let appends = matches!(op, Op::Write(_, Write::Append(_)));
+                lost.torn |= appends && at == prefix && rng.below(2) == 0;
             }
         }
         self.durable.beside = None;
@@ -448,7 +480,7 @@ mod tests {
             assert!(!disk.persist(Ticket(2), Write::CurrentEpoch(Epoch(1))), "one at a time");
             let (_, lost) = disk.crash(Survival::Prefix, &mut rng);
             let Contents { accepted_epoch, current_epoch, .. } = disk.durable().clone();
-            seen.insert((accepted_epoch.0, current_epoch.0, lost));
+            seen.insert((accepted_epoch.0, current_epoch.0, lost.all));
         }
         assert_eq!(seen.into_iter().collect::<Vec<_>>(), [(0, 0, 2), (1, 0, 1), (1, 1, 0)]);
         let mut disk = Disk::new(Contents::default());

@@ -6,6 +6,10 @@
 
 use std::fmt;
 
+use quorate_core::message::{Message, Packet};
+use quorate_core::output::{Output, Write};
+use quorate_core::report::{Change, How, Report};
+
 /// A kind of fault, or a path that a server took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultClass {
@@ -91,17 +95,11 @@ pub enum FaultClass {
     SnapshotAbandoned,
     /// A server started with transactions of an epoch that was not its current one yet.
     SyncInterrupted,
-    /// A log could not be cut where the leader wanted, and its server came back as if empty.
-    BlankRejoin,
-    /// A leader came to the last number of its epoch.
-    CounterEnd,
     /// A zxid was found in a log on disk.
     LocatedHeld,
     /// A zxid was not found in a log on disk.
     LocatedElsewhere,
-    /// A learner was brought up from memory.
-    WindowServed,
-    /// A transaction went out to a learner as it was proposed.
+    /// A transaction was sent from memory.
     ProposedLive,
     /// Several transactions were proposed together.
     ProposedInRuns,
@@ -136,7 +134,7 @@ impl FaultClass {
     pub const OF_ELECTIONS: &[Self] = Self::ALL.split_at(25).0;
 
     /// All of them.
-    pub const ALL: [Self; 60] = [
+    pub const ALL: [Self; 57] = [
         Self::DelaySpike,
         Self::SplitMessage,
         Self::LinkReset,
@@ -178,11 +176,8 @@ impl FaultClass {
         Self::Installed,
         Self::SnapshotAbandoned,
         Self::SyncInterrupted,
-        Self::BlankRejoin,
-        Self::CounterEnd,
         Self::LocatedHeld,
         Self::LocatedElsewhere,
-        Self::WindowServed,
         Self::ProposedLive,
         Self::ProposedInRuns,
         Self::Informed,
@@ -216,6 +211,38 @@ impl Coverage {
     /// Counts one.
     pub fn hit(&mut self, class: FaultClass) {
         self.counts[class as usize] += 1;
+    }
+
+    /// Counts several.
+    pub fn hits(&mut self, class: FaultClass, count: u64) {
+        self.counts[class as usize] += count;
+    }
+
+    /// Counts what an output shows.
+    pub(crate) fn note(&mut self, output: &Output, leads: bool) {
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others show nothing of this")]
+        let class = match output {
+            Output::Persist { write: Write::Truncate(_), .. } => FaultClass::LogCut,
+            Output::Send { message: Message::Packet(packet), .. } => match packet {
+                Packet::Proposal(_) => FaultClass::ProposedLive,
+                Packet::Proposals(_) => FaultClass::ProposedInRuns,
+                Packet::Inform(_) => FaultClass::Informed,
+                _ => return,
+            },
+            Output::Answer(_) if leads => FaultClass::ReadAtLeader,
+            Output::Answer(_) => FaultClass::ReadAtLearner,
+            Output::ReadRefused { .. } => FaultClass::ReadRefused,
+            Output::Refused { .. } => FaultClass::RequestRefused,
+            Output::Report(Report { change: Change::Sync { how, .. }, .. }) if !leads => {
+                match how {
+                    How::Diff => FaultClass::SyncDiff,
+                    How::Trunc => FaultClass::SyncTrunc,
+                    How::Snap => FaultClass::SyncSnap,
+                }
+            }
+            _ => return,
+        };
+        self.hit(class);
     }
 
     /// How often one has happened.

@@ -15,7 +15,7 @@
 //! must be an established leader with a quorum of disks behind it, which are looked at here. Everybody
 //! else is compared with the chain.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::id::{ReadId, ServerId};
 use quorate_core::output::Write;
@@ -93,7 +93,7 @@ struct Reign {
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     at: (ServerId, u64),
-    epoch: Option<Epoch>,
+    epoch: Epoch,
     outcome: Outcome,
 }
 
@@ -108,12 +108,16 @@ pub(crate) struct Ledger {
     applied: BTreeMap<ServerId, Zxid>,
     reigns: BTreeMap<Epoch, Reign>,
     requests: BTreeMap<RequestId, Asked>,
+    /// Accepted and neither applied nor given up.
+    open: BTreeMap<(ServerId, u64), BTreeSet<RequestId>>,
     reads: BTreeMap<(ServerId, ReadId), (Zxid, Answer)>,
     /// The newest that any client was told.
     told: Zxid,
     acknowledged: u64,
-    /// Committed transactions that a disk got rid of with a snapshot in their place.
     pub(crate) reads_answered: u64,
+    /// Logs may be unreadable. Then a leader sends its snapshot where it would have sent its log, and a
+    /// learner that has more gives up what was committed since; others have it.
+    pub(crate) unreadable: bool,
 }
 
 impl Ledger {
@@ -207,43 +211,30 @@ impl Ledger {
                 }
             }
             Write::Install { label } => {
-                let before = std::mem::take(&mut copy.log);
-                copy.label = *label;
-                let lost = before.keys().rfind(|zxid| committed(zxid)).copied();
-                // What was written beside comes next, see below.
-                if let Some(lost) = lost.filter(|lost| *lost > *label) {
-                    copy.log.insert(lost, 0);
-                }
-                let Some(state) = &done.installed else {
+                let Some((state, behind)) = &done.installed else {
                     return broken(Rule::Snapshot, id, format!("installs {label}, none is there"));
                 };
-                let state = state.clone();
-                return self.on_state(id, &state, *label);
+                let before = std::mem::take(&mut copy.log);
+                copy.label = *label;
+                for txn in behind {
+                    let last = copy.last();
+                    if !txn.zxid.follows(last) {
+                        let detail = format!("installs {} behind {last}", txn.zxid);
+                        return broken(Rule::Contiguous, id, detail);
+                    }
+                    copy.log.insert(txn.zxid, hash_of(txn));
+                }
+                let lost = before.keys().rfind(|zxid| committed(zxid) && !copy.covers(**zxid));
+                if let Some(lost) = lost.filter(|_| !self.unreadable) {
+                    let detail = format!("installs a history without {lost}, which is committed");
+                    return broken(Rule::Committed, id, detail);
+                }
+                return self.on_state(id, state, *label);
             }
             Write::AcceptedEpoch(_)
             | Write::CurrentEpoch(_)
             | Write::Beside(_)
             | Write::Membership(_) => {}
-        }
-        Ok(())
-    }
-
-    /// What was written beside the history is a part of it now.
-    pub(crate) fn on_installed(&mut self, id: ServerId, held: &Contents) -> Result<(), Violation> {
-        let copy = self.copies.entry(id).or_default();
-        let lost = copy.log.last_key_value().map(|(zxid, _)| *zxid);
-        copy.log = held.log.iter().map(|txn| (txn.zxid, hash_of(txn))).collect();
-        let mut last = copy.label;
-        for zxid in copy.log.keys() {
-            if !zxid.follows(last) {
-                let detail = format!("installs {zxid} behind {last}");
-                return broken(Rule::Contiguous, id, detail);
-            }
-            last = *zxid;
-        }
-        if let Some(lost) = lost.filter(|lost| !copy.covers(*lost)) {
-            let detail = format!("installs a history without {lost}, which is committed");
-            return broken(Rule::Committed, id, detail);
         }
         Ok(())
     }
@@ -376,14 +367,15 @@ impl Ledger {
         Ok(())
     }
 
-    /// A server applies a transaction; `in_turn` if the application counts it as the next.
+    /// A server applies a transaction; `in_turn` if the application counts it as the next. Returns
+    /// whether it was asked for there.
     pub(crate) fn on_applied(
         &mut self,
         id: ServerId,
         txn: &Txn,
         incarnation: u64,
         in_turn: bool,
-    ) -> Result<(), Violation> {
+    ) -> Result<bool, Violation> {
         let position = self.applied.entry(id).or_insert(Zxid::ZERO);
         let at = self.chain.partition_point(|link| link.zxid <= *position);
         let before = std::mem::replace(position, txn.zxid);
@@ -397,7 +389,9 @@ impl Ledger {
             let detail = format!("{} was not prepared in its turn", txn.zxid);
             return broken(Rule::Applied, id, detail);
         }
-        let Some(asked) = self.requests.get_mut(&txn.header.request()) else { return Ok(()) };
+        let Some(asked) = self.requests.get_mut(&txn.header.request()) else {
+            return Ok(false);
+        };
         match asked.outcome {
             Outcome::Refused | Outcome::Lost => {
                 let detail = format!(
@@ -419,10 +413,14 @@ impl Ledger {
                         return broken(Rule::Outcome, id, detail);
                     }
                     asked.outcome = Outcome::Applied(txn.zxid);
+                    if let Some(open) = self.open.get_mut(&asked.at) {
+                        open.remove(&txn.header.request());
+                    }
                     self.acknowledged += 1;
                     self.told = self.told.max(txn.zxid);
+                    return Ok(true);
                 }
-                Ok(())
+                Ok(false)
             }
         }
     }
@@ -467,16 +465,14 @@ impl Ledger {
         self.on_state(id, state, state.label)?;
         self.applied.insert(id, state.label);
         // Nobody can tell which requests are in it.
-        for asked in self.requests.values_mut().filter(|asked| asked.at.0 == id) {
-            asked.epoch = None;
-        }
+        self.open.retain(|(server, _), _| *server != id);
         Ok(())
     }
 
     // ---- clients ----
 
     pub(crate) fn on_asked(&mut self, at: (ServerId, u64), request: RequestId) {
-        self.requests.insert(request, Asked { at, epoch: None, outcome: Outcome::Asked });
+        self.requests.insert(request, Asked { at, epoch: Epoch::ZERO, outcome: Outcome::Asked });
     }
 
     pub(crate) fn on_accepted(
@@ -487,7 +483,8 @@ impl Ledger {
     ) -> Result<(), Violation> {
         match self.requests.get_mut(&request) {
             Some(asked) if asked.outcome == Outcome::Asked => {
-                (asked.outcome, asked.epoch) = (Outcome::Accepted, Some(epoch));
+                (asked.outcome, asked.epoch) = (Outcome::Accepted, epoch);
+                self.open.entry(asked.at).or_default().insert(request);
                 Ok(())
             }
             other => broken(Rule::Outcome, id, format!("accepts {request}, {other:?}")),
@@ -505,14 +502,19 @@ impl Ledger {
     }
 
     /// A server serves in an epoch, and has delivered what that inherited: what was accepted in an
-    /// earlier one and is not applied never will be.
-    pub(crate) fn on_serving(&mut self, at: (ServerId, u64), epoch: Epoch) {
-        for asked in self.requests.values_mut().filter(|asked| asked.at == at) {
-            let earlier = asked.epoch.is_some_and(|accepted| accepted < epoch);
-            if earlier && asked.outcome == Outcome::Accepted {
+    /// earlier one and is not applied never will be. Returns how many requests that are.
+    pub(crate) fn on_serving(&mut self, at: (ServerId, u64), epoch: Epoch) -> u64 {
+        let Some(open) = self.open.get_mut(&at) else { return 0 };
+        let (requests, mut lost) = (&mut self.requests, 0);
+        open.retain(|request| {
+            let asked = requests.get_mut(request).filter(|asked| asked.epoch < epoch);
+            asked.is_none_or(|asked| {
                 asked.outcome = Outcome::Lost;
-            }
-        }
+                lost += 1;
+                false
+            })
+        });
+        lost
     }
 
     pub(crate) fn on_read(&mut self, id: ServerId, read: ReadId) {

@@ -34,6 +34,7 @@ mod ledger;
 mod network;
 pub mod stage;
 mod trace;
+pub mod traffic;
 mod world;
 
 pub use application::State;

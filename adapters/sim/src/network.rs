@@ -38,6 +38,8 @@ const DIALLER: usize = 0;
 const ACCEPTOR: usize = 1;
 /// How long TCP waits before it repeats a SYN, first and second time.
 const SYN_AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
+/// How long what was sent may take to be written after a link was hung up.
+const HANGUP_MAX: Duration = Duration::from_millis(200);
 /// How often both ends of a snapshot are told that it moves.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 /// How long a TCP that has sent into the void takes to hear from a machine that came back.
@@ -62,7 +64,8 @@ pub struct NetworkConfig {
     pub split: u64,
     /// Whether packets that have come together are read as runs.
     pub runs: bool,
-    /// The longest pause between two pieces of a stream.
+    /// The longest pause between two pieces of a snapshot; a hundred times as long as between those of
+    /// the log.
     pub stream_gap_max: Duration,
     /// The longest that writing a notification to its socket takes.
     pub write_max: Duration,
@@ -380,10 +383,12 @@ impl Network {
             if end.state != State::Open {
                 return;
             }
+            // The log is read far faster than a state is made into bytes.
+            let gap = if moves { gap } else { gap / 100 };
             end.last_ready = end.last_ready.max(now) + gap;
             let ready = end.last_ready;
             self.transmit(now, conn, from, bytes, messages);
-            if moves && ready.since(told) >= PROGRESS_EVERY {
+            if ready.since(told) >= PROGRESS_EVERY {
                 told = ready;
                 self.push(now, conn, from, Segment::Told(Told::Progress));
             }
@@ -403,13 +408,17 @@ impl Network {
         }
     }
 
-    /// Closes a link in order: what was sent on it before still arrives.
+    /// Closes a link in order: what was sent on it before still arrives, unless that takes too long.
     pub(crate) fn hang_up(&mut self, now: Instant, link: LinkId) {
         let (conn, from) = unpack(link);
         let Some(connection) = self.connections.get_mut(&conn) else { return };
-        if connection.ends[from].state != State::Open {
+        let end = &mut connection.ends[from];
+        if end.state != State::Open {
             return;
         }
+        let last = now + HANGUP_MAX;
+        end.outgoing.retain(|(ready, _)| *ready <= last);
+        end.last_ready = end.last_ready.min(last);
         if !connection.ends[from].mailbox.is_empty() {
             self.write_newest(now, conn, from);
         }

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use quorate_core::address::HostPort;
 use quorate_core::config::{Config, HistoryLimits, Limits, Timing};
 use quorate_core::id::{LinkId, ReadId, ServerId};
-use quorate_core::input::{Event, Input, Plane, Unreadable};
-use quorate_core::message::{Packet, Request};
+use quorate_core::input::{Event, Input, Place, Plane, Unreadable};
+use quorate_core::message::{Message, Packet, Request};
 use quorate_core::output::{Form, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Phase, Status};
@@ -311,6 +311,8 @@ impl World {
             };
             servers.insert(id, server);
         }
+        let mut checker = Checker::new(config.ensemble.clone(), &config.disks);
+        checker.ledger.unreadable = config.disk.unreadable > 0;
         Self {
             seed,
             rng,
@@ -318,7 +320,7 @@ impl World {
             servers,
             network,
             disk: config.disk,
-            checker: Checker::new(config.ensemble.clone(), &config.disks),
+            checker,
             trace: Trace::new(config.keep_log),
             coverage: Coverage::default(),
             crash_within: 0,
@@ -483,13 +485,12 @@ impl World {
         if brief.serving && brief.state == ServerState::Leading {
             self.coverage.hit(FaultClass::LeaderCrash);
         }
-        for _ in 0..lost {
-            self.coverage.hit(FaultClass::WriteLost);
-        }
+        self.coverage.hits(FaultClass::WriteLost, lost.all);
+        self.coverage.hits(FaultClass::TornWrite, u64::from(lost.torn));
         server.taken.clear();
         for done in &states {
             self.coverage.hit(FaultClass::WriteSurvived);
-            self.checker.on_durable(id, done, server.disk.durable())?;
+            self.checker.on_durable(id, done)?;
         }
         self.checker.ledger.on_crash(id);
         self.network.arrivals.retain(|(to, _)| *to != id);
@@ -743,6 +744,12 @@ impl World {
                 if let Some(server) = self.servers.get(&id).filter(|s| s.is(incarnation)) {
                     let per_txn = self.disk.snapshot_bytes_per_txn;
                     let located = server.disk.durable().locate(zxid, per_txn);
+                    self.coverage.hit(match located.place {
+                        Place::Held => FaultClass::LocatedHeld,
+                        Place::BelowFloor | Place::Absent { .. } | Place::Beyond => {
+                            FaultClass::LocatedElsewhere
+                        }
+                    });
                     self.feed(id, Event::Located { link, located })?;
                 }
             }
@@ -812,6 +819,9 @@ impl World {
         let durable = contents.durable(server.config.history.window_count);
         self.trace.line(now, id, format_args!("START {}", Opened(&durable)));
         self.checker.on_start(id, contents);
+        if durable.current_epoch < durable.last_zxid.epoch() {
+            self.coverage.hit(FaultClass::SyncInterrupted);
+        }
         server.application = Application::new(contents.snapshots.last().cloned());
         (server.busy_until, server.asked) = (now, 0);
         server.drafts.clear();
@@ -868,7 +878,7 @@ impl World {
         }
         let (states, last) = server.disk.complete();
         for done in &states {
-            self.checker.on_durable(id, done, server.disk.durable())?;
+            self.checker.on_durable(id, done)?;
         }
         self.publish(id)?;
         self.begin_sync(id);
@@ -907,6 +917,12 @@ impl World {
         }
         self.checker.on_event(id, &event);
         self.trace.mix(&id);
+        if let Event::Prepared { epoch, .. } = &event {
+            let over = server.brief.is_none_or(|b| !b.serving || b.current_epoch != *epoch);
+            if over {
+                self.coverage.hit(FaultClass::PreparedInVain);
+            }
+        }
         let input = Input { at: now, event };
         self.trace.mix(&input);
         let mut outputs = std::mem::take(&mut self.outputs);
@@ -924,6 +940,9 @@ impl World {
         self.checker.on_step(id, &status, &outputs)?;
         let (leads, epoch) = (status.state == ServerState::Leading, status.current_epoch);
         let (incarnation, serving) = (server.incarnation, status.serving);
+        for output in &outputs {
+            self.coverage.note(output, leads);
+        }
 
         let crash_at = (!outputs.is_empty() && hit(&mut self.rng, self.crash_within))
             .then(|| usize::try_from(self.rng.below(outputs.len() as u64 + 1)).unwrap_or(0));
@@ -959,7 +978,8 @@ impl World {
             return Ok(());
         }
         if serving {
-            self.checker.ledger.on_serving((id, incarnation), epoch);
+            let lost = self.checker.ledger.on_serving((id, incarnation), epoch);
+            self.coverage.hits(FaultClass::RequestLost, lost);
         }
         self.schedule_tick(id);
         Ok(())
@@ -979,7 +999,17 @@ impl World {
                 self.network.dial(now, id, plane, peer, &addresses);
             }
             Output::Hangup { link, .. } => self.network.hang_up(now, link),
-            Output::Send { link, message } => self.network.send(now, link, message),
+            Output::Send { link, message } => {
+                let proposed: &[Txn] = match &message {
+                    Message::Packet(Packet::Proposal(txn)) => std::slice::from_ref(txn),
+                    Message::Packet(Packet::Proposals(txns)) => txns,
+                    Message::Packet(_) | Message::Notification(_) => &[],
+                };
+                for txn in proposed.iter().filter(|txn| standing.mints(txn)) {
+                    ledger.on_logged(id, txn, true)?;
+                }
+                self.network.send(now, link, message);
+            }
             Output::Pace(link) => self.network.pace(now, link),
             Output::Persist { ticket, write } => {
                 match &write {
@@ -993,6 +1023,7 @@ impl World {
                         ledger.on_reign(id, *epoch, server.disk.latest());
                     }
                     Write::Install { .. } => {
+                        self.coverage.hit(FaultClass::Installed);
                         server.application.apart = server.application.received.take();
                         server.taken.clear();
                     }
@@ -1040,6 +1071,9 @@ impl World {
                 }
             }
             Output::SendSnapshot { link, label } => {
+                if label.is_epoch_start() && label > Zxid::ZERO {
+                    self.coverage.hit(FaultClass::SnapOfEpochStart);
+                }
                 let state = State { label, ..server.application.newest().clone() };
                 ledger.on_state(id, &state, label)?;
                 self.send_snapshot(link, &state);
@@ -1050,6 +1084,10 @@ impl World {
                 server.disk.discard();
             }
             Output::Abandon => {
+                let application = &server.application;
+                if application.receiving.is_some() || application.received.is_some() {
+                    self.coverage.hit(FaultClass::SnapshotAbandoned);
+                }
                 server.application.abandon();
                 server.disk.discard();
             }
@@ -1135,8 +1173,16 @@ impl World {
         let Server { application, disk, incarnation, .. } = server;
         let ledger = &mut self.checker.ledger;
         let leads = standing.leads && standing.serving;
+        if leads && through > disk.durable().last() {
+            self.coverage.hit(FaultClass::CommittedElsewhereFirst);
+        }
         ledger.on_deliver(id, through, leads, disk.latest(), &self.ensemble)?;
         if let Some(apart) = application.apart.take() {
+            self.coverage.hit(if apart.label > application.state.label {
+                FaultClass::Adopted
+            } else {
+                FaultClass::Overtaken
+            });
             if apart.label > application.state.label {
                 ledger.on_adopted(id, &apart, through)?;
                 application.state = apart;
@@ -1145,7 +1191,9 @@ impl World {
         let after = application.state.label;
         for txn in disk.latest().range(after, through) {
             let in_turn = application.apply(txn);
-            ledger.on_applied(id, txn, *incarnation, in_turn)?;
+            if ledger.on_applied(id, txn, *incarnation, in_turn)? {
+                self.coverage.hit(FaultClass::RequestApplied);
+            }
         }
         ledger.on_state(id, &application.state, application.state.label)
     }
