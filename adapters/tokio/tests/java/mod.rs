@@ -174,8 +174,8 @@ impl JavaServer {
     /// The end of what it has logged, for the message of a failed test.
     pub fn last_words(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<_> =
-            log.lines().filter(|line| !line.contains("Server environment")).collect();
+        let noise = |line: &str| line.starts_with("\tat ") || line.contains("Server environment");
+        let lines: Vec<_> = log.lines().filter(|line| !noise(line)).collect();
         lines[lines.len().saturating_sub(60)..].join("\n")
     }
 }
