@@ -323,6 +323,93 @@ async fn a_former_java_leader_loses_what_only_it_had_under_a_quorate_leader() {
 }
 
 #[tokio::test]
+async fn a_quorate_leader_reads_its_log_for_a_java_follower_far_behind() {
+    if !java::available() {
+        return;
+    }
+    let mut mixed = Mixed::new(&[Java, Java, Quorate]);
+    mixed.adjust = |config| {
+        config.core.history.window_count = 50;
+        config.core.history.size_percent = Some(1_000_000);
+    };
+    for id in [THREE, TWO, ONE] {
+        mixed.start(id).await;
+        mixed.up(id).await;
+    }
+    assert_eq!(mixed.agreed("all of them").await, THREE);
+    fill(&mixed, TWO, "/early", 10).await;
+    mixed.same("before").await;
+    mixed.kill(ONE).await;
+    fill(&mixed, TWO, "/missed", 400).await;
+    mixed.syncs(THREE, ONE);
+    mixed.start(ONE).await;
+    assert_eq!(mixed.agreed("a Java server far behind").await, THREE);
+    assert_eq!(mixed.syncs(THREE, ONE), [How::Diff]);
+    assert_eq!(mixed.java(ONE).said(GETS_DIFF), 2);
+    fill(&mixed, ONE, "/late", 5).await;
+    mixed.same("afterwards").await;
+}
+
+#[tokio::test]
+async fn a_java_observer_of_a_quorate_leader_is_informed() {
+    if !java::available() {
+        return;
+    }
+    let mut mixed = Mixed::with_observers(&[Quorate, Quorate, Java], &[THREE]);
+    for id in [TWO, ONE] {
+        mixed.start(id).await;
+    }
+    assert_eq!(mixed.agreed("two quorate servers").await, TWO);
+    mixed.propose(ONE, "/early").await;
+    mixed.start(THREE).await;
+    fill(&mixed, THREE, "/live", 30).await;
+    assert_eq!(mixed.syncs(TWO, THREE), [How::Snap]);
+    mixed.propose(ONE, "/live/proposed").await;
+    mixed.same("informed").await;
+
+    mixed.kill(THREE).await;
+    mixed.propose(ONE, "/missed").await;
+    mixed.start(THREE).await;
+    fill(&mixed, THREE, "/late", 5).await;
+    assert_eq!(mixed.syncs(TWO, THREE), [How::Diff]);
+    mixed.same("informed again").await;
+}
+
+#[tokio::test]
+async fn a_snapshot_of_megabytes_goes_both_ways() {
+    if !java::available() {
+        return;
+    }
+    let mut mixed = Mixed::new(&[Quorate, Java, Java]);
+    for id in [THREE, TWO] {
+        mixed.start(id).await;
+    }
+    mixed.agreed("two Java servers").await;
+    let mut client = mixed.client(TWO).await;
+    client.create("/large", b"", 0).await.unwrap();
+    let data = vec![b'x'; 250_000];
+    for n in 0..25 {
+        client.create(&format!("/large/{n}"), &data, 0).await.unwrap();
+    }
+    client.close().await;
+    mixed.start(ONE).await;
+    assert_eq!(mixed.agreed("from Java").await, THREE);
+    assert_eq!(mixed.syncs(ONE, ONE), [How::Snap]);
+    fill(&mixed, TWO, "/between", 1).await;
+    mixed.settled("from Java").await;
+
+    for id in [THREE, TWO] {
+        mixed.kill(id).await;
+    }
+    std::fs::remove_dir_all(mixed.data_dir(THREE)).unwrap();
+    mixed.start(THREE).await;
+    assert_eq!(mixed.agreed("to Java").await, ONE);
+    assert_eq!(mixed.syncs(ONE, THREE), [How::Snap]);
+    fill(&mixed, THREE, "/late", 1).await;
+    mixed.same("to Java").await;
+}
+
+#[tokio::test]
 async fn any_two_of_three_servers_go_on_with_one_history() {
     if !java::available() {
         return;
