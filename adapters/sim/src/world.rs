@@ -243,6 +243,7 @@ struct Trap {
 struct Fuse {
     id: ServerId,
     left: u64,
+    again: Option<Duration>,
 }
 
 /// Servers in a simulated world.
@@ -615,10 +616,10 @@ impl World {
         self.checker.ledger.unanswered((ServerId(id), incarnation))
     }
 
-    /// Crashes a server instead of letting it carry out another output after so many more of them, each
-    /// report not counted.
-    pub fn crash_after_outputs(&mut self, id: i64, count: u64) {
-        self.fuse = Some(Fuse { id: ServerId(id), left: count });
+    /// Crashes a server instead of letting it carry out another output after so many more of them, reports
+    /// not counted; it starts again after a while, if that is said.
+    pub fn crash_after_outputs(&mut self, id: i64, count: u64, again: Option<Duration>) {
+        self.fuse = Some(Fuse { id: ServerId(id), left: count, again });
     }
 
     /// Crashes a server just before it carries out the first output that `at` accepts.
@@ -1281,7 +1282,11 @@ impl World {
             return false;
         }
         if fuse.left == 0 {
+            let again = fuse.again;
             self.fuse = None;
+            if let Some(wait) = again {
+                self.start_after(id.0, wait);
+            }
             return true;
         }
         fuse.left -= 1;

@@ -1,0 +1,294 @@
+//! A server is cut off its power after each single thing that it does, in every scenario.
+//!
+//! ```text
+//!   prepare ─► act, and after its k-th output one server ends ─► it starts again ─► everybody follows,
+//!                 for every server, for every k, with what         has the same, serves a write and a
+//!                 was not synced lost and not, at once and late    read
+//! ```
+//!
+//! Nothing here is random: the same scenario is told again for every k until it ends before the cut.
+//! The rules are tested after every step of it, as everywhere.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, and figures for people")]
+
+use std::time::Duration;
+
+use quorate_core::config::{HistoryLimits, Timing};
+use quorate_core::id::ServerId;
+use quorate_sim::{
+    Answer, CrashKind, DiskConfig, Ensemble, FaultClass, Outcome, Survival, World, WorldConfig,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MILLI: Duration = Duration::from_millis(1);
+
+struct Scenario {
+    name: &'static str,
+    observers: &'static [i64],
+    /// Few transactions are kept in memory, and snapshots are taken often.
+    short: bool,
+    prepare: fn(&mut World),
+    act: fn(&mut World),
+    /// What has happened if nobody was cut.
+    shows: &'static [FaultClass],
+}
+
+impl Scenario {
+    fn world(&self, survival: Survival) -> World {
+        let history = if self.short {
+            HistoryLimits { window_count: 2, snap_count: 4, ..HistoryLimits::default() }
+        } else {
+            HistoryLimits::default()
+        };
+        let ensemble = Ensemble::majority(3).with_observers(self.observers.iter().copied());
+        let config = WorldConfig {
+            timing: Timing { tick: 100 * MILLI, ..Timing::default() },
+            history,
+            disk: DiskConfig { survival, snapshots: 1, ..DiskConfig::default() },
+            keep_log: false,
+            ..WorldConfig::new(ensemble)
+        };
+        let mut world = World::new(7, config);
+        (self.prepare)(&mut world);
+        world
+    }
+}
+
+fn settle(world: &mut World, ids: &[i64]) {
+    let done = |w: &World| w.is_settled_among(ids.iter().map(|id| ServerId(*id)));
+    world.run_until(done, 5 * SECOND).unwrap();
+}
+
+fn write(world: &mut World, id: i64, count: u8) {
+    for cell in 0..count {
+        world.propose(id, cell).unwrap();
+        world.run_for(2 * MILLI).unwrap();
+    }
+    world.run_for(30 * MILLI).unwrap();
+}
+
+fn crash(world: &mut World, id: i64) {
+    world.crash(id, CrashKind::Process).unwrap();
+}
+
+fn begin(world: &mut World) {
+    world.start_all(1..=3);
+    settle(world, &[1, 2, 3]);
+    write(world, 1, 3);
+}
+
+/// Server 3, which leads, has logged what nobody else has, and is down; the others go on without it.
+fn leave_an_orphan(world: &mut World) {
+    begin(world);
+    world.partition(&[&[1, 2], &[3]]);
+    world.propose(3, 9).unwrap();
+    world.run_for(20 * MILLI).unwrap();
+    crash(world, 3);
+    settle(world, &[1, 2]);
+    // What it had sent was never heard.
+    world.cut(1, 3);
+    world.cut(2, 3);
+    world.heal();
+}
+
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "the first quorum, and writes",
+        observers: &[],
+        short: false,
+        prepare: |_| {},
+        act: |world| {
+            begin(world);
+            write(world, 2, 2);
+        },
+        shows: &[FaultClass::SyncDiff, FaultClass::RequestApplied],
+    },
+    Scenario {
+        name: "a follower comes back and is brought up by DIFF",
+        observers: &[],
+        short: false,
+        prepare: |world| {
+            begin(world);
+            crash(world, 1);
+            write(world, 2, 4);
+        },
+        act: |world| {
+            world.start(1);
+            write(world, 2, 3);
+            settle(world, &[1, 2, 3]);
+            write(world, 1, 2);
+        },
+        shows: &[FaultClass::SyncDiff],
+    },
+    Scenario {
+        name: "an old leader comes back and its log is cut",
+        observers: &[],
+        short: false,
+        prepare: leave_an_orphan,
+        act: |world| {
+            world.start(3);
+            settle(world, &[1, 2, 3]);
+            write(world, 3, 2);
+        },
+        shows: &[FaultClass::SyncTrunc, FaultClass::LogCut],
+    },
+    Scenario {
+        name: "an old leader comes back when the others have gone on",
+        observers: &[],
+        short: false,
+        prepare: |world| {
+            leave_an_orphan(world);
+            write(world, 1, 2);
+        },
+        act: |world| {
+            world.start(3);
+            write(world, 1, 3);
+            settle(world, &[1, 2, 3]);
+            write(world, 3, 2);
+        },
+        shows: &[FaultClass::SyncSnap, FaultClass::Installed],
+    },
+    Scenario {
+        name: "a follower comes back and the log does not reach to where it stands",
+        observers: &[],
+        short: true,
+        prepare: |world| {
+            begin(world);
+            crash(world, 1);
+            write(world, 2, 14);
+        },
+        act: |world| {
+            world.start(1);
+            write(world, 2, 4);
+            settle(world, &[1, 2, 3]);
+            write(world, 1, 2);
+        },
+        shows: &[FaultClass::SyncSnap, FaultClass::Installed, FaultClass::SnapshotTaken],
+    },
+    Scenario {
+        name: "a leader goes with proposals under way",
+        observers: &[],
+        short: true,
+        prepare: begin,
+        act: |world| {
+            for cell in 0..4 {
+                world.propose(3, cell).unwrap();
+                world.propose(1, cell).unwrap();
+            }
+            world.run_for(3 * MILLI).unwrap();
+            world.partition(&[&[1, 2], &[3]]);
+            world.propose(3, 5).unwrap();
+            settle(world, &[1, 2]);
+            write(world, 2, 2);
+            world.heal();
+            settle(world, &[1, 2, 3]);
+            write(world, 1, 2);
+        },
+        shows: &[FaultClass::Adopted],
+    },
+    Scenario {
+        name: "an observer comes back and follows",
+        observers: &[4],
+        short: true,
+        prepare: |world| {
+            world.start(4);
+            begin(world);
+            settle(world, &[1, 2, 3, 4]);
+            crash(world, 4);
+            write(world, 2, 3);
+        },
+        act: |world| {
+            world.start(4);
+            write(world, 2, 3);
+            settle(world, &[1, 2, 3, 4]);
+            write(world, 4, 3);
+        },
+        shows: &[FaultClass::Informed],
+    },
+];
+
+/// Everybody is up again and can hear everybody: they come to an end that is the same for all.
+fn ends_well(world: &mut World, told: &str) {
+    world.calm();
+    world.heal();
+    let ids: Vec<i64> = world.ensemble().ids().map(|id| id.0).collect();
+    world.start_all(ids.iter().copied());
+    world.run_for(MILLI).unwrap();
+    // An observer that promised an epoch which came to nothing waits for a later one.
+    let promised = |w: &World, id: i64| w.durable(id).map(|durable| durable.accepted_epoch);
+    let able = |w: &World| -> Vec<ServerId> {
+        let epoch = w.leader().and_then(|leader| w.brief(leader.0)).map(|b| b.current_epoch);
+        let may = |id: &i64| *id <= 3 || promised(w, *id) <= epoch;
+        ids.iter().filter(|id| may(id)).map(|id| ServerId(*id)).collect()
+    };
+    let settled = |w: &World| w.is_settled_among(able(w));
+    assert!(world.run_until(settled, 15 * SECOND).unwrap().is_some(), "{told}: no leader");
+    let mut applied = None;
+    for _ in 0..5 {
+        let request = world.propose(1, 1).unwrap().unwrap();
+        let outcome = |w: &World| w.checker().outcome(request);
+        let is_over = |w: &World| !matches!(outcome(w), Some(Outcome::Asked | Outcome::Accepted));
+        world.run_until(is_over, SECOND).unwrap();
+        if let Some(Outcome::Applied(zxid)) = outcome(world) {
+            applied = Some(zxid);
+            break;
+        }
+        // Somebody had not noticed yet that a link is gone.
+        world.run_until(settled, 15 * SECOND).unwrap();
+    }
+    let applied = applied.unwrap_or_else(|| panic!("{told}: no write is served"));
+    let read = world.read(2).unwrap().unwrap();
+    let answer = |w: &World| w.checker().answer(2, read);
+    world.run_until(|w| answer(w) != Some(Answer::Asked), SECOND).unwrap();
+    assert!(matches!(answer(world), Some(Answer::Read(z)) if z >= applied), "{told}: no read");
+    let level = |w: &World| {
+        let commits = w.checker().commits();
+        able(w).iter().all(|id| w.applied(id.0).is_some_and(|state| state.count == commits))
+    };
+    assert!(
+        world.run_until(level, 5 * SECOND).unwrap().is_some(),
+        "{told}: somebody lacks something"
+    );
+}
+
+/// Tells the scenario until a server's last output comes before the cut; returns how often it was cut.
+fn cut_everywhere(
+    scenario: &Scenario,
+    survival: Survival,
+    victim: i64,
+    again: Option<Duration>,
+) -> u64 {
+    for k in 0.. {
+        let told = format!("{}: server {victim} cut after {k}, {survival:?}", scenario.name);
+        let mut world = scenario.world(survival);
+        let before = world.coverage().of(FaultClass::CrashInsideStep);
+        world.crash_after_outputs(victim, k, again);
+        (scenario.act)(&mut world);
+        if world.coverage().of(FaultClass::CrashInsideStep) == before {
+            return k;
+        }
+        ends_well(&mut world, &told);
+    }
+    0
+}
+
+#[test]
+fn a_server_cut_at_every_output_of_every_scenario() {
+    let mut cuts = 0;
+    for scenario in SCENARIOS {
+        let mut whole = scenario.world(Survival::Everything);
+        (scenario.act)(&mut whole);
+        let missing = whole.coverage().missing(scenario.shows);
+        assert!(missing.is_empty(), "{}: {missing:?} did not happen", scenario.name);
+        let before = cuts;
+        for survival in [Survival::Nothing, Survival::Everything] {
+            for again in [None, Some(20 * MILLI)] {
+                for victim in whole.ensemble().ids().map(|id| id.0).collect::<Vec<_>>() {
+                    cuts += cut_everywhere(scenario, survival, victim, again);
+                }
+            }
+        }
+        println!("{:>6} cuts: {}", cuts - before, scenario.name);
+    }
+    assert!(cuts > 1_000, "only {cuts}");
+}
