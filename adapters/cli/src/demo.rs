@@ -9,9 +9,22 @@
 //! own reports of their changes, never by asking in a loop: from the call that kills a leader to the
 //! report that another one serves with a synchronised quorum.
 //!
+//! Under load, clients write through all servers meanwhile, and in the end every server's disk is
+//! compared with every acknowledgement:
+//!
+//! ```text
+//!   load ── writes ──► port ──► world         remembers what was acknowledged
+//!   audit: each server's log and snapshots, read back ──► lost, duplicated, diverged
+//! ```
+//!
 //! What it does not do: it injects no faults other than sudden death. That is the simulator's.
 
+mod audit;
+mod child;
+mod ledger;
+mod load;
 mod plot;
+mod port;
 mod table;
 mod view;
 mod world;
@@ -20,6 +33,8 @@ use std::time::Duration;
 
 use clap::Args;
 
+pub(crate) use child::{Arguments as ServerArguments, run as serve};
+
 use crate::failure::Failure;
 use crate::paint::Paint;
 
@@ -27,7 +42,8 @@ use crate::paint::Paint;
 ///
 /// Each time the leader is stopped without a word; the survivors notice, elect another, and it takes
 /// over; then the dead server is restarted on its own data and rejoins. Exits with 1 if any of that
-/// fails or takes too long.
+/// fails or takes too long. With --load, clients write all the while, and in the end all servers' disks
+/// are compared with every acknowledgement; exits with 1 if anything is lost or differs.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// How many servers.
@@ -43,6 +59,21 @@ pub(crate) struct Arguments {
     /// Each server is a process of its own, and is killed with SIGKILL.
     #[arg(long)]
     processes: bool,
+    /// Clients write through all servers the whole time; nothing may be lost.
+    #[arg(long)]
+    load: bool,
+    /// How many clients write, each one thing at a time.
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "load",
+          value_parser = clap::value_parser!(u16).range(1..=2000))]
+    clients: u16,
+    /// How long each write is.
+    #[arg(long, value_name = "BYTES", default_value_t = 100, requires = "load",
+          value_parser = clap::value_parser!(u32).range(8..=500_000))]
+    payload: u32,
+    /// To see that a loss is found: before the comparison, takes one acknowledged write out of one
+    /// server's log file.
+    #[arg(long, hide = true, requires = "load")]
+    plant_loss: bool,
     /// The servers' tickTime.
     #[arg(long, value_name = "MS", default_value_t = 2000,
           value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
@@ -55,7 +86,8 @@ pub(crate) struct Arguments {
 
 /// Runs the whole.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { servers, kill_leader: kills, json, processes, tick_time, patience } = arguments;
+    let Arguments { servers, kill_leader: kills, json, processes, tick_time, patience, .. } =
+        arguments;
     if servers < 3 && kills > 0 {
         return Err(Failure::usage(format!(
             "{servers} server(s) tolerate no failure, so nobody could lead after a kill: \
@@ -66,11 +98,22 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         crate::start_logs(None, "off")?;
     }
     let way = if processes { world::Way::Processes } else { world::Way::Embedded };
+    let weight = arguments.load.then(|| load::Weight {
+        clients: arguments.clients.into(),
+        payload: usize::try_from(arguments.payload).unwrap_or(usize::MAX),
+    });
     let tick = Duration::from_millis(tick_time);
     let paint = Paint::stdout();
     let view = if json { view::View::json() } else { view::View::text(paint) };
-    let (world, events) = world::World::new(way, servers, tick).map_err(Failure::failed)?;
-    let mut plot = plot::Plot::new(world, events, view, kills, Duration::from_secs(patience));
+    let (world, events) =
+        world::World::new(way, servers, tick, weight.is_some()).map_err(Failure::failed)?;
+    let wishes = plot::Wishes {
+        kills,
+        patience: Duration::from_secs(patience),
+        load: weight,
+        plant_loss: arguments.plant_loss,
+    };
+    let mut plot = plot::Plot::new(world, events, view, wishes);
     let outcome = tokio::select! {
         outcome = plot.play() => outcome,
         () = interrupted() => {

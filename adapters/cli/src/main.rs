@@ -43,6 +43,9 @@ enum Command {
     Demo(demo::Arguments),
     Serve(serve::Arguments),
     Probe(probe::Arguments),
+    /// A server of a demo under load; the demo starts it.
+    #[command(hide = true)]
+    DemoServer(demo::ServerArguments),
     Log(inspect::LogArguments),
     Snapshot(inspect::SnapshotArguments),
     /// Print a completion script for a shell.
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => on_runtime(demo::run(arguments)),
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
+        Command::DemoServer(arguments) => on_runtime(demo::serve(arguments)),
         Command::Log(arguments) => inspect::log(arguments),
         Command::Snapshot(arguments) => inspect::snapshot(arguments),
         Command::Completions { shell } => completions(shell),

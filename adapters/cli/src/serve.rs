@@ -153,7 +153,8 @@ fn write_changes(mut changes: Changes, begun: Instant) -> Result<(), Failure> {
     thread("quorate-changes", write)
 }
 
-fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+/// Starts a thread that nobody waits for.
+pub(crate) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     // Detached: it ends with the process.
     match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
         Ok(_) => Ok(()),

@@ -27,6 +27,7 @@ fn small_demo(more: &[&str]) {
     assert_eq!(summary["elections"], 2);
     assert_eq!(summary["two_leaders_in_one_epoch"], 0);
     assert!(summary["cold_start_ms"].as_f64().unwrap() > 0.0);
+    assert!(summary.get("writes").is_none(), "nobody writes");
     for spread in ["failover_ms", "rejoin_ms", "detection_ms", "election_ms", "activation_ms"] {
         let [min, median, max] =
             ["min", "median", "max"].map(|part| summary[spread][part].as_f64().unwrap());
@@ -96,6 +97,90 @@ fn ends_with_a_table_and_a_sentence() {
     assert!(table.last().unwrap().starts_with("3 servers, 2 kills, 3 epochs with one leader each"));
 }
 
+/// Clients write while leaders are killed; in the end everything acknowledged is on every disk, once.
+fn loaded_demo(kills: u64, more: &[&str]) {
+    let (number, kills_) = (kills.to_string(), usize::try_from(kills).unwrap());
+    let mut arguments =
+        vec!["demo", "--servers", "3", "--load", "--json", "--kill-leader", &number];
+    arguments.extend(more);
+    let output = quorate(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let lines = lines(&output);
+    let summary = &lines.last().unwrap()["summary"];
+    for none in ["lost", "duplicated", "diverged", "two_leaders_in_one_epoch"] {
+        assert_eq!(summary[none], 0, "{none}: {summary}");
+    }
+    assert_eq!(summary["kills"], kills);
+    assert!(summary["elections"].as_u64().unwrap() > kills);
+    // Before, between and after: the clients never stop.
+    let least = 16 * 50 * (2 * kills + 1);
+    assert!(summary["writes"].as_u64().unwrap() >= least, "{summary}");
+    assert!(summary["writes_per_s"].as_f64().unwrap() > 0.0);
+    let again = &summary["write_again_ms"];
+    assert!(again["min"].as_f64() > Some(0.0) && again["min"].as_f64() <= again["median"].as_f64());
+    // While nobody leads, nothing is acknowledged.
+    assert!(summary["longest_gap_ms"].as_f64() >= again["min"].as_f64(), "{summary}");
+    assert_eq!(events(&lines, "killed").len(), kills_);
+    assert_eq!(events(&lines, "loaded").len(), 1);
+    assert!(events(&lines, "found").is_empty());
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_while_leaders_are_killed() {
+    loaded_demo(5, &[]);
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_while_processes_are_killed() {
+    loaded_demo(20, &["--processes"]);
+}
+
+/// The comparison can fail: a write that is missing from one log is missed.
+#[test]
+fn a_planted_loss_is_found() {
+    for more in [&[][..], &["--processes"]] {
+        let mut arguments = vec![
+            "demo",
+            "--servers",
+            "3",
+            "--kill-leader",
+            "1",
+            "--load",
+            "--plant-loss",
+            "--json",
+        ];
+        arguments.extend(more);
+        let output = quorate(&arguments);
+        assert_eq!(output.status.code(), Some(1), "{}{}", stdout(&output), stderr(&output));
+        assert!(stderr(&output).contains("1 acknowledged write(s) lost"), "{}", stderr(&output));
+        let lines = lines(&output);
+        let summary = &lines.last().unwrap()["summary"];
+        assert_eq!((&summary["lost"], &summary["diverged"]), (&1.into(), &1.into()), "{summary}");
+        assert_eq!(summary["duplicated"], 0);
+        let [planted] = events(&lines, "planted")[..] else { panic!("one loss") };
+        let write = format!("write {}, acknowledged as", planted["write"]);
+        let found = events(&lines, "found");
+        assert!(found.iter().any(|found| found["found"].as_str().unwrap().contains(&write)));
+        assert_eq!(events(&lines, "failed").len(), 1);
+    }
+}
+
+#[test]
+fn the_load_is_summed_up_in_words() {
+    let more = ["--load", "--clients", "3", "--payload", "1000"];
+    let output = quorate(["demo", "--servers", "3", "--kill-leader", "1"].into_iter().chain(more));
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let text = stdout(&output);
+    for expected in [
+        "3 clients begin to write, 1000 bytes at a time",
+        " writes of 1000 bytes acknowledged by 3 clients, ",
+        "longest time without an acknowledgement: ",
+        "0 lost, 0 duplicated, 0 diverged",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
 #[test]
 fn one_server_leads_itself() {
     let output = quorate(["demo", "--servers", "1", "--kill-leader", "0", "--json"]);
@@ -114,6 +199,8 @@ fn refuses_what_cannot_work() {
         ["--servers", "300"],
         ["--tick-time", "0"],
         ["--kill-leader", "-1"],
+        ["--clients", "3"],
+        ["--plant-loss", "--json"],
     ] {
         let output = quorate(["demo"].into_iter().chain(arguments));
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::table::{Row, Summary};
+use super::audit::{self, Verdict};
+use super::load::{Book, Load, Weight};
+use super::table::{LoadSummary, Row, Summary};
 use super::view::{Step, View};
 use super::world::{News, Seen, World};
 use crate::event::{ChangeLine, State, What, millis};
@@ -17,14 +19,26 @@ pub(super) struct Plot {
     world: World,
     events: UnboundedReceiver<Seen>,
     view: View,
-    kills: u32,
-    /// How long each step may take.
-    patience: Duration,
+    wishes: Wishes,
+    load: Option<Load>,
     /// What each running server said last.
     latest: BTreeMap<i64, ChangeLine>,
     reigns: Reigns,
     cold_start: Option<Duration>,
     rows: Vec<Row>,
+}
+
+/// What is to happen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wishes {
+    /// How often the leader is killed.
+    pub(super) kills: u32,
+    /// How long each step may take.
+    pub(super) patience: Duration,
+    /// What is written meanwhile.
+    pub(super) load: Option<Weight>,
+    /// An acknowledged write is taken out of a log before the logs are compared.
+    pub(super) plant_loss: bool,
 }
 
 /// A leader that serves.
@@ -40,15 +54,14 @@ impl Plot {
         world: World,
         events: UnboundedReceiver<Seen>,
         view: View,
-        kills: u32,
-        patience: Duration,
+        wishes: Wishes,
     ) -> Self {
         Self {
             world,
             events,
             view,
-            kills,
-            patience,
+            wishes,
+            load: None,
             latest: BTreeMap::new(),
             reigns: Reigns::default(),
             cold_start: None,
@@ -59,10 +72,20 @@ impl Plot {
     /// Everything, from the start of all servers to the return of the last dead one.
     pub(super) async fn play(&mut self) -> Result<(), String> {
         let mut reign = self.start().await?;
-        for number in 1..=self.kills as usize {
-            reign = self.kill(number, reign).await?;
+        if let (Some(weight), Some(roster)) = (self.wishes.load, self.world.roster()) {
+            self.load = Some(Load::start(weight, roster));
+            self.view.step(Step::Loaded {
+                at_ms: self.at(Instant::now()),
+                clients: weight.clients,
+                payload_bytes: weight.payload,
+            });
         }
-        Ok(())
+        self.under_load().await?;
+        for number in 1..=self.wishes.kills as usize {
+            reign = self.kill(number, reign).await?;
+            self.under_load().await?;
+        }
+        self.quieten().await
     }
 
     /// Sums up and cleans up. A failure has been shown when this returns.
@@ -73,6 +96,12 @@ impl Plot {
             Ok(()) if twice > 0 => Err(format!("{twice} epoch(s) had two leaders")),
             outcome => outcome,
         };
+        let loaded = self.load.take().map(|load| (load.weight(), load.into_book()));
+        let (outcome, verdict) = match (outcome, &loaded) {
+            (Ok(()), Some((_, book))) => self.audit(book),
+            // Who has not caught up need not have everything.
+            (outcome, _) => (outcome, None),
+        };
         if let Err(error) = &outcome {
             self.view.step(Step::Failed { at_ms: self.at(Instant::now()), error: error.clone() });
         }
@@ -82,12 +111,73 @@ impl Plot {
             self.cold_start,
             self.reigns.epochs.len(),
             twice,
+            loaded.map(|(weight, book)| LoadSummary::new(weight, &book, &self.rows, verdict)),
         );
         let written = self.view.end(summary, self.rows, outcome.is_err());
         outcome.map_err(|error| Failure::failed(format!("the demo failed: {error}")))?;
         written.map_err(|error| {
             Failure::failed(format!("what happened could not be written: {error}"))
         })
+    }
+
+    /// Lets clients write for a while, if there are any.
+    async fn under_load(&mut self) -> Result<(), String> {
+        let Some(load) = &self.load else { return Ok(()) };
+        let mut written = load.more(load.weight().clients * WRITES_EACH);
+        let since = Instant::now();
+        loop {
+            tokio::select! {
+                _ = &mut written => return Ok(()),
+                seen = self.next("acknowledgements", since) => drop(seen?),
+            }
+        }
+    }
+
+    /// Stops the clients, and waits until every server has everything.
+    async fn quieten(&mut self) -> Result<(), String> {
+        let patience = self.wishes.patience;
+        let Some(load) = &mut self.load else { return Ok(()) };
+        let stopped = tokio::time::timeout(patience, load.stop()).await;
+        stopped.map_err(|_| "the clients' last writes are not decided".to_owned())?;
+        let serving = self.world.roster().map(|roster| roster.watch().borrow().clone());
+        for (id, (_, port)) in serving.unwrap_or_default() {
+            let caught_up = tokio::time::timeout(patience, port.catch_up()).await;
+            caught_up
+                .map_err(|_| format!("server {id} does not catch up"))?
+                .map_err(|error| format!("server {id} does not catch up: {error}"))?;
+        }
+        Ok(())
+    }
+
+    /// Compares what is on the disks with what was acknowledged.
+    fn audit(&self, book: &Book) -> (Result<(), String>, Option<Verdict>) {
+        let dirs = self.world.data_dirs();
+        let at_ms = || self.at(Instant::now());
+        if self.wishes.plant_loss {
+            match audit::plant_loss(&dirs, &book.acknowledged) {
+                Ok((write, server)) => {
+                    self.view.step(Step::Planted { at_ms: at_ms(), write, server });
+                }
+                Err(error) => return (Err(format!("no loss can be planted: {error}")), None),
+            }
+        }
+        let verdict = match audit::audit(&dirs, &book.acknowledged) {
+            Ok(verdict) => verdict,
+            Err(error) => return (Err(format!("the logs cannot be compared: {error}")), None),
+        };
+        for found in &verdict.details {
+            self.view.step(Step::Found { at_ms: at_ms(), found: found.clone() });
+        }
+        let outcome = if verdict.is_clean() {
+            Ok(())
+        } else {
+            let Verdict { lost, duplicated, diverged, .. } = verdict;
+            Err(format!(
+                "{lost} acknowledged write(s) lost, {duplicated} carried out more than once, \
+                 {diverged} server(s) with another history"
+            ))
+        };
+        (outcome, Some(verdict))
     }
 
     /// Cleans up.
@@ -126,9 +216,9 @@ impl Plot {
             server: victim,
             epoch: old.epoch,
             kill: number,
-            of: self.kills,
+            of: self.wishes.kills,
         });
-        let death = tokio::time::timeout(self.patience, self.world.kill(victim)).await;
+        let death = tokio::time::timeout(self.wishes.patience, self.world.kill(victim)).await;
         death.map_err(|_| format!("server {victim} does not die"))??;
         let mut marks = Marks::default();
         let reign = self.led("the next leader", killed, &mut marks).await?;
@@ -145,9 +235,11 @@ impl Plot {
             activation: reign.at.saturating_duration_since(elected),
             total,
             rejoin: None,
+            at: killed,
         });
         self.show_reign(reign, number, total);
         self.all_serve(reign).await?;
+        self.under_load().await?;
 
         let restarted = Instant::now();
         let at_ms = self.at(restarted);
@@ -165,7 +257,7 @@ impl Plot {
     }
 
     async fn start_servers(&mut self, ids: &[i64]) -> Result<(), String> {
-        let started = tokio::time::timeout(self.patience, self.world.start(ids)).await;
+        let started = tokio::time::timeout(self.wishes.patience, self.world.start(ids)).await;
         started.map_err(|_| format!("servers {ids:?} do not start"))?
     }
 
@@ -225,7 +317,7 @@ impl Plot {
 
     /// The next change of a running server; an error if it takes too long or a server ends by itself.
     async fn next(&mut self, what: &str, since: Instant) -> Result<(Instant, ChangeLine), String> {
-        let by = tokio::time::Instant::from_std(since + self.patience);
+        let by = tokio::time::Instant::from_std(since + self.wishes.patience);
         loop {
             let seen = tokio::time::timeout_at(by, self.events.recv()).await;
             let Ok(seen) = seen else {
@@ -270,6 +362,9 @@ impl Plot {
         millis(at.saturating_duration_since(self.world.begun()))
     }
 }
+
+/// How often each client writes between two steps, on average.
+const WRITES_EACH: usize = 50;
 
 /// Who was seen as the established leader of which epoch, by that leader or anybody who serves under it.
 #[derive(Debug, Default)]

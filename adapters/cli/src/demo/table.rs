@@ -1,9 +1,11 @@
 //! What was measured, and how it is summed up.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::audit::Verdict;
+use super::load::{Book, Weight};
 use crate::event::millis;
 use crate::paint::Paint;
 
@@ -18,6 +20,8 @@ pub(super) struct Row {
     pub(super) leader: i64,
     /// In which epoch.
     pub(super) epoch: i64,
+    /// When.
+    pub(super) at: Instant,
     /// From the kill until the first survivor looks for a leader.
     pub(super) detection: Duration,
     /// From then until the next leader knows that it is elected.
@@ -68,6 +72,85 @@ pub(super) struct Summary {
     pub(super) rejoin_ms: Spread,
     pub(super) cold_start_ms: Option<f64>,
     pub(super) two_leaders_in_one_epoch: usize,
+    /// Under load.
+    #[serde(flatten)]
+    pub(super) load: Option<LoadSummary>,
+}
+
+/// What came of the writes.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct LoadSummary {
+    pub(super) clients: usize,
+    pub(super) payload_bytes: usize,
+    /// How many were acknowledged.
+    pub(super) writes: usize,
+    pub(super) writes_per_s: f64,
+    /// How many nobody knows of, for their servers were killed.
+    pub(super) doubtful: usize,
+    /// How often a write was refused, and made again.
+    pub(super) retries: usize,
+    /// The longest time without an acknowledgement.
+    pub(super) longest_gap_ms: f64,
+    /// From a kill until the first write under another leader is acknowledged.
+    pub(super) write_again_ms: Spread,
+    /// None if the demo failed before this could be found out; so for those below.
+    pub(super) lost: Option<usize>,
+    pub(super) duplicated: Option<usize>,
+    pub(super) diverged: Option<usize>,
+}
+
+impl LoadSummary {
+    pub(super) fn new(weight: Weight, book: &Book, rows: &[Row], verdict: Option<Verdict>) -> Self {
+        let writes = book.acknowledged.len();
+        let seconds = book.duration().as_secs_f64();
+        let verdict = verdict.as_ref();
+        let again = |row: &Row| {
+            let first = book.first_since(row.epoch);
+            first.map(|first| first.saturating_duration_since(row.at))
+        };
+        Self {
+            clients: weight.clients,
+            payload_bytes: weight.payload,
+            writes,
+            writes_per_s: rate(writes, seconds),
+            doubtful: book.doubtful,
+            retries: book.again,
+            longest_gap_ms: millis(book.longest_gap()),
+            write_again_ms: Spread::of(rows.iter().filter_map(again)),
+            lost: verdict.map(|verdict| verdict.lost),
+            duplicated: verdict.map(|verdict| verdict.duplicated),
+            diverged: verdict.map(|verdict| verdict.diverged),
+        }
+    }
+
+    /// The lines under the table.
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "{} writes of {} bytes acknowledged by {} clients, {:.0} per second; {} in doubt",
+            self.writes, self.payload_bytes, self.clients, self.writes_per_s, self.doubtful,
+        )];
+        let mut gap =
+            format!("longest time without an acknowledgement: {:.3} ms", self.longest_gap_ms);
+        if let Spread { median: Some(median), max: Some(max), .. } = self.write_again_ms {
+            gap += &format!(
+                "; after a kill the next one came within {median:.3} ms (median), {max:.3} ms at worst"
+            );
+        }
+        lines.push(gap);
+        if let (Some(lost), Some(duplicated), Some(diverged)) =
+            (self.lost, self.duplicated, self.diverged)
+        {
+            lines.push(format!(
+                "all servers' logs compared: {lost} lost, {duplicated} duplicated, {diverged} diverged"
+            ));
+        }
+        lines
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "nobody counts to 2^53 here")]
+fn rate(count: usize, seconds: f64) -> f64 {
+    if seconds > 0.0 { (count as f64 / seconds).round() } else { 0.0 }
 }
 
 impl Summary {
@@ -77,6 +160,7 @@ impl Summary {
         cold_start: Option<Duration>,
         elections: usize,
         two_leaders_in_one_epoch: usize,
+        load: Option<LoadSummary>,
     ) -> Self {
         Self {
             servers,
@@ -89,6 +173,7 @@ impl Summary {
             rejoin_ms: Spread::of(rows.iter().filter_map(|row| row.rejoin)),
             cold_start_ms: cold_start.map(millis),
             two_leaders_in_one_epoch,
+            load,
         }
     }
 
@@ -103,7 +188,9 @@ impl Summary {
             lines.push(format!("from nothing to a serving leader: {cold:.3} ms"));
             lines.push(String::new());
         }
+        let load = self.load.iter().flat_map(LoadSummary::lines);
         if rows.is_empty() {
+            lines.extend(load);
             return lines;
         }
         let heads = ["detection", "election", "activation", "total", "rejoin"].map(str::to_owned);
@@ -143,6 +230,10 @@ impl Summary {
             });
             lines.push(paint.strong(&format!("{name:>6} {:<21}{}", "", columns(cells))));
         }
+        if self.load.is_some() {
+            lines.push(String::new());
+        }
+        lines.extend(load);
         lines
     }
 

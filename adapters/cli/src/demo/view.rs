@@ -35,6 +35,12 @@ pub(super) enum Step {
     Restarted { at_ms: f64, server: i64, kill: usize },
     /// It serves again.
     Rejoined { at_ms: f64, server: i64, kill: usize, took_ms: f64 },
+    /// Clients begin to write.
+    Loaded { at_ms: f64, clients: usize, payload_bytes: usize },
+    /// An acknowledged write was taken out of a server's log, to be found missing.
+    Planted { at_ms: f64, write: u64, server: i64 },
+    /// The servers' disks do not hold what was acknowledged.
+    Found { at_ms: f64, found: String },
     /// Something did not happen that had to.
     Failed { at_ms: f64, error: String },
 }
@@ -176,6 +182,17 @@ fn announce(step: &Step, paint: Paint) -> String {
         Step::Rejoined { at_ms, server, took_ms, .. } => {
             let text = format!("REJOINED {took_ms:.3} ms after its restart");
             format!("{}  {}  {}", at(*at_ms), name(*server), paint.well(&text))
+        }
+        Step::Loaded { at_ms, clients, payload_bytes } => {
+            let text = format!("{clients} clients begin to write, {payload_bytes} bytes at a time");
+            format!("{}  {}", at(*at_ms), paint.strong(&text))
+        }
+        Step::Planted { at_ms, write, server } => {
+            let text = format!("write {write} taken out of its log, to be found missing");
+            format!("\n{}  {}  {}", at(*at_ms), name(*server), paint.alarm(&text))
+        }
+        Step::Found { at_ms, found } => {
+            format!("{}  {}", at(*at_ms), paint.alarm(&format!("FOUND: {found}")))
         }
         Step::Failed { at_ms, error } => {
             format!("{}  {}", at(*at_ms), paint.alarm(&format!("FAILED: {error}")))

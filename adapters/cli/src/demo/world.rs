@@ -11,18 +11,21 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_tokio::core::config::Config;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::membership::{Member, Membership, Role, ServerAddress};
-use quorate_tokio::{Changes, Server, ServerConfig};
+use quorate_tokio::{Changes, Server, ServerConfig, start_with};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
+use super::ledger;
+use super::port::{Pipe, Port, Roster};
 use crate::event::{ChangeLine, Line};
 
 /// How the servers run.
@@ -64,6 +67,8 @@ pub(super) struct World {
     way: Way,
     membership: Membership,
     tick: Duration,
+    /// Who may be written to, if anybody writes.
+    roster: Option<Roster>,
     begun: Instant,
     running: BTreeMap<i64, Running>,
     lives: BTreeMap<i64, u32>,
@@ -74,15 +79,19 @@ pub(super) struct World {
 #[derive(Debug)]
 enum Running {
     Embedded(Server),
-    Process(Box<Child>),
+    /// Under load.
+    Writable(ledger::Server),
+    Process(Box<Child>, Option<Arc<Pipe>>),
 }
 
 impl World {
-    /// Servers 1 to `servers` with ports and directories, none of them running.
+    /// Servers 1 to `servers` with ports and directories, none of them running; perhaps such that
+    /// can be written to.
     pub(super) fn new(
         way: Way,
         servers: u8,
         tick: Duration,
+        writable: bool,
     ) -> Result<(Self, UnboundedReceiver<Seen>), String> {
         let cannot = |what: &str, error: &io::Error| format!("cannot {what}: {error}");
         let dir = tempfile::Builder::new()
@@ -102,6 +111,7 @@ impl World {
             way,
             membership,
             tick,
+            roster: writable.then(Roster::default),
             begun: Instant::now(),
             running: BTreeMap::new(),
             lives: BTreeMap::new(),
@@ -134,6 +144,16 @@ impl World {
         self.dir.path()
     }
 
+    /// Who serves and can be written to; none without load.
+    pub(super) fn roster(&self) -> Option<&Roster> {
+        self.roster.as_ref()
+    }
+
+    /// Everybody's data directory.
+    pub(super) fn data_dirs(&self) -> Vec<(i64, PathBuf)> {
+        self.ids().into_iter().map(|id| (id, self.data_dir(id))).collect()
+    }
+
     /// When all began.
     pub(super) fn begun(&self) -> Instant {
         self.begun
@@ -153,31 +173,55 @@ impl World {
             let life = *life;
             match self.way {
                 Way::Embedded => {
-                    let (config, seen, begun) = (self.config(id), self.seen.clone(), self.begun);
+                    let (config, begun) = (self.config(id), self.begun);
+                    let (seen, roster) = (self.seen.clone(), self.roster.clone());
+                    let cannot = move |error| format!("server {id} does not start: {error}");
                     starts.spawn(async move {
-                        let server = quorate_tokio::start(config)
-                            .await
-                            .map_err(|error| format!("server {id} does not start: {error}"))?;
-                        // Before anything else runs on this thread, so that no change is missed.
-                        tokio::spawn(forward(server.changes(), id, life, begun, seen));
-                        Ok::<_, String>((id, server))
+                        // Changes: before anything else runs on this thread, so that none is missed.
+                        let (running, changes, gate) = match roster {
+                            None => {
+                                let server = quorate_tokio::start(config).await.map_err(cannot)?;
+                                let changes = server.changes();
+                                (Running::Embedded(server), changes, None)
+                            }
+                            Some(roster) => {
+                                let server = start_with(config, ledger::application()).await;
+                                let server = server.map_err(cannot)?;
+                                let port = Port::Embedded(server.clone());
+                                let gate = Gate { id, life, port, roster };
+                                let changes = server.changes();
+                                (Running::Writable(server), changes, Some(gate))
+                            }
+                        };
+                        tokio::spawn(forward(changes, id, life, begun, seen, gate));
+                        Ok::<_, String>((id, running))
                     });
                 }
                 Way::Processes => {
                     let mut child = self
                         .spawn(id)
                         .map_err(|error| format!("server {id} does not start: {error}"))?;
+                    let gate = match (&self.roster, child.stdin.take_if(|_| self.roster.is_some()))
+                    {
+                        (Some(roster), Some(stdin)) => {
+                            let (pipe, roster) = (Pipe::new(stdin), roster.clone());
+                            let port = Port::Process(Arc::clone(&pipe));
+                            Some((Gate { id, life, port, roster }, pipe))
+                        }
+                        _ => None,
+                    };
+                    let pipe = gate.as_ref().map(|(_, pipe)| Arc::clone(pipe));
                     if let Some(stdout) = child.stdout.take() {
                         let log = self.log_file(id);
-                        tokio::spawn(read(stdout, id, life, log, self.seen.clone()));
+                        tokio::spawn(read(stdout, id, life, log, self.seen.clone(), gate));
                     }
-                    self.running.insert(id, Running::Process(Box::new(child)));
+                    self.running.insert(id, Running::Process(Box::new(child), pipe));
                 }
             }
         }
         while let Some(started) = starts.join_next().await {
-            let (id, server) = started.map_err(|error| error.to_string())??;
-            self.running.insert(id, Running::Embedded(server));
+            let (id, running) = started.map_err(|error| error.to_string())??;
+            self.running.insert(id, running);
         }
         Ok(())
     }
@@ -186,12 +230,24 @@ impl World {
     pub(super) async fn kill(&mut self, id: i64) -> Result<(), String> {
         match self.running.remove(&id) {
             Some(Running::Embedded(server)) => server.kill().await,
-            Some(Running::Process(mut child)) => {
+            Some(Running::Writable(server)) => {
+                self.leave(id);
+                server.kill().await;
+            }
+            Some(Running::Process(mut child, _)) => {
+                self.leave(id);
                 child.kill().await.map_err(|error| format!("cannot kill server {id}: {error}"))?;
             }
             None => {}
         }
         Ok(())
+    }
+
+    /// Nobody needs to try a server that is about to die.
+    fn leave(&self, id: i64) {
+        if let (Some(roster), Some(life)) = (&self.roster, self.lives.get(&id)) {
+            roster.leave(id, *life);
+        }
     }
 
     /// Ends all that run, in order if they let themselves.
@@ -201,9 +257,13 @@ impl World {
             ends.spawn(async move {
                 match running {
                     Running::Embedded(server) => drop(server.shutdown().await),
-                    Running::Process(mut child) => {
+                    Running::Writable(server) => drop(server.shutdown().await),
+                    Running::Process(mut child, pipe) => {
                         // The end of its stdin ends it.
                         drop(child.stdin.take());
+                        if let Some(pipe) = pipe {
+                            pipe.close();
+                        }
                         let patience = Duration::from_secs(3);
                         if tokio::time::timeout(patience, child.wait()).await.is_err() {
                             drop(child.kill().await);
@@ -253,20 +313,44 @@ impl World {
         core.timing.sync_limit = SYNC_LIMIT;
         let mut config = ServerConfig::new(core, self.data_dir(id));
         config.changes_kept = 4096;
+        if self.roster.is_some() {
+            ledger::keep_everything(&mut config);
+        }
         config
     }
 
     fn spawn(&self, id: i64) -> io::Result<Child> {
         let log = fs::File::options().create(true).append(true).open(self.log_file(id))?;
-        Command::new(std::env::current_exe()?)
-            .arg("serve")
-            .arg(self.cfg_file(id))
-            .args(["--json", "--until-stdin-ends", "--log", "warn"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .kill_on_drop(true)
-            .spawn()
+        let mut command = Command::new(std::env::current_exe()?);
+        match self.roster {
+            Some(_) => command.arg("demo-server").arg(self.cfg_file(id)),
+            None => command.arg("serve").arg(self.cfg_file(id)).args([
+                "--json",
+                "--until-stdin-ends",
+                "--log",
+                "warn",
+            ]),
+        };
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true).spawn()
+    }
+}
+
+/// Lets clients in while a server serves.
+#[derive(Debug)]
+struct Gate {
+    id: i64,
+    life: u32,
+    port: Port,
+    roster: Roster,
+}
+
+impl Gate {
+    fn open(&self, serving: bool) {
+        if serving { self.roster.enter(self.id, self.life, &self.port) } else { self.close() }
+    }
+
+    fn close(&self) {
+        self.roster.leave(self.id, self.life);
     }
 }
 
@@ -277,8 +361,12 @@ async fn forward(
     life: u32,
     begun: Instant,
     to: UnboundedSender<Seen>,
+    gate: Option<Gate>,
 ) {
     while let Some(observed) = changes.next().await {
+        if let Some(gate) = &gate {
+            gate.open(observed.status.serving);
+        }
         let at = observed.at;
         let line = ChangeLine::new(&observed, at.saturating_duration_since(begun));
         let lost = changes.lost();
@@ -286,6 +374,9 @@ async fn forward(
         if to.send(Seen { at, server, life, news }).is_err() {
             return;
         }
+    }
+    if let Some(gate) = gate {
+        gate.close();
     }
     let news = News::Ended("see the log: set RUST_LOG=info".to_owned());
     // If nobody listens, the demo has ended.
@@ -299,18 +390,32 @@ async fn read(
     life: u32,
     log: PathBuf,
     to: UnboundedSender<Seen>,
+    gate: Option<(Gate, Arc<Pipe>)>,
 ) {
     let mut lines = BufReader::new(stdout).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let at = Instant::now();
+        if let (Some((_, pipe)), Ok(answer)) = (&gate, line.parse()) {
+            pipe.answered(answer);
+            continue;
+        }
         let news = match serde_json::from_str(&line) {
-            Ok(Line::Change(line)) => News::Change(line),
+            Ok(Line::Change(line)) => {
+                if let Some((gate, _)) = &gate {
+                    gate.open(line.serving);
+                }
+                News::Change(line)
+            }
             Ok(Line::Lost { changes }) => News::Lost(changes),
             Err(error) => News::Ended(format!("{line} cannot be read: {error}")),
         };
         if to.send(Seen { at, server, life, news }).is_err() {
             return;
         }
+    }
+    if let Some((gate, pipe)) = gate {
+        gate.close();
+        pipe.close();
     }
     let said = fs::read_to_string(log).unwrap_or_default();
     let last = said.lines().last().unwrap_or("without a word").to_owned();
