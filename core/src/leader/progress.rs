@@ -191,7 +191,8 @@ impl Progress {
     /// Sends new transactions to a follower whose cursor is at the end; any other gets them in its turn.
     pub fn propose(&mut self, cx: &mut Context<'_>, link: LinkId, before: Zxid, txns: &Txns) {
         let cursor = &mut self.cursor;
-        let live = cursor.sent == before && self.follower && self.stage >= Stage::Syncing;
+        // The start of our epoch, where a snapshot may have brought it, is beyond an older last one.
+        let live = cursor.sent >= before && self.follower && self.stage >= Stage::Syncing;
         let Some(last) = txns.last().filter(|_| live && cursor.may_send()) else { return };
         cursor.sent = last.zxid;
         let packet = match &**txns {
