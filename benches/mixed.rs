@@ -3,8 +3,7 @@
 //! `cargo bench -p quorate-benches --bench mixed`, some minutes, on an idle machine with Debian's
 //! `zookeeper` package. Three servers, the leader is killed; the two that are left are Java and Java, or
 //! Java and quorate, in turn. Taken is how long the Java server that is left looked for a leader, by its
-//! own log. What follows the election is left out: the Java server may win with a history that quorate
-//! cannot take over yet.
+//! own log. What follows the election is left out: synchronisation is not what differs here.
 #![expect(clippy::unwrap_used, reason = "a bench stops where something is wrong")]
 #![expect(clippy::print_stdout, reason = "its result")]
 
