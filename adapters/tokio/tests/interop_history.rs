@@ -16,7 +16,7 @@ mod mixed;
 
 use std::path::{Path, PathBuf};
 
-use java::client::{EPHEMERAL, SEQUENTIAL};
+use java::client::{Client, EPHEMERAL, SEQUENTIAL};
 use java::tools;
 use mixed::{Java, Mixed, POLL, Quorate, TICK, established};
 use quorate_core::id::ServerId;
@@ -25,6 +25,7 @@ use quorate_core::zxid::Zxid;
 use quorate_log::check;
 use quorate_log::snapshot::SnapshotReader;
 use quorate_znode::Tree;
+use tokio::sync::oneshot;
 
 const ONE: ServerId = ServerId(1);
 const TWO: ServerId = ServerId(2);
@@ -426,6 +427,67 @@ async fn any_two_of_three_servers_go_on_with_one_history() {
         fill(&mixed, client_of, &format!("/with-{dead}-under-{leader}"), 5).await;
         mixed.same(&format!("with {dead} back")).await;
     }
+}
+
+/// Creates nodes at a Java server that stays, one after the other, until told to end; those that the
+/// server has confirmed.
+async fn write_until(end: oneshot::Receiver<()>, port: u16) -> Vec<String> {
+    let mut confirmed = Vec::new();
+    let mut names = (0..).map(|n| format!("/written/{n}"));
+    let write = async {
+        loop {
+            let Ok(mut client) = Client::connect(port).await else {
+                tokio::time::sleep(POLL).await;
+                continue;
+            };
+            // Until the server loses its leader and closes the connection.
+            for name in names.by_ref() {
+                let written = async {
+                    client.send_create(&name).await?;
+                    client.answer().await
+                };
+                match written.await {
+                    Ok(answer) => assert_eq!(answer.map(drop), Ok(()), "{name}"),
+                    Err(_) => break,
+                }
+                confirmed.push(name);
+            }
+        }
+    };
+    tokio::select! {
+        () = write => {}
+        _ = end => {}
+    }
+    confirmed
+}
+
+#[tokio::test]
+async fn what_was_confirmed_outlives_quorate_servers_that_are_killed() {
+    if !java::available() {
+        return;
+    }
+    let (mut mixed, leader) = established([Java, Quorate, Quorate], [3, 2, 1]).await;
+    assert_eq!(leader, THREE);
+    mixed.propose(leader, "/written").await;
+    let (end, ended) = oneshot::channel();
+    let writing = tokio::spawn(write_until(ended, mixed.java(ONE).client_port()));
+    let mut leader = leader;
+    for reign in 0..4 {
+        // Something is written in each.
+        fill(&mixed, ONE, &format!("/reign-{reign}"), 20).await;
+        let dead = if leader == ONE { THREE } else { leader };
+        mixed.kill(dead).await;
+        mixed.agreed(&format!("without {dead}")).await;
+        mixed.start(dead).await;
+        leader = mixed.agreed(&format!("with {dead} back")).await;
+    }
+    end.send(()).unwrap();
+    let confirmed = writing.await.unwrap();
+    println!("{} nodes", confirmed.len());
+    fill(&mixed, ONE, "/late", 1).await;
+    let znodes = mixed.same("in the end").await;
+    let lost: Vec<_> = confirmed.iter().filter(|name| !znodes.contains_key(*name)).collect();
+    assert!(lost.is_empty(), "{lost:?}");
 }
 
 #[tokio::test]

@@ -155,7 +155,8 @@ impl Client {
         self.send(CREATE, create(path, b"", 0)).await
     }
 
-    async fn answer(&mut self) -> io::Result<Answer> {
+    /// The answer to the oldest request that has none yet.
+    pub async fn answer(&mut self) -> io::Result<Answer> {
         let frame = self.frame().await?;
         let (head, body) = frame.split_at(16);
         match int(&mut &head[12..]) {
