@@ -27,7 +27,7 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, Read, Write};
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use quorate_core::message::{LearnerInfo, Request};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
@@ -136,7 +136,8 @@ impl Rejected {
         if txn.header.kind != Prepared::REJECTED {
             return None;
         }
-        Some(Self(txn.body.clone().try_get_i32().unwrap_or_default()))
+        let code = txn.body.first_chunk().copied().map(i32::from_be_bytes);
+        Some(Self(code.unwrap_or_default()))
     }
 }
 
