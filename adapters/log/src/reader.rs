@@ -163,11 +163,6 @@ impl<F: Files> Reader<F> {
 
     fn begin(&mut self) -> Result<(), ReadError> {
         let Some(path) = self.paths.pop_front() else {
-            if self.through.is_epoch_start() {
-                // No transaction: nothing of what is before it is missing.
-                self.after = self.through;
-                return Ok(());
-            }
             return Err(ReadError::Ended { after: self.after, through: self.through });
         };
         let file = self.files.open_to_read(&path).map_err(at("open", &path))?;

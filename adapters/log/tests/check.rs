@@ -260,6 +260,31 @@ fn each_thing_that_can_be_wrong_is_named() {
     }
 }
 
+/// Another epoch behind a torn record: nobody knows how much is missing.
+#[test]
+fn the_run_without_a_hole_begins_where_a_start_says() {
+    let s = snapshot();
+    let torn = &log(&[E1 + 1, E1 + 2])[..16 + 55 + 50];
+    let second = log(&[E2 + 1, E2 + 2]);
+    for (first, floor) in [(torn, E2 + 1), (&log(&[E1 + 1, E1 + 2]), 0)] {
+        let files: [(&str, &[u8]); 3] =
+            [("snapshot.0", &s), ("log.100000001", first), ("log.200000001", &second)];
+        let report = report(&files);
+        assert_eq!((report.floor, report.last), (Zxid(floor), Zxid(E2 + 2)));
+        let (log, found) = Log::open_on(
+            disk(&files),
+            "/data",
+            OpenOptions {
+                history: HistoryOptions { txn_bytes_max: MAX, ..Default::default() },
+                ..OpenOptions::default()
+            },
+        )
+        .unwrap();
+        assert_eq!(found.durable.floor, report.floor);
+        drop(log);
+    }
+}
+
 #[test]
 fn epoch_files_are_compared_with_the_history() {
     let s = snapshot();

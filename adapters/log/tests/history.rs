@@ -107,6 +107,26 @@ fn any_part_is_read_in_pieces_of_bounded_size() {
     }
 }
 
+/// Room that was taken in advance, and what was cut, does not count.
+#[test]
+fn the_bytes_behind_a_place_are_those_of_the_records() {
+    let (_dir, mut history) = long();
+    let behind = |history: &mut History, zxid: i64| match history.locate(Zxid(zxid), 0).unwrap() {
+        Locating::Found(located) => located.log_bytes,
+        Locating::Reading => panic!("there is nothing to read"),
+    };
+    history.append(&[txn(E1 + 3001, 255), txn(E1 + 3002, 255)]).unwrap();
+    history.sync().unwrap();
+    assert_eq!(behind(&mut history, E1 + 3001), 300);
+    assert_eq!(behind(&mut history, E1 + 2998), 2 * 300 + 16 + 2 * 300);
+    assert_eq!(behind(&mut history, E1 + 500), 2500 * 300 + 3 * 16 + 2 * 300);
+    history.truncate(Zxid(E1 + 1500)).unwrap();
+    assert_eq!(behind(&mut history, E1 + 500), 1000 * 300 + 16);
+    history.append(&[txn(E1 + 1501, 255)]).unwrap();
+    history.sync().unwrap();
+    assert_eq!(behind(&mut history, E1 + 1499), 300 + 16 + 300);
+}
+
 #[test]
 fn transactions_longer_than_a_piece_are_read_too() {
     let dir = TempDir::new().unwrap();

@@ -434,6 +434,7 @@ fn a_history_that_a_leader_sends_takes_the_place_of_ours_when_it_is_installed() 
     assert_eq!(log.last(), Zxid(E1 + 2));
     log.install(Zxid(E2)).unwrap();
     assert!(matches!(log.install(Zxid(E2)), Err(LogError::NothingStaged)));
+    assert_eq!(log.snapshot().unwrap().label, Zxid(E2));
     log.write_current_epoch(Epoch(2)).unwrap();
     append(&mut log, [E2 + 3]);
     assert_eq!(zxids(&mut log, E2), [E2 + 1, E2 + 2, E2 + 3]);
