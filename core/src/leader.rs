@@ -210,7 +210,6 @@ impl Leader {
         link: LinkId,
         outcome: Result<(), Unreadable>,
     ) -> Verdict {
-        let Some(reign) = self.reign(cx) else { return Verdict::Stay };
         let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
         learner.heard = cx.now;
         let busy = learner.cursor.busy;
@@ -221,7 +220,10 @@ impl Leader {
             self.drop_learner(cx, link, Hangup::Unreadable);
         } else {
             learner.cursor.on_streamed();
-            learner.feed(cx, link, reign);
+            if learner.stage == Stage::Acknowledged && matches!(self.phase, Phase::Broadcast(_)) {
+                self.welcome(cx, link);
+            }
+            self.feed_one(cx, link);
         }
         if let Busy::Snapshot(_) = busy {
             self.resume(cx);
@@ -241,11 +243,9 @@ impl Leader {
 
     /// A learner has read what was sent to it.
     pub fn on_drained(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        if let Some(reign) = self.reign(cx) {
-            if let Some(learner) = self.learners.get_mut(&link) {
-                learner.cursor.on_drained();
-                learner.feed(cx, link, reign);
-            }
+        if let Some(learner) = self.learners.get_mut(&link) {
+            learner.cursor.on_drained();
+            self.feed_one(cx, link);
         }
         Verdict::Stay
     }
@@ -525,9 +525,13 @@ impl Leader {
         }
     }
 
-    /// UPTODATE: it serves, and what it has acknowledged counts.
+    /// UPTODATE: it serves, and what it has acknowledged counts. If the driver is sending to it, when that
+    /// is over.
     fn welcome(&mut self, cx: &mut Context<'_>, link: LinkId) {
         let Some(learner) = self.learners.get_mut(&link) else { return };
+        if learner.cursor.is_streaming() {
+            return;
+        }
         (learner.stage, learner.heard) = (Stage::Serving, cx.now);
         send(cx, link, Packet::UpToDate);
         if let (Phase::Broadcast(broadcast), true) = (&mut self.phase, learner.votes) {
@@ -630,6 +634,13 @@ impl Leader {
                 self.ping(cx);
             }
             self.feed(cx);
+        }
+    }
+
+    /// Lets a learner have what it can take.
+    fn feed_one(&mut self, cx: &mut Context<'_>, link: LinkId) {
+        if let (Some(reign), Some(learner)) = (self.reign(cx), self.learners.get_mut(&link)) {
+            learner.feed(cx, link, reign);
         }
     }
 
@@ -739,8 +750,9 @@ impl Leader {
             let limit = match l.stage {
                 Stage::Serving => sync,
                 // It has nothing to say until it is told that it may serve.
-                Stage::Acknowledged => return None,
-                Stage::Silent
+                Stage::Acknowledged if !l.cursor.is_streaming() => return None,
+                Stage::Acknowledged
+                | Stage::Silent
                 | Stage::Introduced
                 | Stage::Told
                 | Stage::Promised(_)
@@ -775,9 +787,7 @@ impl Leader {
         };
         self.beat += 1;
         for (link, learner) in &mut self.learners {
-            if learner.is_synced()
-                && !matches!(learner.cursor.busy, Busy::Snapshot(_) | Busy::Log(..))
-            {
+            if learner.is_synced() && !learner.cursor.is_streaming() {
                 send(cx, *link, Packet::Ping { zxid, sessions: None });
                 if learner.stage == Stage::Serving {
                     learner.beats.on_ping(self.beat);

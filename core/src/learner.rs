@@ -369,7 +369,10 @@ impl Learner {
         let change = Change::Phase { from, to };
         cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
         let observer = self.observer;
-        let broadcast = broadcast::on_up_to_date(cx, link, observer, synchronization);
+        let (committed, pending) = synchronization.end(cx);
+        let covered = synchronization.covered();
+        let broadcast =
+            broadcast::on_up_to_date(cx, link, observer, epoch, covered, committed, pending);
         self.phase = Phase::Broadcast(link, broadcast);
         Verdict::Serve(epoch)
     }

@@ -220,6 +220,29 @@ fn an_observer_logs_and_delivers_what_it_is_told_and_acknowledges_nothing() {
     assert_eq!(seen.hung_up(link), Some(Hangup::Hole { zxid, after }));
 }
 
+/// It was a follower, and its log is ahead of what is committed. A read would be answered with less than
+/// what is acknowledged otherwise.
+#[test]
+fn an_observer_takes_the_commit_of_what_it_has() {
+    let durable = stored(2, 2, z(1, 0), [entries(1, 1, 3), entries(2, 1, 3)].concat());
+    let mut bench = Bench::of(9, &with_observers(&[1, 2, 3], &[9]), durable);
+    let links = [3, 2].map(|peer| bench.meet(peer));
+    bench.hear(links[1], standing(Following, vote(2, z(2, 3).0, 3), 4));
+    bench.hear(links[0], standing(Leading, vote(2, z(2, 3).0, 3), 4));
+    let (link, _) = bench.reach(3);
+    for packet in [leader_info(2), Packet::Diff(z(2, 1)), new_leader(2)] {
+        bench.receive(link, packet);
+    }
+    bench.persisted();
+    assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(2, 1)]);
+    let (read, _) = bench.read();
+    assert_eq!(bench.receive(link, commit(2)).delivered(), [z(2, 2)]);
+    assert_eq!(bench.receive(link, commit(3)).delivered(), [z(2, 3)]);
+    assert_eq!(bench.receive(link, Packet::Sync).answers(), [read]);
+    bench.receive(link, commit(4)).is_nothing();
+    assert_eq!(bench.receive(link, inform(4)).delivered(), [z(2, 4)]);
+}
+
 // --- requests ---
 
 #[test]

@@ -105,6 +105,11 @@ pub enum Busy {
 /// How many parts of a learner's allowance may be under way.
 const PACES_MAX: u8 = 2;
 
+/// How many bytes such a part has.
+fn part(cx: &Context<'_>) -> usize {
+    (cx.config.history.pace_bytes / usize::from(PACES_MAX)).max(1)
+}
+
 impl Cursor {
     /// A cursor of a learner that has everything through `sent`, and knows it to be committed through
     /// `told`.
@@ -142,13 +147,18 @@ impl Cursor {
         }
     }
 
+    /// Whether the driver sends, so that nothing else may be sent.
+    pub const fn is_streaming(&self) -> bool {
+        matches!(self.busy, Busy::Snapshot(_) | Busy::Log(..))
+    }
+
     const fn may_send(&self) -> bool {
         matches!(self.busy, Busy::No) && self.paces < PACES_MAX
     }
 
     fn count(&mut self, cx: &mut Context<'_>, link: LinkId, bytes: usize) {
         self.unpaced += bytes;
-        if self.unpaced >= cx.config.history.pace_bytes / usize::from(PACES_MAX) {
+        if self.unpaced >= part(cx) {
             (self.unpaced, self.paces) = (0, self.paces + 1);
             cx.outbox.push(Output::Pace(link));
         }
@@ -216,7 +226,9 @@ impl Progress {
         } else {
             self.catch_up(cx, link, reign);
         }
-        while self.syncs.front().is_some_and(|point| *point <= self.cursor.told) {
+        while !self.cursor.is_streaming()
+            && self.syncs.front().is_some_and(|point| *point <= self.cursor.told)
+        {
             self.syncs.pop_front();
             send(cx, link, Packet::Sync);
         }
@@ -241,6 +253,11 @@ impl Progress {
     /// Returns whether anything was sent.
     fn feed_transactions(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
         let (proposes, cursor) = (self.proposes(), &mut self.cursor);
+        let in_pairs = if cursor.new_leader { !proposes } else { !cursor.reserved };
+        if in_pairs && cursor.told < cursor.sent.min(reign.committed) {
+            // Committed since it had them: their COMMITs come before those of what follows.
+            return self.feed_commits(cx, link, reign);
+        }
         let end = if self.follower { cx.history.last() } else { reign.committed };
         if cursor.sent >= end {
             return false;
@@ -250,7 +267,7 @@ impl Progress {
         }
         let was = cursor.sent;
         let mut bytes = 0;
-        let limit = cx.config.history.pace_bytes / usize::from(PACES_MAX);
+        let limit = part(cx);
         for txn in cx.history.after(cursor.sent) {
             if txn.zxid > end || bytes >= limit {
                 break;

@@ -14,7 +14,6 @@ use bytes::Bytes;
 
 use crate::context::Context;
 use crate::id::{LinkId, ReadId};
-use crate::learner::synchronization::Synchronization;
 use crate::message::{Message, Packet, Request, Run};
 use crate::output::{Output, Refusal};
 use crate::txn::{RequestId, Txn, Txns};
@@ -36,23 +35,24 @@ pub struct Broadcast {
 /// UPTODATE: delivers what is known to be committed, says once more that we have the history, as
 /// ZooKeeper's learners do, and logs what was left without COMMIT.
 ///
-/// Each transaction beyond what was committed at NEWLEADER is acknowledged, also if its COMMIT has come
-/// meanwhile: the leader counts without a gap.
+/// Each transaction beyond what was committed at NEWLEADER, which is `covered` by our acknowledgement of
+/// that, is acknowledged, also if its COMMIT has come meanwhile: the leader counts without a gap.
 pub fn on_up_to_date(
     cx: &mut Context<'_>,
     link: LinkId,
     observer: bool,
-    synchronization: &mut Synchronization,
+    epoch: Epoch,
+    covered: Zxid,
+    committed: Zxid,
+    pending: VecDeque<Txn>,
 ) -> Broadcast {
-    let (committed, pending) = synchronization.end(cx);
-    let epoch = synchronization.epoch;
     cx.history.commit(committed, cx.rng, cx.outbox);
     let start = Zxid::start_of(epoch);
     cx.outbox.send(link, Message::Packet(Packet::Ack(start)));
     if !observer && !pending.is_empty() {
         cx.history.append(pending.into_iter().collect(), cx.outbox);
     }
-    let acked = synchronization.covered().max(start);
+    let acked = covered.max(start);
     let mut broadcast = Broadcast { epoch, observer, acked, reads: VecDeque::new() };
     broadcast.on_persisted(cx, link);
     broadcast
@@ -83,7 +83,9 @@ impl Broadcast {
     /// not proposed.
     pub fn on_commit(&self, cx: &mut Context<'_>, run: Run) -> Result<(), Zxid> {
         let committed = cx.history.committed();
-        if self.observer || run.last <= committed {
+        // An observer is told of what it does not have with INFORM; of what it has from before, so.
+        let known = run.last <= committed;
+        if known || (self.observer && run.last > cx.history.last()) {
             return Ok(());
         }
         let next = run.first.max(Zxid(committed.0 + 1));
