@@ -444,7 +444,9 @@ impl Checker {
             Message::Packet(Packet::LeaderInfo { epoch, .. }) => durable.accepted_epoch == *epoch,
             Message::Packet(Packet::AckEpoch { last, current_epoch }) => {
                 let announced = seen.announced.get(&link);
-                *last == durable.last_zxid
+                // One that comes back blank has told the truth on an earlier link.
+                let blank = *last == Zxid::ZERO && current_epoch.is_none();
+                (*last == durable.last_zxid || blank)
                     && announced.is_some_and(|epoch| durable.accepted_epoch == *epoch)
                     && current_epoch.is_none_or(|epoch| durable.current_epoch == epoch)
             }

@@ -140,6 +140,13 @@ impl Contents {
         self
     }
 
+    /// The same with other epochs.
+    #[must_use]
+    pub fn in_epoch(mut self, accepted: i64, current: i64) -> Self {
+        (self.accepted_epoch, self.current_epoch) = (Epoch(accepted), Epoch(current));
+        self
+    }
+
     fn push(&mut self, zxid: Zxid) {
         let hidden = self.snapshots.first().map_or(0, |state| state.count);
         let number = hidden + self.log.len() as u64 + 1;

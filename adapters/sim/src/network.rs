@@ -64,8 +64,9 @@ pub struct NetworkConfig {
     pub split: u64,
     /// Whether packets that have come together are read as runs.
     pub runs: bool,
-    /// The longest pause between two pieces of a snapshot; a hundred times as long as between those of
-    /// the log.
+    /// The shortest pause between two pieces of a snapshot.
+    pub stream_gap_min: Duration,
+    /// The longest. Between two of the log it is a hundredth of that.
     pub stream_gap_max: Duration,
     /// The longest that writing a notification to its socket takes.
     pub write_max: Duration,
@@ -90,6 +91,7 @@ impl Default for NetworkConfig {
             duplicate: 0,
             split: 0,
             runs: true,
+            stream_gap_min: Duration::ZERO,
             stream_gap_max: Duration::from_micros(200),
             write_max: Duration::from_micros(50),
             dial_timeout: Duration::from_secs(5),
@@ -375,7 +377,8 @@ impl Network {
         outcome: Result<(), Unreadable>,
     ) {
         let (conn, from) = unpack(link);
-        let gap = self.up_to(self.config.stream_gap_max);
+        let range = self.config.stream_gap_max.saturating_sub(self.config.stream_gap_min);
+        let gap = self.config.stream_gap_min + self.up_to(range);
         let mut told = now;
         for Piece { bytes, messages, moves } in pieces {
             let Some(connection) = self.connections.get_mut(&conn) else { return };

@@ -11,18 +11,19 @@ use bytes::{Bytes, BytesMut};
 use quorate_core::config::Config;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
-use quorate_core::message::{LearnerInfo, Message, Notification, Packet};
+use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request};
 use quorate_core::output::{Fault, Hangup, Output};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Report, Status};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
+use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::application::State;
+use crate::application::{KIND, State, written_before};
 use crate::disk::{Contents, Disk, Survival};
 use crate::ensemble::Ensemble;
 
@@ -153,6 +154,27 @@ impl Stage {
             if let (_, Some(ticket)) = self.disk.complete() {
                 self.feed(Event::Persisted(ticket));
             }
+        }
+    }
+
+    /// Somebody at this server, which leads, asks for a write; its application prepares it at once.
+    pub fn write(&mut self) {
+        self.issued += 1;
+        let id = RequestId { client: 1, cxid: i32::try_from(self.issued).unwrap_or(0) };
+        let body = Bytes::from_static(b"write");
+        let before = self.asked.len();
+        self.feed(Event::Propose(Request { id, op: KIND, body, identities: None }));
+        let prepare = self.asked[before..].iter().find_map(|output| {
+            if let Output::Prepare { epoch, request, .. } = output {
+                Some((*epoch, request.clone()))
+            } else {
+                None
+            }
+        });
+        if let Some((epoch, Request { id, body, .. })) = prepare {
+            let RequestId { client, cxid } = id;
+            let header = TxnHeader { client, cxid, time: 0, kind: KIND };
+            self.feed(Event::Prepared { epoch, drafts: vec![Draft { header, body }] });
         }
     }
 
@@ -331,6 +353,11 @@ impl From<Notification> for Said {
     fn from(notification: Notification) -> Self {
         Self(Message::Notification(notification))
     }
+}
+
+/// The `number`th transaction of a history that nobody here has written; the same whoever says it.
+pub fn txn(zxid: Zxid, number: u64) -> Txn {
+    written_before(zxid, number)
 }
 
 /// A notification, as a peer of today sends it.

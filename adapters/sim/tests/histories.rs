@@ -103,7 +103,7 @@ fn a_thousand_random_histories() {
         );
     }
     if seeds >= SEEDS {
-        // A learner that was cut has to fall behind before this happens: see the lessons.
+        // A learner that was cut has to fall behind before it is told NEWLEADER.
         let rare = [FaultClass::StreamedCommits];
         let missing = sum.coverage.missing(&FaultClass::ALL);
         let missing: Vec<_> = missing.iter().filter(|class| !rare.contains(class)).collect();

@@ -255,3 +255,54 @@ fn a_vote_that_was_lost_with_its_link_is_said_again() {
     }
     assert!(lost > 0, "no message was ever lost");
 }
+
+/// The leader of epoch 1 has logged (1, 5), which nobody else has, and dies; the others elect. It comes
+/// back, has a newer zxid but not a newer epoch, and does not win; (1, 5) is delivered nowhere. If it
+/// comes back before the next epoch it wins, and (1, 5) is delivered everywhere.
+#[test]
+fn an_old_leader_comes_back() {
+    let shorter = || Contents::ending(1, 1, Zxid::new(Epoch(1), Counter(4)));
+    let longer = || shorter().and(1);
+    let after = |world: &World| [1, 2, 3].map(|id| world.applied(id).map(|state| state.count));
+
+    let config = WorldConfig::new(Ensemble::majority(3))
+        .with_disk(1, shorter())
+        .with_disk(2, shorter())
+        .with_disk(3, longer());
+    let mut world = World::new(42, config.clone());
+    world.start_all([1, 2]);
+    settles(&mut world, 2, &[1, 2]);
+    world.start(3);
+    settles(&mut world, 2, &[1, 2, 3]);
+    assert_eq!(after(&world), [Some(4); 3], "(1, 5) is cut");
+
+    // Somebody has written meanwhile: a cut would cross into another epoch, so it gets everything.
+    let mut world = World::new(42, config.clone());
+    world.start_all([1, 2]);
+    settles(&mut world, 2, &[1, 2]);
+    world.propose(1, 1).unwrap();
+    world.run_for(SECOND).unwrap();
+    world.start(3);
+    settles(&mut world, 2, &[1, 2, 3]);
+    assert_eq!(after(&world), [Some(5); 3]);
+    assert_eq!(world.checker().committed(), Zxid::new(Epoch(2), Counter(1)));
+    assert!(world.durable(3).unwrap().get(Zxid::new(Epoch(1), Counter(5))).is_none());
+
+    let mut world = World::new(42, config);
+    world.start_all([1, 2, 3]);
+    settles(&mut world, 3, &[1, 2, 3]);
+    assert_eq!(after(&world), [Some(5); 3], "nobody had promised anything newer");
+}
+
+/// Server 1 leads epoch 1, commits (1, 5) with its own acknowledgement and that of server 2, and dies;
+/// server 3 is at (1, 4). Server 2 must win although 3 is larger, and 3 gets (1, 5).
+#[test]
+fn a_committed_transaction_survives() {
+    let at = |counter| Contents::ending(1, 1, Zxid::new(Epoch(1), Counter(counter)));
+    let config = WorldConfig::new(Ensemble::majority(3)).with_disk(2, at(5)).with_disk(3, at(4));
+    let mut world = World::new(42, config.with_disk(1, at(5)));
+    world.start_all([2, 3]);
+    settles(&mut world, 2, &[2, 3]);
+    assert_eq!(world.applied(3).map(|state| state.count), Some(5));
+    assert_eq!(world.checker().committed(), Zxid::new(Epoch(1), Counter(5)));
+}
