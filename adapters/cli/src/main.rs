@@ -4,6 +4,7 @@
 //!   quorate demo                     an ensemble in one process; kills leaders and measures
 //!   quorate serve zoo.cfg            one server
 //!   quorate probe HOST:PORT...       asks election ports what they believe
+//!   quorate bench broadcast          what replication costs on this machine
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
 //! ```
 //!
@@ -12,6 +13,7 @@
 //! for wrong arguments or configuration, and 3 if nobody could be reached.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod demo;
 mod event;
 mod failure;
@@ -46,6 +48,7 @@ enum Command {
     /// A server of a demo under load; the demo starts it.
     #[command(hide = true)]
     DemoServer(demo::ServerArguments),
+    Bench(bench::Arguments),
     Log(inspect::LogArguments),
     Snapshot(inspect::SnapshotArguments),
     /// Print a completion script for a shell.
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
         Command::DemoServer(arguments) => on_runtime(demo::serve(arguments)),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Log(arguments) => inspect::log(arguments),
         Command::Snapshot(arguments) => inspect::snapshot(arguments),
         Command::Completions { shell } => completions(shell),

@@ -1,0 +1,87 @@
+//! What broadcast costs on this machine: real servers, real sockets on loopback, real files, real fsync.
+//!
+//! ```text
+//!   thread of server 1 ── its loop, and the clients that write through it ──┐
+//!   thread of server 2 ── its loop ─────────────────────────────────────────┼── loopback TCP
+//!   thread of server 3 ── its loop ─────────────────────────────────────────┘
+//!   and a disk thread for each; all data on one file system
+//! ```
+//!
+//! So a server is what `quorate serve` is: one thread, and one for its disk. Before, with the same files
+//! and sockets and nothing else, it is measured what a write must take at least, see [`bare`].
+//!
+//! What it does not do: put servers on machines of their own. One disk serves all of them here, and one
+//! machine's processors.
+
+mod bare;
+mod broadcast;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::failure::Failure;
+
+/// Measure what replication costs on this machine.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Broadcast(Broadcast),
+}
+
+/// Write through an ensemble in this process as fast as it goes.
+///
+/// N clients with M writes under way each are N times M writes under way; a write is done when a quorum
+/// has it on disk and the server that took it has applied it. The servers' files are on a real disk and
+/// are fsynced. The first moments do not count.
+#[derive(Debug, Args)]
+struct Broadcast {
+    /// How many servers.
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u8).range(1..=9))]
+    servers: u8,
+    /// How long each write is.
+    #[arg(long, value_name = "BYTES", default_value_t = 100,
+          value_parser = clap::value_parser!(u32).range(0..=900_000))]
+    payload: u32,
+    /// How many clients.
+    #[arg(long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    clients: u16,
+    /// How many writes each client has under way.
+    #[arg(long, value_name = "M", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pipeline: u16,
+    /// How long to measure.
+    #[arg(long, value_name = "S", default_value_t = 10,
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    seconds: u32,
+    /// Where the clients are.
+    #[arg(long, value_enum, default_value_t = At::Leader)]
+    at: At,
+    /// Where the servers' files are for that time.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum At {
+    /// All at the leader.
+    Leader,
+    /// Spread over all servers.
+    All,
+}
+
+/// `quorate bench`.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let What::Broadcast(broadcast) = &arguments.what;
+    broadcast::run(broadcast)
+}
