@@ -824,3 +824,80 @@ impl Leader {
 
 /// Requests of all learners may be this many times what those of one server may be.
 const LEARNERS_SHARE: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::context::Concessions;
+    use crate::durable::{Durable, Epochs};
+    use crate::history::History;
+    use crate::links::Links;
+    use crate::membership::Membership;
+    use crate::outbox::Outbox;
+    use crate::output::Write;
+    use crate::rng::Rng;
+    use crate::timers::Timers;
+    use crate::txn::TxnHeader;
+
+    /// What becomes of so many transactions, prepared together, when this was proposed last: what is
+    /// appended, and the verdict. Nobody proposes four billion to get there.
+    fn proposed_after(last: Zxid, many: usize) -> (Vec<Zxid>, Verdict) {
+        let text = "server.1=a:2888:3888:participant\nversion=0";
+        let config = Config::new(ServerId(1), Membership::parse(text).expect("a good text"));
+        let (mut quorum, mut outbox) = (config.membership.quorum(), Outbox::default());
+        let (mut rng, epoch) = (Rng::new(1), last.epoch());
+        let mut durable = Durable { last_zxid: last, ..Durable::default() };
+        let mut history = History::new(&mut durable, config.history.clone(), &mut rng);
+        let mut broadcast = Broadcast::new(epoch, &quorum);
+        broadcast.proposed = last;
+        let mut leader = Leader {
+            phase: Phase::Broadcast(broadcast),
+            learners: BTreeMap::new(),
+            supporters: quorum.support(),
+            round: Round(1),
+            elected: Instant::ORIGIN,
+            anonymous: 0,
+            inherited: Zxid::ZERO,
+            halves: 0,
+            beat: 0,
+            warned: false,
+        };
+        let mut cx = Context {
+            now: Instant::ORIGIN,
+            config: &config,
+            quorum: &mut quorum,
+            epochs: &mut Epochs { accepted_epoch: epoch, current_epoch: epoch },
+            history: &mut history,
+            outbox: &mut outbox,
+            timers: &mut Timers::default(),
+            links: &mut Links::new(&config),
+            rng: &mut rng,
+            concessions: &mut Concessions::default(),
+        };
+        let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: 5 };
+        let draft = Draft { header, body: bytes::Bytes::new() };
+        let verdict = leader.on_prepared(&mut cx, epoch, alloc::vec![draft; many]);
+        let mut outputs = Vec::new();
+        outbox.swap(&mut outputs);
+        let appended = outputs.iter().filter_map(|output| {
+            let Output::Persist { write: Write::Append(txns), .. } = output else { return None };
+            Some(txns.to_vec())
+        });
+        (appended.flatten().map(|txn| txn.zxid).collect(), verdict)
+    }
+
+    /// ZOOKEEPER-1277.
+    #[test]
+    fn the_counter_does_not_run_into_the_epoch() {
+        let z = |counter| Zxid::new(Epoch(3), Counter(counter));
+        let over = |last| (Vec::new(), Verdict::leave(Reason::CounterEnd(last)));
+        let fine = |of: &[Zxid]| (of.to_vec(), Verdict::Stay);
+        assert_eq!(proposed_after(z(0xffff_fffc), 1), fine(&[z(0xffff_fffd)]));
+        assert_eq!(proposed_after(z(0xffff_fffc), 2), fine(&[z(0xffff_fffd), z(0xffff_fffe)]));
+        assert_eq!(proposed_after(z(0xffff_fffd), 1), fine(&[z(0xffff_fffe)]));
+        // Those that have no number are as good as never prepared, all of them.
+        assert_eq!(proposed_after(z(0xffff_fffd), 2), over(z(0xffff_fffd)));
+        assert_eq!(proposed_after(z(0xffff_fffe), 1), over(z(0xffff_fffe)));
+    }
+}

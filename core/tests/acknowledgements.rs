@@ -1,5 +1,6 @@
 //! Acknowledgements are counted without a gap, so there must be none: whatever a learner was sent is
 //! acknowledged or known to be covered, on both sides of the link.
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 mod support;
 

@@ -409,6 +409,27 @@ fn while_the_membership_changes_a_transaction_needs_both_quorums() {
     assert_eq!(bench.receive(links[2], acks(1, 1)).delivered(), [z(1, 1)]);
 }
 
+/// ZOOKEEPER-1277: the counter ran into the epoch. The leader that has used the last number gives up its
+/// seat, and the next transaction is the first of the next epoch.
+#[test]
+fn after_the_last_number_of_an_epoch_comes_the_first_of_the_next() {
+    let last = z(3, 0xffff_fffe);
+    let mut bench =
+        elected(stored(3, 3, z(3, 0xffff_fffc), entries(3, 0xffff_fffd, 0xffff_fffe)), |_| {});
+    let two = bench.establish(2);
+    assert_eq!(bench.delivered(), last);
+    let seen = bench.write(1);
+    assert_eq!(seen.appended(), [z(4, 1)]);
+    let one = join(&mut bench, 1, true);
+    bench.persisted();
+    assert_eq!(bench.receive(two, acks(4, 1)).names(one), ["COMMIT"]);
+
+    let mut bench = Bench::of(1, &ensemble(&[1, 2, 3]), stored(3, 3, last, vec![]));
+    bench.lose(3, &[2], 3, last.0);
+    let link = bench.serve(3, 4);
+    assert_eq!(bench.receive(link, Packet::Proposal(entry(z(4, 1)))).appended(), [z(4, 1)]);
+}
+
 // --- the beginning of a reign ---
 
 /// Exactly what it brought along, when a quorum has it and not before.

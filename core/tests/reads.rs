@@ -1,0 +1,253 @@
+//! Reads that are as new as everything acknowledged before them: a leader answers one when a quorum has
+//! said, after it came, that it still follows.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use std::time::Duration;
+
+use quorate_core::durable::Durable;
+use quorate_core::id::LinkId;
+use quorate_core::message::{Packet, Request, Run};
+use quorate_core::output::{Output, Refusal};
+use quorate_core::report::Reason;
+use quorate_core::timers::Timer;
+use quorate_core::vote::ServerState::Leading;
+use support::*;
+
+/// The leader of these voters, established with all of them, in epoch 1; their links.
+fn leader(voters: &[i64]) -> (Bench, Vec<LinkId>) {
+    let (own, others) = voters.split_last().unwrap();
+    let mut bench = Bench::of(*own, &with_observers(voters, &[9]), Durable::default());
+    bench.win(others);
+    let links: Vec<_> = others.iter().map(|id| bench.follower(*id, 0).0).collect();
+    bench.persisted();
+    for link in &links {
+        bench.receive(*link, ack_epoch(0, 0));
+    }
+    bench.persisted();
+    for link in &links {
+        bench.receive(*link, ack(1));
+    }
+    assert!(bench.status().serving);
+    (bench, links)
+}
+
+/// Observer 9 of it, which serves.
+fn observer(bench: &mut Bench) -> LinkId {
+    let link = bench.learner();
+    bench.receive(link, Packet::ObserverInfo(info(9, 1)));
+    bench.receive(link, ack_epoch_again(start(1).0));
+    bench.receive(link, ack(1));
+    link
+}
+
+fn sync() -> Packet {
+    Packet::Request(Request { op: Request::SYNC, ..request(1) })
+}
+
+/// How many pings a step sent.
+fn pings(seen: &Seen, links: &[LinkId]) -> Vec<usize> {
+    let on = |link: &LinkId| seen.names(*link).iter().filter(|name| **name == "PING").count();
+    links.iter().map(on).collect()
+}
+
+#[test]
+fn a_read_is_answered_when_a_quorum_has_answered_a_ping_that_was_sent_after_it() {
+    let (mut bench, links) = leader(&[1, 2, 3, 4, 5]);
+    let (read, seen) = bench.read();
+    assert_eq!(
+        (pings(&seen, &links), seen.answers()),
+        (vec![1; 4], vec![]),
+        "all are asked at once"
+    );
+    assert_eq!(bench.receive(links[0], pong(1)).answers(), []);
+    assert_eq!(bench.receive(links[0], pong(1)).answers(), [], "one is one, however often");
+    assert_eq!(bench.receive(links[2], pong(1)).answers(), [read], "5, 1 and 3");
+    assert_eq!(bench.receive(links[1], pong(1)).answers(), []);
+}
+
+/// The followers may have left between their answer and the read.
+#[test]
+fn an_answer_to_a_ping_from_before_the_read_says_nothing_about_it() {
+    let (mut bench, links) = leader(&[1, 2, 3]);
+    let seen = bench.to(Timer::Ping);
+    assert_eq!(pings(&seen, &links), [1, 1]);
+    let (read, _) = bench.read();
+    for link in &links {
+        assert_eq!(bench.receive(*link, pong(1)).answers(), [], "to the ping before");
+    }
+    assert_eq!(bench.receive(links[1], pong(1)).answers(), [read]);
+}
+
+/// Reads that come while one is waiting wait for the next ping, all together.
+#[test]
+fn reads_share_pings_and_are_answered_in_order() {
+    let (mut bench, links) = leader(&[1, 2, 3]);
+    let (first, seen) = bench.read();
+    assert_eq!(pings(&seen, &links), [1, 1]);
+    let mut others = Vec::new();
+    for _ in 0..100 {
+        let (read, seen) = bench.read();
+        assert_eq!(seen.0, [], "the next ping is theirs");
+        others.push(read);
+    }
+    let seen = bench.receive(links[0], pong(1));
+    assert_eq!((seen.answers(), pings(&seen, &links)), (vec![first], vec![1, 1]));
+    // The other's answer to the first ping is too old for them.
+    assert_eq!(bench.receive(links[1], pong(1)).answers(), []);
+    let seen = bench.receive(links[1], pong(1));
+    assert_eq!((seen.answers(), pings(&seen, &links)), (others, vec![0, 0]));
+}
+
+#[test]
+fn a_regular_ping_serves_reads_too() {
+    let (mut bench, links) = leader(&[1, 2, 3]);
+    let (first, _) = bench.read();
+    let (second, _) = bench.read();
+    bench.to(Timer::Ping);
+    bench.receive(links[0], pong(1));
+    let seen = bench.receive(links[0], pong(1));
+    assert_eq!(seen.answers(), [second], "answered {first} before");
+}
+
+/// Whoever is cut off, or was deposed and does not know it yet, must not answer: what it has may be old.
+#[test]
+fn a_leader_without_a_quorum_never_answers() {
+    let (mut bench, links) = leader(&[1, 2, 3, 4, 5]);
+    let nine = observer(&mut bench);
+    let stranger = bench.learner();
+    bench.receive(stranger, Packet::FollowerInfo(info(77, 1)));
+    bench.receive(stranger, ack_epoch_again(start(1).0));
+    bench.receive(stranger, ack(1));
+    let mut reads = vec![bench.read().0];
+    let mut left = None;
+    while left.is_none() {
+        let seen = bench.to(Timer::Ping);
+        assert_eq!(seen.answers(), []);
+        left = seen.left();
+        if left.is_some() {
+            let over = Refusal::ReignOver;
+            let refused: Vec<_> = reads.iter().map(|read| (*read, over)).collect();
+            assert_eq!(seen.unread(), refused);
+            break;
+        }
+        // One voter, and those who have no vote.
+        for link in [links[0], nine, stranger] {
+            assert_eq!(bench.receive(link, pong(1)).answers(), []);
+        }
+        reads.push(bench.read().0);
+    }
+    assert!(matches!(left, Some(Reason::NoQuorum { .. })));
+}
+
+/// What a voter said on a link that is gone it may have said to us before it left us.
+#[test]
+fn an_answer_counts_on_the_link_it_came_on_only() {
+    let (mut bench, links) = leader(&[1, 2, 3, 4, 5]);
+    let (read, _) = bench.read();
+    bench.receive(links[0], pong(1));
+    bench.down(links[0]);
+    assert_eq!(bench.receive(links[1], pong(1)).answers(), [], "5 and 2");
+    let (one, _) = bench.follower(1, 1);
+    bench.receive(one, ack_epoch_again(start(1).0));
+    assert_eq!(bench.receive(one, ack(1)).answers(), []);
+    // It was not asked on this link yet.
+    assert_eq!(bench.receive(one, pong(1)).answers(), []);
+    assert_eq!(bench.receive(links[2], pong(1)).answers(), [read]);
+}
+
+#[test]
+fn a_server_alone_answers_at_once() {
+    let mut bench = Bench::of(1, &ensemble(&[1]), Durable::default());
+    bench.persisted();
+    bench.persisted();
+    let (read, seen) = bench.read();
+    assert_eq!(seen.0, [Output::Answer(quorate_core::id::ReadId(read))]);
+    bench.write(1);
+    bench.persisted();
+    let (read, seen) = bench.read();
+    assert_eq!(seen.answers(), [read]);
+}
+
+// --- SYNC ---
+
+/// As ZooKeeper has it: what was proposed when a learner asked is committed to it before it is answered.
+#[test]
+fn a_learner_is_answered_when_what_was_proposed_before_is_committed_to_it() {
+    let (mut bench, links) = leader(&[1, 2, 3]);
+    let nine = observer(&mut bench);
+    bench.write(2);
+    for link in [links[0], nine] {
+        bench.receive(link, sync());
+        bench.receive(links[1], pong(1));
+    }
+    bench.write(1);
+    bench.persisted();
+    assert_eq!(bench.receive(links[0], Packet::Ack(z(1, 1))).names(links[0]), ["COMMIT"]);
+    let seen = bench.receive(links[0], Packet::Acks(Run { first: z(1, 2), last: z(1, 3) }));
+    assert_eq!(seen.names(links[0]), ["COMMIT", "COMMIT", "SYNC"]);
+    assert_eq!(seen.names(nine), ["INFORM", "INFORM", "SYNC"]);
+    assert_eq!(seen.names(links[1]), ["COMMIT", "COMMIT"]);
+}
+
+/// In a reign without a transaction, or when all are committed, a quorum's word is enough.
+#[test]
+fn a_learner_is_answered_at_once_if_nothing_is_outstanding() {
+    let (mut bench, links) = leader(&[1, 2, 3]);
+    let nine = observer(&mut bench);
+    for round in 0..2 {
+        for link in [links[0], nine] {
+            let seen = bench.receive(link, sync());
+            assert_eq!(pings(&seen, &links), [1, 1]);
+            assert_eq!(seen.names(link).last(), Some(&"PING"), "{round}");
+            let seen = bench.receive(links[0], pong(1));
+            assert_eq!(seen.names(link), ["SYNC"], "{round}");
+        }
+        bench.write(1);
+        bench.persisted();
+        bench.receive(links[0], Packet::Ack(z(1, 1)));
+    }
+}
+
+/// Answers to one learner come in the order in which it asked, and to one that has gone not at all.
+#[test]
+fn syncs_of_one_learner_are_answered_in_order_and_those_of_one_that_is_gone_not_at_all() {
+    let (mut bench, links) = leader(&[1, 2, 3]);
+    let (one, two) = (links[0], links[1]);
+    for _ in 0..3 {
+        bench.receive(one, sync());
+        bench.receive(two, sync());
+    }
+    bench.down(one);
+    assert_eq!(bench.receive(two, pong(1)).names(two), ["PING"], "for all but the first");
+    assert_eq!(bench.receive(two, pong(1)).names(two), ["SYNC"; 3]);
+    assert_eq!(bench.state(), Leading);
+}
+
+/// Local reads and those of learners wait in one queue.
+#[test]
+fn reads_from_here_and_from_learners_keep_their_order() {
+    let (mut bench, links) = leader(&[1, 2, 3]);
+    let (first, _) = bench.read();
+    bench.receive(links[0], sync());
+    let (second, _) = bench.read();
+    bench.receive(links[1], pong(1));
+    let seen = bench.receive(links[1], pong(1));
+    assert_eq!((seen.answers(), seen.names(links[0])), (vec![second], vec!["SYNC"]), "{first}");
+}
+
+/// A leader whose clock runs while nobody answers is not asked more and more.
+#[test]
+fn reads_that_wait_cost_one_ping_each_half_tick_however_many_they_are() {
+    let (mut bench, links) = leader(&[1, 2, 3]);
+    let mut sent = 0;
+    let began = bench.now;
+    while bench.now.since(began) < Duration::from_secs(9) {
+        for _ in 0..50 {
+            sent += pings(&bench.read().1, &links)[0];
+        }
+        sent += pings(&bench.to(Timer::Ping), &links)[0];
+    }
+    within(sent, 6, 8);
+}
