@@ -18,6 +18,7 @@
 //!
 //! - [`World`] is for stories: start these servers, cut that link, see who leads.
 //! - [`campaign`] is for numbers: a seed makes an ensemble, its history and its accidents.
+//! - [`traffic`] is for histories: the same, with clients that write and read all the time.
 //! - [`Stage`] is for one server among scripted ones: its peers say what the test wants said.
 //!
 //! What is not simulated: clients' sessions; changes of the ensemble; bytes damaged on the way (the
