@@ -5,7 +5,7 @@
 //! | [`Payload`](Rule::Payload) | no zxid ever names two transactions; each was proposed by the established leader of its epoch |
 //! | [`Committed`](Rule::Committed) | what is committed is on a quorum of disks, every later leader has it, and no disk gives it up |
 //! | [`Applied`](Rule::Applied) | every server applies the committed transactions in their order, each once, none before it is committed |
-//! | [`Synchronised`](Rule::Synchronised) | whoever acknowledges NEWLEADER has the leader's history on disk, and nothing else |
+//! | [`Synchronised`](Rule::Synchronised) | whoever acknowledges NEWLEADER, or has an epoch as its current one, has the leader's history on disk, and nothing else |
 //! | [`Contiguous`](Rule::Contiguous) | a log on disk has no hole |
 //! | [`Snapshot`](Rule::Snapshot) | a snapshot holds what its label says |
 //! | [`Read`](Rule::Read) | a read returns everything acknowledged before it was asked |
@@ -230,6 +230,10 @@ impl Ledger {
                     return broken(Rule::Committed, id, detail);
                 }
                 return self.on_state(id, state, *label);
+            }
+            // Whoever says that it has taken over an epoch's history has it, acknowledged or not.
+            Write::CurrentEpoch(epoch) if self.reigns.contains_key(epoch) => {
+                return self.on_history_ack(id, *epoch);
             }
             Write::AcceptedEpoch(_)
             | Write::CurrentEpoch(_)
