@@ -188,7 +188,7 @@ impl History {
             return self.window.len();
         }
         // Within one epoch there are no gaps, as a rule: count back from the end.
-        let back = usize::try_from(self.last.0 - zxid.0).unwrap_or(usize::MAX);
+        let back = usize::try_from(self.last.0.saturating_sub(zxid.0)).unwrap_or(usize::MAX);
         if let Some(at) = self.window.len().checked_sub(back) {
             let previous = at.checked_sub(1).and_then(|before| self.window.get(before));
             if previous.map_or(self.before, |txn| txn.zxid) == zxid {

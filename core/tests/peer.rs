@@ -4,19 +4,22 @@
 
 mod support;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bytes::Bytes;
-use quorate_core::config::{Config, ConfigError};
+use quorate_core::config::{Config, ConfigError, HistoryLimits};
 use quorate_core::durable::Durable;
-use quorate_core::id::{LinkId, ServerId, Ticket};
-use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
+use quorate_core::id::{LinkId, Origin, ReadId, ServerId, Ticket};
+use quorate_core::input::{Cause, Event, Input, LinkUp, Place, Plane, Unreadable};
 use quorate_core::membership::Membership;
-use quorate_core::message::{LearnerInfo, Message, Notification, Packet};
-use quorate_core::output::{Hangup, Output, Write};
+use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request, Run};
+use quorate_core::output::{Fault, Form, Hangup, Output, Refusal, Write};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Phase, Reason};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
+use quorate_core::txn::{Draft, TxnHeader};
 use quorate_core::vote::ServerState::{self, Following, Leading, Looking, Observing};
 use quorate_core::zxid::{Epoch, Zxid};
 use support::*;
@@ -29,13 +32,28 @@ struct Dice {
     /// How many of a hundred packets are what the other end should say just then.
     helpful: usize,
     /// How far a leader has come with our synchronization.
-    told: usize,
+    told: Told,
+    /// Requests and reads so far.
+    asked: i32,
+}
+
+/// What a leader at the other end has said to us.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    /// On which link; none if it is over.
+    link: Option<LinkId>,
+    /// DIFF, TRUNC or SNAP.
+    begun: bool,
+    new_leader: bool,
+    /// The last transaction that it knows us to have.
+    tail: Zxid,
+    committed: Zxid,
 }
 
 impl Dice {
     fn new(seed: u64) -> Self {
-        let helpful = if seed % 2 == 0 { 97 } else { 50 };
-        Self { rng: Rng::new(seed), helpful, told: 0 }
+        let helpful = if seed % 3 == 0 { 50 } else { 97 };
+        Self { rng: Rng::new(seed), helpful, told: Told::default(), asked: 0 }
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -60,11 +78,35 @@ impl Dice {
         Epoch(if self.chance(97) { self.pick(&[0, 0, 0, 1, 2, 3, 7]) } else { self.pick(&corners) })
     }
 
+    /// A number somewhere.
     fn zxid(&mut self) -> Zxid {
         if self.chance(80) {
             Zxid::start_of(self.epoch())
         } else {
             Zxid(self.pick(&[0, -1, 1, i64::MIN, i64::MAX, 0x1_0000_0001, 0x7_0000_0003]))
+        }
+    }
+
+    /// A number that somebody who knows this log could say: in it, a little beside it, of another epoch.
+    fn near(&mut self, log: &[Zxid]) -> Zxid {
+        let last = log.last().copied().unwrap_or(Zxid::ZERO);
+        let known = if log.is_empty() { last } else { self.pick(log) };
+        let Epoch(epoch) = last.epoch();
+        let beside = [
+            Zxid(last.0.wrapping_add(1)),
+            Zxid(last.0.wrapping_add(2)),
+            Zxid(known.0.wrapping_sub(1)),
+            Zxid::start_of(Epoch(epoch)),
+            Zxid::start_of(Epoch(epoch.wrapping_add(1))),
+            Zxid(Zxid::start_of(Epoch(epoch.wrapping_add(1))).0 + 1),
+            Zxid(Zxid::start_of(known.epoch()).0 + 9),
+            Zxid::ZERO,
+        ];
+        match self.below(20) {
+            0..8 => last,
+            8..14 => known,
+            14..19 => self.pick(&beside),
+            _ => self.zxid(),
         }
     }
 
@@ -100,9 +142,126 @@ impl Dice {
         Notification { standing: heard, version: self.pick(&[2, 2, 1, 0, -1]), config }
     }
 
-    fn packet(&mut self, peer: &Peer) -> Packet {
-        let (none, zxid, status) = (Bytes::new(), self.zxid(), peer.status());
-        let right = self.chance(85);
+    /// What our leader says next, if it does everything right.
+    fn leader_says(&mut self, bench: &Bench, link: LinkId) -> Packet {
+        let status = bench.status();
+        let (last, epoch) = (bench.boundary.disk.last(), status.accepted_epoch);
+        if self.told.link != Some(link) {
+            self.told = Told { link: Some(link), ..Told::default() };
+        }
+        if status.phase == Phase::Discovery {
+            let epoch = if self.chance(80) { epoch.next().unwrap_or(epoch) } else { epoch };
+            return Packet::LeaderInfo { epoch, protocol: LearnerInfo::PROTOCOL };
+        }
+        if !self.told.begun {
+            let log: Vec<_> = bench.boundary.disk.log.iter().map(|txn| txn.zxid).collect();
+            let safe: Vec<_> =
+                log.iter().copied().filter(|zxid| *zxid >= bench.delivered()).collect();
+            let (packet, tail, committed) = match self.below(10) {
+                0..4 => {
+                    let label = self.near(&log);
+                    (Packet::Diff(label), last, label.min(last))
+                }
+                4..7 => {
+                    let to = if safe.is_empty() { last } else { self.pick(&safe) };
+                    let to = if self.chance(90) { to } else { self.near(&log) };
+                    (Packet::Trunc(to), to, to)
+                }
+                _ => {
+                    let label = self.near(&log).max(bench.delivered());
+                    let label = label.min(Zxid(Zxid::start_of(epoch).0 + 3));
+                    (Packet::Snap(label), label, label)
+                }
+            };
+            self.told = Told { begun: true, tail, committed, ..self.told };
+            return packet;
+        }
+        let (tail, start) = (self.told.tail, Zxid::start_of(epoch));
+        let propose = if self.told.new_leader || tail.epoch() == epoch {
+            tail.max(start).next()
+        } else if self.chance(50) {
+            tail.next()
+        } else {
+            start.next()
+        };
+        match (self.below(10), propose) {
+            (0..4, Some(next)) if !self.told.new_leader || status.serving => {
+                self.told.tail = next;
+                if bench.state() == Observing && self.told.new_leader {
+                    self.told.committed = next;
+                    return Packet::Inform(entry(next));
+                }
+                Packet::Proposal(entry(next))
+            }
+            (4..7, _) if self.told.committed < tail => {
+                let begun = Zxid::start_of(tail.epoch());
+                let next = Zxid(self.told.committed.max(begun).0 + 1);
+                self.told.committed = next;
+                Packet::Commit(next)
+            }
+            (7, _) => Packet::Ping { zxid: tail, sessions: None },
+            (8, _) if status.serving => Packet::Sync,
+            _ if !self.told.new_leader => {
+                self.told.new_leader = true;
+                Packet::NewLeader { zxid: start, config: Bytes::new() }
+            }
+            _ if !status.serving && bench.boundary.acknowledged.contains(&link) => Packet::UpToDate,
+            _ => Packet::Ping { zxid: tail, sessions: None },
+        }
+    }
+
+    /// What one of our learners says next, if it does everything right.
+    fn learner_says(&mut self, bench: &Bench, link: LinkId) -> Packet {
+        let status = bench.status();
+        let epoch = status.current_epoch;
+        let log: Vec<_> = bench.boundary.disk.log.iter().map(|txn| txn.zxid).collect();
+        let info = LearnerInfo {
+            accepted_epoch: if self.chance(90) { epoch } else { self.epoch() },
+            id: Some(ServerId(self.pick(&[1, 2, 3, 4, 5, 9]))),
+            protocol: LearnerInfo::PROTOCOL,
+            config_version: 0,
+        };
+        let Some(course) = bench.boundary.courses.get(&link) else {
+            return if self.chance(80) {
+                Packet::FollowerInfo(info)
+            } else {
+                Packet::ObserverInfo(LearnerInfo {
+                    id: Some(ServerId(77)).filter(|_| self.chance(50)),
+                    ..info
+                })
+            };
+        };
+        if !course.promised {
+            let last = self.near(&log);
+            let epoch = Epoch(epoch.0.min(status.current_epoch.0));
+            let last = if self.chance(60) { last.min(status.last) } else { last };
+            return Packet::AckEpoch { last, current_epoch: self.chance(85).then_some(epoch) };
+        }
+        if course.new_leader && !course.acknowledged {
+            return Packet::Ack(Zxid::start_of(epoch));
+        }
+        let acked = course.acked.max(Zxid::start_of(epoch));
+        let most = course.sent.0.saturating_sub(acked.0);
+        if most > 0 && self.chance(60) && course.up_to_date {
+            let many = self.below(usize::try_from(most).unwrap_or(1).clamp(1, 5)) + 1;
+            let first = Zxid(acked.0 + 1);
+            let last = Zxid(acked.0 + i64::try_from(many).unwrap());
+            return if many == 1 { Packet::Ack(first) } else { Packet::Acks(Run { first, last }) };
+        }
+        self.asked += 1;
+        match self.below(4) {
+            0 if course.up_to_date => Packet::Request(request(self.asked)),
+            1 if course.up_to_date => {
+                Packet::Request(Request { op: Request::SYNC, ..request(self.asked) })
+            }
+            _ => Packet::Ping { zxid: status.processed, sessions: Some(Bytes::new()) },
+        }
+    }
+
+    /// Anything, now and then with a number that means something.
+    fn packet(&mut self, peer: &Peer, log: &[Zxid]) -> Packet {
+        let (status, right) = (peer.status(), self.chance(85));
+        let zxid = if right { self.near(log) } else { self.zxid() };
         let epoch = if right { status.accepted_epoch } else { self.epoch() };
         let start = if right { Zxid::start_of(epoch) } else { zxid };
         let info = LearnerInfo {
@@ -111,71 +270,90 @@ impl Dice {
             protocol: if right { LearnerInfo::PROTOCOL } else { self.pick(&[0, -1, i32::MAX]) },
             config_version: if right { 0 } else { self.pick(&[-1, 0, 1, 99]) },
         };
-        if status.phase != Phase::Synchronization {
-            self.told = 0;
-        }
-        if self.chance(self.helpful) {
-            // If it comes on the right link.
-            let current_epoch = Some(status.current_epoch);
-            let next = epoch.next().unwrap_or(epoch);
-            return match (status.state, status.phase) {
-                (Leading, Phase::Broadcast) => Packet::Ping { zxid, sessions: Some(none) },
-                (Leading, _) => self.pick(&[
-                    Packet::FollowerInfo(info),
-                    Packet::AckEpoch { last: status.last, current_epoch },
-                    Packet::Ack(start),
-                ]),
-                (_, Phase::Synchronization) => {
-                    self.told += 1;
-                    match self.told {
-                        1 => Packet::Diff(zxid),
-                        2 => Packet::NewLeader { zxid: start, config: none },
-                        3..6 => Packet::Ping { zxid, sessions: None },
-                        _ => Packet::UpToDate,
-                    }
-                }
-                (Following | Observing, Phase::Discovery) => {
-                    Packet::LeaderInfo { epoch: next, protocol: LearnerInfo::PROTOCOL }
-                }
-                _ => Packet::Ping { zxid, sessions: None },
-            };
-        }
-        match self.below(40) {
-            0..8 => Packet::FollowerInfo(info),
-            8..10 => Packet::ObserverInfo(info),
-            10..14 => {
+        let run = Run { first: zxid, last: Zxid(zxid.0.saturating_add(self.rng.below(3) as i64)) };
+        match self.below(44) {
+            0..6 => Packet::FollowerInfo(info),
+            6..8 => Packet::ObserverInfo(info),
+            8..11 => {
                 let epoch = if self.chance(50) { epoch.next().unwrap_or(epoch) } else { epoch };
                 Packet::LeaderInfo { epoch, protocol: LearnerInfo::PROTOCOL }
             }
-            14..18 => Packet::AckEpoch {
+            11..15 => Packet::AckEpoch {
                 last: if right { status.last } else { zxid },
                 current_epoch: self.chance(80).then_some(status.current_epoch),
             },
-            18..20 => Packet::Diff(zxid),
-            20..23 => Packet::NewLeader { zxid: start, config: Bytes::new() },
-            23..26 => Packet::UpToDate,
-            26..31 => Packet::Ack(start),
-            31..34 => Packet::Ping { zxid, sessions: self.chance(50).then(Bytes::new) },
-            34 => Packet::Snap(zxid),
-            35 => Packet::Trunc(zxid),
-            36 => Packet::Proposal(txn(zxid.0)),
-            37 => Packet::Commit(zxid),
-            38 => Packet::Request(request(1)),
+            15..17 => Packet::Diff(zxid),
+            17..19 => Packet::NewLeader { zxid: start, config: Bytes::new() },
+            19..21 => Packet::UpToDate,
+            21..23 => Packet::Ack(start),
+            23..25 => Packet::Ack(zxid),
+            25 => Packet::Acks(run),
+            26..28 => Packet::Ping { zxid, sessions: self.chance(50).then(Bytes::new) },
+            28..30 => Packet::Snap(zxid),
+            30 => Packet::Trunc(zxid),
+            31..34 => Packet::Proposal(entry(zxid)),
+            34 => Packet::Proposals([entry(zxid), entry(run.last)].into()),
+            35..37 => Packet::Commit(zxid),
+            37 => Packet::Commits(run),
+            38..40 => Packet::Request(request(1)),
             _ => self.pick(&[
                 Packet::Sync,
                 Packet::Revalidate(Bytes::new()),
-                Packet::Inform(txn(zxid.0)),
+                Packet::Inform(entry(zxid)),
                 Packet::CommitAndActivate { zxid, leader: ServerId(1) },
-                Packet::InformAndActivate { leader: ServerId(1), txn: txn(zxid.0) },
+                Packet::InformAndActivate { leader: ServerId(1), txn: entry(zxid) },
             ]),
         }
     }
 
-    fn message(&mut self, peer: &Peer, plane: Plane) -> Message {
+    fn message(&mut self, bench: &Bench, link: LinkId, plane: Plane) -> Message {
         if (plane == Plane::Election) == self.chance(98) {
-            Message::Notification(self.notification(peer))
+            return Message::Notification(self.notification(&bench.peer));
+        }
+        let state = bench.state();
+        Message::Packet(if !self.chance(self.helpful) {
+            let log: Vec<_> = bench.boundary.disk.log.iter().map(|txn| txn.zxid).collect();
+            self.packet(&bench.peer, &log)
+        } else if state == Leading {
+            self.learner_says(bench, link)
+        } else if matches!(state, Following | Observing) {
+            self.leader_says(bench, link)
         } else {
-            Message::Packet(self.packet(peer))
+            Packet::Ping { zxid: Zxid::ZERO, sessions: None }
+        })
+    }
+
+    /// Something that a driver could say if it was asked for it.
+    fn local(&mut self, peer: &Peer, link: LinkId) -> Event {
+        let status = peer.status();
+        let zxid = self.near(&[status.last]);
+        let header = TxnHeader { client: 1, cxid: 2, time: 3, kind: 4 };
+        let draft = Draft { header, body: Bytes::new() };
+        match self.below(9) {
+            0 => {
+                let place = self.pick(&[
+                    Place::BelowFloor,
+                    Place::Held,
+                    Place::Absent { previous: zxid },
+                    Place::Beyond,
+                ]);
+                Event::Located { link, located: cheap(place) }
+            }
+            1 => {
+                let outcome = if self.chance(80) { Ok(()) } else { Err(Unreadable) };
+                Event::Streamed { link, outcome }
+            }
+            2 => Event::Restored(link),
+            3 => Event::Drained(link),
+            4 => Event::Progress(link),
+            5 => Event::SnapshotTaken(zxid),
+            6 => Event::Propose(request(1)),
+            7 => Event::Read(ReadId(1)),
+            _ => {
+                let many = self.below(3);
+                let epoch = if self.chance(80) { status.current_epoch } else { self.epoch() };
+                Event::Prepared { epoch, drafts: vec![draft; many] }
+            }
         }
     }
 
@@ -195,16 +373,76 @@ impl Dice {
         config.limits.strangers = 4;
         config.limits.unintroduced = 4;
         config.limits.learners = 8;
+        config.history = HistoryLimits {
+            window_count: self.pick(&[1, 3, 10, 500]),
+            window_bytes: self.pick(&[100, 1 << 20]),
+            size_percent: self.pick(&[None, Some(33)]),
+            snap_count: self.pick(&[2, 8, 100_000]),
+            observer_snapshots: 1,
+            pace_bytes: self.pick(&[1, 200, 1 << 20]),
+            requests: self.pick(&[2, 4096]),
+        };
         config
     }
 
     fn durable(&mut self) -> Durable {
+        let log = [entries(1, 1, 6), entries(3, 1, 4)].concat();
+        let stored = stored(4, 3, z(1, 0), log);
         self.pick(&[
             disk(0, 0, 0),
             disk(3, 2, 0),
             disk(3, 3, 0x3_0000_0000),
             disk(7, 1, 0x1_0000_0003),
+            disk(0, 0, -1),
+            stored.clone(),
+            // Interrupted; and with a snapshot in the midst, or at the end, of what can be read.
+            Durable { current_epoch: Epoch(1), ..stored.clone() },
+            Durable { snapshot: z(1, 4), ..stored.clone() },
+            Durable { snapshot: z(3, 4), floor: z(1, 2), ..stored },
         ])
+    }
+}
+
+/// Something that the disk, the driver or the application has been asked for.
+fn owed(dice: &mut Dice, bench: &mut Bench) {
+    enum Owes {
+        Located(LinkId, Zxid),
+        Streamed(LinkId),
+        Drained(LinkId),
+        Received(LinkId),
+        Prepared,
+        Taken(Zxid),
+    }
+    let boundary = &bench.boundary;
+    let mut owes: Vec<Owes> = Vec::new();
+    owes.extend(boundary.locating.iter().map(|(link, zxid)| Owes::Located(*link, *zxid)));
+    owes.extend(boundary.streams.keys().map(|link| Owes::Streamed(*link)));
+    let paced = boundary.paces.iter().filter(|(_, paces)| **paces > 0);
+    owes.extend(paced.map(|(link, _)| Owes::Drained(*link)));
+    owes.extend(boundary.receiving.map(|(link, _)| Owes::Received(link)));
+    owes.extend((!boundary.preparing.is_empty()).then_some(Owes::Prepared));
+    owes.extend(boundary.taking.map(Owes::Taken));
+    if owes.is_empty() {
+        return;
+    }
+    let at = dice.below(owes.len());
+    match owes.swap_remove(at) {
+        Owes::Located(link, zxid) => {
+            let place = bench.boundary.disk.locate(zxid);
+            bench.located(link, if dice.chance(50) { cheap(place) } else { dear(place) });
+        }
+        Owes::Streamed(link) if dice.chance(10) => drop(bench.unreadable(link)),
+        Owes::Streamed(link) => drop(bench.streamed(link)),
+        Owes::Drained(link) => drop(bench.step(Event::Drained(link))),
+        Owes::Received(link) if dice.chance(10) => {
+            bench.step(Event::LinkDown { link, cause: Cause::Garbled });
+        }
+        Owes::Received(link) => drop(bench.step(Event::Restored(link))),
+        Owes::Prepared => {
+            let most = 1 + dice.below(3);
+            bench.prepared_together(most);
+        }
+        Owes::Taken(zxid) => drop(bench.step(Event::SnapshotTaken(zxid))),
     }
 }
 
@@ -212,12 +450,13 @@ impl Dice {
 /// and may be anything.
 fn lawful(dice: &mut Dice, bench: &mut Bench) {
     match dice.below(100) {
-        0..20 => {
+        0..11 => {
             // Time passes, often not even to the next deadline.
             let most =
                 bench.peer.deadline().map_or(1_000_000, |(at, _)| at.since(bench.now).as_nanos());
             let most = u64::try_from(most).unwrap();
-            bench.now = Instant(bench.now.0 + dice.rng.below(most * 5 / 4 + 1));
+            let most = if dice.chance(30) { most * 5 / 4 } else { most / 4 };
+            bench.now = Instant(bench.now.0 + dice.rng.below(most + 1));
             let due = bench.peer.deadline().is_some_and(|(at, _)| at <= bench.now);
             let before = (!due).then(|| bench.peer.clone());
             let seen = bench.step(Event::Tick);
@@ -233,8 +472,8 @@ fn lawful(dice: &mut Dice, bench: &mut Bench) {
             let due = bench.peer.deadline();
             assert!(due.is_none_or(|(at, _)| at > bench.now), "{due:?} at {:?}", bench.now);
         }
-        20..32 => match dice.pick(&bench.dials()) {
-            Some((plane, peer)) if dice.chance(60) => {
+        11..21 => match dice.pick(&bench.dials()) {
+            Some((plane, peer)) if dice.chance(70) => {
                 let up = bench.fresh(plane, true, Some(peer.0));
                 bench.connect(up);
             }
@@ -243,7 +482,7 @@ fn lawful(dice: &mut Dice, bench: &mut Bench) {
             }
             None => {}
         },
-        32..38 => {
+        21..25 => {
             let peer = dice.id();
             let up = LinkUp {
                 advertised: dice.chance(50).then(|| at("10.0.0.1", 3888)),
@@ -252,73 +491,210 @@ fn lawful(dice: &mut Dice, bench: &mut Bench) {
             };
             bench.connect(up);
         }
-        38..44 => {
+        25..28 => {
             bench.learner();
         }
-        44..47 => {
+        28 => {
             if let Some((link, _)) = dice.pick(&bench.planes()) {
                 bench.down(link);
             }
         }
-        47..60 => {
+        29..39 => {
             if bench.writes_pending() > 0 {
                 bench.persisted_one();
             }
         }
-        60 => {
+        39..51 => owed(dice, bench),
+        51..55 => {
+            dice.asked += 1;
+            let mut request = request(dice.asked);
+            if dice.chance(2) {
+                request.body = Bytes::from(vec![0; Request::BODY_BYTES_MAX + 1]);
+            }
+            bench.step(Event::Propose(request));
+        }
+        55..57 => {
+            bench.read();
+        }
+        57 => {
+            if let Some((link, Plane::Quorum)) = dice.pick(&bench.planes()) {
+                bench.step(Event::Progress(link));
+            }
+        }
+        58 => {
             bench.step(Event::Oracle(dice.chance(50)));
         }
-        61 => {
-            bench.step(Event::StepDown);
+        59 => {
+            if dice.chance(20) {
+                bench.step(Event::StepDown);
+            }
         }
         _ => {
             let links = bench.planes();
             let quorum = |link: &Option<(LinkId, Plane)>| {
                 link.is_some_and(|(_, plane)| plane == Plane::Quorum)
             };
-            let newest = links.iter().copied().rev().find(quorum).flatten();
+            let on_quorum: Vec<_> = links.iter().copied().filter(quorum).collect();
             let any = dice.pick(&links);
-            if let Some((link, plane)) = newest.filter(|_| dice.chance(30)).or(any) {
-                let message = dice.message(&bench.peer, plane);
+            let one = if on_quorum.is_empty() { None } else { dice.pick(&on_quorum) };
+            if let Some((link, plane)) = one.filter(|_| dice.chance(60)).or(any) {
+                if bench.boundary.receiving.is_some_and(|(of, _)| of == link) {
+                    return owed(dice, bench);
+                }
+                let message = dice.message(bench, link, plane);
                 bench.step(Event::Received { link, message });
             }
         }
     }
 }
 
-/// Five hundred lives of five hundred events; what became of them.
-fn lives(change: fn(&mut Config)) -> [usize; 4] {
-    let mut seen = [0; 4];
-    for seed in 0..500 {
+/// What a life has seen, by what the server did.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the rest is not counted")]
+fn memorable(output: &Output) -> Option<&'static str> {
+    match output {
+        Output::Locate { .. } => Some("Locate"),
+        Output::StreamLog { form, .. } => Some(match form {
+            Form::Proposals => "StreamLog, Proposals",
+            Form::Committed => "StreamLog, Committed",
+            Form::Commits => "StreamLog, Commits",
+            Form::Informs => "StreamLog, Informs",
+        }),
+        Output::Pace(_) => Some("Pace"),
+        Output::SendSnapshot { .. } => Some("SendSnapshot"),
+        Output::ReceiveSnapshot { .. } => Some("ReceiveSnapshot"),
+        Output::TakeSnapshot(_) => Some("TakeSnapshot"),
+        Output::Abandon => Some("Abandon"),
+        Output::Answer(_) => Some("Answer"),
+        Output::Accepted(_) => Some("Accepted"),
+        Output::Refused { reason, .. } => Some(match reason {
+            Refusal::NotServing => "Refused, NotServing",
+            Refusal::ReignOver => "Refused, ReignOver",
+            Refusal::Busy => "Refused, Busy",
+            Refusal::TooLong(_) => "Refused, TooLong",
+        }),
+        Output::ReadRefused { reason: Refusal::ReignOver, .. } => Some("ReadRefused, ReignOver"),
+        Output::Prepare { origin: Origin::Here, .. } => Some("Prepare, Here"),
+        Output::Prepare { origin: Origin::Learner(_), .. } => Some("Prepare, Learner"),
+        Output::DeliverThrough(zxid) if !zxid.is_epoch_start() => Some("DeliverThrough"),
+        Output::Persist { write: Write::Append(_), .. } => Some("Append"),
+        Output::Persist { write: Write::Truncate(_), .. } => Some("Truncate"),
+        Output::Persist { write: Write::Beside(_), .. } => Some("Beside"),
+        Output::Persist { write: Write::Install { .. }, .. } => Some("Install"),
+        Output::Hangup { reason, .. } => match reason {
+            Hangup::Hole { .. } => Some("Hangup, Hole"),
+            Hangup::CannotCut(_) => Some("Hangup, CannotCut"),
+            Hangup::Unreadable => Some("Hangup, Unreadable"),
+            Hangup::Unacknowledged => Some("Hangup, Unacknowledged"),
+            Hangup::TooManyRequests => Some("Hangup, TooManyRequests"),
+            Hangup::NewerHistory(_) => Some("Hangup, NewerHistory"),
+            _ => None,
+        },
+        Output::Send { message: Message::Packet(packet), .. } => match packet {
+            Packet::Diff(_) => Some("DIFF"),
+            Packet::Trunc(_) => Some("TRUNC"),
+            Packet::Proposal(_) => Some("PROPOSAL"),
+            Packet::Proposals(_) => Some("PROPOSALs"),
+            Packet::Commit(_) => Some("COMMIT"),
+            Packet::Commits(_) => Some("COMMITs"),
+            Packet::Inform(_) => Some("INFORM"),
+            Packet::Sync => Some("SYNC"),
+            Packet::Request(_) => Some("REQUEST"),
+            Packet::Ack(zxid) if !zxid.is_epoch_start() => Some("ACK"),
+            Packet::Acks(_) => Some("ACKs"),
+            Packet::AckEpoch { current_epoch: None, .. } => Some("ACKEPOCH again"),
+            Packet::UpToDate => Some("UPTODATE"),
+            _ => None,
+        },
+        Output::Halt(Fault::CommittedCut { .. }) => Some("Halt, CommittedCut"),
+        _ => None,
+    }
+}
+
+/// What has to come about in some of the lives.
+const MEMORABLE: [&str; 41] = [
+    "Locate",
+    "StreamLog, Proposals",
+    "StreamLog, Committed",
+    "StreamLog, Informs",
+    "Pace",
+    "SendSnapshot",
+    "ReceiveSnapshot",
+    "TakeSnapshot",
+    "Abandon",
+    "Answer",
+    "Accepted",
+    "Refused, NotServing",
+    "Refused, ReignOver",
+    "Refused, Busy",
+    "Refused, TooLong",
+    "ReadRefused, ReignOver",
+    "Prepare, Here",
+    "Prepare, Learner",
+    "DeliverThrough",
+    "Append",
+    "Truncate",
+    "Beside",
+    "Install",
+    "Hangup, Hole",
+    "Hangup, CannotCut",
+    "Hangup, Unreadable",
+    "Hangup, NewerHistory",
+    "DIFF",
+    "TRUNC",
+    "PROPOSAL",
+    "PROPOSALs",
+    "COMMIT",
+    "COMMITs",
+    "INFORM",
+    "SYNC",
+    "REQUEST",
+    "ACK",
+    "ACKs",
+    "ACKEPOCH again",
+    "UPTODATE",
+    "Halt, CommittedCut",
+];
+
+/// A thousand lives of six hundred events; in how many of them each of these came about.
+fn lives(change: fn(&mut Config)) -> BTreeMap<&'static str, usize> {
+    let mut lives = BTreeMap::new();
+    for seed in 0..1_000 {
         let mut dice = Dice::new(seed);
         let mut config = dice.config();
         change(&mut config);
         let mut bench = Bench::new(config, dice.durable());
-        let mut was = [false; 4];
-        for _ in 0..500 {
+        let mut seen = BTreeSet::new();
+        for _ in 0..600 {
+            let before = bench.said.len();
             lawful(&mut dice, &mut bench);
             bench.peer.check();
             let status = bench.status();
-            was[0] |= status.state == Leading;
-            was[1] |= matches!(status.state, Following | Observing);
-            was[2] |= status.state == Leading && status.serving && status.voters > 1;
-            was[3] |= matches!(status.state, Following | Observing) && status.serving;
+            let follows = matches!(status.state, Following | Observing);
+            seen.extend((status.state == Leading).then_some("led"));
+            seen.extend(follows.then_some("followed"));
+            let on = status.state == Leading && status.serving && status.voters > 1;
+            seen.extend(on.then_some("led on"));
+            seen.extend((follows && status.serving).then_some("followed on"));
+            seen.extend(bench.said[before..].iter().filter_map(memorable));
         }
-        for (count, was) in seen.iter_mut().zip(was) {
-            *count += usize::from(was);
+        for what in seen {
+            *lives.entry(what).or_default() += 1;
         }
     }
-    seen
+    lives
 }
 
 /// ZOOKEEPER-3769, -2186, -547: bytes from anybody ended the thread that read them.
 #[test]
 fn nothing_that_a_peer_says_or_the_network_does_breaks_a_server() {
-    let [led, followed, led_on, followed_on] = lives(|_| {});
-    assert!(
-        led > 100 && followed > 100 && led_on > 10 && followed_on > 10,
-        "a test of nothing: {led} led, {followed} followed, {led_on} and {followed_on} served"
-    );
+    let lives = lives(|_| {});
+    let often = |what: &str| lives.get(what).copied().unwrap_or(0);
+    for (what, least) in [("led", 200), ("followed", 200), ("led on", 100), ("followed on", 100)] {
+        assert!(often(what) >= least, "a test of nothing: {lives:?}");
+    }
+    for what in MEMORABLE {
+        assert!(often(what) > 0, "{what} never came about: {lives:?}");
+    }
 }
 
 #[test]
@@ -359,7 +735,15 @@ fn nothing_that_a_driver_reports_makes_a_server_panic() {
                 6 => Event::Persisted(Ticket(dice.rng.below(issued + 1))),
                 7 => Event::Oracle(dice.chance(50)),
                 8 if dice.chance(5) => Event::StepDown,
-                _ => Event::Received { link, message: dice.message(&peer, plane) },
+                8 => dice.local(&peer, link),
+                _ => {
+                    let message = if plane == Plane::Election || dice.chance(2) {
+                        Message::Notification(dice.notification(&peer))
+                    } else {
+                        Message::Packet(dice.packet(&peer, &[peer.status().last]))
+                    };
+                    Event::Received { link, message }
+                }
             };
             for output in peer.step(Input { at, event }) {
                 if let Output::Persist { ticket, .. } = output {
@@ -466,18 +850,32 @@ fn flood(bench: &mut Bench, mut wave: impl FnMut(&mut Bench, i64)) -> (usize, us
     (sizes[0], sizes[1])
 }
 
+/// A follower that serves says this; it comes back if it was hung up.
+fn flood_of(bench: &mut Bench, packet: Packet) {
+    let courses = bench.boundary.courses.iter();
+    let link = courses.rev().find(|(_, course)| course.up_to_date).map(|(link, _)| *link);
+    let link = link.unwrap_or_else(|| {
+        let (link, _) = bench.follower(1, 1);
+        bench.receive(link, ack_epoch_again(0));
+        bench.receive(link, ack(1));
+        link
+    });
+    bench.receive(link, packet);
+}
+
 #[test]
 fn whatever_floods_a_server_it_holds_no_more_than_its_limits() {
     let members = ensemble(&[1, 2, 3]);
     let looking = || Bench::of(3, &members, Durable::default());
     let leading = || {
-        let mut bench = looking();
+        let few = |config: &mut Config| config.history.requests = 16;
+        let mut bench = Bench::with(3, &members, Durable::default(), few);
         bench.win(&[1, 2]);
         bench.establish(2);
         bench
     };
     type Wave = fn(&mut Bench, i64);
-    let floods: [(&str, Bench, Wave); 8] = [
+    let floods: [(&str, Bench, Wave); 11] = [
         ("strangers", looking(), |bench, at| {
             let (link, _) = bench.accepted(1_000 + at);
             bench.hear(link, standing(Looking, vote(9, 9, 1_000 + at), at));
@@ -505,6 +903,18 @@ fn whatever_floods_a_server_it_holds_no_more_than_its_limits() {
         ("learners that come again and again", leading(), |bench, _| {
             let (link, _) = bench.follower(1, 1);
             bench.receive(link, ack_epoch_again(0));
+        }),
+        ("requests from here, and nothing is prepared", leading(), |bench, at| {
+            bench.propose(i32::try_from(at).unwrap());
+        }),
+        ("requests of a learner", leading(), |bench, at| {
+            let request = request(i32::try_from(at).unwrap());
+            let op = if at % 2 == 0 { Request::SYNC } else { 5 };
+            flood_of(bench, Packet::Request(Request { op, ..request }));
+        }),
+        ("acknowledgements of what was never proposed", leading(), |bench, at| {
+            let first = z(1, 2 + u32::try_from(at).unwrap());
+            flood_of(bench, Packet::Acks(Run { first, last: Zxid(first.0 + 1_000) }));
         }),
         ("votes of members", looking(), |bench, at| {
             let link = match bench.planes().first() {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, Origin, ReadId, ServerId, Ticket};
-use quorate_core::input::{Event, Plane};
+use quorate_core::input::{Event, Place, Plane};
 use quorate_core::message::{Message, Packet, Request};
 use quorate_core::output::{Form, Output, Write};
 use quorate_core::report::Status;
@@ -51,7 +51,8 @@ pub struct Boundary {
     /// Callers without an answer.
     pub requests: Vec<RequestId>,
     pub reads: BTreeSet<ReadId>,
-    /// What was acknowledged on each link last.
+    /// Where we have acknowledged a leader's history, and which transaction last.
+    pub acknowledged: BTreeSet<LinkId>,
     acked: BTreeMap<LinkId, Zxid>,
     halted: bool,
 }
@@ -61,6 +62,8 @@ pub struct Boundary {
 pub struct Disk {
     pub accepted: Epoch,
     pub current: Epoch,
+    /// From here on its log can be read.
+    pub floor: Zxid,
     /// What is before is not known here one by one.
     pub base: Zxid,
     pub log: Vec<Txn>,
@@ -85,6 +88,11 @@ pub struct Course {
     pub observer: bool,
     /// What it said in ACKEPOCH.
     last: Zxid,
+    /// Whether it has said that.
+    pub promised: bool,
+    /// Whether it has acknowledged NEWLEADER, and what it acknowledged last.
+    pub acknowledged: bool,
+    pub acked: Zxid,
     /// Whether DIFF, TRUNC or SNAP was sent.
     begun: bool,
     trunc: bool,
@@ -104,15 +112,13 @@ pub enum Stream {
 impl Disk {
     fn new(durable: &Durable) -> Self {
         let log: Vec<_> = durable.window.iter().cloned().collect();
-        let base = log.first().map_or(durable.last_zxid, |first| Zxid(first.zxid.0 - 1));
-        let mark = Mark {
-            accepted: durable.accepted_epoch,
-            current: durable.current_epoch,
-            last: durable.last_zxid,
-        };
+        let last = durable.last_zxid.max(Zxid::ZERO);
+        let base = log.first().map_or(last, |first| Zxid(first.zxid.0 - 1));
+        let mark = Mark { accepted: durable.accepted_epoch, current: durable.current_epoch, last };
         Self {
             accepted: mark.accepted,
             current: mark.current,
+            floor: durable.floor,
             base,
             log,
             beside: None,
@@ -133,6 +139,21 @@ impl Disk {
 
     pub fn holds(&self, zxid: Zxid) -> bool {
         zxid <= self.base || self.log.binary_search_by_key(&zxid, |txn| txn.zxid).is_ok()
+    }
+
+    /// Where a zxid stands in the log, as far as it is durable.
+    pub fn locate(&self, zxid: Zxid) -> Place {
+        if zxid < self.floor {
+            return Place::BelowFloor;
+        }
+        let log = self.log.iter().map(|txn| txn.zxid);
+        let held = log.filter(|held| *held > self.floor && *held <= self.durable.last);
+        let held: Vec<_> = std::iter::once(self.floor).chain(held).collect();
+        match held.binary_search(&zxid) {
+            Ok(_) => Place::Held,
+            Err(at) if at == held.len() => Place::Beyond,
+            Err(at) => Place::Absent { previous: held[at - 1] },
+        }
     }
 
     pub fn writes_pending(&self) -> usize {
@@ -177,7 +198,7 @@ impl Disk {
                 assert!(*zxid >= *staged, "cut at {zxid}, and {staged} is where we start");
                 assert!(*zxid <= self.last() && self.holds(*zxid), "cut at {zxid}: {self:?}");
                 self.log.retain(|txn| txn.zxid <= *zxid);
-                self.base = self.base.min(*zxid);
+                (self.base, self.floor) = (self.base.min(*zxid), self.floor.min(*zxid));
             }
             Write::Beside(txn) => {
                 let (label, txns) = self.beside.as_mut().expect("a snapshot was received");
@@ -190,7 +211,8 @@ impl Disk {
                 let (received, txns) = self.beside.take().expect("a snapshot was received");
                 assert_eq!(*label, received, "what is installed is what was received");
                 assert!(label.epoch() <= self.accepted, "{label} is not promised");
-                (self.base, self.log, *staged) = (received, txns, received);
+                (self.base, self.floor, self.log) = (received, received, txns);
+                *staged = received;
                 let last = self.last();
                 assert!(last >= delivered, "{last} is installed, and {delivered} was delivered");
             }
@@ -226,6 +248,7 @@ impl Boundary {
             preparing: VecDeque::new(),
             requests: Vec::new(),
             reads: BTreeSet::new(),
+            acknowledged: BTreeSet::new(),
             acked: BTreeMap::new(),
             halted: false,
         }
@@ -241,7 +264,17 @@ impl Boundary {
                 Packet::FollowerInfo(_) => drop(self.courses.entry(*link).or_default()),
                 Packet::ObserverInfo(_) => self.courses.entry(*link).or_default().observer = true,
                 Packet::AckEpoch { last, .. } => {
-                    self.courses.entry(*link).or_default().last = *last;
+                    let course = self.courses.entry(*link).or_default();
+                    (course.last, course.promised) = (*last, true);
+                }
+                Packet::Ack(zxid) => {
+                    let course = self.courses.entry(*link).or_default();
+                    course.acknowledged |= course.new_leader;
+                    course.acked = course.acked.max(*zxid);
+                }
+                Packet::Acks(run) => {
+                    let course = self.courses.entry(*link).or_default();
+                    course.acked = course.acked.max(run.last);
                 }
                 _ => {}
             },
@@ -406,7 +439,9 @@ impl Boundary {
             }
             Packet::AckEpoch { current_epoch: Some(current), last } => {
                 assert_eq!(durable.accepted, self.disk.accepted, "{packet:?} is no promise yet");
-                assert_eq!((durable.current, durable.last), (*current, *last), "{packet:?}");
+                // A server that may have lost its history does not tell where it ends.
+                let told = if *last == Zxid::UNKNOWN { durable.last } else { *last };
+                assert_eq!((durable.current, durable.last), (*current, told), "{packet:?}");
             }
             Packet::Ack(zxid) => self.acknowledged(link, *zxid, *zxid),
             Packet::Acks(run) => self.acknowledged(link, run.first, run.last),
@@ -419,6 +454,7 @@ impl Boundary {
         let durable = self.disk.durable;
         if last.is_epoch_start() {
             assert_eq!(durable.current, last.epoch(), "NEWLEADER is acknowledged: {durable:?}");
+            self.acknowledged.insert(link);
             return;
         }
         assert!(first <= last && first.epoch() == last.epoch(), "{first}..{last}");
@@ -438,8 +474,9 @@ impl Boundary {
         match packet {
             Packet::Diff(label) => {
                 assert!(!course.begun, "{packet:?}: {course:?}");
+                assert!(*label <= processed, "{packet:?}, but {processed}");
                 (course.begun, course.sent) = (true, course.last.max(Zxid::ZERO));
-                course.told = course.sent.min(*label);
+                course.told = course.sent.min(processed);
             }
             Packet::Trunc(to) => {
                 assert!(!course.begun && course.last > *to, "{packet:?}: {course:?}");
@@ -484,6 +521,7 @@ impl Boundary {
         self.streams.remove(&link);
         self.courses.remove(&link);
         self.paces.remove(&link);
+        self.acknowledged.remove(&link);
         self.acked.remove(&link);
         self.locating.retain(|(of, _)| *of != link);
     }
