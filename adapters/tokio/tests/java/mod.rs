@@ -135,15 +135,18 @@ impl JavaServer {
         }
     }
 
-    /// Whether its child process still runs.
-    pub fn is_alive(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
-    }
-
     /// How often it has logged this.
     pub fn said(&self, what: &str) -> usize {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         log.matches(what).count()
+    }
+
+    /// The errors that it has logged, but for those of its election links: it replaces one by another
+    /// now and then, and takes that for an error.
+    pub fn errors(&self) -> Vec<String> {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let errors = log.lines().filter(|line| line.contains(" ERROR "));
+        errors.filter(|line| !line.contains("QuorumCnxManager")).map(str::to_owned).collect()
     }
 
     /// Whether its client port is open: configured, and about to look for a leader.
