@@ -23,7 +23,8 @@
 //! | 2 | it says that it has nothing, or could not cut where it was told to | SNAP |
 //! | 3 | processed, or our last | DIFF, empty |
 //! | 4 | beyond our last, a transaction of the epoch of our last | TRUNC to our last |
-//! | 5 | beyond our last, the bare start of an epoch or of another epoch | SNAP, once we are established |
+//! | 5 | beyond our last, of another epoch, and we are not established | TRUNC to our last |
+//! | 5' | … and we are; or it is the bare start of an epoch | SNAP |
 //! | 6 | in the window, or the bare start of an epoch there | DIFF, then what follows |
 //! | 7 | between two of the window, the later of its own epoch | TRUNC to the earlier, then what follows |
 //! | 8 | between two of the window, the later of another epoch | SNAP |
@@ -32,11 +33,15 @@
 //! | 11 | … in the log, and our snapshot would be older than `z` | the same, whatever it costs |
 //! | 12 | … anything else: below the floor, in none of our transactions, too much | SNAP |
 //!
-//! A TRUNC never crosses an epoch (4, 7): what the learner has of an epoch that we do not know cannot be
-//! told from what a later epoch wrote under numbers that we do know. A snapshot for a learner beyond our
-//! last (5) must have a later label than the learner's log, or a ZooKeeper server would replay that log
-//! behind it after a restart; we have such a label once we are established, and until then such a learner
-//! is not needed. DIFF never starts below the floor: there would be a hole.
+//! Once we are established a TRUNC never crosses an epoch (4, 7): what the learner has of an epoch that we
+//! do not know need not stand behind what we have. A snapshot for a learner beyond our last (5') has a
+//! later label than the learner's log then, the start of our epoch at least, or a ZooKeeper server would
+//! replay that log behind it after a restart. Before we are established we have no such label, and the
+//! learner may be needed for that: two of three, of which one brings a later epoch's transaction that no
+//! quorum ever had. So it is cut to our last (5). It has that: its epoch was established on a history of
+//! which ours is a continuation, and whose last transaction before that epoch is our last. One that
+//! cannot cut there, since its snapshot is later, comes back as if it had nothing (2). DIFF never starts
+//! below the floor: there would be a hole.
 //!
 //! What ZooKeeper does, and where it differs: `LearnerHandler.syncFollower`; it cuts across epochs in 4.
 
@@ -101,10 +106,7 @@ pub enum Plan {
         to: Zxid,
     },
     /// SNAP, then what follows it.
-    Snap {
-        /// Whether only an established leader can give it.
-        when_established: bool,
-    },
+    Snap,
     /// Only the disk knows: ask it, and then plan again.
     Locate,
 }
@@ -312,27 +314,23 @@ impl History {
     ) -> Plan {
         let top = established.map_or(self.last, |_| self.committed());
         let processed = established.map_or(top, |epoch| top.max(Zxid::start_of(epoch)));
-        let snap = |when_established| Plan::Snap { when_established };
         if learner <= Zxid::ZERO {
             let nothing = self.last == Zxid::ZERO;
-            return if nothing {
-                Plan::Diff { label: top, after: Zxid::ZERO }
-            } else {
-                snap(false)
-            };
+            return if nothing { Plan::Diff { label: top, after: Zxid::ZERO } } else { Plan::Snap };
         }
         if learner == processed || learner == self.last {
             return Plan::Diff { label: top.max(learner.min(processed)), after: learner };
         }
         if learner > self.last {
             let ours = learner.epoch() == self.last.epoch() && !learner.is_epoch_start();
-            return if ours { Plan::Trunc { to: self.last } } else { snap(established.is_none()) };
+            let needed = established.is_none() && !learner.is_epoch_start();
+            return if ours || needed { Plan::Trunc { to: self.last } } else { Plan::Snap };
         }
         if learner >= self.before && learner >= self.floor {
             return self.plan_in_window(learner, top);
         }
         let Some(Located { place, log_bytes, snapshot_bytes }) = located else {
-            return if learner < self.unreadable { snap(false) } else { Plan::Locate };
+            return if learner < self.unreadable { Plan::Snap } else { Plan::Locate };
         };
         let cheap = self.limits.size_percent.is_some_and(|percent| {
             snapshot_bytes == 0
@@ -348,7 +346,7 @@ impl History {
         if held && (cheap || too_old) {
             Plan::Diff { label: top, after: learner }
         } else {
-            snap(false)
+            Plan::Snap
         }
     }
 
@@ -360,7 +358,7 @@ impl History {
         }
         match self.window.get(at) {
             Some(next) if next.zxid.epoch() == learner.epoch() => Plan::Trunc { to: previous },
-            Some(_) | None => Plan::Snap { when_established: false },
+            Some(_) | None => Plan::Snap,
         }
     }
 

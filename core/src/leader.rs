@@ -13,17 +13,18 @@
 
 pub mod broadcast;
 pub mod discovery;
+pub mod learners;
 pub mod progress;
 pub mod synchronization;
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::context::{Context, Verdict};
-use crate::id::{LinkId, Origin, ReadId, ServerId};
+use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Located, Unreadable};
 use crate::leader::broadcast::{Asker, Broadcast, quorum_left};
 use crate::leader::discovery::{Discovery, is_newer};
+use crate::leader::learners::Learners;
 use crate::leader::progress::{Busy, Progress, Reign, Stage, send};
 use crate::leader::synchronization::{Begun, Synchronization, Terms};
 use crate::message::{LearnerInfo, Message, Packet, Request, Run};
@@ -32,27 +33,23 @@ use crate::quorum::Support;
 use crate::report::{self, Change, Reason, Seat};
 use crate::time::Instant;
 use crate::timers::Timer;
-use crate::txn::{Draft, Txn, Txns};
+use crate::txn::Draft;
 use crate::vote::{Round, ServerState, Standing};
-use crate::zxid::{Counter, Epoch, Zxid};
+use crate::zxid::{Epoch, Zxid};
 
 /// The leader's side of Zab.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leader {
     phase: Phase,
-    learners: BTreeMap<LinkId, Progress>,
+    learners: Learners,
     /// The voters that elected us and have not looked elsewhere since.
     supporters: Support,
     round: Round,
     elected: Instant,
-    /// Anonymous observers so far: they are called -1, -2, …
-    anonymous: i64,
     /// Where the history ends that we bring into this reign.
     inherited: Zxid,
     /// Ends of half ticks so far; every second one ends a tick.
     halves: u64,
-    /// Pings so far.
-    beat: u64,
     /// A warning about an acknowledgement was given in this tick.
     warned: bool,
 }
@@ -70,14 +67,12 @@ impl Leader {
     pub fn new(cx: &mut Context<'_>, round: Round, supporters: Support) -> (Self, Verdict) {
         let mut leader = Self {
             phase: Phase::Discovery(Discovery::new(cx)),
-            learners: BTreeMap::new(),
+            learners: Learners::default(),
             supporters,
             round,
             elected: cx.now,
-            anonymous: 0,
             inherited: cx.history.last(),
             halves: 0,
-            beat: 0,
             warned: false,
         };
         cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
@@ -108,22 +103,15 @@ impl Leader {
 
     /// The learners that have introduced themselves, ascending.
     pub fn seats(&self) -> Vec<Seat> {
-        let introduced = self.learners.values().filter(|l| l.stage > Stage::Silent);
-        let mut seats: Vec<_> = introduced
-            .map(|l| Seat { id: l.id, voter: l.votes, follower: l.follower, synced: l.is_synced() })
-            .collect();
-        seats.sort_unstable();
-        seats
+        self.learners.seats()
     }
 
     /// Somebody has connected to the quorum port.
     pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        let silent = |(link, l): (&LinkId, &Progress)| (l.stage == Stage::Silent).then_some(*link);
         let limits = &cx.config.limits;
-        if self.learners.iter().filter_map(silent).count() >= limits.unintroduced {
-            if let Some(oldest) = self.learners.iter().find_map(silent) {
-                self.drop_learner(cx, oldest, Hangup::TooManyUnintroduced);
-            }
+        let silent = self.learners.at_stage(|stage| stage == Stage::Silent);
+        if let Some(oldest) = silent.first().filter(|_| silent.len() >= limits.unintroduced) {
+            self.drop_learner(cx, *oldest, Hangup::TooManyUnintroduced);
         }
         if self.learners.len() >= limits.learners {
             cx.links.hangup(link, Hangup::TooManyLearners, cx.outbox);
@@ -142,7 +130,7 @@ impl Leader {
     /// A learner has said something.
     pub fn on_packet(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet) -> Verdict {
         let epoch = self.epoch();
-        let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
+        let Some(learner) = self.learners.get_mut(link) else { return Verdict::Stay };
         learner.heard = cx.now;
         match (learner.stage, packet) {
             (Stage::Silent, Packet::FollowerInfo(info)) => self.on_info(cx, link, info, true),
@@ -164,8 +152,9 @@ impl Leader {
                 self.on_ack(cx, link, run)
             }
             (Stage::Serving, Packet::Ping { .. }) => {
-                if learner.beats.on_answer() {
-                    self.serve_reads(cx);
+                let answered = learner.beats.on_answer();
+                if let (true, Phase::Broadcast(broadcast)) = (answered, &mut self.phase) {
+                    broadcast.serve_reads(cx, &mut self.learners);
                 }
                 Verdict::Stay
             }
@@ -185,8 +174,7 @@ impl Leader {
         if let Phase::Broadcast(broadcast) = &mut self.phase {
             let durable = cx.history.durable();
             if durable > cx.history.committed() {
-                broadcast.tally.set(cx.quorum, cx.config.id, durable);
-                self.commit(cx);
+                broadcast.on_ack(cx, &mut self.learners, cx.config.id, durable);
             }
             return Verdict::Stay;
         }
@@ -195,7 +183,7 @@ impl Leader {
 
     /// The disk has found where a learner stands.
     pub fn on_located(&mut self, cx: &mut Context<'_>, link: LinkId, located: Located) -> Verdict {
-        let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
+        let Some(learner) = self.learners.get_mut(link) else { return Verdict::Stay };
         if let (Stage::Promised(last), Busy::Locating) = (learner.stage, learner.cursor.busy) {
             learner.cursor.busy = Busy::No;
             self.synchronise(cx, link, last, Some(located));
@@ -210,7 +198,7 @@ impl Leader {
         link: LinkId,
         outcome: Result<(), Unreadable>,
     ) -> Verdict {
-        let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
+        let Some(learner) = self.learners.get_mut(link) else { return Verdict::Stay };
         learner.heard = cx.now;
         let busy = learner.cursor.busy;
         if outcome.is_err() {
@@ -233,7 +221,7 @@ impl Leader {
 
     /// A stream to a learner moves: that is no silence. A leader that waits for this voter waits on.
     pub fn on_progress(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
+        let Some(learner) = self.learners.get_mut(link) else { return Verdict::Stay };
         learner.heard = cx.now;
         if learner.votes && matches!(self.phase, Phase::Synchronization(_)) {
             cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
@@ -243,7 +231,7 @@ impl Leader {
 
     /// A learner has read what was sent to it.
     pub fn on_drained(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        if let Some(learner) = self.learners.get_mut(&link) {
+        if let Some(learner) = self.learners.get_mut(link) {
             learner.cursor.on_drained();
             self.feed_one(cx, link);
         }
@@ -252,18 +240,13 @@ impl Leader {
 
     /// Somebody here asks for a transaction.
     pub fn on_propose(&mut self, cx: &mut Context<'_>, request: Request) -> Verdict {
-        let id = request.id;
-        let refusal = match &mut self.phase {
-            Phase::Broadcast(broadcast) => {
-                if broadcast.outstanding(cx.history.committed()) < cx.config.history.requests {
-                    broadcast.prepare(cx, Origin::Here, request);
-                    return Verdict::Stay;
-                }
-                Refusal::Busy
+        let (id, reason) = (request.id, Refusal::NotServing);
+        match &mut self.phase {
+            Phase::Broadcast(broadcast) => broadcast.on_propose(cx, request),
+            Phase::Discovery(_) | Phase::Synchronization(_) => {
+                cx.outbox.push(Output::Refused { id, reason });
             }
-            Phase::Discovery(_) | Phase::Synchronization(_) => Refusal::NotServing,
-        };
-        cx.outbox.push(Output::Refused { id, reason: refusal });
+        }
         Verdict::Stay
     }
 
@@ -274,41 +257,26 @@ impl Leader {
         epoch: Epoch,
         drafts: Vec<Draft>,
     ) -> Verdict {
-        let Phase::Broadcast(broadcast) = &mut self.phase else { return Verdict::Stay };
-        if broadcast.epoch != epoch || drafts.is_empty() {
-            return Verdict::Stay;
+        match &mut self.phase {
+            Phase::Broadcast(broadcast) if broadcast.epoch == epoch => {
+                broadcast.propose(cx, &mut self.learners, drafts)
+            }
+            Phase::Broadcast(_) | Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
         }
-        let (before, first) = (cx.history.last(), broadcast.proposed);
-        // The counter must not run into the epoch (ZOOKEEPER-1277).
-        let room = Counter::LAST.0 - first.counter().0;
-        if drafts.len() > room as usize {
-            return Verdict::leave(Reason::CounterEnd(first));
-        }
-        let single = drafts.len() == 1;
-        let mut numbered = drafts.into_iter().zip(1..).map(|(Draft { header, body }, n)| Txn {
-            zxid: Zxid(first.0 + n),
-            header,
-            body,
-        });
-        let txns = match numbered.next() {
-            Some(txn) if single => Txns::One(txn),
-            first => first.into_iter().chain(numbered).collect(),
-        };
-        for txn in &*txns {
-            broadcast.proposed = txn.zxid;
-            broadcast.on_prepared(cx);
-        }
-        for (link, learner) in &mut self.learners {
-            learner.propose(cx, *link, before, &txns);
-        }
-        cx.history.append(txns, cx.outbox);
-        Verdict::Stay
     }
 
     /// Somebody here wants to read what is as new as everything acknowledged so far.
     pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadId) -> Verdict {
-        let point = cx.history.committed();
-        self.read(cx, Asker::Here(read), point);
+        let reason = Refusal::NotServing;
+        match &mut self.phase {
+            Phase::Broadcast(broadcast) => {
+                let point = cx.history.committed();
+                broadcast.read(cx, &mut self.learners, Asker::Here(read), point);
+            }
+            Phase::Discovery(_) | Phase::Synchronization(_) => {
+                cx.outbox.push(Output::ReadRefused { read, reason });
+            }
+        }
         Verdict::Stay
     }
 
@@ -405,17 +373,13 @@ impl Leader {
             self.drop_learner(cx, link, reason);
             return Verdict::Stay;
         }
-        let id = info.id.unwrap_or_else(|| {
-            self.anonymous -= 1;
-            ServerId(self.anonymous)
-        });
-        let same = |(_, l): &(&LinkId, &Progress)| l.stage > Stage::Silent && l.id == id;
-        if let Some(old) = self.learners.iter().find(same).map(|(link, _)| *link) {
+        let id = info.id.unwrap_or_else(|| self.learners.name_anonymous());
+        if let Some(old) = self.learners.link_of(id) {
             // Its acknowledgements go with the old link, before the new one is answered.
             self.drop_learner(cx, old, Hangup::Replaced(id));
         }
         let votes = follower && cx.quorum.is_voter(id);
-        if let Some(learner) = self.learners.get_mut(&link) {
+        if let Some(learner) = self.learners.get_mut(link) {
             (learner.id, learner.votes, learner.follower) = (id, votes, follower);
             learner.stage = Stage::Introduced;
         }
@@ -441,7 +405,7 @@ impl Leader {
 
     /// LEADERINFO, when our own promise of the epoch is on disk.
     fn tell(&mut self, cx: &mut Context<'_>, link: LinkId) {
-        let (Some(epoch), Some(learner)) = (self.epoch(), self.learners.get_mut(&link)) else {
+        let (Some(epoch), Some(learner)) = (self.epoch(), self.learners.get_mut(link)) else {
             return;
         };
         learner.stage = Stage::Told;
@@ -465,7 +429,7 @@ impl Leader {
         last: Zxid,
         current_epoch: Option<Epoch>,
     ) -> Verdict {
-        let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
+        let Some(learner) = self.learners.get_mut(link) else { return Verdict::Stay };
         let (id, votes) = (learner.id, learner.votes);
         learner.stage = Stage::Promised(last);
         let Phase::Discovery(discovery) = &mut self.phase else {
@@ -503,7 +467,7 @@ impl Leader {
 
     /// ACK of NEWLEADER: it has our history.
     fn on_history_ack(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
+        let Some(learner) = self.learners.get_mut(link) else { return Verdict::Stay };
         learner.stage = Stage::Acknowledged;
         let (id, votes) = (learner.id, learner.votes);
         cx.outbox.report(
@@ -528,22 +492,22 @@ impl Leader {
     /// UPTODATE: it serves, and what it has acknowledged counts. If the driver is sending to it, when that
     /// is over.
     fn welcome(&mut self, cx: &mut Context<'_>, link: LinkId) {
-        let Some(learner) = self.learners.get_mut(&link) else { return };
+        let Some(learner) = self.learners.get_mut(link) else { return };
         if learner.cursor.is_streaming() {
             return;
         }
         (learner.stage, learner.heard) = (Stage::Serving, cx.now);
         send(cx, link, Packet::UpToDate);
         if let (Phase::Broadcast(broadcast), true) = (&mut self.phase, learner.votes) {
-            broadcast.tally.set(cx.quorum, learner.id, learner.acks.through());
-            self.commit(cx);
+            let (id, through) = (learner.id, learner.acks.through());
+            broadcast.on_ack(cx, &mut self.learners, id, through);
         }
     }
 
     /// ACK of transactions. Those of the history that it was brought, which ZooKeeper's learners send,
     /// say nothing new.
     fn on_ack(&mut self, cx: &mut Context<'_>, link: LinkId, run: Run) -> Verdict {
-        let Some(learner) = self.learners.get_mut(&link) else { return Verdict::Stay };
+        let Some(learner) = self.learners.get_mut(link) else { return Verdict::Stay };
         let outdated = run.last <= self.inherited.max(learner.acks.through());
         if outdated || run.last.is_epoch_start() {
             return Verdict::Stay;
@@ -558,98 +522,26 @@ impl Leader {
         }
         if learner.acks.on_ack(run) && learner.votes && learner.stage == Stage::Serving {
             if let Phase::Broadcast(broadcast) = &mut self.phase {
-                broadcast.tally.set(cx.quorum, learner.id, learner.acks.through());
-                self.commit(cx);
+                let (id, through) = (learner.id, learner.acks.through());
+                broadcast.on_ack(cx, &mut self.learners, id, through);
             }
         }
         Verdict::Stay
-    }
-
-    /// Commits what a quorum has on disk, in order, and tells everybody.
-    fn commit(&mut self, cx: &mut Context<'_>) {
-        let Phase::Broadcast(broadcast) = &mut self.phase else { return };
-        let Some(through) = broadcast.tally.quorum(cx.quorum) else { return };
-        if through > cx.history.committed() && through > Zxid::start_of(broadcast.epoch) {
-            cx.history.commit(through, cx.rng, cx.outbox);
-            self.feed(cx);
-        }
     }
 
     /// REQUEST of a learner's client.
     fn on_request(&mut self, cx: &mut Context<'_>, link: LinkId, request: Request) -> Verdict {
         let Phase::Broadcast(broadcast) = &mut self.phase else { return Verdict::Stay };
-        let waiting = broadcast.outstanding(cx.history.committed()) + broadcast.reads();
-        if waiting >= cx.config.history.requests.saturating_mul(LEARNERS_SHARE) {
+        if !broadcast.on_request(cx, &mut self.learners, link, request) {
             self.drop_learner(cx, link, Hangup::TooManyRequests);
-            return Verdict::Stay;
-        }
-        if request.op == Request::SYNC {
-            // What is proposed by now, as ZooKeeper has it.
-            let point = cx.history.last();
-            self.read(cx, Asker::Learner(link), point);
-        } else {
-            broadcast.prepare(cx, Origin::Learner(link), request);
         }
         Verdict::Stay
     }
 
-    /// Takes a read; asks the voters whether they still follow, unless an earlier read has just done so:
-    /// then it waits for the next ping, with all that come until then.
-    fn read(&mut self, cx: &mut Context<'_>, asker: Asker, point: Zxid) {
-        let Phase::Broadcast(broadcast) = &mut self.phase else {
-            if let Asker::Here(read) = asker {
-                cx.outbox.push(Output::ReadRefused { read, reason: Refusal::NotServing });
-            }
-            return;
-        };
-        let first = broadcast.reads() == 0;
-        broadcast.on_read(asker, self.beat + 1, point);
-        if first {
-            self.ping(cx);
-            self.serve_reads(cx);
-        }
-    }
-
-    /// Answers the reads that a quorum has confirmed.
-    fn serve_reads(&mut self, cx: &mut Context<'_>) {
-        let mut served = false;
-        loop {
-            let Phase::Broadcast(broadcast) = &mut self.phase else { return };
-            let serving = self.learners.values().filter(|l| l.votes && l.stage == Stage::Serving);
-            let answered = serving.map(|l| (l.id, l.beats.answered()));
-            let Some((asker, point)) = broadcast.next_read(cx, answered) else { break };
-            served = true;
-            match asker {
-                Asker::Here(read) => cx.outbox.push(Output::Answer(read)),
-                Asker::Learner(link) => {
-                    if let Some(learner) = self.learners.get_mut(&link) {
-                        learner.syncs.push_back(point);
-                    }
-                }
-            }
-        }
-        if served {
-            let waiting = matches!(&self.phase, Phase::Broadcast(b) if b.reads() > 0);
-            if waiting {
-                self.ping(cx);
-            }
-            self.feed(cx);
-        }
-    }
-
     /// Lets a learner have what it can take.
     fn feed_one(&mut self, cx: &mut Context<'_>, link: LinkId) {
-        if let (Some(reign), Some(learner)) = (self.reign(cx), self.learners.get_mut(&link)) {
+        if let (Some(reign), Some(learner)) = (self.reign(cx), self.learners.get_mut(link)) {
             learner.feed(cx, link, reign);
-        }
-    }
-
-    /// Lets every learner have what it can take.
-    fn feed(&mut self, cx: &mut Context<'_>) {
-        if let Some(reign) = self.reign(cx) {
-            for (link, learner) in &mut self.learners {
-                learner.feed(cx, *link, reign);
-            }
         }
     }
 
@@ -658,7 +550,7 @@ impl Leader {
         let (epoch, committed) = match &self.phase {
             Phase::Discovery(_) => return None,
             Phase::Synchronization(synchronization) => (synchronization.epoch, self.inherited),
-            Phase::Broadcast(broadcast) => (broadcast.epoch, cx.history.committed()),
+            Phase::Broadcast(broadcast) => return Some(broadcast.reign(cx)),
         };
         Some(Reign { epoch, inherited: self.inherited, committed })
     }
@@ -668,7 +560,7 @@ impl Leader {
         if let Phase::Discovery(discovery) = &mut self.phase {
             if discovery.try_begin(cx) {
                 cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
-                for link in self.at_stage(|stage| stage == Stage::Introduced) {
+                for link in self.learners.at_stage(|stage| stage == Stage::Introduced) {
                     self.tell(cx, link);
                 }
             }
@@ -689,13 +581,13 @@ impl Leader {
             synchronization.count_own(cx);
             if let Some(members) = synchronization.established(cx) {
                 let (epoch, from) = (synchronization.epoch, self.phase());
-                self.phase = Phase::Broadcast(Broadcast::new(epoch, cx.quorum));
+                self.phase = Phase::Broadcast(Broadcast::new(epoch, self.inherited, cx.quorum));
                 let change = Change::Phase { from, to: self.phase() };
                 cx.outbox.report(change, Reason::Acknowledged { members });
                 cx.timers.stop(Timer::Init);
                 // A quorum has what we brought along: now, and not before, it is known to be committed.
                 cx.history.commit(self.inherited, cx.rng, cx.outbox);
-                for link in self.at_stage(|stage| stage == Stage::Acknowledged) {
+                for link in self.learners.at_stage(|stage| stage == Stage::Acknowledged) {
                     self.welcome(cx, link);
                 }
                 self.resume(cx);
@@ -708,8 +600,8 @@ impl Leader {
     /// Begins to bring up those that wait: for the end of discovery, for us to be established, or for
     /// their turn to be sent a snapshot.
     fn resume(&mut self, cx: &mut Context<'_>) {
-        for link in self.at_stage(|stage| matches!(stage, Stage::Promised(_))) {
-            let Some(learner) = self.learners.get(&link) else { continue };
+        for link in self.learners.at_stage(|stage| matches!(stage, Stage::Promised(_))) {
+            let Some(learner) = self.learners.get(link) else { continue };
             if let (Stage::Promised(last), Busy::No) = (learner.stage, learner.cursor.busy) {
                 self.synchronise(cx, link, last, None);
             }
@@ -724,9 +616,8 @@ impl Leader {
         located: Option<Located>,
     ) {
         let Some(reign) = self.reign(cx) else { return };
-        let to_observers = self.learners.values().filter(|l| !l.follower);
-        let snapshots = to_observers.filter(|l| matches!(l.cursor.busy, Busy::Snapshot(_))).count();
-        let Some(learner) = self.learners.get_mut(&link) else { return };
+        let snapshots = self.learners.observer_snapshots();
+        let Some(learner) = self.learners.get_mut(link) else { return };
         let terms = Terms {
             reign,
             established: matches!(self.phase, Phase::Broadcast(_)),
@@ -744,28 +635,7 @@ impl Leader {
         cx.timers.after(Timer::Ping, cx.now, cx.config.timing.ping_interval());
         self.halves += 1;
         self.warned = false;
-        let timing = &cx.config.timing;
-        let (init, sync) = (timing.init_time(), timing.sync_time());
-        let silent = self.learners.iter().filter_map(|(link, l)| {
-            let limit = match l.stage {
-                Stage::Serving => sync,
-                // It has nothing to say until it is told that it may serve.
-                Stage::Acknowledged if !l.cursor.is_streaming() => return None,
-                Stage::Acknowledged
-                | Stage::Silent
-                | Stage::Introduced
-                | Stage::Told
-                | Stage::Promised(_)
-                | Stage::Syncing => init,
-            };
-            let owes = l.acks.owing_since().is_some_and(|since| cx.now.since(since) > sync);
-            if cx.now.since(l.heard) > limit {
-                Some((*link, Hangup::Silent))
-            } else {
-                (l.stage == Stage::Serving && owes).then_some((*link, Hangup::Unacknowledged))
-            }
-        });
-        for (link, reason) in silent.collect::<Vec<_>>() {
+        for (link, reason) in self.learners.overdue(cx) {
             self.drop_learner(cx, link, reason);
         }
         self.ping(cx);
@@ -783,21 +653,9 @@ impl Leader {
         let zxid = match &self.phase {
             Phase::Discovery(_) => return,
             Phase::Synchronization(synchronization) => Zxid::start_of(synchronization.epoch),
-            Phase::Broadcast(broadcast) => broadcast.proposed,
+            Phase::Broadcast(broadcast) => broadcast.proposed(),
         };
-        self.beat += 1;
-        for (link, learner) in &mut self.learners {
-            if learner.is_synced() && !learner.cursor.is_streaming() {
-                send(cx, *link, Packet::Ping { zxid, sessions: None });
-                if learner.stage == Stage::Serving {
-                    learner.beats.on_ping(self.beat);
-                }
-            }
-        }
-    }
-
-    fn at_stage(&self, is: impl Fn(Stage) -> bool) -> Vec<LinkId> {
-        self.learners.iter().filter_map(|(link, l)| is(l.stage).then_some(*link)).collect()
+        self.learners.ping(cx, zxid);
     }
 
     fn drop_learner(&mut self, cx: &mut Context<'_>, link: LinkId, reason: Hangup) {
@@ -806,7 +664,7 @@ impl Leader {
     }
 
     fn forget(&mut self, cx: &mut Context<'_>, link: LinkId) {
-        let Some(learner) = self.learners.remove(&link) else { return };
+        let Some(learner) = self.learners.remove(link) else { return };
         if let Busy::Snapshot(_) = learner.cursor.busy {
             self.resume(cx);
         }
@@ -814,90 +672,10 @@ impl Leader {
             match &mut self.phase {
                 Phase::Discovery(_) => {}
                 Phase::Synchronization(synchronization) => synchronization.on_lost(cx, learner.id),
-                Phase::Broadcast(broadcast) => broadcast.tally.withdraw(cx.quorum, learner.id),
+                Phase::Broadcast(broadcast) => broadcast.on_lost(cx, learner.id),
             }
             let change = Change::Learner { id: learner.id, synced: false };
             cx.outbox.report(change, Reason::LinkEnded);
         }
-    }
-}
-
-/// Requests of all learners may be this many times what those of one server may be.
-const LEARNERS_SHARE: usize = 16;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Config;
-    use crate::context::Concessions;
-    use crate::durable::{Durable, Epochs};
-    use crate::history::History;
-    use crate::links::Links;
-    use crate::membership::Membership;
-    use crate::outbox::Outbox;
-    use crate::output::Write;
-    use crate::rng::Rng;
-    use crate::timers::Timers;
-    use crate::txn::TxnHeader;
-
-    /// What becomes of so many transactions, prepared together, when this was proposed last: what is
-    /// appended, and the verdict. Nobody proposes four billion to get there.
-    fn proposed_after(last: Zxid, many: usize) -> (Vec<Zxid>, Verdict) {
-        let text = "server.1=a:2888:3888:participant\nversion=0";
-        let config = Config::new(ServerId(1), Membership::parse(text).expect("a good text"));
-        let (mut quorum, mut outbox) = (config.membership.quorum(), Outbox::default());
-        let (mut rng, epoch) = (Rng::new(1), last.epoch());
-        let mut durable = Durable { last_zxid: last, ..Durable::default() };
-        let mut history = History::new(&mut durable, config.history.clone(), &mut rng);
-        let mut broadcast = Broadcast::new(epoch, &quorum);
-        broadcast.proposed = last;
-        let mut leader = Leader {
-            phase: Phase::Broadcast(broadcast),
-            learners: BTreeMap::new(),
-            supporters: quorum.support(),
-            round: Round(1),
-            elected: Instant::ORIGIN,
-            anonymous: 0,
-            inherited: Zxid::ZERO,
-            halves: 0,
-            beat: 0,
-            warned: false,
-        };
-        let mut cx = Context {
-            now: Instant::ORIGIN,
-            config: &config,
-            quorum: &mut quorum,
-            epochs: &mut Epochs { accepted_epoch: epoch, current_epoch: epoch },
-            history: &mut history,
-            outbox: &mut outbox,
-            timers: &mut Timers::default(),
-            links: &mut Links::new(&config),
-            rng: &mut rng,
-            concessions: &mut Concessions::default(),
-        };
-        let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: 5 };
-        let draft = Draft { header, body: bytes::Bytes::new() };
-        let verdict = leader.on_prepared(&mut cx, epoch, alloc::vec![draft; many]);
-        let mut outputs = Vec::new();
-        outbox.swap(&mut outputs);
-        let appended = outputs.iter().filter_map(|output| {
-            let Output::Persist { write: Write::Append(txns), .. } = output else { return None };
-            Some(txns.to_vec())
-        });
-        (appended.flatten().map(|txn| txn.zxid).collect(), verdict)
-    }
-
-    /// ZOOKEEPER-1277.
-    #[test]
-    fn the_counter_does_not_run_into_the_epoch() {
-        let z = |counter| Zxid::new(Epoch(3), Counter(counter));
-        let over = |last| (Vec::new(), Verdict::leave(Reason::CounterEnd(last)));
-        let fine = |of: &[Zxid]| (of.to_vec(), Verdict::Stay);
-        assert_eq!(proposed_after(z(0xffff_fffc), 1), fine(&[z(0xffff_fffd)]));
-        assert_eq!(proposed_after(z(0xffff_fffc), 2), fine(&[z(0xffff_fffd), z(0xffff_fffe)]));
-        assert_eq!(proposed_after(z(0xffff_fffd), 1), fine(&[z(0xffff_fffe)]));
-        // Those that have no number are as good as never prepared, all of them.
-        assert_eq!(proposed_after(z(0xffff_fffd), 2), over(z(0xffff_fffd)));
-        assert_eq!(proposed_after(z(0xffff_fffe), 1), over(z(0xffff_fffe)));
     }
 }

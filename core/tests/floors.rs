@@ -33,9 +33,10 @@ const PLAN: &[(&str, Place)] = &[
     ("peer", Floor(11)),
     // Zab, from each side.
     ("leader", Floor(10)),
-    ("leader::broadcast", Floor(2)),
+    ("leader::broadcast", Floor(3)),
     ("leader::synchronization", Floor(2)),
     ("leader::discovery", Floor(2)),
+    ("leader::learners", Floor(2)),
     ("leader::progress", Floor(1)),
     ("learner", Floor(10)),
     ("learner::broadcast", Floor(1)),
@@ -480,8 +481,8 @@ fn a_use_that_runs_sideways_is_caught() {
     caught("leader", "use crate::learner::Learner;", "sideways");
     caught("leader", "fn f() { crate::learner::discovery::f() }", "sideways");
     caught("leader::discovery", "use crate::learner::discovery::Announced;", "sideways");
-    caught("leader::discovery", "use crate::leader::broadcast::f;", "sideways");
-    caught("leader::discovery", "use super::broadcast::f;", "sideways");
+    caught("leader::discovery", "use crate::leader::synchronization::f;", "sideways");
+    caught("leader::discovery", "use super::synchronization::f;", "sideways");
     caught("vote", "use crate::quorum::Quorum;", "sideways");
 }
 

@@ -171,7 +171,6 @@ fn e2_two_leaders_never_give_one_zxid_to_two_transactions() {
 /// Then the first is gone, and the third, which leads because it has seen epoch 3, needs the second for a
 /// quorum: what only that has is given up, and it is brought up now, not when a quorum is there.
 #[test]
-#[ignore = "the leader waits to be established before it sends a snapshot, and needs this very follower"]
 fn a_follower_that_is_needed_is_brought_up_whatever_it_has() {
     let mut config = WorldConfig::new(Ensemble::majority(3));
     config = config.with_disk(2, Contents::ending(2, 2, z(1, 1)).and(2));

@@ -15,13 +15,16 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::context::Context;
+use crate::context::{Context, Verdict};
 use crate::id::{LinkId, Origin, ReadId, ServerId};
+use crate::leader::learners::Learners;
+use crate::leader::progress::Reign;
 use crate::message::Request;
 use crate::output::{Output, Refusal};
 use crate::quorum::{Quorum, Support};
-use crate::txn::RequestId;
-use crate::zxid::{Epoch, Zxid};
+use crate::report::Reason;
+use crate::txn::{Draft, RequestId, Txn, Txns};
+use crate::zxid::{Counter, Epoch, Zxid};
 
 /// The reign of an established leader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,9 +32,11 @@ pub struct Broadcast {
     /// Its epoch.
     pub epoch: Epoch,
     /// The last transaction proposed, or the start of the epoch.
-    pub proposed: Zxid,
+    proposed: Zxid,
+    /// Where the history ends that we brought into it.
+    inherited: Zxid,
     /// What each voter has acknowledged.
-    pub tally: Tally,
+    tally: Tally,
     /// Reads that wait for a quorum to answer, in the order in which they came.
     reads: VecDeque<Read>,
     /// Requests that the application prepares, in order.
@@ -59,9 +64,10 @@ pub enum Asker {
 
 impl Broadcast {
     /// The reign begins; nothing is proposed in it.
-    pub fn new(epoch: Epoch, quorum: &Quorum) -> Self {
+    pub fn new(epoch: Epoch, inherited: Zxid, quorum: &Quorum) -> Self {
         Self {
             epoch,
+            inherited,
             proposed: Zxid::start_of(epoch),
             tally: Tally::new(quorum),
             reads: VecDeque::new(),
@@ -69,56 +75,169 @@ impl Broadcast {
         }
     }
 
+    /// The last transaction proposed, or the start of the epoch.
+    pub const fn proposed(&self) -> Zxid {
+        self.proposed
+    }
+
+    /// How far we have come.
+    pub fn reign(&self, cx: &Context<'_>) -> Reign {
+        let committed = cx.history.committed();
+        Reign { epoch: self.epoch, inherited: self.inherited, committed }
+    }
+
+    // --- requests ---
+
     /// How many requests are being prepared, or proposed and not committed.
-    pub fn outstanding(&self, committed: Zxid) -> usize {
-        let start = committed.max(Zxid::start_of(self.epoch));
+    fn outstanding(&self, cx: &Context<'_>) -> usize {
+        let start = cx.history.committed().max(Zxid::start_of(self.epoch));
         let proposed = usize::try_from(self.proposed.0 - start.0).unwrap_or(usize::MAX);
         self.preparing.len() + proposed
     }
 
+    /// Somebody here asks for a transaction.
+    pub fn on_propose(&mut self, cx: &mut Context<'_>, request: Request) {
+        if self.outstanding(cx) < cx.config.history.requests {
+            self.prepare(cx, Origin::Here, request);
+        } else {
+            let (id, reason) = (request.id, Refusal::Busy);
+            cx.outbox.push(Output::Refused { id, reason });
+        }
+    }
+
+    /// REQUEST of a learner's client. Returns whether it was taken: not if too many wait.
+    pub fn on_request(
+        &mut self,
+        cx: &mut Context<'_>,
+        learners: &mut Learners,
+        link: LinkId,
+        request: Request,
+    ) -> bool {
+        let waiting = self.outstanding(cx) + self.reads.len();
+        if waiting >= cx.config.history.requests.saturating_mul(LEARNERS_SHARE) {
+            return false;
+        }
+        if request.op == Request::SYNC {
+            // What is proposed by now, as ZooKeeper has it.
+            let point = cx.history.last();
+            self.read(cx, learners, Asker::Learner(link), point);
+        } else {
+            self.prepare(cx, Origin::Learner(link), request);
+        }
+        true
+    }
+
     /// Lets the application prepare a request.
-    pub fn prepare(&mut self, cx: &mut Context<'_>, origin: Origin, request: Request) {
+    fn prepare(&mut self, cx: &mut Context<'_>, origin: Origin, request: Request) {
         self.preparing.push_back((origin, request.id));
         cx.outbox.push(Output::Prepare { epoch: self.epoch, origin, request });
     }
 
-    /// The application has prepared the oldest request. Tells a caller here that it is on its way.
+    /// The application has made transactions of the oldest requests: each gets the next zxid, and they go
+    /// out. Whoever asked here is told that they are on their way.
     ///
     /// Nothing is awaited: a transaction that was prepared without being asked for is as good.
-    pub fn on_prepared(&mut self, cx: &mut Context<'_>) {
-        if let Some((Origin::Here, id)) = self.preparing.pop_front() {
-            cx.outbox.push(Output::Accepted(id));
-        }
-    }
-
-    /// Takes note of a read.
-    pub fn on_read(&mut self, asker: Asker, beat: u64, point: Zxid) {
-        self.reads.push_back(Read { asker, beat, point });
-    }
-
-    /// The oldest read, if a quorum has answered the ping that it waits for. `answered` are the voters
-    /// that follow us, and the last ping that each has answered.
-    pub fn next_read(
+    pub fn propose(
         &mut self,
         cx: &mut Context<'_>,
-        answered: impl Iterator<Item = (ServerId, u64)>,
-    ) -> Option<(Asker, Zxid)> {
-        let Read { asker, beat, point } = *self.reads.front()?;
-        let mut support = cx.quorum.support();
-        support.add(cx.quorum, cx.config.id);
-        for (id, _) in answered.filter(|(_, last)| *last >= beat) {
-            support.add(cx.quorum, id);
+        learners: &mut Learners,
+        drafts: Vec<Draft>,
+    ) -> Verdict {
+        let (before, first) = (cx.history.last(), self.proposed);
+        // The counter must not run into the epoch (ZOOKEEPER-1277).
+        let room = Counter::LAST.0 - first.counter().0;
+        if drafts.len() > room as usize {
+            return Verdict::leave(Reason::CounterEnd(first));
         }
-        if !support.is_enough(cx.quorum) {
-            return None;
+        let single = drafts.len() == 1;
+        let mut numbered = drafts.into_iter().zip(1..).map(|(Draft { header, body }, n)| Txn {
+            zxid: Zxid(first.0 + n),
+            header,
+            body,
+        });
+        let txns = match numbered.next() {
+            None => return Verdict::Stay,
+            Some(txn) if single => Txns::One(txn),
+            Some(first) => core::iter::once(first).chain(numbered).collect(),
+        };
+        for txn in &*txns {
+            self.proposed = txn.zxid;
+            if let Some((Origin::Here, id)) = self.preparing.pop_front() {
+                cx.outbox.push(Output::Accepted(id));
+            }
         }
-        self.reads.pop_front();
-        Some((asker, point))
+        learners.propose(cx, before, &txns);
+        cx.history.append(txns, cx.outbox);
+        Verdict::Stay
     }
 
-    /// How many reads wait.
-    pub fn reads(&self) -> usize {
-        self.reads.len()
+    // --- acknowledgements ---
+
+    /// A voter, perhaps ourselves, has everything through `through` on disk. Commits what a quorum has, in
+    /// order, and tells everybody.
+    pub fn on_ack(
+        &mut self,
+        cx: &mut Context<'_>,
+        learners: &mut Learners,
+        voter: ServerId,
+        through: Zxid,
+    ) {
+        self.tally.set(cx.quorum, voter, through);
+        let Some(through) = self.tally.quorum(cx.quorum) else { return };
+        if through > cx.history.committed() && through > Zxid::start_of(self.epoch) {
+            cx.history.commit(through, cx.rng, cx.outbox);
+            learners.feed(cx, self.reign(cx));
+        }
+    }
+
+    /// The link of a voter has ended: its acknowledgements are withdrawn.
+    pub fn on_lost(&mut self, cx: &Context<'_>, voter: ServerId) {
+        self.tally.withdraw(cx.quorum, voter);
+    }
+
+    // --- reads ---
+
+    /// Takes a read; asks the voters whether they still follow, unless an earlier read has just done so:
+    /// then it waits for the next ping, with all that come until then.
+    pub fn read(
+        &mut self,
+        cx: &mut Context<'_>,
+        learners: &mut Learners,
+        asker: Asker,
+        point: Zxid,
+    ) {
+        let first = self.reads.is_empty();
+        self.reads.push_back(Read { asker, beat: learners.beat() + 1, point });
+        if first {
+            learners.ping(cx, self.proposed);
+            self.serve_reads(cx, learners);
+        }
+    }
+
+    /// Answers the reads that a quorum has confirmed.
+    pub fn serve_reads(&mut self, cx: &mut Context<'_>, learners: &mut Learners) {
+        let mut served = false;
+        while let Some(Read { asker, beat, point }) = self.reads.front().copied() {
+            if !confirmed(cx, learners, beat) {
+                break;
+            }
+            served = true;
+            self.reads.pop_front();
+            match asker {
+                Asker::Here(read) => cx.outbox.push(Output::Answer(read)),
+                Asker::Learner(link) => {
+                    if let Some(learner) = learners.get_mut(link) {
+                        learner.syncs.push_back(point);
+                    }
+                }
+            }
+        }
+        if served {
+            if !self.reads.is_empty() {
+                learners.ping(cx, self.proposed);
+            }
+            learners.feed(cx, self.reign(cx));
+        }
     }
 
     /// The reign is over: tells those who wait here. What was proposed may still come to pass.
@@ -135,6 +254,16 @@ impl Broadcast {
             }
         }
     }
+}
+
+/// Whether a quorum has answered this ping or a later one, ourselves included.
+fn confirmed(cx: &Context<'_>, learners: &Learners, beat: u64) -> bool {
+    let mut support = cx.quorum.support();
+    support.add(cx.quorum, cx.config.id);
+    for (id, _) in learners.answered().filter(|(_, last)| *last >= beat) {
+        support.add(cx.quorum, id);
+    }
+    support.is_enough(cx.quorum)
 }
 
 /// How far each voter has acknowledged, and so how far a quorum has.
@@ -205,4 +334,74 @@ pub fn quorum_left(
     }
     cx.quorum.need_oracle(followers == 0);
     if left.is_enough(cx.quorum) { Ok(()) } else { Err(left.members(cx.quorum).collect()) }
+}
+
+/// Requests of all learners may be this many times what those of one server may be.
+const LEARNERS_SHARE: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::context::Concessions;
+    use crate::durable::{Durable, Epochs};
+    use crate::history::History;
+    use crate::links::Links;
+    use crate::membership::Membership;
+    use crate::outbox::Outbox;
+    use crate::output::Write;
+    use crate::rng::Rng;
+    use crate::time::Instant;
+    use crate::timers::Timers;
+    use crate::txn::TxnHeader;
+
+    /// What becomes of so many transactions, prepared together, when this was proposed last: what is
+    /// appended, and the verdict. Nobody proposes four billion to get there.
+    fn proposed_after(last: Zxid, many: usize) -> (Vec<Zxid>, Verdict) {
+        let text = "server.1=a:2888:3888:participant\nversion=0";
+        let config = Config::new(ServerId(1), Membership::parse(text).expect("a good text"));
+        let (mut quorum, mut outbox) = (config.membership.quorum(), Outbox::default());
+        let (mut rng, epoch) = (Rng::new(1), last.epoch());
+        let mut durable = Durable { last_zxid: last, ..Durable::default() };
+        let mut history = History::new(&mut durable, config.history.clone(), &mut rng);
+        let mut broadcast = Broadcast::new(epoch, Zxid::ZERO, &quorum);
+        broadcast.proposed = last;
+        let mut cx = Context {
+            now: Instant::ORIGIN,
+            config: &config,
+            quorum: &mut quorum,
+            epochs: &mut Epochs { accepted_epoch: epoch, current_epoch: epoch },
+            history: &mut history,
+            outbox: &mut outbox,
+            timers: &mut Timers::default(),
+            links: &mut Links::new(&config),
+            rng: &mut rng,
+            concessions: &mut Concessions::default(),
+        };
+        let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: 5 };
+        let draft = Draft { header, body: bytes::Bytes::new() };
+        let drafts = alloc::vec![draft; many];
+        let verdict = broadcast.propose(&mut cx, &mut Learners::default(), drafts);
+        let mut outputs = Vec::new();
+        outbox.swap(&mut outputs);
+        let appended = outputs.iter().filter_map(|output| {
+            let Output::Persist { write: Write::Append(txns), .. } = output else { return None };
+            Some(txns.to_vec())
+        });
+        (appended.flatten().map(|txn| txn.zxid).collect(), verdict)
+    }
+
+    /// ZOOKEEPER-1277.
+    #[test]
+    fn the_counter_does_not_run_into_the_epoch() {
+        let z = |counter| Zxid::new(Epoch(3), Counter(counter));
+        let over = |last| (Vec::new(), Verdict::leave(Reason::CounterEnd(last)));
+        let fine = |of: &[Zxid]| (of.to_vec(), Verdict::Stay);
+        assert_eq!(proposed_after(z(0xffff_fffc), 1), fine(&[z(0xffff_fffd)]));
+        assert_eq!(proposed_after(z(0xffff_fffc), 2), fine(&[z(0xffff_fffd), z(0xffff_fffe)]));
+        assert_eq!(proposed_after(z(0xffff_fffd), 1), fine(&[z(0xffff_fffe)]));
+        // Those that have no number are as good as never prepared, all of them.
+        assert_eq!(proposed_after(z(0xffff_fffd), 2), over(z(0xffff_fffd)));
+        assert_eq!(proposed_after(z(0xffff_fffe), 1), over(z(0xffff_fffe)));
+    }
 }

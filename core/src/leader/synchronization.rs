@@ -81,7 +81,7 @@ pub enum Begun {
     Under,
     /// The disk was asked where the learner stands.
     Asked,
-    /// It needs a snapshot, and must wait: for us to be established, or for its turn.
+    /// It needs a snapshot, and must wait for its turn.
     Waits,
 }
 
@@ -122,10 +122,8 @@ pub fn begin(
             send(cx, link, Packet::Trunc(to));
             How::Trunc
         }
-        Plan::Snap { when_established } => {
-            if when_established || !room {
-                return Begun::Waits;
-            }
+        Plan::Snap if !room => return Begun::Waits,
+        Plan::Snap => {
             // An established leader's state is that of its epoch's start at least; the label must be
             // later than the log of a learner that is beyond our last, see `History::plan`.
             let position = cx.history.position();

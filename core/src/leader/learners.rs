@@ -1,0 +1,163 @@
+//! All learners of one leader.
+//!
+//! ```text
+//!   link ──► Progress: who it is, how far it has come, what it gets next
+//! ```
+//!
+//! What concerns them all alike stands here: feeding them, pinging them, finding those that are overdue.
+//! What a learner says is judged by the leader.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::context::Context;
+use crate::id::{LinkId, ServerId};
+use crate::leader::progress::{Busy, Progress, Reign, Stage, send};
+use crate::message::Packet;
+use crate::output::Hangup;
+use crate::report::Seat;
+use crate::txn::Txns;
+use crate::zxid::Zxid;
+
+/// Everybody who learns from us, by link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Learners {
+    by_link: BTreeMap<LinkId, Progress>,
+    /// Anonymous observers so far: they are called -1, -2, …
+    anonymous: i64,
+    /// Pings so far.
+    beat: u64,
+}
+
+impl Learners {
+    /// How many there are, introduced or not.
+    pub fn len(&self) -> usize {
+        self.by_link.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_link.is_empty()
+    }
+
+    /// The one on this link.
+    pub fn get(&self, link: LinkId) -> Option<&Progress> {
+        self.by_link.get(&link)
+    }
+
+    /// The one on this link.
+    pub fn get_mut(&mut self, link: LinkId) -> Option<&mut Progress> {
+        self.by_link.get_mut(&link)
+    }
+
+    /// All of them.
+    pub fn values(&self) -> impl Iterator<Item = &Progress> {
+        self.by_link.values()
+    }
+
+    /// Takes one in.
+    pub fn insert(&mut self, link: LinkId, learner: Progress) {
+        self.by_link.insert(link, learner);
+    }
+
+    /// Forgets one.
+    pub fn remove(&mut self, link: LinkId) -> Option<Progress> {
+        self.by_link.remove(&link)
+    }
+
+    /// The links of those that are at such a stage, the oldest first.
+    pub fn at_stage(&self, is: impl Fn(Stage) -> bool) -> Vec<LinkId> {
+        self.by_link.iter().filter_map(|(link, l)| is(l.stage).then_some(*link)).collect()
+    }
+
+    /// The link on which a server has introduced itself.
+    pub fn link_of(&self, id: ServerId) -> Option<LinkId> {
+        let same = |(_, l): &(&LinkId, &Progress)| l.stage > Stage::Silent && l.id == id;
+        self.by_link.iter().find(same).map(|(link, _)| *link)
+    }
+
+    /// A name for an observer without an id.
+    pub const fn name_anonymous(&mut self) -> ServerId {
+        self.anonymous -= 1;
+        ServerId(self.anonymous)
+    }
+
+    /// Those that have introduced themselves, ascending.
+    pub fn seats(&self) -> Vec<Seat> {
+        let introduced = self.values().filter(|l| l.stage > Stage::Silent);
+        let mut seats: Vec<_> = introduced
+            .map(|l| Seat { id: l.id, voter: l.votes, follower: l.follower, synced: l.is_synced() })
+            .collect();
+        seats.sort_unstable();
+        seats
+    }
+
+    /// How many observers are being sent a snapshot.
+    pub fn observer_snapshots(&self) -> usize {
+        let observers = self.values().filter(|l| !l.follower);
+        observers.filter(|l| matches!(l.cursor.busy, Busy::Snapshot(_))).count()
+    }
+
+    /// Sends new transactions to those that have all before them.
+    pub fn propose(&mut self, cx: &mut Context<'_>, before: Zxid, txns: &Txns) {
+        for (link, learner) in &mut self.by_link {
+            learner.propose(cx, *link, before, txns);
+        }
+    }
+
+    /// Lets every learner have what it can take.
+    pub fn feed(&mut self, cx: &mut Context<'_>, reign: Reign) {
+        for (link, learner) in &mut self.by_link {
+            learner.feed(cx, *link, reign);
+        }
+    }
+
+    /// Pings so far.
+    pub const fn beat(&self) -> u64 {
+        self.beat
+    }
+
+    /// Pings every learner that has our history. Only those that serve answer.
+    pub fn ping(&mut self, cx: &mut Context<'_>, zxid: Zxid) {
+        self.beat += 1;
+        for (link, learner) in &mut self.by_link {
+            if learner.is_synced() && !learner.cursor.is_streaming() {
+                send(cx, *link, Packet::Ping { zxid, sessions: None });
+                if learner.stage == Stage::Serving {
+                    learner.beats.on_ping(self.beat);
+                }
+            }
+        }
+    }
+
+    /// The voters that follow us, and the last ping that each has answered.
+    pub fn answered(&self) -> impl Iterator<Item = (ServerId, u64)> {
+        let serving = self.values().filter(|l| l.votes && l.stage == Stage::Serving);
+        serving.map(|l| (l.id, l.beats.answered()))
+    }
+
+    /// Those that have been silent for too long, or owe an acknowledgement for too long.
+    pub fn overdue(&self, cx: &Context<'_>) -> Vec<(LinkId, Hangup)> {
+        let (init, sync) = (cx.config.timing.init_time(), cx.config.timing.sync_time());
+        let overdue = self.by_link.iter().filter_map(|(link, l)| {
+            let limit = match l.stage {
+                Stage::Serving => sync,
+                // It has nothing to say until it is told that it may serve.
+                Stage::Acknowledged if !l.cursor.is_streaming() => return None,
+                Stage::Acknowledged
+                | Stage::Silent
+                | Stage::Introduced
+                | Stage::Told
+                | Stage::Promised(_)
+                | Stage::Syncing => init,
+            };
+            let owes = l.acks.owing_since().is_some_and(|since| cx.now.since(since) > sync);
+            if cx.now.since(l.heard) > limit {
+                Some((*link, Hangup::Silent))
+            } else {
+                (l.stage == Stage::Serving && owes).then_some((*link, Hangup::Unacknowledged))
+            }
+        });
+        overdue.collect()
+    }
+}
