@@ -582,9 +582,9 @@ fn who_is_beyond_our_last_in_another_epoch_is_cut_to_it_until_we_are_established
     // It has logged of epoch 3, and taken over a history before ours.
     let (one, _) = bench.follower(1, 4);
     bench.persisted();
-    bench.receive(one, ack_epoch(3, z(3, 9).0));
-    let seen = bench.persisted();
+    let seen = bench.receive(one, ack_epoch(3, z(3, 9).0));
     assert_eq!(seen.packets(one), [Packet::Trunc(z(2, 5)), end(&bench)]);
+    bench.persisted();
     bench.receive(one, ack(5));
     assert!(bench.status().serving);
     let (two, seen) = follower_at(&mut bench, z(3, 9));
