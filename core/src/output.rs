@@ -77,11 +77,8 @@ pub enum Output {
         /// In which packets.
         form: Form,
     },
-    /// To the application, in order with the next seven: restore the state of the newest snapshot on
-    /// disk and keep it apart, as its next state. Done once before the first step without being asked.
-    Stage,
-    /// Turn a request into a transaction, on top of everything delivered and of everything prepared
-    /// before; answer with [`Prepared`](crate::input::Event::Prepared).
+    /// To the application, in order with the next five: turn a request into a transaction, on top of
+    /// everything delivered and of everything prepared before; answer with [`Prepared`](crate::input::Event::Prepared).
     Prepare {
         /// The reign; comes back with the answer.
         epoch: Epoch,
@@ -90,7 +87,8 @@ pub enum Output {
         /// For what.
         request: Request,
     },
-    /// Everything through this transaction is committed: the state kept apart becomes the
+    /// Everything through this transaction is committed: the state kept apart (restored from the newest
+    /// snapshot on disk before the first step, or received and installed since) becomes the
     /// application's, if its snapshot is newer than what was delivered; then what follows is applied.
     /// Those that were not [appended](Write::Append) since the start are in the log on disk.
     DeliverThrough(Zxid),

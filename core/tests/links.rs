@@ -677,7 +677,6 @@ impl Pair {
                 Output::Pace(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }
-                | Output::Stage
                 | Output::Prepare { .. }
                 | Output::DeliverThrough(_)
                 | Output::TakeSnapshot(_)

@@ -100,7 +100,6 @@ impl World {
                 other @ (Output::Pace(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }
-                | Output::Stage
                 | Output::TakeSnapshot(_)
                 | Output::SendSnapshot { .. }
                 | Output::ReceiveSnapshot { .. }

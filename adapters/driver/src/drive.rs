@@ -174,7 +174,6 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             }
             Output::SendSnapshot { link, label } => replica.send_snapshot(link, label),
             Output::ReceiveSnapshot { link, label } => self.receive_snapshot(link, label, turn),
-            Output::Stage => replica.stage(),
             Output::TakeSnapshot(label) => replica.take_snapshot(label),
             Output::Abandon => replica.abandon(),
             Output::Report(report) => self.report(report, turn),

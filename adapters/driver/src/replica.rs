@@ -81,8 +81,6 @@ pub(crate) struct Replica<A: Application> {
 /// The next state.
 enum Staged<A: Application> {
     None,
-    /// It is being restored; everything waits for it.
-    Coming,
     Ready(Zxid, A::Staged),
 }
 
@@ -98,7 +96,6 @@ struct Receiving<A: Application> {
 
 /// What is to be done, in order.
 enum Task<A> {
-    Stage,
     Prepare {
         epoch: Epoch,
         request: Request,
@@ -178,8 +175,6 @@ pub(crate) enum Ran<A: Application> {
     Worked(Box<Worked<A>>),
     /// The application or a snapshot of it has panicked, and so will the loop.
     Panicked(Box<dyn Any + Send>),
-    /// A snapshot on disk was restored.
-    Staged(Result<Option<(Zxid, A::Staged)>, String>),
     /// A snapshot was taken, or could not be.
     Saved(Zxid, Result<(), String>),
 }
@@ -307,10 +302,6 @@ impl<A: Application> Replica<A> {
         self.base = label;
         let state = state.lock().ok().and_then(|mut state| state.take());
         self.staged = state.map_or(Staged::None, |state| Staged::Ready(label, state));
-    }
-
-    pub(crate) fn stage(&mut self) {
-        self.tasks.push_back(Task::Stage);
     }
 
     pub(crate) fn prepare(&mut self, epoch: Epoch, request: Request) {
@@ -450,11 +441,6 @@ impl<A: Application> Replica<A> {
                     self.conclude(&mut done, then)?;
                 }
                 Ran::Panicked(panic) => resume_unwind(panic),
-                Ran::Staged(Ok(staged)) => {
-                    let staged = staged.map(|(label, state)| Staged::Ready(label, state));
-                    self.staged = staged.unwrap_or(Staged::None);
-                }
-                Ran::Staged(Err(error)) => return Err(ServerError::Restore { error }),
                 Ran::Saved(label, outcome) => {
                     if let Err(error) = outcome {
                         tracing::warn!(%label, %error, "cannot take a snapshot");
@@ -504,9 +490,6 @@ impl<A: Application> Replica<A> {
             return Some(errand);
         }
         loop {
-            if matches!(self.staged, Staged::Coming) {
-                return None;
-            }
             if let Task::Deliver(through) = self.tasks.front()? {
                 match self.next_delivery(*through) {
                     Some(errand) => return Some(errand),
@@ -515,7 +498,6 @@ impl<A: Application> Replica<A> {
                 continue;
             }
             match self.tasks.pop_front()? {
-                Task::Stage => self.begin_to_stage(),
                 Task::Deliver(_) => {}
                 Task::Prepare { epoch, request } => {
                     return Some(Errand::Prepare { epoch, request });
@@ -526,7 +508,7 @@ impl<A: Application> Replica<A> {
                         let pieces = stream::send_snapshot(label, A::staged_snapshot(state));
                         then.streams.push((link, pieces.map_err(|_| Unreadable)));
                     }
-                    Staged::Ready(..) | Staged::Coming | Staged::None => {
+                    Staged::Ready(..) | Staged::None => {
                         return Some(Errand::Send { link, label });
                     }
                 },
@@ -573,22 +555,6 @@ impl<A: Application> Replica<A> {
         let txn = self.feed.take_next(self.planned, through)?;
         self.planned = txn.zxid;
         Some(Errand::Apply(txn))
-    }
-
-    fn begin_to_stage(&mut self) {
-        self.staged = Staged::Coming;
-        let (disk, tray) = (self.disk.clone(), Arc::clone(&self.tray));
-        let work = move || {
-            let staged = catch_unwind(AssertUnwindSafe(|| restore_newest::<A>(&disk)));
-            drop(tray.put(match staged {
-                Ok(staged) => Ran::Staged(staged),
-                Err(panic) => Ran::Panicked(panic),
-            }));
-        };
-        let thread = std::thread::Builder::new().name("quorate-restore".to_owned());
-        if let Err(error) = thread.stack_size(APPLICATION_STACK).spawn(work) {
-            drop(self.tray.put(Ran::Staged(Err(error.to_string()))));
-        }
     }
 
     /// Tells everybody what came of errands.
@@ -758,16 +724,6 @@ fn work<A: Application>(jobs: &Receiver<Job<A>>, tray: &Tray<Ran<A>>) {
             Err(panic) => Ran::Panicked(panic),
         }));
     }
-}
-
-/// Restores the newest snapshot on disk, if there is one.
-pub(crate) fn restore_newest<A: Application>(
-    disk: &DiskHandle,
-) -> Result<Option<(Zxid, A::Staged)>, String> {
-    let Some(snapshot) = disk.newest_snapshot().map_err(|error| error.to_string())? else {
-        return Ok(None);
-    };
-    restore::<A>(&snapshot).map(|state| Some((snapshot.label, state)))
 }
 
 /// Restores a snapshot on disk.
@@ -1144,16 +1100,6 @@ mod tests {
         drop(intake);
         stage.receive(16);
         assert_eq!(stage.replica.reception.as_ref().unwrap().label, Zxid(16));
-    }
-
-    #[test]
-    fn the_newest_snapshot_is_staged_before_what_comes_after() {
-        let mut stage = Stage::new(None, MUCH);
-        stage.append(1..=2);
-        stage.replica.stage();
-        stage.replica.deliver_through(Zxid(2));
-        stage.until_applied(2);
-        assert_eq!(stage.told(), applies(1..=2), "the one labelled zero is no step forward");
     }
 
     #[test]

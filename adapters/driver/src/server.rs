@@ -537,12 +537,6 @@ pub enum ServerError {
         /// What is in the way.
         error: String,
     },
-    /// The application cannot restore the snapshot from which it is to go on.
-    #[error("cannot restore a snapshot: {error}")]
-    Restore {
-        /// What is in the way.
-        error: String,
-    },
     /// The system gives no thread.
     #[error("cannot start a thread: {source}")]
     Thread {

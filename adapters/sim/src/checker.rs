@@ -418,8 +418,7 @@ impl Checker {
                     return broken(Rule::Boundary, id, detail);
                 }
             }
-            Output::Stage
-            | Output::Prepare { .. }
+            Output::Prepare { .. }
             | Output::DeliverThrough(_)
             | Output::TakeSnapshot(_)
             | Output::Abandon

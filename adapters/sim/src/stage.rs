@@ -130,7 +130,6 @@ impl Stage {
                 Output::Pace(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }
-                | Output::Stage
                 | Output::Prepare { .. }
                 | Output::DeliverThrough(_)
                 | Output::TakeSnapshot(_)

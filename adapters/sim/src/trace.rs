@@ -247,7 +247,6 @@ impl fmt::Display for Done<'_> {
             Output::Pace(_)
             | Output::Locate { .. }
             | Output::StreamLog { .. }
-            | Output::Stage
             | Output::DeliverThrough(_)
             | Output::TakeSnapshot(_)
             | Output::SendSnapshot { .. }

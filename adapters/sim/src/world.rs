@@ -1045,9 +1045,6 @@ impl World {
             Output::StreamLog { link, after, through, form } => {
                 self.stream_log(id, link, after, through, form);
             }
-            Output::Stage => {
-                server.application.apart = server.disk.latest().snapshots.last().cloned();
-            }
             Output::Prepare { epoch, request, .. } => {
                 let time = i64::try_from(now.since_origin().as_millis()).unwrap_or(0);
                 let draft = server.application.prepare(&request, time);

@@ -413,8 +413,7 @@ impl Boundary {
                 self.requests.remove(at.expect("somebody asked"));
             }
             Output::Halt(_) => self.halted = true,
-            Output::Stage
-            | Output::Persist { .. }
+            Output::Persist { .. }
             | Output::DeliverThrough(_)
             | Output::TakeSnapshot(_)
             | Output::Abandon
