@@ -9,6 +9,7 @@
 //! so are those of the other side.
 #![allow(missing_docs, reason = "criterion's macros make public items without docs")]
 #![expect(clippy::unwrap_used, reason = "a bench stops where something is wrong")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "only what replication does is done")]
 
 use std::collections::VecDeque;
 
