@@ -12,6 +12,7 @@
 //! the same for the same tree; Java's nodes come in any order. Damage that leaves the structure whole
 //! is not seen here: files are sealed with a checksum, and a tree has its digest.
 
+use std::hint::black_box;
 use std::io::{self, Read, Write};
 use std::str;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub struct Snapshot {
 const BUFFER: usize = 64 * 1024;
 /// How much memory a length is given before the bytes are there.
 const TRUSTED: usize = 64 * 1024;
+/// How much the heap grows by at a time: less than what allocators hand back to the system at once.
+const ROOM: usize = 96 * 1024;
 /// What stands for null in place of a length.
 const NULL: i32 = -1;
 
@@ -240,7 +243,7 @@ impl Tree {
     /// If `from` cannot be read, ends too early, or is not a snapshot. Where Java's snapshots are
     /// known to lack an access list, that is no error, see [`NodeRef::acl`].
     pub fn restore(from: impl Read, label: Zxid) -> Result<Self, SnapshotError> {
-        let mut from = Source { from, offset: 0 };
+        let mut from = Source { from, offset: 0, kept: 0 };
         let mut sessions = Map::default();
         for _ in 0..from.count()? {
             let (id, timeout) = (from.long()?, from.int()?);
@@ -287,9 +290,18 @@ impl Tree {
     }
 }
 
+/// Lets the heap grow by the data of several nodes at a time. glibc's allocator asks the system for no
+/// more than it is asked for itself, except in the first thread: for nodes of a page each, that is a
+/// system call each, and takes as long as all the rest. Elsewhere this does nothing, quickly.
+fn make_room() {
+    drop(black_box(Vec::<u8>::with_capacity(ROOM)));
+}
+
 struct Source<R> {
     from: R,
     offset: u64,
+    /// How much data was kept since [`make_room`].
+    kept: usize,
 }
 
 type Restored<T> = Result<T, SnapshotError>;
@@ -373,6 +385,11 @@ impl<R: Read> Source<R> {
                 let mut data = Vec::with_capacity(length.min(TRUSTED));
                 self.bytes(&mut data, length)?;
                 data.shrink_to_fit();
+                self.kept += length;
+                if self.kept > ROOM {
+                    self.kept = 0;
+                    make_room();
+                }
                 Some(Bytes::from(data))
             }
         };
