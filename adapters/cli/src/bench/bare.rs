@@ -9,7 +9,7 @@
 //! sockets; the files are written in advance, so that a flush is a flush and no work on a file system's
 //! journal.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::broadcast::{histogram, micros};
+use super::broadcast::{cpu_time, histogram, micros};
 
 /// What is sent and written, about as much as a write of 100 bytes takes.
 const BYTES: usize = 160;
@@ -28,8 +28,31 @@ const BYTES: usize = 160;
 const FILE_BYTES: usize = 4 << 20;
 const WARM_UP: u64 = 20;
 
-/// How long such rounds take, in microseconds.
-pub(super) fn rounds(dir: &Path, servers: usize, time: Duration) -> io::Result<Histogram<u64>> {
+/// What such rounds take.
+pub(super) struct Rounds {
+    /// In microseconds.
+    pub(super) times: Histogram<u64>,
+    /// What they cost the processors, all together.
+    cpu: Duration,
+}
+
+impl Rounds {
+    /// These, too.
+    pub(super) fn add(&mut self, more: &Self) {
+        // Both are made the same way.
+        let _ = self.times.add(&more.times);
+        self.cpu += more.cpu;
+    }
+
+    /// What one costs the processors.
+    pub(super) fn cpu_each(&self) -> Duration {
+        self.cpu / u32::try_from(self.times.len()).unwrap_or(u32::MAX).max(1)
+    }
+}
+
+/// Measures such rounds for a while.
+pub(super) fn rounds(dir: &Path, servers: usize, time: Duration) -> io::Result<Rounds> {
+    fs::create_dir(dir)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let (mut streams, mut followers) = (Vec::new(), Vec::new());
     for number in 1..servers {
@@ -41,12 +64,14 @@ pub(super) fn rounds(dir: &Path, servers: usize, time: Duration) -> io::Result<H
         streams.push(stream);
     }
     let file = Appended::create(&dir.join("bare.0"))?;
+    let cpu = cpu_time();
     let times = lead(&mut streams, file, time);
+    let cpu = cpu_time().saturating_sub(cpu);
     drop(streams);
     for follower in followers {
         joined(follower)?;
     }
-    times
+    Ok(Rounds { times: times?, cpu })
 }
 
 fn joined(follower: JoinHandle<io::Result<()>>) -> io::Result<()> {

@@ -150,8 +150,12 @@ impl Body {
             }
             kind::MULTI => {
                 for _ in 0..from.int()?.max(0) {
-                    let (kind, bytes) = (from.int()?, from.buffer()??);
-                    let element = Element { op: op(kind), body: Self::new(kind, bytes) };
+                    let (of, bytes) = (from.int()?, from.buffer()??);
+                    // No multi holds another one, however deep somebody has nested them.
+                    if of == kind::MULTI {
+                        return None;
+                    }
+                    let element = Element { op: op(of), body: Self::new(of, bytes) };
                     let before = if self.elements.is_empty() { "" } else { "; " };
                     self.shown += &format!("{before}{} {}", element.op, element.body);
                     self.elements.push(element);
@@ -253,6 +257,17 @@ mod tests {
         let body = Body::new(kind::SET_DATA, SET);
         assert_eq!(body.to_string(), "/a \"h\\n\" version 7");
         assert_eq!((body.data_bytes, body.digest.as_deref()), (Some(2), Some("0xff")));
+    }
+
+    #[test]
+    fn a_multi_in_a_multi_is_no_multi() {
+        // Deep enough to run out of stack, if each were looked into.
+        let body: Vec<u8> = (0..100_000_u32)
+            .rev()
+            .flat_map(|rest| [1, 14, 12 * rest].map(u32::to_be_bytes))
+            .flatten()
+            .collect();
+        assert!(Body::new(kind::MULTI, &body).malformed.is_some());
     }
 
     /// Whatever comes, it ends, and nothing is taken for what is not there.
