@@ -458,29 +458,35 @@ impl<R: Runtime> Reader<'_, R> {
     ) -> Result<BytesMut, String> {
         let Ok(intake) = self.intake.recv().await else { return pending().await };
         let mut progress = Progress { last: self.runtime.now() };
-        let mut scratch = vec![0; READ_BYTES_MAX];
-        let mut room = intake.put(&ahead);
+        intake.put(&ahead);
+        drop(ahead);
+        let mut spare = intake.spare();
         let unread = loop {
             let read = async {
-                if !room {
+                let Some(chunk) = &mut spare else {
                     intake.room().await;
                     return Incoming::Room;
-                }
+                };
                 let late = async {
                     self.runtime.sleep(self.shared.patience).await;
                     Err(io::ErrorKind::TimedOut.into())
                 };
-                Incoming::Read(or(input.read(&mut scratch), late).await)
+                Incoming::Read(or(input.read(chunk.memory()), late).await)
             };
             let done = async { Incoming::Done(intake.done().await) };
             match or(done, read).await {
                 Incoming::Done(done) => break done?,
-                Incoming::Room => room = true,
+                Incoming::Room => spare = intake.spare(),
                 Incoming::Read(Ok(0)) => {
                     intake.close();
                     break intake.done().await?;
                 }
-                Incoming::Read(Ok(read)) => room = intake.put(&scratch[..read]),
+                Incoming::Read(Ok(read)) => {
+                    if let Some(chunk) = spare {
+                        intake.pass(chunk, read);
+                    }
+                    spare = intake.spare();
+                }
                 Incoming::Read(Err(error)) => return Err(error.to_string()),
             }
             if progress.is_due(self.runtime.now()) {

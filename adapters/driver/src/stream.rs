@@ -4,7 +4,7 @@
 //! ```text
 //!   out:  log, application ── thread ──► at most 1 MiB of pieces ──► link ──► socket
 //!   in:   socket ──► link ──► pipe, at most 1 MiB ──► thread ──┬──► application
-//!                                                             └──► staged snapshot file
+//!                                                             └──► staged snapshot file ◄── fsync
 //! ```
 //!
 //! Reading and writing files, and turning a state into bytes and back, is the work of threads; a
@@ -14,13 +14,16 @@
 //!
 //! What this module does not do: it decides neither what to send nor what to do with what has come.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use async_channel::{Receiver, Sender, bounded};
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use quorate_core::input::Unreadable;
 use quorate_core::message::Packet;
 use quorate_core::output::Form;
@@ -28,7 +31,7 @@ use quorate_core::txn::Txn;
 use quorate_core::wire;
 use quorate_core::zxid::Zxid;
 use quorate_log::install::Install;
-use quorate_log::snapshot::{Digest, Parts, SnapshotWriter, StagedSnapshot};
+use quorate_log::snapshot::{Digest, Parts, SYNC_BYTES, SnapshotWriter, StagedSnapshot};
 
 use crate::application::{RestoreError, Snapshot};
 use crate::disk::DiskHandle;
@@ -63,7 +66,7 @@ pub(crate) fn send_log(
 ) -> io::Result<Pieces> {
     make("quorate-sync", move |out| {
         let mut reader = disk.reader(after, through).map_err(io::Error::other)?;
-        while let Some(chunk) = reader.next_chunk(PIECE_BYTES).map_err(io::Error::other)? {
+        while let Some(chunk) = reader.next_chunk(LOG_BYTES).map_err(io::Error::other)? {
             for txn in chunk.txns().filter(|txn| txn.zxid <= through) {
                 out.put(txn, form)?;
             }
@@ -80,7 +83,7 @@ fn make(
     let (pieces, link) = bounded(PIECES_MAX);
     let thread = std::thread::Builder::new().name(name.to_owned());
     thread.stack_size(APPLICATION_STACK).spawn(move || {
-        let mut out = PieceWriter { pieces, buffer: BytesMut::new() };
+        let mut out = PieceWriter { pieces, buffer: BytesMut::with_capacity(PIECE_BYTES) };
         let done = work(&mut out).and_then(|()| out.flush());
         if let Err(error) = &done {
             if !out.pieces.is_closed() {
@@ -120,7 +123,8 @@ impl Write for PieceWriter {
         if self.buffer.len() >= PIECE_BYTES {
             self.flush()?;
         }
-        let bytes = &bytes[..bytes.len().min(PIECE_BYTES)];
+        let room = PIECE_BYTES - self.buffer.len();
+        let bytes = &bytes[..bytes.len().min(room)];
         self.buffer.extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -135,6 +139,38 @@ impl Write for PieceWriter {
     }
 }
 
+/// Memory in which bytes come in, used again and again.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    memory: Box<[u8]>,
+    /// What is in it and was not read.
+    unread: Range<usize>,
+}
+
+impl Chunk {
+    /// Of no use but to hold these bytes.
+    fn of(bytes: &[u8]) -> Self {
+        Self { memory: bytes.into(), unread: 0..bytes.len() }
+    }
+
+    /// Where bytes may be put; whatever is there is of no interest.
+    pub(crate) fn memory(&mut self) -> &mut [u8] {
+        &mut self.memory
+    }
+
+    fn unread(&self) -> &[u8] {
+        &self.memory[self.unread.clone()]
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> usize {
+        let read = buffer.len().min(self.unread.len());
+        let end = self.unread.start + read;
+        buffer[..read].copy_from_slice(&self.memory[self.unread.start..end]);
+        self.unread.start = end;
+        read
+    }
+}
+
 /// Bytes from a link to a thread: the link never waits, the thread does.
 #[derive(Debug)]
 pub(crate) struct Pipe {
@@ -144,16 +180,21 @@ pub(crate) struct Pipe {
     room: Sender<()>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct PipeState {
-    bytes: BytesMut,
+    filled: VecDeque<Chunk>,
+    spare: Vec<Chunk>,
+    /// How many chunks there are not yet.
+    unmade: usize,
     closed: bool,
 }
 
 impl Pipe {
     fn new() -> (Arc<Self>, Receiver<()>) {
         let (room, roomy) = bounded(1);
-        let (state, readable) = (Mutex::default(), Condvar::new());
+        let (filled, spare) = (VecDeque::new(), Vec::new());
+        let state = PipeState { filled, spare, unmade: CHUNKS_MAX, closed: false };
+        let (state, readable) = (Mutex::new(state), Condvar::new());
         (Arc::new(Self { state, readable, room }), roomy)
     }
 
@@ -161,25 +202,39 @@ impl Pipe {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, bytes: &[u8]) -> bool {
+    /// Memory to be filled, if there is some.
+    fn spare(&self) -> Option<Chunk> {
         let mut state = self.locked();
-        state.bytes.extend_from_slice(bytes);
-        let room = state.bytes.len() < PIPE_BYTES;
+        if let Some(chunk) = state.spare.pop() {
+            return Some(chunk);
+        }
+        state.unmade = state.unmade.checked_sub(1)?;
         drop(state);
-        self.readable.notify_one();
-        room
+        Some(Chunk { memory: vec![0; CHUNK_BYTES].into(), unread: 0..0 })
     }
 
-    /// Everything that is there; waits for something. Empty when nothing will come any more.
-    fn take(&self) -> BytesMut {
+    fn put(&self, chunk: Chunk) {
+        if !chunk.unread.is_empty() {
+            self.locked().filled.push_back(chunk);
+            self.readable.notify_one();
+        }
+    }
+
+    /// The next bytes; waits for them. None when nothing will come any more.
+    fn take(&self) -> Option<Chunk> {
         let mut state = self.locked();
-        while state.bytes.is_empty() && !state.closed {
+        while state.filled.is_empty() && !state.closed {
             state = self.readable.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        let bytes = state.bytes.split();
-        drop(state);
-        let _ = self.room.try_send(());
-        bytes
+        state.filled.pop_front()
+    }
+
+    /// What was read may be filled again.
+    fn give_back(&self, chunk: Chunk) {
+        if chunk.memory.len() == CHUNK_BYTES {
+            self.locked().spare.push(chunk);
+            let _ = self.room.try_send(());
+        }
     }
 
     fn close(&self) {
@@ -193,13 +248,23 @@ impl Pipe {
 pub(crate) struct Intake {
     pipe: Arc<Pipe>,
     room: Receiver<()>,
-    done: Receiver<Result<Bytes, String>>,
+    done: Receiver<Result<BytesMut, String>>,
 }
 
 impl Intake {
-    /// Hands bytes over; returns whether there is room for more.
-    pub(crate) fn put(&self, bytes: &[u8]) -> bool {
-        self.pipe.put(bytes)
+    /// Hands over bytes that are elsewhere, say because nobody knew yet what they were.
+    pub(crate) fn put(&self, bytes: &[u8]) {
+        self.pipe.put(Chunk::of(bytes));
+    }
+
+    /// Memory to read into, if there is room for more.
+    pub(crate) fn spare(&self) -> Option<Chunk> {
+        self.pipe.spare()
+    }
+
+    /// Hands over memory whose first `read` bytes have come.
+    pub(crate) fn pass(&self, chunk: Chunk, read: usize) {
+        self.pipe.put(Chunk { unread: 0..read, ..chunk });
     }
 
     /// Nothing more will come.
@@ -214,9 +279,11 @@ impl Intake {
 
     /// Waits for the end: whether the snapshot is whole and staged, and if so, what was not taken.
     pub(crate) async fn done(&self) -> Result<BytesMut, String> {
-        let unread = self.done.recv().await.map_err(|_| "restoring has panicked".to_owned())??;
-        let mut unread = BytesMut::from(unread);
-        unread.unsplit(std::mem::take(&mut self.pipe.locked().bytes));
+        let done = self.done.recv().await;
+        let mut unread = done.map_err(|_| "restoring has panicked".to_owned())??;
+        for chunk in std::mem::take(&mut self.pipe.locked().filled) {
+            unread.extend_from_slice(chunk.unread());
+        }
         Ok(unread)
     }
 }
@@ -295,22 +362,25 @@ fn take_snapshot<S>(
     disk: &DiskHandle,
     label: Zxid,
     restore: fn(Zxid, &mut dyn Read) -> Result<S, RestoreError>,
-) -> Result<(S, Install<quorate_log::Disk>, Bytes), String> {
+) -> Result<(S, Install<quorate_log::Disk>, BytesMut), String> {
     let dirs = disk.dirs();
     // When the disk has answered anything, it has removed what was staged before, under these names.
     disk.newest_snapshot().map_err(|error| error.to_string())?;
     let file = SnapshotWriter::receive(quorate_log::Disk, &dirs.snapshots, label);
     let file = file.map_err(|error| error.to_string())?;
-    let mut tee = Tee { pipe, held: Bytes::new(), read: 0, file };
+    let (file, syncer) = Syncer::start(file).map_err(|error| error.to_string())?;
+    let mut tee = Tee { pipe, held: Chunk::of(&[]), written: 0, file, syncer };
     let restored = restore(label, &mut tee)
         .map_err(|error| format!("the application cannot restore it: {error}"))
         .and_then(|state| tee.check_signature().map(|()| state));
-    let Tee { held, file, .. } = tee;
-    match restored {
+    let Tee { held, file, syncer, .. } = tee;
+    let synced = syncer.end();
+    match restored.and_then(|state| synced.map(|()| state).map_err(|error| error.to_string())) {
         Ok(state) => {
             let staged = file.finish(Parts::default());
             let staged = staged.map_err(|error| error.to_string())?;
-            Ok((state, Install::new(staged, dirs, disk.txn_bytes_max()), held))
+            let unread = BytesMut::from(held.unread());
+            Ok((state, Install::new(staged, dirs, disk.txn_bytes_max()), unread))
         }
         Err(error) => {
             // What stays behind is removed by the next start.
@@ -323,17 +393,28 @@ fn take_snapshot<S>(
 /// Reads from a pipe, and writes to a file what was read.
 struct Tee<'a> {
     pipe: &'a Pipe,
-    held: Bytes,
-    /// How many bytes at the front of `held` were read; they are written to the file together.
-    read: usize,
+    held: Chunk,
+    /// Up to here, what was read of `held` is written; it is written together.
+    written: usize,
     file: SnapshotWriter<quorate_log::Disk>,
+    syncer: Syncer,
 }
 
 impl Tee<'_> {
     /// What was read goes to the file.
     fn copy(&mut self) -> io::Result<()> {
-        let read = self.held.split_to(std::mem::take(&mut self.read));
-        self.file.write_all(&read)
+        let read = &self.held.memory[self.written..self.held.unread.start];
+        self.file.write_all(read)?;
+        self.written = self.held.unread.start;
+        self.syncer.wrote(read.len())
+    }
+
+    /// Goes on to the next bytes, when all of these were read; none if there are none.
+    fn advance(&mut self) -> bool {
+        let Some(next) = self.pipe.take() else { return false };
+        self.written = next.unread.start;
+        self.pipe.give_back(std::mem::replace(&mut self.held, next));
+        true
     }
 
     fn check_signature(&mut self) -> Result<(), String> {
@@ -341,15 +422,10 @@ impl Tee<'_> {
         let mut found = [0; SIGNATURE.len()];
         let mut filled = 0;
         while filled < found.len() {
-            if self.held.is_empty() {
-                self.held = self.pipe.take().freeze();
-                if self.held.is_empty() {
-                    return Err("it ends before its signature".to_owned());
-                }
+            if self.held.unread.is_empty() && !self.advance() {
+                return Err("it ends before its signature".to_owned());
             }
-            let some = self.held.len().min(found.len() - filled);
-            self.held.copy_to_slice(&mut found[filled..filled + some]);
-            filled += some;
+            filled += self.held.read(&mut found[filled..]);
         }
         if found == SIGNATURE { Ok(()) } else { Err(format!("its signature is {found:02x?}")) }
     }
@@ -357,13 +433,56 @@ impl Tee<'_> {
 
 impl Read for Tee<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.read == self.held.len() {
+        if self.held.unread.is_empty() {
             self.copy()?;
-            self.held = self.pipe.take().freeze();
+            self.advance();
         }
-        let read = (&self.held[self.read..]).read(buffer)?;
-        self.read += read;
-        Ok(read)
+        Ok(self.held.read(buffer))
+    }
+}
+
+/// Makes a file durable while it is being written, a part at a time, on a thread of its own: whoever
+/// writes need not wait for that, as long as the disk is not far behind.
+struct Syncer {
+    /// Parts that are written.
+    parts: Sender<()>,
+    thread: JoinHandle<io::Result<()>>,
+    unsynced: u64,
+}
+
+impl Syncer {
+    /// Begins; the file's own writer syncs at the end only.
+    fn start(
+        mut file: SnapshotWriter<quorate_log::Disk>,
+    ) -> io::Result<(SnapshotWriter<quorate_log::Disk>, Self)> {
+        let sync = file.sync_elsewhere();
+        // One that is being synced, one that waits, one that is being written.
+        let (parts, written) = bounded(1);
+        let thread = std::thread::Builder::new().name("quorate-flush".to_owned());
+        let thread = thread.stack_size(THREAD_STACK).spawn(move || {
+            while written.recv_blocking().is_ok() {
+                sync()?;
+            }
+            Ok(())
+        })?;
+        Ok((file, Self { parts, thread, unsynced: 0 }))
+    }
+
+    /// So many bytes more are written.
+    fn wrote(&mut self, bytes: usize) -> io::Result<()> {
+        self.unsynced += bytes as u64;
+        if self.unsynced < SYNC_BYTES {
+            return Ok(());
+        }
+        self.unsynced = 0;
+        // It ends early only if it fails, and says at the end why.
+        self.parts.send_blocking(()).map_err(|_| io::Error::other("the disk failed"))
+    }
+
+    /// Waits for the end; whether all went well.
+    fn end(self) -> io::Result<()> {
+        drop(self.parts);
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("syncing has panicked")))
     }
 }
 
@@ -444,12 +563,17 @@ fn write_file(
 
 /// The end of a snapshot on the wire: the string `BenWasHere`.
 const SIGNATURE: [u8; 14] = *b"\0\0\0\x0aBenWasHere";
-/// How much is read and handed over at a time.
-const PIECE_BYTES: usize = 256 << 10;
-/// How many pieces wait: with the one being made and the one being written, 1 MiB.
-const PIECES_MAX: usize = 2;
-/// How much may wait to be restored.
-const PIPE_BYTES: usize = 1 << 20;
+/// How much is handed over at a time. A little less than what allocators ask the system for each time.
+const PIECE_BYTES: usize = 120 << 10;
+/// How many pieces wait: with the one being made, the one being written and what an application gathers
+/// before it writes, less than 1 MiB.
+const PIECES_MAX: usize = 4;
+/// How much of the log is read at a time.
+const LOG_BYTES: usize = 256 << 10;
+/// How much is read from a socket at a time.
+const CHUNK_BYTES: usize = 256 << 10;
+/// How many chunks may wait to be restored: 1 MiB.
+const CHUNKS_MAX: usize = 4;
 /// The version of ZooKeeper's digest.
 const DIGEST_VERSION: i32 = 2;
 /// Here an application's code runs.
@@ -517,7 +641,7 @@ pub(crate) mod tests {
         while let Ok(piece) = pieces.recv_blocking() {
             match piece {
                 Piece::Bytes(piece) => {
-                    assert!(piece.len() <= 2 * PIECE_BYTES);
+                    assert!(piece.len() <= PIECE_BYTES);
                     bytes.extend_from_slice(&piece);
                 }
                 Piece::End(outcome) => return (bytes, Some(outcome)),
@@ -585,12 +709,21 @@ pub(crate) mod tests {
     #[test]
     fn a_pipe_tells_when_it_is_full_and_when_it_is_not() {
         let (pipe, room) = Pipe::new();
-        assert!(pipe.put(&[1; PIPE_BYTES - 1]));
-        assert!(!pipe.put(&[2]));
-        assert!(room.is_empty());
-        assert_eq!(pipe.take().len(), PIPE_BYTES);
-        assert_eq!(room.len(), 1);
+        pipe.put(Chunk::of(&[7; 3]));
+        for nth in 0..CHUNKS_MAX {
+            let chunk = pipe.spare().unwrap();
+            pipe.put(Chunk { unread: 0..nth + 1, ..chunk });
+        }
+        assert!(pipe.spare().is_none() && room.is_empty());
+        let mut lengths = Vec::new();
+        for _ in 0..=CHUNKS_MAX {
+            let chunk = pipe.take().unwrap();
+            lengths.push(chunk.unread().len());
+            pipe.give_back(chunk);
+        }
+        assert_eq!((lengths, room.len()), (vec![3, 1, 2, 3, 4], 1));
+        assert!((0..CHUNKS_MAX).all(|_| pipe.spare().is_some()) && pipe.spare().is_none());
         pipe.close();
-        assert!(pipe.take().is_empty());
+        assert!(pipe.take().is_none());
     }
 }

@@ -26,6 +26,7 @@
 use std::ffi::OsStr;
 use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use adler2::Adler32;
@@ -159,14 +160,14 @@ pub(crate) fn newest<F: Files>(
 #[derive(Debug)]
 pub struct SnapshotWriter<F: Files> {
     files: F,
-    file: F::File,
+    file: Arc<F::File>,
     dir: PathBuf,
     path: PathBuf,
     label: Zxid,
     buffer: Vec<u8>,
     offset: u64,
-    /// Up to here it is durable.
-    synced: u64,
+    /// Up to here it is durable; none if somebody else sees to that.
+    synced: Option<u64>,
     checksum: Adler32,
     /// What is in the file is not what was meant to be.
     failed: bool,
@@ -207,16 +208,28 @@ impl<F: Files> SnapshotWriter<F> {
         let dir = dir.to_owned();
         Ok(Self {
             files,
-            file,
+            file: Arc::new(file),
             dir,
             path,
             label,
             buffer,
             offset: 0,
-            synced: 0,
+            synced: Some(0),
             checksum,
             failed: false,
         })
+    }
+
+    /// From now on the writer itself makes the file durable at the end only. Returns what makes durable
+    /// what has been written so far, on whatever thread and as often as it is called. An error of it may
+    /// be told to nobody else: the snapshot must be [discarded](Self::discard) then.
+    pub fn sync_elsewhere(&mut self) -> impl Fn() -> io::Result<()> + use<F>
+    where
+        F: Clone,
+    {
+        self.synced = None;
+        let (files, file) = (self.files.clone(), Arc::clone(&self.file));
+        move || files.sync_data(&file)
     }
 
     /// Writes the seals and the parts between them, and makes the file durable.
@@ -256,6 +269,23 @@ impl<F: Files> SnapshotWriter<F> {
         Ok(files.remove(&path).map_err(at("remove", &path))?)
     }
 
+    /// Writes to the file. After an error nothing is written any more.
+    fn write_through(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.failed {
+            return Err(io::Error::other("an earlier write failed"));
+        }
+        self.failed = true;
+        self.files.write_at(&self.file, self.offset, bytes)?;
+        self.offset += bytes.len() as u64;
+        if self.synced.is_some_and(|synced| self.offset - synced >= SYNC_BYTES) {
+            // All at once, at the end, would hold up the log on the same disk.
+            self.files.sync_data(&self.file)?;
+            self.synced = Some(self.offset);
+        }
+        self.failed = false;
+        Ok(())
+    }
+
     fn seal(&mut self) -> io::Result<()> {
         let checksum = u64::from(self.checksum.checksum());
         self.write_all(&checksum.to_be_bytes())?;
@@ -265,30 +295,26 @@ impl<F: Files> SnapshotWriter<F> {
 
 impl<F: Files> Write for SnapshotWriter<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.buffer.len() >= BUFFER_BYTES {
+        let much = bytes.len() >= UNBUFFERED_BYTES;
+        if self.buffer.len() >= BUFFER_BYTES || (much && !self.buffer.is_empty()) {
             self.flush()?;
         }
         let bytes = &bytes[..bytes.len().min(BUFFER_BYTES)];
         self.checksum.write_slice(bytes);
-        self.buffer.extend_from_slice(bytes);
+        if much {
+            self.write_through(bytes)?;
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.failed {
-            return Err(io::Error::other("an earlier write failed"));
-        }
-        self.failed = true;
-        self.files.write_at(&self.file, self.offset, &self.buffer)?;
-        self.offset += self.buffer.len() as u64;
-        if self.offset - self.synced >= SYNC_BYTES {
-            // All at once, at the end, would hold up the log on the same disk.
-            self.files.sync_data(&self.file)?;
-            self.synced = self.offset;
-        }
-        self.failed = false;
-        self.buffer.clear();
-        Ok(())
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let flushed = self.write_through(&buffer);
+        buffer.clear();
+        self.buffer = buffer;
+        flushed
     }
 }
 
@@ -732,8 +758,45 @@ const REST_BYTES_MAX: usize = 4096;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const SNAPPY_MAGIC: [u8; 8] = *b"\x82SNAPPY\0";
 const SIZE_MIN: u64 = 10;
-/// How much of a snapshot is given to the disk at a time.
-const SYNC_BYTES: u64 = 8 << 20;
+/// How much of a snapshot is made durable at a time: what else wants to be durable waits behind it, so
+/// it must be little, and each time takes a while, so it must not be too little.
+pub const SYNC_BYTES: u64 = 2 << 20;
 /// How many snapshots are looked at before none is taken to be whole, as in ZooKeeper.
 const CANDIDATES_MAX: usize = 100;
 const BUFFER_BYTES: usize = 256 << 10;
+/// From this length on, what is written is not gathered first.
+const UNBUFFERED_BYTES: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Disk;
+
+    #[test]
+    fn what_is_written_in_pieces_of_any_length_is_one_body() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = SnapshotWriter::take(Disk, dir.path(), Zxid(7)).unwrap();
+        let sync = file.sync_elsewhere();
+        let mut body = Vec::new();
+        std::thread::scope(|scope| {
+            for round in 0_u8..3 {
+                for around in [0, UNBUFFERED_BYTES, BUFFER_BYTES, 3 * BUFFER_BYTES] {
+                    for length in around.saturating_sub(1)..around + 2 {
+                        let piece = vec![round.wrapping_add(body.len().to_le_bytes()[0]); length];
+                        file.write_all(&piece).unwrap();
+                        body.extend_from_slice(&piece);
+                    }
+                }
+                scope.spawn(|| sync().unwrap());
+            }
+        });
+        drop(sync);
+        file.finish(Parts::default()).unwrap().publish().unwrap();
+        let mut reader =
+            SnapshotReader::open(Disk, &SnapshotFile::new(dir.path(), Zxid(7))).unwrap();
+        let mut found = vec![0; body.len()];
+        reader.read_exact(&mut found).unwrap();
+        assert!(found == body);
+        assert_eq!(reader.finish().unwrap(), Parts::default());
+    }
+}
