@@ -23,8 +23,8 @@
 //! | 2 | it says that it has nothing, or could not cut where it was told to | SNAP |
 //! | 3 | processed, or our last | DIFF, empty |
 //! | 4 | beyond our last, a transaction of the epoch of our last | TRUNC to our last |
-//! | 5 | beyond our last, of another epoch, and we are not established | TRUNC to our last |
-//! | 5' | … and we are; or it is the bare start of an epoch | SNAP |
+//! | 5 | beyond our last, of another epoch, and we are not established | TRUNC to our last; DIFF, empty, if it is the bare start of an epoch |
+//! | 5' | … and we are | SNAP |
 //! | 6 | in the window, or the bare start of an epoch there | DIFF, then what follows |
 //! | 7 | between two of the window, the later of its own epoch | TRUNC to the earlier, then what follows |
 //! | 8 | between two of the window, the later of another epoch | SNAP |
@@ -40,8 +40,9 @@
 //! learner may be needed for that: two of three, of which one brings a later epoch's transaction that no
 //! quorum ever had. So it is cut to our last (5). It has that: its epoch was established on a history of
 //! which ours is a continuation, and whose last transaction before that epoch is our last. One that
-//! cannot cut there, since its snapshot is later, comes back as if it had nothing (2). DIFF never starts
-//! below the floor: there would be a hole.
+//! cannot cut there, since its snapshot is later, comes back as if it had nothing (2); and one that stands
+//! at the bare start of that epoch has just that history, and needs nothing. DIFF never starts below the
+//! floor: there would be a hole.
 //!
 //! What ZooKeeper does, and where it differs: `LearnerHandler.syncFollower`; it cuts across epochs in 4.
 
@@ -323,8 +324,15 @@ impl History {
         }
         if learner > self.last {
             let ours = learner.epoch() == self.last.epoch() && !learner.is_epoch_start();
-            let needed = established.is_none() && !learner.is_epoch_start();
-            return if ours || needed { Plan::Trunc { to: self.last } } else { Plan::Snap };
+            return if ours {
+                Plan::Trunc { to: self.last }
+            } else if established.is_some() {
+                Plan::Snap
+            } else if learner.is_epoch_start() {
+                Plan::Diff { label: learner, after: learner }
+            } else {
+                Plan::Trunc { to: self.last }
+            };
         }
         if learner >= self.before && learner >= self.floor {
             return self.plan_in_window(learner, top);

@@ -219,7 +219,7 @@ impl Progress {
         if self.stage < Stage::Syncing {
             return;
         }
-        if self.cursor.new_leader && self.cursor.sent == cx.history.last() && self.cursor.may_send()
+        if self.cursor.new_leader && self.cursor.sent >= cx.history.last() && self.cursor.may_send()
         {
             // Live: it has everything, and only learns what of it is committed.
             self.feed_commits(cx, link, reign);

@@ -70,6 +70,8 @@ pub struct Disk {
     /// What was received and written beside the history.
     pub beside: Option<(Zxid, Vec<Txn>)>,
     pub durable: Mark,
+    /// What was in the log, all of it durable, when the last epoch was promised.
+    promise: Mark,
     pending: VecDeque<(Ticket, Mark)>,
     issued: u64,
 }
@@ -123,6 +125,7 @@ impl Disk {
             log,
             beside: None,
             durable: mark,
+            promise: mark,
             pending: VecDeque::new(),
             issued: 0,
         }
@@ -178,6 +181,9 @@ impl Disk {
             Write::AcceptedEpoch(epoch) => {
                 assert!(*epoch > self.accepted, "{write:?} after {:?}", self.accepted);
                 self.accepted = *epoch;
+                let Mark { current, last, .. } = self.durable;
+                assert_eq!((current, last), (self.current, self.last()), "{write:?} too early");
+                self.promise = Mark { accepted: *epoch, current, last };
             }
             Write::CurrentEpoch(epoch) => {
                 assert!(*epoch >= self.current, "{write:?} after {:?}", self.current);
@@ -437,10 +443,11 @@ impl Boundary {
                 assert!(durable.accepted >= *epoch, "{packet:?}, but {durable:?}");
             }
             Packet::AckEpoch { current_epoch: Some(current), last } => {
-                assert_eq!(durable.accepted, self.disk.accepted, "{packet:?} is no promise yet");
+                let promise = self.disk.promise;
+                assert_eq!(durable.accepted, promise.accepted, "{packet:?} is no promise yet");
                 // A server that may have lost its history does not tell where it ends.
-                let told = if *last == Zxid::UNKNOWN { durable.last } else { *last };
-                assert_eq!((durable.current, durable.last), (*current, told), "{packet:?}");
+                let told = if *last == Zxid::UNKNOWN { promise.last } else { *last };
+                assert_eq!((promise.current, promise.last), (*current, told), "{packet:?}");
             }
             Packet::Ack(zxid) => self.acknowledged(link, *zxid, *zxid),
             Packet::Acks(run) => self.acknowledged(link, run.first, run.last),
