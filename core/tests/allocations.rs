@@ -1,4 +1,8 @@
-//! A vote that changes nothing costs no memory: counted by an allocator, not guessed.
+//! A vote that changes nothing costs no memory, nor does a transaction on its way: counted by an
+//! allocator, not guessed.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod support;
 
 use std::time::Duration;
 
@@ -6,16 +10,19 @@ use bytes::{Bytes, BytesMut};
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
 use quorate_core::election::{Elector, ElectorConfig, ElectorEvent};
-use quorate_core::id::{LinkId, ServerId};
+use quorate_core::id::{LinkId, ServerId, Ticket};
 use quorate_core::input::{Event, Input, LinkUp, Plane};
 use quorate_core::membership::Membership;
-use quorate_core::message::{Message, Notification};
+use quorate_core::message::{Message, Notification, Packet, Run};
+use quorate_core::output::Output;
 use quorate_core::peer::Peer;
 use quorate_core::quorum::Quorum;
 use quorate_core::time::Instant;
+use quorate_core::txn::{Draft, TxnHeader};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
+use support::{Bench, ack, ack_epoch, ensemble, entry, txn, z};
 
 fn allocations(act: impl FnOnce()) -> u64 {
     allocation_counter::measure(act).count_total
@@ -109,4 +116,170 @@ fn a_server_decodes_and_hears_the_same_vote_without_allocating() {
         assert_eq!(count, 0);
         assert!(frames.is_empty());
     }
+}
+
+/// What so many steps cost, each with these inputs; what is said is thrown away.
+fn steps(peer: &mut Peer, now: Instant, inputs: impl Iterator<Item = Event>) -> u64 {
+    let mut outputs = Vec::with_capacity(64);
+    let inputs: Vec<_> = inputs.collect();
+    allocations(|| {
+        for event in inputs {
+            outputs.clear();
+            peer.step_into(Input { at: now, event }, &mut outputs);
+        }
+    })
+}
+
+const fn packet(link: LinkId, packet: Packet) -> Event {
+    Event::Received { link, message: Message::Packet(packet) }
+}
+
+/// A follower that serves in epoch 1, whose window is full; the link to its leader.
+fn follower() -> (Bench, LinkId) {
+    let few = |config: &mut Config| config.history.window_count = 64;
+    let mut bench = Bench::with(1, &ensemble(&[1, 2, 3]), Durable::default(), few);
+    bench.lose(3, &[2], 0, 0);
+    let link = bench.serve(3, 1);
+    for counter in 1..=200 {
+        bench.receive(link, Packet::Proposal(entry(z(1, counter))));
+        bench.persisted();
+        bench.receive(link, Packet::Commit(z(1, counter)));
+    }
+    (bench, link)
+}
+
+/// The first ticket that it will hand out next.
+fn next_ticket(bench: &Bench) -> u64 {
+    let tickets = bench.said.iter().filter_map(|output| {
+        let Output::Persist { ticket, .. } = output else { return None };
+        Some(ticket.0)
+    });
+    tickets.max().unwrap_or(0) + 1
+}
+
+/// To log a transaction, acknowledge it, and deliver it, one by one.
+#[test]
+fn a_follower_logs_acknowledges_and_delivers_without_allocating() {
+    let (mut bench, link) = follower();
+    let ticket = next_ticket(&bench);
+    let inputs = (201..1_201_u32).flat_map(|counter| {
+        [
+            packet(link, Packet::Proposal(txn(z(1, counter).0))),
+            Event::Persisted(Ticket(ticket + u64::from(counter - 201))),
+            packet(link, Packet::Commit(z(1, counter))),
+        ]
+    });
+    let count = steps(&mut bench.peer, bench.now, inputs);
+    assert_eq!(bench.status().last, z(1, 1_200));
+    assert_eq!(count, 0, "for 1,000 transactions");
+}
+
+/// And together, as they come under load.
+#[test]
+fn a_follower_takes_a_run_of_transactions_without_allocating() {
+    let (mut bench, link) = follower();
+    let ticket = next_ticket(&bench);
+    let inputs = (0..100_u32).flat_map(|n| {
+        let (first, last) = (201 + n * 10, 210 + n * 10);
+        let txns: Vec<_> = (first..=last).map(|counter| txn(z(1, counter).0)).collect();
+        [
+            packet(link, Packet::Proposals(txns.into())),
+            Event::Persisted(Ticket(ticket + u64::from(n))),
+            packet(link, Packet::Commits(Run { first: z(1, first), last: z(1, last) })),
+        ]
+    });
+    let count = steps(&mut bench.peer, bench.now, inputs);
+    assert_eq!(bench.status().last, z(1, 1_200));
+    assert_eq!(count, 0, "for 100 times 10 transactions");
+}
+
+/// A leader with this many followers, whose window is full; their links.
+fn leader(followers: i64) -> (Bench, Vec<LinkId>) {
+    let voters: Vec<_> = (1..=followers + 1).collect();
+    let few = |config: &mut Config| config.history.window_count = 64;
+    let mut bench = Bench::with(followers + 1, &ensemble(&voters), Durable::default(), few);
+    bench.win(&voters[..voters.len() - 1]);
+    let links: Vec<_> = (1..=followers).map(|id| bench.follower(id, 0).0).collect();
+    bench.persisted();
+    for packet in [ack_epoch(0, 0), ack(1)] {
+        links.iter().for_each(|link| drop(bench.receive(*link, packet.clone())));
+        bench.persisted();
+    }
+    assert!(bench.status().serving);
+    for counter in 1..=200 {
+        bench.write(1);
+        bench.persisted();
+        for link in &links {
+            bench.receive(*link, Packet::Ack(z(1, counter)));
+        }
+    }
+    assert_eq!(bench.delivered(), z(1, 200));
+    (bench, links)
+}
+
+/// An acknowledgement, with the COMMIT to all that comes of it.
+#[test]
+fn a_leader_counts_acknowledgements_and_commits_without_allocating() {
+    for followers in [2, 4, 8] {
+        let (mut bench, links) = leader(followers);
+        bench.write(1_000);
+        bench.persisted();
+        let inputs = (201..=1_200).flat_map(|counter| {
+            links.iter().map(move |link| packet(*link, Packet::Ack(z(1, counter))))
+        });
+        let count = steps(&mut bench.peer, bench.now, inputs);
+        assert_eq!(bench.status().processed, z(1, 1_200));
+        assert_eq!(count, 0, "{followers} followers, 1,000 transactions");
+    }
+}
+
+/// A transaction on its way out costs the list in which the application hands it over, which is the
+/// application's, and no more however many followers there are.
+#[test]
+fn a_leader_proposes_without_allocating() {
+    for followers in [2, 4, 8] {
+        let (mut bench, links) = leader(followers);
+        let ticket = next_ticket(&bench);
+        let header = TxnHeader { client: 1, cxid: 1, time: 1, kind: 5 };
+        let mut written: Vec<_> =
+            (0..1_000).map(|_| vec![Draft { header, body: Bytes::from_static(b"body") }]).collect();
+        let mut outputs = Vec::with_capacity(64);
+        let (now, peer) = (bench.now, &mut bench.peer);
+        let mut step = |event, outputs: &mut Vec<Output>| {
+            outputs.clear();
+            peer.step_into(Input { at: now, event }, outputs);
+        };
+        let count = allocations(|| {
+            for n in 0..1_000 {
+                let drafts = written.pop().unwrap();
+                step(Event::Prepared { epoch: Epoch(1), drafts }, &mut outputs);
+                step(Event::Persisted(Ticket(ticket + n)), &mut outputs);
+                let zxid = z(1, 201 + u32::try_from(n).unwrap());
+                for link in &links {
+                    step(packet(*link, Packet::Ack(zxid)), &mut outputs);
+                }
+            }
+        });
+        assert_eq!(bench.status().processed, z(1, 1_200));
+        assert_eq!(count, 0, "{followers} followers, 1,000 transactions");
+    }
+}
+
+/// From the bytes of the frames: the buffer is the reader's, and its slices are shared.
+#[test]
+fn packets_with_transactions_are_decoded_without_allocating_for_each() {
+    let mut frames = BytesMut::new();
+    for counter in 1..=1_000 {
+        wire::encode_packet(&Packet::Proposal(entry(z(1, counter))), &mut frames);
+        wire::encode_packet(&Packet::Commit(z(1, counter)), &mut frames);
+    }
+    let first = wire::take_packet(&mut frames).unwrap();
+    assert_eq!(first, Some(Packet::Proposal(entry(z(1, 1)))), "now slices can share the buffer");
+    let mut taken = 1;
+    let count = allocations(|| {
+        while wire::take_packet(&mut frames).unwrap().is_some() {
+            taken += 1;
+        }
+    });
+    assert_eq!((count, taken), (0, 2_000));
 }
