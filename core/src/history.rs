@@ -158,6 +158,16 @@ impl History {
         self.committed.unwrap_or(Zxid::ZERO)
     }
 
+    /// Whether a history that ends with `zxid` would lack what is known to be committed here.
+    ///
+    /// The start of an epoch, with which a snapshot may be labelled, is no transaction: it stands for the
+    /// history with which that epoch began, and that ended before it.
+    pub fn loses(&self, zxid: Zxid) -> bool {
+        let committed = self.committed();
+        let bare = committed.is_epoch_start() && zxid.epoch() < committed.epoch();
+        zxid < committed && !bare
+    }
+
     /// What the application's state is after, were it asked for a snapshot now: the last transaction
     /// delivered, or the label of what it keeps apart.
     pub fn position(&self) -> Zxid {
@@ -266,6 +276,8 @@ impl History {
         self.unsynced.clear();
         (self.before, self.last, self.durable) = (last, last, last);
         (self.floor, self.staged) = (label, label);
+        // The start of an epoch may have been known; what it stood for is in this history.
+        self.committed = self.committed.filter(|committed| *committed <= last);
         outbox.persist(Write::Install { label })
     }
 

@@ -581,6 +581,50 @@ fn a_leader_that_would_undo_what_was_committed_stops_the_server() {
     }
 }
 
+/// The start of an epoch, which a snapshot is labelled with, is no transaction. The next leader, who knows
+/// of none of that epoch, leads the same history by the name of its last transaction: nothing is lost.
+#[test]
+fn the_start_of_an_epoch_is_nothing_that_a_later_leader_could_lose() {
+    let (mut bench, link) = promised(five(9), 3);
+    bench.receive(link, Packet::Snap(z(3, 0)));
+    bench.step(Event::Restored(link));
+    tell(&mut bench, link, &[new_leader(3)]);
+    bench.persisted();
+    assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(3, 0)]);
+    bench.receive(link, propose(z(3, 1)));
+    bench.persisted();
+    let election: Vec<_> = bench.planes().into_iter().flatten().map(|(link, _)| link).collect();
+    bench.down(link);
+    for link in &election {
+        if bench.is_up(*link) {
+            bench.hear(*link, standing(Looking, vote(4, z(2, 5).0, 3), 2));
+        }
+    }
+    let link = promise(&mut bench, 5);
+    let seen = bench.receive(link, Packet::Trunc(z(2, 5)));
+    assert_eq!((seen.halted(), seen.hung_up(link)), (None, Some(Hangup::CannotCut(z(2, 5)))));
+    let (link, _) = bench.reach(3);
+    bench.receive(link, leader_info(5));
+    bench.receive(link, Packet::Snap(z(2, 5)));
+    bench.step(Event::Restored(link));
+    let writes = tell(&mut bench, link, &[new_leader(5)]);
+    assert_eq!(writes, [Write::Install { label: z(2, 5) }, epoch(5)]);
+    bench.persisted();
+    assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(2, 5)]);
+    assert_eq!(bench.receive(link, propose(z(5, 1))).appended(), [z(5, 1)]);
+}
+
+/// Who says DIFF to more than it sends is not believed.
+#[test]
+fn a_diff_that_does_not_bring_what_it_says_is_refused() {
+    let (mut bench, link) = promised(five(1), 2);
+    tell(&mut bench, link, &[Packet::Diff(z(1, 4)), propose(z(1, 2)), Packet::Commit(z(1, 2))]);
+    let seen = bench.receive(link, new_leader(2));
+    let (zxid, after) = (z(2, 0), z(1, 2));
+    assert_eq!(seen.hung_up(link), Some(Hangup::Hole { zxid, after }));
+    assert_eq!(seen.persists(), []);
+}
+
 // --- SNAP ---
 
 #[test]

@@ -119,7 +119,7 @@ impl Synchronization {
         if zxid > last || zxid.0 < 0 {
             return Taken::OutOfTurn;
         }
-        if zxid < cx.history.committed() {
+        if cx.history.loses(zxid) {
             return Taken::CommittedCut(zxid);
         }
         let of_this_epoch = zxid >= cx.history.before()
@@ -319,11 +319,16 @@ pub fn on_new_leader(
         }
         Step::Following(_) => {}
     }
+    let (label, tail) = (synchronization.label, synchronization.tail);
+    if tail < label && !label.is_epoch_start() {
+        // What the leader calls committed did not come.
+        return Taken::Hole(tail);
+    }
     synchronization.due = false;
     synchronization.covered = synchronization.label.max(synchronization.committed);
     synchronization.take_pending_before_new_leader(cx);
     let last = synchronization.written;
-    if last < cx.history.committed() {
+    if cx.history.loses(last) {
         return Taken::CommittedCut(last);
     }
     if synchronization.step == Step::Following(How::Snap) {
