@@ -198,6 +198,7 @@ impl Leader {
         link: LinkId,
         outcome: Result<(), Unreadable>,
     ) -> Verdict {
+        let Some(epoch) = self.epoch() else { return Verdict::Stay };
         let Some(learner) = self.learners.get_mut(link) else { return Verdict::Stay };
         learner.heard = cx.now;
         let busy = learner.cursor.busy;
@@ -207,7 +208,7 @@ impl Leader {
             }
             self.drop_learner(cx, link, Hangup::Unreadable);
         } else {
-            learner.cursor.on_streamed();
+            learner.on_streamed(cx.now, epoch);
             if learner.stage == Stage::Acknowledged && matches!(self.phase, Phase::Broadcast(_)) {
                 self.welcome(cx, link);
             }

@@ -11,8 +11,9 @@ use quorate_core::durable::Durable;
 use quorate_core::id::LinkId;
 use quorate_core::input::{Event, Place};
 use quorate_core::message::{Packet, Request, Run};
-use quorate_core::output::Form;
+use quorate_core::output::{Form, Hangup};
 use quorate_core::rng::Rng;
+use quorate_core::timers::Timer;
 use quorate_core::zxid::Zxid;
 use support::*;
 
@@ -308,6 +309,43 @@ fn who_falls_below_the_window_is_served_from_the_log_and_catches_up() {
     let seen = bench.streamed(nine);
     assert_eq!(seen.names(nine), ["INFORM"]);
     has_everything(&bench, nine, "");
+}
+
+/// What it got from the log it has to acknowledge like the rest, and may have before the driver says that
+/// all of it is sent.
+#[test]
+fn who_does_not_acknowledge_what_came_from_the_log_loses_its_link() {
+    for acknowledges in [false, true] {
+        let slow = |config: &mut Config| {
+            config.history.window_count = 5;
+            config.history.pace_bytes = 1;
+        };
+        let (mut bench, two) = leader(four(), slow);
+        let one = join(&mut bench, true);
+        for _ in 0..20 {
+            bench.write(1);
+            bench.persisted();
+            settle(&mut bench, two);
+        }
+        acknowledge(&mut bench, two);
+        bench.receive(one, Packet::Acks(Run { first: z(5, 1), last: z(5, 2) }));
+        let seen = bench.step(Event::Drained(one));
+        assert_eq!(seen.streams(), [(one, z(5, 2), z(5, 20), Form::Committed)]);
+        if acknowledges {
+            bench.receive(one, Packet::Acks(Run { first: z(5, 3), last: z(5, 20) }));
+        }
+        settle(&mut bench, one);
+        let mut gone = None;
+        for _ in 0..20 {
+            gone = gone.or(bench.to(Timer::Ping).hung_up(one));
+            for link in [one, two] {
+                if bench.is_up(link) {
+                    bench.receive(link, pong(5));
+                }
+            }
+        }
+        assert_eq!(gone, (!acknowledges).then_some(Hangup::Unacknowledged));
+    }
 }
 
 /// After a TRUNC what was committed went out without COMMIT; if it has left memory by then, so do its

@@ -214,6 +214,17 @@ impl Progress {
         cursor.count(cx, link, txns.iter().map(|txn| txn.len() + PACKET_BYTES).sum());
     }
 
+    /// The driver has done what it was asked to do. What it sent of our epoch is owed an acknowledgement,
+    /// unless that has come meanwhile.
+    pub fn on_streamed(&mut self, now: Instant, epoch: Epoch) {
+        let from_log = matches!(self.cursor.busy, Busy::Log(..));
+        self.cursor.on_streamed();
+        let owed = self.cursor.sent > self.acks.through().max(Zxid::start_of(epoch));
+        if from_log && self.follower && owed {
+            self.acks.on_sent(now, self.cursor.sent);
+        }
+    }
+
     /// Sends what the learner can take now: transactions, COMMITs, NEWLEADER, answers to SYNC.
     pub fn feed(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) {
         if self.stage < Stage::Syncing {
