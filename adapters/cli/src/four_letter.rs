@@ -5,7 +5,7 @@
 //! a whitelist all five words are answered, not `srvr` alone, since they are all that is behind a port
 //! that somebody opened on purpose. Two more, both because monitoring is what matters: `mntr` answers also
 //! then, so that a server that looks for a leader can be seen looking; and lines whose value we do not
-//! have are left out rather than made up. Since there is no data tree yet, its node count is 0.
+//! have are left out rather than made up.
 //!
 //! Clients of ZooKeeper are turned away with a line in the log. A connection may take a few seconds and
 //! there may be [`CONNECTIONS_MAX`]; one more is closed at once.
@@ -138,7 +138,7 @@ impl Desk {
     }
 
     /// The answer to a word; none if it is no word.
-    fn answer(&self, word: &str) -> Option<String> {
+    async fn answer(&self, word: &str) -> Option<String> {
         if !WORDS.contains(&word) && !FOREIGN_WORDS.contains(&word) {
             return None;
         }
@@ -152,17 +152,19 @@ impl Desk {
             return Some(format!("{word} is not executed because it is not in the whitelist.\n"));
         }
         let status = self.server.status();
+        // ZooKeeper counts the root twice.
+        let nodes = self.server.peek(|tree| tree.len() + 1).await.unwrap_or(0);
         Some(match word {
             "ruok" => "imok".to_owned(),
-            "mntr" => self.monitor(&status.peer, &status.metrics),
+            "mntr" => self.monitor(&status.peer, &status.metrics, nodes),
             _ if !status.peer.serving => NOT_SERVING.to_owned(),
             "conf" => configuration(&self.cfg),
-            word => self.statistics(&status.peer, word == "stat"),
+            word => self.statistics(&status.peer, word == "stat", nodes),
         })
     }
 
     /// `srvr`, and `stat` with the connections.
-    fn statistics(&self, status: &Status, with_clients: bool) -> String {
+    fn statistics(&self, status: &Status, with_clients: bool, nodes: usize) -> String {
         let mut text = format!("Zookeeper version: {VERSION}\n");
         let board = self.board();
         if with_clients {
@@ -180,7 +182,7 @@ impl Desk {
         text.push_str("Outstanding: 0\n");
         line(&mut text, format_args!("Zxid: {}", status.processed));
         line(&mut text, format_args!("Mode: {}", mode(status.state)));
-        text.push_str("Node count: 0\n");
+        line(&mut text, format_args!("Node count: {nodes}"));
         if status.state == ServerState::Leading {
             text.push_str("Proposal sizes last/min/max: -1/-1/-1\n");
         }
@@ -188,7 +190,7 @@ impl Desk {
     }
 
     /// `mntr`.
-    fn monitor(&self, status: &Status, metrics: &Metrics) -> String {
+    fn monitor(&self, status: &Status, metrics: &Metrics, nodes: usize) -> String {
         let board = self.board();
         let mut list = List::default();
         list.add("version", VERSION);
@@ -203,7 +205,8 @@ impl Desk {
         list.add("num_alive_connections", board.visitors.len());
         list.add("packets_received", self.received.load(Ordering::Relaxed));
         list.add("packets_sent", self.sent.load(Ordering::Relaxed));
-        list.add("outstanding_requests", 0);
+        list.add("outstanding_requests", metrics.outstanding);
+        list.add("znode_count", nodes);
         list.add("uptime", metrics.uptime.as_millis());
         list.add("quorum_size", status.voters);
         list.add("election_links", status.linked.len());
@@ -313,7 +316,10 @@ impl Visit {
     async fn receive(self, mut stream: TcpStream) -> io::Result<()> {
         let mut word = [0; 4];
         timeout(PATIENCE, stream.read_exact(&mut word)).await??;
-        let answer = std::str::from_utf8(&word).ok().and_then(|word| self.desk.answer(word));
+        let answer = match std::str::from_utf8(&word) {
+            Ok(word) => self.desk.answer(word).await,
+            Err(_) => None,
+        };
         if let Some(answer) = answer {
             timeout(PATIENCE, stream.write_all(answer.as_bytes())).await??;
             self.desk.sent.fetch_add(1, Ordering::Relaxed);
