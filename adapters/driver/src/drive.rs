@@ -381,7 +381,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         match self.replica.receive(label) {
             Ok(intake) => outbound.receive(intake),
             Err(error) => {
-                tracing::warn!(sid = self.shared.id.0, %error, "cannot receive a snapshot");
+                tracing::warn!(
+                    sid = self.shared.id.0, peer = %outbound.remote, %label, %error,
+                    "cannot receive a snapshot"
+                );
                 self.lose(link, Cause::Garbled, turn);
             }
         }

@@ -343,7 +343,7 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
         runtime: &runtime,
         link,
         queue: &queue,
-        progress: Progress { last: runtime.now() },
+        progress: Progress::new(runtime.now()),
         output: &mut output,
     };
     let flushed = or(writer.write(&woken), async {
@@ -457,11 +457,12 @@ impl<R: Runtime> Reader<'_, R> {
         ahead: BytesMut,
     ) -> Result<BytesMut, String> {
         let Ok(intake) = self.intake.recv().await else { return pending().await };
-        let mut progress = Progress { last: self.runtime.now() };
+        let mut progress = Progress::new(self.runtime.now());
         intake.put(&ahead);
         drop(ahead);
         let mut spare = intake.spare();
         let unread = loop {
+            let mut moved = 0;
             let read = async {
                 let Some(chunk) = &mut spare else {
                     intake.room().await;
@@ -482,6 +483,7 @@ impl<R: Runtime> Reader<'_, R> {
                     break intake.done().await?;
                 }
                 Incoming::Read(Ok(read)) => {
+                    moved = read;
                     if let Some(chunk) = spare {
                         intake.pass(chunk, read);
                     }
@@ -489,7 +491,7 @@ impl<R: Runtime> Reader<'_, R> {
                 }
                 Incoming::Read(Err(error)) => return Err(error.to_string()),
             }
-            if progress.is_due(self.runtime.now()) {
+            if progress.is_due(moved, self.runtime.now()) {
                 drop(self.shared.events.send(event(Event::Progress(self.link))).await);
             }
         };
@@ -523,15 +525,24 @@ fn event(event: Event) -> Happened {
 }
 
 /// Bounds how often the core hears that something moves.
+/// One that only trickles does not move: whoever waits for it would wait for ever.
 struct Progress {
     last: Instant,
+    bytes: usize,
 }
 
 impl Progress {
-    fn is_due(&mut self, now: Instant) -> bool {
-        let due = now.saturating_duration_since(self.last) >= PROGRESS_INTERVAL;
+    const fn new(now: Instant) -> Self {
+        Self { last: now, bytes: 0 }
+    }
+
+    /// So many more bytes have moved; returns whether the core is to hear of it.
+    fn is_due(&mut self, bytes: usize, now: Instant) -> bool {
+        self.bytes += bytes;
+        let due = now.saturating_duration_since(self.last) >= PROGRESS_INTERVAL
+            && self.bytes >= PROGRESS_BYTES;
         if due {
-            self.last = now;
+            *self = Self::new(now);
         }
         due
     }
@@ -610,7 +621,7 @@ impl<R: Runtime, W: AsyncWrite + Unpin> Writer<'_, R, W> {
             match pieces.recv().await {
                 Ok(Piece::Bytes(bytes)) => {
                     self.output.write_all(&bytes).await?;
-                    if self.progress.is_due(self.runtime.now()) {
+                    if self.progress.is_due(bytes.len(), self.runtime.now()) {
                         self.tell(Event::Progress(self.link)).await;
                     }
                 }
@@ -711,6 +722,8 @@ const BARE_BYTES: usize = 20;
 const PAYLOAD_COPIED_MAX: usize = 64 * 1024;
 /// How often the core hears that a stream moves.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+/// How much must have moved for that: 50 KiB/s where connecting may take 20 s.
+const PROGRESS_BYTES: usize = 1 << 20;
 /// The longest first packet of a learner; the real ones take 40 bytes.
 const FIRST_PACKET_BYTES_MAX: usize = 4096;
 /// What each accepted link may hold of a message that has not fully arrived.

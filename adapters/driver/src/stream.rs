@@ -50,7 +50,7 @@ pub(crate) type Pieces = Receiver<Piece>;
 
 /// Sends SNAP, the state and the signature.
 pub(crate) fn send_snapshot(label: Zxid, snapshot: impl Snapshot) -> io::Result<Pieces> {
-    make("quorate-snap", move |out| {
+    make("quorate-snap", format!("a snapshot, labelled {label}"), move |out| {
         wire::encode_packet(&Packet::Snap(label), &mut out.buffer);
         snapshot.write(out)?;
         out.write_all(&SIGNATURE)
@@ -64,7 +64,8 @@ pub(crate) fn send_log(
     through: Zxid,
     form: Form,
 ) -> io::Result<Pieces> {
-    make("quorate-sync", move |out| {
+    let what = format!("the log behind {after}, through {through}");
+    make("quorate-sync", what, move |out| {
         let mut reader = disk.reader(after, through).map_err(io::Error::other)?;
         while let Some(chunk) = reader.next_chunk(LOG_BYTES).map_err(io::Error::other)? {
             for txn in chunk.txns().filter(|txn| txn.zxid <= through) {
@@ -78,6 +79,7 @@ pub(crate) fn send_log(
 /// Runs what makes a stream, on a thread.
 fn make(
     name: &'static str,
+    what: String,
     work: impl FnOnce(&mut PieceWriter) -> io::Result<()> + Send + 'static,
 ) -> io::Result<Pieces> {
     let (pieces, link) = bounded(PIECES_MAX);
@@ -87,7 +89,7 @@ fn make(
         let done = work(&mut out).and_then(|()| out.flush());
         if let Err(error) = &done {
             if !out.pieces.is_closed() {
-                tracing::warn!(%error, "cannot read what a learner is to be sent");
+                tracing::warn!(%error, what, "cannot read what a learner is to be sent");
             }
         }
         // The link is gone: nobody needs it.
