@@ -1,5 +1,5 @@
 //! A server of a demo under load, in a process of its own: as `serve --json`, but it replicates the
-//! demo's [ledger](super::ledger) and takes writes on stdin. See [`port`](super::port) for the lines.
+//! demo's `ledger` and takes writes on stdin. See `port` for the lines.
 
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
