@@ -415,27 +415,46 @@ fn uptodate_and_sync_wait_for_the_end_of_a_stream() {
     bench.persisted();
     assert_eq!(bench.receive(one, Packet::Ack(z(5, 21))).delivered(), [z(5, 21)]);
 
+    // It asked before it fell behind, and a quorum confirms it now.
     let (mut bench, two) = leader(four(), slow);
     let one = join(&mut bench, true);
-    for _ in 0..2 {
-        bench.write(1);
-    }
-    bench.persisted();
-    acknowledge(&mut bench, two);
     let sync = Packet::Request(Request { op: Request::SYNC, ..request(1) });
-    for _ in 0..20 {
-        bench.write(1);
-        bench.persisted();
-        settle(&mut bench, two);
-    }
-    acknowledge(&mut bench, two);
-    bench.step(Event::Drained(one));
-    assert!(bench.boundary.streams.contains_key(&one));
     bench.receive(one, sync);
+    fall_behind(&mut bench, one);
     let seen = bench.receive(two, pong(5));
     assert_eq!(seen.names(one), [""; 0]);
-    let seen = bench.streamed(one);
-    assert_eq!(seen.names(one).last(), Some(&"SYNC"), "{seen:?}");
+    assert_eq!(bench.streamed(one).names(one).first(), Some(&"SYNC"));
+    settle(&mut bench, one);
+    has_everything(&bench, one, "");
+}
+
+/// A quorum without us may be ahead of our own disk; nobody reads from that what is not there.
+#[test]
+fn what_others_have_committed_and_our_disk_has_not_is_sent_from_memory() {
+    let slow = |config: &mut Config| {
+        config.history.window_count = 5;
+        config.history.pace_bytes = 1;
+    };
+    let (mut bench, two) = leader(four(), slow);
+    let one = join(&mut bench, true);
+    let nine = join(&mut bench, false);
+    for n in 1..=20 {
+        bench.write(1);
+        if n <= 10 {
+            bench.persisted();
+        }
+        for link in [one, two] {
+            settle(&mut bench, link);
+            bench.receive(link, Packet::Ack(z(5, n)));
+        }
+    }
+    assert_eq!((bench.delivered(), bench.boundary.disk.durable.last), (z(5, 20), z(5, 10)));
+    let seen = bench.step(Event::Drained(nine));
+    assert_eq!(seen.streams(), [(nine, z(5, 2), z(5, 10), Form::Informs)]);
+    let seen = bench.streamed(nine);
+    assert_eq!(seen.names(nine), ["INFORM"]);
+    settle(&mut bench, nine);
+    has_everything(&bench, nine, "");
 }
 
 /// Many learners of all kinds, at random: they come, read slowly, acknowledge, go and come back.

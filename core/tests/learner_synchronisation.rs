@@ -640,6 +640,9 @@ fn a_snapshot_and_what_follows_it_take_the_place_of_the_history_in_one_step() {
     let covered =
         [propose(z(2, 4)), Packet::Commit(z(2, 4)), propose(z(2, 5)), Packet::Commit(label)];
     assert_eq!(tell(&mut bench, link, &covered), []);
+    // Nobody compares it with the history that is about to go.
+    let other = Packet::Proposal(txn(z(1, 9).0));
+    assert_eq!(tell(&mut bench, link, &[other]), []);
     let writes =
         tell(&mut bench, link, &[propose(z(2, 6)), Packet::Commit(z(2, 6)), propose(z(3, 1))]);
     assert_eq!(writes, [Write::Beside(entry(z(2, 6)))]);

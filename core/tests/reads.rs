@@ -120,6 +120,11 @@ fn a_leader_without_a_quorum_never_answers() {
     bench.receive(stranger, Packet::FollowerInfo(info(77, 1)));
     bench.receive(stranger, ack_epoch_again(start(1).0));
     bench.receive(stranger, ack(1));
+    // A voter that only observes has no say either.
+    let observes = bench.learner();
+    bench.receive(observes, Packet::ObserverInfo(info(2, 1)));
+    bench.receive(observes, ack_epoch_again(start(1).0));
+    bench.receive(observes, ack(1));
     let mut reads = vec![bench.read().0];
     let mut left = None;
     while left.is_none() {
@@ -133,7 +138,7 @@ fn a_leader_without_a_quorum_never_answers() {
             break;
         }
         // One voter, and those who have no vote.
-        for link in [links[0], nine, stranger] {
+        for link in [links[0], nine, stranger, observes] {
             assert_eq!(bench.receive(link, pong(1)).answers(), []);
         }
         reads.push(bench.read().0);
@@ -155,6 +160,25 @@ fn an_answer_counts_on_the_link_it_came_on_only() {
     // It was not asked on this link yet.
     assert_eq!(bench.receive(one, pong(1)).answers(), []);
     assert_eq!(bench.receive(links[2], pong(1)).answers(), [read]);
+}
+
+/// Nobody answers a ping before it serves; the first answer is to the first ping after that.
+#[test]
+fn pings_from_before_a_learner_serves_are_not_waited_for() {
+    let mut bench = Bench::of(5, &ensemble(&[1, 2, 3, 4, 5]), Durable::default());
+    bench.win(&[1, 2, 3, 4]);
+    let links: Vec<_> = [1, 2].map(|id| bench.follower(id, 0).0).into();
+    bench.persisted();
+    links.iter().for_each(|link| drop(bench.receive(*link, ack_epoch(0, 0))));
+    bench.persisted();
+    bench.receive(links[0], ack(1));
+    let seen = bench.to(Timer::Ping);
+    assert_eq!(pings(&seen, &links), [1, 0]);
+    bench.receive(links[1], ack(1));
+    assert!(bench.status().serving);
+    let (read, _) = bench.read();
+    bench.receive(links[0], pong(1));
+    assert_eq!(bench.receive(links[1], pong(1)).answers(), [read]);
 }
 
 #[test]
