@@ -428,6 +428,37 @@ fn uptodate_and_sync_wait_for_the_end_of_a_stream() {
     has_everything(&bench, one, "");
 }
 
+/// It has acknowledged and is not told to serve yet, so it has nothing to say; but its stream must move.
+#[test]
+fn who_does_not_read_the_stream_before_it_serves_loses_its_link() {
+    for moves in [true, false] {
+        let slow = |config: &mut Config| {
+            config.history.window_count = 5;
+            config.history.pace_bytes = 1;
+        };
+        let (mut bench, two) = leader(four(), slow);
+        let one = introduce(&mut bench, true);
+        bench.receive(one, ack_epoch_again(z(4, 4).0));
+        for _ in 0..20 {
+            bench.write(1);
+            bench.persisted();
+            settle(&mut bench, two);
+        }
+        acknowledge(&mut bench, two);
+        bench.step(Event::Drained(one));
+        assert_eq!(bench.receive(one, ack(5)).names(one), [""; 0]);
+        let mut gone = None;
+        for _ in 0..30 {
+            gone = gone.or(bench.to(Timer::Ping).hung_up(one));
+            bench.receive(two, pong(5));
+            if moves {
+                bench.step(Event::Progress(one));
+            }
+        }
+        assert_eq!(gone, (!moves).then_some(Hangup::Silent));
+    }
+}
+
 /// A quorum without us may be ahead of our own disk; nobody reads from that what is not there.
 #[test]
 fn what_others_have_committed_and_our_disk_has_not_is_sent_from_memory() {

@@ -385,6 +385,19 @@ fn what_comes_while_the_disk_is_asked_takes_the_place_of_what_is_cut() {
     acknowledged_after_the_last(&mut bench, link, 3);
 }
 
+/// What stands before the snapshot from which it started is not replayed any more, in memory or not.
+#[test]
+fn nothing_is_cut_below_the_snapshot_that_it_starts_from() {
+    for (to, cut) in [(z(1, 3), false), (z(1, 4), true), (z(1, 5), true)] {
+        let (mut bench, link) = promised(Durable { snapshot: z(1, 4), ..five(6) }, 2);
+        let seen = bench.receive(link, Packet::Trunc(to));
+        let write = if cut { vec![Write::Truncate(to)] } else { vec![] };
+        assert_eq!(seen.persists(), write, "{to}");
+        let hangup = (!cut).then_some(Hangup::CannotCut(to));
+        assert_eq!((seen.hung_up(link), seen.locates()), (hangup, vec![]), "{to}");
+    }
+}
+
 #[test]
 fn an_answer_of_the_disk_for_an_earlier_link_cuts_nothing() {
     let (mut bench, link) = promised(nine(), 3);

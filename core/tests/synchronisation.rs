@@ -139,6 +139,34 @@ fn the_log_is_read_up_to_a_third_of_a_snapshot() {
     }
 }
 
+/// The window has two bounds, and holds at least what the disk has not.
+#[test]
+fn the_window_is_bounded_by_a_count_and_by_bytes() {
+    // One of these takes 40 bytes.
+    for (count, bytes, before) in [
+        (500, 16 << 20, z(5, 100)),
+        (10, 16 << 20, z(5, 590)),
+        (500, 400, z(5, 590)),
+        (500, 401, z(5, 590)),
+        (500, 399, z(5, 591)),
+        (0, 16 << 20, z(5, 600)),
+        (500, 0, z(5, 600)),
+    ] {
+        let limits =
+            HistoryLimits { window_count: count, window_bytes: bytes, ..HistoryLimits::default() };
+        let (mut rng, mut outbox) = (Rng::new(1), Outbox::default());
+        let mut history = History::new(&mut six_hundred(z(4, 60)), limits, &mut rng);
+        assert_eq!(history.before(), before, "{count}, {bytes}");
+        let more = 2 * count.min(bytes / 40).clamp(1, 600);
+        let last = z(5, 600 + u32::try_from(more).unwrap());
+        history.append(entries(5, 601, last.counter().0).into(), &mut outbox);
+        assert_eq!(history.before(), z(5, 600), "{count}, {bytes}: what is not durable stays");
+        outbox.on_persisted(quorate_core::id::Ticket(1));
+        history.on_persisted(&outbox);
+        assert_eq!(history.before().0 - before.0, last.0 - z(5, 600).0, "{count}, {bytes}");
+    }
+}
+
 /// An artificial hole: the decision alone; a learner would refuse what follows.
 #[test]
 fn a_learner_in_a_hole_is_cut_back_to_before_it() {
