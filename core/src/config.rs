@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::id::ServerId;
 use crate::membership::Membership;
+use crate::message::LearnerInfo;
 
 /// The configuration of one [`Peer`](crate::peer::Peer). `Peer::new` refuses one that cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,8 +33,22 @@ pub struct Config {
     /// What we say we speak: [`LearnerInfo::PROTOCOL`](crate::message::LearnerInfo::PROTOCOL) where the
     /// application is ZooKeeper's data tree, and
     /// [`LearnerInfo::OTHER_APPLICATION`](crate::message::LearnerInfo::OTHER_APPLICATION) where it is
-    /// not: its snapshots mean nothing to a ZooKeeper server, so the two are kept apart.
+    /// not: its snapshots mean nothing to a ZooKeeper server, so the two are kept apart. What all
+    /// servers of ours speak beside it is added, see [`Config::spoken`].
     pub protocol: i32,
+    /// How much this server is wished to lead. A leader hands its seat over to a voter that is wished more
+    /// and has everything; who is elected does not depend on it, so beside ZooKeeper servers it
+    /// changes nothing that they see.
+    pub priority: u8,
+    /// For how long voters promise their leader, at each ping, to take no part in establishing another; none
+    /// for not at all. To the millisecond; at least a tick, at most `syncLimit`, and the same at all
+    /// servers.
+    ///
+    /// With it a leader knows by its own clock when its reign is over, and gives it up before another can
+    /// have been established. What it costs: after a crash of the leader's machine (not of its process,
+    /// which closes its links) and after a restart of the ensemble, nobody is established for so long.
+    /// Voters that are not ours promise nothing; where they are needed for a quorum there are no leases.
+    pub lease: Option<Duration>,
     /// Where every jitter comes from. Two servers should not have the same.
     pub seed: u64,
 }
@@ -68,6 +83,8 @@ pub struct Timing {
     pub connect_retry_max: Duration,
     /// How long a learner that comes before our election has ended is kept waiting.
     pub early_learner_max: Duration,
+    /// How long a leader that hands its seat over holds requests back, at most, before it leads on.
+    pub hand_over_max: Duration,
 }
 
 impl Default for Timing {
@@ -86,6 +103,7 @@ impl Default for Timing {
             connect_retry_min: Duration::from_millis(10),
             connect_retry_max: Duration::from_millis(100),
             early_learner_max: Duration::from_secs(1),
+            hand_over_max: Duration::from_secs(1),
         }
     }
 }
@@ -179,9 +197,16 @@ impl Config {
             oracle: false,
             limits: Limits::default(),
             history: HistoryLimits::default(),
-            protocol: crate::message::LearnerInfo::PROTOCOL,
+            protocol: LearnerInfo::PROTOCOL,
+            priority: 0,
+            lease: None,
             seed: id.0 as u64,
         }
+    }
+
+    /// What this server says it speaks.
+    pub const fn spoken(&self) -> i32 {
+        LearnerInfo::ours(self.protocol, self.priority, self.lease.is_some())
     }
 
     /// Whether this server is a voter of the committed configuration.
@@ -229,6 +254,12 @@ impl Config {
                 return Err(ConfigError::NoRoom { field });
             }
         }
+        if let Some(lease) = self.lease {
+            let (min, max) = (t.tick, t.sync_time().min(t.init_time()));
+            if lease < min || lease > max {
+                return Err(ConfigError::Lease { lease, min, max });
+            }
+        }
         if self.id == ServerId::NOBODY || self.id == ServerId::ANONYMOUS_OBSERVER || self.id.0 < 0 {
             return Err(ConfigError::ReservedId(self.id));
         }
@@ -268,6 +299,16 @@ pub enum ConfigError {
     NoRoom {
         /// The field of [`Limits`].
         field: &'static str,
+    },
+    /// A lease that pings cannot renew in time, or that outlasts the patience of others.
+    #[error("the lease is {lease:?}, {min:?} to {max:?} would do (a tick to syncLimit)")]
+    Lease {
+        /// What it says.
+        lease: Duration,
+        /// The shortest.
+        min: Duration,
+        /// The longest.
+        max: Duration,
     },
     /// Negative ids and the largest belong to observers without an id.
     #[error("server id {0} is reserved")]

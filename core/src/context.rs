@@ -1,19 +1,22 @@
 //! What a machine may touch during one step, and what it answers; no logic.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 
 use crate::config::Config;
 use crate::durable::Epochs;
 use crate::history::History;
-use crate::id::ServerId;
+use crate::id::{ReadId, ServerId};
+use crate::lease::Lease;
 use crate::links::Links;
+use crate::message::Request;
 use crate::outbox::Outbox;
 use crate::quorum::Quorum;
 use crate::report::Reason;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::timers::Timers;
+use crate::vote::{Round, Vote};
 use crate::zxid::Epoch;
 
 /// The instruments of a server, lent to the machine of its role for one step.
@@ -40,6 +43,20 @@ pub struct Context<'a> {
     pub rng: &'a mut Rng,
     /// To whom a leader has given way.
     pub concessions: &'a mut Concessions,
+    /// What we have promised to a leader.
+    pub lease: &'a mut Lease,
+    /// What people at this server asked for, and what waits for the next reign to begin.
+    pub adrift: &'a mut VecDeque<Adrift>,
+}
+
+/// Something asked for while the seat goes from one server to another: it is asked for again when that is
+/// over, so that nobody need notice.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Adrift {
+    /// A transaction.
+    Propose(Request),
+    /// A read.
+    Read(ReadId),
 }
 
 /// What becomes of a role after a step.
@@ -49,6 +66,13 @@ pub enum Verdict {
     Stay,
     /// It begins to serve in this epoch.
     Serve(Epoch),
+    /// It ends, and another begins without an election: the seat was given to the leader of this vote.
+    Appointed {
+        /// What everybody says ended the election.
+        vote: Vote,
+        /// The round that is over thereby.
+        round: Round,
+    },
     /// It ends; the server looks for a leader again after a rest.
     Leave {
         /// Why.

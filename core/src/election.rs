@@ -229,6 +229,28 @@ impl Elector {
         self.vote.peer_epoch = epoch;
     }
 
+    /// The seat was given to the leader of `vote` without an election, in this round: everybody says the
+    /// same as if that had ended one.
+    pub fn appoint(
+        &mut self,
+        at: Instant,
+        vote: Vote,
+        round: Round,
+        reason: Reason,
+        out: &mut Vec<ElectorOutput>,
+    ) {
+        if self.is_looking() {
+            return;
+        }
+        self.change_round(round, reason.clone(), out);
+        self.settled.fill(None);
+        for position in 0..self.filed.len() {
+            self.support.add_at(&self.config.quorum, position);
+        }
+        self.began = at;
+        self.decide(at, vote, reason, out);
+    }
+
     /// Begins anew under another configuration: settled on nobody, round 0.
     pub fn reconfigure(&mut self, config: ElectorConfig) {
         *self = Self::new(config);

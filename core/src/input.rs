@@ -96,8 +96,15 @@ pub enum Event {
     Read(ReadId),
     /// What the outside arbiter of a two-server ensemble says now.
     Oracle(bool),
-    /// The operator asks a leader to give up its seat.
+    /// The operator asks a leader to give up its seat: it hands it over to the best of its followers, or,
+    /// where that cannot be, looks for a leader with everybody else.
     StepDown,
+    /// The operator asks a leader to hand its seat over to this server, or to the best that there is.
+    /// Answered by [`HandedOver`](crate::output::Output::HandedOver).
+    HandOver(Option<ServerId>),
+    /// Nobody here does any more what only a leader may, in answer to
+    /// [`Release`](crate::output::Output::Release).
+    Released,
     /// The server is to stop. Every link is hung up; nothing happens after.
     Shutdown,
 }

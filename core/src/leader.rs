@@ -13,6 +13,7 @@
 
 pub mod broadcast;
 pub mod discovery;
+pub mod hand_over;
 pub mod learners;
 pub mod progress;
 pub mod synchronization;
@@ -24,17 +25,18 @@ use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Located, Unreadable};
 use crate::leader::broadcast::{Asker, Broadcast, quorum_left};
 use crate::leader::discovery::{Discovery, is_newer};
+use crate::leader::hand_over::{HandOver, Purpose, Step, is_ours};
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Busy, Progress, Reign, Stage, send};
 use crate::leader::synchronization::{Begun, Synchronization, Terms};
 use crate::message::{LearnerInfo, Message, Packet, Request, Run};
-use crate::output::{Hangup, Output, Refusal};
+use crate::output::{Hangup, Kept, Output, Refusal};
 use crate::quorum::Support;
 use crate::report::{self, Change, Reason, Seat};
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::txn::Draft;
-use crate::vote::{Round, ServerState, Standing};
+use crate::vote::{Round, ServerState, Standing, Vote};
 use crate::zxid::{Epoch, Zxid};
 
 /// The leader's side of Zab.
@@ -106,6 +108,14 @@ impl Leader {
         self.learners.seats()
     }
 
+    /// Until when nobody else can be established, once a quorum has promised that.
+    pub const fn lease(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Broadcast(broadcast) => broadcast.lease,
+            Phase::Discovery(_) | Phase::Synchronization(_) => None,
+        }
+    }
+
     /// Somebody has connected to the quorum port.
     pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
         let limits = &cx.config.limits;
@@ -124,7 +134,14 @@ impl Leader {
     /// A learner's link has ended.
     pub fn on_link_down(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
         self.forget(cx, link);
-        Verdict::Stay
+        match self.hand_over() {
+            Some(hand_over) if hand_over.step == Step::Offered(link) => {
+                let to = hand_over.to;
+                self.hand_on(cx, to)
+            }
+            Some(_) => self.move_on(cx),
+            None => Verdict::Stay,
+        }
     }
 
     /// A learner has said something.
@@ -151,9 +168,13 @@ impl Leader {
             (Stage::Syncing | Stage::Acknowledged | Stage::Serving, Packet::Acks(run)) => {
                 self.on_ack(cx, link, run)
             }
-            (Stage::Serving, Packet::Ping { .. }) => {
-                let answered = learner.beats.on_answer();
+            (Stage::Serving, packet @ (Packet::Ping { .. } | Packet::Lease { .. })) => {
+                let promises = matches!(packet, Packet::Lease { .. }) && learner.leases;
+                let answered = learner.beats.on_answer(promises);
                 if let (true, Phase::Broadcast(broadcast)) = (answered, &mut self.phase) {
+                    if promises {
+                        broadcast.renew(cx, &self.learners);
+                    }
                     broadcast.serve_reads(cx, &mut self.learners);
                 }
                 Verdict::Stay
@@ -176,7 +197,7 @@ impl Leader {
             if durable > cx.history.committed() {
                 broadcast.on_ack(cx, &mut self.learners, cx.config.id, durable);
             }
-            return Verdict::Stay;
+            return self.move_on(cx);
         }
         self.advance(cx)
     }
@@ -217,7 +238,7 @@ impl Leader {
         if let Busy::Snapshot(_) = busy {
             self.resume(cx);
         }
-        Verdict::Stay
+        self.move_on(cx)
     }
 
     /// A stream to a learner moves: that is no silence. A leader that waits for this voter waits on.
@@ -236,7 +257,7 @@ impl Leader {
             learner.cursor.on_drained();
             self.feed_one(cx, link);
         }
-        Verdict::Stay
+        self.move_on(cx)
     }
 
     /// Somebody here asks for a transaction.
@@ -284,8 +305,124 @@ impl Leader {
     /// The reign is over: tells those who wait for something here.
     pub fn end(&mut self, cx: &mut Context<'_>) {
         if let Phase::Broadcast(broadcast) = &mut self.phase {
+            if let Some(HandOver { to, purpose: Purpose::Asked, .. }) = broadcast.hand_over {
+                cx.outbox.push(Output::HandedOver(Err(Kept::Lost(to))));
+            }
             broadcast.end(cx);
         }
+    }
+
+    // --- handing the seat over ---
+
+    /// Somebody wants another server to lead, or anybody else.
+    pub fn on_hand_over(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: Option<ServerId>,
+        purpose: Purpose,
+    ) -> Verdict {
+        let chosen = match &self.phase {
+            Phase::Broadcast(broadcast) if broadcast.hand_over.is_some() => Err(Kept::Underway),
+            Phase::Broadcast(_) => hand_over::choose(cx, &self.learners, to),
+            Phase::Discovery(_) | Phase::Synchronization(_) => Err(Kept::NotLeading),
+        };
+        match (chosen, &mut self.phase) {
+            (Ok(to), Phase::Broadcast(broadcast)) => {
+                broadcast.hand_over = Some(HandOver::new(to, purpose));
+                cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.init_time());
+                self.move_on(cx)
+            }
+            (Err(kept), _) => keep(cx, purpose, kept),
+            (Ok(_), Phase::Discovery(_) | Phase::Synchronization(_)) => Verdict::Stay,
+        }
+    }
+
+    /// Nobody here does any more what only a leader may: from now on requests wait.
+    pub fn on_released(&mut self, cx: &mut Context<'_>) -> Verdict {
+        if let Some(hand_over) = self.hand_over() {
+            if hand_over.step == Step::Releasing {
+                hand_over.step = Step::Holding;
+                cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.hand_over_max);
+            }
+        }
+        self.move_on(cx)
+    }
+
+    const fn hand_over(&mut self) -> Option<&mut HandOver> {
+        match &mut self.phase {
+            Phase::Broadcast(broadcast) => broadcast.hand_over.as_mut(),
+            Phase::Discovery(_) | Phase::Synchronization(_) => None,
+        }
+    }
+
+    /// Goes on with a hand-over, if there is one, as far as can be.
+    #[inline]
+    fn move_on(&mut self, cx: &mut Context<'_>) -> Verdict {
+        if self.hand_over().is_none() { Verdict::Stay } else { self.hand_over_further(cx) }
+    }
+
+    fn hand_over_further(&mut self, cx: &mut Context<'_>) -> Verdict {
+        let Phase::Broadcast(broadcast) = &mut self.phase else { return Verdict::Stay };
+        let done = broadcast.is_done(cx);
+        let (epoch, proposed) = (broadcast.epoch, broadcast.proposed());
+        let Some(hand_over) = &mut broadcast.hand_over else { return Verdict::Stay };
+        let link = self.learners.link_of(hand_over.to);
+        let Some((link, learner)) = link.and_then(|link| Some((link, self.learners.get(link)?)))
+        else {
+            let lost = Kept::Lost(hand_over.to);
+            return self.call_off(cx, lost);
+        };
+        match hand_over.step {
+            Step::CatchingUp => {
+                if learner.stage == Stage::Serving
+                    && !learner.cursor.is_streaming()
+                    && learner.cursor.sent >= cx.history.last()
+                {
+                    hand_over.step = Step::Releasing;
+                    cx.outbox.push(Output::Release);
+                }
+            }
+            Step::Holding => {
+                if done && learner.acks.through() >= proposed {
+                    hand_over.step = Step::Offered(link);
+                    let zxid = cx.history.last();
+                    let vote = Vote { peer_epoch: epoch, zxid, leader: hand_over.to };
+                    send(cx, link, Packet::HandOver { vote, round: self.round.next() });
+                }
+            }
+            Step::Releasing | Step::Offered(_) => {}
+        }
+        Verdict::Stay
+    }
+
+    /// The follower leads: the others are told, and we follow it.
+    fn hand_on(&mut self, cx: &mut Context<'_>, to: ServerId) -> Verdict {
+        let (Some(epoch), round) = (self.epoch(), self.round.next()) else { return Verdict::Stay };
+        let vote = Vote { peer_epoch: epoch, zxid: cx.history.last(), leader: to };
+        for (link, _) in self.learners.iter().filter(|(_, learner)| is_ours(learner)) {
+            send(cx, link, Packet::HandOver { vote, round });
+        }
+        if let Phase::Broadcast(broadcast) = &mut self.phase {
+            if let Some(HandOver { purpose: Purpose::Asked, .. }) = broadcast.hand_over {
+                cx.outbox.push(Output::HandedOver(Ok(to)));
+            }
+            broadcast.hand_on(cx);
+        }
+        Verdict::Appointed { vote, round }
+    }
+
+    /// The hand-over has come to nothing.
+    fn call_off(&mut self, cx: &mut Context<'_>, kept: Kept) -> Verdict {
+        cx.timers.stop(Timer::HandOver);
+        let Phase::Broadcast(broadcast) = &mut self.phase else { return Verdict::Stay };
+        let Some(HandOver { purpose, step, .. }) = broadcast.hand_over else {
+            return Verdict::Stay;
+        };
+        if step != Step::CatchingUp {
+            cx.outbox.push(Output::Keep);
+        }
+        broadcast.call_off(cx);
+        keep(cx, purpose, kept)
     }
 
     /// A deadline has passed.
@@ -300,6 +437,17 @@ impl Leader {
                 Verdict::leave(Reason::NoQuorum { phase: self.phase(), members })
             }
             Timer::Ping => self.on_ping(cx),
+            Timer::HandOver => match self.hand_over().map(|hand_over| hand_over.late()) {
+                Some(late) => self.call_off(cx, late),
+                None => Verdict::Stay,
+            },
+            Timer::Lease => match &self.phase {
+                Phase::Broadcast(broadcast) if broadcast.lease.is_some_and(|at| at <= cx.now) => {
+                    Verdict::leave(Reason::LeaseOver)
+                }
+                Phase::Synchronization(_) => self.advance(cx),
+                Phase::Broadcast(_) | Phase::Discovery(_) => Verdict::Stay,
+            },
             Timer::Start
             | Timer::Rest
             | Timer::Notification
@@ -382,6 +530,8 @@ impl Leader {
         let votes = follower && cx.quorum.is_voter(id);
         if let Some(learner) = self.learners.get_mut(link) {
             (learner.id, learner.votes, learner.follower) = (id, votes, follower);
+            learner.priority = LearnerInfo::priority(info.protocol);
+            learner.leases = LearnerInfo::leases(info.protocol);
             learner.stage = Stage::Introduced;
         }
         match self.epoch() {
@@ -410,7 +560,7 @@ impl Leader {
             return;
         };
         learner.stage = Stage::Told;
-        let packet = Packet::LeaderInfo { epoch, protocol: cx.config.protocol };
+        let packet = Packet::LeaderInfo { epoch, protocol: cx.config.spoken() };
         match &self.phase {
             Phase::Discovery(discovery) => {
                 if let Some((_, ticket)) = discovery.begun() {
@@ -527,7 +677,7 @@ impl Leader {
                 broadcast.on_ack(cx, &mut self.learners, id, through);
             }
         }
-        Verdict::Stay
+        self.move_on(cx)
     }
 
     /// REQUEST of a learner's client.
@@ -592,6 +742,13 @@ impl Leader {
                     self.welcome(cx, link);
                 }
                 self.resume(cx);
+                if cx.config.lease.is_some() {
+                    // Nobody need wait for the first lease longer than an answer takes.
+                    self.ping(cx);
+                    if let Phase::Broadcast(broadcast) = &mut self.phase {
+                        broadcast.renew(cx, &self.learners);
+                    }
+                }
                 return Verdict::Serve(epoch);
             }
         }
@@ -640,13 +797,29 @@ impl Leader {
             self.drop_learner(cx, link, reason);
         }
         self.ping(cx);
+        if let Phase::Broadcast(broadcast) = &mut self.phase {
+            // A leader that needs nobody's promise renews its lease by itself.
+            broadcast.renew(cx, &self.learners);
+        }
         if matches!(self.phase, Phase::Broadcast(_)) && self.halves % 2 == 0 {
             let synced = self.learners.values().filter(|l| l.votes && l.is_synced());
             if let Err(members) = quorum_left(cx, synced.map(|l| l.id)) {
                 return Verdict::leave(Reason::NoQuorum { phase: self.phase(), members });
             }
         }
-        Verdict::Stay
+        self.prefer(cx)
+    }
+
+    /// Lets a follower lead that is wished to lead more than we are. If that comes to nothing it is tried
+    /// again, but not at once.
+    fn prefer(&mut self, cx: &mut Context<'_>) -> Verdict {
+        if self.halves % PREFER_HALVES != 0 || self.hand_over().is_some() {
+            return Verdict::Stay;
+        }
+        match hand_over::preferred(cx, &self.learners) {
+            Some(to) => self.on_hand_over(cx, Some(to), Purpose::Preferred),
+            None => Verdict::Stay,
+        }
     }
 
     /// Pings every learner that has our history. Only those that serve answer.
@@ -673,10 +846,28 @@ impl Leader {
             match &mut self.phase {
                 Phase::Discovery(_) => {}
                 Phase::Synchronization(synchronization) => synchronization.on_lost(cx, learner.id),
-                Phase::Broadcast(broadcast) => broadcast.on_lost(cx, learner.id),
+                Phase::Broadcast(broadcast) => {
+                    broadcast.on_lost(cx, learner.id);
+                    if learner.leases {
+                        broadcast.renew(cx, &self.learners);
+                    }
+                }
             }
             let change = Change::Learner { id: learner.id, synced: false };
             cx.outbox.report(change, Reason::LinkEnded);
         }
     }
 }
+
+/// The seat stays ours: whoever asked is told; a leader that is to give it up in any case does.
+fn keep(cx: &mut Context<'_>, purpose: Purpose, kept: Kept) -> Verdict {
+    match purpose {
+        Purpose::StepDown if kept != Kept::Underway => return Verdict::leave(Reason::Asked),
+        Purpose::Asked => cx.outbox.push(Output::HandedOver(Err(kept))),
+        Purpose::StepDown | Purpose::Preferred => {}
+    }
+    Verdict::Stay
+}
+
+/// How many half ticks lie between two attempts to let a more wished follower lead.
+const PREFER_HALVES: u64 = 4;

@@ -255,6 +255,12 @@ impl Learner {
                 }
                 Verdict::leave(Reason::LeaderSilent { leader: self.leader })
             }
+            Timer::Lease => {
+                if let Phase::Synchronization(link, synchronization) = &mut self.phase {
+                    synchronization::acknowledge(cx, *link, synchronization);
+                }
+                Verdict::Stay
+            }
             Timer::Start
             | Timer::Rest
             | Timer::Notification
@@ -262,6 +268,7 @@ impl Learner {
             | Timer::Redial
             | Timer::Introduction
             | Timer::Init
+            | Timer::HandOver
             | Timer::Ping => Verdict::Stay,
         }
     }
@@ -307,6 +314,7 @@ impl Learner {
         };
         let (link, start, name) = (*link, Zxid::start_of(synchronization.epoch), packet.name());
         let acknowledging = synchronization.acknowledging;
+        let acknowledged = synchronization.acknowledged;
         let (zxid, taken) = match packet {
             // Who said that it has nothing must get everything: what it has still lies there.
             Packet::Diff(zxid) | Packet::Trunc(zxid)
@@ -338,7 +346,9 @@ impl Learner {
             Packet::NewLeader { zxid, .. } if zxid == start => {
                 (zxid, synchronization::on_new_leader(cx, link, leader, synchronization))
             }
-            Packet::UpToDate if acknowledging.is_some_and(|t| cx.outbox.is_durable(t)) => {
+            Packet::UpToDate
+                if acknowledged && acknowledging.is_some_and(|t| cx.outbox.is_durable(t)) =>
+            {
                 return self.on_up_to_date(cx);
             }
             Packet::NewLeader { zxid, .. } => (zxid, Taken::OutOfTurn),
@@ -353,6 +363,8 @@ impl Learner {
             | Packet::Ping { .. }
             | Packet::Request(_)
             | Packet::Revalidate(_)
+            | Packet::HandOver { .. }
+            | Packet::Lease { .. }
             | Packet::Sync => (start, Taken::Well),
         };
         self.judge(cx, link, zxid, name, taken)
@@ -396,9 +408,22 @@ impl Learner {
                 broadcast.on_ping(cx, link, zxid);
                 return Verdict::Stay;
             }
+            Packet::Lease { zxid, length } => {
+                broadcast.on_lease(cx, link, zxid, length);
+                return Verdict::Stay;
+            }
             Packet::Sync => {
                 broadcast.on_sync(cx);
                 return Verdict::Stay;
+            }
+            Packet::HandOver { vote, round } => {
+                if vote.leader == cx.config.id && !self.observer && vote.zxid > cx.history.last() {
+                    // We are to lead with what we do not have.
+                    return self.misbehaved(cx, link, "HANDOVER");
+                }
+                broadcast.hand_on(cx);
+                cx.lease.release(cx.now);
+                return Verdict::Appointed { vote, round };
             }
             // Java ignores everything else, and so do we.
             Packet::FollowerInfo(_)

@@ -106,6 +106,7 @@ pub mod id;
 pub mod input;
 pub mod leader;
 pub mod learner;
+pub mod lease;
 pub mod links;
 pub mod membership;
 pub mod message;

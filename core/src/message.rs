@@ -7,13 +7,14 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use bytes::Bytes;
 
 use crate::address::HostPort;
 use crate::id::ServerId;
 use crate::txn::{RequestId, Txn, Txns};
-use crate::vote::Standing;
+use crate::vote::{Round, Standing, Vote};
 use crate::zxid::{Epoch, Zxid};
 
 /// A message on an established link.
@@ -70,17 +71,55 @@ pub struct LearnerInfo {
     pub config_version: i64,
 }
 
+/// What stands in the protocol beside ZooKeeper's number. ZooKeeper's servers only test that theirs is not
+/// above it, so the low bits are ours to use:
+///
+/// | bits | |
+/// |---|---|
+/// | 0 | the application is not ZooKeeper's data tree |
+/// | 1 | the server is one of ours: it takes [`Packet::HandOver`] |
+/// | 2 | it promises leases, see [`Packet::Lease`] |
+/// | 8 to 15 | how much it is wished to lead |
 impl LearnerInfo {
     /// The protocol of ZooKeeper 3.4 and later.
     pub const PROTOCOL: i32 = 0x1_0000;
+    /// The same between servers whose application is not ZooKeeper's data tree.
+    pub const OTHER_APPLICATION: i32 = Self::PROTOCOL | 1;
+    /// What servers of ours add.
+    pub const OURS: i32 = 1 << 1;
+    /// What those of them add that promise leases.
+    pub const LEASES: i32 = 1 << 2;
+
     /// Whether servers that speak these two can bring each other up: the application of both is
     /// ZooKeeper's data tree, or of neither.
     pub const fn go_together(a: i32, b: i32) -> bool {
-        (a == Self::OTHER_APPLICATION) == (b == Self::OTHER_APPLICATION)
+        Self::is_other(a) == Self::is_other(b)
     }
 
-    /// The same between servers whose application is not ZooKeeper's data tree.
-    pub const OTHER_APPLICATION: i32 = 0x1_0001;
+    const fn is_other(protocol: i32) -> bool {
+        protocol >> 16 == Self::PROTOCOL >> 16 && protocol & 1 != 0
+    }
+
+    /// What a server of ours says whose application speaks `protocol`, how much it is wished to lead, and
+    /// whether it promises leases.
+    pub const fn ours(protocol: i32, priority: u8, leases: bool) -> i32 {
+        let leases = if leases { Self::LEASES } else { 0 };
+        protocol | Self::OURS | leases | ((priority as i32) << 8)
+    }
+
+    /// Whether a server that says this promises leases.
+    pub const fn leases(protocol: i32) -> bool {
+        Self::priority(protocol).is_some() && protocol & Self::LEASES != 0
+    }
+
+    /// How much a server of ours that says this is wished to lead; none of another.
+    pub const fn priority(protocol: i32) -> Option<u8> {
+        if protocol >> 16 == Self::PROTOCOL >> 16 && protocol & Self::OURS != 0 {
+            Some((protocol >> 8 & 0xff) as u8)
+        } else {
+            None
+        }
+    }
 }
 
 /// An identity of a client, as a REQUEST carries it to the leader.
@@ -212,6 +251,22 @@ pub enum Packet {
     Revalidate(Bytes),
     /// Leader: everything before your sync has been sent (type 7).
     Sync,
+    /// Leader, to servers of ours only: I give my seat to the leader of this vote; follow it, or lead.
+    /// Everybody then says that this vote and round ended the election.
+    HandOver {
+        /// For the next leader, with all that the present one has.
+        vote: Vote,
+        /// The round that is over thereby.
+        round: Round,
+    },
+    /// Both, servers of ours only: in the place of a PING, take no part in establishing another leader for
+    /// so long; and, I shall not.
+    Lease {
+        /// The leader's last proposed zxid.
+        zxid: Zxid,
+        /// For how long, to the millisecond.
+        length: Duration,
+    },
 }
 
 impl Packet {
@@ -237,6 +292,8 @@ impl Packet {
             Self::Request(_) => "REQUEST",
             Self::Revalidate(_) => "REVALIDATE",
             Self::Sync => "SYNC",
+            Self::HandOver { .. } => "HANDOVER",
+            Self::Lease { .. } => "LEASE",
         }
     }
 }

@@ -134,6 +134,13 @@ pub enum Output {
         /// Why.
         reason: Refusal,
     },
+    /// This server is about to give up its seat: whoever does here what only a leader may has to end it.
+    /// Answer with [`Released`](crate::input::Event::Released). If that is not in time, it leads on.
+    Release,
+    /// After [`Output::Release`]: it keeps the seat.
+    Keep,
+    /// To whoever asked for it: the seat belongs to this server now, or it stays where it is.
+    HandedOver(Result<ServerId, Kept>),
     /// Something has changed, and why. For people: nothing needs to be done.
     Report(Report),
     /// Stop, and keep the data: going on would be unsafe. Every step after this returns nothing.
@@ -193,6 +200,38 @@ pub enum Refusal {
     /// It is longer than a packet may be.
     #[error("a request of {0} bytes is too long")]
     TooLong(usize),
+}
+
+/// Why a leader keeps its seat, which it was asked to hand over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum Kept {
+    /// Only the leader of an established ensemble has a seat to give.
+    #[error("this server does not lead an established ensemble")]
+    NotLeading,
+    /// It hands it over already.
+    #[error("the seat is being handed over already")]
+    Underway,
+    /// No such server follows here with a vote that it may be elected with.
+    #[error("server {0} does not follow here with a vote")]
+    NoFollower(ServerId),
+    /// The server is not one of ours; it can only be elected.
+    #[error("server {0} does not know how to take a seat over")]
+    Foreign(ServerId),
+    /// There is nobody to whom it could go.
+    #[error("no follower can take the seat over")]
+    Nobody,
+    /// Those that can be told are no quorum: the others would elect somebody else.
+    #[error("the servers that can be told are no quorum")]
+    NoQuorum,
+    /// The follower was lost, or gave way, before it had the seat.
+    #[error("server {0} was lost on the way")]
+    Lost(ServerId),
+    /// The follower did not come up in time.
+    #[error("server {0} did not come up in time")]
+    Late(ServerId),
+    /// What only a leader may do did not end in time.
+    #[error("work that only a leader may do did not end in time")]
+    Guarded,
 }
 
 /// Why the core ends a link.

@@ -11,28 +11,31 @@
 //! The machines do not know one another. An election returns a decision, a role returns a
 //! [`Verdict`]; what follows from either is built here, and nothing else is decided here.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::config::{Config, ConfigError};
-use crate::context::{Concessions, Context, Verdict};
+use crate::context::{Adrift, Concessions, Context, Verdict};
 use crate::durable::{Durable, Epochs};
 use crate::election::{Decision, Elector, ElectorConfig, ElectorEvent, ElectorOutput, Recipient};
 use crate::history::History;
 use crate::id::{LinkId, ReadId, ServerId};
-use crate::input::{Event, Input, LinkUp, Plane};
+use crate::input::{Cause, Event, Input, LinkUp, Plane};
 use crate::leader::Leader;
+use crate::leader::hand_over::Purpose;
 use crate::learner::Learner;
+use crate::lease::Lease;
 use crate::links::{Links, Place};
 use crate::membership::{Membership, Role as MemberRole};
 use crate::message::{Message, Notification, Packet, Request};
 use crate::outbox::Outbox;
-use crate::output::{Hangup, Output, Refusal, Write};
+use crate::output::{Hangup, Kept, Output, Refusal, Write};
 use crate::report::{Change, Phase, Reason, Status};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::timers::{Timer, Timers};
-use crate::vote::{ServerState, Standing, Vote};
+use crate::vote::{Round, ServerState, Standing, Vote};
 use crate::zxid::{Epoch, Zxid};
 
 /// One server's protocol, complete: hand it inputs, carry out its outputs.
@@ -53,8 +56,23 @@ pub struct Peer {
     serving: Option<Epoch>,
     /// How often in a row a leader has turned us away before we served.
     turned_away: u32,
+    /// What we have promised to a leader.
+    lease: Lease,
+    /// The seat was given to another server, or to us, and the new reign has not begun.
+    appointed: bool,
+    /// What was asked for meanwhile.
+    adrift: VecDeque<Adrift>,
     /// Outputs of the elector on their way; empty between steps, kept for its memory.
     told: Vec<ElectorOutput>,
+}
+
+/// The reign of a leader that is established.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reign {
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Until when nobody else can be established, if a quorum has promised that.
+    pub lease: Option<Instant>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -98,6 +116,9 @@ impl Peer {
             now: Instant::ORIGIN,
             serving: None,
             turned_away: 0,
+            lease: Lease::default(),
+            appointed: false,
+            adrift: VecDeque::new(),
             told: Vec::new(),
             config,
         })
@@ -121,7 +142,7 @@ impl Peer {
             Event::Received { link, message } => self.on_received(link, message),
             Event::Tick => self.on_tick(),
             Event::LinkUp(up) => self.on_link_up(&up),
-            Event::LinkDown { link, .. } => self.on_link_down(link),
+            Event::LinkDown { link, cause } => self.on_link_down(link, cause),
             Event::DialFailed { plane, peer } => self.on_dial_failed(plane, peer),
             Event::Persisted(ticket) => {
                 self.outbox.on_persisted(ticket);
@@ -151,12 +172,24 @@ impl Peer {
             Event::SnapshotTaken(_) => self.history.on_snapshot_taken(),
             Event::Oracle(yes) => self.elect(ElectorEvent::Oracle(yes)),
             Event::StepDown => {
-                if matches!(self.role, Role::Leading(_)) {
+                if self.serving.is_some() {
+                    let purpose = Purpose::StepDown;
+                    self.with_leader(|leader, cx| leader.on_hand_over(cx, None, purpose));
+                } else if matches!(self.role, Role::Leading(_)) {
                     self.leave(Reason::Asked, Duration::ZERO);
                 }
             }
+            Event::HandOver(to) => {
+                if matches!(self.role, Role::Leading(_)) {
+                    self.with_leader(|leader, cx| leader.on_hand_over(cx, to, Purpose::Asked));
+                } else {
+                    self.outbox.push(Output::HandedOver(Err(Kept::NotLeading)));
+                }
+            }
+            Event::Released => self.with_leader(|leader, cx| leader.on_released(cx)),
             Event::Shutdown => {
                 self.end_role();
+                self.refuse_adrift();
                 self.links.hangup_all(Hangup::Shutdown, &mut self.outbox);
                 self.role = Role::Stopped;
                 self.serving = None;
@@ -210,6 +243,14 @@ impl Peer {
             voters: self.elector.quorum().voters().len(),
             learners,
             linked: self.links.linked().collect(),
+        }
+    }
+
+    /// The reign of this server, if it leads an established ensemble.
+    pub const fn reign(&self) -> Option<Reign> {
+        match (&self.role, self.serving) {
+            (Role::Leading(leader), Some(epoch)) => Some(Reign { epoch, lease: leader.lease() }),
+            _ => None,
         }
     }
 
@@ -270,11 +311,11 @@ impl Peer {
                 self.on_learner_packet(link, packet);
             }
             (Some(Place::Election(_)), Message::Packet(packet)) => {
-                self.on_link_down(link);
+                self.on_link_down(link, Cause::Garbled);
                 self.outbox.hangup(link, Hangup::OutOfTurn(packet.name()));
             }
             (Some(Place::Leader(_) | Place::Learner), Message::Notification(_)) => {
-                self.on_link_down(link);
+                self.on_link_down(link, Cause::Garbled);
                 self.outbox.hangup(link, Hangup::OutOfTurn("notification"));
             }
             // Handled before; or of a link that we have hung up meanwhile.
@@ -351,9 +392,15 @@ impl Peer {
         }
     }
 
-    fn on_link_down(&mut self, link: LinkId) {
+    fn on_link_down(&mut self, link: LinkId, cause: Cause) {
         match self.links.on_down(self.now, link, &mut self.rng, &mut self.outbox) {
-            Some(Place::Leader(_)) => self.with_learner(|learner, _| learner.on_link_down(link)),
+            Some(Place::Leader(_)) => {
+                if cause == Cause::Closed {
+                    // It has done without our promise before, or its process has ended.
+                    self.lease.release(self.now);
+                }
+                self.with_learner(|learner, _| learner.on_link_down(link));
+            }
             Some(Place::Learner) => self.with_leader(|leader, cx| leader.on_link_down(cx, link)),
             Some(Place::Election(_)) | None => {}
         }
@@ -388,6 +435,8 @@ impl Peer {
         let (id, length) = (request.id, request.body.len());
         if length > Request::BODY_BYTES_MAX {
             self.outbox.push(Output::Refused { id, reason: Refusal::TooLong(length) });
+        } else if self.is_adrift() {
+            self.adrift.push_back(Adrift::Propose(request));
         } else if self.serving.is_none() {
             self.outbox.push(Output::Refused { id, reason: Refusal::NotServing });
         } else if let Role::Leading(_) = self.role {
@@ -398,7 +447,9 @@ impl Peer {
     }
 
     fn on_read(&mut self, read: ReadId) {
-        if self.serving.is_none() {
+        if self.is_adrift() {
+            self.adrift.push_back(Adrift::Read(read));
+        } else if self.serving.is_none() {
             self.outbox.push(Output::ReadRefused { read, reason: Refusal::NotServing });
         } else {
             self.with_leader(|leader, cx| leader.on_read(cx, read));
@@ -414,12 +465,20 @@ impl Peer {
         while let Some((_, timer)) = self.timers.next().filter(|(at, _)| *at <= self.now) {
             self.timers.stop(timer);
             match timer {
-                Timer::Start | Timer::Rest => self.look(),
+                Timer::Start => {
+                    self.lease = Lease::begin(self.now, self.config.lease);
+                    self.look();
+                }
+                Timer::Rest => self.look(),
                 Timer::Introduction => self.on_introduction_late(),
+                Timer::Lease => {
+                    self.with_leader(|leader, cx| leader.on_timer(cx, timer));
+                    self.with_learner(|learner, cx| learner.on_timer(cx, timer));
+                }
                 Timer::Connect | Timer::ConnectLimit | Timer::Silence => {
                     self.with_learner(|learner, cx| learner.on_timer(cx, timer));
                 }
-                Timer::Init | Timer::Ping => {
+                Timer::Init | Timer::HandOver | Timer::Ping => {
                     self.with_leader(|leader, cx| leader.on_timer(cx, timer));
                 }
                 // These belong to the election and the links, not to the table.
@@ -474,6 +533,7 @@ impl Peer {
     fn carry_out(&mut self) {
         let mut told = core::mem::take(&mut self.told);
         let mut decision = None;
+        let mut why = None;
         for output in told.drain(..) {
             match output {
                 ElectorOutput::Notify { to: Recipient::Voters, standing } => {
@@ -488,13 +548,18 @@ impl Peer {
                     }
                 }
                 ElectorOutput::Redial => self.links.sweep(self.now, &mut self.outbox),
-                ElectorOutput::Changed(change, reason) => self.outbox.report(change, reason),
+                ElectorOutput::Changed(change, reason) => {
+                    if let Reason::HandedOver { .. } = reason {
+                        why = Some(reason.clone());
+                    }
+                    self.outbox.report(change, reason);
+                }
                 ElectorOutput::Decided(decided) => decision = Some(decided),
             }
         }
         self.told = told;
         if let Some(decision) = decision {
-            self.on_decided(decision);
+            self.on_decided(decision, why);
         } else if !self.proposes_itself() {
             self.dismiss_early(Hangup::NotLeading);
         }
@@ -502,7 +567,7 @@ impl Peer {
 
     /// Builds the role that the election has found. Observers that look are told: they ask less and
     /// less often, and nobody else tells them.
-    fn on_decided(&mut self, decision: Decision) {
+    fn on_decided(&mut self, decision: Decision, why: Option<Reason>) {
         let standing = decision.standing;
         let message = self.notification(standing);
         for link in self.links.to_observers() {
@@ -511,8 +576,9 @@ impl Peer {
         let support = self.elector.support().clone();
         let (role, mut cx) = self.lend();
         let members = support.members(cx.quorum).collect();
+        let quorum = Reason::Quorum { members, leader: standing.vote.leader };
         let change = Change::Phase { from: Phase::Election, to: Phase::Discovery };
-        cx.outbox.report(change, Reason::Quorum { members, leader: standing.vote.leader });
+        cx.outbox.report(change, why.unwrap_or(quorum));
         let verdict = if standing.state == ServerState::Leading {
             let (leader, verdict) = Leader::new(&mut cx, standing.round, support);
             *role = Role::Leading(leader);
@@ -556,6 +622,8 @@ impl Peer {
             links: &mut self.links,
             rng: &mut self.rng,
             concessions: &mut self.concessions,
+            lease: &mut self.lease,
+            adrift: &mut self.adrift,
         };
         (&mut self.role, cx)
     }
@@ -581,8 +649,49 @@ impl Peer {
                 self.turned_away = 0;
                 self.concessions.history.clear();
                 self.elector.establish(epoch);
+                self.appointed = false;
+                for adrift in core::mem::take(&mut self.adrift) {
+                    match adrift {
+                        Adrift::Propose(request) => self.on_propose(request),
+                        Adrift::Read(read) => self.on_read(read),
+                    }
+                }
             }
+            Verdict::Appointed { vote, round } => self.on_appointed(vote, round),
             Verdict::Leave { reason, rest } => self.leave(reason, rest),
+        }
+    }
+
+    /// The seat was given to another server, or to us: the next role begins without an election. Whoever
+    /// asks for something meanwhile waits.
+    fn on_appointed(&mut self, vote: Vote, round: Round) {
+        let old = self.elector.standing();
+        let reason = Reason::HandedOver { from: old.vote.leader, to: vote.leader };
+        self.end_role();
+        (self.serving, self.appointed) = (None, true);
+        self.elector.quorum_mut().need_oracle(true);
+        self.timers.stop_role();
+        self.links.hangup_quorum(Hangup::RoleEnded, &mut self.outbox);
+        let change = Change::Phase { from: Phase::Broadcast, to: Phase::Election };
+        self.outbox.report(change, reason.clone());
+        self.elector.appoint(self.now, vote, round, reason, &mut self.told);
+        self.carry_out();
+    }
+
+    /// Whether what is asked for now has to wait for a reign that is about to begin.
+    fn is_adrift(&self) -> bool {
+        self.appointed && self.serving.is_none() && self.adrift.len() < self.config.history.requests
+    }
+
+    /// No reign is about to begin: what waits for one is refused.
+    fn refuse_adrift(&mut self) {
+        self.appointed = false;
+        let reason = Refusal::ReignOver;
+        for adrift in core::mem::take(&mut self.adrift) {
+            self.outbox.push(match adrift {
+                Adrift::Propose(request) => Output::Refused { id: request.id, reason },
+                Adrift::Read(read) => Output::ReadRefused { read, reason },
+            });
         }
     }
 
@@ -592,6 +701,7 @@ impl Peer {
         let phase = self.status().phase;
         let served = self.serving.is_some();
         self.end_role();
+        self.refuse_adrift();
         self.role = Role::Resting;
         self.serving = None;
         self.elector.retire();

@@ -371,6 +371,15 @@ pub enum Reason {
     },
     /// The operator asked for it.
     Asked,
+    /// The voters' promises to establish nobody else are over.
+    LeaseOver,
+    /// The leader gave its seat to another server.
+    HandedOver {
+        /// Who led.
+        from: ServerId,
+        /// Who leads now.
+        to: ServerId,
+    },
     /// A peer knows a newer configuration.
     NewerConfiguration {
         /// Who.
@@ -460,6 +469,8 @@ impl fmt::Display for Reason {
             Self::LostPromise { voter } => write!(f, "the promise of voter {voter} was lost"),
             Self::Deserted { voter } => write!(f, "voter {voter} looks again, no quorum is left"),
             Self::Asked => f.write_str("asked to"),
+            Self::LeaseOver => f.write_str("the lease is over"),
+            Self::HandedOver { from, to } => write!(f, "leader {from} gave its seat to {to}"),
             Self::NewerConfiguration { from } => write!(f, "server {from} knows a newer one"),
         }
     }

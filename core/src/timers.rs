@@ -29,13 +29,17 @@ pub enum Timer {
     Silence,
     /// When a leader gives up waiting for a quorum.
     Init,
+    /// When a leader gives up handing its seat over.
+    HandOver,
+    /// When a lease is over: ours as leader, or what we have promised.
+    Lease,
     /// When a leader pings and looks for silent learners: twice per tick.
     Ping,
 }
 
 impl Timer {
     /// Those that the table holds; the others belong to the election and the links.
-    const TABLED: [Self; 8] = [
+    const TABLED: [Self; 10] = [
         Self::Start,
         Self::Rest,
         Self::Introduction,
@@ -43,6 +47,8 @@ impl Timer {
         Self::ConnectLimit,
         Self::Silence,
         Self::Init,
+        Self::HandOver,
+        Self::Lease,
         Self::Ping,
     ];
 }

@@ -33,7 +33,8 @@ const PLAN: &[(&str, Place)] = &[
     ("peer", Floor(11)),
     // Zab, from each side.
     ("leader", Floor(10)),
-    ("leader::broadcast", Floor(3)),
+    ("leader::broadcast", Floor(4)),
+    ("leader::hand_over", Floor(3)),
     ("leader::synchronization", Floor(2)),
     ("leader::discovery", Floor(2)),
     ("leader::learners", Floor(2)),
@@ -64,6 +65,7 @@ const PLAN: &[(&str, Place)] = &[
     ("message", Floor(3)),
     ("report", Floor(3)),
     // Values made of values.
+    ("lease", Floor(2)),
     ("quorum", Floor(2)),
     ("txn", Floor(2)),
     ("vote", Floor(2)),

@@ -792,7 +792,7 @@ fn servers_whose_applications_differ_do_not_come_together() {
                 matches!(output, Output::Send { message, .. } if *message
                 == quorate_core::message::Message::Packet(Packet::LeaderInfo {
                     epoch: Epoch(1),
-                    protocol: ours,
+                    protocol: LearnerInfo::ours(ours, 0, false),
                 }))
             });
             assert!(told, "{seen:?}");
@@ -803,7 +803,8 @@ fn servers_whose_applications_differ_do_not_come_together() {
         let mut bench = Bench::with(1, &ensemble(&[1, 2, 3]), Durable::default(), change);
         bench.lose(3, &[2], 0, 0);
         let (link, seen) = bench.reach(3);
-        let told = LearnerInfo { protocol: ours, ..info(1, 0) };
+        let protocol = LearnerInfo::ours(ours, 0, false);
+        let told = LearnerInfo { protocol, ..info(1, 0) };
         assert_eq!(seen.packets(link), [Packet::FollowerInfo(told)]);
         let seen = bench.receive(link, Packet::LeaderInfo { epoch: Epoch(1), protocol: theirs });
         if together {

@@ -72,7 +72,7 @@ fn the_leader_is_dialled_on_its_quorum_port_and_told_who_we_are() {
     assert_eq!(seen.addressed(), [(Plane::Quorum, 3, vec![at("host3", 2888)])]);
     assert_eq!((bench.state(), bench.phase()), (Following, Phase::Discovery));
     let (link, seen) = bench.reach(3);
-    assert_eq!(seen.packets(link), [Packet::FollowerInfo(info(1, 7))]);
+    assert_eq!(seen.packets(link), [Packet::FollowerInfo(our_info(1, 7))]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn the_version_of_the_configuration_is_told() {
     let mut bench = Bench::of(1, &text, Durable::default());
     bench.lose(3, &[2], 0, 0);
     let (link, seen) = bench.reach(3);
-    let told = LearnerInfo { config_version: 0x1f, ..info(1, 0) };
+    let told = LearnerInfo { config_version: 0x1f, ..our_info(1, 0) };
     assert_eq!(seen.packets(link), [Packet::FollowerInfo(told)]);
 }
 
@@ -89,7 +89,7 @@ fn the_version_of_the_configuration_is_told() {
 fn an_observer_says_so() {
     let (mut bench, _) = observer();
     let (link, seen) = bench.reach(3);
-    assert_eq!(seen.packets(link), [Packet::ObserverInfo(info(9, 0))]);
+    assert_eq!(seen.packets(link), [Packet::ObserverInfo(our_info(9, 0))]);
     bench.receive(link, leader_info(1));
     assert_eq!(bench.persisted().packets(link), [ack_epoch(0, 0)]);
     bench.receive(link, Packet::Diff(Zxid(0)));
@@ -519,7 +519,7 @@ fn a_write_that_becomes_durable_after_the_next_leader_came_acknowledges_nothing_
     assert_eq!(bench.persisted().names(old), [""; 0]);
     bench.lose_again(&links, 3, 0, 0);
     let (link, seen) = bench.reach(3);
-    assert_eq!(seen.packets(link), [Packet::FollowerInfo(info(1, 1))], "the promise holds");
+    assert_eq!(seen.packets(link), [Packet::FollowerInfo(our_info(1, 1))], "the promise holds");
 }
 
 #[test]

@@ -687,6 +687,9 @@ impl Pair {
                 | Output::Accepted(_)
                 | Output::Refused { .. }
                 | Output::ReadRefused { .. }
+                | Output::Release
+                | Output::Keep
+                | Output::HandedOver(_)
                 | Output::Report(_)
                 | Output::Halt(_) => {}
             }

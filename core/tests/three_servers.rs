@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
@@ -10,8 +11,9 @@ use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
 use quorate_core::membership::Membership;
 use quorate_core::message::Request;
-use quorate_core::output::{Output, Write};
+use quorate_core::output::{Kept, Output, Write};
 use quorate_core::peer::Peer;
+use quorate_core::report::Status;
 use quorate_core::time::Instant;
 use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState;
@@ -25,15 +27,22 @@ struct World {
     now: Instant,
     logs: BTreeMap<ServerId, Vec<Txn>>,
     delivered: BTreeMap<ServerId, Zxid>,
+    handed_over: Vec<(ServerId, Result<ServerId, Kept>)>,
+    unreachable: Option<ServerId>,
 }
 
 impl World {
     fn new(ids: &[i64]) -> Self {
+        Self::with(ids, |_| {})
+    }
+
+    fn with(ids: &[i64], change: impl Fn(&mut Config)) -> Self {
         let text: String =
             ids.iter().map(|id| format!("server.{id}=host{id}:2888:3888:participant\n")).collect();
         let membership = Membership::parse(text + "version=0").unwrap();
         let peer = |id| {
-            let config = Config::new(ServerId(id), membership.clone());
+            let mut config = Config::new(ServerId(id), membership.clone());
+            change(&mut config);
             (ServerId(id), Peer::new(config, Durable::default()).unwrap())
         };
         Self {
@@ -44,6 +53,8 @@ impl World {
             now: Instant::ORIGIN,
             logs: BTreeMap::new(),
             delivered: BTreeMap::new(),
+            handed_over: Vec::new(),
+            unreachable: None,
         }
     }
 
@@ -52,7 +63,9 @@ impl World {
         for output in peer.step(Input { at: self.now, event }) {
             match output {
                 Output::Dial { plane, peer, .. } => {
-                    if !self.peers.contains_key(&peer) {
+                    let cut = [Some(id), Some(peer)].contains(&self.unreachable)
+                        && self.unreachable.is_some();
+                    if cut || !self.peers.contains_key(&peer) {
                         self.queue.push_back((id, Event::DialFailed { plane, peer }));
                         continue;
                     }
@@ -95,7 +108,9 @@ impl World {
                 Output::DeliverThrough(zxid) => {
                     self.delivered.insert(id, zxid);
                 }
-                Output::Report(_) | Output::Abandon | Output::Accepted(_) => {}
+                Output::Report(_) | Output::Abandon | Output::Accepted(_) | Output::Keep => {}
+                Output::Release => self.queue.push_back((id, Event::Released)),
+                Output::HandedOver(outcome) => self.handed_over.push((id, outcome)),
                 Output::Halt(fault) => panic!("{fault}"),
                 other @ (Output::Pace(_)
                 | Output::Locate { .. }
@@ -139,8 +154,32 @@ impl World {
         }
     }
 
+    /// A server that nobody can reach any more; the others learn that their links are broken, and it that
+    /// nobody answers.
+    fn silence(&mut self, id: ServerId) {
+        let of_it: Vec<_> = self.ends.iter().filter(|(_, (peer, _))| *peer == id).collect();
+        let links: Vec<_> = of_it.into_iter().map(|(link, (_, theirs))| (*link, *theirs)).collect();
+        for (link, theirs) in links {
+            let (owner, _) = self.ends.remove(&theirs).unwrap();
+            self.ends.remove(&link);
+            self.queue.push_back((owner, Event::LinkDown { link, cause: Cause::Reset }));
+        }
+        self.unreachable = Some(id);
+    }
+
     fn all_serve(&self) -> bool {
         self.peers.values().all(|peer| peer.status().serving)
+    }
+
+    fn all_serve_under(&self, leader: i64) -> bool {
+        let under = |status: Status| status.serving && status.leader == Some(ServerId(leader));
+        self.peers.values().all(|peer| under(peer.status()))
+    }
+
+    fn propose(&mut self, to: i64, cxid: i32) {
+        let id = RequestId { client: to, cxid };
+        let request = Request { id, op: 5, body: vec![1; 100].into(), identities: None };
+        self.queue.push_back((ServerId(to), Event::Propose(request)));
     }
 }
 
@@ -179,4 +218,79 @@ fn what_anybody_writes_is_logged_and_delivered_by_all_in_one_order() {
     assert_eq!(log.len(), 30);
     assert!(log.iter().zip(1..).all(|(txn, n)| txn.zxid == Zxid(0x1_0000_0000 + n)));
     assert!(world.logs.values().all(|other| *other == log));
+}
+
+/// What is asked for while the seat goes from one to the other waits, and is done in the new reign.
+#[test]
+fn a_leader_gives_its_seat_to_the_server_that_was_named_and_nobody_who_asks_notices() {
+    let mut world = World::new(&[1, 2, 3]);
+    world.run(World::all_serve);
+    for cxid in 0..10 {
+        world.propose(3, cxid);
+    }
+    world.queue.push_back((ServerId(3), Event::HandOver(Some(ServerId(1)))));
+    for cxid in 10..20 {
+        world.propose(3, cxid);
+    }
+    let before = world.now;
+    world.run(|w| w.all_serve_under(1) && w.delivered.values().all(|z| z.counter().0 > 0));
+    assert_eq!(world.handed_over, [(ServerId(3), Ok(ServerId(1)))]);
+    assert_eq!(world.now, before, "nothing was waited for");
+    for cxid in 20..30 {
+        world.propose(3, cxid);
+        world.propose(2, cxid);
+    }
+    let done = |w: &World| w.logs[&ServerId(2)].len() == 40 && w.queue.is_empty();
+    world.run(done);
+    let log = &world.logs[&ServerId(1)];
+    let of_three = log.iter().filter(|txn| txn.header.client == 3).map(|txn| txn.header.cxid);
+    assert!(of_three.eq(0..30), "each once, in order: {log:?}");
+    assert!(world.logs.values().all(|other| other == log));
+    assert_eq!(log.last().unwrap().zxid.epoch().0, 2, "of the new reign");
+}
+
+#[test]
+fn a_leader_that_steps_down_lets_the_best_of_its_followers_lead() {
+    let mut world = World::new(&[1, 2, 3]);
+    world.run(World::all_serve);
+    world.queue.push_back((ServerId(3), Event::StepDown));
+    world.run(|w| w.all_serve_under(2));
+    assert_eq!(world.handed_over, [], "nobody asked for anybody");
+}
+
+#[test]
+fn the_server_that_is_wished_most_comes_to_lead_and_stays() {
+    let mut world = World::with(&[1, 2, 3], |config| {
+        config.priority = [0, 9, 1, 1][usize::try_from(config.id.0).unwrap()];
+    });
+    world.run(World::all_serve);
+    let elected = world.peers[&ServerId(2)].status().leader;
+    assert_eq!(elected, Some(ServerId(3)), "votes know no wishes");
+    world.run(|w| w.all_serve_under(1));
+    let end = world.now + Duration::from_secs(60);
+    world.run(|w| w.now > end);
+    assert!(world.all_serve_under(1));
+    assert_eq!(world.peers[&ServerId(1)].status().current_epoch.0, 2, "once");
+}
+
+/// With leases: a leader that is cut off gives up before the others can have established another.
+#[test]
+fn a_leader_that_hears_nobody_gives_up_before_another_is_established() {
+    let lease = Duration::from_secs(6);
+    let mut world = World::with(&[1, 2, 3], |config| config.lease = Some(lease));
+    world.run(World::all_serve);
+    let leases = |w: &World| w.peers[&ServerId(3)].reign().and_then(|reign| reign.lease);
+    assert!(world.now >= Instant::ORIGIN + lease, "a start counts as a promise just made");
+    world.run(|w| leases(w).is_some());
+    let end = world.now + Duration::from_secs(30);
+    world.run(|w| w.now > end && w.queue.is_empty());
+    let until = leases(&world).unwrap();
+    assert!(until > world.now, "it is renewed");
+    // From here on it says and hears nothing, and the others find out at once.
+    world.silence(ServerId(3));
+    world.run(|w| w.peers[&ServerId(3)].reign().is_none());
+    assert!(world.now <= until, "by its own clock");
+    assert!(!world.all_serve_under(2));
+    world.run(|w| [1, 2].iter().all(|id| w.peers[&ServerId(*id)].status().serving));
+    assert!(world.now >= until, "{:?} is before {until:?}", world.now);
 }

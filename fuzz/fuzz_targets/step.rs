@@ -65,6 +65,8 @@ enum Happens {
     Read,
     Prepared { many: u8 },
     StepDown,
+    HandOver { to: Option<u8> },
+    Released,
     Oracle(bool),
 }
 
@@ -244,6 +246,8 @@ fn event(
             return Some(Event::Prepared { epoch, drafts: drafts.collect() });
         }
         Happens::StepDown => return Some(Event::StepDown),
+        Happens::HandOver { to } => return Some(Event::HandOver(to.map(server))),
+        Happens::Released => return Some(Event::Released),
         Happens::Oracle(yes) => return Some(Event::Oracle(yes)),
         Happens::Vote { link, state, leader, epoch, zxid, round, old } => {
             let peer_epoch = Epoch(i64::from(epoch % 8));

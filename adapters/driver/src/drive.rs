@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_channel::Receiver;
+use async_channel::{Receiver, Sender, bounded};
 use bytes::Bytes;
 use futures_lite::future::{or, pending};
-use quorate_core::id::{LinkId, ReadId, Ticket};
+use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Input, Plane, Unreadable};
 use quorate_core::message::{Introduction, Message};
-use quorate_core::output::{Hangup, Output};
+use quorate_core::output::{Hangup, Kept, Output};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Change, Phase, Report};
 use quorate_core::time::Instant as CoreInstant;
@@ -27,6 +27,7 @@ use quorate_core::zxid::Zxid;
 use crate::application::Application;
 use crate::dial::Dialler;
 use crate::disk::Disk;
+use crate::leadership::Seat;
 use crate::link::{Full, Happened, Outbound, Shared};
 use crate::replica::{Consequences, Replica};
 use crate::requests::{Ask, ProposeError, Service, Tray};
@@ -50,10 +51,15 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) replica: Replica<A>,
     pub(crate) asks: Asks<A>,
     pub(crate) published: Arc<Published>,
+    pub(crate) seat: Arc<Seat>,
+    /// Who wants to know how handing the seat over ends.
+    pub(crate) handing: Option<Sender<Result<ServerId, Kept>>>,
     /// When to complain next that an election lasts.
     pub(crate) complain_at: Option<Instant>,
     /// When to publish what has changed since it was published last.
     pub(crate) publish_at: Option<Instant>,
+    /// It ends, after what it is about.
+    pub(crate) ending: bool,
 }
 
 /// The loop's end of what people ask for. Dropping it tells them that the server has ended.
@@ -82,6 +88,8 @@ struct Turn {
     reports: Vec<Report>,
     /// Links that have something to write.
     queued: Vec<LinkId>,
+    /// Links that we ended ourselves, until the core knows.
+    lost: Vec<Outbound>,
     consequences: Consequences,
     /// This server begins to serve.
     serving: Option<Service>,
@@ -130,6 +138,12 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
             self.peer.step_into(Input { at, event: Event::Tick }, &mut turn.outputs);
         }
+        // Those who do what only a leader may hear of its end before anybody else does.
+        let reign = self.peer.reign();
+        self.seat
+            .set(reign.map(|reign| reign.epoch), reign.and_then(|r| Some(self.time(r.lease?))));
+        // Nor does a link close before the core has done without whoever was at its other end.
+        turn.lost.clear();
         let mut outputs = std::mem::take(&mut turn.outputs);
         for output in outputs.drain(..) {
             self.carry_out(output, turn)?;
@@ -176,6 +190,14 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::ReceiveSnapshot { link, label } => self.receive_snapshot(link, label, turn),
             Output::TakeSnapshot(label) => replica.take_snapshot(label),
             Output::Abandon => replica.abandon(),
+            Output::Release => self.seat.send_away(),
+            Output::Keep => self.seat.keep(),
+            Output::HandedOver(outcome) => {
+                if let Some(answer) = self.handing.take() {
+                    // Nobody may be waiting any more.
+                    let _ = answer.try_send(outcome);
+                }
+            }
             Output::Report(report) => self.report(report, turn),
             Output::Halt(fault) => return Err(ServerError::Halted(fault)),
         }
@@ -194,6 +216,26 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         Ok(())
     }
 
+    /// Lets somebody else lead, if this server does and somebody can, before it ends. Returns early if it
+    /// is to end at once.
+    pub(crate) async fn give_way(&mut self) -> Result<Quit, ServerError> {
+        let (answer, outcome) = bounded(1);
+        let mut turn = Turn { events: vec![Event::HandOver(None)], ..Turn::default() };
+        if self.handing.is_none() {
+            self.handing = Some(answer);
+        }
+        self.ending = true;
+        loop {
+            self.step(&mut turn)?;
+            if self.handing.is_none() || outcome.is_closed() || !outcome.is_empty() {
+                return Ok(Quit::Gracefully);
+            }
+            if let Some(quit) = self.gather(&mut turn.events).await? {
+                return Ok(quit);
+            }
+        }
+    }
+
     /// Hangs up every link, in order.
     pub(crate) async fn say_goodbye(&mut self) {
         // It ends in any case.
@@ -206,10 +248,16 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         if batch.is_empty() {
             let first = {
                 // Not the whole of us: what is lent to a task that waits must be shareable.
-                let Self { quit, disk, events, runtime, .. } = &*self;
+                let Self { quit, disk, events, runtime, ending, .. } = &*self;
                 let wait = self.wait_time();
                 // The handle is dropped: that is a way to shut down, too.
-                let quit = async { Woken::Quit(quit.recv().await.unwrap_or(Quit::Gracefully)) };
+                let quit = async {
+                    match quit.recv().await {
+                        Ok(quit) => Woken::Quit(quit),
+                        Err(_) if *ending => pending().await,
+                        Err(_) => Woken::Quit(Quit::Gracefully),
+                    }
+                };
                 let disk = async { Woken::Disk(disk.durable().await) };
                 let event = async {
                     match events.recv().await {
@@ -227,6 +275,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 or(or(quit, disk), or(event, deadline)).await
             };
             match first {
+                Woken::Quit(Quit::Gracefully) if self.ending => {}
                 Woken::Quit(quit) => return Ok(Some(quit)),
                 Woken::Disk(ticket) => batch.push(Event::Persisted(ticket?)),
                 Woken::Happened(happened) => batch.extend(self.register(happened)),
@@ -259,14 +308,29 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                     batch.push(Event::Read(read));
                 }
                 Ask::Peek(look) => self.replica.look(look),
+                Ask::HandOver { answer, .. } if self.handing.is_some() => {
+                    let _ = answer.try_send(Err(Kept::Underway));
+                }
+                Ask::HandOver { to, answer } => {
+                    self.handing = Some(answer);
+                    batch.push(Event::HandOver(to));
+                }
             }
         }
         self.asks.taken = taken;
+        if self.seat.is_released() {
+            batch.push(Event::Released);
+        }
+    }
+
+    /// A time of the core's.
+    fn time(&self, at: CoreInstant) -> Instant {
+        self.origin + at.since_origin()
     }
 
     /// How long until something is due; none if nothing is.
     fn wait_time(&self) -> Option<Duration> {
-        let core = self.peer.deadline().map(|(at, _)| self.origin + at.since_origin());
+        let core = self.peer.deadline().map(|(at, _)| self.time(at));
         let due = [core, self.complain_at, self.publish_at].into_iter().flatten().min()?;
         Some(due.saturating_duration_since(self.runtime.now()))
     }
@@ -360,7 +424,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 
     /// Ends a link ourselves, and tells the core.
     fn lose(&mut self, link: LinkId, cause: Cause, turn: &mut Turn) {
-        if self.links.remove(&link).is_some() {
+        if let Some(outbound) = self.links.remove(&link) {
+            turn.lost.push(outbound);
             turn.events.push(Event::LinkDown { link, cause });
         }
     }

@@ -16,6 +16,7 @@
 //! - `listen`, `dial`: how connections come to be.
 //! - `disk`: the one thread that writes.
 //! - `application`, `replica`, `feed`: what is replicated, and what it has to do.
+//! - `leadership`: the right to do what only a leader may.
 //! - `requests`: what callers have asked for, and what becomes of it.
 //! - [`zoo_cfg`]: ZooKeeper's configuration files.
 //!
@@ -34,6 +35,7 @@ mod dial;
 mod disk;
 mod drive;
 mod feed;
+mod leadership;
 mod link;
 mod listen;
 mod oracle;
@@ -53,8 +55,9 @@ pub use application::{
     Snapshot, StateMachine,
 };
 pub use config::ServerConfig;
+pub use leadership::{FencingToken, Leadership, LeadershipError, Lost};
 pub use quorate_core as core;
-pub use requests::{Doubt, Proposal, ProposeError, Proposed, ReadError};
+pub use requests::{Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError};
 pub use runtime::{Runtime, tune};
 pub use server::{Server, ServerError, StartError};
 pub use status::{Changes, Leader, Leaders, Metrics, Observed, Status};

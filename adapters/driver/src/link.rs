@@ -259,6 +259,8 @@ fn cost(packet: &Packet) -> usize {
         | Packet::Revalidate(_)
         // Held by whoever asks, and bounded there.
         | Packet::Request(_)
+        | Packet::HandOver { .. }
+        | Packet::Lease { .. }
         | Packet::Sync => 0,
     };
     payload + size_of::<Item>()

@@ -21,8 +21,9 @@ use std::thread;
 
 use async_channel::{Receiver, Sender, bounded};
 use bytes::Bytes;
+use quorate_core::id::ServerId;
 use quorate_core::message::{Identity, Request};
-use quorate_core::output::Refusal;
+use quorate_core::output::{Kept, Refusal};
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;
@@ -125,6 +126,18 @@ pub enum ReadError {
     Ended,
 }
 
+/// Why a leader still has the seat that it was asked to hand over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HandOverError {
+    /// It keeps it.
+    #[error(transparent)]
+    Kept(#[from] Kept),
+    /// This server has ended.
+    #[error("this server has ended")]
+    Ended,
+}
+
 /// Looks at the application, or is told why it cannot.
 pub(crate) type Look<A> = Box<dyn FnOnce(Result<&A, ReadError>) + Send>;
 
@@ -136,6 +149,8 @@ pub(crate) enum Ask<A> {
     Read(Look<A>),
     /// To look.
     Peek(Look<A>),
+    /// Another server to lead, or anybody else.
+    HandOver { to: Option<ServerId>, answer: Sender<Result<ServerId, Kept>> },
 }
 
 /// Where the outcome of a proposal goes.

@@ -39,12 +39,15 @@ use crate::config::ServerConfig;
 use crate::dial::{Dialler, Resolver};
 use crate::disk::{Disk, Kept};
 use crate::drive::{Asks, Driver, Quit};
+use crate::leadership::{Leadership, LeadershipError, Seat};
 use crate::link::{Happened, Shared};
 use crate::listen::{self, Entrance, Pending};
 use crate::oracle;
 use crate::permits::Permits;
 use crate::replica::{self, Beginning, Replica};
-use crate::requests::{Ask, Doubt, Proposal, ProposeError, Proposed, ReadError, Tray, look, seen};
+use crate::requests::{
+    Ask, Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, Tray, look, seen,
+};
 use crate::runtime::Runtime;
 use crate::scope::{Reins, Scope, closed, offload};
 use crate::status::{Changes, Leader, Leaders, Published, Status};
@@ -185,14 +188,64 @@ impl<R: Runtime, A: Application> Server<R, A> {
         self.handle.published.changes()
     }
 
-    /// Asks a leader to give up its seat; the next election may elect it again. Does nothing elsewhere.
+    /// Waits until this server leads an established ensemble, and keeps the seat until the guard is dropped,
+    /// as far as that is up to this server.
+    ///
+    /// Dropping the future is harmless: nothing is taken before it is ready.
+    ///
+    /// # Errors
+    ///
+    /// If the server ends before.
+    pub async fn leadership(&self) -> Result<Leadership<R>, LeadershipError> {
+        self.handle.seat.take(&self.handle.runtime).await
+    }
+
+    /// The same, for a limited time.
+    ///
+    /// # Errors
+    ///
+    /// If the server ends before, or does not come to lead within `limit`.
+    pub async fn leadership_within(
+        &self,
+        limit: Duration,
+    ) -> Result<Leadership<R>, LeadershipError> {
+        let elapsed = async {
+            self.handle.runtime.sleep(limit).await;
+            Err(LeadershipError::Elapsed(limit))
+        };
+        or(self.leadership(), elapsed).await
+    }
+
+    /// Hands the seat of the leader over to a follower, which is sent what it lacks before; returns when it
+    /// has taken it, its reign about to begin. Requests and reads made meanwhile wait, no longer than a few
+    /// exchanges of messages take.
+    ///
+    /// Whoever holds a [`Leadership`] here is told first, and waited for. Dropping the future does not call
+    /// the hand-over off.
+    ///
+    /// # Errors
+    ///
+    /// Why the seat stays here; then the reign goes on as if nothing had happened.
+    pub async fn hand_over(&self, to: ServerId) -> Result<(), HandOverError> {
+        let (answer, outcome) = bounded(1);
+        if self.handle.asks.put(Ask::HandOver { to: Some(to), answer }).is_err() {
+            return Err(HandOverError::Ended);
+        }
+        outcome.recv().await.map_err(|_| HandOverError::Ended)??;
+        Ok(())
+    }
+
+    /// Asks a leader to give up its seat: it goes to the follower that is wished most to lead and has most.
+    /// Where nobody can take it over, a new election begins, which may elect this server again. Does
+    /// nothing elsewhere.
     pub async fn step_down(&self) {
         // Nobody listens: it has ended.
         drop(self.handle.shared.events.send(Happened::Event(Event::StepDown)).await);
     }
 
-    /// Ends it in order: closes its links so that the others look for a leader at once, and waits until
-    /// its ports are free and its data directory is unlocked.
+    /// Ends it in order: a leader hands its seat over first, if somebody can take it; then it closes its
+    /// links, so that the others need not find out, and waits until its ports are free and its data
+    /// directory is unlocked.
     ///
     /// # Errors
     ///
@@ -242,6 +295,7 @@ struct Handle<R, A> {
     ended: Receiver<Infallible>,
     outcome: Arc<OnceLock<Result<(), ServerError>>>,
     asks: Arc<Tray<Ask<A>>>,
+    seat: Arc<Seat>,
     /// Bounds what is under way.
     permits: Permits,
     /// The session that requests come in, another one after each start.
@@ -316,6 +370,7 @@ fn assemble<R: Runtime, A: Application>(
     let client = session(config.core.id);
     let permits = Permits::new(config.core.history.requests);
     let asks = Arc::new(Tray::new(sender.clone()));
+    let seat = Arc::new(Seat::new(sender.clone()));
     let tray = Arc::new(Tray::new(sender.clone()));
     let shared = Arc::new(Shared::new(config.core.id, sender, config.core.timing.init_time()));
     let patience = config.introduction_time();
@@ -376,8 +431,11 @@ fn assemble<R: Runtime, A: Application>(
         replica,
         asks: Asks { tray: Arc::clone(&asks), taken: Vec::new(), reads: 0 },
         published: Arc::clone(&published),
+        seat: Arc::clone(&seat),
+        handing: None,
         complain_at: None,
         publish_at: None,
+        ending: false,
     };
     let outcome = Arc::new(OnceLock::new());
     let life = Life {
@@ -385,6 +443,7 @@ fn assemble<R: Runtime, A: Application>(
         links: link_reins,
         outcome: Arc::clone(&outcome),
         published: Arc::clone(&published),
+        seat: Arc::clone(&seat),
     };
     runtime.spawn(async move {
         life.live(driver).await;
@@ -398,6 +457,7 @@ fn assemble<R: Runtime, A: Application>(
         ended,
         outcome,
         asks,
+        seat,
         permits,
         client,
         requests: AtomicI32::new(1),
@@ -420,18 +480,23 @@ struct Life {
     links: Reins,
     outcome: Arc<OnceLock<Result<(), ServerError>>>,
     published: Arc<Published>,
+    seat: Arc<Seat>,
 }
 
 /// Also when the loop panics or the runtime drops it.
 impl Drop for Life {
     fn drop(&mut self) {
         self.published.end();
+        self.seat.end();
     }
 }
 
 impl Life {
     async fn live<R: Runtime, A: Application>(mut self, mut driver: Driver<R, A>) {
-        let result = driver.drive().await;
+        let mut result = driver.drive().await;
+        if let Ok(Quit::Gracefully) = result {
+            result = driver.give_way().await;
+        }
         let sid = driver.shared.id.0;
         match &result {
             Ok(how) => tracing::info!(sid, ?how, "server ends"),

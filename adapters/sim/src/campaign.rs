@@ -215,7 +215,7 @@ impl Run {
     fn accident(&mut self) -> Result<(), Violation> {
         let id = self.any();
         let kind = if self.rng.below(2) == 0 { CrashKind::Process } else { CrashKind::Power };
-        match self.rng.below(12) {
+        match self.rng.below(14) {
             0 | 1 => {
                 self.world.crash(id, kind)?;
                 if self.rng.below(3) > 0 {
@@ -258,6 +258,18 @@ impl Run {
             10 => {
                 let on = self.rng.below(2) == 0;
                 self.world.black_hole(id, on);
+            }
+            11 | 12 => {
+                let leader = self.world.leader().map_or(id, |leader| leader.0);
+                let to = (self.rng.below(2) == 0).then_some(id);
+                self.world.hand_over(leader, to)?;
+                if self.rng.below(2) == 0 {
+                    // Somewhere on its way.
+                    let outputs = self.rng.below(12);
+                    let again = up_to(&mut self.rng, Duration::from_secs(1));
+                    let victim = if self.rng.below(2) == 0 { leader } else { id };
+                    self.world.crash_after_outputs(victim, outputs, Some(again));
+                }
             }
             _ => {
                 // Only who is in no quorum may forget its promises.

@@ -71,6 +71,8 @@ pub enum Rule {
     Read,
     /// A client was told what is not so.
     Outcome,
+    /// A leader established while another could still count on its lease.
+    Lease,
 }
 
 /// A rule was broken.
@@ -229,6 +231,8 @@ impl Checker {
             | Event::Read(_)
             | Event::Oracle(_)
             | Event::StepDown
+            | Event::HandOver(_)
+            | Event::Released
             | Event::Shutdown => {}
         }
     }
@@ -319,6 +323,8 @@ impl Checker {
             Reason::Quorum { members, .. }
             | Reason::Settled { members, .. }
             | Reason::Joined { members, .. } => members.iter().copied().collect(),
+            // Whoever gives the seat away led a quorum, and the next reign is not established without one.
+            Reason::HandedOver { .. } => return Ok(()),
             other => return broken(Rule::Quorum, id, format!("elected because {other}")),
         };
         if !self.ensemble.is_quorum(|member| members.contains(&member)) {
@@ -426,6 +432,9 @@ impl Checker {
             | Output::Accepted(_)
             | Output::Refused { .. }
             | Output::ReadRefused { .. }
+            | Output::Release
+            | Output::Keep
+            | Output::HandedOver(_)
             | Output::Report(_) => {}
         }
         Ok(())

@@ -127,6 +127,12 @@ pub enum FaultClass {
     RequestLost,
     /// A crash left a part of a transaction at the end of the log.
     TornWrite,
+    /// A leader gave its seat to a follower.
+    SeatGiven,
+    /// A leader was about to give its seat away, and kept it.
+    SeatKept,
+    /// A leader was established while another did not know yet that its own reign was over.
+    TwoReigns,
 }
 
 impl FaultClass {
@@ -134,7 +140,7 @@ impl FaultClass {
     pub const OF_ELECTIONS: &[Self] = Self::ALL.split_at(25).0;
 
     /// All of them.
-    pub const ALL: [Self; 57] = [
+    pub const ALL: [Self; 60] = [
         Self::DelaySpike,
         Self::SplitMessage,
         Self::LinkReset,
@@ -192,6 +198,9 @@ impl FaultClass {
         Self::RequestApplied,
         Self::RequestLost,
         Self::TornWrite,
+        Self::SeatGiven,
+        Self::SeatKept,
+        Self::TwoReigns,
     ];
 }
 

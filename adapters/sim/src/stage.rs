@@ -136,6 +136,9 @@ impl Stage {
                 | Output::SendSnapshot { .. }
                 | Output::ReceiveSnapshot { .. }
                 | Output::Abandon
+                | Output::Release
+                | Output::Keep
+                | Output::HandedOver(_)
                 | Output::Answer(_)
                 | Output::Accepted(_)
                 | Output::Refused { .. }

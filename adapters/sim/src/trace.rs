@@ -213,6 +213,9 @@ impl fmt::Display for Happened<'_> {
             }
             Event::Oracle(yes) => write!(f, "oracle {yes}"),
             Event::StepDown => f.write_str("step down"),
+            Event::HandOver(None) => f.write_str("hand over"),
+            Event::HandOver(Some(to)) => write!(f, "hand over to {to}"),
+            Event::Released => f.write_str("released"),
             Event::Shutdown => f.write_str("shutdown"),
             Event::Drained(_)
             | Event::Progress(_)
@@ -255,6 +258,9 @@ impl fmt::Display for Done<'_> {
             | Output::Answer(_)
             | Output::Accepted(_)
             | Output::Refused { .. }
+            | Output::Release
+            | Output::Keep
+            | Output::HandedOver(_)
             | Output::ReadRefused { .. } => write!(f, "{:?}", self.0),
             Output::Report(report) => report.fmt(f),
             Output::Halt(fault) => write!(f, "halt: {fault}"),

@@ -87,8 +87,11 @@ impl Run {
         let tick = [100, 200, 400][pick(&mut rng, 3)];
         let timing = Timing { tick: Duration::from_millis(tick), ..Timing::default() };
         let network = network(&mut rng);
+        let ticks = 1 + u32::try_from(rng.below(5)).unwrap_or(0);
+        let lease = (rng.below(3) == 0).then(|| timing.tick * ticks);
         let mut config = WorldConfig {
             timing: timing.clone(),
+            lease,
             history: history(&mut rng),
             application_max: Duration::from_micros([50, 1_000, 10_000][pick(&mut rng, 3)]),
             network: network.clone(),
@@ -166,7 +169,7 @@ impl Run {
         let leader = self.world.leader().map_or(id, |leader| leader.0);
         let kind = if self.rng.below(2) == 0 { CrashKind::Process } else { CrashKind::Power };
         let soon = up_to(&mut self.rng, Duration::from_millis(800));
-        match self.rng.below(13) {
+        match self.rng.below(15) {
             0 | 1 => {
                 self.world.crash(id, kind)?;
                 self.world.start_after(id, soon);
@@ -217,6 +220,18 @@ impl Run {
                 self.world.crash(id, kind)?;
                 self.traffic_up_to(Duration::from_secs(2))?;
                 self.world.start(id);
+            }
+            12 | 13 => {
+                let leader = self.world.leader().map_or(id, |leader| leader.0);
+                let to = (self.rng.below(2) == 0).then_some(id);
+                self.world.hand_over(leader, to)?;
+                if self.rng.below(2) == 0 {
+                    // Somewhere on its way.
+                    let outputs = self.rng.below(20);
+                    let again = up_to(&mut self.rng, Duration::from_secs(1));
+                    let victim = if self.rng.below(2) == 0 { leader } else { id };
+                    self.world.crash_after_outputs(victim, outputs, Some(again));
+                }
             }
             _ => {
                 // Only who is in no quorum may forget what it has.

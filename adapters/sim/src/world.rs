@@ -50,6 +50,8 @@ pub struct WorldConfig {
     pub views: BTreeMap<ServerId, Ensemble>,
     /// The durations of all servers.
     pub timing: Timing,
+    /// The lease that voters promise their leader, if any.
+    pub lease: Option<Duration>,
     /// How much history the servers keep at hand.
     pub history: HistoryLimits,
     /// The longest that an application takes for anything.
@@ -72,6 +74,7 @@ impl WorldConfig {
             disks: BTreeMap::new(),
             views: BTreeMap::new(),
             timing: Timing::default(),
+            lease: None,
             history: HistoryLimits::default(),
             application_max: Duration::from_millis(1),
             finish_when_settled: true,
@@ -291,6 +294,7 @@ impl World {
                 finish_when_settled: config.finish_when_settled,
                 limits: Limits::default(),
                 history: config.history.clone(),
+                lease: config.lease,
                 ..Config::new(id, membership)
             };
             let contents = config.disks.get(&id).cloned().unwrap_or_default();
@@ -622,6 +626,15 @@ impl World {
         self.fuse = Some(Fuse { id: ServerId(id), left: count, again });
     }
 
+    /// Asks a server to hand its seat over, to this server or to the best.
+    ///
+    /// # Errors
+    ///
+    /// If what it does about it breaks a rule.
+    pub fn hand_over(&mut self, id: i64, to: Option<i64>) -> Result<(), Violation> {
+        self.feed(ServerId(id), Event::HandOver(to.map(ServerId)))
+    }
+
     /// Crashes a server just before it carries out the first output that `at` accepts.
     pub fn crash_before(&mut self, id: i64, at: fn(&Output) -> bool) {
         self.trap = Some(Trap { id: ServerId(id), at, after: false });
@@ -931,7 +944,9 @@ impl World {
         peer.check();
         self.steps += 1;
         let status = peer.status();
+        let led = server.brief.is_some_and(|b| b.serving && b.state == ServerState::Leading);
         server.brief = Some(Brief::of(&status));
+        let begins = !led && peer.reign().is_some();
         self.trace.mix(&outputs);
         if self.trace.keeps_lines() {
             for output in &outputs {
@@ -943,6 +958,9 @@ impl World {
         let (incarnation, serving) = (server.incarnation, status.serving);
         for output in &outputs {
             self.coverage.note(output, leads);
+        }
+        if begins {
+            self.check_leases(id)?;
         }
 
         let crash_at = (!outputs.is_empty() && hit(&mut self.rng, self.crash_within))
@@ -983,6 +1001,20 @@ impl World {
             self.coverage.hits(FaultClass::RequestLost, lost);
         }
         self.schedule_tick(id);
+        Ok(())
+    }
+
+    /// A leader is established: nobody else counts on a lease.
+    fn check_leases(&mut self, leader: ServerId) -> Result<(), Violation> {
+        let now = self.agenda.now();
+        for (id, server) in self.servers.iter().filter(|(id, _)| **id != leader) {
+            let Some(reign) = server.peer.as_ref().and_then(Peer::reign) else { continue };
+            self.coverage.hit(FaultClass::TwoReigns);
+            if reign.lease.is_some_and(|until| until > now) {
+                let detail = format!("established while {id} counts on {:?}", reign.lease);
+                return broken(Rule::Lease, leader, detail);
+            }
+        }
         Ok(())
     }
 
@@ -1093,7 +1125,10 @@ impl World {
             Output::Accepted(request) => ledger.on_accepted(id, request, standing.epoch)?,
             Output::Refused { id: request, .. } => ledger.on_refused(id, request)?,
             Output::ReadRefused { read, .. } => ledger.on_read_refused(id, read)?,
-            Output::Report(_) | Output::Halt(_) => {}
+            Output::Release => self.answer(id, Event::Released),
+            Output::Keep => self.coverage.hit(FaultClass::SeatKept),
+            Output::HandedOver(Ok(_)) => self.coverage.hit(FaultClass::SeatGiven),
+            Output::HandedOver(Err(_)) | Output::Report(_) | Output::Halt(_) => {}
         }
         Ok(())
     }

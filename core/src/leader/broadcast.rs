@@ -15,14 +15,18 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::context::{Context, Verdict};
+use crate::context::{Adrift, Context, Verdict};
 use crate::id::{LinkId, Origin, ReadId, ServerId};
+use crate::leader::hand_over::HandOver;
 use crate::leader::learners::Learners;
 use crate::leader::progress::Reign;
+use crate::lease::relied_on;
 use crate::message::Request;
 use crate::output::{Output, Refusal};
 use crate::quorum::{Quorum, Support};
 use crate::report::Reason;
+use crate::time::Instant;
+use crate::timers::Timer;
 use crate::txn::{Draft, RequestId, Txn, Txns};
 use crate::zxid::{Counter, Epoch, Zxid};
 
@@ -41,6 +45,10 @@ pub struct Broadcast {
     reads: VecDeque<Read>,
     /// Requests that the application prepares, in order.
     preparing: VecDeque<(Origin, RequestId)>,
+    /// The seat is on its way to another server.
+    pub hand_over: Option<HandOver>,
+    /// Until when nobody else can be established, once a quorum has promised that.
+    pub lease: Option<Instant>,
 }
 
 /// A read that waits for a quorum to say that we still lead.
@@ -72,6 +80,8 @@ impl Broadcast {
             tally: Tally::new(quorum),
             reads: VecDeque::new(),
             preparing: VecDeque::new(),
+            hand_over: None,
+            lease: None,
         }
     }
 
@@ -92,7 +102,21 @@ impl Broadcast {
     fn outstanding(&self, cx: &Context<'_>) -> usize {
         let start = cx.history.committed().max(Zxid::start_of(self.epoch));
         let proposed = usize::try_from(self.proposed.0 - start.0).unwrap_or(usize::MAX);
-        self.preparing.len() + proposed
+        let held = self.hand_over.as_ref().map_or(0, |hand_over| hand_over.held.len());
+        self.preparing.len() + proposed + held
+    }
+
+    /// Whether everything that was asked for is committed.
+    pub fn is_done(&self, cx: &Context<'_>) -> bool {
+        self.preparing.is_empty()
+            && cx.history.committed().max(Zxid::start_of(self.epoch)) >= self.proposed
+    }
+
+    /// The hand-over has come to nothing: requests go on.
+    pub fn call_off(&mut self, cx: &mut Context<'_>) {
+        for (origin, request) in self.hand_over.take().map(|h| h.held).unwrap_or_default() {
+            self.prepare(cx, origin, request);
+        }
     }
 
     /// Somebody here asks for a transaction.
@@ -127,8 +151,11 @@ impl Broadcast {
         true
     }
 
-    /// Lets the application prepare a request.
+    /// Lets the application prepare a request, unless requests wait for the end of a hand-over.
     fn prepare(&mut self, cx: &mut Context<'_>, origin: Origin, request: Request) {
+        if let Some(hand_over) = self.hand_over.as_mut().filter(|h| h.is_holding()) {
+            return hand_over.held.push_back((origin, request));
+        }
         self.preparing.push_back((origin, request.id));
         cx.outbox.push(Output::Prepare { epoch: self.epoch, origin, request });
     }
@@ -195,6 +222,31 @@ impl Broadcast {
         self.tally.withdraw(cx.quorum, voter);
     }
 
+    // --- the lease ---
+
+    /// Works out anew until when a quorum has promised to establish nobody else, and sees to it that the
+    /// reign ends then. It may be earlier than before: a learner's promise goes with its link.
+    pub fn renew(&mut self, cx: &mut Context<'_>, learners: &Learners) {
+        let Some(length) = cx.config.lease else { return };
+        let mut promised: Vec<_> = learners.promised().collect();
+        promised.sort_unstable_by(|a, b| b.cmp(a));
+        let mut support = cx.quorum.support();
+        support.add(cx.quorum, cx.config.id);
+        let mut sent = Some(cx.now).filter(|_| support.is_quorum(cx.quorum));
+        for (at, id) in promised {
+            if sent.is_some() {
+                break;
+            }
+            support.add(cx.quorum, id);
+            sent = support.is_quorum(cx.quorum).then_some(at);
+        }
+        let until = sent.map(|at| at + relied_on(length));
+        if let Some(until) = until.or(self.lease.map(|_| cx.now)) {
+            self.lease = Some(until);
+            cx.timers.set(Timer::Lease, until);
+        }
+    }
+
     // --- reads ---
 
     /// Takes a read; asks the voters whether they still follow, unless an earlier read has just done so:
@@ -240,9 +292,26 @@ impl Broadcast {
         }
     }
 
+    /// The seat belongs to another server: those who wait here wait on. Requests of learners are dropped
+    /// with their links.
+    pub fn hand_on(&mut self, cx: &mut Context<'_>) {
+        for (origin, request) in self.hand_over.take().map(|h| h.held).unwrap_or_default() {
+            if origin == Origin::Here {
+                cx.adrift.push_back(Adrift::Propose(request));
+            }
+        }
+        for read in self.reads.drain(..) {
+            if let Asker::Here(read) = read.asker {
+                cx.adrift.push_back(Adrift::Read(read));
+            }
+        }
+    }
+
     /// The reign is over: tells those who wait here. What was proposed may still come to pass.
     pub fn end(&mut self, cx: &mut Context<'_>) {
         let reason = Refusal::ReignOver;
+        let held = self.hand_over.take().map(|h| h.held).unwrap_or_default();
+        self.preparing.extend(held.into_iter().map(|(origin, request)| (origin, request.id)));
         for (origin, id) in self.preparing.drain(..) {
             if origin == Origin::Here {
                 cx.outbox.push(Output::Refused { id, reason });
@@ -346,6 +415,7 @@ mod tests {
     use crate::context::Concessions;
     use crate::durable::{Durable, Epochs};
     use crate::history::History;
+    use crate::lease::Lease;
     use crate::links::Links;
     use crate::membership::Membership;
     use crate::outbox::Outbox;
@@ -377,6 +447,8 @@ mod tests {
             links: &mut Links::new(&config),
             rng: &mut rng,
             concessions: &mut Concessions::default(),
+            lease: &mut Lease::default(),
+            adrift: &mut VecDeque::new(),
         };
         let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: 5 };
         let draft = Draft { header, body: bytes::Bytes::new() };

@@ -16,6 +16,7 @@ use crate::leader::progress::{Busy, Progress, Reign, Stage, send};
 use crate::message::Packet;
 use crate::output::Hangup;
 use crate::report::Seat;
+use crate::time::Instant;
 use crate::txn::Txns;
 use crate::zxid::Zxid;
 
@@ -48,6 +49,11 @@ impl Learners {
     /// The one on this link.
     pub fn get_mut(&mut self, link: LinkId) -> Option<&mut Progress> {
         self.by_link.get_mut(&link)
+    }
+
+    /// All of them, by link.
+    pub fn iter(&self) -> impl Iterator<Item = (LinkId, &Progress)> {
+        self.by_link.iter().map(|(link, learner)| (*link, learner))
     }
 
     /// All of them.
@@ -122,9 +128,18 @@ impl Learners {
         self.beat += 1;
         for (link, learner) in &mut self.by_link {
             if learner.is_synced() && !learner.cursor.is_streaming() {
-                send(cx, *link, Packet::Ping { zxid, sessions: None });
-                if learner.stage == Stage::Serving {
-                    learner.beats.on_ping(self.beat);
+                let serves = learner.stage == Stage::Serving;
+                let lease = cx.config.lease.filter(|_| serves && learner.leases && learner.votes);
+                send(
+                    cx,
+                    *link,
+                    match lease {
+                        Some(length) => Packet::Lease { zxid, length },
+                        None => Packet::Ping { zxid, sessions: None },
+                    },
+                );
+                if serves {
+                    learner.beats.on_ping(self.beat, cx.now);
                 }
             }
         }
@@ -134,6 +149,13 @@ impl Learners {
     pub fn answered(&self) -> impl Iterator<Item = (ServerId, u64)> {
         let serving = self.values().filter(|l| l.votes && l.stage == Stage::Serving);
         serving.map(|l| (l.id, l.beats.answered()))
+    }
+
+    /// The voters that have promised to establish nobody else, and when the last ping was sent that they have
+    /// answered so.
+    pub fn promised(&self) -> impl Iterator<Item = (Instant, ServerId)> {
+        let serving = self.values().filter(|l| l.votes && l.stage == Stage::Serving);
+        serving.filter_map(|l| Some((l.beats.promised()?, l.id)))
     }
 
     /// Those that have been silent for too long, or owe an acknowledgement for too long.

@@ -32,6 +32,10 @@ pub struct Progress {
     pub votes: bool,
     /// Whether it came as a follower.
     pub follower: bool,
+    /// How much it is wished to lead; none of a server that is not one of ours.
+    pub priority: Option<u8>,
+    /// Whether it promises leases.
+    pub leases: bool,
     /// How far it has come.
     pub stage: Stage,
     /// When it last said something; when it came, if never.
@@ -184,6 +188,8 @@ impl Progress {
             id: ServerId::NOBODY,
             votes: false,
             follower: false,
+            priority: None,
+            leases: false,
             stage: Stage::Silent,
             heard: now,
             cursor: Cursor::default(),
@@ -453,25 +459,35 @@ impl Acks {
 /// The pings that a learner has answered. Answers come in the order of the pings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Beats {
-    unanswered: VecDeque<u64>,
+    unanswered: VecDeque<(u64, Instant)>,
     answered: u64,
+    promised: Option<Instant>,
 }
 
 impl Beats {
     /// A ping was sent that will be answered.
-    pub fn on_ping(&mut self, beat: u64) {
-        self.unanswered.push_back(beat);
+    pub fn on_ping(&mut self, beat: u64, now: Instant) {
+        self.unanswered.push_back((beat, now));
     }
 
-    /// One was answered; returns whether anybody may wait for that.
-    pub fn on_answer(&mut self) -> bool {
+    /// One was answered, with or without a promise to establish nobody else; returns whether anybody may
+    /// wait for that.
+    pub fn on_answer(&mut self, promises: bool) -> bool {
         match self.unanswered.pop_front() {
-            Some(beat) => {
+            Some((beat, sent)) => {
                 self.answered = beat;
+                if promises {
+                    self.promised = Some(sent);
+                }
                 true
             }
             None => false,
         }
+    }
+
+    /// When the last ping was sent that was answered with such a promise.
+    pub const fn promised(&self) -> Option<Instant> {
+        self.promised
     }
 
     /// The last ping that was answered.

@@ -22,6 +22,7 @@ use crate::message::Packet;
 use crate::output::{Output, Write};
 use crate::quorum::Support;
 use crate::report::{Change, How, Reason};
+use crate::timers::Timer;
 use crate::zxid::{Epoch, Zxid};
 
 /// The leader's synchronization, until it is established.
@@ -54,10 +55,16 @@ impl Synchronization {
     }
 
     /// Counts ourselves as soon as our current epoch is durable, not before: two leaders could be
-    /// established in one epoch otherwise.
-    pub fn count_own(&mut self, cx: &Context<'_>) {
-        if cx.outbox.is_durable(self.written) {
-            self.acknowledged.add(cx.quorum, cx.config.id);
+    /// established in one epoch otherwise. And not while we promise another leader to establish nobody else.
+    pub fn count_own(&mut self, cx: &mut Context<'_>) {
+        if !cx.outbox.is_durable(self.written) {
+            return;
+        }
+        match cx.lease.forbids(self.epoch, cx.now) {
+            Some(until) => cx.timers.set(Timer::Lease, until),
+            None => {
+                self.acknowledged.add(cx.quorum, cx.config.id);
+            }
         }
     }
 

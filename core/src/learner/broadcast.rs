@@ -9,10 +9,11 @@
 //! committed. An observer is told of a transaction when that is committed, and acknowledges nothing.
 
 use alloc::collections::VecDeque;
+use core::time::Duration;
 
 use bytes::Bytes;
 
-use crate::context::Context;
+use crate::context::{Adrift, Context};
 use crate::id::{LinkId, ReadId};
 use crate::message::{Message, Packet, Request, Run};
 use crate::output::{Output, Refusal};
@@ -134,6 +135,16 @@ impl Broadcast {
         cx.outbox.send(link, Message::Packet(packet));
     }
 
+    /// LEASE: promises to take no part in establishing another leader, if we know of leases, and of such long
+    /// ones: after a restart we could not keep a longer promise. To anything else it is a ping.
+    pub fn on_lease(&self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid, length: Duration) {
+        if self.observer || cx.config.lease.is_none_or(|longest| length > longest) {
+            return self.on_ping(cx, link, zxid);
+        }
+        cx.lease.grant(self.epoch, cx.now + length);
+        cx.outbox.send(link, Message::Packet(Packet::Lease { zxid, length }));
+    }
+
     /// Somebody here asks for a transaction: the leader is asked.
     pub fn on_propose(&self, cx: &mut Context<'_>, link: LinkId, request: Request) {
         cx.outbox.push(Output::Accepted(request.id));
@@ -154,6 +165,11 @@ impl Broadcast {
         if let Some(read) = self.reads.pop_front() {
             cx.outbox.push(Output::Answer(read));
         }
+    }
+
+    /// The seat belongs to another server: those who wait here wait on.
+    pub fn hand_on(&mut self, cx: &mut Context<'_>) {
+        cx.adrift.extend(self.reads.drain(..).map(Adrift::Read));
     }
 
     /// The reign is over: tells those who wait here.

@@ -27,7 +27,7 @@ pub fn introduce(cx: &mut Context<'_>, link: LinkId, observer: bool) {
     let info = LearnerInfo {
         accepted_epoch: cx.epochs.accepted_epoch,
         id: Some(cx.config.id),
-        protocol: cx.config.protocol,
+        protocol: cx.config.spoken(),
         config_version: cx.config.membership.version(),
     };
     let packet = if observer { Packet::ObserverInfo(info) } else { Packet::FollowerInfo(info) };

@@ -31,6 +31,8 @@ pub struct Synchronization {
     pub epoch: Epoch,
     /// The write that our acknowledgement of NEWLEADER waits for, once that has come.
     pub acknowledging: Option<Ticket>,
+    /// It is sent, or waits for that write alone.
+    pub acknowledged: bool,
     step: Step,
     /// What DIFF, TRUNC or SNAP said: what we have through this is committed, once a quorum follows.
     label: Zxid,
@@ -83,6 +85,7 @@ impl Synchronization {
         Self {
             epoch,
             acknowledging: None,
+            acknowledged: false,
             step: Step::Awaited,
             label: Zxid::ZERO,
             committed: Zxid::ZERO,
@@ -337,9 +340,23 @@ pub fn on_new_leader(
     let ticket = cx.outbox.persist(Write::CurrentEpoch(epoch));
     cx.epochs.current_epoch = epoch;
     cx.outbox.report(Change::CurrentEpoch(epoch), Reason::LeaderSaid { leader, epoch });
-    let ack = Packet::Ack(Zxid::start_of(epoch));
-    cx.outbox.send_after(ticket, link, Message::Packet(ack));
     synchronization.acknowledging = Some(ticket);
     cx.timers.after(Timer::Silence, cx.now, cx.config.timing.sync_time());
+    acknowledge(cx, link, synchronization);
     Taken::Well
+}
+
+/// The acknowledgement itself. It helps to establish a leader, so it waits while we promise another one to
+/// establish nobody else.
+pub fn acknowledge(cx: &mut Context<'_>, link: LinkId, synchronization: &mut Synchronization) {
+    let (Some(ticket), false) = (synchronization.acknowledging, synchronization.acknowledged)
+    else {
+        return;
+    };
+    if let Some(until) = cx.lease.forbids(synchronization.epoch, cx.now) {
+        return cx.timers.set(Timer::Lease, until);
+    }
+    synchronization.acknowledged = true;
+    let ack = Packet::Ack(Zxid::start_of(synchronization.epoch));
+    cx.outbox.send_after(ticket, link, Message::Packet(ack));
 }

@@ -30,6 +30,10 @@
 //! | 17 LEADERINFO | start of the epoch | `i32` protocol |
 //! | 18 ACKEPOCH | last logged | `i32` current epoch, or −1 |
 //! | 19 INFORMANDACTIVATE | what is committed | `i64` leader, transaction |
+//! | 0x71000001 HANDOVER | of the vote | `i64` leader, `i64` peer epoch, `i64` round |
+//! | 0x71000002 LEASE | last proposed | `i64` milliseconds |
+//!
+//! The last two are not ZooKeeper's, and go to servers of ours only.
 //!
 //! Where a packet needs no data, data are tolerated and dropped, as are bytes after the fixed fields.
 //! FOLLOWERINFO and OBSERVERINFO may end after the id or after the protocol, or have no data at all
@@ -38,6 +42,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -47,6 +52,7 @@ use super::primitive::{NULL, i32_at, i32_in, i64_at, i64_in, put_string, wire_le
 use crate::id::ServerId;
 use crate::message::{Identity, LearnerInfo, Packet, Request, Run};
 use crate::txn::{RequestId, Txn};
+use crate::vote::{Round, Vote};
 use crate::zxid::{Epoch, Zxid};
 
 /// Type, zxid and length of the data.
@@ -79,6 +85,9 @@ mod kind {
     pub(super) const LEADER_INFO: i32 = 17;
     pub(super) const ACK_EPOCH: i32 = 18;
     pub(super) const INFORM_AND_ACTIVATE: i32 = 19;
+    /// Far from any number that ZooKeeper may come to use.
+    pub(super) const HAND_OVER: i32 = 0x7100_0001;
+    pub(super) const LEASE: i32 = 0x7100_0002;
 }
 
 /// Takes a packet off the front of `buf`, as [`decode_packet`], and with a PROPOSAL, ACK or COMMIT those
@@ -143,6 +152,19 @@ pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> 
         kind::COMMIT_AND_ACTIVATE => {
             let leader = ServerId(first_i64("COMMITANDACTIVATE", field(buf, data))?);
             Packet::CommitAndActivate { zxid, leader }
+        }
+        kind::HAND_OVER => {
+            let data = field(buf, data)
+                .and_then(<[u8]>::first_chunk::<24>)
+                .ok_or(DecodeError::PacketData { packet: "HANDOVER", length: 0, least: 24 })?;
+            let peer_epoch = Epoch(i64_in::<8, _>(data));
+            let vote = Vote { leader: ServerId(i64_in::<0, _>(data)), zxid, peer_epoch };
+            Packet::HandOver { vote, round: Round(i64_in::<16, _>(data)) }
+        }
+        kind::LEASE => {
+            let millis = first_i64("LEASE", field(buf, data))?;
+            let length = Duration::from_millis(u64::try_from(millis).unwrap_or(0));
+            Packet::Lease { zxid, length }
         }
         kind::INFORM_AND_ACTIVATE => {
             let name = "INFORMANDACTIVATE";
@@ -344,6 +366,17 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
         }
         Packet::Revalidate(data) => fixed(out, kind::REVALIDATE, Zxid(-1), &[], Some(data)),
         Packet::Sync => bare(out, kind::SYNC, Zxid(0)),
+        Packet::Lease { zxid, length } => {
+            let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+            fixed(out, kind::LEASE, *zxid, &millis.to_be_bytes(), None)
+        }
+        Packet::HandOver { vote, round } => {
+            let mut data = [0; 24];
+            data[..8].copy_from_slice(&vote.leader.0.to_be_bytes());
+            data[8..16].copy_from_slice(&vote.peer_epoch.0.to_be_bytes());
+            data[16..].copy_from_slice(&round.0.to_be_bytes());
+            fixed(out, kind::HAND_OVER, vote.zxid, &data, None)
+        }
     }
 }
 

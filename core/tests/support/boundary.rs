@@ -432,6 +432,9 @@ impl Boundary {
             | Output::DeliverThrough(_)
             | Output::TakeSnapshot(_)
             | Output::Abandon
+            | Output::Release
+            | Output::Keep
+            | Output::HandedOver(_)
             | Output::Report(_) => {}
         }
     }

@@ -137,8 +137,15 @@ pub fn info(id: i64, accepted: i64) -> LearnerInfo {
     }
 }
 
+/// What a server of ours says it is.
+pub fn our_info(id: i64, accepted: i64) -> LearnerInfo {
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 0, false);
+    LearnerInfo { protocol, ..info(id, accepted) }
+}
+
 pub fn leader_info(epoch: i64) -> Packet {
-    Packet::LeaderInfo { epoch: Epoch(epoch), protocol: LearnerInfo::PROTOCOL }
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 0, false);
+    Packet::LeaderInfo { epoch: Epoch(epoch), protocol }
 }
 
 /// ACKEPOCH with a promise.

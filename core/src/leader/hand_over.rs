@@ -1,0 +1,134 @@
+//! Handing the seat over: a leader lets a follower lead that has everything.
+//!
+//! ```text
+//!   asked ─► catching up ──► releasing ─────► holding ────────────► offered ───────────► over
+//!            it is sent      nobody does      requests wait; what   HANDOVER to it; it    HANDOVER to all
+//!            what it lacks   here what only   is under way becomes  leads, and closes     others; we follow
+//!                            a leader may     committed             its link
+//!              └─────────────── too late, or it is lost ────────────────┘──► the reign goes on
+//! ```
+//!
+//! Requests wait no longer than the last of those under way takes to be committed, and the new reign to
+//! begin. Nothing rests on the hand-over: the next leader's reign begins with discovery and synchronisation
+//! like any other, and if what was promised here did not hold, it would not begin.
+//!
+//! The follower closes its link when it leads, so that nobody comes to it before.
+
+use alloc::collections::VecDeque;
+
+use crate::context::Context;
+use crate::id::{LinkId, Origin, ServerId};
+use crate::leader::learners::Learners;
+use crate::leader::progress::{Progress, Stage};
+use crate::message::Request;
+use crate::output::Kept;
+
+/// A hand-over on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HandOver {
+    /// Who is to lead.
+    pub to: ServerId,
+    /// For whose sake.
+    pub purpose: Purpose,
+    /// How far it has come.
+    pub step: Step,
+    /// Requests that wait for the end of it.
+    pub held: VecDeque<(Origin, Request)>,
+}
+
+/// For whose sake the seat is handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Purpose {
+    /// Somebody wants this server to lead, or anybody else, and is told how it ends.
+    Asked,
+    /// We are to give the seat up in any case.
+    StepDown,
+    /// The server is wished to lead more than we are.
+    Preferred,
+}
+
+/// How far a hand-over has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Step {
+    /// The follower is sent what it lacks.
+    CatchingUp,
+    /// Whoever does here what only a leader may is ending it.
+    Releasing,
+    /// Requests wait; what is under way becomes committed.
+    Holding,
+    /// The follower was told to lead, on this link.
+    Offered(LinkId),
+}
+
+impl HandOver {
+    /// It begins.
+    pub const fn new(to: ServerId, purpose: Purpose) -> Self {
+        Self { to, purpose, step: Step::CatchingUp, held: VecDeque::new() }
+    }
+
+    /// Whether requests wait.
+    pub const fn is_holding(&self) -> bool {
+        matches!(self.step, Step::Holding | Step::Offered(_))
+    }
+
+    /// Why it has come to nothing, if time has run out.
+    pub const fn late(&self) -> Kept {
+        match self.step {
+            Step::Releasing => Kept::Guarded,
+            Step::CatchingUp | Step::Holding | Step::Offered(_) => Kept::Late(self.to),
+        }
+    }
+}
+
+/// Who is to lead: the one that is asked for, or the best.
+///
+/// # Errors
+///
+/// Why it cannot be.
+pub fn choose(
+    cx: &Context<'_>,
+    learners: &Learners,
+    asked: Option<ServerId>,
+) -> Result<ServerId, Kept> {
+    let to = match asked {
+        None => best(cx, learners).ok_or(Kept::Nobody)?.id,
+        Some(id) => {
+            let learner = learners.link_of(id).and_then(|link| learners.get(link));
+            let learner = learner.filter(|l| may_lead(cx, l)).ok_or(Kept::NoFollower(id))?;
+            if learner.priority.is_none() {
+                return Err(Kept::Foreign(id));
+            }
+            id
+        }
+    };
+    // The others look for a leader by themselves when we leave. They find the next one only where a quorum
+    // has gone to it at once.
+    let mut told = cx.quorum.support();
+    told.add(cx.quorum, cx.config.id);
+    for learner in learners.values().filter(|l| l.votes && is_ours(l)) {
+        told.add(cx.quorum, learner.id);
+    }
+    if told.is_quorum(cx.quorum) { Ok(to) } else { Err(Kept::NoQuorum) }
+}
+
+/// A follower that is wished to lead more than we are, the most wished one.
+pub fn preferred(cx: &Context<'_>, learners: &Learners) -> Option<ServerId> {
+    let best = best(cx, learners)?;
+    (best.priority > Some(cx.config.priority)).then_some(best.id)
+}
+
+/// The follower that is wished most to lead; among those the one that has most.
+fn best<'a>(cx: &Context<'_>, learners: &'a Learners) -> Option<&'a Progress> {
+    let able = learners.values().filter(|l| may_lead(cx, l) && is_ours(l));
+    able.max_by_key(|l| (l.priority, l.acks.through(), l.id))
+}
+
+/// Whether it follows with a vote, and one that it may be elected with.
+fn may_lead(cx: &Context<'_>, learner: &Progress) -> bool {
+    learner.votes && learner.stage == Stage::Serving && cx.quorum.weight(learner.id) > 0
+}
+
+/// Whether it serves, and takes a HANDOVER.
+pub const fn is_ours(learner: &Progress) -> bool {
+    matches!(learner.stage, Stage::Serving) && learner.priority.is_some()
+}

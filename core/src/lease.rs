@@ -1,0 +1,80 @@
+//! Leases: for how long a voter takes no part in establishing another leader.
+//!
+//! ```text
+//!   leader ── LEASE(length), sent at t ──► follower: nobody else until it came + length
+//!          ◄── LEASE ────────────────────
+//!   answered by a quorum: nobody else until t + length, and a little less on a clock that may be slower
+//! ```
+//!
+//! A leader that a quorum has promised so knows by its own clock until when no other can be established: any
+//! quorum that establishes another shares a voter with the one that promised. So it can declare its reign
+//! over before the next one begins, even if it was paused, cut off, or never hears of it.
+//!
+//! The promise is not written down: a server that has restarted behaves as if it had just made it. A leader
+//! that closes a link has done without that promise before, so whoever sees its leader close is free.
+
+use core::time::Duration;
+
+use crate::time::Instant;
+use crate::zxid::Epoch;
+
+/// What this server has promised to a leader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// In which reign; none if it was before a restart, perhaps.
+    epoch: Option<Epoch>,
+    until: Instant,
+}
+
+impl Lease {
+    /// A server that has just started, and may have promised this just before.
+    pub fn begin(now: Instant, length: Option<Duration>) -> Self {
+        Self { epoch: None, until: now + length.unwrap_or_default() }
+    }
+
+    /// Promises the leader of `epoch` to take no part in establishing another.
+    pub fn grant(&mut self, epoch: Epoch, until: Instant) {
+        (self.epoch, self.until) = (Some(epoch), self.until.max(until));
+    }
+
+    /// The leader has given up its seat.
+    pub const fn release(&mut self, now: Instant) {
+        self.until = now;
+    }
+
+    /// Until when we take no part in establishing the leader of `epoch`, if that is not over.
+    pub fn forbids(&self, epoch: Epoch, now: Instant) -> Option<Instant> {
+        (self.until > now && self.epoch != Some(epoch)).then_some(self.until)
+    }
+}
+
+/// For how long a leader counts on a lease of this length: clocks may run a tenth apart.
+pub fn relied_on(length: Duration) -> Duration {
+    length - length / 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_promise_binds_against_others_until_it_is_over_or_released() {
+        let at = |seconds| Instant::ORIGIN + s(seconds);
+        let mut lease = Lease::begin(at(0), None);
+        assert_eq!(lease.forbids(Epoch(2), at(0)), None, "nothing was promised");
+        lease.grant(Epoch(1), at(10));
+        assert_eq!(lease.forbids(Epoch(2), at(9)), Some(at(10)));
+        assert_eq!(lease.forbids(Epoch(1), at(9)), None, "the same leader again");
+        assert_eq!(lease.forbids(Epoch(2), at(10)), None);
+        lease.grant(Epoch(1), at(8));
+        assert_eq!(lease.forbids(Epoch(2), at(9)), Some(at(10)), "a promise is not shortened");
+        lease.release(at(3));
+        assert_eq!(lease.forbids(Epoch(2), at(3)), None);
+        let restarted = Lease::begin(at(0), Some(s(5)));
+        assert_eq!(restarted.forbids(Epoch(1), at(4)), Some(at(5)), "as if just promised");
+    }
+}
