@@ -9,7 +9,8 @@
 //!
 //! The core decides; this crate carries out. [`Server`] is what programs embed, and the only place
 //! where a server is assembled. It is generic over a small [`Runtime`], so the same code runs on every
-//! async runtime; use it through the crate of yours, such as `quorate-tokio`.
+//! async runtime; use it through the crate of yours: `quorate-tokio`, `quorate-smol` or
+//! `quorate-async-std`. They are an `impl Runtime` and [`embed!`] each.
 //!
 //! - `drive`: the loop.
 //! - `link`, `stream`: a reader and a writer for each connection, and what is too long to wait there.
@@ -19,6 +20,7 @@
 //! - `leadership`: the right to do what only a leader may.
 //! - `requests`: what callers have asked for, and what becomes of it.
 //! - [`zoo_cfg`]: ZooKeeper's configuration files.
+//! - `testing`, a feature: the scenarios that every runtime's crate is tested with.
 //!
 //! Everything that others can make us hold is bounded: connections that have not introduced themselves
 //! (128, the oldest of the host that has most makes room), events that wait for the loop (256, of them
@@ -34,6 +36,7 @@ mod config;
 mod dial;
 mod disk;
 mod drive;
+mod embed;
 mod feed;
 mod leadership;
 mod link;
@@ -48,6 +51,8 @@ mod scope;
 mod server;
 mod status;
 mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod zoo_cfg;
 
 pub use application::{

@@ -4,7 +4,8 @@
 //! plain threads, so there is no blocking pool, no mutex and no file in this trait. Dispatch is static:
 //! an adapter is a unit struct, one `impl`, and a type alias.
 //!
-//! What it does not do: nothing here knows ZooKeeper.
+//! What it does not do: nothing here knows ZooKeeper. An adapter shows with the scenarios of the feature
+//! `testing` that it does what is said here.
 
 use std::future::Future;
 use std::io;
@@ -16,7 +17,8 @@ use socket2::{SockRef, TcpKeepalive};
 
 /// An async runtime.
 pub trait Runtime: Clone + Send + Sync + 'static {
-    /// A TCP connection. Dropping it closes it.
+    /// A TCP connection. Dropping it closes it; `poll_close` tells the peer that nothing follows
+    /// (`shutdown`), and leaves the other direction open.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
     /// A TCP socket that listens. Dropping it frees the port.
     type Listener: Send + Sync + 'static;
@@ -30,7 +32,8 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// Listens at an address, which may be reused at once after an earlier listener has closed.
     fn listen(&self, at: SocketAddr) -> impl Future<Output = io::Result<Self::Listener>> + Send;
 
-    /// Waits for the next connection; says where it comes from. Applies [`tune`] to it.
+    /// Waits for the next connection; says where it comes from. Applies [`tune`] to it. Dropping the
+    /// future takes no connection away from the next one.
     fn accept(
         &self,
         on: &Self::Listener,

@@ -14,12 +14,14 @@ use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_channel::{Receiver, Sender, bounded};
+use futures_lite::FutureExt;
 use futures_lite::future::{or, pending};
 use quorate_core::config::ConfigError;
 use quorate_core::id::ServerId;
@@ -66,7 +68,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// # Errors
     ///
     /// A [`StartError`] that names the value, file or address which is in the way. Nothing is left
-    /// running or locked then.
+    /// running or locked then. Dropping the future gives up; the directory may stay locked for another
+    /// moment.
     pub async fn start(
         runtime: R,
         config: ServerConfig,
@@ -493,10 +496,17 @@ impl Drop for Life {
 
 impl Life {
     async fn live<R: Runtime, A: Application>(mut self, mut driver: Driver<R, A>) {
-        let mut result = driver.drive().await;
-        if let Ok(Quit::Gracefully) = result {
-            result = driver.give_way().await;
-        }
+        let life = async {
+            match driver.drive().await? {
+                Quit::Gracefully => driver.give_way().await,
+                Quit::AtOnce => Ok(Quit::AtOnce),
+            }
+        };
+        // A panic of the application, or of ours, must not leave anything open either.
+        let lived = AssertUnwindSafe(life).catch_unwind().await;
+        let result = lived.unwrap_or(Err(ServerError::Aborted));
+        // Nobody watches over it any more.
+        self.seat.end();
         let sid = driver.shared.id.0;
         match &result {
             Ok(how) => tracing::info!(sid, ?how, "server ends"),
@@ -508,7 +518,7 @@ impl Life {
         self.doors.idle().await;
         match result {
             Ok(Quit::Gracefully) => driver.say_goodbye().await,
-            Ok(Quit::AtOnce) => self.links.stop(),
+            Ok(Quit::AtOnce) | Err(ServerError::Aborted) => self.links.stop(),
             Err(_) => {}
         }
         let (runtime, quit) = (driver.runtime.clone(), driver.quit.clone());

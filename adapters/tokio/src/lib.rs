@@ -72,14 +72,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
-pub use quorate_driver::{
-    Application, Changes, Doubt, Leader, Leaders, Metrics, NoApplication, Observed, Prepared,
-    Proposal, ProposeError, Proposed, ReadError, Rejected, Replicated, RestoreError, Runtime,
-    ServerConfig, ServerError, Snapshot, StartError, StateMachine, Status, core, zoo_cfg,
-};
-
-/// A server on tokio, and what it replicates.
-pub type Server<A = NoApplication> = quorate_driver::Server<Tokio, A>;
+quorate_driver::embed!(Tokio);
 
 /// tokio, as the driver sees it: the runtime in whose context it is used.
 #[derive(Clone, Copy, Debug, Default)]
@@ -114,37 +107,6 @@ impl Runtime for Tokio {
     fn now(&self) -> Instant {
         tokio::time::Instant::now().into_std()
     }
-}
-
-/// Starts a server that only elects; for what comes from a `zoo.cfg` as for what was built:
-///
-/// ```no_run
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use quorate_tokio::zoo_cfg::ZooCfg;
-///
-/// let server = quorate_tokio::start(ZooCfg::read("/etc/zookeeper/zoo.cfg")?).await?;
-/// server.finished().await?;
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Errors
-///
-/// As [`Server::start`](quorate_driver::Server::start).
-pub async fn start(config: impl Into<ServerConfig>) -> Result<Server, StartError> {
-    start_with(config, NoApplication).await
-}
-
-/// Starts a server that replicates `application`, which is in its first state.
-///
-/// # Errors
-///
-/// As [`Server::start`](quorate_driver::Server::start).
-pub async fn start_with<A: Application>(
-    config: impl Into<ServerConfig>,
-    application: A,
-) -> Result<Server<A>, StartError> {
-    Server::start(Tokio, config.into(), application).await
 }
 
 fn tuned(stream: TcpStream) -> Compat<TcpStream> {

@@ -1,0 +1,60 @@
+//! What programs name, whatever their runtime.
+
+/// Gives the crate of a runtime what programs that embed a server name, the same in each: the types of
+/// this crate, `Server` on that runtime, `start` and `start_with`. Stands at the root of that crate.
+///
+/// ```
+/// # use std::{future::Future, io, net::SocketAddr, time::Duration};
+/// # #[derive(Clone)]
+/// pub struct MyRuntime;
+///
+/// impl Runtime for MyRuntime {
+///     // …
+/// #    type Stream = futures_lite::io::Cursor<Vec<u8>>;
+/// #    type Listener = ();
+/// #    fn spawn(&self, _: impl Future<Output = ()> + Send + 'static) {}
+/// #    async fn sleep(&self, _: Duration) {}
+/// #    async fn listen(&self, _: SocketAddr) -> io::Result<()> { Ok(()) }
+/// #    async fn accept(&self, _: &()) -> io::Result<(Self::Stream, SocketAddr)> { unreachable!() }
+/// #    async fn dial(&self, _: SocketAddr) -> io::Result<Self::Stream> { unreachable!() }
+/// }
+///
+/// quorate_driver::embed!(MyRuntime);
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! embed {
+    ($runtime:ident) => {
+        pub use $crate::{
+Application, Changes, Doubt, FencingToken, HandOverError, Leader, Leaders, Leadership,
+            LeadershipError, Lost, Metrics, NoApplication, Observed, Prepared, Proposal,
+            ProposeError, Proposed, ReadError, Rejected, Replicated, RestoreError, Runtime,
+            ServerConfig, ServerError, Snapshot, StartError, StateMachine, Status, core, zoo_cfg,
+        };
+
+        /// A server on this runtime, and what it replicates.
+        pub type Server<A = NoApplication> = $crate::Server<$runtime, A>;
+
+        /// Starts a server that only elects. What comes from a
+        /// [`zoo.cfg`](zoo_cfg::ZooCfg::read) will do as configuration, as well as what was built.
+        ///
+        /// # Errors
+        ///
+        /// As [`Server::start`](quorate_driver::Server::start).
+        pub async fn start(config: impl Into<ServerConfig>) -> Result<Server, StartError> {
+            start_with(config, NoApplication).await
+        }
+
+        /// Starts a server that replicates `application`, which is in its first state.
+        ///
+        /// # Errors
+        ///
+        /// As [`Server::start`](quorate_driver::Server::start).
+        pub async fn start_with<A: Application>(
+            config: impl Into<ServerConfig>,
+            application: A,
+        ) -> Result<Server<A>, StartError> {
+            Server::start($runtime, config.into(), application).await
+        }
+    };
+}

@@ -1,0 +1,194 @@
+//! An ensemble on loopback.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
+
+use quorate_core::address::HostPort;
+use quorate_core::config::Config;
+use quorate_core::id::ServerId;
+use quorate_core::input::Plane;
+use quorate_core::membership::{Member, Membership, Role, ServerAddress};
+use tempfile::TempDir;
+
+use super::stage::Stage;
+use crate::{
+    Application, Leader, Leaders, NoApplication, Runtime, Server, ServerConfig, StartError,
+};
+
+/// Ports that nobody uses at the moment, and nobody will by chance: they lie below those that systems
+/// give to outgoing connections, and no two tests of a process get the same.
+pub fn free_ports(count: usize) -> Vec<u16> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut candidates = std::iter::repeat_with(|| {
+        let first = std::process::id().wrapping_mul(PORTS_PER_PROCESS);
+        let nth = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        u16::try_from(12_000 + nth % 20_000).unwrap()
+    });
+    let free = candidates.by_ref().filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.take(count).collect()
+}
+
+/// Servers of one membership, each with its ports and its directory.
+pub struct Ensemble<R: Runtime, A: Application = NoApplication> {
+    pub membership: Membership,
+    /// Changes each server's configuration.
+    pub adjust: fn(&mut ServerConfig),
+    stage: Stage<R>,
+    application: Box<dyn Fn(ServerId) -> A>,
+    servers: BTreeMap<ServerId, Server<R, A>>,
+    dir: TempDir,
+}
+
+impl<R: Runtime, A: Application> fmt::Debug for Ensemble<R, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(&self.servers).finish()
+    }
+}
+
+impl<R: Runtime, A: Application> Ensemble<R, A> {
+    /// Voters 1..=n, then observers, on a name of this machine; none started. Each start makes an
+    /// application.
+    pub fn new(
+        stage: &Stage<R>,
+        host: &str,
+        [voters, observers]: [usize; 2],
+        application: impl Fn(ServerId) -> A + 'static,
+    ) -> Self {
+        let ports = free_ports(2 * (voters + observers));
+        let members = ports.chunks(2).zip(1_i64..).map(|(ports, id)| {
+            let voter = usize::try_from(id).unwrap() <= voters;
+            let role = if voter { Role::Participant } else { Role::Observer };
+            Member::new(ServerId(id), role, ServerAddress::new(host, ports[0], ports[1]))
+        });
+        Self {
+            membership: Membership::build(members, [], [], 0).unwrap(),
+            adjust: |_| {},
+            stage: stage.clone(),
+            application: Box::new(application),
+            servers: BTreeMap::new(),
+            dir: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn ids(&self) -> Vec<ServerId> {
+        self.membership.members().iter().map(|member| member.id).collect()
+    }
+
+    pub fn observers(&self) -> Vec<ServerId> {
+        let members = self.membership.members().iter();
+        members.filter(|member| member.role == Role::Observer).map(|member| member.id).collect()
+    }
+
+    /// The first one that is not among these.
+    pub fn other_than(&self, some: &[ServerId]) -> ServerId {
+        self.ids().into_iter().find(|id| !some.contains(id)).unwrap()
+    }
+
+    pub fn data_dir(&self, id: ServerId) -> PathBuf {
+        self.dir.path().join(id.to_string())
+    }
+
+    /// Where one listens, as configured.
+    pub fn port(&self, id: ServerId, plane: Plane) -> HostPort {
+        let member = self.membership.member(id).unwrap();
+        match plane {
+            Plane::Election => member.election_address().clone(),
+            Plane::Quorum => member.quorum_address().clone(),
+        }
+    }
+
+    /// Connects to one as a stranger.
+    pub async fn connect(&self, id: ServerId, plane: Plane) -> R::Stream {
+        let HostPort { host, port } = self.port(id, plane);
+        let at = SocketAddr::new(host.parse().unwrap(), port);
+        self.stage.within("connect", self.stage.runtime(0).dial(at)).await.unwrap()
+    }
+
+    pub fn config(&self, id: ServerId) -> ServerConfig {
+        let core = Config::new(id, self.membership.clone());
+        let mut config = ServerConfig::new(core, self.data_dir(id));
+        config.bind_tries = 1;
+        (self.adjust)(&mut config);
+        config
+    }
+
+    pub async fn try_start(&self, config: ServerConfig) -> Result<Server<R, A>, StartError> {
+        let id = config.core.id;
+        let application = (self.application)(id);
+        let nth = usize::try_from(id.0 - 1).unwrap();
+        Server::start(self.stage.runtime(nth).clone(), config, application).await
+    }
+
+    pub async fn start(&mut self, id: ServerId) {
+        let starting = self.try_start(self.config(id));
+        let server = self.stage.within("start", starting).await.unwrap();
+        self.servers.insert(id, server);
+    }
+
+    pub async fn start_all(&mut self) {
+        for id in self.ids() {
+            if !self.servers.contains_key(&id) {
+                self.start(id).await;
+            }
+        }
+    }
+
+    pub fn server(&self, id: ServerId) -> &Server<R, A> {
+        &self.servers[&id]
+    }
+
+    pub fn take(&mut self, id: ServerId) -> Server<R, A> {
+        self.servers.remove(&id).unwrap()
+    }
+
+    /// Those that run.
+    pub fn running(&self) -> impl Iterator<Item = (ServerId, &Server<R, A>)> {
+        self.servers.iter().map(|(id, server)| (*id, server))
+    }
+
+    pub async fn kill(&mut self, id: ServerId) {
+        let server = self.take(id);
+        self.stage.within("kill", server.kill()).await;
+    }
+
+    /// Waits until all that run serve under one leader, which runs too.
+    pub async fn agreed(&self) -> Leader {
+        self.agreed_but_for(&[]).await
+    }
+
+    /// The same without asking some of them.
+    pub async fn agreed_but_for(&self, silent: &[ServerId]) -> Leader {
+        let asked = || self.running().filter(|(id, _)| !silent.contains(id));
+        let agreement = async {
+            let mut watches: Vec<_> = asked().map(|(_, server)| server.leaders()).collect();
+            loop {
+                let leaders: BTreeSet<_> = asked().map(|(_, server)| server.leader()).collect();
+                if let (1, Some(Some(leader))) = (leaders.len(), leaders.first()) {
+                    if self.servers.contains_key(&leader.0) {
+                        return *leader;
+                    }
+                }
+                any_of(watches.iter_mut().map(Leaders::next)).await.expect("a server has ended");
+            }
+        };
+        self.stage.within("an agreement", agreement).await
+    }
+}
+
+/// The outcome of whichever is done first.
+async fn any_of<T>(work: impl Iterator<Item = impl Future<Output = T>>) -> T {
+    let mut work: Vec<_> = work.map(Box::pin).collect();
+    poll_fn(|context| {
+        let mut outcomes = work.iter_mut().map(|work| work.as_mut().poll(context));
+        outcomes.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
+}
+
+/// As many as a process of tests needs, so that two at a time are not in each other's way.
+const PORTS_PER_PROCESS: u32 = 1024;

@@ -1,0 +1,124 @@
+//! A runtime whose connections can be held up: for a server that does not answer, or does not read.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::{Duration, Instant};
+
+use futures_io::{AsyncRead, AsyncWrite};
+
+use crate::Runtime;
+
+/// While it is held, nothing goes out through it, and nothing comes in.
+#[derive(Debug, Default)]
+pub struct Gate {
+    held: Mutex<Option<Vec<Waker>>>,
+}
+
+impl Gate {
+    pub fn hold(&self) {
+        self.held.lock().unwrap().get_or_insert_default();
+    }
+
+    pub fn release(&self) {
+        let waiting = self.held.lock().unwrap().take();
+        waiting.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    fn pass(&self, context: &Context<'_>) -> Poll<()> {
+        let mut held = self.held.lock().unwrap();
+        let Some(waiting) = &mut *held else { return Poll::Ready(()) };
+        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            waiting.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// Another runtime, all connections through one gate.
+#[derive(Clone, Debug)]
+pub struct Gated<R> {
+    pub gate: Arc<Gate>,
+    inner: R,
+}
+
+impl<R> Gated<R> {
+    pub fn new(inner: R) -> Self {
+        Self { gate: Arc::default(), inner }
+    }
+
+    fn behind<S>(&self, inner: S) -> Behind<S> {
+        Behind { gate: Arc::clone(&self.gate), inner }
+    }
+}
+
+/// A connection behind a gate.
+#[expect(unnameable_types, reason = "nobody names it")]
+#[derive(Debug)]
+pub struct Behind<S> {
+    gate: Arc<Gate>,
+    inner: S,
+}
+
+impl<R: Runtime> Runtime for Gated<R> {
+    type Stream = Behind<R::Stream>;
+    type Listener = R::Listener;
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.inner.spawn(task);
+    }
+
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send {
+        self.inner.sleep(duration)
+    }
+
+    fn listen(&self, at: SocketAddr) -> impl Future<Output = io::Result<R::Listener>> + Send {
+        self.inner.listen(at)
+    }
+
+    async fn accept(&self, on: &R::Listener) -> io::Result<(Self::Stream, SocketAddr)> {
+        let (stream, remote) = self.inner.accept(on).await?;
+        Ok((self.behind(stream), remote))
+    }
+
+    async fn dial(&self, to: SocketAddr) -> io::Result<Self::Stream> {
+        Ok(self.behind(self.inner.dial(to).await?))
+    }
+
+    fn now(&self) -> Instant {
+        self.inner.now()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Behind<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.gate.pass(context));
+        Pin::new(&mut self.inner).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Behind<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.gate.pass(context));
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_close(context)
+    }
+}

@@ -1,0 +1,138 @@
+//! One behaviour on every runtime: the scenarios that each adapter's tests run.
+//!
+//! ```text
+//!   an adapter's tests/conformance.rs:  suite!([MyRuntime], my_block_on)
+//!                                          │  one #[test] for each scenario
+//!                                          ▼
+//!   sockets, elections, replication, syncing, outsiders, operators, cancelling, endings
+//!                                          │  play on a Stage, with an Ensemble
+//!                                          ▼
+//!   the runtime, and servers on it
+//! ```
+//!
+//! A scenario is a function over any [`Runtime`]: real sockets on loopback, real files, only the
+//! public API. It awaits events; the only clock is the one that gives up. To add one: write the
+//! function, and its name into [`suite!`](crate::suite).
+//!
+//! [`AnyRuntime`] puts servers of several runtimes into one ensemble; [`Gated`] holds up what a server
+//! sends and receives.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "tests: the name of a scenario says what it is, and whatever is wrong panics"
+)]
+
+mod any;
+pub mod cancelling;
+pub mod elections;
+pub mod endings;
+mod ensemble;
+mod gated;
+mod journal;
+pub mod operators;
+pub mod outsiders;
+pub mod replication;
+pub mod sockets;
+mod stage;
+pub mod syncing;
+
+pub use any::AnyRuntime;
+pub use ensemble::{Ensemble, free_ports};
+pub use gated::{Gate, Gated};
+pub use journal::{App, Brake, Journal};
+pub use stage::{Stage, Task};
+
+/// Makes a test of each scenario. Takes the runtimes that an ensemble's servers run on in turn, usually
+/// one, and a function that runs a future on the first of them.
+#[macro_export]
+macro_rules! suite {
+    ($runtimes:expr, $block_on:expr) => {
+        $crate::suite! { $runtimes, $block_on;
+            sockets: {
+                a_connection_carries_bytes_both_ways_and_ends_one_way_at_a_time,
+                a_listener_that_is_dropped_frees_its_port_at_once,
+                an_accept_that_is_dropped_takes_no_connection,
+                a_dial_that_is_dropped_gives_up,
+                connections_are_tuned_on_both_sides,
+            }
+            elections: {
+                three_servers_establish_a_leader,
+                a_killed_leader_is_replaced_and_comes_back,
+                leader_after_leader_is_killed,
+                an_ensemble_that_stops_as_a_whole_starts_again,
+                shutdown_says_goodbye_and_frees_everything,
+                a_server_that_looks_for_a_leader_shuts_down,
+                dropping_the_handle_shuts_down,
+                observers_follow_and_do_not_count,
+                a_leader_steps_down_when_asked,
+                hosts_have_names_and_machines_have_interfaces,
+                one_server_is_an_ensemble,
+                changes_tell_the_story_and_do_not_hold_up_the_server,
+            }
+            replication: {
+                what_is_proposed_anywhere_is_applied_everywhere_in_one_order,
+                a_refusal_of_the_application_comes_in_its_turn,
+                a_single_server_replicates_to_itself_and_remembers,
+                a_read_sees_what_was_acknowledged_elsewhere,
+                without_a_quorum_nothing_happens_and_whoever_asks_is_told,
+                a_request_that_is_under_way_survives_a_change_of_leader,
+                what_was_acknowledged_survives_leaders_killed_under_load,
+                snapshots_are_taken_and_old_files_go_while_the_server_runs,
+                a_snapshot_that_is_damaged_is_passed_over_at_start,
+                a_slow_application_holds_up_nobody_else,
+            }
+            syncing: {
+                a_server_that_missed_nothing_gets_an_empty_diff,
+                a_server_that_comes_back_gets_what_it_missed,
+                what_a_server_missed_is_read_from_the_log_if_memory_has_it_no_more,
+                a_tail_that_nobody_acknowledged_is_cut,
+                a_fresh_server_gets_a_snapshot,
+                a_server_that_does_not_answer_holds_up_nobody,
+                an_observer_that_does_not_read_gets_it_all_when_it_does,
+            }
+            outsiders: {
+                introductions_that_cannot_be_read,
+                frames_that_cannot_be_read_end_their_link_only,
+                notifications_that_cannot_be_read_are_dropped,
+                packets_that_cannot_be_read_end_their_link_only,
+                requests_that_never_end_share_a_bound,
+                a_thousand_silent_connections_keep_nobody_out,
+                an_introduction_has_a_deadline,
+            }
+            operators: {
+                a_port_in_use_is_named,
+                a_port_that_is_freed_in_time_is_taken,
+                a_data_directory_that_cannot_be_used_is_named,
+                a_disk_that_fails_ends_the_server_and_is_named,
+                a_configuration_that_cannot_work_is_named,
+            }
+            cancelling: {
+                a_start_that_is_dropped_leaves_nothing_behind,
+                requests_that_are_dropped_free_their_place,
+                readers_that_are_dropped_miss_nothing,
+                an_end_that_nobody_waits_for_comes_all_the_same,
+            }
+            endings: {
+                the_end_of_a_server_is_told_to_those_who_wait,
+                a_handle_kept_after_the_end_says_so,
+                a_panic_of_the_application_ends_its_server_only,
+                a_panic_of_the_application_on_its_thread_ends_its_server_only,
+                a_panic_of_a_reader_is_its_own,
+                a_stuck_application_does_not_keep_its_server_from_ending,
+            }
+        }
+    };
+    ($runtimes:expr, $block_on:expr; $($room:ident: { $($scenario:ident,)* })*) => {
+        $(mod $room {
+            use super::*;
+            $(
+                #[test]
+                fn $scenario() {
+                    let stage = $crate::testing::Stage::new($runtimes);
+                    ($block_on)($crate::testing::$room::$scenario(stage));
+                }
+            )*
+        })*
+    };
+}

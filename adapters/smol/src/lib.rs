@@ -1,0 +1,69 @@
+//! ZooKeeper's leader election and atomic broadcast, embedded in a smol program.
+//!
+//! ```no_run
+//! use quorate_smol::zoo_cfg::ZooCfg;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! smol::block_on(async {
+//!     let server = quorate_smol::start(ZooCfg::read("/etc/zookeeper/zoo.cfg")?).await?;
+//!     println!("who leads, and in which epoch: {:?}", server.leaders().led().await);
+//!     Ok(server.shutdown().await?)
+//! })
+//! # }
+//! ```
+//!
+//! This crate is [`Smol`], an implementation of [`Runtime`], and a few names. All the rest is in
+//! `quorate-driver`, the same for every runtime: what [`Server`](quorate_driver::Server) does, how a
+//! [`StateMachine`] is replicated, what is bounded.
+//!
+//! A server's tasks run on smol's global executor, which has one thread, or as many as the environment
+//! variable `SMOL_THREADS` says. Its handles may be used on any executor.
+#![forbid(unsafe_code, unused_must_use)]
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use smol::Timer;
+use smol::net::{TcpListener, TcpStream};
+
+quorate_driver::embed!(Smol);
+
+/// smol, as the driver sees it: the global executor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Smol;
+
+impl Runtime for Smol {
+    type Stream = TcpStream;
+    type Listener = TcpListener;
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        // The driver ends its tasks by itself.
+        smol::spawn(task).detach();
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        Timer::after(duration).await;
+    }
+
+    async fn listen(&self, at: SocketAddr) -> io::Result<TcpListener> {
+        // Through the standard library, which sets SO_REUSEADDR where it means what we mean.
+        TcpListener::bind(at).await
+    }
+
+    async fn accept(&self, on: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, remote) = on.accept().await?;
+        Ok((tuned(stream), remote))
+    }
+
+    async fn dial(&self, to: SocketAddr) -> io::Result<TcpStream> {
+        Ok(tuned(TcpStream::connect(to).await?))
+    }
+}
+
+fn tuned(stream: TcpStream) -> TcpStream {
+    // A connection without these options is better than none.
+    drop(quorate_driver::tune(&stream));
+    stream
+}

@@ -1,0 +1,3 @@
+//! The scenarios of every runtime, on smol.
+
+quorate_driver::suite!([quorate_smol::Smol], smol::block_on);

@@ -1,0 +1,58 @@
+//! What a server logs, with tokio's clock in our hands.
+#![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quorate_driver::testing::Stage;
+use quorate_tokio::Tokio;
+
+#[tokio::test]
+async fn an_election_that_does_not_end_is_in_the_log() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let mut ensemble = Stage::new([Tokio]).electors(3, 0);
+    let first = ensemble.ids()[0];
+    ensemble.start(first).await;
+    // From here on time passes only when everybody waits, and then at once.
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let failed = lines.with("leader election failed");
+    assert_eq!(failed.len(), 3, "once every 30 s: {failed:#?}");
+    assert!(failed[0].contains("WARN") && failed[0].contains("sid=1"), "{}", failed[0]);
+    let metrics = ensemble.server(first).status().metrics;
+    assert!(metrics.looking_for.is_some_and(|time| time >= Duration::from_secs(99)), "{metrics:?}");
+    let story = lines.with("state");
+    assert!(story.iter().all(|line| line.contains("reason=")), "{story:#?}");
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    fn with(&self, words: &str) -> Vec<String> {
+        let all = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        all.lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
+    }
+}
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl tracing_subscriber::fmt::MakeWriter<'_> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
