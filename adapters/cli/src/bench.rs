@@ -7,7 +7,8 @@
 //!   and a disk thread for each; all data on one file system
 //! ```
 //!
-//! So a server is what `quorate serve` is: one thread, and one for its disk. Before, with the same files
+//! So a server is what `quorate serve` is: one thread, and one for its disk. (On other runtimes than tokio
+//! the threads belong to all servers together, and are as many as the runtime likes.) Before, with the same files
 //! and sockets and nothing else, it is measured what a write must take at least, see [`bare`].
 //!
 //! What it does not do: put servers on machines of their own. One disk serves all of them here, and one
@@ -64,6 +65,9 @@ struct Broadcast {
     /// Where the clients are.
     #[arg(long, value_enum, default_value_t = At::Leader)]
     at: At,
+    /// What runs the servers. Others than tokio are there if built with `--features runtimes`.
+    #[arg(long, value_enum, default_value_t = Runtime::Tokio)]
+    runtime: Runtime,
     /// Where the servers' files are for that time.
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -78,6 +82,18 @@ enum At {
     Leader,
     /// Spread over all servers.
     All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Runtime {
+    /// One thread for each server.
+    Tokio,
+    /// As many threads as `SMOL_THREADS` says, or one.
+    #[cfg(feature = "runtimes")]
+    Smol,
+    /// As many threads as `ASYNC_STD_THREAD_COUNT` says, or the machine has processors.
+    #[cfg(feature = "runtimes")]
+    AsyncStd,
 }
 
 /// `quorate bench`.

@@ -44,7 +44,9 @@ fn broadcast_is_shown_as_a_table() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     let table: Vec<_> = text.lines().collect();
-    assert!(table[0].starts_with("3 servers on loopback; 2 clients at the leader, 3 x 100 bytes"));
+    assert!(
+        table[0].starts_with("3 servers on loopback, on tokio; 2 clients at the leader, 3 x 100 ")
+    );
     assert!(table[2].ends_with("CPU µs/write"), "{text}");
     assert_eq!(table[2].chars().count(), table[3].chars().count(), "aligned: {text}");
     assert!(text.contains("nothing else takes: p50 "), "{text}");

@@ -1,31 +1,31 @@
 //! `quorate bench broadcast`.
 
+use std::future::Future;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hdrhistogram::Histogram;
-use quorate_tokio::core::config::Config;
-use quorate_tokio::core::id::ServerId;
-use quorate_tokio::core::membership::{Member, Membership, Role, ServerAddress};
-use quorate_tokio::core::zxid::Zxid;
-use quorate_tokio::{Replicated, RestoreError, ServerConfig, StateMachine, start_with};
+use quorate_driver::core::config::Config;
+use quorate_driver::core::id::ServerId;
+use quorate_driver::core::membership::{Member, Membership, Role, ServerAddress};
+use quorate_driver::core::zxid::Zxid;
+use quorate_driver::{Replicated, RestoreError, Runtime, ServerConfig, StateMachine};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::{At, Broadcast, bare};
+use super::{At, Broadcast, Runtime as Kind, bare};
 use crate::failure::Failure;
 use crate::paint::Paint;
 
-type Server = quorate_tokio::Server<Replicated<Sink>>;
+type Server<R> = quorate_driver::Server<R, Replicated<Sink>>;
 
 /// A state machine that keeps nothing: what is measured is how a write gets there.
 #[derive(Debug)]
@@ -55,6 +55,7 @@ impl StateMachine for Sink {
 #[derive(Debug, Serialize)]
 struct Report {
     bench: &'static str,
+    runtime: &'static str,
     servers: u8,
     payload_bytes: u32,
     clients: u16,
@@ -102,11 +103,17 @@ pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
     // Before and afterwards: what else happens on the machine changes.
     let bare = |when| bare::rounds(&dir.path().join(when), arguments.servers.into(), BARE_TIME);
     let mut least = bare("before").map_err(fails)?;
-    let ensemble = Ensemble::start(dir.path(), arguments)?;
-    let measured = ensemble.measure(arguments);
-    let ended = ensemble.end();
-    let Measured { times, writes, failed, took, cpu } = measured?;
-    ended?;
+    let (runtime, measured) = match arguments.runtime {
+        Kind::Tokio => ("tokio", measure(quorate_tokio::Tokio, on_tokio, dir.path(), arguments)?),
+        #[cfg(feature = "runtimes")]
+        Kind::Smol => ("smol", measure(quorate_smol::Smol, on_smol, dir.path(), arguments)?),
+        #[cfg(feature = "runtimes")]
+        Kind::AsyncStd => {
+            let runtime = quorate_async_std::AsyncStd;
+            ("async-std", measure(runtime, on_async_std, dir.path(), arguments)?)
+        }
+    };
+    let Measured { times, writes, failed, took, cpu } = measured;
     least.add(&bare("after").map_err(fails)?);
     if writes == 0 {
         return Err(Failure::failed(format!(
@@ -118,6 +125,7 @@ pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
     let count = writes as f64;
     let report = Report {
         bench: "broadcast",
+        runtime,
         servers: arguments.servers,
         payload_bytes: arguments.payload,
         clients: arguments.clients,
@@ -179,10 +187,11 @@ fn table(report: &Report, paint: Paint) -> String {
         failed => format!("\n{}", paint.alarm(&format!("{failed} writes failed"))),
     };
     format!(
-        "{servers} on loopback; {clients} at {place}, {pipeline} x {payload_bytes} \
+        "{servers} on loopback, on {}; {clients} at {place}, {pipeline} x {payload_bytes} \
          bytes under way each; {:.1} s\n\n{}\n{}\n\n\
          CPU: all servers together, and their clients. To send, flush and acknowledge 160 bytes and\n\
          nothing else takes: p50 {bare_p50} µs, p99 {bare_p99} µs, CPU {:.1} µs.{failed}",
+        report.runtime,
         report.seconds,
         paint.strong(&row(heads.map(str::to_owned))),
         row(cells),
@@ -191,16 +200,21 @@ fn table(report: &Report, paint: Paint) -> String {
 }
 
 /// Servers, each with a thread.
-struct Ensemble {
-    seats: Vec<Seat>,
+struct Ensemble<R: Runtime> {
+    seats: Vec<Seat<R>>,
 }
 
-struct Seat {
-    server: Server,
-    runtime: Handle,
-    quit: oneshot::Sender<()>,
+struct Seat<R: Runtime> {
+    server: Server<R>,
+    /// What its thread is to run. Dropping it ends the server.
+    tasks: UnboundedSender<Task>,
     thread: JoinHandle<()>,
 }
+
+/// Something to run on a runtime.
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// What a thread does, and nothing beside it.
+type Work = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Measured {
     times: Histogram<u64>,
@@ -210,9 +224,47 @@ struct Measured {
     cpu: Duration,
 }
 
-impl Ensemble {
+fn on_tokio(work: Work) -> io::Result<()> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build()?.block_on(work);
+    Ok(())
+}
+
+#[cfg(feature = "runtimes")]
+fn on_smol(work: Work) -> io::Result<()> {
+    smol::block_on(work);
+    Ok(())
+}
+
+#[cfg(feature = "runtimes")]
+fn on_async_std(work: Work) -> io::Result<()> {
+    async_std::task::block_on(work);
+    Ok(())
+}
+
+/// Measures on a runtime, whose threads `block_on`.
+fn measure<R: Runtime>(
+    runtime: R,
+    block_on: impl Fn(Work) -> io::Result<()> + Copy + Send + 'static,
+    dir: &Path,
+    arguments: &Broadcast,
+) -> Result<Measured, Failure> {
+    let ensemble = Ensemble::start(&runtime, block_on, dir, arguments)?;
+    let measured = ensemble.measure(arguments);
+    let ended = ensemble.end();
+    let measured = measured?;
+    ended?;
+    Ok(measured)
+}
+
+impl<R: Runtime> Ensemble<R> {
     /// Starts all servers and waits until all of them serve.
-    fn start(dir: &Path, arguments: &Broadcast) -> Result<Self, Failure> {
+    fn start(
+        runtime: &R,
+        block_on: impl Fn(Work) -> io::Result<()> + Copy + Send + 'static,
+        dir: &Path,
+        arguments: &Broadcast,
+    ) -> Result<Self, Failure> {
         let fails = |error: String| Failure::failed(format!("the bench failed: {error}"));
         let membership = membership(arguments.servers).map_err(fails)?;
         let under_way = usize::from(arguments.clients) * usize::from(arguments.pipeline);
@@ -222,25 +274,25 @@ impl Ensemble {
                 core.timing.init_limit = 10;
                 core.timing.sync_limit = 5;
                 core.history.requests = core.history.requests.max(under_way);
-                Seat::start(ServerConfig::new(core, dir.join(id.to_string())))
+                let config = ServerConfig::new(core, dir.join(id.to_string()));
+                Seat::start(runtime.clone(), block_on, config)
             })
             .collect();
         let mut seats = Vec::new();
         for starting in starting {
             let (thread, seat) = starting.map_err(|error| fails(error.to_string()))?;
-            let seat = seat.blocking_recv();
+            let seat = seat.recv();
             let seat = seat.unwrap_or_else(|_| Err("a server's thread has ended".to_owned()));
-            let (server, runtime, quit) = seat.map_err(fails)?;
-            seats.push(Seat { server, runtime, quit, thread });
+            let (server, tasks) = seat.map_err(fails)?;
+            seats.push(Seat { server, tasks, thread });
         }
         let ensemble = Self { seats };
         for seat in &ensemble.seats {
-            let (server, (led, serving)) = (seat.server.clone(), oneshot::channel());
-            seat.runtime.spawn(async move {
-                let leader = tokio::time::timeout(PATIENCE, server.leaders().led()).await;
-                let _ = led.send(leader.is_ok_and(|leader| leader.is_some()));
+            let (server, (led, serving)) = (seat.server.clone(), mpsc::channel());
+            seat.run(async move {
+                let _ = led.send(server.leaders().led().await.is_some());
             });
-            if !serving.blocking_recv().unwrap_or(false) {
+            if !serving.recv_timeout(PATIENCE).unwrap_or(false) {
                 return Err(fails("the servers do not agree on a leader".to_owned()));
             }
         }
@@ -250,7 +302,7 @@ impl Ensemble {
     /// Lets the clients write.
     fn measure(&self, arguments: &Broadcast) -> Result<Measured, Failure> {
         let leader = self.seats.iter().find_map(|seat| seat.server.leader());
-        let is_place = |seat: &&Seat| match arguments.at {
+        let is_place = |seat: &&Seat<R>| match arguments.at {
             At::All => true,
             At::Leader => leader.is_some_and(|(id, _)| id == seat.server.id()),
         };
@@ -269,17 +321,16 @@ impl Ensemble {
             .map(|(nth, (seat, tally))| {
                 // As many at each, the first ones one more.
                 let count = (under_way + places.len() - 1 - nth) / places.len();
-                let (server, tally) = (seat.server.clone(), Arc::clone(tally));
-                let (payload, (ended, end)) = (payload.clone(), oneshot::channel());
-                seat.runtime.spawn(async move {
-                    let mut clients = JoinSet::new();
-                    for _ in 0..count {
-                        clients.spawn(write(server.clone(), payload.clone(), Arc::clone(&tally)));
-                    }
-                    while clients.join_next().await.is_some() {}
-                    let _ = ended.send(());
-                });
-                end
+                let (ended, end) = mpsc::channel();
+                for _ in 0..count {
+                    let client = write(seat.server.clone(), payload.clone(), Arc::clone(tally));
+                    let ended = ended.clone();
+                    seat.run(async move {
+                        client.await;
+                        let _ = ended.send(());
+                    });
+                }
+                (count, end)
             })
             .collect();
 
@@ -297,9 +348,10 @@ impl Ensemble {
         for tally in &tallies {
             tally.enough.store(true, Ordering::Relaxed);
         }
-        for end in ends {
-            end.blocking_recv()
-                .map_err(|_| Failure::failed("the bench failed: a client panicked"))?;
+        for (count, end) in ends {
+            if end.iter().count() < count {
+                return Err(Failure::failed("the bench failed: a client panicked"));
+            }
         }
         let (mut times, mut failed) = (histogram(), 0);
         for tally in tallies {
@@ -313,11 +365,8 @@ impl Ensemble {
     }
 
     fn end(self) -> Result<(), Failure> {
-        let mut threads = Vec::new();
-        for Seat { quit, thread, .. } in self.seats {
-            let _ = quit.send(());
-            threads.push(thread);
-        }
+        // All of them at once: each `tasks` is dropped here.
+        let threads: Vec<_> = self.seats.into_iter().map(|seat| seat.thread).collect();
         for thread in threads {
             thread.join().map_err(|_| Failure::failed("the bench failed: a server panicked"))?;
         }
@@ -325,37 +374,46 @@ impl Ensemble {
     }
 }
 
-/// A server that has started, where its tasks run, and what ends it.
-type Started = Result<(Server, Handle, oneshot::Sender<()>), String>;
+/// A server that has started, and what takes tasks for its thread.
+type Started<R> = Result<(Server<R>, UnboundedSender<Task>), String>;
 
-impl Seat {
-    fn start(config: ServerConfig) -> io::Result<(JoinHandle<()>, oneshot::Receiver<Started>)> {
-        let (tell, told) = oneshot::channel();
+impl<R: Runtime> Seat<R> {
+    fn start(
+        runtime: R,
+        block_on: impl FnOnce(Work) -> io::Result<()> + Send + 'static,
+        config: ServerConfig,
+    ) -> io::Result<(JoinHandle<()>, mpsc::Receiver<Started<R>>)> {
+        let (tell, told) = mpsc::channel();
         let name = format!("server-{}", config.core.id);
         let work = move || {
-            let runtime = match Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime,
-                Err(error) => {
-                    drop(tell.send(Err(error.to_string())));
-                    return;
-                }
-            };
-            runtime.block_on(async {
-                let server = match start_with(config, Replicated::new("bench", Sink)).await {
+            let tells = tell.clone();
+            let served = block_on(Box::pin(async move {
+                let bench = Replicated::new("bench", Sink);
+                let server = match Server::start(runtime.clone(), config, bench).await {
                     Ok(server) => server,
                     Err(error) => {
-                        drop(tell.send(Err(error.to_string())));
+                        drop(tells.send(Err(error.to_string())));
                         return;
                     }
                 };
-                let (quit, quitting) = oneshot::channel();
-                drop(tell.send(Ok((server.clone(), Handle::current(), quit))));
-                // Whoever holds the other end drops it at the latest.
-                let _ = quitting.await;
+                let (tasks, mut wanted) = unbounded_channel();
+                drop(tells.send(Ok((server.clone(), tasks))));
+                while let Some(task) = wanted.recv().await {
+                    runtime.spawn(task);
+                }
                 drop(server.shutdown().await);
-            });
+            }));
+            if let Err(error) = served {
+                drop(tell.send(Err(error.to_string())));
+            }
         };
         Ok((std::thread::Builder::new().name(name).spawn(work)?, told))
+    }
+
+    /// Runs a task where the server runs.
+    fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
+        // It has ended: so does whoever waits for the task.
+        drop(self.tasks.send(Box::pin(task)));
     }
 }
 
@@ -381,7 +439,7 @@ impl Tally {
 }
 
 /// One write after the other.
-async fn write(server: Server, payload: Bytes, tally: Arc<Tally>) {
+async fn write<R: Runtime>(server: Server<R>, payload: Bytes, tally: Arc<Tally>) {
     while !tally.enough.load(Ordering::Relaxed) {
         let begun = Instant::now();
         let outcome = server.propose(payload.clone()).await;
