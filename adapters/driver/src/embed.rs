@@ -26,7 +26,7 @@
 macro_rules! embed {
     ($runtime:ident) => {
         pub use $crate::{
-Application, Changes, Doubt, FencingToken, HandOverError, Leader, Leaders, Leadership,
+            Application, Changes, Doubt, FencingToken, HandOverError, Leader, Leaders, Leadership,
             LeadershipError, Lost, Metrics, NoApplication, Observed, Prepared, Proposal,
             ProposeError, Proposed, ReadError, Rejected, Replicated, RestoreError, Runtime,
             ServerConfig, ServerError, Snapshot, StartError, StateMachine, Status, core, zoo_cfg,
