@@ -195,6 +195,11 @@ impl History {
         self.window.get(at).filter(|txn| txn.zxid == zxid)
     }
 
+    /// Whether another transaction of the same number is in memory: then one of the two is of no leader.
+    pub fn contradicts(&self, txn: &Txn) -> bool {
+        self.get(txn.zxid).is_some_and(|held| held != txn)
+    }
+
     /// Where the first transaction after `zxid` stands in the window.
     fn index_after(&self, zxid: Zxid) -> usize {
         if zxid >= self.last {

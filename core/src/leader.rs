@@ -241,12 +241,17 @@ impl Leader {
         self.move_on(cx)
     }
 
-    /// A stream to a learner moves: that is no silence. A leader that waits for this voter waits on.
+    /// A stream to a learner moves: that is no silence. A leader that needs this voter to be established
+    /// waits on, if those that are here would be a quorum.
     pub fn on_progress(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
         let Some(learner) = self.learners.get_mut(link) else { return Verdict::Stay };
         learner.heard = cx.now;
-        if learner.votes && matches!(self.phase, Phase::Synchronization(_)) {
-            cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
+        let voter = learner.id;
+        if let (true, Phase::Synchronization(synchronization)) = (learner.votes, &self.phase) {
+            let here = self.learners.values().filter(|l| l.votes && l.stage > Stage::Silent);
+            if synchronization.needs(cx, voter, here.map(|l| l.id)) {
+                cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
+            }
         }
         Verdict::Stay
     }
@@ -505,6 +510,8 @@ impl Leader {
         follower: bool,
     ) -> Verdict {
         let ours = cx.config.membership.version();
+        // No epoch is left above its promise. We do not stop for the word of one, unless it is ours too.
+        let spent = info.accepted_epoch == Epoch::MAX && cx.epochs.accepted_epoch < Epoch::MAX;
         let refuse = if info.protocol < LearnerInfo::PROTOCOL {
             Some(Hangup::OldProtocol(info.protocol))
         } else if !LearnerInfo::go_together(info.protocol, cx.config.protocol) {
@@ -513,7 +520,7 @@ impl Leader {
             Some(Hangup::NewerConfiguration { theirs: info.config_version, ours })
         } else if info.id == Some(cx.config.id) {
             Some(Hangup::OwnId(cx.config.id))
-        } else if !info.accepted_epoch.is_valid() || info.accepted_epoch == Epoch::MAX {
+        } else if !info.accepted_epoch.is_valid() || spent {
             Some(Hangup::EpochOutOfRange(info.accepted_epoch))
         } else {
             None
@@ -580,6 +587,11 @@ impl Leader {
         last: Zxid,
         current_epoch: Option<Epoch>,
     ) -> Verdict {
+        // It has promised our epoch, and nobody logs anything of an epoch that it has not promised.
+        if self.epoch().is_some_and(|epoch| last.epoch() > epoch) {
+            self.drop_learner(cx, link, Hangup::EpochOutOfRange(last.epoch()));
+            return Verdict::Stay;
+        }
         let Some(learner) = self.learners.get_mut(link) else { return Verdict::Stay };
         let (id, votes) = (learner.id, learner.votes);
         learner.stage = Stage::Promised(last);

@@ -251,7 +251,7 @@ impl Learner {
             }
             Timer::Silence => {
                 if let Some(link) = self.link() {
-                    cx.links.hangup(link, Hangup::Silent, cx.outbox);
+                    cx.links.hangup(link, Hangup::Silent(self.leader), cx.outbox);
                 }
                 Verdict::leave(Reason::LeaderSilent { leader: self.leader })
             }
@@ -391,8 +391,8 @@ impl Learner {
 
     fn on_broadcast(&mut self, cx: &mut Context<'_>, packet: Packet) -> Verdict {
         let Phase::Broadcast(link, broadcast) = &mut self.phase else { return Verdict::Stay };
-        let link = *link;
-        let (zxid, done) = match packet {
+        let (link, name) = (*link, packet.name());
+        let (zxid, taken) = match packet {
             Packet::Proposal(txn) => (txn.zxid, broadcast.on_proposals(cx, txn.into())),
             Packet::Proposals(txns) => {
                 (txns.last().map_or(Zxid::ZERO, |last| last.zxid), broadcast.on_proposals(cx, txns))
@@ -440,13 +440,10 @@ impl Learner {
             | Packet::Request(_)
             | Packet::Revalidate(_) => return Verdict::Stay,
         };
-        match done {
-            Ok(()) => Verdict::Stay,
-            Err(after) => self.hole(cx, link, zxid, after),
-        }
+        self.judge(cx, link, zxid, name, taken)
     }
 
-    /// What becomes of us after a packet of the synchronisation.
+    /// What becomes of us after a packet of the leader.
     fn judge(
         &mut self,
         cx: &mut Context<'_>,
@@ -458,7 +455,15 @@ impl Learner {
         match taken {
             Taken::Well => Verdict::Stay,
             Taken::OutOfTurn => self.misbehaved(cx, link, packet),
-            Taken::Hole(after) => self.hole(cx, link, zxid, after),
+            // It is refused rather than logged (ZOOKEEPER-2418).
+            Taken::Hole(after) => {
+                cx.links.hangup(link, Hangup::Hole { zxid, after }, cx.outbox);
+                Verdict::leave(Reason::Hole { leader: self.leader, zxid, after })
+            }
+            Taken::Differs(zxid) => {
+                cx.links.hangup(link, Hangup::Differs(zxid), cx.outbox);
+                Verdict::leave(Reason::Differs { leader: self.leader, zxid })
+            }
             Taken::CannotCut(zxid) => {
                 // To the same leader, without another election: it counts us by what we said first.
                 cx.links.hangup(link, Hangup::CannotCut(zxid), cx.outbox);
@@ -472,18 +477,11 @@ impl Learner {
                 self.dial(cx)
             }
             Taken::CommittedCut(zxid) => {
-                let committed = cx.history.committed();
-                cx.outbox.halt(Fault::CommittedCut { zxid, committed });
+                let (leader, committed) = (self.leader, cx.history.committed());
+                cx.outbox.halt(Fault::CommittedCut { leader, zxid, committed });
                 Verdict::Stay
             }
         }
-    }
-
-    /// The leader sent something that leaves a hole: it is refused rather than logged
-    /// (ZOOKEEPER-2418).
-    fn hole(&self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid, after: Zxid) -> Verdict {
-        cx.links.hangup(link, Hangup::Hole { zxid, after }, cx.outbox);
-        Verdict::leave(Reason::Hole { leader: self.leader, zxid, after })
     }
 
     /// Puts off the deadline of silence.

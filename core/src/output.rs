@@ -270,9 +270,12 @@ pub enum Hangup {
     /// The link was dialled for something that has passed.
     #[error("no longer needed")]
     Unwanted,
-    /// The other end said nothing for too long.
-    #[error("silent for too long")]
-    Silent,
+    /// It said nothing for too long.
+    #[error("server {0} was silent for too long")]
+    Silent(ServerId),
+    /// It has not said who it is.
+    #[error("no introduction for too long")]
+    Unintroduced,
     /// A message that has no place at this point, or on this plane.
     #[error("{0} out of turn")]
     OutOfTurn(&'static str),
@@ -300,8 +303,8 @@ pub enum Hangup {
     #[error("the log or snapshot that it needs cannot be read")]
     Unreadable,
     /// It has not acknowledged a transaction for too long.
-    #[error("no acknowledgement for too long")]
-    Unacknowledged,
+    #[error("server {0} acknowledged nothing for too long")]
+    Unacknowledged(ServerId),
     /// It asks for more than is allowed.
     #[error("too many requests of learners are under way")]
     TooManyRequests,
@@ -313,6 +316,9 @@ pub enum Hangup {
         /// Behind which.
         after: Zxid,
     },
+    /// It sent another transaction than the one that we have under its number.
+    #[error("its transaction {0} is another than ours of that number")]
+    Differs(Zxid),
     /// Our log cannot be cut where it wants; the next link asks for everything.
     #[error("our log cannot be cut at {0}")]
     CannotCut(Zxid),
@@ -332,10 +338,12 @@ pub enum Fault {
     EpochsExhausted(Epoch),
     /// A leader wants us to give up what was committed: it leads an ensemble that has lost it.
     #[error(
-        "the leader wants the log cut at {zxid}, and {committed} was committed: the ensemble has lost \
-         committed transactions; keep this data directory"
+        "leader {leader} wants the log cut at {zxid}, and {committed} was committed: the ensemble has \
+         lost committed transactions; keep this data directory"
     )]
     CommittedCut {
+        /// Who wants that.
+        leader: ServerId,
         /// Where.
         zxid: Zxid,
         /// What was committed.

@@ -335,6 +335,19 @@ impl Support {
         })
     }
 
+    /// Whether `id` would bring the set nearer to a quorum: it is not in it, and has weight in a group
+    /// that is not won, of a configuration in which groups are still missing.
+    pub fn lacks(&self, quorum: &Quorum, id: ServerId) -> bool {
+        let Some(at) = quorum.position(id).filter(|at| !self.members[*at]) else { return false };
+        quorum.voters[at].seats.iter().enumerate().any(|(system, seat)| {
+            let (Some(seat), Some(of)) = (seat, quorum.system_of(system)) else { return false };
+            let group = usize::from(seat.group);
+            seat.weight > 0
+                && self.sums[group] <= quorum.groups[group] / 2
+                && self.won[system] <= of.counted / 2
+        })
+    }
+
     /// Whether `id` is in the set.
     pub fn contains(&self, quorum: &Quorum, id: ServerId) -> bool {
         quorum.position(id).is_some_and(|at| self.members[at])
@@ -429,6 +442,34 @@ mod tests {
         assert!(!three.is_quorum(ids(&[1])));
     }
 
+    #[test]
+    fn a_set_lacks_those_who_bring_it_nearer_to_a_quorum() {
+        let lacking = |quorum: &Quorum, of: &[i64]| {
+            let mut set = quorum.support();
+            for id in of {
+                set.add(quorum, ServerId(*id));
+            }
+            let lacking = quorum.voters().filter(|id| set.lacks(quorum, *id)).map(|id| id.0);
+            lacking.collect::<Vec<_>>()
+        };
+        let three = Quorum::majority(ids(&[1, 2, 3]));
+        assert_eq!(lacking(&three, &[]), [1, 2, 3]);
+        assert_eq!(lacking(&three, &[1]), [2, 3]);
+        assert_eq!(lacking(&three, &[1, 2]), []);
+        assert!(!three.support().lacks(&three, ServerId(9)), "it has no vote");
+        let weighed =
+            Quorum::hierarchical([vec![(ServerId(1), 1), (ServerId(2), 2), (ServerId(3), 0)]]);
+        assert_eq!(lacking(&weighed, &[1]), [2], "one without weight brings nothing");
+        let group = |of: &[i64]| of.iter().map(|id| (ServerId(*id), 1)).collect::<Vec<_>>();
+        let groups =
+            Quorum::hierarchical([group(&[1, 2, 3]), group(&[4, 5, 6]), group(&[7, 8, 9])]);
+        assert_eq!(lacking(&groups, &[1, 2, 4]), [5, 6, 7, 8, 9], "the first group is won");
+        assert_eq!(lacking(&groups, &[1, 2, 4, 5]), []);
+        let joint =
+            Quorum::joint(&Quorum::majority(ids(&[1, 2, 3])), &Quorum::majority(ids(&[3, 4, 5])));
+        assert_eq!(lacking(&joint, &[1, 3]), [4, 5], "there is a quorum of the old ones");
+    }
+
     /// Random systems of groups, weights and joint pairs: two sets that do not meet are never both
     /// quorums; adding and removing keeps the sums that a recount would find.
     #[test]
@@ -463,6 +504,16 @@ mod tests {
                 }
             }
             assert_eq!(churned, left);
+            for id in quorum.voters() {
+                let (mut with, mut without) = (left.clone(), left.clone());
+                for other in quorum.voters().filter(|other| *other != id && rng.below(2) == 0) {
+                    with.add(&quorum, other);
+                    without.add(&quorum, other);
+                }
+                let decides = with.add(&quorum, id) && with.is_quorum(&quorum);
+                let decides = decides && !without.is_quorum(&quorum);
+                assert!(!decides || left.lacks(&quorum, id), "{id} decides: {left:?}");
+            }
             assert_eq!(quorum.is_quorum(left.members(&quorum)), left.is_enough(&quorum));
         }
     }

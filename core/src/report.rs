@@ -325,6 +325,13 @@ pub enum Reason {
         /// Behind which.
         after: Zxid,
     },
+    /// The leader sent another transaction than the one that we have under its number.
+    Differs {
+        /// Who.
+        leader: ServerId,
+        /// Under which.
+        zxid: Zxid,
+    },
     /// The leader wants a history cut where ours cannot be: we come back for a whole one.
     CannotCut {
         /// Where.
@@ -450,6 +457,9 @@ impl fmt::Display for Reason {
             }
             Self::Hole { leader, zxid, after } => {
                 write!(f, "leader {leader} sent {zxid} after {after}, which leaves a hole")
+            }
+            Self::Differs { leader, zxid } => {
+                write!(f, "leader {leader} sent another transaction {zxid} than ours")
             }
             Self::CannotCut { zxid } => write!(f, "our log cannot be cut at {zxid}"),
             Self::EndsAt(zxid) => write!(f, "its history ends at {zxid}"),

@@ -8,7 +8,7 @@ mod support;
 
 use quorate_core::config::{Config, HistoryLimits};
 use quorate_core::durable::Durable;
-use quorate_core::id::LinkId;
+use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Place};
 use quorate_core::message::{Packet, Request, Run};
 use quorate_core::output::{Form, Hangup};
@@ -344,7 +344,7 @@ fn who_does_not_acknowledge_what_came_from_the_log_loses_its_link() {
                 }
             }
         }
-        assert_eq!(gone, (!acknowledges).then_some(Hangup::Unacknowledged));
+        assert_eq!(gone, (!acknowledges).then_some(Hangup::Unacknowledged(ServerId(1))));
     }
 }
 
@@ -455,7 +455,7 @@ fn who_does_not_read_the_stream_before_it_serves_loses_its_link() {
                 bench.step(Event::Progress(one));
             }
         }
-        assert_eq!(gone, (!moves).then_some(Hangup::Silent));
+        assert_eq!(gone, (!moves).then_some(Hangup::Silent(ServerId(1))));
     }
 }
 

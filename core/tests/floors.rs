@@ -40,7 +40,7 @@ const PLAN: &[(&str, Place)] = &[
     ("leader::learners", Floor(2)),
     ("leader::progress", Floor(1)),
     ("learner", Floor(10)),
-    ("learner::broadcast", Floor(1)),
+    ("learner::broadcast", Floor(2)),
     ("learner::synchronization", Floor(1)),
     ("learner::discovery", Floor(1)),
     // Who leads.

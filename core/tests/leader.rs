@@ -301,6 +301,28 @@ fn a_late_voter_is_synchronised_however_new_its_epoch() {
     assert_eq!(seat(&bench, 1).map(|seat| seat.synced), Some(true));
 }
 
+/// Who follows us has promised our epoch, and logs nothing of a later one. Brought up all the same, it
+/// would get transactions behind which its own come.
+#[test]
+fn a_history_that_ends_in_a_later_epoch_than_ours_costs_the_link() {
+    for last in [z(2, 0), z(2, 1), z(9, 1)] {
+        let (mut bench, _) = elected(Durable::default());
+        let (two, _) = bench.follower(2, 0);
+        let (one, _) = bench.follower(1, 0);
+        bench.persisted();
+        let reason = Some(Hangup::EpochOutOfRange(last.epoch()));
+        let seen = bench.receive(one, ack_epoch(0, last.0));
+        assert_eq!((seen.hung_up(one), seen.left()), (reason, None), "before we are established");
+        bench.receive(two, ack_epoch(0, 0));
+        bench.persisted();
+        bench.receive(two, ack(1));
+        let (one, _) = bench.follower(1, 0);
+        let seen = bench.receive(one, ack_epoch(0, last.0));
+        assert_eq!((seen.hung_up(one), seen.left()), (reason, None), "and later");
+        assert_eq!(bench.phase(), Phase::Broadcast);
+    }
+}
+
 #[test]
 fn epochs_that_cannot_be_are_refused() {
     for accepted in [-1, i64::MIN, 1 << 31, (1 << 32) - 1, i64::MAX, (1 << 31) - 1] {
@@ -328,13 +350,23 @@ fn the_last_epoch_is_used_and_after_it_the_server_stops() {
     let (mut bench, _) = elected(disk(max - 1, 0, 0));
     assert_eq!(bench.follower(2, 0).1.persists(), [Write::AcceptedEpoch(Epoch::MAX)]);
 
-    let (mut bench, _) = elected(disk(max, 0, 0));
-    let (_, seen) = bench.follower(2, 0);
-    assert_eq!(seen.halted(), Some(Fault::EpochsExhausted(Epoch::MAX)));
-    assert_eq!(seen.persists(), []);
-    assert_eq!(bench.peer.deadline(), None);
-    bench.step(Event::Tick).is_nothing();
-    bench.learner_seen().1.is_nothing();
+    // Who has promised the last epoch may follow its leader.
+    let (mut bench, _) = elected(disk(max - 1, 0, 0));
+    bench.establish(2);
+    let (one, seen) = bench.follower(1, max);
+    assert_eq!(seen.packets(one), [leader_info(max)]);
+    let seen = bench.receive(one, ack_epoch_again(0));
+    assert_eq!(seen.names(one), ["DIFF", "NEWLEADER"]);
+
+    for theirs in [0, max] {
+        let (mut bench, _) = elected(disk(max, 0, 0));
+        let (_, seen) = bench.follower(2, theirs);
+        assert_eq!(seen.halted(), Some(Fault::EpochsExhausted(Epoch::MAX)));
+        assert_eq!(seen.persists(), []);
+        assert_eq!(bench.peer.deadline(), None);
+        bench.step(Event::Tick).is_nothing();
+        bench.learner_seen().1.is_nothing();
+    }
 }
 
 #[test]
@@ -569,7 +601,7 @@ fn a_learner_that_answers_stays_and_one_that_is_silent_for_the_sync_limit_goes()
         bench.receive(one, pong(1));
         gone = seen.hung_up(late);
     }
-    assert_eq!(gone, Some(Hangup::Silent));
+    assert_eq!(gone, Some(Hangup::Silent(ServerId(1))));
     within(bench.now.since(silent), Duration::from_secs(15), Duration::from_millis(16_500));
     assert!(bench.is_up(one) && bench.status().serving);
 }

@@ -15,7 +15,7 @@ use quorate_core::input::Event;
 use quorate_core::membership::Membership;
 use quorate_core::message::{LearnerInfo, Packet, Request, Run};
 use quorate_core::output::{Hangup, Output, Refusal, Write};
-use quorate_core::report::{Change, Reason};
+use quorate_core::report::{Change, Phase, Reason};
 use quorate_core::rng::Rng;
 use quorate_core::timers::Timer;
 use quorate_core::txn::{Draft, TxnHeader};
@@ -647,7 +647,7 @@ fn a_follower_that_acknowledges_nothing_for_the_sync_limit_loses_its_link() {
         if acked == 2 {
             assert_eq!(gone, None);
         } else {
-            assert_eq!(gone, Some(Hangup::Unacknowledged));
+            assert_eq!(gone, Some(Hangup::Unacknowledged(ServerId(1))));
             within(bench.now.since(since), Duration::from_secs(15), Duration::from_secs(17));
         }
     }
@@ -686,7 +686,7 @@ fn a_follower_that_is_always_a_little_behind_stays_and_one_that_stopped_goes() {
         }
         assert!(bench.now.since(stopped) < Duration::from_secs(60), "never");
     };
-    assert_eq!(hangup, Hangup::Unacknowledged);
+    assert_eq!(hangup, Hangup::Unacknowledged(ServerId(1)));
     within(bench.now.since(stopped), Duration::from_secs(4), Duration::from_secs(32));
 }
 
@@ -735,6 +735,53 @@ fn a_leader_does_not_wait_for_an_observers_stream() {
         assert!(bench.now.since(began) < Duration::from_secs(40));
     }
     assert!(matches!(left, Some(Reason::NoQuorum { .. })), "{left:?}");
+}
+
+/// One whose vote has no weight is not needed either.
+#[test]
+fn a_leader_does_not_wait_for_the_stream_to_a_voter_without_weight() {
+    let text = ensemble(&[1, 2, 3, 4]) + "\ngroup.1=1:2:3:4\nweight.4=0";
+    let mut bench = Bench::of(3, &text, six());
+    bench.win(&[1, 2]);
+    let (two, _) = bench.follower(2, 5);
+    let (four, _) = bench.follower(4, 5);
+    bench.persisted();
+    bench.receive(two, ack_epoch(5, z(5, 6).0));
+    assert_eq!(bench.receive(four, ack_epoch(5, 0)).snapshots().len(), 1);
+    bench.persisted();
+    assert_eq!(bench.ms(20_000).left(), None);
+    bench.step(Event::Progress(four)).is_nothing();
+    assert!(matches!(bench.ms(10_000).left(), Some(Reason::NoQuorum { .. })));
+}
+
+/// However long the stream to one voter takes: if those that are here would be no quorum, the others
+/// may have one.
+#[test]
+fn a_leader_waits_for_a_stream_only_while_there_could_be_a_quorum() {
+    for comes_back in [false, true] {
+        let mut bench = Bench::of(3, &ensemble(&[1, 2, 3, 4, 5]), six());
+        bench.win(&[1, 2]);
+        let (one, _) = bench.follower(1, 5);
+        let (two, _) = bench.follower(2, 5);
+        bench.persisted();
+        bench.receive(one, ack_epoch(5, 0));
+        bench.receive(two, ack_epoch(5, 0));
+        bench.persisted();
+        for _ in 0..3 {
+            bench.ms(20_000);
+            bench.step(Event::Progress(one));
+            bench.step(Event::Progress(two));
+        }
+        assert_eq!(bench.phase(), Phase::Synchronization, "both are needed, and both move");
+        bench.down(one);
+        if comes_back {
+            bench.follower(1, 6);
+        }
+        bench.ms(20_000);
+        bench.step(Event::Progress(two));
+        let left = bench.ms(20_000).left();
+        assert_eq!(left.is_none(), comes_back, "{left:?}");
+    }
 }
 
 /// Nor is a learner silent whose snapshot moves; and one whose snapshot does not is.

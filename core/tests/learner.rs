@@ -350,7 +350,7 @@ fn a_leader_may_be_silent_for_the_init_limit_until_newleader_and_then_for_the_sy
         let silent = bench.now;
         let seen = bench.to(Timer::Silence);
         assert_eq!(bench.now.since(silent), limit, "after {heard} packets");
-        assert_eq!(seen.hung_up(link), Some(Hangup::Silent));
+        assert_eq!(seen.hung_up(link), Some(Hangup::Silent(ServerId(3))));
         assert_eq!(seen.left(), Some(Reason::LeaderSilent { leader: ServerId(3) }));
     }
 }

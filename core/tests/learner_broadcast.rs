@@ -120,6 +120,38 @@ fn a_proposal_that_comes_again_is_passed_over() {
     assert_eq!(bench.persisted().handed(link), [Packet::Acks(run)], "and nothing twice");
 }
 
+/// Whoever sends it is not the leader of our log, or the log is not what it was.
+#[test]
+fn another_transaction_under_a_number_that_is_taken_is_refused_and_the_leader_left() {
+    let other = |zxid: Zxid| txn(zxid.0);
+    let batch = [entry(z(2, 1)), other(z(2, 2)), entry(z(2, 3))];
+    // 1.1 to 2.2 are logged.
+    for (packet, zxid) in [
+        (Packet::Proposal(other(z(2, 2))), z(2, 2)),
+        (Packet::Proposal(other(z(2, 1))), z(2, 1)),
+        (Packet::Proposal(other(z(1, 3))), z(1, 3)),
+        (Packet::Proposals(batch.to_vec().into()), z(2, 2)),
+        (Packet::Inform(other(z(2, 2))), z(2, 2)),
+    ] {
+        let observes = matches!(packet, Packet::Inform(_));
+        let (mut bench, link) = if observes { observer() } else { follower() };
+        for n in 1..=2 {
+            bench.receive(link, if observes { inform(n) } else { propose(n) });
+        }
+        bench.persisted();
+        let told = format!("{packet:?}");
+        let seen = bench.receive(link, packet);
+        assert_eq!(seen.hung_up(link), Some(Hangup::Differs(zxid)), "{told}");
+        assert_eq!(seen.left(), Some(Reason::Differs { leader: ServerId(3), zxid }), "{told}");
+        assert_eq!((seen.appended(), seen.delivered()), (vec![], vec![]), "{told}");
+    }
+    // What has left the memory cannot be compared in passing.
+    let (mut bench, link) = follower_with(|config| config.history.window_count = 1);
+    bench.receive(link, Packet::Proposals(entries(2, 1, 2).into()));
+    bench.persisted();
+    bench.receive(link, Packet::Proposal(other(z(2, 1)))).is_nothing();
+}
+
 /// ZOOKEEPER-2418, and a Java follower exits here: whatever this leader counts on, we do not have it.
 #[test]
 fn what_leaves_a_hole_is_refused_and_the_leader_left() {

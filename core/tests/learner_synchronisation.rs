@@ -535,7 +535,7 @@ fn what_it_logged_of_this_very_epoch_is_not_cut_but_compared() {
     let (mut bench, link) = promised(stored(2, 2, z(1, 0), log), 2);
     tell(&mut bench, link, &[Packet::Trunc(z(1, 1)), propose(z(2, 1))]);
     let seen = bench.receive(link, Packet::Proposal(txn(z(2, 2).0)));
-    assert_eq!(seen.hung_up(link), Some(Hangup::Hole { zxid: z(2, 2), after: z(2, 2) }));
+    assert_eq!(seen.hung_up(link), Some(Hangup::Differs(z(2, 2))));
     assert_eq!((seen.persists(), bench.state()), (vec![], Looking));
 }
 
@@ -566,7 +566,8 @@ fn delivered() -> (Bench, LinkId) {
 
 #[test]
 fn a_leader_that_would_undo_what_was_committed_stops_the_server() {
-    let halted = |zxid| Some(Fault::CommittedCut { zxid, committed: z(2, 3) });
+    let leader = ServerId(3);
+    let halted = |zxid| Some(Fault::CommittedCut { leader, zxid, committed: z(2, 3) });
     for to in [z(2, 2), z(2, 0), z(1, 1), Zxid(0)] {
         let (mut bench, link) = delivered();
         let seen = bench.receive(link, Packet::Trunc(to));

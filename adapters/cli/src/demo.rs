@@ -72,7 +72,7 @@ pub(crate) struct Arguments {
     payload: u32,
     /// To see that a loss is found: before the comparison, takes one acknowledged write out of one
     /// server's log file.
-    #[arg(long, hide = true, requires = "load")]
+    #[arg(long, requires = "load")]
     plant_loss: bool,
     /// The servers' tickTime.
     #[arg(long, value_name = "MS", default_value_t = 2000,

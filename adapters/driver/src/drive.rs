@@ -469,7 +469,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let Some(outbound) = self.links.remove(&link) else { return };
         let (sid, remote) = (self.shared.id.0, outbound.remote);
         let peer = outbound.peer.map(|peer| peer.0);
-        if !is_misbehaviour(reason) {
+        if !is_remarkable(reason) {
             tracing::debug!(sid, link = link.0, peer, %remote, %reason, "link hung up");
         } else if let Some(suppressed) = self.shared.warnings.speak(self.runtime.now()) {
             tracing::warn!(sid, link = link.0, peer, %remote, %reason, suppressed, "link hung up");
@@ -524,8 +524,9 @@ fn introduction(peer: &Peer) -> Bytes {
     })
 }
 
-/// Whether an operator should hear of it: the peer did what it must not, or is one of too many.
-fn is_misbehaviour(reason: Hangup) -> bool {
+/// Whether an operator should hear of it: the peer did what it must not or not what it should, is one
+/// of too many, or fits ours in no ordinary way.
+fn is_remarkable(reason: Hangup) -> bool {
     match reason {
         Hangup::OwnId(_)
         | Hangup::ReservedId(_)
@@ -539,9 +540,13 @@ fn is_misbehaviour(reason: Hangup) -> bool {
         | Hangup::NewerHistory(_)
         | Hangup::OtherApplication(_)
         | Hangup::Unreadable
-        | Hangup::Unacknowledged
+        | Hangup::Unacknowledged(_)
         | Hangup::TooManyRequests
         | Hangup::Hole { .. }
+        | Hangup::Differs(_)
+        | Hangup::CannotCut(_)
+        | Hangup::Silent(_)
+        | Hangup::Unintroduced
         | Hangup::OldEpoch(_) => true,
         Hangup::PeerDials(_)
         | Hangup::WeDial(_)
@@ -549,8 +554,6 @@ fn is_misbehaviour(reason: Hangup) -> bool {
         | Hangup::NotLeading
         | Hangup::RoleEnded
         | Hangup::Unwanted
-        | Hangup::Silent
-        | Hangup::CannotCut(_)
         | Hangup::Shutdown => false,
     }
 }

@@ -609,7 +609,7 @@ impl<F: Files + Clone> History<F> {
     /// the new one, whole.
     pub fn install(&mut self, install: Install<F>) -> Result<(), InstallError> {
         if self.failed {
-            return Err(InstallError::Failed);
+            return Err(InstallError::Failed { dir: self.dirs.snapshots.clone() });
         }
         self.failed = true;
         (self.tail, self.extension) = (None, None);
@@ -663,7 +663,7 @@ impl<F: Files + Clone> History<F> {
     /// A [`PurgeError`] if the disk fails; then nothing is written from then on.
     pub fn purge(&mut self, keep: usize, files_max: usize) -> Result<Purged, PurgeError> {
         if self.failed {
-            return Err(PurgeError::Failed);
+            return Err(PurgeError::Failed { dir: self.dirs.snapshots.clone() });
         }
         let all = snapshot::list(&self.files, &self.dirs.snapshots)?;
         let mut whole = Vec::new();

@@ -101,7 +101,7 @@ impl<F: Files + Clone> Install<F> {
     /// written. In the last case this history must be abandoned.
     pub fn append(&mut self, txns: &[Txn]) -> Result<(), InstallError> {
         if self.failed {
-            return Err(InstallError::Failed);
+            return Err(InstallError::Failed { dir: self.log_dir.clone() });
         }
         for txn in txns {
             if !follows(self.last, txn.zxid) {
@@ -129,7 +129,7 @@ impl<F: Files + Clone> Install<F> {
     /// Makes everything durable and then counts: the one step.
     pub(crate) fn commit(mut self, dirs: &Dirs) -> Result<Committed, InstallError> {
         if self.failed {
-            return Err(InstallError::Failed);
+            return Err(InstallError::Failed { dir: self.log_dir });
         }
         let mut names = vec![snapshot::name(self.snapshot.label)];
         if let Some(log) = &mut self.log {
@@ -348,8 +348,11 @@ pub enum InstallError {
         path: PathBuf,
     },
     /// An earlier write failed.
-    #[error("nothing is written to the data directory after an earlier write failed")]
-    Failed,
+    #[error("nothing is written to {} after an earlier write failed", dir.display())]
+    Failed {
+        /// The directory.
+        dir: PathBuf,
+    },
 }
 
 const MARKER: &str = "quorate.install";

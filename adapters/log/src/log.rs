@@ -263,7 +263,9 @@ impl<F: Files + Clone> Log<F> {
     /// A [`LogError`] if none was begun, or one does not follow, is too long or cannot be written.
     pub fn append_staged(&mut self, txns: &[Txn]) -> Result<(), LogError> {
         self.guard()?;
-        let staged = self.staged.as_mut().ok_or(LogError::NothingStaged)?;
+        let Some(first) = txns.first() else { return Ok(()) };
+        let nothing = LogError::NothingStaged { zxid: first.zxid };
+        let staged = self.staged.as_mut().ok_or(nothing)?;
         Ok(staged.append(txns)?)
     }
 
@@ -293,7 +295,7 @@ impl<F: Files + Clone> Log<F> {
             Some(staged) if staged.label() == label => staged,
             other => {
                 self.staged = other;
-                return Err(LogError::NothingStaged);
+                return Err(LogError::NothingStaged { zxid: label });
             }
         };
         self.promised(Some(staged.last()))?;
@@ -601,8 +603,11 @@ pub enum LogError {
         dir: PathBuf,
     },
     /// The caller wants to install what was not sent.
-    #[error("no history with that snapshot was received")]
-    NothingStaged,
+    #[error("{zxid} belongs to no history that was received")]
+    NothingStaged {
+        /// The label of the history to be installed, or the first transaction to be added to one.
+        zxid: Zxid,
+    },
     /// An earlier write failed.
     #[error("nothing is written to {} after an earlier write failed", dir.display())]
     Failed {

@@ -7,6 +7,8 @@
 //!
 //! In the Java code: `PurgeTxnLog`.
 
+use std::path::PathBuf;
+
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
@@ -58,8 +60,11 @@ pub enum PurgeError {
     #[error(transparent)]
     File(#[from] FileError),
     /// An earlier write failed.
-    #[error("nothing is removed from the data directory after an earlier write failed")]
-    Failed,
+    #[error("nothing is removed from {} after an earlier write failed", dir.display())]
+    Failed {
+        /// The directory.
+        dir: PathBuf,
+    },
 }
 
 #[cfg(test)]

@@ -430,10 +430,10 @@ fn a_history_that_a_leader_sends_takes_the_place_of_ours_when_it_is_installed() 
     log.discard_staged().unwrap();
     log.stage(second).unwrap();
     log.append_staged(&txns([E2 + 1, E2 + 2])).unwrap();
-    assert!(matches!(log.install(Zxid(E1)), Err(LogError::NothingStaged)));
+    assert!(matches!(log.install(Zxid(E1)), Err(LogError::NothingStaged { zxid: Zxid(E1) })));
     assert_eq!(log.last(), Zxid(E1 + 2));
     log.install(Zxid(E2)).unwrap();
-    assert!(matches!(log.install(Zxid(E2)), Err(LogError::NothingStaged)));
+    assert!(matches!(log.install(Zxid(E2)), Err(LogError::NothingStaged { zxid: Zxid(E2) })));
     assert_eq!(log.snapshot().unwrap().label, Zxid(E2));
     log.write_current_epoch(Epoch(2)).unwrap();
     append(&mut log, [E2 + 3]);
@@ -456,7 +456,8 @@ fn a_history_given_up_leaves_nothing() {
     log.stage(receive(&log, E2 + 5, b"sent")).unwrap();
     log.discard_staged().unwrap();
     log.discard_staged().unwrap();
-    assert!(matches!(log.append_staged(&txns([E2 + 6])), Err(LogError::NothingStaged)));
+    let error = log.append_staged(&txns([E2 + 6])).unwrap_err();
+    assert_eq!(error.to_string(), "0x200000006 belongs to no history that was received");
     assert_eq!(names(dir.path()), ["acceptedEpoch", "currentEpoch", "snapshot.0"]);
     assert_eq!(log.epochs(), Epochs { accepted_epoch: Epoch(1), current_epoch: Epoch(1) });
 }

@@ -175,9 +175,11 @@ impl Learners {
             };
             let owes = l.acks.owing_since().is_some_and(|since| cx.now.since(since) > sync);
             if cx.now.since(l.heard) > limit {
-                Some((*link, Hangup::Silent))
+                let introduced = l.stage > Stage::Silent;
+                let silent = if introduced { Hangup::Silent(l.id) } else { Hangup::Unintroduced };
+                Some((*link, silent))
             } else {
-                (l.stage == Stage::Serving && owes).then_some((*link, Hangup::Unacknowledged))
+                (l.stage == Stage::Serving && owes).then_some((*link, Hangup::Unacknowledged(l.id)))
             }
         });
         overdue.collect()

@@ -75,6 +75,22 @@ impl Synchronization {
         enough.then(|| self.members(cx))
     }
 
+    /// Whether it is worth waiting for this voter: its acknowledgement would count, and with everybody
+    /// who is `here` there would be a quorum.
+    pub fn needs(
+        &self,
+        cx: &Context<'_>,
+        voter: ServerId,
+        here: impl Iterator<Item = ServerId>,
+    ) -> bool {
+        let mut hope = self.acknowledged.clone();
+        hope.add(cx.quorum, cx.config.id);
+        for id in here {
+            hope.add(cx.quorum, id);
+        }
+        self.acknowledged.lacks(cx.quorum, voter) && hope.is_enough(cx.quorum)
+    }
+
     /// Who has it.
     pub fn members(&self, cx: &Context<'_>) -> Vec<ServerId> {
         self.acknowledged.members(cx.quorum).collect()

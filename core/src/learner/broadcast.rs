@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use crate::context::{Adrift, Context};
 use crate::id::{LinkId, ReadId};
+use crate::learner::synchronization::Taken;
 use crate::message::{Message, Packet, Request, Run};
 use crate::output::{Output, Refusal};
 use crate::txn::{RequestId, Txn, Txns};
@@ -60,56 +61,65 @@ pub fn on_up_to_date(
 }
 
 impl Broadcast {
-    /// PROPOSAL of one transaction or several. Those that we have, a leader's repetition, are passed
-    /// over. Returns the transaction behind which one would leave a hole, if one does.
-    pub fn on_proposals(&self, cx: &mut Context<'_>, txns: Txns) -> Result<(), Zxid> {
+    /// PROPOSAL of one transaction or several. Those that we have, a leader's repetition, are compared
+    /// with what we have, as far as that is in memory, and passed over.
+    pub fn on_proposals(&self, cx: &mut Context<'_>, txns: Txns) -> Taken {
+        if self.observer {
+            return Taken::Well;
+        }
         let held = cx.history.last();
         let new = txns.partition_point(|txn| txn.zxid <= held);
-        if self.observer || new == txns.len() {
-            return Ok(());
+        if let Some(other) = txns[..new].iter().find(|txn| cx.history.contradicts(txn)) {
+            return Taken::Differs(other.zxid);
+        }
+        if new == txns.len() {
+            return Taken::Well;
         }
         let mut last = held;
         for txn in &txns[new..] {
             if !self.may_follow(txn.zxid, last) {
-                return Err(last);
+                return Taken::Hole(last);
             }
             last = txn.zxid;
         }
         let txns = if new == 0 { txns } else { txns[new..].iter().cloned().collect() };
         cx.history.append(txns, cx.outbox);
-        Ok(())
+        Taken::Well
     }
 
-    /// COMMIT. Returns the last committed transaction if the first of these is not the next, or one was
-    /// not proposed.
-    pub fn on_commit(&self, cx: &mut Context<'_>, run: Run) -> Result<(), Zxid> {
+    /// COMMIT: of the next, and of what was proposed.
+    pub fn on_commit(&self, cx: &mut Context<'_>, run: Run) -> Taken {
         let committed = cx.history.committed();
         // An observer is told of what it does not have with INFORM; of what it has from before, so.
         let known = run.last <= committed;
         if known || (self.observer && run.last > cx.history.last()) {
-            return Ok(());
+            return Taken::Well;
         }
         let next = run.first.max(Zxid(committed.0 + 1));
         // It may be of the history that the leader brought into its epoch, if that was cut for us.
         if run.last > cx.history.last() || !next.follows(committed) {
-            return Err(committed);
+            return Taken::Hole(committed);
         }
         cx.history.commit(run.last, cx.rng, cx.outbox);
-        Ok(())
+        Taken::Well
     }
 
     /// INFORM: an observer logs it and delivers it.
-    pub fn on_inform(&self, cx: &mut Context<'_>, txn: Txn) -> Result<(), Zxid> {
+    pub fn on_inform(&self, cx: &mut Context<'_>, txn: Txn) -> Taken {
         let (zxid, last) = (txn.zxid, cx.history.last());
-        if !self.observer || zxid <= last {
-            return Ok(());
+        if !self.observer {
+            return Taken::Well;
+        }
+        if zxid <= last {
+            let differs = cx.history.contradicts(&txn);
+            return if differs { Taken::Differs(zxid) } else { Taken::Well };
         }
         if !self.may_follow(zxid, last) {
-            return Err(last);
+            return Taken::Hole(last);
         }
         cx.history.append(txn.into(), cx.outbox);
         cx.history.commit(zxid, cx.rng, cx.outbox);
-        Ok(())
+        Taken::Well
     }
 
     /// Whether nothing is missing between the two. Only this epoch's transactions come now.

@@ -64,7 +64,7 @@ enum Step {
     Following(How),
 }
 
-/// What a packet of the leader is to the synchronisation.
+/// What a packet of the leader is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Taken {
     /// It has its place.
@@ -73,6 +73,8 @@ pub enum Taken {
     OutOfTurn,
     /// A transaction that does not follow this one, or the commit of one that did not come.
     Hole(Zxid),
+    /// Another transaction than the one that we have under this number.
+    Differs(Zxid),
     /// Our log cannot be cut where the leader wants: only a whole history helps.
     CannotCut(Zxid),
     /// What the leader wants cut was committed.
@@ -214,9 +216,12 @@ impl Synchronization {
 
     /// What comes again must be what we have under its number.
     fn compare(&self, cx: &Context<'_>, txn: &Txn) -> Taken {
-        let waiting = self.pending.binary_search_by_key(&txn.zxid, |waiting| waiting.zxid).ok();
-        let held = waiting.map(|at| &self.pending[at]).or_else(|| cx.history.get(txn.zxid));
-        if held.is_some_and(|held| held != txn) { Taken::Hole(txn.zxid) } else { Taken::Well }
+        let waiting = self.pending.binary_search_by_key(&txn.zxid, |waiting| waiting.zxid);
+        let differs = match waiting {
+            Ok(at) => self.pending[at] != *txn,
+            Err(_) => cx.history.contradicts(txn),
+        };
+        if differs { Taken::Differs(txn.zxid) } else { Taken::Well }
     }
 
     /// COMMIT.
