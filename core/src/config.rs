@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::id::ServerId;
 use crate::membership::Membership;
 use crate::message::LearnerInfo;
+use crate::zxid::Counter;
 
 /// The configuration of one [`Peer`](crate::peer::Peer). `Peer::new` refuses one that cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -168,6 +169,10 @@ pub struct HistoryLimits {
     pub pace_bytes: usize,
     /// How many requests of one server may be under way.
     pub requests: usize,
+    /// How many transactions we propose in one reign, as many as there are counters at most
+    /// ([`Counter::LAST`]); then we make room for a new epoch. Less is for those who want to see that
+    /// and cannot wait for four billion (ZooKeeper has `zookeeper.testingonly.initialZxid`).
+    pub reign_count: u32,
 }
 
 impl Default for HistoryLimits {
@@ -180,6 +185,7 @@ impl Default for HistoryLimits {
             observer_snapshots: 10,
             pace_bytes: 1 << 20,
             requests: 4096,
+            reign_count: Counter::LAST.0,
         }
     }
 }
@@ -260,6 +266,9 @@ impl Config {
                 return Err(ConfigError::Lease { lease, min, max });
             }
         }
+        if self.history.reign_count == 0 {
+            return Err(ConfigError::NoRoom { field: "reign_count" });
+        }
         if self.id == ServerId::NOBODY || self.id == ServerId::ANONYMOUS_OBSERVER || self.id.0 < 0 {
             return Err(ConfigError::ReservedId(self.id));
         }
@@ -297,7 +306,7 @@ pub enum ConfigError {
     /// A bound that lets nobody in.
     #[error("the limit of {field} is 0, at least 1 is needed")]
     NoRoom {
-        /// The field of [`Limits`].
+        /// The field of [`Limits`] or [`HistoryLimits`].
         field: &'static str,
     },
     /// A lease that pings cannot renew in time, or that outlasts the patience of others.

@@ -805,6 +805,64 @@ fn a_learner_is_kept_while_its_stream_moves() {
     within(bench.now.since(since), Duration::from_secs(30), Duration::from_secs(32));
 }
 
+// --- the last number of an epoch ---
+
+/// ZOOKEEPER-1277: the counter ran over into the epoch. What has no number any more is as good as never
+/// asked for, and whoever asked is told; what has one goes on in the next reign.
+#[test]
+fn e4_a_leader_without_a_number_left_makes_room_for_the_next_epoch() {
+    for together in [false, true] {
+        let (mut bench, two) = leader_with(|config| config.history.reign_count = 3);
+        let seen = bench.write(3);
+        assert_eq!(seen.appended(), [z(5, 1), z(5, 2), z(5, 3)], "the last number is used");
+        assert_eq!(seen.left(), None);
+        bench.persisted();
+        assert_eq!(bench.receive(two, acks(5, 1)).delivered(), [z(5, 1)]);
+        let asked = if together { 2 } else { 1 };
+        for cxid in 10..10 + asked {
+            assert_eq!(bench.propose(cxid).refused(), []);
+        }
+        let seen = bench.prepared_together(2);
+        assert_eq!(seen.left(), Some(Reason::CounterEnd(z(5, 3))));
+        assert_eq!((seen.appended(), seen.accepted()), (vec![], vec![]));
+        let refused: Vec<_> = (10..10 + asked).map(|cxid| (cxid, Refusal::ReignOver)).collect();
+        assert_eq!(seen.refused(), refused);
+        assert!(seen.abandoned() && !bench.is_up(two));
+        assert_eq!(bench.status().vote, vote(5, z(5, 3).0, 3), "it stands with all that it has");
+    }
+}
+
+/// The same with room for one of two: both are refused, neither is half done.
+#[test]
+fn e4_of_two_transactions_that_are_made_together_none_is_left_without_a_number() {
+    let (mut bench, _) = leader_with(|config| config.history.reign_count = 3);
+    bench.write(2);
+    (10..12).for_each(|cxid| drop(bench.propose(cxid)));
+    let seen = bench.prepared_together(2);
+    assert_eq!((seen.left(), seen.appended()), (Some(Reason::CounterEnd(z(5, 2))), vec![]));
+    let over = Refusal::ReignOver;
+    assert_eq!(seen.refused(), [(10, over), (11, over)]);
+}
+
+/// The epoch behind it is one above, and counts from 1.
+#[test]
+fn e4_the_epoch_behind_the_last_number_counts_from_one() {
+    let mut bench = elected(stored(4, 4, z(4, 0), entries(4, 1, 2)), |config| {
+        config.history.reign_count = 2;
+    });
+    let election: Vec<_> = bench.planes().into_iter().flatten().map(|(link, _)| link).collect();
+    for epoch in 5..9 {
+        let two = bench.establish(2);
+        let seen = bench.write(2);
+        assert_eq!(seen.appended(), [z(epoch, 1), z(epoch, 2)]);
+        bench.persisted();
+        let seen = bench.receive(two, Packet::Acks(Run { first: z(epoch, 1), last: z(epoch, 2) }));
+        assert_eq!(seen.delivered(), [z(epoch, 2)]);
+        assert!(bench.write(1).left().is_some());
+        bench.win_again(&election);
+    }
+}
+
 // --- applications ---
 
 /// Snapshots of one mean nothing to the other.

@@ -381,6 +381,7 @@ impl Dice {
             observer_snapshots: 1,
             pace_bytes: self.pick(&[1, 200, 1 << 20]),
             requests: self.pick(&[2, 4096]),
+            reign_count: if config.seed % 4 == 0 { 3 } else { u32::MAX },
         };
         config
     }
@@ -584,7 +585,7 @@ fn memorable(output: &Output) -> Option<&'static str> {
             Hangup::Hole { .. } => Some("Hangup, Hole"),
             Hangup::CannotCut(_) => Some("Hangup, CannotCut"),
             Hangup::Unreadable => Some("Hangup, Unreadable"),
-            Hangup::Unacknowledged => Some("Hangup, Unacknowledged"),
+            Hangup::Unacknowledged(_) => Some("Hangup, Unacknowledged"),
             Hangup::TooManyRequests => Some("Hangup, TooManyRequests"),
             Hangup::NewerHistory(_) => Some("Hangup, NewerHistory"),
             _ => None,

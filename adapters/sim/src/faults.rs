@@ -8,7 +8,7 @@ use std::fmt;
 
 use quorate_core::message::{Message, Packet};
 use quorate_core::output::{Output, Write};
-use quorate_core::report::{Change, How, Report};
+use quorate_core::report::{Change, How, Reason, Report};
 
 /// A kind of fault, or a path that a server took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,6 +125,8 @@ pub enum FaultClass {
     RequestApplied,
     /// A request was accepted and not in what the next reign inherited.
     RequestLost,
+    /// A leader had no number left for what was asked of it, and made room for a new epoch.
+    NumbersSpent,
     /// A crash left a part of a transaction at the end of the log.
     TornWrite,
     /// A leader gave its seat to a follower.
@@ -140,7 +142,7 @@ impl FaultClass {
     pub const OF_ELECTIONS: &[Self] = Self::ALL.split_at(25).0;
 
     /// All of them.
-    pub const ALL: [Self; 60] = [
+    pub const ALL: [Self; 61] = [
         Self::DelaySpike,
         Self::SplitMessage,
         Self::LinkReset,
@@ -197,6 +199,7 @@ impl FaultClass {
         Self::RequestRefused,
         Self::RequestApplied,
         Self::RequestLost,
+        Self::NumbersSpent,
         Self::TornWrite,
         Self::SeatGiven,
         Self::SeatKept,
@@ -238,6 +241,9 @@ impl Coverage {
                 Packet::Inform(_) => FaultClass::Informed,
                 _ => return,
             },
+            Output::Report(Report { reason: Reason::CounterEnd(_), .. }) => {
+                FaultClass::NumbersSpent
+            }
             Output::Answer(_) if leads => FaultClass::ReadAtLeader,
             Output::Answer(_) => FaultClass::ReadAtLearner,
             Output::ReadRefused { .. } => FaultClass::ReadRefused,

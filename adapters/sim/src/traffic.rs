@@ -363,6 +363,7 @@ fn history(rng: &mut Rng) -> HistoryLimits {
         observer_snapshots: 1 + pick(rng, 2),
         pace_bytes: [100, 1_000, 1 << 20][pick(rng, 3)],
         requests: [2, 20, 4096][pick(rng, 3)],
+        reign_count: [Counter::LAST.0, Counter::LAST.0, 100][pick(rng, 3)],
     }
 }
 

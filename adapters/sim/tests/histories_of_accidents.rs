@@ -205,6 +205,75 @@ fn e4_behind_the_last_number_of_an_epoch_comes_the_first_of_another() {
     assert_ne!(stage.hang_up_of(link), None, "4.0 is no transaction");
 }
 
+/// The numbers of an epoch run out while everybody writes: the leader makes room for a new epoch before
+/// one runs over, again and again. Each request is carried out once or refused, and nothing is lost.
+#[test]
+fn e4_a_leader_whose_numbers_run_out_under_load_makes_room_for_a_new_epoch() {
+    const NUMBERS: u32 = 20;
+    let timing = Timing { tick: 200 * MILLI, ..Timing::default() };
+    let history =
+        HistoryLimits { reign_count: NUMBERS, snap_count: 30, ..HistoryLimits::default() };
+    let config = WorldConfig { timing, history, ..WorldConfig::new(Ensemble::majority(3)) };
+    let mut world = World::new(1277, config);
+    world.start_all([1, 2, 3]);
+    settles(&mut world, &[1, 2, 3]);
+    let mut asked = Vec::new();
+    for round in 0..600 {
+        let id = 1 + round % 3;
+        asked.extend(world.propose(id, 1).unwrap());
+        world.run_for(2 * MILLI).unwrap();
+    }
+    settles(&mut world, &[1, 2, 3]);
+    world.run_for(SECOND).unwrap();
+    level(&mut world);
+    let mut applied = std::collections::BTreeSet::new();
+    for request in &asked {
+        match world.checker().outcome(*request) {
+            Some(Outcome::Applied(zxid)) => assert!(applied.insert(zxid), "{zxid} twice"),
+            Some(Outcome::Refused | Outcome::Lost) => {}
+            other => panic!("{request} has no end: {other:?}"),
+        }
+    }
+    let counters = applied.iter().map(|zxid| zxid.counter().0);
+    assert_eq!(counters.clone().max(), Some(NUMBERS), "all of an epoch's numbers are used");
+    assert!(counters.min() >= Some(1), "the start of an epoch is no transaction");
+    let epochs: std::collections::BTreeSet<_> = applied.iter().map(|zxid| zxid.epoch()).collect();
+    assert!(epochs.len() > 5, "{epochs:?}");
+    let spent = world.coverage().of(FaultClass::NumbersSpent);
+    assert!(spent > 5, "{spent} times");
+}
+
+/// The last epoch that numbers have room for is an epoch like any other. There is none behind it: whoever
+/// would have to begin one stops, by name, and touches nothing.
+#[test]
+fn e4_the_last_epoch_is_led_and_nobody_leads_behind_it() {
+    let last = Epoch::MAX.0;
+    let timing = Timing { tick: 200 * MILLI, ..Timing::default() };
+    let mut config = WorldConfig { timing, ..WorldConfig::new(Ensemble::majority(3)) };
+    for id in 1..=3 {
+        config = config.with_history(id, z(last - 1, 7));
+    }
+    let mut world = World::new(4883, config);
+    world.start_all([1, 2, 3]);
+    let leader = settles(&mut world, &[1, 2, 3]);
+    assert_eq!(writes(&mut world, 1), z(last, 1));
+    assert!(writes(&mut world, 2) > Zxid::ZERO, "no number is negative");
+    // Who comes back follows the leader of the epoch that it has promised.
+    let follower = if leader == 1 { 2 } else { 1 };
+    world.crash(follower, CrashKind::Process).unwrap();
+    world.start(follower);
+    settles(&mut world, &[1, 2, 3]);
+    level(&mut world);
+    let held: Vec<_> = (1..=3).map(|id| world.durable(id).cloned()).collect();
+    world.crash(leader, CrashKind::Process).unwrap();
+    let end = world.run_until(|w| w.leader().is_some_and(|id| id.0 != leader), 60 * SECOND);
+    let end = end.unwrap_err().to_string();
+    assert!(end.contains("no new epoch can begin"), "{end}");
+    for (id, held) in (1..=3).zip(held) {
+        assert_eq!(world.durable(id).cloned(), held, "{id} has what it had");
+    }
+}
+
 // ---- synchronisation ----
 
 /// Followers acknowledged NEWLEADER with a transaction in memory only; the leader served it, all
@@ -388,8 +457,15 @@ fn s6_how_a_late_learner_is_brought_up() {
         assert_eq!(sent.get(1), Some(&first), "{last}: {sent:?}");
     }
     // What it has of an epoch that we know otherwise, or not at all, cannot be cut: it gets everything.
-    for last in [z(4, 7), z(5, 3), z(9, 9), Zxid::ZERO] {
-        let (mut stage, _) = leader(own(), HistoryLimits::default());
+    let older = || Contents::ending(6, 6, z(4, 5));
+    for (own, last) in [
+        (own(), z(4, 7)),
+        (own(), z(5, 3)),
+        (own(), Zxid::ZERO),
+        (older(), z(5, 3)),
+        (older(), z(6, 9)),
+    ] {
+        let (mut stage, _) = leader(own, HistoryLimits::default());
         let link = registers(&mut stage, 2, 6);
         stage.asked();
         stage.hear(link, Packet::AckEpoch { last, current_epoch: Some(Epoch(4)) });

@@ -172,7 +172,8 @@ impl Broadcast {
     ) -> Verdict {
         let (before, first) = (cx.history.last(), self.proposed);
         // The counter must not run into the epoch (ZOOKEEPER-1277).
-        let room = Counter::LAST.0 - first.counter().0;
+        let end = cx.config.history.reign_count.min(Counter::LAST.0);
+        let room = end.saturating_sub(first.counter().0);
         if drafts.len() > room as usize {
             return Verdict::leave(Reason::CounterEnd(first));
         }
