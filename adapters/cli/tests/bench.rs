@@ -26,6 +26,7 @@ fn broadcast_is_measured() {
         let lines = lines(&output);
         let [report] = &lines[..] else { panic!("one line: {lines:?}") };
         assert_eq!((&report["servers"], &report["failed"]), (&servers.into(), &0.into()));
+        assert_eq!(report["runtime"], "tokio");
         let number = |name: &str| report[name].as_f64().unwrap();
         assert!(number("writes") > 0.0 && number("writes_per_s") > 0.0, "{report}");
         let quantiles = ["p50_us", "p99_us", "p999_us", "max_us"].map(number);
@@ -50,6 +51,18 @@ fn broadcast_is_shown_as_a_table() {
     assert!(table[2].ends_with("CPU µs/write"), "{text}");
     assert_eq!(table[2].chars().count(), table[3].chars().count(), "aligned: {text}");
     assert!(text.contains("nothing else takes: p50 "), "{text}");
+}
+
+#[cfg(feature = "runtimes")]
+#[test]
+fn broadcast_is_measured_on_every_runtime() {
+    let dir = tempfile::tempdir().unwrap();
+    for runtime in ["smol", "async-std"] {
+        let output = bench(&dir, &["--json", "--runtime", runtime]);
+        assert_eq!(output.status.code(), Some(0), "{runtime}: {}", stderr(&output));
+        let report = &lines(&output)[0];
+        assert_eq!((&report["runtime"], &report["failed"]), (&runtime.into(), &0.into()));
+    }
 }
 
 #[test]

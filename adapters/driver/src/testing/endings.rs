@@ -158,11 +158,11 @@ async fn panics<R: Runtime>(stage: Stage<R>, mut ensemble: Ensemble<R, App>, bra
     assert_eq!(error, ProposeError::Unknown(Doubt::Ended));
     let outcome = stage.within("the end", fragile.finished()).await;
     assert!(matches!(outcome, Err(ServerError::Aborted)), "{outcome:?}");
-    while stage.within("leaders", leaders.next()).await.is_some() {}
-    assert_eq!(fragile.propose("x").await, Err(ProposeError::Ended));
-    // Its ports are free and its directory is unlocked; nobody else has noticed.
+    // Its ports are free and its directory is unlocked already; nobody else has noticed.
     ensemble.start(FRAGILE).await;
     assert_eq!(ensemble.agreed().await, reign);
+    while stage.within("leaders", leaders.next()).await.is_some() {}
+    assert_eq!(fragile.propose("x").await, Err(ProposeError::Ended));
     let expected = stage.all_entries(&leader).await;
     assert_eq!(stage.all_entries(ensemble.server(FRAGILE)).await, expected);
 }
