@@ -43,7 +43,9 @@ use crate::paint::Paint;
 /// Each time the leader is stopped without a word; the survivors notice, elect another, and it takes
 /// over; then the dead server is restarted on its own data and rejoins. Exits with 1 if any of that
 /// fails or takes too long. With --load, clients write all the while, and in the end all servers' disks
-/// are compared with every acknowledgement; exits with 1 if anything is lost or differs.
+/// are compared with every acknowledgement; exits with 1 if anything is lost or differs. With --hand-over
+/// nobody is killed: leaders give their seats away, and the longest time without an acknowledged write
+/// is what clients notice of it.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// How many servers.
@@ -62,12 +64,15 @@ pub(crate) struct Arguments {
     /// Clients write through all servers the whole time; nothing may be lost.
     #[arg(long)]
     load: bool,
+    /// Under load: instead of being killed, the leader hands its seat over to the next server each time.
+    #[arg(long, conflicts_with = "processes")]
+    hand_over: bool,
     /// How many clients write, each one thing at a time.
-    #[arg(long, value_name = "N", default_value_t = 16, requires = "load",
+    #[arg(long, value_name = "N", default_value_t = 16,
           value_parser = clap::value_parser!(u16).range(1..=2000))]
     clients: u16,
     /// How long each write is.
-    #[arg(long, value_name = "BYTES", default_value_t = 100, requires = "load",
+    #[arg(long, value_name = "BYTES", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(8..=500_000))]
     payload: u32,
     /// To see that a loss is found: before the comparison, takes one acknowledged write out of one
@@ -88,7 +93,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Arguments { servers, kill_leader: kills, json, processes, tick_time, patience, .. } =
         arguments;
-    if servers < 3 && kills > 0 {
+    if servers < 3 && kills > 0 && !arguments.hand_over {
         return Err(Failure::usage(format!(
             "{servers} server(s) tolerate no failure, so nobody could lead after a kill: \
              take --servers 3 or more, or --kill-leader 0"
@@ -98,7 +103,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         crate::start_logs(None, "off")?;
     }
     let way = if processes { world::Way::Processes } else { world::Way::Embedded };
-    let weight = arguments.load.then(|| load::Weight {
+    let weight = (arguments.load || arguments.hand_over).then(|| load::Weight {
         clients: arguments.clients.into(),
         payload: usize::try_from(arguments.payload).unwrap_or(usize::MAX),
     });
@@ -109,6 +114,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         world::World::new(way, servers, tick, weight.is_some()).map_err(Failure::failed)?;
     let wishes = plot::Wishes {
         kills,
+        hand_over: arguments.hand_over,
         patience: Duration::from_secs(patience),
         load: weight,
         plant_loss: arguments.plant_loss,

@@ -33,6 +33,8 @@ pub(super) struct Plot {
 pub(super) struct Wishes {
     /// How often the leader is killed.
     pub(super) kills: u32,
+    /// Nobody is killed: the leader hands its seat over instead.
+    pub(super) hand_over: bool,
     /// How long each step may take.
     pub(super) patience: Duration,
     /// What is written meanwhile.
@@ -82,7 +84,11 @@ impl Plot {
         }
         self.under_load().await?;
         for number in 1..=self.wishes.kills as usize {
-            reign = self.kill(number, reign).await?;
+            reign = if self.wishes.hand_over {
+                self.hand_over(number, reign).await?
+            } else {
+                self.kill(number, reign).await?
+            };
             self.under_load().await?;
         }
         self.quieten().await
@@ -109,6 +115,7 @@ impl Plot {
             self.world.ids().len(),
             &self.rows,
             self.cold_start,
+            self.wishes.hand_over,
             self.reigns.epochs.len(),
             twice,
             loaded.map(|(weight, book)| LoadSummary::new(weight, &book, &self.rows, verdict)),
@@ -252,6 +259,49 @@ impl Plot {
         }
         let (at_ms, took_ms) = (self.at(serving), millis(took));
         self.view.step(Step::Rejoined { at_ms, server: victim, kill: number, took_ms });
+        self.all_serve(reign).await?;
+        Ok(reign)
+    }
+
+    /// Lets the leader hand its seat over to the next server, and waits for the next reign.
+    async fn hand_over(&mut self, number: usize, old: Reign) -> Result<Reign, String> {
+        let ids = self.world.ids();
+        let after = ids.iter().copied().find(|id| *id > old.leader);
+        let Some(to) = after.or_else(|| ids.first().copied().filter(|id| *id != old.leader)) else {
+            return Err("there is nobody else to lead".to_owned());
+        };
+        let asked = Instant::now();
+        self.view.step(Step::HandedOver {
+            at_ms: self.at(asked),
+            server: old.leader,
+            to,
+            epoch: old.epoch,
+            hand_over: number,
+            of: self.wishes.kills,
+        });
+        let given =
+            tokio::time::timeout(self.wishes.patience, self.world.hand_over(old.leader, to));
+        given.await.map_err(|_| format!("server {} does not let go", old.leader))??;
+        let mut marks = Marks::default();
+        let reign = self.led("the next leader", asked, &mut marks).await?;
+        if reign.leader != to {
+            return Err(format!("server {} leads, and not server {to}", reign.leader));
+        }
+        let elected = marks.leading.get(&to).copied().unwrap_or(reign.at);
+        let total = reign.at.saturating_duration_since(asked);
+        self.rows.push(Row {
+            killed: old.leader,
+            from_epoch: old.epoch,
+            leader: reign.leader,
+            epoch: reign.epoch,
+            detection: Duration::ZERO,
+            election: elected.saturating_duration_since(asked),
+            activation: reign.at.saturating_duration_since(elected),
+            total,
+            rejoin: None,
+            at: asked,
+        });
+        self.show_reign(reign, number, total);
         self.all_serve(reign).await?;
         Ok(reign)
     }

@@ -64,6 +64,7 @@ impl Spread {
 pub(super) struct Summary {
     pub(super) servers: usize,
     pub(super) kills: usize,
+    pub(super) hand_overs: usize,
     pub(super) elections: usize,
     pub(super) failover_ms: Spread,
     pub(super) detection_ms: Spread,
@@ -133,7 +134,8 @@ impl LoadSummary {
             format!("longest time without an acknowledgement: {:.3} ms", self.longest_gap_ms);
         if let Spread { median: Some(median), max: Some(max), .. } = self.write_again_ms {
             gap += &format!(
-                "; after a kill the next one came within {median:.3} ms (median), {max:.3} ms at worst"
+                "; after each change of leader the next one came within {median:.3} ms (median), \
+                 {max:.3} ms at worst"
             );
         }
         lines.push(gap);
@@ -158,13 +160,15 @@ impl Summary {
         servers: usize,
         rows: &[Row],
         cold_start: Option<Duration>,
+        handed_over: bool,
         elections: usize,
         two_leaders_in_one_epoch: usize,
         load: Option<LoadSummary>,
     ) -> Self {
         Self {
             servers,
-            kills: rows.len(),
+            kills: if handed_over { 0 } else { rows.len() },
+            hand_overs: if handed_over { rows.len() } else { 0 },
             elections,
             failover_ms: Spread::of(rows.iter().map(|row| row.total)),
             detection_ms: Spread::of(rows.iter().map(|row| row.detection)),
@@ -245,6 +249,13 @@ impl Summary {
                 self.servers
             );
         };
+        if self.hand_overs > 0 {
+            return format!(
+                "{} servers, {} hand-overs, {} epochs with one leader each: the next leader served \
+                 {median:.3} ms after the last was asked to let go (median), {max:.3} ms at worst.",
+                self.servers, self.hand_overs, self.elections
+            );
+        }
         let took = match self.kills {
             1 => format!("after {max:.3} ms"),
             _ => format!("after {median:.3} ms (median), {max:.3} ms at worst"),

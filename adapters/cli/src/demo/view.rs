@@ -31,6 +31,8 @@ pub(super) enum Step {
     },
     /// The leader is killed.
     Killed { at_ms: f64, server: i64, epoch: i64, kill: usize, of: u32 },
+    /// The leader is asked to hand its seat over.
+    HandedOver { at_ms: f64, server: i64, to: i64, epoch: i64, hand_over: usize, of: u32 },
     /// The dead server is started again.
     Restarted { at_ms: f64, server: i64, kill: usize },
     /// It serves again.
@@ -166,7 +168,7 @@ fn announce(step: &Step, paint: Paint) -> String {
             format!("{}  {}", at(*at_ms), paint.strong(&format!("start {} servers", servers.len())))
         }
         Step::Led { at_ms, leader, epoch, took_ms, kill } => {
-            let since = if *kill == 0 { "start" } else { "kill" };
+            let since = if *kill == 0 { "start" } else { "end of the last reign" };
             let text = format!(
                 "LED by a synchronised quorum's leader of epoch {epoch}, {took_ms:.3} ms after the {since}"
             );
@@ -174,6 +176,10 @@ fn announce(step: &Step, paint: Paint) -> String {
         }
         Step::Killed { at_ms, server, epoch, kill, of } => {
             let text = format!("KILLED while it leads epoch {epoch} ({kill} of {of})");
+            format!("\n{}  {}  {}", at(*at_ms), name(*server), paint.alarm(&text))
+        }
+        Step::HandedOver { at_ms, server, to, epoch, hand_over, of } => {
+            let text = format!("HANDS epoch {epoch} OVER to server {to} ({hand_over} of {of})");
             format!("\n{}  {}  {}", at(*at_ms), name(*server), paint.alarm(&text))
         }
         Step::Restarted { at_ms, server, .. } => {

@@ -243,6 +243,19 @@ impl World {
         Ok(())
     }
 
+    /// Lets a server hand the seat of the leader over.
+    pub(super) async fn hand_over(&self, from: i64, to: i64) -> Result<(), String> {
+        match self.running.get(&from) {
+            Some(Running::Writable(server)) => {
+                let given = server.hand_over(ServerId(to)).await;
+                given.map_err(|error| format!("server {from} keeps its seat: {error}"))
+            }
+            Some(Running::Embedded(_) | Running::Process(..)) | None => {
+                Err(format!("server {from} cannot be asked to hand over"))
+            }
+        }
+    }
+
     /// Nobody needs to try a server that is about to die.
     fn leave(&self, id: i64) {
         if let (Some(roster), Some(life)) = (&self.roster, self.lives.get(&id)) {
