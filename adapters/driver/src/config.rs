@@ -7,6 +7,7 @@ use quorate_core::config::Config;
 use quorate_log::OpenOptions;
 use quorate_log::history::{HistoryOptions, Roll};
 
+use crate::builder::ServerConfigBuilder;
 use crate::disk::Retain;
 use crate::zoo_cfg::ZooCfg;
 
@@ -61,6 +62,24 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
+    /// Builds the configuration of server `id`, which keeps its data in `data_dir`, step by step:
+    ///
+    /// ```
+    /// use quorate_driver::ServerConfig;
+    /// use std::time::Duration;
+    ///
+    /// let config = ServerConfig::builder(1, "/var/lib/quorate")
+    ///     .voter(1, "10.0.0.1:2888:3888")
+    ///     .voter(2, "10.0.0.2:2888:3888")
+    ///     .voter(3, "10.0.0.3:2888:3888")
+    ///     .tick(Duration::from_millis(500))
+    ///     .build()?;
+    /// # Ok::<(), quorate_driver::BuildError>(())
+    /// ```
+    pub fn builder(id: i64, data_dir: impl Into<PathBuf>) -> ServerConfigBuilder {
+        ServerConfigBuilder::new(id, data_dir.into())
+    }
+
     /// ZooKeeper's defaults for this peer and this directory.
     pub fn new(core: Config, data_dir: impl Into<PathBuf>) -> Self {
         Self {
@@ -131,6 +150,8 @@ impl From<ZooCfg> for ServerConfig {
         core.timing.observer_delay = cfg.observer_delay;
         core.finish_when_settled = cfg.finish_when_settled;
         core.reconfig_enabled = cfg.reconfig_enabled;
+        core.priority = cfg.priority;
+        core.lease = cfg.lease;
         core.oracle = cfg.oracle_path.is_some();
         core.history.snap_count = cfg.snap_count.into();
         core.history.window_count = cfg.commit_log_count;

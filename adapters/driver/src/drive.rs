@@ -308,6 +308,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                     batch.push(Event::Read(read));
                 }
                 Ask::Peek(look) => self.replica.look(look),
+                Ask::Pulse(answer) => {
+                    let _ = answer.try_send(());
+                }
                 Ask::HandOver { answer, .. } if self.handing.is_some() => {
                     let _ = answer.try_send(Err(Kept::Underway));
                 }

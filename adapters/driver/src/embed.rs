@@ -26,11 +26,15 @@
 macro_rules! embed {
     ($runtime:ident) => {
         pub use $crate::{
-            Application, Changes, Doubt, FencingToken, HandOverError, Leader, Leaders, Leadership,
+            Application, BuildError, Changes, Doubt, FencingToken, HandOverError, Leader, Leaders,
             LeadershipError, Lost, Metrics, NoApplication, Observed, Prepared, Proposal,
             ProposeError, Proposed, ReadError, Rejected, Replicated, RestoreError, Runtime,
-            ServerConfig, ServerError, Snapshot, StartError, StateMachine, Status, core, zoo_cfg,
+            ServerConfig, ServerConfigBuilder, ServerError, Snapshot, StartError, StateMachine,
+            Status, core, zoo_cfg,
         };
+
+        /// The right to do what only the leader may.
+        pub type Leadership = $crate::Leadership<$runtime>;
 
         /// A server on this runtime, and what it replicates.
         pub type Server<A = NoApplication> = $crate::Server<$runtime, A>;

@@ -32,6 +32,7 @@
 #![forbid(unsafe_code, unused_must_use)]
 
 mod application;
+mod builder;
 mod config;
 mod dial;
 mod disk;
@@ -59,6 +60,7 @@ pub use application::{
     Application, NoApplication, Nothing, Prepared, Rejected, Replicated, RestoreError, Saved,
     Snapshot, StateMachine,
 };
+pub use builder::{BuildError, ServerConfigBuilder};
 pub use config::ServerConfig;
 pub use leadership::{FencingToken, Leadership, LeadershipError, Lost};
 pub use quorate_core as core;

@@ -149,6 +149,8 @@ pub(crate) enum Ask<A> {
     Read(Look<A>),
     /// To look.
     Peek(Look<A>),
+    /// To see that the loop turns.
+    Pulse(Sender<()>),
     /// Another server to lead, or anybody else.
     HandOver { to: Option<ServerId>, answer: Sender<Result<ServerId, Kept>> },
 }

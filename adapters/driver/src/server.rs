@@ -185,6 +185,37 @@ impl<R: Runtime, A: Application> Server<R, A> {
         self.handle.published.leaders()
     }
 
+    /// Waits until this server serves, as leader or under one, and tells who leads: what a readiness probe
+    /// wants to know.
+    ///
+    /// # Errors
+    ///
+    /// A [`ServerError`], if it ends before.
+    pub async fn ready(&self) -> Result<Leader, ServerError> {
+        match self.leaders().led().await {
+            Some(leader) => Ok(leader),
+            None => {
+                self.finished().await?;
+                Err(ServerError::Ended)
+            }
+        }
+    }
+
+    /// Asks whether the server is alive: returns as soon as its loop has turned. What a liveness probe wants
+    /// to know, with a limit of its own: a server that has no leader is healthy.
+    ///
+    /// # Errors
+    ///
+    /// A [`ServerError`], if it has ended.
+    pub async fn healthy(&self) -> Result<(), ServerError> {
+        let (answer, pulse) = bounded(1);
+        if self.handle.asks.put(Ask::Pulse(answer)).is_ok() && pulse.recv().await.is_ok() {
+            return Ok(());
+        }
+        self.finished().await?;
+        Err(ServerError::Ended)
+    }
+
     /// Every change of vote, state, round and phase from now on, with its reason. A reader that does
     /// not keep up loses the oldest; the server never waits for it.
     pub fn changes(&self) -> Changes {
@@ -621,6 +652,9 @@ pub enum ServerError {
     /// Going on would be unsafe.
     #[error("halted: {0}")]
     Halted(Fault),
+    /// It was asked to end.
+    #[error("the server was shut down")]
+    Ended,
     /// Its task was dropped with the runtime, or broke an invariant of its own and panicked.
     #[error("the server was dropped by its runtime, or has panicked")]
     Aborted,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded};
+use futures_lite::stream::{Stream, unfold};
 use quorate_core::id::ServerId;
 use quorate_core::report::{Report, Status as PeerStatus};
 use quorate_core::vote::ServerState;
@@ -97,6 +98,11 @@ impl Changes {
         self.receiver.try_recv().ok()
     }
 
+    /// The same as a stream, for those who combine streams.
+    pub fn into_stream(self) -> impl Stream<Item = Observed> + Send {
+        unfold(self, async |mut changes| Some((changes.next().await?, changes)))
+    }
+
     /// How many changes were lost so far because they were not read in time.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
@@ -125,6 +131,11 @@ impl Leaders {
                 return Some(leader);
             }
         }
+    }
+
+    /// The same as a stream, for those who combine streams.
+    pub fn into_stream(self) -> impl Stream<Item = Option<Leader>> + Send {
+        unfold(self, async |mut leaders| Some((leaders.next().await?, leaders)))
     }
 
     /// Waits for a leader; none if the server ends before there is one.

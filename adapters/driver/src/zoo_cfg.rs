@@ -109,6 +109,12 @@ pub struct ZooCfg {
     /// Whether an election ends as soon as nothing outstanding can change it
     /// (`quorate.finishWhenSettled`, true), rather than always 200 ms later as with ZooKeeper.
     pub finish_when_settled: bool,
+    /// How much this server is wished to lead (`quorate.priority`, 0 to 255; 0), see
+    /// [`Config::priority`](quorate_core::config::Config::priority).
+    pub priority: u8,
+    /// For how long voters promise their leader to establish nobody else (`quorate.lease`, in ms; not at
+    /// all), see [`Config::lease`](quorate_core::config::Config::lease).
+    pub lease: Option<Duration>,
     /// Whether a server with an empty data directory may vote (`db.autocreate`, true).
     pub autocreate: bool,
     /// What the operator should know, in the order of lines.
@@ -221,6 +227,11 @@ impl ZooCfg {
             oracle_path: entries.path("oraclePath")?,
             four_letter_words: entries.words("4lw.commands.whitelist", &WORDS),
             finish_when_settled: entries.boolean("quorate.finishWhenSettled", true)?,
+            priority: entries
+                .number("quorate.priority", 0, 255)?
+                .and_then(|priority| u8::try_from(priority).ok())
+                .unwrap_or(0),
+            lease: entries.millis("quorate.lease", 1)?,
             autocreate: entries.boolean("db.autocreate", true)?,
             membership,
             warnings: Vec::new(),

@@ -34,20 +34,19 @@
 //! from a `zoo.cfg` (see [`start`]):
 //!
 //! ```
-//! use quorate_tokio::core::{config::Config, id::ServerId, membership::Membership};
-//! use quorate_tokio::{NoApplication, Server, ServerConfig, Tokio};
+//! use quorate_tokio::{ServerConfig, start};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let dir = tempfile::tempdir()?;
-//! let ensemble = Membership::parse(
-//!     "server.1=127.0.0.1:23881:33881\nserver.2=127.0.0.1:23882:33882\nserver.3=127.0.0.1:23883:33883",
-//! )?;
 //! let mut servers = Vec::new();
 //! for id in [1, 2, 3] {
-//!     let config = Config::new(ServerId(id), ensemble.clone());
-//!     let config = ServerConfig::new(config, dir.path().join(id.to_string()));
-//!     servers.push(Server::start(Tokio, config, NoApplication).await?);
+//!     let config = ServerConfig::builder(id, dir.path().join(id.to_string()))
+//!         .voter(1, "127.0.0.1:23881:33881")
+//!         .voter(2, "127.0.0.1:23882:33882")
+//!         .voter(3, "127.0.0.1:23883:33883")
+//!         .build()?;
+//!     servers.push(start(config).await?);
 //! }
 //! let mut leaders = servers[0].leaders();
 //! while let Some(leader) = leaders.next().await {
@@ -73,6 +72,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
 quorate_driver::embed!(Tokio);
+
+/// The right to do what only the leader may.
+pub type Leadership = quorate_driver::Leadership<Tokio>;
 
 /// tokio, as the driver sees it: the runtime in whose context it is used.
 #[derive(Clone, Copy, Debug, Default)]
