@@ -73,9 +73,6 @@ use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
 quorate_driver::embed!(Tokio);
 
-/// The right to do what only the leader may.
-pub type Leadership = quorate_driver::Leadership<Tokio>;
-
 /// tokio, as the driver sees it: the runtime in whose context it is used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tokio;
