@@ -4,7 +4,7 @@
 //!   an adapter's tests/conformance.rs:  suite!([MyRuntime], my_block_on)
 //!                                          │  one #[test] for each scenario
 //!                                          ▼
-//!   sockets, elections, replication, syncing, outsiders, operators, cancelling, endings
+//!   sockets, elections, leadership, replication, syncing, outsiders, operators, cancelling, endings
 //!                                          │  play on a Stage, with an Ensemble
 //!                                          ▼
 //!   the runtime, and servers on it
@@ -30,6 +30,7 @@ pub mod endings;
 mod ensemble;
 mod gated;
 mod journal;
+pub mod leadership;
 pub mod operators;
 pub mod outsiders;
 pub mod replication;
@@ -69,6 +70,18 @@ macro_rules! suite {
                 hosts_have_names_and_machines_have_interfaces,
                 one_server_is_an_ensemble,
                 changes_tell_the_story_and_do_not_hold_up_the_server,
+            }
+            leadership: {
+                leadership_is_the_leaders_and_each_reign_has_a_greater_token,
+                the_seat_is_kept_until_guarded_work_has_ended,
+                nobody_who_asks_the_leader_notices_a_hand_over,
+                a_leader_that_shuts_down_hands_its_seat_over,
+                a_seat_that_cannot_be_handed_over_stays_and_why_is_said,
+                whoever_is_wished_more_comes_to_lead,
+                a_guard_that_is_leaked_keeps_its_server_from_nothing,
+                a_leader_whose_voters_are_gone_loses_its_lease,
+                probes_are_answered_and_told_of_the_end,
+                waits_for_the_seat_that_are_dropped_hold_nothing,
             }
             replication: {
                 what_is_proposed_anywhere_is_applied_everywhere_in_one_order,

@@ -1,0 +1,249 @@
+//! Who may do what only a leader may, and how the seat goes from one to the other.
+
+use std::time::Duration;
+
+use async_channel::{Sender, bounded};
+use futures_lite::future::{pending, zip};
+use quorate_core::id::ServerId;
+use quorate_core::output::Kept;
+
+use super::journal::numbered;
+use super::stage::polled;
+use super::{Ensemble, Stage};
+use crate::{Application, HandOverError, LeadershipError, Lost, Runtime, ServerError};
+
+/// Tells when it is dropped.
+struct Dropped(Sender<&'static str>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _ = self.0.try_send("the work is dropped");
+    }
+}
+
+/// The leader, and another voter.
+async fn two<R: Runtime, A: Application>(ensemble: &Ensemble<R, A>) -> [ServerId; 2] {
+    let (leader, _) = ensemble.agreed().await;
+    [leader, ensemble.other_than(&[leader])]
+}
+
+pub async fn leadership_is_the_leaders_and_each_reign_has_a_greater_token<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let mut ensemble = stage.electors(3, 0);
+    ensemble.start_all().await;
+    let [leader, other] = two(&ensemble).await;
+    let led = ensemble.take(leader);
+    let leadership = stage.within("leadership", led.leadership()).await.unwrap();
+    let token = leadership.check().unwrap();
+    assert_eq!(token, leadership.token());
+    let waits = Duration::from_millis(1);
+    let none = ensemble.server(other).leadership_within(waits).await;
+    assert_eq!(none.unwrap_err(), LeadershipError::Elapsed(waits));
+
+    stage.within("kill", led.kill()).await;
+    assert_eq!(stage.within("loss", leadership.lost()).await, Lost::Ended);
+    assert_eq!(leadership.check(), Err(Lost::Ended));
+    assert_eq!(led.leadership().await.unwrap_err(), LeadershipError::Ended);
+    let (next, _) = ensemble.agreed().await;
+    let later = stage.within("leadership", ensemble.server(next).leadership()).await.unwrap();
+    assert!(later.token() > token, "{} after {token}", later.token());
+}
+
+pub async fn the_seat_is_kept_until_guarded_work_has_ended<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 0);
+    ensemble.start_all().await;
+    let [leader, other] = two(&ensemble).await;
+    let leadership = stage.within("leadership", ensemble.server(leader).leadership()).await;
+    let leadership = leadership.unwrap();
+    let (said, heard) = bounded(2);
+    let server = ensemble.server(leader).clone();
+    let handing = stage.spawn(async move { server.hand_over(other).await });
+    let dropped = Dropped(said.clone());
+    let work = async {
+        let _dropped = dropped;
+        pending::<()>().await;
+    };
+    let lost = stage.within("the end of the work", leadership.run(work)).await;
+    assert_eq!(lost, Err(Lost::Leaving));
+    assert_eq!(heard.try_recv(), Ok("the work is dropped"), "before anybody hears of it");
+    // The guard is still there: so is the seat.
+    assert_eq!(ensemble.agreed().await.0, leader);
+    drop(leadership);
+    stage.within("the hand-over", handing.join()).await.unwrap();
+    assert_eq!(ensemble.agreed().await.0, other);
+}
+
+/// Requests and reads wait; none is refused, lost, or done twice.
+pub async fn nobody_who_asks_the_leader_notices_a_hand_over<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.journals(3, 0);
+    ensemble.start_all().await;
+    let mut count = 0;
+    for _ in 0..4 {
+        let [leader, other] = two(&ensemble).await;
+        let server = ensemble.server(leader).clone();
+        let writer = {
+            let server = server.clone();
+            stage.spawn(async move {
+                for number in count..count + 50 {
+                    server.propose(numbered(number, 8)).await.unwrap();
+                    server.catch_up().await.unwrap();
+                }
+            })
+        };
+        stage.within("the hand-over", server.hand_over(other)).await.unwrap();
+        stage.within("the writes", writer.join()).await;
+        count += 50;
+        assert_eq!(ensemble.agreed().await.0, other);
+    }
+    let last = ensemble.ids()[0];
+    stage.within("catching up", ensemble.server(last).catch_up()).await.unwrap();
+    let entries = stage.all_entries(ensemble.server(last)).await;
+    let all = (0..count).map(|number| numbered(number, 8));
+    assert!(entries.iter().map(|(_, entry)| entry.clone()).eq(all), "{entries:?}");
+}
+
+pub async fn a_leader_that_shuts_down_hands_its_seat_over<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 0);
+    ensemble.start_all().await;
+    let [leader, other] = two(&ensemble).await;
+    let mut changes = ensemble.server(other).changes();
+    let server = ensemble.take(leader);
+    stage.within("shutdown", server.shutdown()).await.unwrap();
+    ensemble.agreed().await;
+    // It was no election: nobody looked.
+    while let Some(change) = changes.try_next() {
+        let shown = change.report.to_string();
+        assert!(!shown.contains("LOOKING"), "{shown}");
+    }
+}
+
+pub async fn a_seat_that_cannot_be_handed_over_stays_and_why_is_said<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 1);
+    ensemble.start_all().await;
+    let [leader, other] = two(&ensemble).await;
+    let (server, stranger) = (ensemble.server(leader).clone(), ServerId(77));
+    let kept = |kept| Err(HandOverError::Kept(kept));
+    let observer = ensemble.observers()[0];
+    for nobody in [leader, stranger, observer] {
+        let refused = stage.within("an answer", server.hand_over(nobody)).await;
+        assert_eq!(refused, kept(Kept::NoFollower(nobody)));
+    }
+    let from_a_follower = ensemble.server(other).hand_over(leader);
+    assert_eq!(stage.within("an answer", from_a_follower).await, kept(Kept::NotLeading));
+    // Two at a time: one wins.
+    let leadership = server.leadership().await.unwrap();
+    let both = zip(server.hand_over(other), async {
+        let second = server.hand_over(other).await;
+        drop(leadership);
+        second
+    });
+    let (first, second) = stage.within("both", both).await;
+    assert_eq!((first, second), (Ok(()), kept(Kept::Underway)));
+    assert_eq!(ensemble.agreed().await.0, other);
+    stage.within("shutdown", ensemble.take(leader).shutdown()).await.unwrap();
+    assert_eq!(server.hand_over(other).await, Err(HandOverError::Ended));
+}
+
+pub async fn whoever_is_wished_more_comes_to_lead<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 0);
+    ensemble.adjust = |config| {
+        config.core.timing.tick = Duration::from_millis(50);
+        // Against the order of votes.
+        config.core.priority = u8::try_from(9 - config.core.id.0).unwrap();
+    };
+    ensemble.start_all().await;
+    let first = ensemble.ids()[0];
+    let mut leaders = ensemble.server(first).leaders();
+    let wished = async { while leaders.next().await.unwrap().map(|(id, _)| id) != Some(first) {} };
+    stage.within("the wished one", wished).await;
+}
+
+/// Guards that nobody drops keep nothing but the seat, and that not for ever.
+pub async fn a_guard_that_is_leaked_keeps_its_server_from_nothing<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 0);
+    ensemble.adjust = |config| {
+        config.core.timing.tick = Duration::from_millis(20);
+        config.core.timing.init_limit = 10;
+        config.core.timing.sync_limit = 100;
+    };
+    ensemble.start_all().await;
+    let [leader, other] = two(&ensemble).await;
+    let server = ensemble.take(leader);
+    std::mem::forget(stage.within("leadership", server.leadership()).await.unwrap());
+    let late = stage.within("an answer", server.hand_over(other)).await;
+    assert_eq!(late, Err(HandOverError::Kept(Kept::Guarded)));
+    // It leads on, and others may be let in.
+    let leadership = stage.within("leadership", server.leadership()).await.unwrap();
+    leadership.check().unwrap();
+    stage.within("shutdown", server.shutdown()).await.unwrap();
+    assert_eq!(leadership.check(), Err(Lost::Ended));
+    ensemble.agreed().await;
+}
+
+/// With leases a leader that nobody answers has lost by its own clock, whether or not it hears of it.
+pub async fn a_leader_whose_voters_are_gone_loses_its_lease<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 0);
+    ensemble.adjust = |config| {
+        config.core.timing.tick = Duration::from_millis(100);
+        config.core.lease = Some(Duration::from_millis(300));
+    };
+    ensemble.start_all().await;
+    let (leader, _) = ensemble.agreed().await;
+    let server = ensemble.server(leader).clone();
+    let leadership = stage.within("leadership", server.leadership()).await.unwrap();
+    stage.until("a lease", || leadership.lease().is_some()).await;
+    let first = leadership.lease().unwrap();
+    stage.until("a renewal", || leadership.lease().is_some_and(|until| until > first)).await;
+    for id in ensemble.ids() {
+        if id != leader {
+            ensemble.kill(id).await;
+        }
+    }
+    assert_eq!(stage.within("loss", leadership.lost()).await, Lost::Deposed);
+    let mut leaders = server.leaders();
+    stage.within("no leader", async { while leaders.next().await.unwrap().is_some() {} }).await;
+}
+
+pub async fn probes_are_answered_and_told_of_the_end<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 0);
+    let first = ensemble.ids()[0];
+    ensemble.start(first).await;
+    let alone = ensemble.server(first).clone();
+    assert_eq!(polled(1, alone.ready()).await.map(drop), None, "nobody leads");
+    stage.within("health", alone.healthy()).await.unwrap();
+    ensemble.start_all().await;
+    let ready = stage.within("readiness", alone.ready()).await.unwrap();
+    assert_eq!(ready, ensemble.agreed().await);
+    stage.within("shutdown", alone.shutdown()).await.unwrap();
+    assert!(matches!(alone.ready().await, Err(ServerError::Ended)));
+    assert!(matches!(alone.healthy().await, Err(ServerError::Ended)));
+}
+
+/// Dropped at each place, waiting for leadership takes nothing, and a hand-over comes all the same.
+pub async fn waits_for_the_seat_that_are_dropped_hold_nothing<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 0);
+    ensemble.start_all().await;
+    // Whoever waits in vain is woken by nothing: one poll is all that there is.
+    for times in [0, 1, 0, 1] {
+        let [leader, other] = two(&ensemble).await;
+        let server = ensemble.server(leader);
+        assert!(polled(times, ensemble.server(other).leadership()).await.is_none());
+        drop(polled(times, server.leadership()).await);
+        drop(polled(times, server.leadership_within(Duration::from_secs(9))).await);
+        if let Some(leadership) = polled(times, server.leadership()).await {
+            let leadership = leadership.unwrap();
+            assert!(polled(times, leadership.lost()).await.is_none());
+            assert!(polled(times, leadership.run(pending::<()>())).await.is_none());
+        }
+        let mut leaders = ensemble.server(other).leaders();
+        if polled(times, server.hand_over(other)).await.is_none() && times == 0 {
+            // It was never asked for.
+            assert_eq!(ensemble.agreed().await.0, leader);
+            continue;
+        }
+        let taken =
+            async { while leaders.next().await.unwrap().map(|(id, _)| id) != Some(other) {} };
+        stage.within("the other one", taken).await;
+    }
+}
