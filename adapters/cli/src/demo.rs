@@ -31,7 +31,7 @@ mod world;
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 pub(crate) use child::{Arguments as ServerArguments, run as serve};
 
@@ -47,6 +47,7 @@ use crate::paint::Paint;
 /// nobody is killed: leaders give their seats away, and the longest time without an acknowledged write
 /// is what clients notice of it.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("writing").args(["load", "hand_over"]).multiple(true))]
 pub(crate) struct Arguments {
     /// How many servers.
     #[arg(long, value_name = "N", default_value_t = 5,
@@ -68,11 +69,11 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "processes")]
     hand_over: bool,
     /// How many clients write, each one thing at a time.
-    #[arg(long, value_name = "N", default_value_t = 16,
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "writing",
           value_parser = clap::value_parser!(u16).range(1..=2000))]
     clients: u16,
     /// How long each write is.
-    #[arg(long, value_name = "BYTES", default_value_t = 100,
+    #[arg(long, value_name = "BYTES", default_value_t = 100, requires = "writing",
           value_parser = clap::value_parser!(u32).range(8..=500_000))]
     payload: u32,
     /// To see that a loss is found: before the comparison, takes one acknowledged write out of one

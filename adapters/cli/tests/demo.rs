@@ -77,6 +77,28 @@ fn kills_a_process_and_measures() {
 }
 
 #[test]
+fn hands_the_seat_over_under_load_and_measures() {
+    let arguments = ["demo", "--servers", "3", "--kill-leader", "2", "--hand-over", "--json"];
+    let output = quorate(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let lines = lines(&output);
+    let summary = &lines.last().unwrap()["summary"];
+    assert_eq!((&summary["kills"], &summary["hand_overs"]), (&0.into(), &2.into()));
+    assert_eq!(summary["elections"], 3);
+    for nothing in ["lost", "duplicated", "diverged", "two_leaders_in_one_epoch"] {
+        assert_eq!(summary[nothing], 0, "{nothing}");
+    }
+    assert!(summary["longest_gap_ms"].as_f64().unwrap() > 0.0);
+    let handed = events(&lines, "handed_over");
+    let led = events(&lines, "led");
+    assert_eq!(handed.len(), 2);
+    for (nth, handed) in handed.iter().enumerate() {
+        assert_eq!(handed["server"], led[nth]["leader"]);
+        assert_eq!(handed["to"], led[nth + 1]["leader"]);
+    }
+}
+
+#[test]
 fn ends_with_a_table_and_a_sentence() {
     let output = quorate(["demo", "--servers", "3", "--kill-leader", "2", "--tick-time", "500"]);
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
