@@ -2,7 +2,7 @@
 //!
 //! | rule | |
 //! |---|---|
-//! | [`Leadership`](Rule::Leadership) | one established leader per epoch, over all history; it may be elected at all |
+//! | [`Leadership`](Rule::Leadership) | one leader per epoch with a quorum of promises, over all history; it may be elected at all |
 //! | [`Promise`](Rule::Promise) | what leaves a server as a promise is on its disk at that moment |
 //! | [`Durability`](Rule::Durability) | epochs on disk never go back, and the current one is not above the accepted one |
 //! | [`Quorum`](Rule::Quorum) | whoever is elected or established has a quorum, counted again here |
@@ -35,7 +35,7 @@ use crate::ledger::{Answer, Ledger, Outcome};
 /// What was broken; see the module's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Two leaders of one epoch, or one that may not lead.
+    /// Two leaders of one epoch, established or promised by a quorum, or one that may not lead.
     Leadership,
     /// A promise that the disk does not hold.
     Promise,

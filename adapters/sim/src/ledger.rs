@@ -267,15 +267,26 @@ impl Ledger {
 
     // ---- reigns ----
 
-    /// A prospective leader takes over its own history in a new epoch.
-    pub(crate) fn on_reign(&mut self, leader: ServerId, epoch: Epoch, held: &Contents) {
+    /// A prospective leader takes over its own history in a new epoch: a quorum has promised that epoch to
+    /// it, established or not, and so to nobody else, ever.
+    pub(crate) fn on_reign(
+        &mut self,
+        leader: ServerId,
+        epoch: Epoch,
+        held: &Contents,
+    ) -> Result<(), Violation> {
         let reign = Reign {
             leader,
             history: held.log.iter().map(|txn| txn.zxid).collect(),
             inherited: held.last(),
             label: held.floor,
         };
-        self.reigns.insert(epoch, reign);
+        if let Some(first) = self.reigns.insert(epoch, reign) {
+            let detail =
+                format!("takes over epoch {epoch}, which {} took over before", first.leader);
+            return broken(Rule::Leadership, leader, detail);
+        }
+        Ok(())
     }
 
     /// A leader is established.

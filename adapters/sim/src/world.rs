@@ -1053,7 +1053,7 @@ impl World {
                     }
                     Write::Beside(txn) => ledger.on_logged(id, txn, standing.mints(txn))?,
                     Write::CurrentEpoch(epoch) if standing.leads => {
-                        ledger.on_reign(id, *epoch, server.disk.latest());
+                        ledger.on_reign(id, *epoch, server.disk.latest())?;
                     }
                     Write::Install { .. } => {
                         self.coverage.hit(FaultClass::Installed);
