@@ -11,8 +11,6 @@
 #![expect(clippy::unwrap_used, reason = "a bench stops where something is wrong")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "only what replication does is done")]
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use quorate_core::config::Config;
@@ -26,10 +24,10 @@ use quorate_core::time::Instant;
 use quorate_core::txn::{Draft, TxnHeader};
 use quorate_core::zxid::Zxid;
 
-/// Servers of one process, and what is under way between them.
+/// Servers of one process, and what each has said that was not carried out yet.
 struct Ensemble {
     peers: Vec<Peer>,
-    queue: VecDeque<(usize, Event)>,
+    said: Vec<Vec<Output>>,
     /// The other end of each link, and whose it is; links are numbered from 0.
     ends: Vec<(usize, LinkId)>,
     delivered: Vec<Zxid>,
@@ -50,11 +48,12 @@ impl Ensemble {
         let count = usize::try_from(voters).unwrap();
         let mut ensemble = Self {
             peers: (1..=voters).map(peer).collect(),
-            queue: (0..count).map(|who| (who, Event::Tick)).collect(),
+            said: vec![Vec::new(); count],
             ends: Vec::new(),
             delivered: vec![Zxid::ZERO; count],
             outputs: Vec::new(),
         };
+        (0..count).for_each(|who| ensemble.step(who, Event::Tick));
         ensemble.settle();
         assert!(ensemble.peers.iter().all(|peer| peer.status().serving));
         ensemble
@@ -64,29 +63,37 @@ impl Ensemble {
         self.peers.iter().position(|p| p.status().leader == Some(p.config().id)).unwrap()
     }
 
-    /// Lets everything happen that is under way.
+    fn step(&mut self, who: usize, event: Event) {
+        self.peers[who].step_into(Input { at: Instant(1), event }, &mut self.said[who]);
+    }
+
+    /// Lets everything happen that is under way: what one server has said, then the next.
     fn settle(&mut self) {
-        while let Some((who, event)) = self.queue.pop_front() {
-            self.peers[who].step_into(Input { at: Instant(1), event }, &mut self.outputs);
-            let mut outputs = std::mem::take(&mut self.outputs);
-            let mut durable = None;
-            for output in outputs.drain(..) {
-                match output {
-                    Output::Send { link, message } => {
-                        let (to, link) = self.ends[usize::try_from(link.0).unwrap()];
-                        self.queue.push_back((to, Event::Received { link, message }));
+        let mut outputs = std::mem::take(&mut self.outputs);
+        while self.said.iter().any(|said| !said.is_empty()) {
+            for who in 0..self.peers.len() {
+                std::mem::swap(&mut self.said[who], &mut outputs);
+                let mut durable = None;
+                for output in outputs.drain(..) {
+                    match output {
+                        Output::Send { link, message } => {
+                            let (to, link) = self.ends[usize::try_from(link.0).unwrap()];
+                            self.step(to, Event::Received { link, message });
+                        }
+                        Output::Persist { ticket, .. } => durable = Some(ticket),
+                        Output::DeliverThrough(zxid) => self.delivered[who] = zxid,
+                        Output::Pace(link) => self.step(who, Event::Drained(link)),
+                        Output::Dial { plane, peer, .. } => self.connect(who, plane, peer),
+                        _ => {}
                     }
-                    Output::Persist { ticket, .. } => durable = Some(ticket),
-                    Output::DeliverThrough(zxid) => self.delivered[who] = zxid,
-                    Output::Pace(link) => self.queue.push_back((who, Event::Drained(link))),
-                    Output::Dial { plane, peer, .. } => self.connect(who, plane, peer),
-                    _ => {}
+                }
+                // The disk is as perfect as the network.
+                if let Some(ticket) = durable {
+                    self.step(who, Event::Persisted(ticket));
                 }
             }
-            // The disk is as perfect as the network.
-            self.queue.extend(durable.map(|ticket| (who, Event::Persisted(ticket))));
-            self.outputs = outputs;
         }
+        self.outputs = outputs;
     }
 
     fn connect(&mut self, who: usize, plane: Plane, peer: ServerId) {
@@ -98,9 +105,9 @@ impl Ensemble {
             let (link, advertised, remote) = (LinkId(link), None, None);
             Event::LinkUp(LinkUp { link, plane, dialled, peer, advertised, remote })
         };
-        self.queue.push_back((who, up(ours, true, Some(peer))));
+        self.step(who, up(ours, true, Some(peer)));
         let introduced = (plane == Plane::Election).then_some(id);
-        self.queue.push_back((other, up(theirs, false, introduced)));
+        self.step(other, up(theirs, false, introduced));
     }
 }
 
@@ -117,7 +124,7 @@ fn ours(c: &mut Criterion) {
         group.bench_function(BenchmarkId::from_parameter(name), |b| {
             b.iter(|| {
                 let drafts = (0..batch).map(|_| Draft { header, body: body.clone() }).collect();
-                ensemble.queue.push_back((leader, Event::Prepared { epoch, drafts }));
+                ensemble.step(leader, Event::Prepared { epoch, drafts });
                 ensemble.settle();
             });
         });

@@ -63,6 +63,17 @@ enum Phase {
     Broadcast(Broadcast),
 }
 
+impl Phase {
+    /// The epoch, once it is decided.
+    fn epoch(&self) -> Option<Epoch> {
+        match self {
+            Self::Discovery(discovery) => discovery.begun().map(|(epoch, _)| epoch),
+            Self::Synchronization(synchronization) => Some(synchronization.epoch),
+            Self::Broadcast(broadcast) => Some(broadcast.epoch),
+        }
+    }
+}
+
 impl Leader {
     /// Takes office after an election that `supporters` decided; takes in the learners that came
     /// early.
@@ -146,9 +157,12 @@ impl Leader {
 
     /// A learner has said something.
     pub fn on_packet(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet) -> Verdict {
-        let epoch = self.epoch();
         let Some(learner) = self.learners.get_mut(link) else { return Verdict::Stay };
         learner.heard = cx.now;
+        if let (Packet::Ack(zxid), Stage::Serving) = (&packet, learner.stage) {
+            // The most frequent of all.
+            return self.on_ack(cx, link, Run::one(*zxid));
+        }
         match (learner.stage, packet) {
             (Stage::Silent, Packet::FollowerInfo(info)) => self.on_info(cx, link, info, true),
             (Stage::Silent, Packet::ObserverInfo(info)) => self.on_info(cx, link, info, false),
@@ -158,7 +172,7 @@ impl Leader {
             (Stage::Syncing, Packet::Ack(zxid))
                 if learner.cursor.new_leader
                     && zxid.is_epoch_start()
-                    && Some(zxid.epoch()) == epoch =>
+                    && Some(zxid.epoch()) == self.phase.epoch() =>
             {
                 self.on_history_ack(cx, link)
             }
@@ -494,11 +508,7 @@ impl Leader {
 
     /// The epoch, once it is decided.
     fn epoch(&self) -> Option<Epoch> {
-        match &self.phase {
-            Phase::Discovery(discovery) => discovery.begun().map(|(epoch, _)| epoch),
-            Phase::Synchronization(synchronization) => Some(synchronization.epoch),
-            Phase::Broadcast(broadcast) => Some(broadcast.epoch),
-        }
+        self.phase.epoch()
     }
 
     /// FOLLOWERINFO or OBSERVERINFO: who it is, and what it has promised.

@@ -487,12 +487,12 @@ impl Learner {
     /// Puts off the deadline of silence.
     fn heard(&self, cx: &mut Context<'_>) {
         let timing = &cx.config.timing;
-        let acknowledged = match &self.phase {
-            Phase::Reaching { .. } | Phase::Discovery(_) => false,
-            Phase::Synchronization(_, s) => s.acknowledging.is_some(),
-            Phase::Broadcast(..) => true,
+        let limit = match &self.phase {
+            Phase::Reaching { .. } | Phase::Discovery(_) => timing.init_time(),
+            Phase::Synchronization(_, s) if s.acknowledging.is_none() => timing.init_time(),
+            Phase::Synchronization(..) => timing.sync_time(),
+            Phase::Broadcast(_, broadcast) => broadcast.patience,
         };
-        let limit = if acknowledged { timing.sync_time() } else { timing.init_time() };
         cx.timers.after(Timer::Silence, cx.now, limit);
     }
 

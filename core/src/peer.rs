@@ -292,35 +292,32 @@ impl Peer {
 
     #[inline]
     fn on_received(&mut self, link: LinkId, message: Message) {
-        let place = self.links.place(link);
-        // The most frequent of all inputs, handled where it lies.
-        if let (Some(Place::Election(from)), Message::Notification(notification)) =
-            (place, &message)
-        {
-            return self.on_notification(from, notification);
+        // Of a link that we have hung up meanwhile.
+        let Some(place) = self.links.place(link) else { return };
+        // The most frequent of all inputs: a message is large, and handed on as it lies.
+        match message {
+            Message::Notification(notification) => match place {
+                Place::Election(from) => self.on_notification(from, &notification),
+                Place::Leader(_) | Place::Learner => self.on_misplaced(link, "notification"),
+            },
+            Message::Packet(packet) => match place {
+                Place::Leader(_) => {
+                    if let (Role::Learning(learner), mut cx) = self.lend() {
+                        let verdict = learner.on_packet(&mut cx, link, packet);
+                        self.obey(verdict);
+                    }
+                }
+                Place::Learner => self.on_learner_packet(link, packet),
+                Place::Election(_) => self.on_misplaced(link, packet.name()),
+            },
         }
-        self.on_other_message(link, place, message);
     }
 
-    fn on_other_message(&mut self, link: LinkId, place: Option<Place>, message: Message) {
-        match (place, message) {
-            (Some(Place::Leader(_)), Message::Packet(packet)) => {
-                self.with_learner(|learner, cx| learner.on_packet(cx, link, packet));
-            }
-            (Some(Place::Learner), Message::Packet(packet)) => {
-                self.on_learner_packet(link, packet);
-            }
-            (Some(Place::Election(_)), Message::Packet(packet)) => {
-                self.on_link_down(link, Cause::Garbled);
-                self.outbox.hangup(link, Hangup::OutOfTurn(packet.name()));
-            }
-            (Some(Place::Leader(_) | Place::Learner), Message::Notification(_)) => {
-                self.on_link_down(link, Cause::Garbled);
-                self.outbox.hangup(link, Hangup::OutOfTurn("notification"));
-            }
-            // Handled before; or of a link that we have hung up meanwhile.
-            (Some(Place::Election(_)), Message::Notification(_)) | (None, _) => {}
-        }
+    /// A message on the plane of the other kind.
+    #[cold]
+    fn on_misplaced(&mut self, link: LinkId, name: &'static str) {
+        self.on_link_down(link, Cause::Garbled);
+        self.outbox.hangup(link, Hangup::OutOfTurn(name));
     }
 
     #[inline]
@@ -342,6 +339,11 @@ impl Peer {
 
     /// Something from a link that was accepted on the quorum port.
     fn on_learner_packet(&mut self, link: LinkId, packet: Packet) {
+        if let (Role::Leading(leader), mut cx) = self.lend() {
+            // Nobody waits for one who leads.
+            let verdict = leader.on_packet(&mut cx, link, packet);
+            return self.obey(verdict);
+        }
         let mut waiting = self.links.waiting_mut().iter_mut();
         match waiting.find(|waiting| waiting.link == link) {
             Some(waiting) if waiting.first.is_none() => waiting.first = Some(packet),
@@ -349,7 +351,7 @@ impl Peer {
                 let reason = Hangup::OutOfTurn(packet.name());
                 self.links.hangup(link, reason, &mut self.outbox);
             }
-            None => self.with_leader(|leader, cx| leader.on_packet(cx, link, packet)),
+            None => {}
         }
     }
 
@@ -610,6 +612,7 @@ impl Peer {
     }
 
     /// The role, and apart from it everything that its machine may touch.
+    #[inline]
     const fn lend(&mut self) -> (&mut Role, Context<'_>) {
         let cx = Context {
             now: self.now,
@@ -641,7 +644,16 @@ impl Peer {
         self.outbox.push(Output::Abandon);
     }
 
+    #[inline]
     fn obey(&mut self, verdict: Verdict) {
+        if verdict != Verdict::Stay {
+            self.turn(verdict);
+        }
+    }
+
+    /// Something becomes of the role: seldom, and kept out of the way of what is not.
+    #[cold]
+    fn turn(&mut self, verdict: Verdict) {
         match verdict {
             Verdict::Stay => {}
             Verdict::Serve(epoch) => {

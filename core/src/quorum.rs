@@ -199,6 +199,12 @@ impl Quorum {
         self.weightless
     }
 
+    /// How many voters are enough, where all count alike and nobody else is heard.
+    #[inline]
+    pub fn plain_majority(&self) -> Option<usize> {
+        (self.plain && self.oracle.is_none()).then_some(self.voters.len() / 2 + 1)
+    }
+
     /// An empty set of voters.
     pub fn support(&self) -> Support {
         Support {

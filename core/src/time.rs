@@ -16,7 +16,8 @@ impl Instant {
 
     /// The instant `duration` after the origin; saturates after some 580 years.
     pub fn from_origin(duration: Duration) -> Self {
-        Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+        let whole = duration.as_secs().saturating_mul(1_000_000_000);
+        Self(whole.saturating_add(u64::from(duration.subsec_nanos())))
     }
 
     /// The time since the origin.

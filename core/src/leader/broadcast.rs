@@ -211,8 +211,13 @@ impl Broadcast {
         through: Zxid,
     ) {
         self.tally.set(cx.quorum, voter, through);
+        let committed = cx.history.committed();
+        if through <= committed {
+            // Whatever it adds to is committed already.
+            return;
+        }
         let Some(through) = self.tally.quorum(cx.quorum) else { return };
-        if through > cx.history.committed() && through > Zxid::start_of(self.epoch) {
+        if through > committed && through > Zxid::start_of(self.epoch) {
             cx.history.commit(through, cx.rng, cx.outbox);
             learners.feed(cx, self.reign(cx));
         }
@@ -380,6 +385,9 @@ impl Tally {
 
     /// What a quorum has acknowledged; none if it has acknowledged nothing.
     pub fn quorum(&mut self, quorum: &Quorum) -> Option<Zxid> {
+        if let Some(needed) = quorum.plain_majority() {
+            return self.ranked.get(needed - 1).map(|(zxid, _)| *zxid);
+        }
         self.support.clear();
         self.ranked.iter().find_map(|(zxid, position)| {
             self.support.add_at(quorum, *position);

@@ -26,6 +26,8 @@ use crate::zxid::{Epoch, Zxid};
 pub struct Broadcast {
     /// Its epoch.
     pub epoch: Epoch,
+    /// How long the leader may be silent: reckoned once, needed at every packet.
+    pub patience: Duration,
     /// Whether we only observe.
     observer: bool,
     /// Everything through this needs no acknowledgement any more.
@@ -55,7 +57,8 @@ pub fn on_up_to_date(
         cx.history.append(pending.into_iter().collect(), cx.outbox);
     }
     let acked = covered.max(start);
-    let mut broadcast = Broadcast { epoch, observer, acked, reads: VecDeque::new() };
+    let patience = cx.config.timing.sync_time();
+    let mut broadcast = Broadcast { epoch, patience, observer, acked, reads: VecDeque::new() };
     broadcast.on_persisted(cx, link);
     broadcast
 }

@@ -335,8 +335,8 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
         Packet::Commit(zxid) => bare(out, kind::COMMIT, *zxid),
         Packet::Proposals(txns) => {
             let Some((last, others)) = txns.split_last() else { return Rest::default() };
+            out.reserve(txns.iter().map(|txn| HEAD + txn.len() + 4).sum());
             for txn in others {
-                out.reserve(HEAD + txn.len() + 4);
                 put_head(out, kind::PROPOSAL, txn.zxid, wire_length(txn.len()));
                 out.extend_from_slice(&txn.head());
                 out.extend_from_slice(&txn.body);
