@@ -73,7 +73,7 @@ impl<A> Drop for Asks<A> {
     fn drop(&mut self) {
         for ask in self.tray.close() {
             if let Ask::Propose { answer, .. } = ask {
-                drop(answer.try_send(Err(ProposeError::Ended)));
+                drop(answer.send(Err(ProposeError::Ended)));
             }
         }
     }

@@ -652,7 +652,11 @@ fn gather(queue: &Mutex<Queue>, buf: &mut BytesMut) -> Then {
             Then::Wait
         }
         Queue::All(packets) => {
-            while buf.len() < WRITE_BYTES {
+            buf.reserve(packets.bytes.min(WRITE_BYTES).saturating_sub(buf.len()));
+            loop {
+                if packets.items.front().is_some_and(|item| !fits(item, buf.len())) {
+                    return Then::GoOn;
+                }
                 match packets.items.pop_front() {
                     Some(Item::Packet(packet)) => {
                         packets.bytes -= cost(&packet);
@@ -674,8 +678,17 @@ fn gather(queue: &Mutex<Queue>, buf: &mut BytesMut) -> Then {
                     }
                 }
             }
-            Then::GoOn
         }
+    }
+}
+
+/// Whether something is gathered with what is in the buffer already.
+fn fits(item: &Item, gathered: usize) -> bool {
+    match item {
+        Item::Packet(packet) if is_short(packet) => {
+            gathered == 0 || gathered + cost(packet) <= WRITE_BYTES
+        }
+        Item::Packet(_) | Item::Pace | Item::Stream(_) => true,
     }
 }
 

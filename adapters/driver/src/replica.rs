@@ -759,6 +759,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {
+    use futures_channel::oneshot;
     use futures_lite::future::block_on;
     use quorate_core::message::LearnerInfo;
     use quorate_core::txn::RequestId;
@@ -926,10 +927,10 @@ mod tests {
 
         fn peek(&mut self) -> Result<(), ReadError> {
             let permit = block_on(Permits::new(1).take());
-            let (look, seen) = look(permit, |_: &Notes| ());
+            let (look, mut seen) = look(permit, |_: &Notes| ());
             self.replica.look(look);
             drop(self.run());
-            seen.try_recv().unwrap().map(|_| ())
+            seen.try_recv().unwrap().expect("somebody has looked").map(|_| ())
         }
 
         /// Receives a snapshot, from its first byte to its signature.
@@ -1034,7 +1035,7 @@ mod tests {
         let mut stage = Stage::new(None, MUCH);
         stage.append(1..=20);
         stage.deliver(10);
-        let (answer, outcome) = bounded(1);
+        let (answer, mut outcome) = oneshot::channel();
         let permit = block_on(Permits::new(1).take());
         let id = request(1).id;
         stage.replica.requests.asked(id, answer, permit);
@@ -1052,7 +1053,7 @@ mod tests {
         stage.deliver(17);
         assert_eq!(stage.told(), ["adopt 15", "apply 16", "apply 17"]);
         let doubt = Err(ProposeError::Unknown(Doubt::Snapshot));
-        assert_eq!(outcome.try_recv().unwrap(), doubt as Result<Proposed, _>);
+        assert_eq!(outcome.try_recv().unwrap(), Some(doubt as Result<Proposed, _>));
         stage.sync();
         assert_eq!(stage.disk.handle().newest_snapshot().unwrap().unwrap().label, Zxid(15));
     }

@@ -19,8 +19,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use async_channel::{Receiver, Sender, bounded};
+use async_channel::Sender;
 use bytes::Bytes;
+use futures_channel::oneshot;
 use quorate_core::id::ServerId;
 use quorate_core::message::{Identity, Request};
 use quorate_core::output::{Kept, Refusal};
@@ -156,30 +157,30 @@ pub(crate) enum Ask<A> {
 }
 
 /// Where the outcome of a proposal goes.
-pub(crate) type Answer = Sender<Result<Proposed, ProposeError>>;
+pub(crate) type Answer = oneshot::Sender<Result<Proposed, ProposeError>>;
 
 /// Makes a [`Look`] of a closure, and the way its result takes. If the closure panics, the caller does,
 /// and not the server.
 pub(crate) fn look<A, T: Send + 'static>(
     permit: Permit,
     closure: impl FnOnce(&A) -> T + Send + 'static,
-) -> (Look<A>, Receiver<Result<thread::Result<T>, ReadError>>) {
-    let (sender, receiver) = bounded(1);
+) -> (Look<A>, oneshot::Receiver<Result<thread::Result<T>, ReadError>>) {
+    let (sender, receiver) = oneshot::channel();
     let look = move |application: Result<&A, ReadError>| {
         let seen =
             application.map(|application| catch_unwind(AssertUnwindSafe(|| closure(application))));
         drop(permit);
         // Nobody may be waiting any more.
-        drop(sender.try_send(seen));
+        drop(sender.send(seen));
     };
     (Box::new(look), receiver)
 }
 
 /// Waits for what a [`look`] has seen.
 pub(crate) async fn seen<T>(
-    receiver: Receiver<Result<thread::Result<T>, ReadError>>,
+    receiver: oneshot::Receiver<Result<thread::Result<T>, ReadError>>,
 ) -> Result<T, ReadError> {
-    match receiver.recv().await.unwrap_or(Err(ReadError::Ended))? {
+    match receiver.await.unwrap_or(Err(ReadError::Ended))? {
         Ok(seen) => Ok(seen),
         Err(panic) => resume_unwind(panic),
     }
@@ -327,24 +328,24 @@ impl Requests {
     pub(crate) fn end(&mut self) {
         self.sweep(|_| Some(ProposeError::Unknown(Doubt::Ended)));
         for (_, waiting) in std::mem::take(&mut self.waiting) {
-            drop(waiting.answer.try_send(Err(ProposeError::Ended)));
+            drop(waiting.answer.send(Err(ProposeError::Ended)));
         }
     }
 
     fn sweep(&mut self, judge: impl Fn(Service) -> Option<ProposeError>) {
-        self.waiting.retain(|_, waiting| match waiting.accepted.and_then(&judge) {
-            Some(error) => {
-                drop(waiting.answer.try_send(Err(error)));
-                false
-            }
-            None => true,
+        let judged = self.waiting.iter().filter_map(|(cxid, waiting)| {
+            let error = waiting.accepted.and_then(&judge)?;
+            Some((*cxid, error))
         });
+        for (cxid, error) in judged.collect::<Vec<_>>() {
+            self.tell(cxid, Err(error));
+        }
     }
 
     fn tell(&mut self, cxid: i32, outcome: Result<Proposed, ProposeError>) {
         if let Some(waiting) = self.waiting.remove(&cxid) {
             // Nobody may be waiting any more.
-            drop(waiting.answer.try_send(outcome));
+            drop(waiting.answer.send(outcome));
         }
     }
 }
@@ -367,7 +368,7 @@ mod tests {
     use crate::permits::Permits;
     use futures_lite::future::block_on;
 
-    type Outcome = Receiver<Result<Proposed, ProposeError>>;
+    type Outcome = oneshot::Receiver<Result<Proposed, ProposeError>>;
 
     struct Desk {
         requests: Requests,
@@ -380,7 +381,7 @@ mod tests {
         }
 
         fn ask(&mut self, cxid: i32) -> Outcome {
-            let (answer, outcome) = bounded(1);
+            let (answer, outcome) = oneshot::channel();
             let permit = block_on(self.permits.take());
             self.requests.asked(RequestId { client: 7, cxid }, answer, permit);
             outcome
@@ -395,23 +396,24 @@ mod tests {
 
     const UNDECIDED: Option<ProposeError> = None;
 
-    fn error(outcome: &Outcome) -> Option<ProposeError> {
-        outcome.try_recv().ok().map(|outcome| outcome.expect_err("no success"))
+    fn error(outcome: &mut Outcome) -> Option<ProposeError> {
+        let outcome = outcome.try_recv().ok().flatten();
+        outcome.map(|outcome| outcome.expect_err("no success"))
     }
 
     #[test]
     fn what_the_next_reign_did_not_inherit_did_not_happen() {
         let mut desk = Desk::new();
         desk.requests.serving(Epoch(1));
-        let (inherited, lost) = (desk.accept(1), desk.accept(2));
+        let (mut inherited, mut lost) = (desk.accept(1), desk.accept(2));
         let second = desk.requests.serving(Epoch(2));
-        let fresh = desk.accept(3);
-        assert_eq!(error(&lost), UNDECIDED, "a change of leader says nothing yet");
+        let mut fresh = desk.accept(3);
+        assert_eq!(error(&mut lost), UNDECIDED, "a change of leader says nothing yet");
         desk.requests.applied(1, Zxid(0x1_0000_0009), Ok(Bytes::from_static(b"done")));
         desk.requests.inherited(second);
-        assert_eq!(inherited.try_recv().unwrap().unwrap().reply, "done");
-        assert_eq!(error(&lost), Some(ProposeError::Lost));
-        assert_eq!(error(&fresh), UNDECIDED, "it belongs to the reign that has begun");
+        assert_eq!(inherited.try_recv().unwrap().unwrap().unwrap().reply, "done");
+        assert_eq!(error(&mut lost), Some(ProposeError::Lost));
+        assert_eq!(error(&mut fresh), UNDECIDED, "it belongs to the reign that has begun");
         assert!(!ProposeError::Lost.may_have_happened());
     }
 
@@ -419,11 +421,11 @@ mod tests {
     fn the_same_leader_may_still_have_it() {
         let mut desk = Desk::new();
         desk.requests.serving(Epoch(1));
-        let request = desk.accept(1);
+        let mut request = desk.accept(1);
         let again = desk.requests.serving(Epoch(1));
         desk.requests.inherited(again);
         let doubt = ProposeError::Unknown(Doubt::Disconnected);
-        assert_eq!(error(&request), Some(doubt));
+        assert_eq!(error(&mut request), Some(doubt));
         assert!(doubt.may_have_happened());
     }
 
@@ -431,31 +433,31 @@ mod tests {
     fn a_snapshot_does_not_tell_who_asked() {
         let mut desk = Desk::new();
         desk.requests.serving(Epoch(1));
-        let request = desk.accept(1);
+        let mut request = desk.accept(1);
         desk.requests.jumped();
-        assert_eq!(error(&request), Some(ProposeError::Unknown(Doubt::Snapshot)));
+        assert_eq!(error(&mut request), Some(ProposeError::Unknown(Doubt::Snapshot)));
     }
 
     #[test]
     fn the_end_is_in_doubt_only_for_what_was_accepted() {
         let mut desk = Desk::new();
         desk.requests.serving(Epoch(1));
-        let (accepted, asked) = (desk.accept(1), desk.ask(2));
+        let (mut accepted, mut asked) = (desk.accept(1), desk.ask(2));
         desk.requests.end();
-        assert_eq!(error(&accepted), Some(ProposeError::Unknown(Doubt::Ended)));
-        assert_eq!(error(&asked), Some(ProposeError::Ended));
+        assert_eq!(error(&mut accepted), Some(ProposeError::Unknown(Doubt::Ended)));
+        assert_eq!(error(&mut asked), Some(ProposeError::Ended));
     }
 
     #[test]
     fn a_refusal_is_final_and_frees_the_place() {
         let mut desk = Desk { requests: Requests::new(7), permits: Permits::new(1) };
-        let refused = desk.ask(1);
+        let mut refused = desk.ask(1);
         desk.requests.refused(RequestId { client: 7, cxid: 1 }, Refusal::NotServing);
-        assert_eq!(error(&refused), Some(ProposeError::Refused(Refusal::NotServing)));
-        let next = desk.accept(2);
+        assert_eq!(error(&mut refused), Some(ProposeError::Refused(Refusal::NotServing)));
+        let mut next = desk.accept(2);
         desk.requests.applied(2, Zxid(5), Err(Rejected(-101)));
         let reason = Rejected(-101);
-        assert_eq!(error(&next), Some(ProposeError::Rejected { zxid: Zxid(5), reason }));
+        assert_eq!(error(&mut next), Some(ProposeError::Rejected { zxid: Zxid(5), reason }));
         assert_eq!(desk.requests.len(), 0);
     }
 

@@ -21,6 +21,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_channel::{Receiver, Sender, bounded};
+use futures_channel::oneshot;
 use futures_lite::FutureExt;
 use futures_lite::future::{or, pending};
 use quorate_core::config::ConfigError;
@@ -103,11 +104,11 @@ impl<R: Runtime, A: Application> Server<R, A> {
         let cxid = self.handle.requests.fetch_add(1, Ordering::Relaxed);
         let id = RequestId { client: self.handle.client, cxid };
         let request = Request { id, op, body, identities };
-        let (answer, outcome) = bounded(1);
+        let (answer, outcome) = oneshot::channel();
         if self.handle.asks.put(Ask::Propose { request, answer, permit }).is_err() {
             return Err(ProposeError::Ended);
         }
-        outcome.recv().await.unwrap_or(Err(ProposeError::Unknown(Doubt::Ended)))
+        outcome.await.unwrap_or(Err(ProposeError::Unknown(Doubt::Ended)))
     }
 
     /// Looks at the application when it has everything that was acknowledged anywhere in the ensemble
