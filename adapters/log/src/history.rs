@@ -78,7 +78,8 @@ impl Dirs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryOptions {
     /// By how many bytes a log file grows at a time (`zookeeper.preAllocSize`), so that most syncs need
-    /// not tell the file system that it has grown. None: as it comes.
+    /// not tell the file system that it has grown; 4 MiB at most, since a file system may take its time
+    /// to find more, and transactions wait. None: as it comes.
     pub preallocate: u64,
     /// When to begin a new log file.
     pub roll: Roll,
@@ -416,7 +417,8 @@ impl<F: Files + Clone> History<F> {
         };
         let path = &segment.path;
         let end = tail.written + self.buffer.len() as u64;
-        let size = preallocated(tail.size, end, self.options.preallocate);
+        let step = self.options.preallocate.min(PREALLOCATE_STEP_MAX);
+        let size = preallocated(tail.size, end, step);
         if size > tail.size {
             self.files.reserve(&tail.file, size).map_err(at("make room in", path))?;
             tail.size = size;
@@ -1311,6 +1313,8 @@ impl From<CursorError> for TruncateError {
     }
 }
 
+/// How much room is taken at a time, at most: 64 MiB, ZooKeeper's step, held up a busy disk for 300 ms.
+const PREALLOCATE_STEP_MAX: u64 = 4 << 20;
 /// How much room a file still has when more is taken.
 const PREALLOCATE_EARLY: u64 = 4096;
 /// What is written in front of the records, at most.
