@@ -35,7 +35,7 @@ use quorate_log::snapshot::{Digest, Parts, SYNC_BYTES, SnapshotWriter, StagedSna
 
 use crate::application::{RestoreError, Snapshot};
 use crate::disk::DiskHandle;
-use crate::scope::{Hold, THREAD_STACK};
+use crate::scope::{Hold, THREAD_STACK, give_way};
 
 /// A piece of a stream, or its end.
 #[derive(Debug)]
@@ -85,6 +85,7 @@ fn make(
     let (pieces, link) = bounded(PIECES_MAX);
     let thread = std::thread::Builder::new().name(name.to_owned());
     thread.stack_size(APPLICATION_STACK).spawn(move || {
+        give_way();
         let mut out = PieceWriter { pieces, buffer: BytesMut::with_capacity(PIECE_BYTES) };
         let done = work(&mut out).and_then(|()| out.flush());
         if let Err(error) = &done {
@@ -342,6 +343,7 @@ pub(crate) fn receive<S: Send + 'static>(reception: Reception<S>) -> io::Result<
     let from = Arc::clone(&pipe);
     let thread = std::thread::Builder::new().name("quorate-restore".to_owned());
     thread.stack_size(APPLICATION_STACK).spawn(move || {
+        give_way();
         let Reception { label, disk, wanted, turn, restore, deposit, hold } = reception;
         let turn_taken = turn.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = take_snapshot(&from, &disk, label, restore);
@@ -462,6 +464,7 @@ impl Syncer {
         let (parts, written) = bounded(1);
         let thread = std::thread::Builder::new().name("quorate-flush".to_owned());
         let thread = thread.stack_size(THREAD_STACK).spawn(move || {
+            give_way();
             while written.recv_blocking().is_ok() {
                 sync()?;
             }
@@ -528,6 +531,7 @@ pub(crate) fn save(
 ) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("quorate-save".to_owned());
     thread.stack_size(APPLICATION_STACK).spawn(move || {
+        give_way();
         let written = catch_unwind(AssertUnwindSafe(|| write_file(label, snapshot, &disk, &stop)));
         match written.unwrap_or_else(|_| Err("the application has panicked".to_owned())) {
             Ok(staged) => {

@@ -760,7 +760,7 @@ const SNAPPY_MAGIC: [u8; 8] = *b"\x82SNAPPY\0";
 const SIZE_MIN: u64 = 10;
 /// How much of a snapshot is made durable at a time: what else wants to be durable waits behind it, so
 /// it must be little, and each time takes a while, so it must not be too little.
-pub const SYNC_BYTES: u64 = 2 << 20;
+pub const SYNC_BYTES: u64 = 512 << 10;
 /// How many snapshots are looked at before none is taken to be whole, as in ZooKeeper.
 const CANDIDATES_MAX: usize = 100;
 const BUFFER_BYTES: usize = 256 << 10;
