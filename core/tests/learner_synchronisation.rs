@@ -398,6 +398,16 @@ fn nothing_is_cut_below_the_snapshot_that_it_starts_from() {
     }
 }
 
+/// All that follows the snapshot may go.
+#[test]
+fn a_log_can_be_cut_at_the_snapshot_that_it_starts_from() {
+    let (mut bench, link) = promised(nine(), 3);
+    let to = z(1, 2);
+    assert_eq!(bench.receive(link, Packet::Trunc(to)).locates(), [(link, to)]);
+    let seen = bench.located(link, cheap(Place::Held));
+    assert_eq!(seen.persists(), [Write::Truncate(to)]);
+}
+
 #[test]
 fn an_answer_of_the_disk_for_an_earlier_link_cuts_nothing() {
     let (mut bench, link) = promised(nine(), 3);

@@ -99,11 +99,6 @@ impl Synchronization {
         }
     }
 
-    /// Whether a snapshot is coming.
-    pub const fn is_receiving(&self) -> bool {
-        matches!(self.step, Step::Receiving(_))
-    }
-
     /// DIFF: our history is a part of the leader's.
     pub fn on_diff(&mut self, cx: &mut Context<'_>, label: Zxid) -> Taken {
         if self.step != Step::Awaited {
