@@ -8,6 +8,7 @@
 //! This is all that a driver has to do: wait for something to happen, step, carry out. A real one has
 //! sockets where there is a queue here, and fills in the arms for histories and applications.
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
+#![allow(clippy::wildcard_enum_match_arm, reason = "what it has no use for is not spelled out")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;

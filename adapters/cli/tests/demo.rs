@@ -79,7 +79,7 @@ fn kills_a_process_and_measures() {
 #[test]
 fn hands_the_seat_over_under_load_and_measures() {
     let arguments = ["demo", "--servers", "3", "--kill-leader", "2", "--hand-over", "--json"];
-    let output = quorate(&arguments);
+    let output = quorate(arguments);
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
     let lines = lines(&output);
     let summary = &lines.last().unwrap()["summary"];
