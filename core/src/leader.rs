@@ -16,6 +16,7 @@ pub mod discovery;
 pub mod hand_over;
 pub mod learners;
 pub mod progress;
+pub mod succession;
 pub mod synchronization;
 
 use alloc::vec::Vec;
@@ -25,7 +26,7 @@ use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Located, Unreadable};
 use crate::leader::broadcast::{Asker, Broadcast, quorum_left};
 use crate::leader::discovery::{Discovery, is_newer};
-use crate::leader::hand_over::{HandOver, Purpose, Step, is_ours};
+use crate::leader::hand_over::{HandOver, Purpose};
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Busy, Progress, Reign, Stage, send};
 use crate::leader::synchronization::{Begun, Synchronization, Terms};
@@ -36,7 +37,7 @@ use crate::report::{self, Change, Reason, Seat};
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::txn::Draft;
-use crate::vote::{Round, ServerState, Standing, Vote};
+use crate::vote::{Round, ServerState, Standing};
 use crate::zxid::{Epoch, Zxid};
 
 /// The leader's side of Zab.
@@ -127,6 +128,14 @@ impl Leader {
         }
     }
 
+    /// Whether a quorum is about to promise that for the first time.
+    pub const fn awaits_lease(&self) -> bool {
+        match &self.phase {
+            Phase::Broadcast(broadcast) => broadcast.awaits_lease,
+            Phase::Discovery(_) | Phase::Synchronization(_) => false,
+        }
+    }
+
     /// Somebody has connected to the quorum port.
     pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
         let limits = &cx.config.limits;
@@ -145,13 +154,11 @@ impl Leader {
     /// A learner's link has ended.
     pub fn on_link_down(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
         self.forget(cx, link);
-        match self.hand_over() {
-            Some(hand_over) if hand_over.step == Step::Offered(link) => {
-                let to = hand_over.to;
-                self.hand_on(cx, to)
+        match &mut self.phase {
+            Phase::Broadcast(broadcast) => {
+                succession::on_link_down(cx, broadcast, &mut self.learners, link)
             }
-            Some(_) => self.move_on(cx),
-            None => Verdict::Stay,
+            Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
         }
     }
 
@@ -185,8 +192,11 @@ impl Leader {
             (Stage::Serving, packet @ (Packet::Ping { .. } | Packet::Lease { .. })) => {
                 let promises = matches!(packet, Packet::Lease { .. }) && learner.leases;
                 let answered = learner.beats.on_answer(promises);
+                let leases = learner.leases;
+                // Whoever answers with a ping what asks for a promise does not promise so long ones.
+                learner.leases &= promises || !answered;
                 if let (true, Phase::Broadcast(broadcast)) = (answered, &mut self.phase) {
-                    if promises {
+                    if leases {
                         broadcast.renew(cx, &self.learners);
                     }
                     broadcast.serve_reads(cx, &mut self.learners);
@@ -324,8 +334,8 @@ impl Leader {
     /// The reign is over: tells those who wait for something here.
     pub fn end(&mut self, cx: &mut Context<'_>) {
         if let Phase::Broadcast(broadcast) = &mut self.phase {
-            if let Some(HandOver { to, purpose: Purpose::Asked, .. }) = broadcast.hand_over {
-                cx.outbox.push(Output::HandedOver(Err(Kept::Lost(to))));
+            if let Some(HandOver { to, asked: true, .. }) = broadcast.hand_over.as_deref() {
+                cx.outbox.push(Output::HandedOver(Err(Kept::Lost(*to))));
             }
             broadcast.end(cx);
         }
@@ -340,108 +350,48 @@ impl Leader {
         to: Option<ServerId>,
         purpose: Purpose,
     ) -> Verdict {
-        let chosen = match &self.phase {
-            Phase::Broadcast(broadcast) if broadcast.hand_over.is_some() => Err(Kept::Underway),
-            Phase::Broadcast(_) => hand_over::choose(cx, &self.learners, to),
-            Phase::Discovery(_) | Phase::Synchronization(_) => Err(Kept::NotLeading),
-        };
-        match (chosen, &mut self.phase) {
-            (Ok(to), Phase::Broadcast(broadcast)) => {
-                broadcast.hand_over = Some(HandOver::new(to, purpose));
-                cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.init_time());
-                self.move_on(cx)
+        let Self { phase, learners, round, .. } = self;
+        match phase {
+            Phase::Broadcast(broadcast) => {
+                succession::begin(cx, broadcast, learners, *round, to, purpose)
             }
-            (Err(kept), _) => keep(cx, purpose, kept),
-            (Ok(_), Phase::Discovery(_) | Phase::Synchronization(_)) => Verdict::Stay,
+            Phase::Discovery(_) | Phase::Synchronization(_) => {
+                succession::keep(cx, purpose, Kept::NotLeading)
+            }
         }
     }
 
-    /// Nobody here does any more what only a leader may: from now on requests wait.
+    /// Nobody here does any more what only a leader may.
     pub fn on_released(&mut self, cx: &mut Context<'_>) -> Verdict {
-        if let Some(hand_over) = self.hand_over() {
-            if hand_over.step == Step::Releasing {
-                hand_over.step = Step::Holding;
-                cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.hand_over_max);
-            }
-        }
-        self.move_on(cx)
-    }
-
-    const fn hand_over(&mut self) -> Option<&mut HandOver> {
         match &mut self.phase {
-            Phase::Broadcast(broadcast) => broadcast.hand_over.as_mut(),
-            Phase::Discovery(_) | Phase::Synchronization(_) => None,
+            Phase::Broadcast(broadcast) => succession::released(cx, broadcast, &mut self.learners),
+            Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
         }
     }
 
     /// Goes on with a hand-over, if there is one, as far as can be.
     #[inline]
     fn move_on(&mut self, cx: &mut Context<'_>) -> Verdict {
-        if self.hand_over().is_none() { Verdict::Stay } else { self.hand_over_further(cx) }
+        match &mut self.phase {
+            Phase::Broadcast(broadcast) if broadcast.hand_over.is_some() => {
+                succession::go_on(cx, broadcast, &mut self.learners)
+            }
+            Phase::Broadcast(_) | Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
+        }
     }
 
-    fn hand_over_further(&mut self, cx: &mut Context<'_>) -> Verdict {
-        let Phase::Broadcast(broadcast) = &mut self.phase else { return Verdict::Stay };
-        let done = broadcast.is_done(cx);
-        let (epoch, proposed) = (broadcast.epoch, broadcast.proposed());
-        let Some(hand_over) = &mut broadcast.hand_over else { return Verdict::Stay };
-        let link = self.learners.link_of(hand_over.to);
-        let Some((link, learner)) = link.and_then(|link| Some((link, self.learners.get(link)?)))
-        else {
-            let lost = Kept::Lost(hand_over.to);
-            return self.call_off(cx, lost);
-        };
-        match hand_over.step {
-            Step::CatchingUp => {
-                if learner.stage == Stage::Serving
-                    && !learner.cursor.is_streaming()
-                    && learner.cursor.sent >= cx.history.last()
-                {
-                    hand_over.step = Step::Releasing;
-                    cx.outbox.push(Output::Release);
-                }
-            }
-            Step::Holding => {
-                if done && learner.acks.through() >= proposed {
-                    hand_over.step = Step::Offered(link);
-                    let zxid = cx.history.last();
-                    let vote = Vote { peer_epoch: epoch, zxid, leader: hand_over.to };
-                    send(cx, link, Packet::HandOver { vote, round: self.round.next() });
-                }
-            }
-            Step::Releasing | Step::Offered(_) => {}
-        }
-        Verdict::Stay
-    }
-
-    /// The follower leads: the others are told, and we follow it.
-    fn hand_on(&mut self, cx: &mut Context<'_>, to: ServerId) -> Verdict {
-        let (Some(epoch), round) = (self.epoch(), self.round.next()) else { return Verdict::Stay };
-        let vote = Vote { peer_epoch: epoch, zxid: cx.history.last(), leader: to };
-        for (link, _) in self.learners.iter().filter(|(_, learner)| is_ours(learner)) {
-            send(cx, link, Packet::HandOver { vote, round });
-        }
-        if let Phase::Broadcast(broadcast) = &mut self.phase {
-            if let Some(HandOver { purpose: Purpose::Asked, .. }) = broadcast.hand_over {
-                cx.outbox.push(Output::HandedOver(Ok(to)));
-            }
-            broadcast.hand_on(cx);
-        }
-        Verdict::Appointed { vote, round }
-    }
-
-    /// The hand-over has come to nothing.
-    fn call_off(&mut self, cx: &mut Context<'_>, kept: Kept) -> Verdict {
-        cx.timers.stop(Timer::HandOver);
-        let Phase::Broadcast(broadcast) = &mut self.phase else { return Verdict::Stay };
-        let Some(HandOver { purpose, step, .. }) = broadcast.hand_over else {
+    /// Lets a follower lead that is wished to lead more than we are. If that comes to nothing it is tried
+    /// again, but not at once.
+    fn prefer(&mut self, cx: &mut Context<'_>) -> Verdict {
+        if self.halves % PREFER_HALVES != 0 {
             return Verdict::Stay;
-        };
-        if step != Step::CatchingUp {
-            cx.outbox.push(Output::Keep);
         }
-        broadcast.call_off(cx);
-        keep(cx, purpose, kept)
+        match (&self.phase, hand_over::preferred(cx, &self.learners)) {
+            (Phase::Broadcast(broadcast), Some(to)) if broadcast.hand_over.is_none() => {
+                self.on_hand_over(cx, Some(to), Purpose::Preferred)
+            }
+            _ => Verdict::Stay,
+        }
     }
 
     /// A deadline has passed.
@@ -456,12 +406,12 @@ impl Leader {
                 Verdict::leave(Reason::NoQuorum { phase: self.phase(), members })
             }
             Timer::Ping => self.on_ping(cx),
-            Timer::HandOver => match self.hand_over().map(|hand_over| hand_over.late()) {
-                Some(late) => self.call_off(cx, late),
-                None => Verdict::Stay,
+            Timer::HandOver => match &mut self.phase {
+                Phase::Broadcast(broadcast) => succession::late(cx, broadcast),
+                Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
             },
             Timer::Lease => match &self.phase {
-                Phase::Broadcast(broadcast) if broadcast.lease.is_some_and(|at| at <= cx.now) => {
+                Phase::Broadcast(broadcast) if broadcast.has_lost(cx.now) => {
                     Verdict::leave(Reason::LeaseOver)
                 }
                 Phase::Synchronization(_) => self.advance(cx),
@@ -656,7 +606,7 @@ impl Leader {
             }
             Phase::Broadcast(_) => {
                 self.welcome(cx, link);
-                Verdict::Stay
+                self.move_on(cx)
             }
             Phase::Discovery(_) => Verdict::Stay,
         }
@@ -754,7 +704,8 @@ impl Leader {
             synchronization.count_own(cx);
             if let Some(members) = synchronization.established(cx) {
                 let (epoch, from) = (synchronization.epoch, self.phase());
-                self.phase = Phase::Broadcast(Broadcast::new(epoch, self.inherited, cx.quorum));
+                let broadcast = Broadcast::new(cx, epoch, self.inherited);
+                self.phase = Phase::Broadcast(broadcast);
                 let change = Change::Phase { from, to: self.phase() };
                 cx.outbox.report(change, Reason::Acknowledged { members });
                 cx.timers.stop(Timer::Init);
@@ -832,18 +783,6 @@ impl Leader {
         self.prefer(cx)
     }
 
-    /// Lets a follower lead that is wished to lead more than we are. If that comes to nothing it is tried
-    /// again, but not at once.
-    fn prefer(&mut self, cx: &mut Context<'_>) -> Verdict {
-        if self.halves % PREFER_HALVES != 0 || self.hand_over().is_some() {
-            return Verdict::Stay;
-        }
-        match hand_over::preferred(cx, &self.learners) {
-            Some(to) => self.on_hand_over(cx, Some(to), Purpose::Preferred),
-            None => Verdict::Stay,
-        }
-    }
-
     /// Pings every learner that has our history. Only those that serve answer.
     fn ping(&mut self, cx: &mut Context<'_>) {
         let zxid = match &self.phase {
@@ -879,16 +818,6 @@ impl Leader {
             cx.outbox.report(change, Reason::LinkEnded);
         }
     }
-}
-
-/// The seat stays ours: whoever asked is told; a leader that is to give it up in any case does.
-fn keep(cx: &mut Context<'_>, purpose: Purpose, kept: Kept) -> Verdict {
-    match purpose {
-        Purpose::StepDown if kept != Kept::Underway => return Verdict::leave(Reason::Asked),
-        Purpose::Asked => cx.outbox.push(Output::HandedOver(Err(kept))),
-        Purpose::StepDown | Purpose::Preferred => {}
-    }
-    Verdict::Stay
 }
 
 /// How many half ticks lie between two attempts to let a more wished follower lead.

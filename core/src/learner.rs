@@ -18,7 +18,7 @@ use core::time::Duration;
 
 use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ReadId, ServerId};
-use crate::input::{Located, Place};
+use crate::input::{Cause, Located, Place};
 use crate::learner::broadcast::Broadcast;
 use crate::learner::discovery::Announced;
 use crate::learner::synchronization::{Synchronization, Taken};
@@ -27,7 +27,7 @@ use crate::output::{Fault, Hangup, Output, Refusal};
 use crate::report::{self, Change, Reason};
 use crate::timers::Timer;
 use crate::vote::{ServerState, Standing};
-use crate::zxid::Zxid;
+use crate::zxid::{Epoch, Zxid};
 
 /// The learner's side of Zab.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -233,13 +233,16 @@ impl Learner {
         }
     }
 
-    /// The connection to the leader has ended.
-    pub fn on_link_down(&mut self, link: LinkId) -> Verdict {
-        if self.link() == Some(link) {
-            Verdict::leave(Reason::LeaderLost { leader: self.leader })
-        } else {
-            Verdict::Stay
+    /// The connection to the leader has ended. A leader that closes it has done without our promise before,
+    /// or its process has ended; but only once it has told us its epoch does it know that this link is ours.
+    pub fn on_link_down(&mut self, cx: &mut Context<'_>, link: LinkId, cause: Cause) -> Verdict {
+        if self.link() != Some(link) {
+            return Verdict::Stay;
         }
+        if let (Some(epoch), Cause::Closed) = (self.epoch(), cause) {
+            cx.lease.release(epoch, cx.now);
+        }
+        Verdict::leave(Reason::LeaderLost { leader: self.leader })
     }
 
     /// A deadline has passed.
@@ -417,12 +420,13 @@ impl Learner {
                 return Verdict::Stay;
             }
             Packet::HandOver { vote, round } => {
-                if vote.leader == cx.config.id && !self.observer && vote.zxid > cx.history.last() {
-                    // We are to lead with what we do not have.
+                let able = cx.quorum.weight(cx.config.id) > 0 && vote.zxid <= cx.history.last();
+                if vote.leader == cx.config.id && !able {
+                    // We are to lead without a vote, or with what we do not have.
                     return self.misbehaved(cx, link, "HANDOVER");
                 }
+                cx.lease.release(broadcast.epoch, cx.now);
                 broadcast.hand_on(cx);
-                cx.lease.release(cx.now);
                 return Verdict::Appointed { vote, round };
             }
             // Java ignores everything else, and so do we.
@@ -511,6 +515,15 @@ impl Learner {
     fn misbehaved(&self, cx: &mut Context<'_>, link: LinkId, packet: &'static str) -> Verdict {
         cx.links.hangup(link, Hangup::OutOfTurn(packet), cx.outbox);
         Verdict::leave(Reason::LeaderMisbehaved { leader: self.leader, packet })
+    }
+
+    /// The epoch of the leader, once it has told us.
+    const fn epoch(&self) -> Option<Epoch> {
+        match &self.phase {
+            Phase::Reaching { .. } | Phase::Discovery(_) => None,
+            Phase::Synchronization(_, synchronization) => Some(synchronization.epoch),
+            Phase::Broadcast(_, broadcast) => Some(broadcast.epoch),
+        }
     }
 
     const fn link(&self) -> Option<LinkId> {

@@ -11,7 +11,8 @@
 //! over before the next one begins, even if it was paused, cut off, or never hears of it.
 //!
 //! The promise is not written down: a server that has restarted behaves as if it had just made it. A leader
-//! that closes a link has done without that promise before, so whoever sees its leader close is free.
+//! that closes a link has done without that promise before, so whoever sees the leader close to which it
+//! was made is free; nobody else can give it back.
 
 use core::time::Duration;
 
@@ -37,9 +38,11 @@ impl Lease {
         (self.epoch, self.until) = (Some(epoch), self.until.max(until));
     }
 
-    /// The leader has given up its seat.
-    pub const fn release(&mut self, now: Instant) {
-        self.until = now;
+    /// The leader of `epoch` does without what it was promised.
+    pub fn release(&mut self, epoch: Epoch, now: Instant) {
+        if self.epoch == Some(epoch) {
+            self.until = now;
+        }
     }
 
     /// Until when we take no part in establishing the leader of `epoch`, if that is not over.
@@ -72,9 +75,12 @@ mod tests {
         assert_eq!(lease.forbids(Epoch(2), at(10)), None);
         lease.grant(Epoch(1), at(8));
         assert_eq!(lease.forbids(Epoch(2), at(9)), Some(at(10)), "a promise is not shortened");
-        lease.release(at(3));
+        lease.release(Epoch(2), at(3));
+        assert_eq!(lease.forbids(Epoch(2), at(3)), Some(at(10)), "it was not promised to that one");
+        lease.release(Epoch(1), at(3));
         assert_eq!(lease.forbids(Epoch(2), at(3)), None);
-        let restarted = Lease::begin(at(0), Some(s(5)));
+        let mut restarted = Lease::begin(at(0), Some(s(5)));
+        restarted.release(Epoch(1), at(3));
         assert_eq!(restarted.forbids(Epoch(1), at(4)), Some(at(5)), "as if just promised");
     }
 }

@@ -73,6 +73,9 @@ pub struct Reign {
     pub epoch: Epoch,
     /// Until when nobody else can be established, if a quorum has promised that.
     pub lease: Option<Instant>,
+    /// A quorum is about to promise that for the first time, an exchange of messages after the reign has
+    /// begun: whoever needs the promise waits for it.
+    pub awaits_lease: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -249,7 +252,10 @@ impl Peer {
     /// The reign of this server, if it leads an established ensemble.
     pub const fn reign(&self) -> Option<Reign> {
         match (&self.role, self.serving) {
-            (Role::Leading(leader), Some(epoch)) => Some(Reign { epoch, lease: leader.lease() }),
+            (Role::Leading(leader), Some(epoch)) => {
+                let (lease, awaits_lease) = (leader.lease(), leader.awaits_lease());
+                Some(Reign { epoch, lease, awaits_lease })
+            }
             _ => None,
         }
     }
@@ -397,11 +403,7 @@ impl Peer {
     fn on_link_down(&mut self, link: LinkId, cause: Cause) {
         match self.links.on_down(self.now, link, &mut self.rng, &mut self.outbox) {
             Some(Place::Leader(_)) => {
-                if cause == Cause::Closed {
-                    // It has done without our promise before, or its process has ended.
-                    self.lease.release(self.now);
-                }
-                self.with_learner(|learner, _| learner.on_link_down(link));
+                self.with_learner(|learner, cx| learner.on_link_down(cx, link, cause));
             }
             Some(Place::Learner) => self.with_leader(|leader, cx| leader.on_link_down(cx, link)),
             Some(Place::Election(_)) | None => {}

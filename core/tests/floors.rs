@@ -33,6 +33,7 @@ const PLAN: &[(&str, Place)] = &[
     ("peer", Floor(11)),
     // Zab, from each side.
     ("leader", Floor(10)),
+    ("leader::succession", Floor(5)),
     ("leader::broadcast", Floor(4)),
     ("leader::hand_over", Floor(3)),
     ("leader::synchronization", Floor(2)),

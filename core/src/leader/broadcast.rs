@@ -12,12 +12,13 @@
 //! A read is as new as everything acknowledged before it if we still led when it came. Nobody can lead
 //! after us without a quorum that has left us; so we ask a quorum whether it still follows.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::context::{Adrift, Context, Verdict};
 use crate::id::{LinkId, Origin, ReadId, ServerId};
-use crate::leader::hand_over::HandOver;
+use crate::leader::hand_over::{HandOver, Step};
 use crate::leader::learners::Learners;
 use crate::leader::progress::Reign;
 use crate::lease::relied_on;
@@ -46,9 +47,11 @@ pub struct Broadcast {
     /// Requests that the application prepares, in order.
     preparing: VecDeque<(Origin, RequestId)>,
     /// The seat is on its way to another server.
-    pub hand_over: Option<HandOver>,
+    pub hand_over: Option<Box<HandOver>>,
     /// Until when nobody else can be established, once a quorum has promised that.
     pub lease: Option<Instant>,
+    /// There is no such promise yet, and will be unless too few voters of those here make any.
+    pub awaits_lease: bool,
 }
 
 /// A read that waits for a quorum to say that we still lead.
@@ -72,16 +75,17 @@ pub enum Asker {
 
 impl Broadcast {
     /// The reign begins; nothing is proposed in it.
-    pub fn new(epoch: Epoch, inherited: Zxid, quorum: &Quorum) -> Self {
+    pub fn new(cx: &Context<'_>, epoch: Epoch, inherited: Zxid) -> Self {
         Self {
             epoch,
             inherited,
             proposed: Zxid::start_of(epoch),
-            tally: Tally::new(quorum),
+            tally: Tally::new(cx.quorum),
             reads: VecDeque::new(),
             preparing: VecDeque::new(),
             hand_over: None,
             lease: None,
+            awaits_lease: cx.config.lease.is_some(),
         }
     }
 
@@ -247,10 +251,18 @@ impl Broadcast {
             sent = support.is_quorum(cx.quorum).then_some(at);
         }
         let until = sent.map(|at| at + relied_on(length));
+        self.awaits_lease &= until.is_none() && !needs_others(cx, learners);
         if let Some(until) = until.or(self.lease.map(|_| cx.now)) {
             self.lease = Some(until);
             cx.timers.set(Timer::Lease, until);
         }
+    }
+
+    /// Whether the lease is over, and with it the reign. While the seat is on offer nobody counts on it, and
+    /// it is to be taken.
+    pub fn has_lost(&self, now: Instant) -> bool {
+        let offered = self.hand_over.as_ref().is_some_and(|h| matches!(h.step, Step::Offered(_)));
+        !offered && self.lease.is_some_and(|until| until <= now)
     }
 
     // --- reads ---
@@ -329,6 +341,20 @@ impl Broadcast {
             }
         }
     }
+}
+
+/// Whether there is a quorum here, and none without voters that promise no leases.
+fn needs_others(cx: &Context<'_>, learners: &Learners) -> bool {
+    let mut promising = cx.quorum.support();
+    promising.add(cx.quorum, cx.config.id);
+    let mut all = promising.clone();
+    for learner in learners.values().filter(|l| l.votes && l.is_synced()) {
+        all.add(cx.quorum, learner.id);
+        if learner.leases {
+            promising.add(cx.quorum, learner.id);
+        }
+    }
+    all.is_enough(cx.quorum) && !promising.is_quorum(cx.quorum)
 }
 
 /// Whether a quorum has answered this ping or a later one, ourselves included.
@@ -443,8 +469,6 @@ mod tests {
         let (mut rng, epoch) = (Rng::new(1), last.epoch());
         let mut durable = Durable { last_zxid: last, ..Durable::default() };
         let mut history = History::new(&mut durable, config.history.clone(), &mut rng);
-        let mut broadcast = Broadcast::new(epoch, Zxid::ZERO, &quorum);
-        broadcast.proposed = last;
         let mut cx = Context {
             now: Instant::ORIGIN,
             config: &config,
@@ -459,6 +483,8 @@ mod tests {
             lease: &mut Lease::default(),
             adrift: &mut VecDeque::new(),
         };
+        let mut broadcast = Broadcast::new(&cx, epoch, Zxid::ZERO);
+        broadcast.proposed = last;
         let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: 5 };
         let draft = Draft { header, body: bytes::Bytes::new() };
         let drafts = alloc::vec![draft; many];

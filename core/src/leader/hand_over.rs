@@ -12,7 +12,8 @@
 //! begin. Nothing rests on the hand-over: the next leader's reign begins with discovery and synchronisation
 //! like any other, and if what was promised here did not hold, it would not begin.
 //!
-//! The follower closes its link when it leads, so that nobody comes to it before.
+//! The follower closes its link when it leads, so that nobody comes to it before. From the offer on, what it
+//! has promised counts for nothing: it may take its seat at any time, also after it was called off.
 
 use alloc::collections::VecDeque;
 
@@ -22,14 +23,19 @@ use crate::leader::learners::Learners;
 use crate::leader::progress::{Progress, Stage};
 use crate::message::Request;
 use crate::output::Kept;
+use crate::vote::Round;
 
 /// A hand-over on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HandOver {
     /// Who is to lead.
     pub to: ServerId,
-    /// For whose sake.
-    pub purpose: Purpose,
+    /// The round that is over thereby.
+    pub round: Round,
+    /// Somebody is to be told how it ends.
+    pub asked: bool,
+    /// If it comes to nothing we give the seat up all the same.
+    pub in_any_case: bool,
     /// How far it has come.
     pub step: Step,
     /// Requests that wait for the end of it.
@@ -62,8 +68,21 @@ pub enum Step {
 
 impl HandOver {
     /// It begins.
-    pub const fn new(to: ServerId, purpose: Purpose) -> Self {
-        Self { to, purpose, step: Step::CatchingUp, held: VecDeque::new() }
+    pub fn new(to: ServerId, round: Round, purpose: Purpose) -> Self {
+        let (asked, in_any_case) = (purpose == Purpose::Asked, purpose == Purpose::StepDown);
+        Self { to, round, asked, in_any_case, step: Step::CatchingUp, held: VecDeque::new() }
+    }
+
+    /// Whether this one, which is under way, does for another purpose, too; if so it does from now on. Only
+    /// one may ask to be told.
+    pub fn serves(&mut self, to: Option<ServerId>, purpose: Purpose) -> bool {
+        match purpose {
+            Purpose::Asked if self.asked || to.is_some_and(|to| to != self.to) => return false,
+            Purpose::Asked => self.asked = true,
+            Purpose::StepDown => self.in_any_case = true,
+            Purpose::Preferred => {}
+        }
+        true
     }
 
     /// Whether requests wait.

@@ -154,7 +154,7 @@ impl Learners {
     /// The voters that have promised to establish nobody else, and when the last ping was sent that they have
     /// answered so.
     pub fn promised(&self) -> impl Iterator<Item = (Instant, ServerId)> {
-        let serving = self.values().filter(|l| l.votes && l.stage == Stage::Serving);
+        let serving = self.values().filter(|l| l.votes && l.leases && l.stage == Stage::Serving);
         serving.filter_map(|l| Some((l.beats.promised()?, l.id)))
     }
 

@@ -34,7 +34,7 @@ pub struct Progress {
     pub follower: bool,
     /// How much it is wished to lead; none of a server that is not one of ours.
     pub priority: Option<u8>,
-    /// Whether it promises leases.
+    /// Whether it promises leases, and what it has promised counts.
     pub leases: bool,
     /// How far it has come.
     pub stage: Stage,

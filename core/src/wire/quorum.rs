@@ -154,9 +154,14 @@ pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> 
             Packet::CommitAndActivate { zxid, leader }
         }
         kind::HAND_OVER => {
-            let data = field(buf, data)
-                .and_then(<[u8]>::first_chunk::<24>)
-                .ok_or(DecodeError::PacketData { packet: "HANDOVER", length: 0, least: 24 })?;
+            let packet = "HANDOVER";
+            let data = field(buf, data).ok_or(DecodeError::PacketWithoutData(packet))?;
+            let length = data.len();
+            let data = data.first_chunk::<24>().ok_or(DecodeError::PacketData {
+                packet,
+                length,
+                least: 24,
+            })?;
             let peer_epoch = Epoch(i64_in::<8, _>(data));
             let vote = Vote { leader: ServerId(i64_in::<0, _>(data)), zxid, peer_epoch };
             Packet::HandOver { vote, round: Round(i64_in::<16, _>(data)) }
@@ -571,7 +576,7 @@ mod tests {
             let identity = |n| Identity { scheme: "ip".to_string(), id: format!("{n}") };
             (0..rng.below(4)).map(identity).collect()
         });
-        match rng.below(20) {
+        match rng.below(22) {
             0 => Packet::FollowerInfo(info),
             1 => Packet::ObserverInfo(info),
             2 => Packet::LeaderInfo { epoch, protocol: info.protocol },
@@ -591,6 +596,11 @@ mod tests {
             16 => Packet::InformAndActivate { leader, txn },
             17 => Packet::Request(Request { id, op: 1, body: data, identities }),
             18 => Packet::Revalidate(data),
+            19 => Packet::HandOver {
+                vote: Vote { leader, zxid, peer_epoch: epoch },
+                round: Round(rng.next_u64() as i64),
+            },
+            20 => Packet::Lease { zxid, length: Duration::from_millis(rng.below(1 << 62)) },
             _ => Packet::Sync,
         }
     }
@@ -702,6 +712,8 @@ mod tests {
             (kind::LEADER_INFO, 4),
             (kind::ACK_EPOCH, 4),
             (kind::COMMIT_AND_ACTIVATE, 8),
+            (kind::HAND_OVER, 24),
+            (kind::LEASE, 8),
             (kind::REQUEST, REQUEST_HEAD),
         ] {
             for length in 0..=least {
@@ -727,6 +739,8 @@ mod tests {
             kind::ACK_EPOCH,
             kind::COMMIT_AND_ACTIVATE,
             kind::INFORM_AND_ACTIVATE,
+            kind::HAND_OVER,
+            kind::LEASE,
         ] {
             let error = decode_packet(&mut raw(kind, NULL, &[], ABSENT)).expect_err("no data");
             assert!(error.is_fatal() && error.to_string().ends_with("without data"), "{error}");
@@ -748,6 +762,28 @@ mod tests {
             let error = decode_packet(&mut buf).expect_err("another zxid");
             assert!(matches!(error, DecodeError::TwoZxids { .. }) && error.is_fatal(), "{error}");
         }
+    }
+
+    /// They are ours alone, so nobody else keeps them as they are.
+    #[test]
+    fn what_servers_of_ours_say_to_one_another_stays_as_it_is() {
+        let vote = Vote { leader: ServerId(2), zxid: Zxid(0x5_0000_0007), peer_epoch: Epoch(5) };
+        let hand_over = b"\x71\0\0\x01\0\0\0\x05\0\0\0\x07\0\0\0\x18\
+            \0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x09\xff\xff\xff\xff";
+        let lease = b"\x71\0\0\x02\0\0\0\x05\0\0\0\0\0\0\0\x08\
+            \0\0\0\0\0\0\x17\x70\xff\xff\xff\xff";
+        let (zxid, length) = (Zxid(0x5_0000_0000), Duration::from_secs(6));
+        for (packet, golden) in [
+            (Packet::HandOver { vote, round: Round(9) }, &hand_over[..]),
+            (Packet::Lease { zxid, length }, &lease[..]),
+        ] {
+            assert_eq!(encoded(&packet), golden, "{packet:?}");
+            assert_eq!(decode_packet(&mut BytesMut::from(golden)), Ok(Some(packet)));
+        }
+        // No lease is shorter than none.
+        let mut buf = raw(kind::LEASE, 8, &(-1_i64).to_be_bytes(), ABSENT);
+        let none = Packet::Lease { zxid: Zxid(7), length: Duration::ZERO };
+        assert_eq!(decode_packet(&mut buf), Ok(Some(none)));
     }
 
     #[test]

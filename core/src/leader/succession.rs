@@ -1,0 +1,167 @@
+//! How a leader carries a hand-over through; what one is stands in [`hand_over`](super::hand_over).
+//!
+//! ```text
+//!   begin ─► go_on … ─► released ─► go_on … ─► (the follower closes its link) hand_on
+//!              └────────────┴──────────┴─────► call_off
+//! ```
+//!
+//! All that is decided here is when the next step may be taken; none waits for anything by itself.
+
+use alloc::boxed::Box;
+
+use crate::context::{Context, Verdict};
+use crate::id::{LinkId, ServerId};
+use crate::leader::broadcast::Broadcast;
+use crate::leader::hand_over::{HandOver, Purpose, Step, choose, is_ours};
+use crate::leader::learners::Learners;
+use crate::leader::progress::{Stage, send};
+use crate::message::Packet;
+use crate::output::{Kept, Output};
+use crate::report::Reason;
+use crate::timers::Timer;
+use crate::vote::{Round, Vote};
+
+/// Another server is to lead, or anybody else: the present round would be over thereby.
+pub fn begin(
+    cx: &mut Context<'_>,
+    broadcast: &mut Broadcast,
+    learners: &mut Learners,
+    round: Round,
+    to: Option<ServerId>,
+    purpose: Purpose,
+) -> Verdict {
+    if let Some(under_way) = &mut broadcast.hand_over {
+        if !under_way.serves(to, purpose) {
+            return keep(cx, purpose, Kept::Underway);
+        }
+        return Verdict::Stay;
+    }
+    match choose(cx, learners, to) {
+        Ok(to) => {
+            broadcast.hand_over = Some(Box::new(HandOver::new(to, round.next(), purpose)));
+            cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.init_time());
+            go_on(cx, broadcast, learners)
+        }
+        Err(kept) => keep(cx, purpose, kept),
+    }
+}
+
+/// Goes on with a hand-over as far as can be.
+pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Learners) -> Verdict {
+    let (done, epoch, proposed) = (broadcast.is_done(cx), broadcast.epoch, broadcast.proposed());
+    let Some(hand_over) = &mut broadcast.hand_over else { return Verdict::Stay };
+    let (to, round) = (hand_over.to, hand_over.round);
+    let link = learners.link_of(to);
+    let Some((link, learner)) = link.and_then(|link| Some((link, learners.get_mut(link)?))) else {
+        return call_off(cx, broadcast, Kept::Lost(to));
+    };
+    match hand_over.step {
+        Step::CatchingUp => {
+            if learner.stage == Stage::Serving
+                && !learner.cursor.is_streaming()
+                && learner.cursor.sent >= cx.history.last()
+            {
+                hand_over.step = Step::Releasing;
+                cx.outbox.push(Output::Release);
+            }
+        }
+        Step::Holding => {
+            if done && learner.acks.through() >= proposed {
+                hand_over.step = Step::Offered(link);
+                // It takes that back when it hears of its seat, whatever we know by then.
+                learner.leases = false;
+                let vote = Vote { peer_epoch: epoch, zxid: cx.history.last(), leader: to };
+                send(cx, link, Packet::HandOver { vote, round });
+                broadcast.renew(cx, learners);
+            }
+        }
+        Step::Releasing | Step::Offered(_) => {}
+    }
+    Verdict::Stay
+}
+
+/// Nobody here does any more what only a leader may: from now on requests wait.
+pub fn released(
+    cx: &mut Context<'_>,
+    broadcast: &mut Broadcast,
+    learners: &mut Learners,
+) -> Verdict {
+    match &mut broadcast.hand_over {
+        Some(hand_over) if hand_over.step == Step::Releasing => {
+            hand_over.step = Step::Holding;
+            cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.hand_over_max);
+            go_on(cx, broadcast, learners)
+        }
+        Some(_) | None => Verdict::Stay,
+    }
+}
+
+/// A learner's link has ended, and that may be how it takes the seat.
+pub fn on_link_down(
+    cx: &mut Context<'_>,
+    broadcast: &mut Broadcast,
+    learners: &mut Learners,
+    link: LinkId,
+) -> Verdict {
+    match &broadcast.hand_over {
+        Some(hand_over) if hand_over.step == Step::Offered(link) => {
+            hand_on(cx, broadcast, learners)
+        }
+        Some(_) => go_on(cx, broadcast, learners),
+        None => Verdict::Stay,
+    }
+}
+
+/// The follower leads: the others are told, and we follow it.
+fn hand_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners) -> Verdict {
+    let Some(&HandOver { to, round, asked, .. }) = broadcast.hand_over.as_deref() else {
+        return Verdict::Stay;
+    };
+    let vote = Vote { peer_epoch: broadcast.epoch, zxid: cx.history.last(), leader: to };
+    for (link, _) in learners.iter().filter(|(_, learner)| is_ours(learner)) {
+        send(cx, link, Packet::HandOver { vote, round });
+    }
+    if asked {
+        cx.outbox.push(Output::HandedOver(Ok(to)));
+    }
+    broadcast.hand_on(cx);
+    Verdict::Appointed { vote, round }
+}
+
+/// Time has run out.
+pub fn late(cx: &mut Context<'_>, broadcast: &mut Broadcast) -> Verdict {
+    match broadcast.hand_over.as_deref().map(HandOver::late) {
+        Some(late) => call_off(cx, broadcast, late),
+        None => Verdict::Stay,
+    }
+}
+
+/// It has come to nothing.
+fn call_off(cx: &mut Context<'_>, broadcast: &mut Broadcast, kept: Kept) -> Verdict {
+    cx.timers.stop(Timer::HandOver);
+    let Some(&HandOver { step, asked, in_any_case, .. }) = broadcast.hand_over.as_deref() else {
+        return Verdict::Stay;
+    };
+    if step != Step::CatchingUp {
+        cx.outbox.push(Output::Keep);
+    }
+    broadcast.call_off(cx);
+    if let Some(until) = broadcast.lease {
+        // It was not looked at while the seat was on offer.
+        cx.timers.set(Timer::Lease, until);
+    }
+    if asked {
+        cx.outbox.push(Output::HandedOver(Err(kept)));
+    }
+    if in_any_case { Verdict::leave(Reason::Asked) } else { Verdict::Stay }
+}
+
+/// The seat stays ours: whoever asked is told; a leader that is to give it up in any case does.
+pub fn keep(cx: &mut Context<'_>, purpose: Purpose, kept: Kept) -> Verdict {
+    match purpose {
+        Purpose::StepDown => return Verdict::leave(Reason::Asked),
+        Purpose::Asked => cx.outbox.push(Output::HandedOver(Err(kept))),
+        Purpose::Preferred => {}
+    }
+    Verdict::Stay
+}

@@ -1,0 +1,677 @@
+//! Handing the seat over, and leases: what each side does at each stage, and what it does not.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use std::time::Duration;
+
+use quorate_core::config::Config;
+use quorate_core::durable::Durable;
+use quorate_core::id::{LinkId, ServerId};
+use quorate_core::input::{Cause, Event, Plane};
+use quorate_core::message::{LearnerInfo, Packet};
+use quorate_core::output::{Hangup, Kept, Output, Refusal};
+use quorate_core::report::{Phase, Reason};
+use quorate_core::time::Instant;
+use quorate_core::timers::Timer;
+use quorate_core::vote::Round;
+use quorate_core::vote::ServerState::{Following, Leading, Looking};
+use quorate_core::zxid::{Epoch, Zxid};
+use support::*;
+
+const LEASE: Duration = Duration::from_secs(6);
+
+fn lease_of(epoch: i64, length: Duration) -> Packet {
+    Packet::Lease { zxid: start(epoch), length }
+}
+
+fn hand_over(leader: i64, zxid: Zxid, round: i64) -> Packet {
+    Packet::HandOver { vote: vote(zxid.epoch().0, zxid.0, leader), round: Round(round) }
+}
+
+/// How the one who asked was told that it ended.
+fn handed_over(seen: &Seen) -> Vec<Result<ServerId, Kept>> {
+    let told = seen.0.iter().filter_map(|output| {
+        if let Output::HandedOver(outcome) = output { Some(*outcome) } else { None }
+    });
+    told.collect()
+}
+
+fn prepares(seen: &Seen) -> usize {
+    seen.0.iter().filter(|output| matches!(output, Output::Prepare { .. })).count()
+}
+
+fn has(seen: &Seen, output: &Output) -> bool {
+    seen.0.contains(output)
+}
+
+// --- a follower ---
+
+/// Server 1 of 1, 2 and 3, whose start is a lease ago, with 1.1 to 1.3, which follows 3 in epoch 2. The
+/// election links to 3 and 2, and the link to the leader.
+fn follower() -> (Bench, Vec<LinkId>, LinkId) {
+    let durable = stored(1, 1, z(1, 0), entries(1, 1, 3));
+    let mut bench =
+        Bench::with(1, &ensemble(&[1, 2, 3]), durable, |config| config.lease = Some(LEASE));
+    bench.wait(LEASE);
+    let links = bench.lose(3, &[2], 1, z(1, 3).0);
+    let link = bench.serve(3, 2);
+    (bench, links, link)
+}
+
+/// The same, and it has just promised 3 a lease.
+fn promised() -> (Bench, Vec<LinkId>, LinkId) {
+    let (mut bench, links, link) = follower();
+    let seen = bench.receive(link, lease_of(2, LEASE));
+    assert_eq!(seen.packets(link), [lease_of(2, LEASE)]);
+    (bench, links, link)
+}
+
+/// Goes with 2, that leads epoch 3, as far as to its NEWLEADER; the link, and what is said to that.
+#[track_caller]
+fn goes_with_two(bench: &mut Bench, links: &[LinkId]) -> (LinkId, Seen) {
+    bench.lose_again(&links[1..], 2, 2, z(1, 3).0);
+    let (link, _) = bench.reach(2);
+    bench.receive(link, leader_info(3));
+    bench.persisted();
+    bench.receive(link, Packet::Diff(bench.status().last));
+    bench.receive(link, new_leader(3));
+    (link, bench.persisted())
+}
+
+fn ended(bench: &mut Bench, link: LinkId, cause: Cause) -> Seen {
+    bench.step(Event::LinkDown { link, cause })
+}
+
+#[test]
+fn a_follower_helps_nobody_else_until_its_promise_is_over() {
+    for cause in [Cause::Reset, Cause::Silent, Cause::Garbled] {
+        let (mut bench, links, link) = promised();
+        let until = bench.now + LEASE;
+        ended(&mut bench, link, cause);
+        let (two, seen) = goes_with_two(&mut bench, &links);
+        assert_eq!(seen.names(two), [""; 0], "{cause:?}: 3 counts on us");
+        assert_eq!(bench.due().1, Timer::Lease);
+        assert_eq!(bench.to(Timer::Lease).packets(two), [ack(3)]);
+        assert_eq!(bench.now, until);
+    }
+}
+
+#[test]
+fn a_follower_whose_leader_closes_is_free() {
+    let (mut bench, links, link) = promised();
+    ended(&mut bench, link, Cause::Closed);
+    let (two, seen) = goes_with_two(&mut bench, &links);
+    assert_eq!(seen.packets(two), [ack(3)]);
+}
+
+/// It came back to its leader, which has dropped what was promised on the link before; and closes.
+#[test]
+fn a_follower_whose_leader_closes_the_next_link_is_free_too() {
+    for told in [false, true] {
+        let (mut bench, links, link) = promised();
+        ended(&mut bench, link, Cause::Reset);
+        bench.lose_again(&links[..1], 3, 2, z(1, 3).0);
+        let (again, _) = bench.reach(3);
+        if told {
+            bench.receive(again, leader_info(2));
+        }
+        ended(&mut bench, again, Cause::Closed);
+        let (two, seen) = goes_with_two(&mut bench, &links);
+        let free: &[_] = if told { &[ack(3)] } else { &[] };
+        assert_eq!(seen.packets(two), free, "it was {told} that the leader knew of the new link");
+    }
+}
+
+/// Only the leader that was promised something can do without it.
+#[test]
+fn a_promise_outlasts_what_another_leader_closes() {
+    for stage in 0..3 {
+        let (mut bench, links, link) = promised();
+        ended(&mut bench, link, Cause::Reset);
+        let other = if stage == 0 {
+            bench.lose_again(&links[1..], 2, 2, z(1, 3).0);
+            bench.reach(2).0
+        } else if stage == 1 {
+            bench.lose_again(&links[1..], 2, 2, z(1, 3).0);
+            let (other, _) = bench.reach(2);
+            bench.receive(other, leader_info(3));
+            bench.persisted();
+            other
+        } else {
+            goes_with_two(&mut bench, &links).0
+        };
+        ended(&mut bench, other, Cause::Closed);
+        let epoch = bench.status().current_epoch.0;
+        bench.lose_again(&links[1..], 2, epoch, z(1, 3).0);
+        let (two, _) = bench.reach(2);
+        bench.receive(two, leader_info(4));
+        bench.persisted();
+        bench.receive(two, Packet::Diff(bench.status().last));
+        bench.receive(two, new_leader(4));
+        assert_eq!(bench.persisted().names(two), [""; 0], "stage {stage}");
+        assert_eq!(bench.to(Timer::Lease).packets(two), [ack(4)]);
+    }
+}
+
+#[test]
+fn a_start_counts_as_a_promise_to_nobody_knows_whom() {
+    for closed in [false, true] {
+        let durable = stored(1, 1, z(1, 0), entries(1, 1, 3));
+        let mut bench =
+            Bench::with(1, &ensemble(&[1, 2, 3]), durable, |config| config.lease = Some(LEASE));
+        let links = bench.lose(3, &[2], 1, z(1, 3).0);
+        if closed {
+            let (link, _) = bench.reach(3);
+            bench.receive(link, leader_info(2));
+            bench.persisted();
+            ended(&mut bench, link, Cause::Closed);
+            bench.lose_again(&links, 3, 1, z(1, 3).0);
+        }
+        let (link, _) = bench.reach(3);
+        bench.receive(link, leader_info(2));
+        bench.persisted();
+        bench.receive(link, Packet::Diff(bench.status().last));
+        bench.receive(link, new_leader(2));
+        assert_eq!(bench.persisted().names(link), [""; 0]);
+        assert_eq!(bench.to(Timer::Lease).packets(link), [ack(2)]);
+        assert_eq!(bench.now, Instant::ORIGIN + LEASE);
+    }
+}
+
+/// It could not keep the promise over a restart.
+#[test]
+fn a_lease_longer_than_ours_is_a_ping_and_so_is_any_to_an_observer() {
+    let (mut bench, links, link) = follower();
+    let longer = lease_of(2, LEASE + Duration::from_millis(1));
+    assert_eq!(bench.receive(link, longer).packets(link), [pong(2)]);
+    ended(&mut bench, link, Cause::Reset);
+    let (two, seen) = goes_with_two(&mut bench, &links);
+    assert_eq!(seen.packets(two), [ack(3)], "nothing was promised");
+
+    let text = with_observers(&[1, 2, 3], &[9]);
+    let mut bench = Bench::with(9, &text, Durable::default(), |config| config.lease = Some(LEASE));
+    bench.wait(LEASE);
+    let links = [3, 2].map(|peer| bench.meet(peer));
+    bench.hear(links[1], standing(Following, vote(0, 0, 3), 4));
+    bench.hear(links[0], standing(Leading, vote(0, 0, 3), 4));
+    let link = bench.serve(3, 2);
+    assert_eq!(bench.receive(link, lease_of(2, LEASE)).packets(link), [pong(2)]);
+}
+
+// --- a follower that is given the seat, or told of who is ---
+
+#[test]
+fn a_follower_that_is_given_the_seat_leads_in_that_round_and_closes_its_link() {
+    let (mut bench, _, link) = promised();
+    let last = bench.status().last;
+    let seen = bench.receive(link, hand_over(1, last, 7));
+    assert_eq!((bench.state(), bench.phase()), (Leading, Phase::Discovery));
+    assert_eq!(bench.status().round, Round(7));
+    assert_eq!(seen.hung_up(link), Some(Hangup::RoleEnded));
+    assert!(seen.abandoned() && !bench.status().serving);
+    // What it promised has been given back: nothing is waited for.
+    bench.establish(2);
+    assert_eq!(bench.status().current_epoch, Epoch(3));
+}
+
+#[test]
+fn who_is_told_of_the_next_leader_goes_to_it_at_once() {
+    let (mut bench, _, link) = promised();
+    let seen = bench.receive(link, hand_over(2, z(1, 3), 7));
+    assert_eq!((bench.state(), bench.status().leader), (Following, Some(ServerId(2))));
+    assert_eq!(seen.hung_up(link), Some(Hangup::RoleEnded));
+    assert_eq!(seen.dials(), [(Plane::Quorum, 2)]);
+    let (two, _) = bench.reach(2);
+    bench.receive(two, leader_info(3));
+    bench.persisted();
+    bench.receive(two, Packet::Diff(bench.status().last));
+    bench.receive(two, new_leader(3));
+    assert_eq!(bench.persisted().packets(two), [ack(3)], "its leader has given up its seat");
+}
+
+/// A seat for which we lack something, that is no voter's, or nobody's.
+#[test]
+fn a_seat_that_cannot_be_is_not_taken() {
+    let (mut bench, _, link) = promised();
+    let seen = bench.receive(link, hand_over(1, z(2, 1), 7));
+    assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("HANDOVER")));
+    assert_eq!(bench.state(), Looking, "2.1 was never sent to us");
+
+    let (mut bench, _, link) = promised();
+    let seen = bench.receive(link, hand_over(77, z(1, 3), 7));
+    let unreachable = Reason::LeaderUnreachable { leader: ServerId(77) };
+    assert!(seen.reasons().contains(&unreachable), "{seen:?}");
+    assert_eq!(bench.state(), Looking);
+
+    // Its own leader again: it goes there again.
+    let (mut bench, _, link) = promised();
+    let seen = bench.receive(link, hand_over(3, z(1, 3), 7));
+    assert_eq!(seen.dials(), [(Plane::Quorum, 3)]);
+
+    let text = with_observers(&[1, 2, 3], &[9]);
+    let weightless = ensemble(&[2, 3, 9]) + "\ngroup.1=2:3:9\nweight.9=0";
+    for text in [text, weightless] {
+        let mut bench = Bench::of(9, &text, Durable::default());
+        let links = [3, 2].map(|peer| bench.meet(peer));
+        bench.hear(links[1], standing(Following, vote(0, 0, 3), 4));
+        bench.hear(links[0], standing(Leading, vote(0, 0, 3), 4));
+        let link = bench.serve(3, 2);
+        let seen = bench.receive(link, hand_over(9, Zxid(0), 7));
+        assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("HANDOVER")), "{text}");
+        assert_ne!(bench.state(), Leading, "{text}");
+    }
+}
+
+/// What is asked for between the two reigns waits, and is refused if there is no second.
+#[test]
+fn what_waits_for_a_reign_that_does_not_begin_is_refused() {
+    enum End {
+        Given,
+        Told,
+        Stopped,
+    }
+    for end in [End::Given, End::Told, End::Stopped] {
+        let (mut bench, _, link) = follower();
+        let (read, _) = bench.read();
+        let to = if matches!(end, End::Told) { 2 } else { 1 };
+        assert_eq!(bench.receive(link, hand_over(to, z(1, 3), 7)).unread(), []);
+        bench.propose(1).is_nothing();
+        let (later, seen) = bench.read();
+        seen.is_nothing();
+        let seen = match end {
+            End::Given => bench.to(Timer::Init),
+            End::Told => bench.to(Timer::ConnectLimit),
+            End::Stopped => bench.step(Event::Shutdown),
+        };
+        let over = Refusal::ReignOver;
+        assert_eq!(seen.refused(), [(1, over)]);
+        assert_eq!(seen.unread(), [(read, over), (later, over)]);
+        if !matches!(end, End::Stopped) {
+            assert_eq!(bench.propose(2).refused(), [(2, Refusal::NotServing)]);
+        }
+    }
+}
+
+// --- a leader ---
+
+/// Server 3 of 1, 2 and 3, whose start is a lease ago, established in epoch 5 with 2 and 1, servers of
+/// ours both; their links.
+fn leader() -> (Bench, LinkId, LinkId) {
+    leader_with(|_| {})
+}
+
+fn leader_with(change: impl FnOnce(&mut Config)) -> (Bench, LinkId, LinkId) {
+    let durable = stored(4, 4, z(4, 0), entries(4, 1, 2));
+    let mut bench = Bench::with(3, &ensemble(&[1, 2, 3]), durable, change);
+    bench.wait(LEASE);
+    bench.win(&[1, 2]);
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 0, true);
+    let two = bench.learner();
+    bench.receive(two, Packet::FollowerInfo(LearnerInfo { protocol, ..info(2, 4) }));
+    bench.persisted();
+    bench.receive(two, ack_epoch(4, z(4, 2).0));
+    bench.persisted();
+    bench.receive(two, ack(5));
+    let one = join(&mut bench, 1);
+    (bench, one, two)
+}
+
+/// A follower of ours comes, has everything and is told to serve.
+#[track_caller]
+fn join(bench: &mut Bench, id: i64) -> LinkId {
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 0, true);
+    let (link, last) = (bench.learner(), bench.boundary.disk.last());
+    bench.receive(link, Packet::FollowerInfo(LearnerInfo { protocol, ..info(id, 5) }));
+    bench.receive(link, ack_epoch_again(last.0));
+    let seen = bench.receive(link, ack(5));
+    assert_eq!(seen.names(link).first(), Some(&"UPTODATE"), "{seen:?}");
+    link
+}
+
+fn leased() -> (Bench, LinkId, LinkId) {
+    leader_with(|config| config.lease = Some(LEASE))
+}
+
+/// Until when the leader counts on nobody else being established.
+fn lease(bench: &Bench) -> Option<Instant> {
+    bench.peer.reign().unwrap().lease
+}
+
+/// What it counts on for a promise in answer to what it sent then.
+fn counted(sent: Instant) -> Option<Instant> {
+    Some(sent + LEASE * 9 / 10)
+}
+
+fn ask(bench: &mut Bench, to: i64) -> Seen {
+    bench.step(Event::HandOver(Some(ServerId(to))))
+}
+
+/// A hand-over to 2 that has come so far that it is offered the seat.
+#[track_caller]
+fn offered(bench: &mut Bench, two: LinkId) -> Seen {
+    assert!(has(&ask(bench, 2), &Output::Release));
+    let seen = bench.step(Event::Released);
+    let vote = vote(5, bench.status().last.0, 2);
+    let offer = Packet::HandOver { vote, round: Round(bench.status().round.0 + 1) };
+    assert_eq!(seen.packets(two), [offer]);
+    seen
+}
+
+#[test]
+fn a_seat_is_offered_when_nothing_is_under_way_and_then_all_are_told() {
+    let (mut bench, one, two) = leader();
+    bench.write(1);
+    assert!(has(&ask(&mut bench, 2), &Output::Release));
+    assert_eq!(bench.step(Event::Released).names(two), [""; 0], "5.1 is under way");
+    bench.propose(2).is_nothing();
+    let (read, _) = bench.read();
+    bench.persisted();
+    let seen = bench.receive(one, Packet::Ack(z(5, 1)));
+    assert_eq!((seen.delivered(), seen.names(two)), (vec![z(5, 1)], vec!["COMMIT"]), "2 lacks it");
+    let seen = bench.receive(two, Packet::Ack(z(5, 1)));
+    assert_eq!(seen.packets(two), [hand_over(2, z(5, 1), bench.status().round.0 + 1)]);
+    let round = bench.status().round.0;
+    let seen = bench.down(two);
+    assert_eq!(handed_over(&seen), [Ok(ServerId(2))]);
+    assert_eq!(seen.packets(one), [hand_over(2, z(5, 1), round + 1)]);
+    assert_eq!(seen.hung_up(one), Some(Hangup::RoleEnded));
+    assert_eq!((bench.state(), bench.status().leader), (Following, Some(ServerId(2))));
+    assert_eq!(seen.dials(), [(Plane::Quorum, 2)]);
+    assert_eq!((seen.refused(), seen.unread()), (vec![], vec![]), "they wait on");
+    // In the new reign they are asked for again.
+    let (link, _) = bench.reach(2);
+    bench.receive(link, leader_info(6));
+    bench.persisted();
+    bench.receive(link, Packet::Diff(z(5, 1)));
+    bench.receive(link, new_leader(6));
+    bench.persisted();
+    let seen = bench.receive(link, Packet::UpToDate);
+    assert_eq!(seen.names(link), ["ACK", "REQUEST", "REQUEST"]);
+    assert_eq!(seen.accepted(), [2]);
+    assert_eq!(bench.receive(link, Packet::Sync).answers(), [read]);
+}
+
+/// Whatever stops it on the way: whoever asked is told, requests go on, and the seat is kept.
+#[test]
+fn a_hand_over_is_called_off_at_each_stage() {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum At {
+        CatchingUp,
+        Releasing,
+        Holding,
+        Offered,
+    }
+    for at in [At::CatchingUp, At::Releasing, At::Holding, At::Offered] {
+        for late in [false, true] {
+            let told = format!("{at:?}, late: {late}");
+            let (mut bench, one, two) = leader_with(|config| config.history.pace_bytes = 2);
+            let mut held = 0;
+            if matches!(at, At::CatchingUp | At::Holding) {
+                bench.write(2);
+            }
+            if at == At::CatchingUp {
+                // 2 reads nothing: it is sent no more.
+                bench.persisted();
+                bench.step(Event::Drained(one));
+                bench.step(Event::Drained(one));
+                for counter in [1, 2] {
+                    bench.receive(two, Packet::Ack(z(5, counter)));
+                }
+                bench.write(1);
+                bench.persisted();
+                ask(&mut bench, 2).is_nothing();
+            } else {
+                assert!(has(&ask(&mut bench, 2), &Output::Release));
+            }
+            if matches!(at, At::Holding | At::Offered) {
+                let seen = bench.step(Event::Released);
+                assert_eq!(seen.names(two) == ["HANDOVER"], at == At::Offered);
+                assert_eq!(prepares(&bench.propose(9)), 0);
+                held = 1;
+            } else {
+                assert_eq!(prepares(&bench.propose(9)), 1, "nobody waits yet");
+                bench.prepared();
+                bench.persisted();
+                if at == At::Releasing {
+                    let last = bench.status().last;
+                    for link in [one, two] {
+                        bench.receive(link, Packet::Ack(last));
+                    }
+                }
+            }
+            let (since, max) = (bench.now, bench.peer.config().timing.hand_over_max);
+            let (seen, kept) = if late {
+                // They live, and answer.
+                let mut seen = Seen::default();
+                while handed_over(&seen).is_empty() {
+                    seen = bench.next().1;
+                    bench.receive(one, pong(5));
+                    bench.receive(two, pong(5));
+                }
+                let kept =
+                    if at == At::Releasing { Kept::Guarded } else { Kept::Late(ServerId(2)) };
+                let limit = if held == 1 { max } else { bench.peer.config().timing.init_time() };
+                assert_eq!(bench.now.since(since), limit, "{told}");
+                (seen, kept)
+            } else if at == At::Offered {
+                // Not of itself: that is how it takes the seat.
+                let again = join(&mut bench, 2);
+                assert!(bench.is_up(again) && !bench.is_up(two));
+                let (seen, kept) = (bench.to(Timer::HandOver), Kept::Late(ServerId(2)));
+                (seen, kept)
+            } else {
+                (bench.down(two), Kept::Lost(ServerId(2)))
+            };
+            assert_eq!(handed_over(&seen), [Err(kept)], "{told}");
+            assert_eq!(has(&seen, &Output::Keep), at != At::CatchingUp, "{told}");
+            assert_eq!(prepares(&seen), held, "{told}");
+            assert_eq!((bench.state(), bench.status().serving), (Leading, true), "{told}");
+            assert_eq!(prepares(&bench.propose(10)), 1, "{told}");
+            bench.step(Event::Released).is_nothing();
+        }
+    }
+}
+
+/// The end of the reign is an answer, too.
+#[test]
+fn who_asked_is_told_when_the_reign_ends_on_the_way() {
+    let (mut bench, _, _) = leader();
+    ask(&mut bench, 2);
+    // Nobody answers any more.
+    let seen = bench.ms(20_000);
+    let lost = Err(Kept::Lost(ServerId(2)));
+    assert_eq!((seen.left().is_some(), handed_over(&seen)), (true, vec![lost]));
+    let (mut bench, _, two) = leader();
+    offered(&mut bench, two);
+    assert_eq!(handed_over(&bench.step(Event::Shutdown)), [lost]);
+}
+
+#[test]
+fn a_second_wish_is_refused_while_the_first_is_on_its_way() {
+    let (mut bench, _, two) = leader();
+    ask(&mut bench, 2);
+    assert_eq!(handed_over(&ask(&mut bench, 1)), [Err(Kept::Underway)]);
+    bench.step(Event::Released);
+    assert_eq!(handed_over(&bench.down(two)), [Ok(ServerId(2))]);
+}
+
+/// It gives the seat up in any case; also when a hand-over that was under way comes to nothing.
+#[test]
+fn a_leader_that_is_to_step_down_does_whatever_becomes_of_a_hand_over() {
+    for asked in [false, true] {
+        let (mut bench, _, two) = leader();
+        if asked {
+            ask(&mut bench, 2);
+        }
+        bench.step(Event::StepDown);
+        let seen = bench.down(two);
+        assert_eq!(seen.left(), Some(Reason::Asked), "asked for: {asked}");
+        let lost = Err(Kept::Lost(ServerId(2)));
+        assert_eq!(handed_over(&seen), if asked { vec![lost] } else { vec![] });
+    }
+}
+
+/// A hand-over that began by itself is as good as one that is asked for: a shutdown waits for it.
+#[test]
+fn who_asks_for_what_is_under_way_is_told_how_that_ends() {
+    for to in [None, Some(ServerId(2)), Some(ServerId(1))] {
+        let (mut bench, _, two) = leader();
+        bench.step(Event::StepDown);
+        let seen = bench.step(Event::HandOver(to));
+        if to == Some(ServerId(1)) {
+            assert_eq!(handed_over(&seen), [Err(Kept::Underway)]);
+            continue;
+        }
+        seen.is_nothing();
+        bench.step(Event::Released);
+        assert_eq!(handed_over(&bench.down(two)), [Ok(ServerId(2))]);
+    }
+}
+
+/// The one that takes the seat comes back before it has: nothing else happens that would be waited for.
+#[test]
+fn a_hand_over_goes_on_when_the_follower_comes_back_on_another_link() {
+    let (mut bench, one, two) = leader_with(|config| config.history.pace_bytes = 2);
+    bench.write(2);
+    bench.persisted();
+    bench.step(Event::Drained(one));
+    bench.write(1);
+    bench.persisted();
+    for counter in 1..=3 {
+        bench.receive(one, Packet::Ack(z(5, counter)));
+    }
+    ask(&mut bench, 2).is_nothing();
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 0, true);
+    let again = bench.learner();
+    let seen = bench.receive(again, Packet::FollowerInfo(LearnerInfo { protocol, ..info(2, 5) }));
+    assert_eq!(seen.hung_up(two), Some(Hangup::Replaced(ServerId(2))));
+    let seen = bench.receive(again, ack_epoch_again(z(5, 3).0));
+    assert_eq!(seen.names(again), ["DIFF", "NEWLEADER"]);
+    let seen = bench.receive(again, ack(5));
+    assert!(has(&seen, &Output::Release), "{seen:?}");
+}
+
+// --- a leader's lease ---
+
+#[test]
+fn a_lease_counts_from_when_it_was_asked_for_and_a_quorum_is_enough() {
+    let (mut bench, one, two) = leased();
+    let asked = bench.now;
+    assert_eq!(lease(&bench), None);
+    bench.ms(300);
+    bench.receive(two, lease_of(5, LEASE));
+    assert_eq!(lease(&bench), counted(asked));
+    bench.to(Timer::Ping);
+    let later = bench.now;
+    bench.ms(100);
+    bench.receive(one, pong(5));
+    assert_eq!(lease(&bench), counted(asked), "1 answered with a ping: that is no promise");
+    bench.receive(two, lease_of(5, LEASE));
+    assert_eq!(lease(&bench), counted(later));
+}
+
+#[test]
+fn a_lease_is_withdrawn_before_the_link_is_closed() {
+    let (mut bench, _, two) = leased();
+    bench.to(Timer::Ping);
+    let later = bench.now;
+    bench.receive(two, lease_of(5, LEASE));
+    bench.receive(two, lease_of(5, LEASE));
+    assert_eq!(lease(&bench), counted(later));
+    let seen = bench.receive(two, ack_epoch(5, 0));
+    assert_eq!(seen.hung_up(two), Some(Hangup::OutOfTurn("ACKEPOCH")));
+    assert_eq!(lease(&bench), Some(bench.now), "1 has promised nothing");
+}
+
+/// Whoever is offered the seat takes it whenever it hears of that, and its promise ends with that.
+#[test]
+fn an_offer_gives_a_promise_back() {
+    let (mut bench, one, two) = leased();
+    bench.to(Timer::Ping);
+    let first = bench.now;
+    bench.receive(one, lease_of(5, LEASE));
+    bench.to(Timer::Ping);
+    let second = bench.now;
+    bench.receive(two, lease_of(5, LEASE));
+    bench.receive(two, lease_of(5, LEASE));
+    bench.receive(two, lease_of(5, LEASE));
+    assert_eq!(lease(&bench), counted(second));
+    offered(&mut bench, two);
+    assert!(lease(&bench) <= counted(first), "2 may be leading with 1 when 1 is free");
+    bench.receive(two, lease_of(5, LEASE));
+    assert!(lease(&bench) <= counted(first), "what it said before it heard of the seat");
+}
+
+/// Nobody need know that it counts on nothing while it waits for the seat to be taken.
+#[test]
+fn a_leader_without_a_lease_waits_for_its_offer_to_be_taken_and_no_longer() {
+    for taken in [false, true] {
+        let (mut bench, one, two) = leased();
+        bench.receive(two, lease_of(5, LEASE));
+        bench.down(one);
+        offered(&mut bench, two);
+        assert_eq!(bench.ms(10).left(), None, "it is to be taken");
+        if taken {
+            assert_eq!(handed_over(&bench.down(two)), [Ok(ServerId(2))]);
+        } else {
+            let seen = bench.to(Timer::HandOver);
+            let seen = if seen.left().is_none() { bench.next().1 } else { seen };
+            assert_eq!(seen.left(), Some(Reason::LeaseOver));
+        }
+    }
+}
+
+/// Between the beginning of a reign and the first promise nothing tells by the clock that it is over:
+/// whoever needs that waits, but not for what never comes.
+#[test]
+fn a_reign_awaits_its_first_lease_where_there_will_be_one() {
+    let awaits = |bench: &Bench| bench.peer.reign().unwrap().awaits_lease;
+    let (mut bench, one, two) = leased();
+    assert!(awaits(&bench));
+    // One that is lost takes nothing from the need of it.
+    bench.down(one);
+    assert!(awaits(&bench));
+    bench.receive(two, lease_of(5, LEASE));
+    assert!(!awaits(&bench) && lease(&bench).is_some());
+
+    assert!(!awaits(&leader().0), "leases are off");
+    // Both promise shorter ones only.
+    let (mut bench, one, two) = leased();
+    bench.to(Timer::Ping);
+    bench.receive(one, pong(5));
+    assert!(awaits(&bench));
+    bench.receive(two, pong(5));
+    assert!(!awaits(&bench), "there will be none");
+    assert_eq!(lease(&bench), None);
+    // 2 is ZooKeeper's, and needed.
+    let mut bench = Bench::with(3, &ensemble(&[1, 2, 3]), disk(4, 4, z(4, 0).0), |config| {
+        config.lease = Some(LEASE);
+    });
+    bench.wait(LEASE);
+    bench.win(&[1, 2]);
+    bench.establish(2);
+    assert!(!awaits(&bench) && lease(&bench).is_none());
+    let one = join(&mut bench, 1);
+    assert!(!awaits(&bench), "who was let in is not sent away for it");
+    bench.to(Timer::Ping);
+    bench.receive(one, lease_of(5, LEASE));
+    assert!(lease(&bench).is_some(), "the better");
+}
+
+/// Before the promise of its own restart is over it counts for nobody, itself included.
+#[test]
+fn a_leader_counts_itself_when_its_own_promise_is_over() {
+    let mut bench = Bench::with(3, &ensemble(&[1, 2, 3]), disk(4, 4, z(4, 0).0), |config| {
+        config.lease = Some(LEASE);
+    });
+    bench.win(&[1, 2]);
+    let (two, _) = bench.follower(2, 4);
+    bench.persisted();
+    bench.receive(two, ack_epoch(4, z(4, 0).0));
+    bench.persisted();
+    assert_eq!(bench.receive(two, ack(5)).names(two), [""; 0]);
+    assert!(!bench.status().serving);
+    assert!(bench.to(Timer::Lease).names(two).contains(&"UPTODATE"));
+    assert_eq!(bench.now, Instant::ORIGIN + LEASE);
+}
