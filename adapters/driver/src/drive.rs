@@ -48,6 +48,8 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) disk: Disk,
     pub(crate) dialler: Dialler<R>,
     pub(crate) links: BTreeMap<LinkId, Outbound>,
+    /// Links that have ended, until the core knows.
+    pub(crate) lost: Vec<Outbound>,
     pub(crate) replica: Replica<A>,
     pub(crate) asks: Asks<A>,
     pub(crate) published: Arc<Published>,
@@ -88,8 +90,6 @@ struct Turn {
     reports: Vec<Report>,
     /// Links that have something to write.
     queued: Vec<LinkId>,
-    /// Links that we ended ourselves, until the core knows.
-    lost: Vec<Outbound>,
     consequences: Consequences,
     /// This server begins to serve.
     serving: Option<Service>,
@@ -138,17 +138,22 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
             self.peer.step_into(Input { at, event: Event::Tick }, &mut turn.outputs);
         }
-        // Those who do what only a leader may hear of its end before anybody else does.
-        let reign = self.peer.reign();
+        // Those who do what only a leader may hear of its end before anybody else does. Nobody is let in
+        // before there is a lease, where there is to be one.
+        let reign = self.peer.reign().filter(|reign| !reign.awaits_lease);
         self.seat
             .set(reign.map(|reign| reign.epoch), reign.and_then(|r| Some(self.time(r.lease?))));
         // Nor does a link close before the core has done without whoever was at its other end.
-        turn.lost.clear();
+        self.lost.clear();
         let mut outputs = std::mem::take(&mut turn.outputs);
         for output in outputs.drain(..) {
             self.carry_out(output, turn)?;
         }
         turn.outputs = outputs;
+        if self.seat.is_released() {
+            // Before anything else: it belongs to what was said just now.
+            turn.events.insert(0, Event::Released);
+        }
         if let Some(service) = turn.serving.take() {
             let membership = &self.peer.config().membership;
             self.replica.serving(service, membership.to_string(), membership.version());
@@ -219,15 +224,16 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// Lets somebody else lead, if this server does and somebody can, before it ends. Returns early if it
     /// is to end at once.
     pub(crate) async fn give_way(&mut self) -> Result<Quit, ServerError> {
-        let (answer, outcome) = bounded(1);
-        let mut turn = Turn { events: vec![Event::HandOver(None)], ..Turn::default() };
+        let mut turn = Turn::default();
+        // Somebody may be waiting for another one; what becomes of that will do.
         if self.handing.is_none() {
-            self.handing = Some(answer);
+            self.handing = Some(bounded(1).0);
+            turn.events.push(Event::HandOver(None));
         }
         self.ending = true;
         loop {
             self.step(&mut turn)?;
-            if self.handing.is_none() || outcome.is_closed() || !outcome.is_empty() {
+            if self.handing.is_none() {
                 return Ok(Quit::Gracefully);
             }
             if let Some(quit) = self.gather(&mut turn.events).await? {
@@ -321,9 +327,6 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             }
         }
         self.asks.taken = taken;
-        if self.seat.is_released() {
-            batch.push(Event::Released);
-        }
     }
 
     /// A time of the core's.
@@ -358,6 +361,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                     peer = outbound.peer.map(|peer| peer.0), remote = %outbound.remote, ?cause,
                     "link down"
                 );
+                self.lost.push(outbound);
                 Some(Event::LinkDown { link, cause })
             }
             Happened::Event(
@@ -428,7 +432,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// Ends a link ourselves, and tells the core.
     fn lose(&mut self, link: LinkId, cause: Cause, turn: &mut Turn) {
         if let Some(outbound) = self.links.remove(&link) {
-            turn.lost.push(outbound);
+            self.lost.push(outbound);
             turn.events.push(Event::LinkDown { link, cause });
         }
     }

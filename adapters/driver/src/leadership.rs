@@ -102,6 +102,9 @@ impl<R: Runtime> Leadership<R> {
     /// To be asked before each thing that only a leader may do, not once: what it says is over as soon as it
     /// is said. There is no way to ask whether a server *is* the leader.
     ///
+    /// Where there are leases it looks at this machine's monotonic clock. One that stands still while the
+    /// machine is suspended tells nothing of that time: there, the token is the guarantee.
+    ///
     /// # Errors
     ///
     /// Why it is over.
@@ -244,9 +247,12 @@ impl Seat {
         let mut state = self.locked();
         state.guards = state.guards.saturating_sub(1);
         let released = state.guards == 0 && state.leaving;
+        if released {
+            // While nobody can be let in: said later, it would be taken for the end of others.
+            self.released.store(true, Ordering::Release);
+        }
         drop(state);
         if released {
-            self.released.store(true, Ordering::Release);
             // Full: the loop is awake, and looks here before it waits again.
             drop(self.bell.try_send(Happened::Rung));
         }
@@ -255,12 +261,20 @@ impl Seat {
     /// The loop says whether this server leads, in which epoch, and until when at least.
     pub(crate) fn set(&self, leads: Option<Epoch>, lease: Option<Instant>) {
         let mut state = self.locked();
+        // Those who wait for a lease to be over look again only if that may be sooner than they know.
+        let sooner = match (state.lease, lease) {
+            (Some(before), Some(until)) => until < before,
+            (before, until) => before != until,
+        };
         state.lease = lease;
-        if state.leads != leads {
+        let changed = state.leads != leads;
+        if changed {
             state.leads = leads;
             state.reign += 1;
             state.leaving = false;
-            drop(state);
+        }
+        drop(state);
+        if changed || sooner {
             self.changed.notify(usize::MAX);
         }
     }
@@ -278,8 +292,10 @@ impl Seat {
 
     /// The seat is kept after all.
     pub(crate) fn keep(&self) {
-        self.locked().leaving = false;
+        let mut state = self.locked();
+        state.leaving = false;
         self.released.store(false, Ordering::Release);
+        drop(state);
         self.changed.notify(usize::MAX);
     }
 
@@ -296,5 +312,68 @@ impl Seat {
 
     fn locked(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_channel::{Receiver, bounded};
+    use futures_lite::future::{block_on, poll_once};
+
+    use super::*;
+
+    fn seat() -> (Seat, Receiver<Happened>) {
+        let (bell, rung) = bounded(1);
+        (Seat::new(bell), rung)
+    }
+
+    /// Whether those who wait look again when the loop says this after that.
+    fn tells(before: Option<u64>, after: Option<u64>) -> bool {
+        let (seat, _rung) = seat();
+        let (now, epoch) = (Instant::now(), Some(Epoch(1)));
+        let at = |ms: Option<u64>| ms.map(|ms| now + Duration::from_millis(ms));
+        seat.set(epoch, at(before));
+        let changed = seat.changed.listen();
+        seat.set(epoch, at(after));
+        block_on(poll_once(changed)).is_some()
+    }
+
+    /// They sleep until the end that they know of, and the loop may be held up when a sooner one comes.
+    #[test]
+    fn a_lease_that_ends_sooner_than_before_is_told() {
+        assert!(tells(Some(9), Some(5)));
+        assert!(tells(None, Some(5)), "they know of none");
+        assert!(tells(Some(5), None));
+        assert!(!tells(Some(5), Some(9)), "they look again in time");
+        assert!(!tells(None, None) && !tells(Some(5), Some(5)));
+    }
+
+    #[test]
+    fn the_seat_is_released_once_and_by_those_who_were_sent_away() {
+        let (seat, rung) = seat();
+        let enter = |seat: &Seat| seat.locked().guards += 1;
+        seat.set(Some(Epoch(1)), None);
+        seat.send_away();
+        assert!(seat.is_released(), "nobody is there");
+        assert!(!seat.is_released(), "it is said once");
+        seat.keep();
+        enter(&seat);
+        enter(&seat);
+        seat.send_away();
+        seat.leave();
+        assert!(!seat.is_released(), "one is left");
+        // Called off, and somebody else let in: the end of the first is nobody's release.
+        seat.keep();
+        enter(&seat);
+        seat.leave();
+        assert!(!seat.is_released());
+        seat.send_away();
+        assert!(!seat.is_released() && rung.is_empty());
+        seat.leave();
+        assert!(rung.try_recv().is_ok() && seat.is_released());
+        // What was released and then kept is not released.
+        seat.send_away();
+        seat.keep();
+        assert!(!seat.is_released());
     }
 }

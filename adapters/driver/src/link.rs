@@ -354,10 +354,13 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
         None
     });
     let ended = or(async { Some(reader.read(input, received).await) }, flushed).await;
-    drop(output);
     if let Some(cause) = ended {
         drop(shared.events.send(Happened::Event(Event::LinkDown { link, cause })).await);
+        // Whoever is at the other end may be free of a promise when it sees us close: not before the core
+        // does without that.
+        closed(&hung_up).await;
     }
+    drop(output);
 }
 
 /// The reading direction.
@@ -759,6 +762,7 @@ mod tests {
 
     use super::*;
     use crate::stream;
+    use futures_lite::future::{block_on, poll_once};
     use quorate_core::txn::TxnHeader;
     use quorate_core::zxid::Zxid;
 
@@ -848,7 +852,7 @@ mod tests {
     struct Alone;
 
     impl Runtime for Alone {
-        type Stream = futures_lite::io::Cursor<Vec<u8>>;
+        type Stream = Told;
         type Listener = ();
 
         fn spawn(&self, _: impl Future<Output = ()> + Send + 'static) {
@@ -901,6 +905,69 @@ mod tests {
         }
     }
 
+    /// A connection on which something comes; what `open` belongs to ends when it is closed.
+    struct Told {
+        incoming: Trickle,
+        _open: Sender<Infallible>,
+    }
+
+    impl AsyncRead for Told {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buffer: &mut [u8],
+        ) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.incoming).poll_read(cx, buffer)
+        }
+    }
+
+    impl AsyncWrite for Told {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// A follower that sees its leader close is free of its promise, so the leader's core comes first.
+    #[test]
+    fn a_connection_is_closed_when_the_loop_has_let_go_of_it_and_not_before() {
+        for (bytes, cause) in [(vec![0x7f; 64], Cause::Garbled), (vec![], Cause::Closed)] {
+            let (sender, events) = bounded(8);
+            let shared = Shared::new(ServerId(1), sender, Duration::from_secs(1));
+            let (open, alive) = bounded(1);
+            let incoming = Trickle { bytes: bytes.into(), piece: 64, ends: true };
+            let opened = Opened {
+                stream: Told { incoming, _open: open },
+                plane: Plane::Quorum,
+                dialled: false,
+                remote: SocketAddr::from(([127, 0, 0, 1], 1)),
+                peer: None,
+                advertised: None,
+                received: BytesMut::new(),
+            };
+            let mut life = Box::pin(run(Alone, &shared, opened));
+            assert!(block_on(poll_once(&mut life)).is_none());
+            let Ok(Happened::Up(up, outbound)) = events.try_recv() else { panic!("not up") };
+            let Ok(Happened::Event(ended)) = events.try_recv() else { panic!("not down") };
+            assert_eq!(ended, Event::LinkDown { link: up.link, cause });
+            assert!(!alive.is_closed(), "{cause:?}");
+            drop(outbound);
+            block_on(life);
+            assert!(alive.is_closed(), "{cause:?}");
+        }
+    }
+
     /// SNAP, a state of `length` bytes and what follows, as a leader sends them.
     fn snapshot(length: usize, tail: &[u8]) -> Vec<u8> {
         let mut bytes = BytesMut::new();
@@ -932,14 +999,12 @@ mod tests {
             intake,
         };
         let input = Trickle { bytes: bytes.into(), piece, ends };
-        let ended = futures_lite::future::block_on(or(
-            async { Some(reader.read(input, BytesMut::new()).await) },
-            async {
+        let ended =
+            block_on(or(async { Some(reader.read(input, BytesMut::new()).await) }, async {
                 // Long after everything has come.
                 Alone.sleep(Duration::from_secs(2)).await;
                 None
-            },
-        ));
+            }));
         let heard =
             std::iter::from_fn(|| events.try_recv().ok()).filter_map(|happened| match happened {
                 Happened::Event(Event::Progress(_)) => None,

@@ -463,6 +463,7 @@ fn assemble<R: Runtime, A: Application>(
         disk,
         dialler,
         links: BTreeMap::new(),
+        lost: Vec::new(),
         replica,
         asks: Asks { tray: Arc::clone(&asks), taken: Vec::new(), reads: 0 },
         published: Arc::clone(&published),

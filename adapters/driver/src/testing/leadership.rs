@@ -181,6 +181,31 @@ pub async fn a_guard_that_is_leaked_keeps_its_server_from_nothing<R: Runtime>(st
     ensemble.agreed().await;
 }
 
+/// A hand-over that somebody else waits for is as good: both are told how it ended.
+pub async fn a_shutdown_waits_for_a_hand_over_that_is_under_way<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 0);
+    ensemble.start_all().await;
+    let [leader, other] = two(&ensemble).await;
+    let server = ensemble.take(leader);
+    let leadership = stage.within("leadership", server.leadership()).await.unwrap();
+    let handing = {
+        let server = server.clone();
+        stage.spawn(async move { server.hand_over(other).await })
+    };
+    assert_eq!(stage.within("the wish", leadership.lost()).await, Lost::Leaving);
+    let ending = {
+        let server = server.clone();
+        stage.spawn(async move { server.shutdown().await })
+    };
+    // Told twice that it is to end, it still waits for the guard.
+    assert!(polled(1, server.shutdown()).await.is_none());
+    stage.within("health", server.healthy()).await.unwrap();
+    drop(leadership);
+    stage.within("the hand-over", handing.join()).await.unwrap();
+    stage.within("the end", ending.join()).await.unwrap();
+    assert_eq!(ensemble.agreed().await.0, other);
+}
+
 /// With leases a leader that nobody answers has lost by its own clock, whether or not it hears of it.
 pub async fn a_leader_whose_voters_are_gone_loses_its_lease<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);

@@ -79,6 +79,7 @@ macro_rules! suite {
                 a_seat_that_cannot_be_handed_over_stays_and_why_is_said,
                 whoever_is_wished_more_comes_to_lead,
                 a_guard_that_is_leaked_keeps_its_server_from_nothing,
+                a_shutdown_waits_for_a_hand_over_that_is_under_way,
                 a_leader_whose_voters_are_gone_loses_its_lease,
                 probes_are_answered_and_told_of_the_end,
                 waits_for_the_seat_that_are_dropped_hold_nothing,
