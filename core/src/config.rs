@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::id::ServerId;
 use crate::membership::Membership;
 use crate::message::LearnerInfo;
+use crate::quorum::Quorum;
 use crate::zxid::Counter;
 
 /// The configuration of one [`Peer`](crate::peer::Peer). `Peer::new` refuses one that cannot work.
@@ -23,7 +24,8 @@ pub struct Config {
     /// End an election at once when nothing that could change its outcome is outstanding, instead of
     /// after [`Timing::finalize_wait`]. Invisible on the wire; on by default.
     pub finish_when_settled: bool,
-    /// Whether newer configurations are adopted from peers (`reconfigEnabled`).
+    /// Whether the membership may change while the ensemble serves (`reconfigEnabled`). Without it the
+    /// configuration stays as it is, whatever peers say.
     pub reconfig_enabled: bool,
     /// Whether an outside arbiter decides for a two-server ensemble (`oraclePath`).
     pub oracle: bool,
@@ -218,6 +220,25 @@ impl Config {
     /// Whether this server is a voter of the committed configuration.
     pub fn is_voter(&self) -> bool {
         self.membership.is_participant(self.id)
+    }
+
+    /// Who has to agree: a quorum of the committed configuration and, while a change is under way, one of
+    /// the next.
+    pub fn quorum(&self) -> Quorum {
+        let present = self.membership.quorum();
+        let quorum = match &self.next_membership {
+            Some(next) if !next.same_members(&self.membership) => {
+                Quorum::joint(&present, &next.quorum())
+            }
+            Some(_) | None => present,
+        };
+        if self.oracle { quorum.with_oracle() } else { quorum }
+    }
+
+    /// The configuration seen last, in force or not.
+    pub fn last_seen(&self) -> &Membership {
+        let next = self.next_membership.as_ref().filter(|_| self.reconfig_enabled);
+        next.unwrap_or(&self.membership)
     }
 
     /// Refuses what cannot work.

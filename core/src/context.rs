@@ -1,4 +1,5 @@
-//! What a machine may touch during one step, and what it answers; no logic.
+//! What a machine may touch during one step, and what it answers; no
+//! logic but that of taking over another membership, which concerns all of it.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
@@ -9,15 +10,17 @@ use crate::history::History;
 use crate::id::{ReadId, ServerId};
 use crate::lease::Lease;
 use crate::links::Links;
+use crate::membership::Membership;
 use crate::message::Request;
 use crate::outbox::Outbox;
+use crate::output::Write;
 use crate::quorum::Quorum;
-use crate::report::Reason;
+use crate::report::{Change, Reason};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::timers::Timers;
 use crate::vote::{Round, Vote};
-use crate::zxid::Epoch;
+use crate::zxid::{Epoch, Zxid};
 
 /// The instruments of a server, lent to the machine of its role for one step.
 #[derive(Debug)]
@@ -25,9 +28,11 @@ pub struct Context<'a> {
     /// The time of the input.
     pub now: Instant,
     /// What the server was told.
-    pub config: &'a Config,
+    pub config: &'a mut Config,
     /// Who votes.
     pub quorum: &'a mut Quorum,
+    /// Somebody else votes now: the election has to know before anything else happens.
+    pub reseated: &'a mut bool,
     /// The epochs as they are or are about to be on disk. A write that fails stops the server, so
     /// what has been asked for is never taken back; whatever promises it waits for its ticket.
     pub epochs: &'a mut Epochs,
@@ -47,6 +52,46 @@ pub struct Context<'a> {
     pub lease: &'a mut Lease,
     /// What people at this server asked for, and what waits for the next reign to begin.
     pub adrift: &'a mut VecDeque<Adrift>,
+}
+
+impl Context<'_> {
+    /// Takes note of a configuration that is not known to be in force, or that none is any more; on disk
+    /// before whatever is written after it.
+    pub fn see(&mut self, next: Option<Membership>) {
+        if next == self.config.next_membership {
+            return;
+        }
+        self.outbox.persist(Write::NextMembership(next.as_ref().map(|n| n.text().clone())));
+        let version = next.as_ref().unwrap_or(&self.config.membership).version();
+        let reason = Reason::Reconfigured { version };
+        self.outbox.report(Change::NextConfiguration(version), reason);
+        self.config.next_membership = next;
+        self.reseat();
+    }
+
+    /// The next configuration is in force.
+    pub fn activate(&mut self) {
+        let Some(next) = self.config.next_membership.take() else { return };
+        self.outbox.persist(Write::Membership(next.text().clone()));
+        let version = next.version();
+        self.outbox.report(Change::Configuration(version), Reason::Reconfigured { version });
+        self.config.membership = next;
+        self.reseat();
+    }
+
+    /// The next configuration, if `committed` tells that it is in force: its version is the zxid that
+    /// brought it.
+    pub fn is_due(&self, committed: Zxid) -> bool {
+        let next = self.config.next_membership.as_ref().filter(|_| self.config.reconfig_enabled);
+        next.is_some_and(|next| next.version() <= committed.0)
+    }
+
+    fn reseat(&mut self) {
+        *self.quorum = self.config.quorum().in_place_of(self.quorum);
+        self.links.reconfigure(self.config, self.outbox);
+        self.links.sweep(self.now, self.outbox);
+        *self.reseated = true;
+    }
 }
 
 /// Something asked for while the seat goes from one server to another: it is asked for again when that is

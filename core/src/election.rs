@@ -209,7 +209,8 @@ impl Elector {
         &self.support
     }
 
-    /// Who votes, for those who know whether the arbiter is needed.
+    /// Who votes, for those who know whether the arbiter is needed, or that others vote now:
+    /// [`Elector::reseat`] has to follow then.
     pub const fn quorum_mut(&mut self) -> &mut Quorum {
         &mut self.config.quorum
     }
@@ -254,6 +255,18 @@ impl Elector {
     /// Begins anew under another configuration: settled on nobody, round 0.
     pub fn reconfigure(&mut self, config: ElectorConfig) {
         *self = Self::new(config);
+    }
+
+    /// Others vote from now on, see [`Elector::quorum_mut`], and perhaps we follow in another way; what ended
+    /// the last election stands.
+    pub fn reseat(&mut self, observer: bool) {
+        let voters = self.config.quorum.voters().len();
+        self.config.observer = observer;
+        self.filed = vec![None; voters];
+        self.settled = vec![None; voters];
+        self.early = vec![None; voters];
+        (self.unreachable, self.unreachables) = (vec![false; voters], 0);
+        (self.support, self.supporters) = (self.config.quorum.support(), 0);
     }
 
     /// What has to be done because of `event`.
@@ -362,7 +375,11 @@ impl Elector {
         heard: Standing,
         out: &mut Vec<ElectorOutput>,
     ) {
-        if heard.round < self.round {
+        // Who proposes nobody is counted by nobody, whatever round it is in: it joins that of those who look.
+        // Its vote may be needed by voters who know of a membership that it does not know yet.
+        let undecided = self.vote.leader == ServerId::NOBODY;
+        let candidate = self.config.quorum.is_voter(heard.vote.leader);
+        if heard.round < self.round && !(undecided && candidate) {
             // It is behind: not counted, but told, so that it can catch up.
             out.push(ElectorOutput::Notify { to: Recipient::One(from), standing: self.standing() });
             return;
@@ -371,27 +388,32 @@ impl Elector {
         if self.filed[position] == Some(filed) && heard.round == self.round {
             return;
         }
-        if !self.config.quorum.is_voter(heard.vote.leader)
-            || heard.vote.zxid == Zxid::UNKNOWN
-            || self.own.zxid == Zxid::UNKNOWN
-        {
+        if !candidate || heard.vote.zxid == Zxid::UNKNOWN || self.own.zxid == Zxid::UNKNOWN {
             return;
         }
-        if heard.round > self.round {
+        // A voter of the next membership alone lets those of the present one propose themselves, since not all
+        // of them need know it yet. If they have less than it has, it has to lead.
+        let ours = if undecided && self.config.quorum.is_voter(self.config.id) {
+            Vote { leader: self.config.id, ..self.own }
+        } else {
+            self.own
+        };
+        if heard.round != self.round {
             // What was collected belongs to an earlier round; so does what we proposed: the vote that
             // came is compared with the one for ourselves.
-            let ours = self.round;
-            let reason = Reason::LaterRound { from, theirs: heard.round, ours };
+            let reason = Reason::LaterRound { from, theirs: heard.round, ours: self.round };
             self.change_round(heard.round, reason.clone(), out);
             self.forget_unreachable(out);
             let vote = match self.why_better(from, heard.vote, self.own) {
                 Some(_) => heard.vote,
-                None => self.own,
+                None => ours,
             };
             self.propose(vote, reason, out);
         } else if heard.vote != self.vote {
             if let Some(reason) = self.why_better(from, heard.vote, self.vote) {
                 self.propose(heard.vote, reason, out);
+            } else if ours != self.own {
+                self.propose(ours, Reason::OwnVote, out);
             } else if heard.vote > self.vote {
                 self.uncompared = true;
             }
@@ -457,7 +479,14 @@ impl Elector {
                 support.add_at(quorum, position);
             }
         }
-        support.is_enough(quorum).then_some(support)
+        // While the membership changes, those of one of the two may have decided, and the change may have come
+        // to nothing, or be over. Whoever leads knows who has to agree.
+        let enough = if leader == self.config.id {
+            support.is_enough(quorum)
+        } else {
+            support.is_enough_to_follow(quorum)
+        };
+        enough.then_some(support)
     }
 
     /// Takes the ensemble's word for who leads, and its round, even if that is lower than ours.
@@ -528,8 +557,10 @@ impl Elector {
     }
 
     fn change_round(&mut self, round: Round, reason: Reason, out: &mut Vec<ElectorOutput>) {
-        let change = Change::Round { from: self.round, to: round };
-        out.push(ElectorOutput::Changed(change, reason));
+        if round != self.round {
+            let change = Change::Round { from: self.round, to: round };
+            out.push(ElectorOutput::Changed(change, reason));
+        }
         self.round = round;
         self.filed.fill(None);
         self.uncompared = false;

@@ -16,6 +16,7 @@ pub mod discovery;
 pub mod hand_over;
 pub mod learners;
 pub mod progress;
+pub mod reconfiguration;
 pub mod succession;
 pub mod synchronization;
 
@@ -36,7 +37,7 @@ use crate::quorum::Support;
 use crate::report::{self, Change, Reason, Seat};
 use crate::time::Instant;
 use crate::timers::Timer;
-use crate::txn::Draft;
+use crate::txn::{Draft, Txn};
 use crate::vote::{Round, ServerState, Standing};
 use crate::zxid::{Epoch, Zxid};
 
@@ -138,12 +139,12 @@ impl Leader {
 
     /// Somebody has connected to the quorum port.
     pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        let limits = &cx.config.limits;
+        let (unintroduced, most) = (cx.config.limits.unintroduced, cx.config.limits.learners);
         let silent = self.learners.at_stage(|stage| stage == Stage::Silent);
-        if let Some(oldest) = silent.first().filter(|_| silent.len() >= limits.unintroduced) {
+        if let Some(oldest) = silent.first().filter(|_| silent.len() >= unintroduced) {
             self.drop_learner(cx, *oldest, Hangup::TooManyUnintroduced);
         }
-        if self.learners.len() >= limits.learners {
+        if self.learners.len() >= most {
             cx.links.hangup(link, Hangup::TooManyLearners, cx.outbox);
         } else {
             self.learners.insert(link, Progress::new(cx.now));
@@ -310,6 +311,10 @@ impl Leader {
     ) -> Verdict {
         match &mut self.phase {
             Phase::Broadcast(broadcast) if broadcast.epoch == epoch => {
+                let mut drafts = drafts;
+                if drafts.iter().any(|draft| draft.header.kind == Txn::RECONFIGURATION) {
+                    reconfiguration::prepare(cx, broadcast, &mut self.learners, &mut drafts);
+                }
                 broadcast.propose(cx, &mut self.learners, drafts)
             }
             Phase::Broadcast(_) | Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
@@ -369,12 +374,15 @@ impl Leader {
         }
     }
 
-    /// Goes on with a hand-over, if there is one, as far as can be.
+    /// Goes on with a hand-over or a change of the membership, if there is one, as far as can be.
     #[inline]
     fn move_on(&mut self, cx: &mut Context<'_>) -> Verdict {
         match &mut self.phase {
             Phase::Broadcast(broadcast) if broadcast.hand_over.is_some() => {
                 succession::go_on(cx, broadcast, &mut self.learners)
+            }
+            Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
+                reconfiguration::complete(cx, broadcast, &mut self.learners, self.round)
             }
             Phase::Broadcast(_) | Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
         }
@@ -635,7 +643,7 @@ impl Leader {
         if outdated || run.last.is_epoch_start() {
             return Verdict::Stay;
         }
-        let may = learner.votes || run.last <= cx.history.committed();
+        let may = learner.follower || run.last <= cx.history.committed();
         if run.last > learner.cursor.reach() || !may {
             if !core::mem::replace(&mut self.warned, true) {
                 let (id, zxid) = (learner.id, run.last);
@@ -704,17 +712,26 @@ impl Leader {
             synchronization.count_own(cx);
             if let Some(members) = synchronization.established(cx) {
                 let (epoch, from) = (synchronization.epoch, self.phase());
-                let broadcast = Broadcast::new(cx, epoch, self.inherited);
-                self.phase = Phase::Broadcast(broadcast);
-                let change = Change::Phase { from, to: self.phase() };
+                let change = Change::Phase { from, to: report::Phase::Broadcast };
                 cx.outbox.report(change, Reason::Acknowledged { members });
                 cx.timers.stop(Timer::Init);
                 // A quorum has what we brought along: now, and not before, it is known to be committed.
                 cx.history.commit(self.inherited, cx.rng, cx.outbox);
+                if cx.is_due(self.inherited.max(Zxid::start_of(epoch))) {
+                    cx.activate();
+                    self.learners.reseat(cx.quorum);
+                }
+                self.phase = Phase::Broadcast(Broadcast::new(cx, epoch, self.inherited));
                 for link in self.learners.at_stage(|stage| stage == Stage::Acknowledged) {
                     self.welcome(cx, link);
                 }
                 self.resume(cx);
+                if !cx.quorum.is_voter(cx.config.id) {
+                    // The membership that we brought along is without us.
+                    return Verdict::leave(Reason::Reconfigured {
+                        version: cx.config.membership.version(),
+                    });
+                }
                 if cx.config.lease.is_some() {
                     // Nobody need wait for the first lease longer than an answer takes.
                     self.ping(cx);

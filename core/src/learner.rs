@@ -12,6 +12,7 @@
 
 pub mod broadcast;
 pub mod discovery;
+pub mod reconfiguration;
 pub mod synchronization;
 
 use core::time::Duration;
@@ -346,7 +347,8 @@ impl Learner {
             Packet::Inform(txn) | Packet::InformAndActivate { txn, .. } => {
                 (txn.zxid, synchronization.on_inform(cx, txn))
             }
-            Packet::NewLeader { zxid, .. } if zxid == start => {
+            Packet::NewLeader { zxid, config } if zxid == start => {
+                synchronization.on_config(config);
                 (zxid, synchronization::on_new_leader(cx, link, leader, synchronization))
             }
             Packet::UpToDate
@@ -389,22 +391,29 @@ impl Learner {
         let broadcast =
             broadcast::on_up_to_date(cx, link, observer, epoch, covered, committed, pending);
         self.phase = Phase::Broadcast(link, broadcast);
-        Verdict::Serve(epoch)
+        let committed = cx.history.committed().max(Zxid::start_of(epoch));
+        let verdict = reconfiguration::activate(cx, committed, None, self.settled, observer);
+        if verdict == Verdict::Stay { Verdict::Serve(epoch) } else { verdict }
     }
 
     fn on_broadcast(&mut self, cx: &mut Context<'_>, packet: Packet) -> Verdict {
         let Phase::Broadcast(link, broadcast) = &mut self.phase else { return Verdict::Stay };
         let (link, name) = (*link, packet.name());
+        let mut next = None;
         let (zxid, taken) = match packet {
             Packet::Proposal(txn) => (txn.zxid, broadcast.on_proposals(cx, txn.into())),
             Packet::Proposals(txns) => {
                 (txns.last().map_or(Zxid::ZERO, |last| last.zxid), broadcast.on_proposals(cx, txns))
             }
-            Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => {
+            Packet::Commit(zxid) => (zxid, broadcast.on_commit(cx, Run::one(zxid))),
+            Packet::CommitAndActivate { zxid, leader } => {
+                next = Some(leader);
                 (zxid, broadcast.on_commit(cx, Run::one(zxid)))
             }
             Packet::Commits(run) => (run.last, broadcast.on_commit(cx, run)),
-            Packet::Inform(txn) | Packet::InformAndActivate { txn, .. } => {
+            Packet::Inform(txn) => (txn.zxid, broadcast.on_inform(cx, txn)),
+            Packet::InformAndActivate { txn, leader } => {
+                next = Some(leader);
                 (txn.zxid, broadcast.on_inform(cx, txn))
             }
             Packet::Ping { zxid, .. } => {
@@ -444,7 +453,25 @@ impl Learner {
             | Packet::Request(_)
             | Packet::Revalidate(_) => return Verdict::Stay,
         };
+        if taken == Taken::Well && cx.config.next_membership.is_some() {
+            return self.activate(cx, next);
+        }
         self.judge(cx, link, zxid, name, taken)
+    }
+
+    /// Puts the next membership in force, if it is committed; `leader` leads from then on.
+    fn activate(&mut self, cx: &mut Context<'_>, leader: Option<ServerId>) -> Verdict {
+        let committed = cx.history.committed();
+        let verdict = reconfiguration::activate(cx, committed, leader, self.settled, self.observer);
+        if let (Phase::Broadcast(_, broadcast), Verdict::Appointed { .. }) =
+            (&mut self.phase, &verdict)
+        {
+            broadcast.hand_on(cx);
+            if leader.is_some_and(|leader| leader != self.leader) {
+                cx.lease.release(broadcast.epoch, cx.now);
+            }
+        }
+        verdict
     }
 
     /// What becomes of us after a packet of the leader.

@@ -74,7 +74,7 @@
 //! | connections | [`links`] | who is connected, which of two connections stays |
 //! | instruments | [`outbox`], [`timers`], [`history`] | outputs and what waits for the disk; deadlines; what is logged and how a learner is brought up to it |
 //! | boundary | [`input`], [`output`], [`wire`] | what happens, what to do, and the bytes |
-//! | nouns | [`vote`], [`quorum`], [`txn`], [`message`], [`membership`], [`config`], [`report`], [`durable`] | |
+//! | nouns | [`vote`], [`quorum`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`report`], [`durable`] | |
 //! | words | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | |
 //!
 //! Whoever wants the election alone, with a recovery of one's own, drives an
@@ -115,6 +115,7 @@ pub mod output;
 pub mod peer;
 pub mod properties;
 pub mod quorum;
+pub mod reconfiguration;
 pub mod report;
 pub mod rng;
 pub mod time;

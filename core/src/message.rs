@@ -146,6 +146,9 @@ pub struct Request {
 }
 
 impl Request {
+    /// The operation `reconfig`: change the membership, see
+    /// [`Reconfiguration`](crate::reconfiguration::Reconfiguration).
+    pub const RECONFIGURE: i32 = 16;
     /// The operation `sync`: flush the path from the leader to the asking learner.
     pub const SYNC: i32 = 9;
 

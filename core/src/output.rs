@@ -79,6 +79,9 @@ pub enum Output {
     },
     /// To the application, in order with the next five: turn a request into a transaction, on top of
     /// everything delivered and of everything prepared before; answer with [`Prepared`](crate::input::Event::Prepared).
+    /// A request for a [reconfiguration](Request::RECONFIGURE) that the application has nothing against comes
+    /// back as it is, as a draft of the kind [`Txn::RECONFIGURATION`] with the request's body: the core makes
+    /// the transaction.
     Prepare {
         /// The reign; comes back with the answer.
         epoch: Epoch,
@@ -168,8 +171,13 @@ pub enum Write {
         /// The snapshot's label.
         label: Zxid,
     },
-    /// The text of a newer configuration (the dynamic configuration file).
+    /// The text of a newer configuration (the dynamic configuration file). The next one, if there was one,
+    /// is forgotten.
     Membership(Bytes),
+    /// The text of the configuration that was seen last and is not known to be in force (the dynamic
+    /// configuration file's neighbour that ends in `next`); none if it came to nothing. It is there again
+    /// after a restart, as [`Config::next_membership`](crate::config::Config::next_membership).
+    NextMembership(Option<Bytes>),
 }
 
 /// In which packets a learner gets transactions.
@@ -232,6 +240,9 @@ pub enum Kept {
     /// What only a leader may do did not end in time.
     #[error("work that only a leader may do did not end in time")]
     Guarded,
+    /// The membership changes.
+    #[error("a reconfiguration is under way")]
+    Reconfiguring,
 }
 
 /// Why the core ends a link.

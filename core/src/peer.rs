@@ -62,6 +62,8 @@ pub struct Peer {
     appointed: bool,
     /// What was asked for meanwhile.
     adrift: VecDeque<Adrift>,
+    /// Others vote now, and the election does not know yet.
+    reseated: bool,
     /// Outputs of the elector on their way; empty between steps, kept for its memory.
     told: Vec<ElectorOutput>,
 }
@@ -122,6 +124,7 @@ impl Peer {
             lease: Lease::default(),
             appointed: false,
             adrift: VecDeque::new(),
+            reseated: false,
             told: Vec::new(),
             config,
         })
@@ -505,6 +508,7 @@ impl Peer {
             self.epochs.current_epoch = last;
             self.outbox.report(Change::CurrentEpoch(last), Reason::Started);
         }
+        self.forget_unlogged();
         if !self.outbox.is_settled() {
             self.role = Role::Fencing;
             return;
@@ -514,13 +518,30 @@ impl Peer {
         self.elect(ElectorEvent::Look(own));
     }
 
+    /// A configuration that we have seen binds us from when we may have said so: when its transaction is
+    /// logged, or the epoch that it came with is ours. One that is neither, or was cut, came to nothing.
+    fn forget_unlogged(&mut self) {
+        let next = self.config.next_membership.as_ref().filter(|_| self.config.reconfig_enabled);
+        let known = self.history.last().max(Zxid::start_of(self.epochs.current_epoch));
+        if next.is_some_and(|next| next.version() > known.0) {
+            let (_, mut cx) = self.lend();
+            cx.see(None);
+            self.reseated = false;
+            self.elector.reseat(observes(&self.config));
+        }
+    }
+
     /// The vote for ourselves; nobody in particular if we may not be elected.
     fn own_vote(&self) -> Vote {
         let (peer_epoch, zxid) = (self.epochs.current_epoch, self.history.claim());
         match self.config.membership.member(self.config.id).map(|member| member.role) {
             Some(MemberRole::Participant) => Vote { peer_epoch, zxid, leader: self.config.id },
-            Some(MemberRole::Observer) => Vote::ABSTENTION,
-            None => Vote { peer_epoch, zxid, leader: ServerId::NOBODY },
+            Some(MemberRole::Observer) if !self.elector.quorum().is_voter(self.config.id) => {
+                Vote::ABSTENTION
+            }
+            Some(MemberRole::Observer) | None => {
+                Vote { peer_epoch, zxid, leader: ServerId::NOBODY }
+            }
         }
     }
 
@@ -553,7 +574,7 @@ impl Peer {
                 }
                 ElectorOutput::Redial => self.links.sweep(self.now, &mut self.outbox),
                 ElectorOutput::Changed(change, reason) => {
-                    if let Reason::HandedOver { .. } = reason {
+                    if let Reason::HandedOver { .. } | Reason::Reconfigured { .. } = reason {
                         why = Some(reason.clone());
                     }
                     self.outbox.report(change, reason);
@@ -618,8 +639,9 @@ impl Peer {
     const fn lend(&mut self) -> (&mut Role, Context<'_>) {
         let cx = Context {
             now: self.now,
-            config: &self.config,
+            config: &mut self.config,
             quorum: self.elector.quorum_mut(),
+            reseated: &mut self.reseated,
             epochs: &mut self.epochs,
             history: &mut self.history,
             outbox: &mut self.outbox,
@@ -648,7 +670,7 @@ impl Peer {
 
     #[inline]
     fn obey(&mut self, verdict: Verdict) {
-        if verdict != Verdict::Stay {
+        if self.reseated || verdict != Verdict::Stay {
             self.turn(verdict);
         }
     }
@@ -656,6 +678,9 @@ impl Peer {
     /// Something becomes of the role: seldom, and kept out of the way of what is not.
     #[cold]
     fn turn(&mut self, verdict: Verdict) {
+        if core::mem::take(&mut self.reseated) {
+            self.elector.reseat(observes(&self.config));
+        }
         match verdict {
             Verdict::Stay => {}
             Verdict::Serve(epoch) => {
@@ -676,11 +701,16 @@ impl Peer {
         }
     }
 
-    /// The seat was given to another server, or to us: the next role begins without an election. Whoever
-    /// asks for something meanwhile waits.
+    /// The seat was given to another server, or to us, or we follow the same leader in another role: the next
+    /// role begins without an election. Whoever asks for something meanwhile waits.
     fn on_appointed(&mut self, vote: Vote, round: Round) {
         let old = self.elector.standing();
-        let reason = Reason::HandedOver { from: old.vote.leader, to: vote.leader };
+        let (from, to) = (old.vote.leader, vote.leader);
+        let reason = if from == to {
+            Reason::Reconfigured { version: self.config.membership.version() }
+        } else {
+            Reason::HandedOver { from, to }
+        };
         self.end_role();
         (self.serving, self.appointed) = (None, true);
         self.elector.quorum_mut().need_oracle(true);
@@ -775,6 +805,9 @@ impl Peer {
             self.config.next_membership = None;
         }
         self.config.membership = newer;
+        if let Some(next) = &self.config.next_membership {
+            self.outbox.persist(Write::NextMembership(Some(next.text().clone())));
+        }
         if same {
             return false;
         }
@@ -845,21 +878,19 @@ impl Peer {
 }
 
 fn elector_config(config: &Config) -> ElectorConfig {
-    let mut quorum = match &config.next_membership {
-        Some(next) => crate::quorum::Quorum::joint(&config.membership.quorum(), &next.quorum()),
-        None => config.membership.quorum(),
-    };
-    if config.oracle {
-        quorum = quorum.with_oracle();
-    }
-    let role = config.membership.member(config.id).map(|member| member.role);
     ElectorConfig {
         id: config.id,
-        observer: role == Some(MemberRole::Observer),
-        quorum,
+        observer: observes(config),
+        quorum: config.quorum(),
         notification_min: config.timing.notification_min,
         notification_max: config.timing.notification_max,
         finalize_wait: config.timing.finalize_wait,
         finish_when_settled: config.finish_when_settled,
     }
+}
+
+/// Whether we follow without a vote. A server that is no member follows as if it had one.
+fn observes(config: &Config) -> bool {
+    let role = config.membership.member(config.id).map(|member| member.role);
+    role == Some(MemberRole::Observer)
 }

@@ -130,6 +130,13 @@ impl Quorum {
         self
     }
 
+    /// Takes over what the arbiter said from the quorum whose place this one takes.
+    #[must_use]
+    pub fn in_place_of(mut self, old: &Self) -> Self {
+        self.oracle = self.oracle.and(old.oracle);
+        self
+    }
+
     fn assemble(
         seats: BTreeMap<ServerId, [Option<Seat>; 2]>,
         groups: Vec<u64>,
@@ -327,6 +334,15 @@ impl Support {
     pub fn is_enough(&self, quorum: &Quorum) -> bool {
         self.is_quorum(quorum)
             || (quorum.oracle() == Some(true) && self.members.iter().any(|member| *member))
+    }
+
+    /// Whether the set is a quorum of one of the configurations concerned: enough to follow whom they follow,
+    /// which decides nothing.
+    pub fn is_enough_to_follow(&self, quorum: &Quorum) -> bool {
+        let of_one = |seat: usize| {
+            quorum.system_of(seat).is_some_and(|system| self.won[seat] > system.counted / 2)
+        };
+        self.is_enough(quorum) || (!quorum.plain && (0..2).any(of_one))
     }
 
     /// Whether the set is a quorum by its votes alone.

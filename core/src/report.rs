@@ -134,6 +134,8 @@ pub enum Change {
     CurrentEpoch(Epoch),
     /// The version of the ensemble's configuration.
     Configuration(i64),
+    /// The version of the configuration that was seen last and is not known to be in force.
+    NextConfiguration(i64),
     /// How a learner is brought to its leader's history; said by both.
     Sync {
         /// The learner.
@@ -188,6 +190,7 @@ impl fmt::Display for Change {
             Self::AcceptedEpoch(epoch) => write!(f, "accepted epoch {epoch}"),
             Self::CurrentEpoch(epoch) => write!(f, "current epoch {epoch}"),
             Self::Configuration(version) => write!(f, "configuration version {version:x}"),
+            Self::NextConfiguration(version) => write!(f, "next configuration version {version:x}"),
             Self::Sync { id, how } => write!(f, "learner {id} is brought up by {how}"),
             Self::Ignored { id, zxid } => write!(f, "ACK of {zxid} by learner {id} ignored"),
             Self::Learner { id, synced: true } => write!(f, "learner {id} synchronised"),
@@ -387,6 +390,11 @@ pub enum Reason {
         /// Who leads now.
         to: ServerId,
     },
+    /// The membership was changed.
+    Reconfigured {
+        /// The version of the new one.
+        version: i64,
+    },
     /// A peer knows a newer configuration.
     NewerConfiguration {
         /// Who.
@@ -481,6 +489,7 @@ impl fmt::Display for Reason {
             Self::Asked => f.write_str("asked to"),
             Self::LeaseOver => f.write_str("the lease is over"),
             Self::HandedOver { from, to } => write!(f, "leader {from} gave its seat to {to}"),
+            Self::Reconfigured { version } => write!(f, "reconfigured, version {version:x}"),
             Self::NewerConfiguration { from } => write!(f, "server {from} knows a newer one"),
         }
     }

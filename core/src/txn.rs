@@ -120,6 +120,10 @@ impl TxnHeader {
 }
 
 impl Txn {
+    /// The kind of a transaction that brings another membership.
+    pub const RECONFIGURATION: i32 = 16;
+    /// The kind of a transaction that says that a request was refused, with a number that says why.
+    pub const REJECTED: i32 = -1;
     /// How many bytes stand before the body.
     pub const HEADER_BYTES: usize = 32;
 

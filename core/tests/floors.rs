@@ -34,6 +34,7 @@ const PLAN: &[(&str, Place)] = &[
     // Zab, from each side.
     ("leader", Floor(10)),
     ("leader::succession", Floor(5)),
+    ("leader::reconfiguration", Floor(5)),
     ("leader::broadcast", Floor(4)),
     ("leader::hand_over", Floor(3)),
     ("leader::synchronization", Floor(2)),
@@ -41,8 +42,9 @@ const PLAN: &[(&str, Place)] = &[
     ("leader::learners", Floor(2)),
     ("leader::progress", Floor(1)),
     ("learner", Floor(10)),
-    ("learner::broadcast", Floor(2)),
-    ("learner::synchronization", Floor(1)),
+    ("learner::broadcast", Floor(3)),
+    ("learner::synchronization", Floor(2)),
+    ("learner::reconfiguration", Floor(1)),
     ("learner::discovery", Floor(1)),
     // Who leads.
     ("election", Floor(9)),
@@ -59,6 +61,7 @@ const PLAN: &[(&str, Place)] = &[
     ("timers", Floor(5)),
     ("input", Floor(4)),
     ("config", Floor(4)),
+    ("reconfiguration", Floor(4)),
     // What servers say, what they are told, and why they do what they do.
     ("durable", Floor(3)),
     ("membership", Floor(3)),

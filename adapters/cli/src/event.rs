@@ -76,6 +76,7 @@ pub(crate) enum What {
     AcceptedEpoch,
     CurrentEpoch,
     Configuration,
+    NextConfiguration,
     Sync,
     Ignored,
     Learner,
@@ -135,6 +136,9 @@ impl ChangeLine {
             Change::AcceptedEpoch(epoch) => (What::AcceptedEpoch, None, epoch.to_string()),
             Change::CurrentEpoch(epoch) => (What::CurrentEpoch, None, epoch.to_string()),
             Change::Configuration(version) => (What::Configuration, None, format!("{version:x}")),
+            Change::NextConfiguration(version) => {
+                (What::NextConfiguration, None, format!("{version:x}"))
+            }
             Change::Sync { id, how } => (What::Sync, None, format!("{id} by {how}")),
             Change::Ignored { id, zxid } => (What::Ignored, None, format!("{zxid} of {id}")),
             Change::Learner { id, synced: true } => {

@@ -251,7 +251,7 @@ impl Contents {
                     (self.floor, self.log, self.snapshots) = (*label, behind, vec![state]);
                 }
             }
-            Write::Membership(_) => {}
+            Write::Membership(_) | Write::NextMembership(_) => {}
         }
     }
 

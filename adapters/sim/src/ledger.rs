@@ -238,7 +238,8 @@ impl Ledger {
             Write::AcceptedEpoch(_)
             | Write::CurrentEpoch(_)
             | Write::Beside(_)
-            | Write::Membership(_) => {}
+            | Write::Membership(_)
+            | Write::NextMembership(_) => {}
         }
         Ok(())
     }

@@ -1063,7 +1063,8 @@ impl World {
                     Write::Truncate(_)
                     | Write::CurrentEpoch(_)
                     | Write::AcceptedEpoch(_)
-                    | Write::Membership(_) => {}
+                    | Write::Membership(_)
+                    | Write::NextMembership(_) => {}
                 }
                 if server.disk.persist(ticket, write) {
                     self.begin_sync(id);

@@ -20,7 +20,7 @@ use crate::context::{Adrift, Context, Verdict};
 use crate::id::{LinkId, Origin, ReadId, ServerId};
 use crate::leader::hand_over::{HandOver, Step};
 use crate::leader::learners::Learners;
-use crate::leader::progress::Reign;
+use crate::leader::progress::{Reign, Stage};
 use crate::lease::relied_on;
 use crate::message::Request;
 use crate::output::{Output, Refusal};
@@ -48,10 +48,24 @@ pub struct Broadcast {
     preparing: VecDeque<(Origin, RequestId)>,
     /// The seat is on its way to another server.
     pub hand_over: Option<Box<HandOver>>,
+    /// The membership changes.
+    pub change: Option<Box<Change>>,
+    /// Requests that wait until the seat is another server's, or surely ours.
+    held: VecDeque<(Origin, Request)>,
     /// Until when nobody else can be established, once a quorum has promised that.
     pub lease: Option<Instant>,
     /// There is no such promise yet, and will be unless too few voters of those here make any.
     pub awaits_lease: bool,
+}
+
+/// A change of the membership on its way. As long as there is one, a quorum of the present voters and one
+/// of the next have to agree.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Change {
+    /// What brings it.
+    pub txn: Txn,
+    /// We do not lead afterwards.
+    pub leaving: bool,
 }
 
 /// A read that waits for a quorum to say that we still lead.
@@ -84,6 +98,8 @@ impl Broadcast {
             reads: VecDeque::new(),
             preparing: VecDeque::new(),
             hand_over: None,
+            change: None,
+            held: VecDeque::new(),
             lease: None,
             awaits_lease: cx.config.lease.is_some(),
         }
@@ -106,8 +122,7 @@ impl Broadcast {
     fn outstanding(&self, cx: &Context<'_>) -> usize {
         let start = cx.history.committed().max(Zxid::start_of(self.epoch));
         let proposed = usize::try_from(self.proposed.0 - start.0).unwrap_or(usize::MAX);
-        let held = self.hand_over.as_ref().map_or(0, |hand_over| hand_over.held.len());
-        self.preparing.len() + proposed + held
+        self.preparing.len() + proposed + self.held.len()
     }
 
     /// Whether everything that was asked for is committed.
@@ -118,7 +133,8 @@ impl Broadcast {
 
     /// The hand-over has come to nothing: requests go on.
     pub fn call_off(&mut self, cx: &mut Context<'_>) {
-        for (origin, request) in self.hand_over.take().map(|h| h.held).unwrap_or_default() {
+        self.hand_over = None;
+        for (origin, request) in core::mem::take(&mut self.held) {
             self.prepare(cx, origin, request);
         }
     }
@@ -155,10 +171,12 @@ impl Broadcast {
         true
     }
 
-    /// Lets the application prepare a request, unless requests wait for the end of a hand-over.
+    /// Lets the application prepare a request, unless requests wait for the next leader.
     fn prepare(&mut self, cx: &mut Context<'_>, origin: Origin, request: Request) {
-        if let Some(hand_over) = self.hand_over.as_mut().filter(|h| h.is_holding()) {
-            return hand_over.held.push_back((origin, request));
+        if self.hand_over.as_deref().is_some_and(HandOver::is_holding)
+            || self.change.as_ref().is_some_and(|change| change.leaving)
+        {
+            return self.held.push_back((origin, request));
         }
         self.preparing.push_back((origin, request.id));
         cx.outbox.push(Output::Prepare { epoch: self.epoch, origin, request });
@@ -215,16 +233,45 @@ impl Broadcast {
         through: Zxid,
     ) {
         self.tally.set(cx.quorum, voter, through);
-        let committed = cx.history.committed();
-        if through <= committed {
-            // Whatever it adds to is committed already.
-            return;
+        if through > cx.history.committed() {
+            self.commit(cx, learners);
         }
-        let Some(through) = self.tally.quorum(cx.quorum) else { return };
-        if through > committed && through > Zxid::start_of(self.epoch) {
+    }
+
+    /// Commits what a quorum has; a reconfiguration is not committed here, nor what follows it.
+    #[inline]
+    fn commit(&mut self, cx: &mut Context<'_>, learners: &mut Learners) {
+        let Some(mut through) = self.agreed(cx) else { return };
+        if let Some(change) = &self.change {
+            through = through.min(Zxid(change.txn.zxid.0 - 1));
+        }
+        if through > cx.history.committed() && through > Zxid::start_of(self.epoch) {
             cx.history.commit(through, cx.rng, cx.outbox);
             learners.feed(cx, self.reign(cx));
         }
+    }
+
+    /// What a quorum has; of all that have to agree.
+    pub fn agreed(&mut self, cx: &Context<'_>) -> Option<Zxid> {
+        self.tally.quorum(cx.quorum)
+    }
+
+    /// Whether the application prepares nothing.
+    pub fn is_prepared(&self) -> bool {
+        self.preparing.is_empty()
+    }
+
+    /// Others vote from now on: counts anew who has what, and who still follows.
+    pub fn reseat(&mut self, cx: &mut Context<'_>, learners: &mut Learners) {
+        learners.reseat(cx.quorum);
+        self.tally = Tally::new(cx.quorum);
+        self.tally.set(cx.quorum, cx.config.id, cx.history.durable());
+        for learner in learners.values().filter(|l| l.votes && l.stage == Stage::Serving) {
+            self.tally.set(cx.quorum, learner.id, learner.acks.through());
+        }
+        self.commit(cx, learners);
+        self.renew(cx, learners);
+        self.serve_reads(cx, learners);
     }
 
     /// The link of a voter has ended: its acknowledgements are withdrawn.
@@ -238,17 +285,22 @@ impl Broadcast {
     /// reign ends then. It may be earlier than before: a learner's promise goes with its link.
     pub fn renew(&mut self, cx: &mut Context<'_>, learners: &Learners) {
         let Some(length) = cx.config.lease else { return };
+        // As long as a change is under way, nobody is established without a quorum of the present voters.
+        let quorum = match &self.change {
+            Some(_) => &cx.config.membership.quorum(),
+            None => &*cx.quorum,
+        };
         let mut promised: Vec<_> = learners.promised().collect();
         promised.sort_unstable_by(|a, b| b.cmp(a));
-        let mut support = cx.quorum.support();
-        support.add(cx.quorum, cx.config.id);
-        let mut sent = Some(cx.now).filter(|_| support.is_quorum(cx.quorum));
+        let mut support = quorum.support();
+        support.add(quorum, cx.config.id);
+        let mut sent = Some(cx.now).filter(|_| support.is_quorum(quorum));
         for (at, id) in promised {
             if sent.is_some() {
                 break;
             }
-            support.add(cx.quorum, id);
-            sent = support.is_quorum(cx.quorum).then_some(at);
+            support.add(quorum, id);
+            sent = support.is_quorum(quorum).then_some(at);
         }
         let until = sent.map(|at| at + relied_on(length));
         self.awaits_lease &= until.is_none() && !needs_others(cx, learners);
@@ -313,7 +365,8 @@ impl Broadcast {
     /// The seat belongs to another server: those who wait here wait on. Requests of learners are dropped
     /// with their links.
     pub fn hand_on(&mut self, cx: &mut Context<'_>) {
-        for (origin, request) in self.hand_over.take().map(|h| h.held).unwrap_or_default() {
+        self.hand_over = None;
+        for (origin, request) in self.held.drain(..) {
             if origin == Origin::Here {
                 cx.adrift.push_back(Adrift::Propose(request));
             }
@@ -328,8 +381,8 @@ impl Broadcast {
     /// The reign is over: tells those who wait here. What was proposed may still come to pass.
     pub fn end(&mut self, cx: &mut Context<'_>) {
         let reason = Refusal::ReignOver;
-        let held = self.hand_over.take().map(|h| h.held).unwrap_or_default();
-        self.preparing.extend(held.into_iter().map(|(origin, request)| (origin, request.id)));
+        let held = self.held.drain(..);
+        self.preparing.extend(held.map(|(origin, request)| (origin, request.id)));
         for (origin, id) in self.preparing.drain(..) {
             if origin == Origin::Here {
                 cx.outbox.push(Output::Refused { id, reason });
@@ -464,20 +517,22 @@ mod tests {
     /// appended, and the verdict. Nobody proposes four billion to get there.
     fn proposed_after(last: Zxid, many: usize) -> (Vec<Zxid>, Verdict) {
         let text = "server.1=a:2888:3888:participant\nversion=0";
-        let config = Config::new(ServerId(1), Membership::parse(text).expect("a good text"));
+        let mut config = Config::new(ServerId(1), Membership::parse(text).expect("a good text"));
         let (mut quorum, mut outbox) = (config.membership.quorum(), Outbox::default());
         let (mut rng, epoch) = (Rng::new(1), last.epoch());
         let mut durable = Durable { last_zxid: last, ..Durable::default() };
         let mut history = History::new(&mut durable, config.history.clone(), &mut rng);
+        let mut links = Links::new(&config);
         let mut cx = Context {
             now: Instant::ORIGIN,
-            config: &config,
+            config: &mut config,
             quorum: &mut quorum,
+            reseated: &mut false,
             epochs: &mut Epochs { accepted_epoch: epoch, current_epoch: epoch },
             history: &mut history,
             outbox: &mut outbox,
             timers: &mut Timers::default(),
-            links: &mut Links::new(&config),
+            links: &mut links,
             rng: &mut rng,
             concessions: &mut Concessions::default(),
             lease: &mut Lease::default(),

@@ -15,13 +15,10 @@
 //! The follower closes its link when it leads, so that nobody comes to it before. From the offer on, what it
 //! has promised counts for nothing: it may take its seat at any time, also after it was called off.
 
-use alloc::collections::VecDeque;
-
 use crate::context::Context;
-use crate::id::{LinkId, Origin, ServerId};
+use crate::id::{LinkId, ServerId};
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Progress, Stage};
-use crate::message::Request;
 use crate::output::Kept;
 use crate::vote::Round;
 
@@ -38,8 +35,6 @@ pub struct HandOver {
     pub in_any_case: bool,
     /// How far it has come.
     pub step: Step,
-    /// Requests that wait for the end of it.
-    pub held: VecDeque<(Origin, Request)>,
 }
 
 /// For whose sake the seat is handed over.
@@ -70,7 +65,7 @@ impl HandOver {
     /// It begins.
     pub fn new(to: ServerId, round: Round, purpose: Purpose) -> Self {
         let (asked, in_any_case) = (purpose == Purpose::Asked, purpose == Purpose::StepDown);
-        Self { to, round, asked, in_any_case, step: Step::CatchingUp, held: VecDeque::new() }
+        Self { to, round, asked, in_any_case, step: Step::CatchingUp }
     }
 
     /// Whether this one, which is under way, does for another purpose, too; if so it does from now on. Only

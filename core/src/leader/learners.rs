@@ -12,9 +12,10 @@ use alloc::vec::Vec;
 
 use crate::context::Context;
 use crate::id::{LinkId, ServerId};
-use crate::leader::progress::{Busy, Progress, Reign, Stage, send};
+use crate::leader::progress::{Activation, Busy, Progress, Reign, Stage, send};
 use crate::message::Packet;
 use crate::output::Hangup;
+use crate::quorum::Quorum;
 use crate::report::Seat;
 use crate::time::Instant;
 use crate::txn::Txns;
@@ -102,6 +103,20 @@ impl Learners {
     pub fn observer_snapshots(&self) -> usize {
         let observers = self.values().filter(|l| !l.follower);
         observers.filter(|l| matches!(l.cursor.busy, Busy::Snapshot(_))).count()
+    }
+
+    /// Others vote from now on.
+    pub fn reseat(&mut self, quorum: &Quorum) {
+        for learner in self.by_link.values_mut() {
+            learner.votes = learner.follower && quorum.is_voter(learner.id);
+        }
+    }
+
+    /// A reconfiguration is in force: whoever was told of the configuration before is told so.
+    pub fn activate(&mut self, activation: &Activation) {
+        for learner in self.by_link.values_mut().filter(|learner| learner.cursor.new_leader) {
+            learner.activations.push_back(activation.clone());
+        }
     }
 
     /// Sends new transactions to those that have all before them.

@@ -19,7 +19,7 @@ use crate::id::{LinkId, ServerId};
 use crate::message::{Message, Packet, Run};
 use crate::output::{Form, Output};
 use crate::time::Instant;
-use crate::txn::Txns;
+use crate::txn::{Txn, Txns};
 use crate::zxid::{Epoch, Zxid};
 
 /// A learner on its way from a bare connection to a synchronised member.
@@ -46,8 +46,19 @@ pub struct Progress {
     pub acks: Acks,
     /// Which of our pings it has answered.
     pub beats: Beats,
+    /// Reconfigurations that it has to be told of when their turn has come, ascending.
+    pub activations: VecDeque<Activation>,
     /// Where the SYNCs that it asked for may be answered: when its COMMITs have come so far.
     pub syncs: VecDeque<Zxid>,
+}
+
+/// A reconfiguration that is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Activation {
+    /// What brought it.
+    pub txn: Txn,
+    /// Who leads from then on.
+    pub leader: ServerId,
 }
 
 /// How far a learner has come.
@@ -195,6 +206,7 @@ impl Progress {
             cursor: Cursor::default(),
             acks: Acks::default(),
             beats: Beats::default(),
+            activations: VecDeque::new(),
             syncs: VecDeque::new(),
         }
     }
@@ -236,18 +248,49 @@ impl Progress {
         if self.stage < Stage::Syncing {
             return;
         }
-        if self.cursor.new_leader && self.cursor.sent >= cx.history.last() && self.cursor.may_send()
-        {
-            // Live: it has everything, and only learns what of it is committed.
-            self.feed_commits(cx, link, reign);
-        } else {
-            self.catch_up(cx, link, reign);
+        if self.activations.is_empty() || self.feed_activations(cx, link, reign) {
+            self.feed_through(cx, link, reign);
         }
         while !self.cursor.is_streaming()
             && self.syncs.front().is_some_and(|point| *point <= self.cursor.told)
         {
             self.syncs.pop_front();
             send(cx, link, Packet::Sync);
+        }
+    }
+
+    /// Tells it of reconfigurations, each behind everything that was committed before it. Returns whether it
+    /// knows of all of them.
+    fn feed_activations(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
+        while let Some(Activation { txn, leader }) = self.activations.front().cloned() {
+            let before = Zxid(txn.zxid.0 - 1);
+            let due = if before.is_epoch_start() { reign.inherited } else { before };
+            self.feed_through(cx, link, Reign { committed: due, ..reign });
+            let cursor = &mut self.cursor;
+            let has = !self.follower || cursor.sent >= txn.zxid;
+            if cursor.told < due || !has || cursor.is_streaming() {
+                return false;
+            }
+            cursor.told = txn.zxid;
+            let packet = if self.follower {
+                Packet::CommitAndActivate { zxid: txn.zxid, leader }
+            } else {
+                cursor.sent = txn.zxid;
+                Packet::InformAndActivate { leader, txn }
+            };
+            send(cx, link, packet);
+            self.activations.pop_front();
+        }
+        true
+    }
+
+    fn feed_through(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) {
+        if self.cursor.new_leader && self.cursor.sent >= cx.history.last() && self.cursor.may_send()
+        {
+            // Live: it has everything, and only learns what of it is committed.
+            self.feed_commits(cx, link, reign);
+        } else {
+            self.catch_up(cx, link, reign);
         }
     }
 
@@ -374,7 +417,7 @@ impl Progress {
         }
         self.cursor.new_leader = true;
         self.acks.begin(reign);
-        let config = cx.config.membership.text().clone();
+        let config = cx.config.last_seen().text().clone();
         let zxid = Zxid::start_of(reign.epoch);
         send(cx, link, Packet::NewLeader { zxid, config });
         true

@@ -36,6 +36,9 @@ pub fn begin(
         }
         return Verdict::Stay;
     }
+    if broadcast.change.is_some() {
+        return keep(cx, purpose, Kept::Reconfiguring);
+    }
     match choose(cx, learners, to) {
         Ok(to) => {
             broadcast.hand_over = Some(Box::new(HandOver::new(to, round.next(), purpose)));

@@ -38,6 +38,11 @@ pub struct Synchronization {
 impl Synchronization {
     /// A quorum has promised `epoch`: from now on it is our current one.
     pub fn begin(cx: &mut Context<'_>, epoch: Epoch, promised: Vec<ServerId>) -> Self {
+        if cx.config.reconfig_enabled && cx.config.last_seen().version() == 0 {
+            // From here on memberships have versions.
+            let version = Zxid::start_of(epoch).0;
+            cx.see(Some(cx.config.membership.with_version(version)));
+        }
         let written = cx.outbox.persist(Write::CurrentEpoch(epoch));
         cx.epochs.current_epoch = epoch;
         cx.outbox.report(Change::CurrentEpoch(epoch), Reason::Promised { members: promised });

@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use crate::context::{Adrift, Context};
 use crate::id::{LinkId, ReadId};
+use crate::learner::reconfiguration;
 use crate::learner::synchronization::Taken;
 use crate::message::{Message, Packet, Request, Run};
 use crate::output::{Output, Refusal};
@@ -54,7 +55,7 @@ pub fn on_up_to_date(
     let start = Zxid::start_of(epoch);
     cx.outbox.send(link, Message::Packet(Packet::Ack(start)));
     if !observer && !pending.is_empty() {
-        cx.history.append(pending.into_iter().collect(), cx.outbox);
+        reconfiguration::append(cx, pending.into_iter().collect());
     }
     let acked = covered.max(start);
     let patience = cx.config.timing.sync_time();
@@ -86,8 +87,7 @@ impl Broadcast {
             last = txn.zxid;
         }
         let txns = if new == 0 { txns } else { txns[new..].iter().cloned().collect() };
-        cx.history.append(txns, cx.outbox);
-        Taken::Well
+        if reconfiguration::append(cx, txns) { Taken::Well } else { Taken::OutOfTurn }
     }
 
     /// COMMIT: of the next, and of what was proposed.
@@ -120,7 +120,9 @@ impl Broadcast {
         if !self.may_follow(zxid, last) {
             return Taken::Hole(last);
         }
-        cx.history.append(txn.into(), cx.outbox);
+        if !reconfiguration::append(cx, txn.into()) {
+            return Taken::OutOfTurn;
+        }
         cx.history.commit(zxid, cx.rng, cx.outbox);
         Taken::Well
     }

@@ -15,8 +15,11 @@
 
 use alloc::collections::VecDeque;
 
+use bytes::Bytes;
+
 use crate::context::Context;
 use crate::id::{LinkId, ServerId, Ticket};
+use crate::learner::reconfiguration;
 use crate::message::{Message, Packet};
 use crate::output::{Output, Write};
 use crate::report::{Change, How, Reason};
@@ -47,6 +50,8 @@ pub struct Synchronization {
     written: Zxid,
     /// NEWLEADER has come before the disk knew whether the log can be cut.
     due: bool,
+    /// The configuration that it told.
+    config: Bytes,
     /// Transactions without COMMIT, ascending.
     pending: VecDeque<Txn>,
 }
@@ -95,6 +100,7 @@ impl Synchronization {
             tail: cx.history.last(),
             written: cx.history.last(),
             due: false,
+            config: Bytes::new(),
             pending: VecDeque::new(),
         }
     }
@@ -269,12 +275,20 @@ impl Synchronization {
 
     fn write(&mut self, cx: &mut Context<'_>, txn: Txn) {
         self.written = txn.zxid;
-        let beside = self.step == Step::Following(How::Snap) && self.acknowledging.is_none();
-        if beside {
+        if self.acknowledging.is_some() {
+            // What cannot be read does not bind, and its COMMIT came before anybody waited for us.
+            reconfiguration::append(cx, txn.into());
+        } else if self.step == Step::Following(How::Snap) {
             cx.outbox.persist(Write::Beside(txn));
         } else {
+            // What this brings NEWLEADER tells, too.
             cx.history.append(txn.into(), cx.outbox);
         }
+    }
+
+    /// NEWLEADER tells this configuration.
+    pub fn on_config(&mut self, config: Bytes) {
+        self.config = config;
     }
 
     /// Whether NEWLEADER has come and waits until the disk has said whether the log can be cut.
@@ -299,8 +313,8 @@ impl Synchronization {
 ///
 /// The order is the whole point, and what six accidents in the field were about (ZOOKEEPER-3911,
 /// -4643, -4646, -4685, -4785, -4394): first what the leader sent as committed becomes durable (a
-/// snapshot and what followed it are put in the place of our history, in one step), then the current
-/// epoch, then the acknowledgement leaves. A current epoch ahead of the history would let us win an
+/// snapshot and what followed it are put in the place of our history, in one step), then the configuration
+/// that it has seen, then the current epoch, then the acknowledgement leaves. A current epoch ahead of the history would let us win an
 /// election with a history we do not have; an acknowledgement ahead of either would let the leader count
 /// on what a crash can still take.
 pub fn on_new_leader(
@@ -336,6 +350,9 @@ pub fn on_new_leader(
     }
     if synchronization.step == Step::Following(How::Snap) {
         cx.history.install(synchronization.label, last, cx.outbox);
+    }
+    if !reconfiguration::on_new_leader(cx, &synchronization.config) {
+        return Taken::OutOfTurn;
     }
     let ticket = cx.outbox.persist(Write::CurrentEpoch(epoch));
     cx.epochs.current_epoch = epoch;

@@ -227,7 +227,7 @@ impl Disk {
                     "{last} is installed, {delivered} was delivered"
                 );
             }
-            Write::Membership(_) => {}
+            Write::Membership(_) | Write::NextMembership(_) => {}
         }
         let (accepted, current, last) = (self.accepted, self.current, self.last());
         self.pending.push_back((ticket, Mark { accepted, current, last }));
@@ -506,13 +506,15 @@ impl Boundary {
             }
             Packet::Proposal(txn) => course.proposed(disk, std::slice::from_ref(txn)),
             Packet::Proposals(txns) => course.proposed(disk, txns),
-            Packet::Commit(zxid) => course.committed(disk, *zxid, processed),
+            Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => {
+                course.committed(disk, *zxid, processed);
+            }
             Packet::Commits(run) => {
                 for zxid in run.zxids() {
                     course.committed(disk, zxid, processed);
                 }
             }
-            Packet::Inform(txn) => {
+            Packet::Inform(txn) | Packet::InformAndActivate { txn, .. } => {
                 assert!(course.observer && course.new_leader, "{packet:?}: {course:?}");
                 assert!(txn.zxid <= delivered, "{packet:?}, but {delivered}");
                 course.next(disk, course.sent, txn);

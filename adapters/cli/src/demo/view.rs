@@ -229,6 +229,7 @@ fn describe(line: &ChangeLine, paint: Paint) -> Option<String> {
         What::AcceptedEpoch => (format!("promises epoch {}", line.to), false),
         What::CurrentEpoch => (format!("history of epoch {}", line.to), false),
         What::Configuration => (format!("configuration {}", line.to), false),
+        What::NextConfiguration => (format!("next configuration {}", line.to), false),
         What::Sync => (format!("brings up {}", line.to), false),
         What::Ignored => (format!("ignores the ACK of {}", line.to), false),
         What::Learner => (format!("learner {}", line.to), false),

@@ -1,0 +1,139 @@
+//! Changing the membership, the leader's side.
+//!
+//! ```text
+//!   request ─► prepared ─► judged ─► PROPOSAL ────────► a quorum of the present voters ────► in force:
+//!     in its turn among        │     next: on disk,     and one of the next has it       COMMITANDACTIVATE
+//!     all requests             │     votes count in both                                 INFORMANDACTIVATE
+//!                              └──► refused: a transaction that says why
+//! ```
+//!
+//! From the proposal on, whatever is decided needs a quorum of the present voters and one of the next, also
+//! what was proposed before: so whichever of the two memberships the next leader is elected by, it has
+//! everything. That is why there is only one change at a time.
+//!
+//! A leader that is no voter afterwards, or one at another address, names the next leader: the new voter that
+//! has most. It waits until that one has everything, and commits nothing behind the change.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use crate::address::HostPort;
+use crate::context::{Context, Verdict};
+use crate::id::ServerId;
+use crate::leader::broadcast::{Broadcast, Change};
+use crate::leader::learners::Learners;
+use crate::leader::progress::{Activation, Progress, Stage};
+use crate::membership::Membership;
+use crate::reconfiguration::{Reconfiguration, Unchanged, body_of};
+use crate::txn::{Draft, Txn};
+use crate::vote::{Round, Vote};
+use crate::zxid::Zxid;
+
+/// Makes what it is to become of each draft that asks for another membership.
+pub fn prepare(
+    cx: &mut Context<'_>,
+    broadcast: &mut Broadcast,
+    learners: &mut Learners,
+    drafts: &mut [Draft],
+) {
+    let first = broadcast.proposed();
+    for (draft, n) in drafts.iter_mut().zip(1..) {
+        if draft.header.kind != Txn::RECONFIGURATION {
+            continue;
+        }
+        let zxid = Zxid(first.0 + n);
+        match judge(cx, broadcast, learners, &draft.body) {
+            Ok(next) => {
+                let next = next.with_version(zxid.0);
+                draft.body = body_of(&next);
+                let txn = Txn { zxid, header: draft.header, body: draft.body.clone() };
+                let leaving = !stays(cx, &next);
+                cx.see(Some(next));
+                broadcast.change = Some(Box::new(Change { txn, leaving }));
+                broadcast.reseat(cx, learners);
+                if cx.config.lease.is_some() {
+                    // Before they have acknowledged this, the new voters have promised what the old ones did.
+                    learners.ping(cx, first);
+                }
+            }
+            Err(unchanged) => {
+                draft.header.kind = Txn::REJECTED;
+                draft.body = Bytes::copy_from_slice(&unchanged.code().to_be_bytes());
+            }
+        }
+    }
+}
+
+/// The membership that comes of what is asked for.
+fn judge(
+    cx: &Context<'_>,
+    broadcast: &Broadcast,
+    learners: &Learners,
+    body: &[u8],
+) -> Result<Membership, Unchanged> {
+    if !cx.config.reconfig_enabled {
+        return Err(Unchanged::Disabled);
+    }
+    if broadcast.change.is_some() || broadcast.hand_over.is_some() {
+        return Err(Unchanged::Underway);
+    }
+    let next = Reconfiguration::decode(body)?.apply(&cx.config.membership)?;
+    let here = learners.values().filter(|l| l.follower && l.stage == Stage::Serving).map(|l| l.id);
+    if next.quorum().is_quorum(here.chain([cx.config.id])) {
+        Ok(next)
+    } else {
+        Err(Unchanged::NoQuorum)
+    }
+}
+
+/// Whether we may lead under the next membership: a voter, at the same address.
+fn stays(cx: &Context<'_>, next: &Membership) -> bool {
+    let id = cx.config.id;
+    next.is_participant(id)
+        && quorum_addresses(next, id) == quorum_addresses(&cx.config.membership, id)
+}
+
+fn quorum_addresses(membership: &Membership, id: ServerId) -> Vec<&HostPort> {
+    let addresses = membership.member(id).into_iter().flat_map(|member| &member.addresses);
+    addresses.map(|address| &address.quorum).collect()
+}
+
+/// Puts the next membership in force, if all that have to agree have what brings it.
+pub fn complete(
+    cx: &mut Context<'_>,
+    broadcast: &mut Broadcast,
+    learners: &mut Learners,
+    round: Round,
+) -> Verdict {
+    let Some(agreed) = broadcast.agreed(cx) else { return Verdict::Stay };
+    let Some(Change { txn, leaving }) = broadcast.change.as_deref() else { return Verdict::Stay };
+    let zxid = txn.zxid;
+    let needed = if *leaving { broadcast.proposed().max(zxid) } else { zxid };
+    if agreed < needed || (*leaving && !broadcast.is_prepared()) {
+        return Verdict::Stay;
+    }
+    let leader = if *leaving { next_leader(cx, learners) } else { Some(cx.config.id) };
+    let Some(leader) = leader else { return Verdict::Stay };
+    let activation = Activation { txn: txn.clone(), leader };
+    cx.history.commit(zxid, cx.rng, cx.outbox);
+    learners.activate(&activation);
+    learners.feed(cx, broadcast.reign(cx));
+    broadcast.change = None;
+    cx.activate();
+    if leader == cx.config.id {
+        broadcast.reseat(cx, learners);
+        return Verdict::Stay;
+    }
+    broadcast.hand_on(cx);
+    let vote = Vote { peer_epoch: broadcast.epoch, zxid, leader };
+    Verdict::Appointed { vote, round: round.next() }
+}
+
+/// The new voter that has most.
+fn next_leader(cx: &Context<'_>, learners: &Learners) -> Option<ServerId> {
+    let next = cx.config.next_membership.as_ref()?.quorum();
+    let able = |l: &&Progress| l.votes && l.stage == Stage::Serving && next.weight(l.id) > 0;
+    learners.values().filter(able).max_by_key(|l| (l.acks.through(), l.id)).map(|l| l.id)
+}
