@@ -114,7 +114,14 @@ pub struct Prepared {
 
 impl Prepared {
     /// The kind of a transaction that says that a request was refused.
-    pub const REJECTED: i32 = -1;
+    pub const REJECTED: i32 = Txn::REJECTED;
+
+    /// A request for a [reconfiguration](Request::RECONFIGURE) that the application has nothing against: the
+    /// server makes the transaction of it, or refuses it. The transaction is applied like any other, so that
+    /// an application that keeps count of what it has prepared finds it there; there is nothing to do.
+    pub fn reconfiguration(request: &Request) -> Self {
+        Self { kind: Txn::RECONFIGURATION, body: request.body.clone() }
+    }
 
     /// A refused request: a transaction that changes nothing and carries the reason, so that the answer
     /// comes in order with all others.
@@ -289,6 +296,9 @@ impl<M: StateMachine> Application for Replicated<M> {
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
     fn prepare(&mut self, request: &Request, _now: i64) -> Prepared {
+        if request.op == Request::RECONFIGURE {
+            return Prepared::reconfiguration(request);
+        }
         if request.op != SET_DATA {
             return Prepared::rejected(Rejected::UNIMPLEMENTED);
         }
@@ -427,7 +437,10 @@ impl Application for NoApplication {
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
-    fn prepare(&mut self, _request: &Request, _now: i64) -> Prepared {
+    fn prepare(&mut self, request: &Request, _now: i64) -> Prepared {
+        if request.op == Request::RECONFIGURE {
+            return Prepared::reconfiguration(request);
+        }
         Prepared::rejected(Rejected::UNIMPLEMENTED)
     }
 

@@ -8,7 +8,7 @@ use quorate_log::OpenOptions;
 use quorate_log::history::{HistoryOptions, Roll};
 
 use crate::builder::ServerConfigBuilder;
-use crate::disk::Retain;
+use crate::disk::{Kept, Retain};
 use crate::zoo_cfg::ZooCfg;
 
 /// The configuration of a [`Server`](crate::Server).
@@ -39,9 +39,12 @@ pub struct ServerConfig {
     /// transactions.
     pub log_bytes: u64,
     /// The file that the membership was read from (`dynamicConfigFile`), if any. A newer one is
-    /// written beside it, under a name that ends in its version.
+    /// written beside it, under a name that ends in its version. Without this and
+    /// [`config_file`](Self::config_file) a changed membership is kept in the data directory, and counts
+    /// rather than an older one that the program tells after a restart.
     pub dynamic_config_file: Option<PathBuf>,
-    /// The file whose `dynamicConfigFile` is to name that newer file, if any (`zoo.cfg`).
+    /// The file whose `dynamicConfigFile` is to name that newer file, if any (`zoo.cfg`). Where it holds the
+    /// membership itself, these lines are moved out of it.
     pub config_file: Option<PathBuf>,
     /// The file in which an outside arbiter of a two-server ensemble says `1` or something else
     /// (`oraclePath`), if any.
@@ -126,6 +129,11 @@ impl ServerConfig {
                 ..HistoryOptions::default()
             },
         }
+    }
+
+    /// Where a changed membership is kept.
+    pub(crate) fn kept(&self) -> Kept {
+        Kept::new(&self.data_dir, self.dynamic_config_file.as_deref(), self.config_file.clone())
     }
 
     /// What to keep in it.

@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 use async_channel::{Receiver, Sender, bounded};
 use quorate_core::id::Ticket;
 use quorate_core::input::{Located, Place};
+use quorate_core::membership::Membership;
 use quorate_core::output::Write;
 use quorate_core::zxid::Zxid;
 use quorate_log::history::{Dirs, Locating, Roll};
@@ -351,51 +352,145 @@ struct Unsynced {
 }
 
 /// Where the membership is kept.
-#[derive(Debug, Default)]
+///
+/// ```text
+///   zoo.cfg.dynamic.100000000    the one in force, without its version; zoo.cfg names it
+///   zoo.cfg.dynamic.next         the one that was seen last, with its version, as long as it is another
+/// ```
+///
+/// A program that is no file's has these in the data directory, and need not know of them.
+#[derive(Debug)]
 pub(crate) struct Kept {
-    /// The file that holds it.
-    pub(crate) dynamic_file: Option<PathBuf>,
-    /// The file whose `dynamicConfigFile` names that file.
-    pub(crate) named_in: Option<PathBuf>,
+    /// What the names begin with.
+    stem: PathBuf,
+    /// The file whose `dynamicConfigFile` names the first.
+    named_in: Option<PathBuf>,
+    /// Whether it does, or still holds the membership itself.
+    named: bool,
 }
 
 impl Kept {
+    /// Beside `dynamic_file`, if there is one; beside `config_file`, which is to name it; or in the data
+    /// directory.
+    pub(crate) fn new(
+        data_dir: &Path,
+        dynamic_file: Option<&Path>,
+        config_file: Option<PathBuf>,
+    ) -> Self {
+        let stem = match (dynamic_file, &config_file) {
+            (Some(dynamic), _) => stem(dynamic),
+            (None, Some(config)) => with_end(config, "dynamic"),
+            (None, None) => data_dir.join("membership.dynamic"),
+        };
+        Self { stem, named_in: config_file, named: dynamic_file.is_some() }
+    }
+
+    /// What was kept when this server ended: the membership in force, unless a file of the operator's holds
+    /// that, and the one seen last. A file that cannot be read is an error: to go on without may be to forget
+    /// who has to agree.
+    pub(crate) fn recall(&self) -> Result<[Option<Membership>; 2], (PathBuf, io::Error)> {
+        let mut newest = None;
+        if self.named_in.is_none() && !self.named {
+            for version in self.versions().map_err(|error| (self.stem.clone(), error))? {
+                newest = newest.max(Some(version));
+            }
+        }
+        let present = match newest {
+            Some(version) => {
+                let path = with_end(&self.stem, &format!("{version:x}"));
+                read(&path)?.map(|membership| membership.with_version(version))
+            }
+            None => None,
+        };
+        Ok([present, read(&with_end(&self.stem, "next"))?])
+    }
+
+    /// The versions that files of ours are named by.
+    fn versions(&self) -> io::Result<Vec<i64>> {
+        let (dir, name) = (self.stem.parent(), self.stem.file_name().and_then(|n| n.to_str()));
+        let (Some(dir), Some(name)) = (dir, name) else { return Ok(Vec::new()) };
+        let mut versions = Vec::new();
+        match fs::read_dir(dir) {
+            Ok(entries) => {
+                for entry in entries {
+                    let entry = entry?.file_name();
+                    let end = entry.to_str().and_then(|e| e.strip_prefix(name)?.strip_prefix('.'));
+                    versions.extend(end.and_then(|end| i64::from_str_radix(end, 16).ok()));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        Ok(versions)
+    }
+
+    /// Keeps the one that was seen last, or none.
+    fn keep_next(&self, text: Option<&[u8]>) -> Result<(), (PathBuf, io::Error)> {
+        let path = with_end(&self.stem, "next");
+        let done = match text {
+            Some(text) => replace(&path, text),
+            None => match fs::remove_file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(error) => Err(error),
+                Ok(()) => sync_dir(&path),
+            },
+        };
+        done.map_err(|error| (path, error))
+    }
+
     /// Keeps a newer membership as ZooKeeper does: in a file of its own, whose name ends in its
     /// version and which does not hold that version, named in `zoo.cfg`. Each step leaves something
     /// to start from.
     fn keep(&mut self, text: &[u8]) -> Result<(), (PathBuf, io::Error)> {
-        let Some(present) = &self.dynamic_file else {
-            tracing::warn!(
-                "a newer configuration was adopted, and there is no dynamicConfigFile to keep it in: \
-                 after a restart the old one holds until a peer tells again"
-            );
-            return Ok(());
-        };
         let text = String::from_utf8_lossy(text);
         let is_version = |line: &&str| line.starts_with("version=");
         let version = text.lines().find(is_version).map_or("0", |line| &line["version=".len()..]);
         let members: Vec<_> = text.lines().filter(|line| !is_version(line)).collect();
-        let next = versioned(present, version);
+        let next = with_end(&self.stem, version);
         replace(&next, members.join("\n").as_bytes()).map_err(|error| (next.clone(), error))?;
         if let Some(config) = &self.named_in {
-            name_in(config, &next).map_err(|error| (config.clone(), error))?;
+            let name = if self.named { name_in } else { move_out };
+            name(config, &next).map_err(|error| (config.clone(), error))?;
+            self.named = true;
         }
-        self.dynamic_file = Some(next);
-        Ok(())
+        self.keep_next(None)
     }
 }
 
-/// `zoo.cfg.dynamic.100000000` and version 200000000: `zoo.cfg.dynamic.200000000`.
-fn versioned(present: &Path, version: &str) -> PathBuf {
+/// `zoo.cfg.dynamic` of `zoo.cfg.dynamic.100000000`.
+fn stem(dynamic: &Path) -> PathBuf {
     let hex = |end: &str| !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let mut next = match present.extension().and_then(|end| end.to_str()).filter(|end| hex(end)) {
-        Some(_) => present.with_extension(""),
-        None => present.to_owned(),
+    match dynamic.extension().and_then(|end| end.to_str()).filter(|end| hex(end)) {
+        Some(_) => dynamic.with_extension(""),
+        None => dynamic.to_owned(),
     }
-    .into_os_string();
-    next.push(".");
-    next.push(version);
-    next.into()
+}
+
+/// `zoo.cfg.dynamic` and `next`: `zoo.cfg.dynamic.next`.
+fn with_end(stem: &Path, end: &str) -> PathBuf {
+    let mut path = stem.as_os_str().to_owned();
+    path.push(".");
+    path.push(end);
+    path.into()
+}
+
+/// The membership in a file; none if there is no such file.
+fn read(path: &Path) -> Result<Option<Membership>, (PathBuf, io::Error)> {
+    match fs::read(path) {
+        Ok(text) => match Membership::parse(text) {
+            Ok(membership) => Ok(Some(membership)),
+            Err(error) => Err((
+                path.to_owned(),
+                io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+            )),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err((path.to_owned(), error)),
+    }
+}
+
+fn unkept((path, source): (PathBuf, io::Error)) -> ServerError {
+    ServerError::DynamicConfig { path, source: Arc::new(source) }
 }
 
 /// Makes `dynamicConfigFile` in `config` name `next`; every other line stays as it is.
@@ -406,6 +501,20 @@ fn name_in(config: &Path, next: &Path) -> io::Result<()> {
         false => line.to_owned(),
     };
     let lines: Vec<_> = text.lines().map(renamed).collect();
+    replace(config, lines.join("\n").as_bytes())
+}
+
+/// Takes the lines of the membership out of `config`, which names `next` instead; what it said before is
+/// beside it, under a name that ends in `bak`.
+fn move_out(config: &Path, next: &Path) -> io::Result<()> {
+    let text = fs::read_to_string(config)?;
+    replace(&with_end(config, "bak"), text.trim_end().as_bytes())?;
+    let moved = |line: &&str| {
+        let line = line.trim_start();
+        ["server.", "group.", "weight.", "peerType"].iter().any(|key| line.starts_with(key))
+    };
+    let mut lines: Vec<_> = text.lines().filter(|line| !moved(line)).map(str::to_owned).collect();
+    lines.push(format!("dynamicConfigFile={}", next.display()));
     replace(config, lines.join("\n").as_bytes())
 }
 
@@ -501,10 +610,9 @@ impl Storage {
             Write::Truncate(zxid) => self.log.truncate(zxid),
             Write::Beside(txn) => self.log.append_staged(&[txn]),
             Write::Install { label } => self.log.install(label),
-            Write::Membership(text) => {
-                return self.kept.keep(&text).map_err(|(path, source)| {
-                    ServerError::DynamicConfig { path, source: Arc::new(source) }
-                });
+            Write::Membership(text) => return self.kept.keep(&text).map_err(unkept),
+            Write::NextMembership(text) => {
+                return self.kept.keep_next(text.as_deref()).map_err(unkept);
             }
         }
         .map_err(failure)
@@ -585,6 +693,11 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()?;
     drop(file);
     fs::rename(&next, path)?;
+    sync_dir(path)
+}
+
+/// Makes it durable that a file is there, or is not.
+fn sync_dir(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -639,7 +752,7 @@ mod tests {
         log.write_accepted_epoch(Epoch(1)).unwrap();
         let (hold, ended) = bounded(1);
         let retain = Retain { snapshots: 3, roll: Roll { records: 8, bytes: 1 << 20 } };
-        (Disk::start(log, Kept::default(), retain, hold).unwrap(), ended)
+        (Disk::start(log, Kept::new(dir.path(), None, None), retain, hold).unwrap(), ended)
     }
 
     /// Waits until a ticket is durable; what is reported ascends.
@@ -908,7 +1021,7 @@ mod tests {
             dynamic.display()
         );
         fs::write(&config, text).unwrap();
-        let mut kept = Kept { dynamic_file: Some(dynamic), named_in: Some(config.clone()) };
+        let mut kept = Kept::new(&data, Some(&dynamic), Some(config.clone()));
         for (version, members) in [(0x2_0000_0000, 2), (0x3_0000_0001, 3)] {
             let lines: String =
                 (1..=members).map(|id| format!("server.{id}=h{id}:1:2:participant\n")).collect();

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded};
-use bytes::Bytes;
 use futures_lite::future::{or, pending};
+use quorate_core::address::HostPort;
 use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Input, Plane, Unreadable};
 use quorate_core::message::{Introduction, Message};
@@ -62,6 +62,8 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) publish_at: Option<Instant>,
     /// It ends, after what it is about.
     pub(crate) ending: bool,
+    /// Where it listens for elections.
+    pub(crate) elections_at: HostPort,
 }
 
 /// The loop's end of what people ask for. Dropping it tells them that the server has ended.
@@ -182,7 +184,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Answer(read) => replica.answer(read),
             Output::ReadRefused { read, reason } => replica.refuse(read, reason.into()),
             Output::Dial { plane, peer, addresses } => {
-                let introduction = (plane == Plane::Election).then(|| introduction(&self.peer));
+                let introduction = (plane == Plane::Election).then(|| {
+                    let (id, addresses) = (self.shared.id, vec![self.elections_at.clone()]);
+                    wire::encode_introduction(&Introduction { id, addresses })
+                });
                 self.dialler.dial(plane, peer, addresses, introduction);
             }
             Output::Hangup { link, reason } => self.hang_up(link, reason),
@@ -519,16 +524,6 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             );
         }
     }
-}
-
-/// What we say first on an election link: who we are and where we listen.
-fn introduction(peer: &Peer) -> Bytes {
-    let config = peer.config();
-    let own = config.membership.member(config.id);
-    wire::encode_introduction(&Introduction {
-        id: config.id,
-        addresses: own.map(|own| own.election_address().clone()).into_iter().collect(),
-    })
 }
 
 /// Whether an operator should hear of it: the peer did what it must not or not what it should, is one

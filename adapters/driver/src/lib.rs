@@ -64,7 +64,9 @@ pub use builder::{BuildError, ServerConfigBuilder};
 pub use config::ServerConfig;
 pub use leadership::{FencingToken, Leadership, LeadershipError, Lost};
 pub use quorate_core as core;
-pub use requests::{Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError};
+pub use requests::{
+    Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError,
+};
 pub use runtime::{Runtime, tune};
 pub use server::{Server, ServerError, StartError};
 pub use status::{Changes, Leader, Leaders, Metrics, Observed, Status};

@@ -279,7 +279,10 @@ impl<A: Application> Replica<A> {
                 }
             }
             Write::Install { label } => self.install(*label),
-            Write::AcceptedEpoch(_) | Write::CurrentEpoch(_) | Write::Membership(_) => {}
+            Write::AcceptedEpoch(_)
+            | Write::CurrentEpoch(_)
+            | Write::Membership(_)
+            | Write::NextMembership(_) => {}
         }
     }
 

@@ -25,6 +25,7 @@ use futures_channel::oneshot;
 use quorate_core::id::ServerId;
 use quorate_core::message::{Identity, Request};
 use quorate_core::output::{Kept, Refusal};
+use quorate_core::reconfiguration::Unchanged;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;
@@ -125,6 +126,31 @@ pub enum ReadError {
     /// This server has ended.
     #[error("this server has ended")]
     Ended,
+}
+
+/// Why a [reconfiguration](crate::Server::reconfigure) was not seen to be in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReconfigureError {
+    /// The membership stays as it is.
+    #[error(transparent)]
+    Unchanged(#[from] Unchanged),
+    /// The request came to nothing, or nobody knows.
+    #[error(transparent)]
+    Propose(ProposeError),
+}
+
+impl From<ProposeError> for ReconfigureError {
+    fn from(error: ProposeError) -> Self {
+        let unchanged = match error {
+            ProposeError::Rejected { reason, .. } => Unchanged::from_code(reason.0),
+            ProposeError::Refused(_)
+            | ProposeError::Lost
+            | ProposeError::Ended
+            | ProposeError::Unknown(_) => None,
+        };
+        unchanged.map_or(Self::Propose(error), Self::Unchanged)
+    }
 }
 
 /// Why a leader still has the seat that it was asked to hand over.

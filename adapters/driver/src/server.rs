@@ -27,9 +27,11 @@ use futures_lite::future::{or, pending};
 use quorate_core::config::ConfigError;
 use quorate_core::id::ServerId;
 use quorate_core::input::{Event, Plane};
+use quorate_core::membership::{Member, Membership};
 use quorate_core::message::Request;
 use quorate_core::output::Fault;
 use quorate_core::peer::Peer;
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
 use quorate_log::error::FileError;
@@ -49,7 +51,8 @@ use crate::oracle;
 use crate::permits::Permits;
 use crate::replica::{self, Beginning, Replica};
 use crate::requests::{
-    Ask, Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, Tray, look, seen,
+    Ask, Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Tray,
+    look, seen,
 };
 use crate::runtime::Runtime;
 use crate::scope::{Reins, Scope, closed, offload};
@@ -81,10 +84,25 @@ impl<R: Runtime, A: Application> Server<R, A> {
         config.core.protocol = A::PROTOCOL;
         config.core.check()?;
         let id = config.core.id;
-        let own = config.core.membership.member(id).ok_or(StartError::NotAMember(id))?.clone();
+        let told = config.core.membership.clone();
+        let kept = config.kept();
+        if config.core.reconfig_enabled {
+            let [present, next] =
+                kept.recall().map_err(|(path, source)| StartError::Membership { path, source })?;
+            let newer = |kept: &Membership, than: &Membership| kept.version() > than.version();
+            if let Some(present) = present.filter(|kept| newer(kept, &told)) {
+                config.core.membership = present;
+            }
+            let next = next.filter(|kept| newer(kept, &config.core.membership));
+            config.core.next_membership = next.or(config.core.next_membership);
+        }
+        // A server that is about to join, or was removed, knows where it listens only from what it is told.
+        let now = &config.core.membership;
+        let own = now.member(id).or_else(|| told.member(id)).ok_or(StartError::NotAMember(id))?;
+        let own = own.clone();
         let opened = open(&config, application).await?;
         let listeners = listen::bind(&runtime, &config, &own).await?;
-        assemble(runtime, config, opened, listeners)
+        assemble(runtime, config, (opened, kept), listeners, &own)
     }
 
     /// Asks the ensemble for a transaction, whoever leads, and waits until it is agreed on and applied
@@ -251,6 +269,25 @@ impl<R: Runtime, A: Application> Server<R, A> {
         or(self.leadership(), elapsed).await
     }
 
+    /// Changes who belongs to the ensemble, whoever leads, and waits until that is in force at this server;
+    /// returns the version of the new membership. The ensemble goes on serving; where the leader leaves, the
+    /// next one takes over without an election.
+    ///
+    /// A server that joins is started before, told its own line and those of the others: it follows without a
+    /// vote, and is brought up, until it is made a member. One that leaves follows on without a vote, until
+    /// it is shut down.
+    ///
+    /// # Errors
+    ///
+    /// A [`ReconfigureError`].
+    pub async fn reconfigure(&self, asked: &Reconfiguration) -> Result<i64, ReconfigureError> {
+        let (op, body) = (Request::RECONFIGURE, asked.encode());
+        match self.propose(Proposal { op, body, identities: None }).await {
+            Ok(proposed) => Ok(proposed.zxid.0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Hands the seat of the leader over to a follower, which is sent what it lacks before; returns when it
     /// has taken it, its reign about to begin. Requests and reads made here meanwhile wait, no longer than a
     /// few exchanges of messages take. So do reads at other servers; a request that one of them has sent
@@ -395,8 +432,9 @@ fn first_snapshot<A: Application>(
 fn assemble<R: Runtime, A: Application>(
     runtime: R,
     config: ServerConfig,
-    opened: Ready<A>,
+    (opened, kept): (Ready<A>, Kept),
     listeners: Vec<(Plane, SocketAddr, R::Listener)>,
+    own: &Member,
 ) -> Result<Server<R, A>, StartError> {
     let (sender, events) = bounded(EVENTS_MAX);
     let (quit_sender, quit) = bounded(QUITS_MAX);
@@ -417,7 +455,6 @@ fn assemble<R: Runtime, A: Application>(
     let retain = config.retain();
     let peer = Peer::new(config.core, durable)?;
     let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
-    let kept = Kept { dynamic_file: config.dynamic_config_file, named_in: config.config_file };
     let disk = Disk::start(log, kept, retain, links.hold()).map_err(StartError::Thread)?;
     let replica = Replica::new(Beginning {
         application,
@@ -473,6 +510,7 @@ fn assemble<R: Runtime, A: Application>(
         complain_at: None,
         publish_at: None,
         ending: false,
+        elections_at: own.election_address().clone(),
     };
     let outcome = Arc::new(OnceLock::new());
     let life = Life {
@@ -582,6 +620,14 @@ pub enum StartError {
     /// The configuration cannot work.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// What is kept of a changed membership cannot be read: to go on without may be to forget who has to agree.
+    #[error("cannot read the membership in {}: {source}", path.display())]
+    Membership {
+        /// The file.
+        path: PathBuf,
+        /// What is in the way.
+        source: io::Error,
+    },
     /// Our id has no line in the membership.
     #[error("server {0} is not in the membership: there is no line server.{0}=…")]
     NotAMember(ServerId),

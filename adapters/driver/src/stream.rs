@@ -603,7 +603,8 @@ pub(crate) mod tests {
         first.write_all(&[0; 8]).unwrap();
         log.begin_with(first.finish(Parts::default()).unwrap()).unwrap();
         let retain = Retain { snapshots: 3, roll: Roll::default() };
-        (Disk::start(log, Kept::default(), retain, ()).unwrap(), dir)
+        let kept = Kept::new(dir.path(), None, None);
+        (Disk::start(log, kept, retain, ()).unwrap(), dir)
     }
 
     /// Begins to receive a snapshot whose body is its length as eight bytes, and so many more.

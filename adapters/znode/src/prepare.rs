@@ -9,7 +9,7 @@
 //! A node that a prepared transaction touches has a record of how it will be then; the newest counts.
 //! Records go when their transaction is applied, and all at once with the leader's seat.
 //!
-//! What it does not do yet: multi, setACL, check, reconfig, containers and TTL nodes (they are refused as
+//! What it does not do yet: multi, setACL, check, containers and TTL nodes (they are refused as
 //! unimplemented), quotas, and the digest in transactions, which is optional.
 
 use std::borrow::Cow;
@@ -129,6 +129,11 @@ impl Tree {
             kind::CREATE | kind::CREATE2 => self.create_node(request, &mut reader, changes)?,
             kind::DELETE => self.delete_node(request, &mut reader, changes)?,
             kind::SET_DATA => self.set_node(request, &mut reader, changes)?,
+            kind::RECONFIG => {
+                self.check_session(request, false)?;
+                permitted(&self.record(path::CONFIG).ok_or(NO_NODE)?, WRITE, request)?;
+                return Ok(Prepared::reconfiguration(request));
+            }
             _ => return Err(Rejected::UNIMPLEMENTED),
         };
         Ok(Prepared { kind, body })
