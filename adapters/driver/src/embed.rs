@@ -28,9 +28,9 @@ macro_rules! embed {
         pub use $crate::{
             Application, BuildError, Changes, Doubt, FencingToken, HandOverError, Leader, Leaders,
             LeadershipError, Lost, Metrics, NoApplication, Observed, Prepared, Proposal,
-            ProposeError, Proposed, ReadError, Rejected, Replicated, RestoreError, Runtime,
-            ServerConfig, ServerConfigBuilder, ServerError, Snapshot, StartError, StateMachine,
-            Status, core, zoo_cfg,
+            ProposeError, Proposed, ReadError, ReconfigureError, Rejected, Replicated,
+            RestoreError, Runtime, ServerConfig, ServerConfigBuilder, ServerError, Snapshot,
+            StartError, StateMachine, Status, core, zoo_cfg,
         };
 
         /// The right to do what only the leader may.

@@ -23,6 +23,7 @@ async fn in_time(example: impl Future<Output = Result<(), Box<dyn Error>>>) {
 }
 
 example!(elect_only, "../examples/elect_only.rs", electing_a_leader);
+example!(membership, "../examples/membership.rs", changing_the_membership);
 example!(observer, "../examples/observer.rs", observing);
 example!(replicated_register, "../examples/replicated_register.rs", a_replicated_register);
 example!(run_while_leader, "../examples/run_while_leader.rs", working_while_leader);
