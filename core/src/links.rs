@@ -579,14 +579,17 @@ impl Links {
         due.filter_map(|(id, neighbour)| neighbour.redial_at.map(|at| (at, *id))).min()
     }
 
-    /// Ends all links of the quorum plane: the role that they belonged to is over.
+    /// Ends all links of the quorum plane: the role that they belonged to is over. Those that wait belong to
+    /// none yet.
     pub fn hangup_quorum(&mut self, reason: Hangup, outbox: &mut Outbox) {
         let quorum = |(link, place): &(LinkId, Place)| match place {
             Place::Election(_) => None,
             Place::Leader(_) | Place::Learner => Some(*link),
         };
         for link in self.places.iter().filter_map(quorum).collect::<Vec<_>>() {
-            self.hangup(link, reason, outbox);
+            if self.waiting.iter().all(|waiting| waiting.link != link) {
+                self.hangup(link, reason, outbox);
+            }
         }
     }
 

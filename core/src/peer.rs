@@ -390,12 +390,15 @@ impl Peer {
     }
 
     /// Somebody comes to learn. A leader takes it in; while we look with ourselves as proposal it
-    /// may only be early, and waits a little.
+    /// may only be early, and waits a little; so it may be while the membership changes, and the next
+    /// leader is about to be named.
     fn on_learner_up(&mut self, link: LinkId) {
         self.links.on_learner_up(link);
         if let Role::Leading(_) = self.role {
             self.with_leader(|leader, cx| leader.on_link_up(cx, link));
-        } else if matches!(self.role, Role::Looking) && self.proposes_itself() {
+        } else if (matches!(self.role, Role::Looking) && self.proposes_itself())
+            || (self.serving.is_some() && self.config.next_membership.is_some())
+        {
             self.links.wait(self.now, link, &mut self.outbox);
             self.arm_introduction();
         } else {

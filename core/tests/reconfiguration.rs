@@ -878,6 +878,28 @@ fn a_follower_acknowledges_a_change_when_both_it_and_the_membership_are_on_disk(
     assert_eq!(bench.state(), ServerState::Looking);
 }
 
+/// The others hear of the next leader when it does, and may come to it a little before.
+#[test]
+fn who_comes_to_a_follower_while_the_membership_changes_may_only_be_early() {
+    let enable = |config: &mut Config| config.reconfig_enabled = true;
+    let mut bench = Bench::with(2, &support::ensemble(&[1, 2, 3]), Durable::default(), enable);
+    bench.lose(3, &[1], 0, 0);
+    let link = bench.serve(3, 1);
+    let (early, seen) = bench.learner_seen();
+    assert!(seen.hung_up(early).is_some(), "nothing changes");
+    let next = voters(&[1, 2]).with_version(z(1, 1).0);
+    let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: Txn::RECONFIGURATION };
+    let txn = Txn { zxid: z(1, 1), header, body: body_of(&next) };
+    bench.receive(link, Packet::Proposal(txn));
+    bench.persisted();
+    let (early, seen) = bench.learner_seen();
+    assert_eq!(seen.hung_up(early), None);
+    bench.receive(early, Packet::FollowerInfo(info(1, 1)));
+    let seen = bench.receive(link, Packet::CommitAndActivate { zxid: z(1, 1), leader: s(2) });
+    assert_eq!((bench.state(), seen.hung_up(early)), (ServerState::Leading, None));
+    assert_eq!(bench.persisted().names(early), ["LEADERINFO"]);
+}
+
 /// A TRUNC takes the change with it; the leader's word is the last.
 #[test]
 fn what_newleader_says_takes_the_place_of_a_change_that_was_cut() {

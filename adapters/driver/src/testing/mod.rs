@@ -4,7 +4,7 @@
 //!   an adapter's tests/conformance.rs:  suite!([MyRuntime], my_block_on)
 //!                                          │  one #[test] for each scenario
 //!                                          ▼
-//!   sockets, elections, leadership, replication, syncing, outsiders, operators, cancelling, endings
+//!   sockets, elections, leadership, membership, replication, syncing, outsiders, operators, cancelling, endings
 //!                                          │  play on a Stage, with an Ensemble
 //!                                          ▼
 //!   the runtime, and servers on it
@@ -31,6 +31,7 @@ mod ensemble;
 mod gated;
 mod journal;
 pub mod leadership;
+pub mod membership;
 pub mod operators;
 pub mod outsiders;
 pub mod replication;
@@ -83,6 +84,10 @@ macro_rules! suite {
                 a_leader_whose_voters_are_gone_loses_its_lease,
                 probes_are_answered_and_told_of_the_end,
                 waits_for_the_seat_that_are_dropped_hold_nothing,
+            }
+            membership: {
+                an_ensemble_grows_and_shrinks_while_everybody_writes,
+                a_membership_that_cannot_be_is_refused_and_says_why,
             }
             replication: {
                 what_is_proposed_anywhere_is_applied_everywhere_in_one_order,
