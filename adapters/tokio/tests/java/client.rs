@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::zxid::Zxid;
 use quorate_znode::acl::Acl;
 use quorate_znode::stat::Stat;
@@ -41,7 +42,13 @@ const SET_DATA: i32 = 5;
 const GET_ACL: i32 = 6;
 const GET_CHILDREN: i32 = 8;
 const SYNC: i32 = 9;
+const RECONFIGURE: i32 = 16;
+const ADD_AUTH: i32 = 100;
 const CLOSE: i32 = -11;
+
+/// The setting of a server by which [`Client::rise`] may do anything.
+pub const SUPER: &str =
+    "DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 
 impl Client {
     /// Opens a session, which is a transaction. Fails if the server does not serve.
@@ -127,6 +134,26 @@ impl Client {
             level = below;
         }
         znodes
+    }
+
+    /// Says who it is, so that it may do anything; see [`SUPER`].
+    pub async fn rise(&mut self) {
+        let body = Body::default().int(0).buffer(b"digest").buffer(b"super:secret");
+        let request = [&Body::default().int(-4).int(ADD_AUTH).0[..], &body.0].concat();
+        self.stream.write_all(&framed(&request)).await.unwrap();
+        self.answer().await.unwrap().unwrap();
+    }
+
+    /// Changes the membership; the text of the next one.
+    pub async fn reconfigure(&mut self, asked: &Reconfiguration) -> Result<String, i32> {
+        self.send_reconfigure(asked).await.unwrap();
+        let answer = self.answer().await.unwrap()?;
+        Ok(string(&mut &answer[..]))
+    }
+
+    /// Sends that and does not wait for what becomes of it.
+    pub async fn send_reconfigure(&mut self, asked: &Reconfiguration) -> io::Result<()> {
+        self.send(RECONFIGURE, Body(asked.encode().to_vec())).await
     }
 
     /// Ends the session.

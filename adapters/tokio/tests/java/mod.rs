@@ -82,6 +82,8 @@ impl JavaServer {
         writeln!(cfg, "admin.enableServer=false\n4lw.commands.whitelist=*").unwrap();
         // One server is an ensemble, too.
         writeln!(cfg, "standaloneEnabled=false").unwrap();
+        // What is no setting of the file's own becomes one of the system's.
+        properties.iter().for_each(|property| writeln!(cfg, "{property}").unwrap());
         let text = std::str::from_utf8(membership.text()).unwrap();
         let servers = text.lines().filter(|line| !line.starts_with("version="));
         servers.for_each(|line| writeln!(cfg, "{line}").unwrap());
@@ -93,7 +95,6 @@ impl JavaServer {
         let mut java = command();
         java.args(["-Dorg.slf4j.simpleLogger.showDateTime=true"]);
         java.args(["-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]);
-        java.args(properties.iter().map(|property| format!("-Dzookeeper.{property}")));
         java.arg(MAIN).arg(file).stdin(Stdio::null());
         java.stdout(output.try_clone().unwrap()).stderr(output);
         Self { id, child: java.spawn().unwrap(), client_port, log }

@@ -54,7 +54,7 @@ pub struct Mixed {
     pub java_properties: Vec<&'static str>,
     /// Changes the configuration of quorate servers started from now on.
     pub adjust: fn(&mut ServerConfig),
-    membership: Membership,
+    pub membership: Membership,
     running: BTreeMap<ServerId, Running>,
     /// How quorate servers said that learners were brought up: who said it, of whom, how.
     syncs: Vec<(ServerId, ServerId, How)>,
