@@ -58,6 +58,9 @@ pub struct ElectorConfig {
     pub finalize_wait: Duration,
     /// Whether the wait ends at once when nothing that could change the outcome is outstanding.
     pub finish_when_settled: bool,
+    /// Whether others may know of a membership in which we vote, that we do not know of yet: where it
+    /// changes while the ensemble runs (`reconfigEnabled`).
+    pub may_change: bool,
 }
 
 /// Something that concerns the election.
@@ -376,8 +379,9 @@ impl Elector {
         out: &mut Vec<ElectorOutput>,
     ) {
         // Who proposes nobody is counted by nobody, whatever round it is in: it joins that of those who look.
-        // Its vote may be needed by voters who know of a membership that it does not know yet.
-        let undecided = self.vote.leader == ServerId::NOBODY;
+        // Its vote may be needed by voters who know of a membership that it does not know yet. Once it proposes
+        // somebody it stays in that round, so that two who do not hear each other cannot call it to and fro.
+        let undecided = self.vote.leader == ServerId::NOBODY && self.config.may_change;
         let candidate = self.config.quorum.is_voter(heard.vote.leader);
         if heard.round < self.round && !(undecided && candidate) {
             // It is behind: not counted, but told, so that it can catch up.

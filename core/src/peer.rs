@@ -889,6 +889,7 @@ fn elector_config(config: &Config) -> ElectorConfig {
         notification_max: config.timing.notification_max,
         finalize_wait: config.timing.finalize_wait,
         finish_when_settled: config.finish_when_settled,
+        may_change: config.reconfig_enabled,
     }
 }
 

@@ -52,6 +52,7 @@ fn an_elector_hears_the_same_vote_without_allocating() {
             notification_max: Duration::from_secs(60),
             finalize_wait: Duration::from_millis(200),
             finish_when_settled: true,
+            may_change: false,
         });
         let mut outputs = Vec::with_capacity(8);
         elector.step_into(Instant(1), ElectorEvent::Look(vote(1)), &mut outputs);

@@ -27,6 +27,7 @@ fn config(id: i64, voters: &[i64]) -> ElectorConfig {
         notification_max: Duration::from_secs(60),
         finalize_wait: Duration::from_millis(200),
         finish_when_settled: true,
+        may_change: false,
     }
 }
 
