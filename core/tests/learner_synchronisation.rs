@@ -549,8 +549,31 @@ fn what_it_logged_of_this_very_epoch_is_not_cut_but_compared() {
     assert_eq!((seen.persists(), bench.state()), (vec![], Looking));
 }
 
+/// A Java leader tells that something is committed before it has applied it, and cuts a learner that comes
+/// back meanwhile (in another role, say) to what it has applied. It sends the rest again at once.
+#[test]
+fn what_this_very_leader_has_committed_is_kept_when_it_has_not_applied_it_yet() {
+    for to in [z(2, 2), z(2, 0), z(1, 1)] {
+        let (mut bench, link) = delivered_in(2);
+        let seen = bench.receive(link, Packet::Trunc(to));
+        assert_eq!((seen.halted(), seen.persists()), (None, vec![]), "{to}");
+        let again = (1..=5).map(|n| z(2, n)).filter(|zxid| *zxid > to);
+        let mut told: Vec<_> = again.map(propose).collect();
+        told.push(Packet::Commit(z(2, 3)));
+        told.push(new_leader(2));
+        assert_eq!(tell(&mut bench, link, &told), [epoch(2)]);
+        acknowledged_after_the_last(&mut bench, link, 2);
+        assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(2, 3)]);
+        assert_eq!(bench.receive(link, Packet::Commit(z(2, 4))).delivered(), [z(2, 4)]);
+    }
+}
+
 /// A server that has delivered through 2.3 as a follower, and follows 3 again, in epoch 3.
 fn delivered() -> (Bench, LinkId) {
+    delivered_in(3)
+}
+
+fn delivered_in(epoch: i64) -> (Bench, LinkId) {
     let (mut bench, link) = promised(five(1), 2);
     tell(&mut bench, link, &[Packet::Diff(z(1, 1)), new_leader(2)]);
     bench.persisted();
@@ -570,7 +593,7 @@ fn delivered() -> (Bench, LinkId) {
             bench.hear(*link, standing(Looking, vote(2, z(2, 5).0, 3), 2));
         }
     }
-    let link = promise(&mut bench, 3);
+    let link = promise(&mut bench, epoch);
     (bench, link)
 }
 

@@ -116,7 +116,8 @@ impl Synchronization {
     /// TRUNC: what we have after `zxid` was never committed.
     ///
     /// What we logged of this very epoch is not cut: the leader still has it, since it proposed it, and
-    /// sends it again.
+    /// sends it again. It may even be committed: a Java leader tells so before it has applied it itself, and
+    /// cuts whoever comes back meanwhile to what it has applied.
     pub fn on_trunc(&mut self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid) -> Taken {
         if self.step != Step::Awaited {
             return Taken::OutOfTurn;
@@ -125,14 +126,16 @@ impl Synchronization {
         if zxid > last || zxid.0 < 0 {
             return Taken::OutOfTurn;
         }
-        if cx.history.loses(zxid) {
-            return Taken::CommittedCut(zxid);
+        let mut of_this_epoch = zxid.epoch() == self.epoch;
+        if zxid >= cx.history.before() {
+            of_this_epoch |= cx.history.after(zxid).all(|txn| txn.zxid.epoch() == self.epoch);
         }
-        let of_this_epoch = zxid >= cx.history.before()
-            && cx.history.after(zxid).all(|txn| txn.zxid.epoch() == self.epoch);
         if zxid == last || of_this_epoch {
             self.tail = zxid;
             return self.follow(cx, How::Trunc, zxid);
+        }
+        if cx.history.loses(zxid) {
+            return Taken::CommittedCut(zxid);
         }
         if cx.history.can_cut(zxid) {
             self.tail = zxid;

@@ -219,11 +219,15 @@ impl Mixed {
                         _ => None,
                     }
                 }
-                Running::Quorate(server, _) => server.leader().map(|(leader, epoch)| {
-                    let first = *self.reigns.entry(epoch).or_insert(leader);
-                    assert_eq!(first, leader, "two leaders in {epoch}");
-                    leader
-                }),
+                Running::Quorate(server, _) => {
+                    let ended = tokio::time::timeout(Duration::ZERO, server.finished()).await;
+                    assert!(ended.is_err(), "server {id} has ended: {ended:?}");
+                    server.leader().map(|(leader, epoch)| {
+                        let first = *self.reigns.entry(epoch).or_insert(leader);
+                        assert_eq!(first, leader, "two leaders in {epoch}");
+                        leader
+                    })
+                }
             };
             view.insert(*id, named);
         }
