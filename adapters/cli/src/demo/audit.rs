@@ -252,14 +252,24 @@ fn command(txn: &Txn) -> Option<&[u8]> {
 }
 
 /// A loss to be found: takes the record of an acknowledged write out of one server's log, as if it had
-/// never been written. Returns which write, and of which server.
+/// never been written; of the last server whose log has it: one that was brought up with a snapshot has
+/// not. Returns which write, and of which server.
 pub(super) fn plant_loss(
     servers: &[(i64, PathBuf)],
     acknowledged: &[(u64, i64)],
 ) -> Result<(u64, i64), String> {
     let (number, zxid) =
         acknowledged.get(acknowledged.len() / 2).ok_or("nothing was acknowledged")?;
-    let (server, dir) = servers.last().ok_or("there is no server")?;
+    for (server, dir) in servers.iter().rev() {
+        if take_out(dir, Zxid(*zxid))? {
+            return Ok((*number, *server));
+        }
+    }
+    Err(format!("no server has a record of {}", Zxid(*zxid)))
+}
+
+/// Takes a record out of the log in `dir`. Returns whether it was there.
+fn take_out(dir: &Path, zxid: Zxid) -> Result<bool, String> {
     let report = check(dir, None).map_err(|error| error.to_string())?;
     for line in &report.logs {
         let cannot = |error: std::io::Error| format!("{}: {error}", line.path.display());
@@ -267,15 +277,15 @@ pub(super) fn plant_loss(
         let mut offset = FILE_HEADER.len();
         while let Found::Record(found) = record::decode(&bytes[offset..], TXN_BYTES_MAX) {
             let end = offset + PREFIX_BYTES + found.txn_bytes + 1;
-            if found.zxid.0 == *zxid {
+            if found.zxid == zxid {
                 bytes.drain(offset..end);
                 fs::write(&line.path, bytes).map_err(cannot)?;
-                return Ok((*number, *server));
+                return Ok(true);
             }
             offset = end;
         }
     }
-    Err(format!("server {server} has no record of {}", Zxid(*zxid)))
+    Ok(false)
 }
 
 /// How many findings are told in words.
