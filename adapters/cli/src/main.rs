@@ -3,6 +3,7 @@
 //! ```text
 //!   quorate demo                     an ensemble in one process; kills leaders and measures
 //!   quorate serve zoo.cfg            one server
+//!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
 //!   quorate probe HOST:PORT...       asks election ports what they believe
 //!   quorate bench broadcast          what replication costs on this machine
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
@@ -19,8 +20,10 @@ mod event;
 mod failure;
 mod four_letter;
 mod inspect;
+mod operator;
 mod paint;
 mod probe;
+mod reconfig;
 mod serve;
 
 use std::future::Future;
@@ -44,6 +47,7 @@ struct Arguments {
 enum Command {
     Demo(demo::Arguments),
     Serve(serve::Arguments),
+    Reconfig(reconfig::Arguments),
     Probe(probe::Arguments),
     /// A server of a demo under load; the demo starts it.
     #[command(hide = true)]
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Demo(arguments) => on_runtime(demo::run(arguments)),
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
+        Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
         Command::DemoServer(arguments) => on_runtime(demo::serve(arguments)),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -22,11 +22,13 @@ use tokio::sync::oneshot;
 use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
 use crate::four_letter;
+use crate::operator::Office;
 
 /// Run one server in the foreground, as a zoo.cfg says.
 ///
 /// On the client port, if there is one, ZooKeeper's four-letter words ruok, srvr, stat, conf and mntr
-/// are answered; 4lw.commands.whitelist says which, if not all of them.
+/// are answered; 4lw.commands.whitelist says which, if not all of them. With reconfigEnabled=true,
+/// `quorate reconfig` reaches it by a socket in dataDir.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The zoo.cfg.
@@ -76,6 +78,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     })?;
     if arguments.json {
         write_changes(server.changes(), begun)?;
+    }
+    if cfg.reconfig_enabled {
+        match Office::open(&cfg.data_dir) {
+            Ok(office) => drop(tokio::spawn(office.serve(server.clone()))),
+            Err(error) => tracing::warn!(%error, "`quorate reconfig` cannot reach this server"),
+        }
     }
     if let Some(door) = door {
         let desk = Arc::new(four_letter::Desk::new(cfg, server.clone()));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quorate_core::config::Config;
+use quorate_core::membership::Member;
 use quorate_log::OpenOptions;
 use quorate_log::history::{HistoryOptions, Roll};
 
@@ -46,6 +47,9 @@ pub struct ServerConfig {
     /// The file whose `dynamicConfigFile` is to name that newer file, if any (`zoo.cfg`). Where it holds the
     /// membership itself, these lines are moved out of it.
     pub config_file: Option<PathBuf>,
+    /// Our own line, if no membership has one for us: where a server listens that is about to join, or was
+    /// removed.
+    pub own_line: Option<Member>,
     /// The file in which an outside arbiter of a two-server ensemble says `1` or something else
     /// (`oraclePath`), if any.
     pub oracle_path: Option<PathBuf>,
@@ -96,6 +100,7 @@ impl ServerConfig {
             log_bytes: 4 << 30,
             dynamic_config_file: None,
             config_file: None,
+            own_line: None,
             oracle_path: None,
             listen_on_all_ips: false,
             bind_tries: 3,
@@ -174,6 +179,7 @@ impl From<ZooCfg> for ServerConfig {
             log_bytes: cfg.log_bytes,
             dynamic_config_file: cfg.dynamic_config_file,
             config_file: Some(cfg.file),
+            own_line: cfg.own_line,
             oracle_path: cfg.oracle_path,
             listen_on_all_ips: cfg.listen_on_all_ips,
             bind_tries: cfg.election_bind_retries,

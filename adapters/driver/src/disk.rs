@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 use async_channel::{Receiver, Sender, bounded};
 use quorate_core::id::Ticket;
 use quorate_core::input::{Located, Place};
-use quorate_core::membership::Membership;
+use quorate_core::membership::{Member, Membership};
 use quorate_core::output::Write;
 use quorate_core::zxid::Zxid;
 use quorate_log::history::{Dirs, Locating, Roll};
@@ -358,6 +358,9 @@ struct Unsynced {
 ///   zoo.cfg.dynamic.next         the one that was seen last, with its version, as long as it is another
 /// ```
 ///
+/// While the one in force has no line for this server, which is about to join, or was removed, `zoo.cfg`
+/// keeps that line as `quorate.self`: ZooKeeper's servers cannot be started again then.
+///
 /// A program that is no file's has these in the data directory, and need not know of them.
 #[derive(Debug)]
 pub(crate) struct Kept {
@@ -367,6 +370,8 @@ pub(crate) struct Kept {
     named_in: Option<PathBuf>,
     /// Whether it does, or still holds the membership itself.
     named: bool,
+    /// Our own line.
+    own: Option<Member>,
 }
 
 impl Kept {
@@ -382,7 +387,12 @@ impl Kept {
             (None, Some(config)) => with_end(config, "dynamic"),
             (None, None) => data_dir.join("membership.dynamic"),
         };
-        Self { stem, named_in: config_file, named: dynamic_file.is_some() }
+        Self { stem, named_in: config_file, named: dynamic_file.is_some(), own: None }
+    }
+
+    /// Keeps our own line, too, while no membership has it.
+    pub(crate) fn remember(&mut self, own: Member) {
+        self.own = Some(own);
     }
 
     /// What was kept when this server ended: the membership in force, unless a file of the operator's holds
@@ -449,8 +459,13 @@ impl Kept {
         let next = with_end(&self.stem, version);
         replace(&next, members.join("\n").as_bytes()).map_err(|error| (next.clone(), error))?;
         if let Some(config) = &self.named_in {
+            let is_in = |own: &Member| {
+                let key = format!("server.{}=", own.id);
+                members.iter().any(|line| line.starts_with(&key))
+            };
+            let own = self.own.as_ref().filter(|own| !is_in(own));
             let name = if self.named { name_in } else { move_out };
-            name(config, &next).map_err(|error| (config.clone(), error))?;
+            name(config, &next, own).map_err(|error| (config.clone(), error))?;
             self.named = true;
         }
         self.keep_next(None)
@@ -493,28 +508,35 @@ fn unkept((path, source): (PathBuf, io::Error)) -> ServerError {
     ServerError::DynamicConfig { path, source: Arc::new(source) }
 }
 
-/// Makes `dynamicConfigFile` in `config` name `next`; every other line stays as it is.
-fn name_in(config: &Path, next: &Path) -> io::Result<()> {
+/// Makes `dynamicConfigFile` in `config` name `next`, and `quorate.self` our line if it is `own` only; every
+/// other line stays as it is.
+fn name_in(config: &Path, next: &Path, own: Option<&Member>) -> io::Result<()> {
     let text = fs::read_to_string(config)?;
+    let ours = |line: &&str| line.trim_start().starts_with("quorate.self");
     let renamed = |line: &str| match line.trim_start().starts_with("dynamicConfigFile") {
         true => format!("dynamicConfigFile={}", next.display()),
         false => line.to_owned(),
     };
-    let lines: Vec<_> = text.lines().map(renamed).collect();
+    let lines = text.lines().filter(|line| !ours(line)).map(renamed);
+    let lines: Vec<_> = lines.chain(own.map(|own| format!("quorate.self={own}"))).collect();
     replace(config, lines.join("\n").as_bytes())
 }
 
 /// Takes the lines of the membership out of `config`, which names `next` instead; what it said before is
 /// beside it, under a name that ends in `bak`.
-fn move_out(config: &Path, next: &Path) -> io::Result<()> {
+fn move_out(config: &Path, next: &Path, own: Option<&Member>) -> io::Result<()> {
     let text = fs::read_to_string(config)?;
     replace(&with_end(config, "bak"), text.trim_end().as_bytes())?;
     let moved = |line: &&str| {
         let line = line.trim_start();
-        ["server.", "group.", "weight.", "peerType"].iter().any(|key| line.starts_with(key))
+        ["server.", "group.", "weight.", "peerType", "quorate.self"]
+            .iter()
+            .any(|key| line.starts_with(key))
     };
-    let mut lines: Vec<_> = text.lines().filter(|line| !moved(line)).map(str::to_owned).collect();
-    lines.push(format!("dynamicConfigFile={}", next.display()));
+    let lines = text.lines().filter(|line| !moved(line)).map(str::to_owned);
+    let named = format!("dynamicConfigFile={}", next.display());
+    let own = own.map(|own| format!("quorate.self={own}"));
+    let lines: Vec<_> = lines.chain([named]).chain(own).collect();
     replace(config, lines.join("\n").as_bytes())
 }
 
@@ -1022,14 +1044,21 @@ mod tests {
         );
         fs::write(&config, text).unwrap();
         let mut kept = Kept::new(&data, Some(&dynamic), Some(config.clone()));
-        for (version, members) in [(0x2_0000_0000, 2), (0x3_0000_0001, 3)] {
+        kept.remember(Member::parse(quorate_core::id::ServerId(1), "h1:1:2:participant").unwrap());
+        // It is removed on the way, and comes back.
+        let steps = [(0x2_0000_0000, 1..=2), (0x3_0000_0001, 2..=3), (0x3_0000_0002, 1..=3)];
+        for (version, ids) in steps {
             let lines: String =
-                (1..=members).map(|id| format!("server.{id}=h{id}:1:2:participant\n")).collect();
+                ids.clone().map(|id| format!("server.{id}=h{id}:1:2:participant\n")).collect();
             kept.keep(format!("{lines}version={version:x}").as_bytes()).unwrap();
             let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
             assert_eq!(read.membership.version(), version);
-            assert_eq!(read.membership.members().len(), members);
-            assert!(fs::read_to_string(&config).unwrap().contains("# kept\n"));
+            assert_eq!(read.membership.members().len(), ids.clone().count());
+            assert_eq!(read.own_line.is_none(), ids.contains(&1));
+            assert_eq!(read.own().addresses[0].election.host, "h1");
+            let text = fs::read_to_string(&config).unwrap();
+            assert!(text.contains("# kept\n"));
+            assert_eq!(text.contains("quorate.self"), !ids.contains(&1));
         }
     }
 }

@@ -85,7 +85,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         config.core.check()?;
         let id = config.core.id;
         let told = config.core.membership.clone();
-        let kept = config.kept();
+        let mut kept = config.kept();
         if config.core.reconfig_enabled {
             let [present, next] =
                 kept.recall().map_err(|(path, source)| StartError::Membership { path, source })?;
@@ -98,8 +98,9 @@ impl<R: Runtime, A: Application> Server<R, A> {
         }
         // A server that is about to join, or was removed, knows where it listens only from what it is told.
         let now = &config.core.membership;
-        let own = now.member(id).or_else(|| told.member(id)).ok_or(StartError::NotAMember(id))?;
-        let own = own.clone();
+        let own = now.member(id).or_else(|| told.member(id)).or(config.own_line.as_ref());
+        let own = own.ok_or(StartError::NotAMember(id))?.clone();
+        kept.remember(own.clone());
         let opened = open(&config, application).await?;
         let listeners = listen::bind(&runtime, &config, &own).await?;
         assemble(runtime, config, (opened, kept), listeners, &own)

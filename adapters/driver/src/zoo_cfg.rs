@@ -109,6 +109,9 @@ pub struct ZooCfg {
     /// Whether an election ends as soon as nothing outstanding can change it
     /// (`quorate.finishWhenSettled`, true), rather than always 200 ms later as with ZooKeeper.
     pub finish_when_settled: bool,
+    /// Our own line while the membership has none for us (`quorate.self`): that of a server which is about to
+    /// join, or was removed. It is written here when the membership moves to a file of its own.
+    pub own_line: Option<Member>,
     /// How much this server is wished to lead (`quorate.priority`, 0 to 255; 0), see
     /// [`Config::priority`](quorate_core::config::Config::priority).
     pub priority: u8,
@@ -192,9 +195,18 @@ impl ZooCfg {
         }
         let connect_limit = entries.number("connectToLearnerMasterLimit", 0, MAX)?;
         let introduction = entries.millis_or_off("quorumCnxnTimeoutMs")?;
+        let own_line = entries.take("quorate.self");
+        let known = |id| membership.member(id).is_some() || own_line.is_some();
+        let my_id = read_my_id(&data_dir, &membership, known, &read_file)?;
+        let own_line = own_line.filter(|_| membership.member(my_id).is_none());
+        let own_line = own_line.map(|entry| {
+            let read = Member::parse(my_id, &entry.value);
+            read.map_err(|error| entry.value_error(format!("our own line: {error}")))
+        });
         let mut cfg = Self {
             file: file.to_owned(),
-            my_id: read_my_id(&data_dir, &membership, &read_file)?,
+            my_id,
+            own_line: own_line.transpose()?,
             tick_time,
             init_limit,
             sync_limit,
@@ -247,7 +259,8 @@ impl ZooCfg {
     ///
     /// If `my_id` was changed to a server that is no member.
     pub fn own(&self) -> &Member {
-        self.membership.member(self.my_id).expect("our id was looked up in the membership")
+        let own = self.membership.member(self.my_id).or(self.own_line.as_ref());
+        own.expect("our id was looked up in the membership")
     }
 
     /// How long connecting to a leader and synchronising with it may take: `initLimit` ticks.
@@ -1097,6 +1110,7 @@ impl MemberLines {
 fn read_my_id(
     data_dir: &Path,
     membership: &Membership,
+    known: impl Fn(ServerId) -> bool,
     read_file: &impl Fn(&Path) -> io::Result<String>,
 ) -> Result<ServerId, ConfigError> {
     let file = data_dir.join("myid");
@@ -1107,7 +1121,7 @@ fn read_my_id(
     let found = text.lines().next().unwrap_or_default().trim();
     let id = found.parse().ok().filter(|id| ServerId::CONFIGURABLE.contains(id)).map(ServerId);
     let Some(id) = id else { return Err(ConfigError::MyId { file, found: found.to_owned() }) };
-    if membership.member(id).is_none() {
+    if !known(id) {
         let known: Vec<_> = membership.members().iter().map(|m| m.id.to_string()).collect();
         return Err(ConfigError::MyIdNotListed { file, id, known: known.join(", ") });
     }

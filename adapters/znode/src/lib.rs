@@ -33,6 +33,7 @@
 //! - [`Snapshot`]: a point in time; writing and restoring in one pass.
 //! - `prepare`: what a leader makes of clients' requests, as far as that goes.
 //! - `application`: the tree as a server's [`Application`](quorate_driver::Application).
+//! - `operator`: another membership, whoever leads.
 //! - `map`: the persistent sorted map that makes a point in time cheap.
 //! - `digest`, [`acl`], [`stat`]: what their names say.
 //!
@@ -50,6 +51,7 @@ mod digest;
 mod jute;
 mod map;
 mod node;
+mod operator;
 mod outcome;
 mod path;
 mod prepare;
@@ -61,6 +63,7 @@ mod txn;
 
 pub use apply::ApplyError;
 pub use node::NodeRef;
+pub use operator::reconfigure;
 pub use outcome::{Applied, DigestCheck, ErrorCode, Outcome};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use tree::Tree;

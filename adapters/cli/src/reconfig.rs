@@ -1,0 +1,95 @@
+//! Another membership, while the ensemble serves: the operator's command.
+//!
+//! It asks a server that runs on this machine, whatever its role; who leads decides. What it does not do:
+//! it starts and stops no server, and rewrites no file; each server keeps its own dynamic file.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use quorate_tokio::zoo_cfg::ZooCfg;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::operator::{Answer, AskError, Question, ask};
+
+/// Change the membership of a running ensemble, or show it.
+///
+/// Asks the server that runs on this machine with this zoo.cfg, in which reconfigEnabled=true; any server
+/// of the ensemble will do, also one that joins, beside Java servers, too. A server that joins is started
+/// before, with its own line and those of the others in its zoo.cfg, and brought up before it votes; one
+/// that leaves is stopped afterwards. Prints the membership then in force. Exits with 1 if nothing was
+/// changed, or nobody knows, and with 3 if the server cannot be reached.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The zoo.cfg of the server.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// A server that joins, or whose role or addresses change: 4=host:2888:3888[:observer][;clientPort].
+    #[arg(long, value_name = "ID=ADDRESS", value_delimiter = ',')]
+    add: Vec<String>,
+    /// Servers that leave.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    remove: Vec<i64>,
+    /// A file with the server, group and weight lines of a whole membership, instead.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["add", "remove"])]
+    members: Option<PathBuf>,
+    /// Change it only if it has this version now, as the last line of a membership says it.
+    #[arg(long, value_name = "VERSION", value_parser = version)]
+    if_version: Option<i64>,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+    /// How long to wait until it is in force.
+    #[arg(long, value_name = "MS", default_value_t = 30_000,
+          value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    timeout: u64,
+}
+
+/// In hexadecimal, as the text of a membership has it.
+fn version(text: &str) -> Result<i64, String> {
+    i64::from_str_radix(text, 16).map_err(|_| format!("{text:?} is no version such as 10000000a"))
+}
+
+/// Asks, and tells.
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let cfg = ZooCfg::read(&arguments.file).map_err(|error| Failure::usage(error.to_string()))?;
+    let members = arguments.members.map(|file| {
+        let unreadable = |error| Failure::usage(format!("{}: {error}", file.display()));
+        fs::read_to_string(&file).map_err(unreadable)
+    });
+    let question = Question {
+        add: arguments.add,
+        remove: arguments.remove,
+        members: members.transpose()?,
+        version: arguments.if_version,
+        timeout_ms: arguments.timeout,
+    };
+    question.change().map_err(|error| Failure::usage(error.to_string()))?;
+    let membership = match ask(&cfg.data_dir, &question).await {
+        Ok(Answer::Membership(text)) => text,
+        Ok(Answer::Unchanged(why)) => return Err(Failure::failed(format!("unchanged: {why}"))),
+        Ok(Answer::Unknown(why)) => return Err(Failure::failed(format!("not known: {why}"))),
+        Err(error @ AskError::Absent { .. }) => {
+            return Err(Failure::unreachable(error.to_string()));
+        }
+        Err(error @ AskError::Silent(_)) => return Err(Failure::failed(error.to_string())),
+    };
+    let text = if arguments.json {
+        let report = Report { membership: membership.lines().collect() };
+        serde_json::to_string(&report).map_err(|error| Failure::failed(error.to_string()))?
+    } else {
+        membership
+    };
+    // A reader that has gone wants no more.
+    drop(writeln!(io::stdout().lock(), "{text}"));
+    Ok(())
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    /// Its lines, the version last.
+    membership: Vec<&'a str>,
+}
