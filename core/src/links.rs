@@ -17,7 +17,11 @@
 //! change, where they came from, and seldom.
 //!
 //! On the quorum plane this module only remembers which link is whose, and keeps those waiting that
-//! came before the election was over.
+//! came before the election was over. What is said on a link it does not know.
+
+mod mailbox;
+mod neighbour;
+mod strangers;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::ToString;
@@ -29,38 +33,14 @@ use crate::address::HostPort;
 use crate::config::{Config, Limits, Timing};
 use crate::id::{LinkId, ServerId};
 use crate::input::{LinkUp, Plane};
-use crate::message::{Notification, Packet};
+pub use crate::links::mailbox::Mailbox;
+use crate::links::neighbour::{Neighbour, Up};
+use crate::links::strangers::Strangers;
+use crate::message::Packet;
 use crate::outbox::Outbox;
 use crate::output::{Hangup, Output};
 use crate::rng::Rng;
 use crate::time::Instant;
-
-/// What an election link has to carry: at most one notification, the newest.
-///
-/// A vote that was not sent before the next one is of no use to anybody; keeping it would make an
-/// election among N servers cost N³ messages instead of N². Driver, simulator and benches all send
-/// through this type, one for each link.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Mailbox {
-    newest: Option<Notification>,
-}
-
-impl Mailbox {
-    /// Puts in a notification; returns whether it took the place of one that was not yet sent.
-    pub fn put(&mut self, notification: Notification) -> bool {
-        self.newest.replace(notification).is_some()
-    }
-
-    /// Takes out what is to be sent next.
-    pub fn take(&mut self) -> Option<Notification> {
-        self.newest.take()
-    }
-
-    /// Whether nothing is to be sent.
-    pub const fn is_empty(&self) -> bool {
-        self.newest.is_none()
-    }
-}
 
 /// What a link is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,38 +52,6 @@ pub enum Place {
     /// A server came to learn from us.
     Learner,
 }
-
-/// Another member, as far as connections go.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Neighbour {
-    /// Whether we want a link by ourselves: it has a vote.
-    wanted: bool,
-    configured: Vec<HostPort>,
-    advertised: Option<HostPort>,
-    link: Option<Up>,
-    redial_at: Option<Instant>,
-    wait: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Up {
-    link: LinkId,
-    since: Instant,
-    dialled: bool,
-}
-
-/// A server that is no member, on an election link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Stranger {
-    link: LinkId,
-    /// Answers that it may still have, and when they were last counted.
-    answers: u32,
-    counted: Instant,
-}
-
-/// A stranger is answered at once, this many times in a row, and then as often in each second: two
-/// servers that are strangers to each other must not answer each other's answers for ever.
-const STRANGER_ANSWERS: u32 = 100;
 
 /// A quorum link without a role to belong to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -119,24 +67,15 @@ pub struct Waiting {
 /// A knock on a link that is younger than this crossed with our own dial; the link is good.
 const CROSSED: Duration = Duration::from_millis(100);
 
-/// A link that lived this long is dialled again at once when it ends.
-const HELD: Duration = Duration::from_millis(100);
-
 /// Among so many links one is found by looking at each.
 const FEW: usize = 16;
-
-/// How often a server that is no member is dialled, at most.
-const STRANGER_DIAL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How many of them are dialled at a time, at most.
-const STRANGER_DIALS: usize = 8;
 
 /// All connections of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Links {
     id: ServerId,
     neighbours: BTreeMap<ServerId, Neighbour>,
-    strangers: BTreeMap<ServerId, Stranger>,
+    strangers: Strangers,
     /// Ascending, since numbers never come back.
     places: Vec<(LinkId, Place)>,
     waiting: Vec<Waiting>,
@@ -145,8 +84,6 @@ pub struct Links {
     sweep: u64,
     /// The dials of election ports that are under way, and the sweep in which each was made.
     dials: BTreeMap<ServerId, u64>,
-    /// When a stranger may be dialled again.
-    stranger_dial_at: Instant,
     reconfig_enabled: bool,
     limits: Limits,
     redial_min: Duration,
@@ -154,18 +91,17 @@ pub struct Links {
 }
 
 impl Links {
-    /// No connections, and those that `config` asks for due at once.
+    /// No connections; those that `config` asks for are dialled by the first [sweep](Self::sweep).
     pub fn new(config: &Config) -> Self {
         let Timing { redial_min, redial_max, .. } = config.timing;
         let mut links = Self {
             id: config.id,
             neighbours: BTreeMap::new(),
-            strangers: BTreeMap::new(),
+            strangers: Strangers::default(),
             places: Vec::new(),
             waiting: Vec::new(),
             leader_dials: BTreeSet::new(),
             sweep: 0,
-            stranger_dial_at: Instant::ORIGIN,
             dials: BTreeMap::new(),
             reconfig_enabled: config.reconfig_enabled,
             limits: config.limits.clone(),
@@ -197,17 +133,11 @@ impl Links {
             }
         }
         for (id, (wanted, configured)) in members {
-            if let Some(stranger) = self.strangers.remove(&id) {
-                self.hangup(stranger.link, Hangup::Unwanted, outbox);
+            if let Some(link) = self.strangers.remove(id) {
+                self.hangup(link, Hangup::Unwanted, outbox);
             }
-            let neighbour = self.neighbours.entry(id).or_insert(Neighbour {
-                wanted,
-                configured: Vec::new(),
-                advertised: None,
-                link: None,
-                redial_at: None,
-                wait: self.redial_min,
-            });
+            let new = Neighbour::new(self.redial_min);
+            let neighbour = self.neighbours.entry(id).or_insert(new);
             neighbour.wanted = wanted;
             neighbour.configured = configured;
         }
@@ -229,7 +159,7 @@ impl Links {
     pub fn election(&self, peer: ServerId) -> Option<LinkId> {
         match self.neighbours.get(&peer) {
             Some(neighbour) => neighbour.link.map(|up| up.link),
-            None => self.strangers.get(&peer).map(|stranger| stranger.link),
+            None => self.strangers.link(peer),
         }
     }
 
@@ -239,12 +169,7 @@ impl Links {
         if let Some(neighbour) = self.neighbours.get(&peer) {
             return neighbour.link.map(|up| up.link);
         }
-        let stranger = self.strangers.get_mut(&peer)?;
-        if now.since(stranger.counted) >= Duration::from_secs(1) {
-            (stranger.answers, stranger.counted) = (STRANGER_ANSWERS, now);
-        }
-        stranger.answers = stranger.answers.checked_sub(1)?;
-        Some(stranger.link)
+        self.strangers.may_answer(peer, now)
     }
 
     /// The election links to all voters, ascending by server.
@@ -280,7 +205,7 @@ impl Links {
             .iter_mut()
             .filter(|(_, neighbour)| neighbour.wanted && neighbour.link.is_none())
             .map(|(id, neighbour)| {
-                neighbour.wait = self.redial_min;
+                neighbour.hope(self.redial_min);
                 *id
             })
             .collect();
@@ -299,8 +224,7 @@ impl Links {
             neighbour.redial_at = Some(now);
             return;
         }
-        let mut addresses = neighbour.configured.clone();
-        addresses.extend(neighbour.advertised.clone().filter(|a| !addresses.contains(a)));
+        let addresses = neighbour.addresses();
         if addresses.is_empty() {
             return;
         }
@@ -362,8 +286,7 @@ impl Links {
             if peer > self.id {
                 // We only asked to be dialled; ask again later if that does not happen.
                 if neighbour.link.is_none() && neighbour.wanted {
-                    neighbour.redial_at = Some(now + rng.around(neighbour.wait));
-                    neighbour.wait = (neighbour.wait * 2).min(redial_max);
+                    neighbour.put_off(now, redial_max, rng);
                 }
                 outbox.hangup(link, Hangup::PeerDials(peer));
                 return None;
@@ -411,14 +334,10 @@ impl Links {
             return;
         };
         let strangers = self.dials.keys().filter(|id| !self.neighbours.contains_key(id));
-        if now < self.stranger_dial_at
-            || strangers.count() >= STRANGER_DIALS
-            || self.dials.contains_key(&peer)
-        {
+        if self.dials.contains_key(&peer) || !self.strangers.may_dial(now, strangers.count()) {
             return;
         }
         self.dials.insert(peer, self.sweep);
-        self.stranger_dial_at = now + STRANGER_DIAL_INTERVAL;
         let address = HostPort { host: remote.to_string(), port: advertised.port };
         outbox.push(Output::Dial { plane: Plane::Election, peer, addresses: Vec::from([address]) });
     }
@@ -432,24 +351,15 @@ impl Links {
         outbox: &mut Outbox,
     ) -> Option<ServerId> {
         if let Some(neighbour) = self.neighbours.get_mut(&peer) {
-            neighbour.redial_at = None;
-            neighbour.wait = self.redial_min;
-            let old = neighbour.link.replace(Up { link, since: now, dialled });
-            if let Some(old) = old {
+            let up = Up { link, since: now, dialled };
+            if let Some(old) = neighbour.on_up(up, self.redial_min) {
                 self.hangup(old.link, Hangup::Replaced(peer), outbox);
             }
         } else {
-            if let Some(old) = self.strangers.remove(&peer) {
-                self.hangup(old.link, Hangup::Replaced(peer), outbox);
-            } else if self.strangers.len() >= self.limits.strangers {
-                let oldest = self.strangers.iter().min_by_key(|(_, stranger)| stranger.link);
-                if let Some((id, old)) = oldest.map(|(id, stranger)| (*id, stranger.link)) {
-                    self.strangers.remove(&id);
-                    self.hangup(old, Hangup::TooManyStrangers, outbox);
-                }
+            let gone = self.strangers.keep(now, peer, link, self.limits.strangers);
+            if let Some((old, why)) = gone {
+                self.hangup(old, why, outbox);
             }
-            let stranger = Stranger { link, answers: STRANGER_ANSWERS, counted: now };
-            self.strangers.insert(peer, stranger);
         }
         self.enter(link, Place::Election(peer));
         Some(peer)
@@ -513,13 +423,7 @@ impl Links {
         outbox.forget(link);
         if let Place::Election(peer) = place {
             if let Some(neighbour) = self.neighbours.get_mut(&peer) {
-                if neighbour.link.is_none() && neighbour.wanted && neighbour.redial_at.is_none() {
-                    // A link that held is dialled again at once: an election may be waiting to know
-                    // whether that server lives. One that did not hold may not hold again.
-                    let held = up.is_some_and(|up| now.since(up.since) >= HELD);
-                    let wait = if held { Duration::ZERO } else { rng.around(neighbour.wait) };
-                    neighbour.redial_at = Some(now + wait);
-                }
+                neighbour.on_down(now, up, rng);
             }
         }
         Some(place)
@@ -546,8 +450,7 @@ impl Links {
             return false;
         }
         if neighbour.wanted {
-            neighbour.redial_at = Some(now + rng.around(neighbour.wait));
-            neighbour.wait = (neighbour.wait * 2).min(redial_max);
+            neighbour.put_off(now, redial_max, rng);
         }
         true
     }
@@ -572,11 +475,8 @@ impl Links {
     }
 
     fn next_redial(&self) -> Option<(Instant, ServerId)> {
-        let missing = |(id, n): &(&ServerId, &Neighbour)| {
-            n.redial_at.is_some() && n.link.is_none() && !self.dials.contains_key(id)
-        };
-        let due = self.neighbours.iter().filter(missing);
-        due.filter_map(|(id, neighbour)| neighbour.redial_at.map(|at| (at, *id))).min()
+        let due = self.neighbours.iter().filter_map(|(id, n)| Some((n.due()?, *id)));
+        due.filter(|(_, id)| !self.dials.contains_key(id)).min()
     }
 
     /// Ends all links of the quorum plane: the role that they belonged to is over. Those that wait belong to
@@ -618,9 +518,7 @@ impl Links {
         self.waiting.retain(|waiting| waiting.link != link);
         let (_, place) = self.places.remove(at);
         if let Place::Election(peer) = place {
-            if self.strangers.get(&peer).is_some_and(|stranger| stranger.link == link) {
-                self.strangers.remove(&peer);
-            }
+            self.strangers.on_left(peer, link);
             if let Some(neighbour) = self.neighbours.get_mut(&peer) {
                 neighbour.link = neighbour.link.filter(|up| up.link != link);
             }

@@ -53,6 +53,9 @@ const PLAN: &[(&str, Place)] = &[
     ("context", Floor(8)),
     // Who is connected.
     ("links", Floor(7)),
+    ("links::mailbox", Floor(1)),
+    ("links::neighbour", Floor(1)),
+    ("links::strangers", Floor(1)),
     // What leaves, and what is remembered.
     ("outbox", Floor(6)),
     ("history", Floor(7)),

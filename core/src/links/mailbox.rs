@@ -1,0 +1,36 @@
+//! What waits to be written to an election link.
+//!
+//! ```text
+//!   put(vote 1), put(vote 2), put(vote 3) ──► [ 3 ] ──► take() ──► the wire
+//! ```
+//!
+//! It holds messages and knows no connection; who writes them, and when, is up to the caller.
+
+use crate::message::Notification;
+
+/// What an election link has to carry: at most one notification, the newest.
+///
+/// A vote that was not sent before the next one is of no use to anybody; keeping it would make an
+/// election among N servers cost N³ messages instead of N². Driver, simulator and benches all send
+/// through this type, one for each link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mailbox {
+    newest: Option<Notification>,
+}
+
+impl Mailbox {
+    /// Puts in a notification; returns whether it took the place of one that was not yet sent.
+    pub fn put(&mut self, notification: Notification) -> bool {
+        self.newest.replace(notification).is_some()
+    }
+
+    /// Takes out what is to be sent next.
+    pub fn take(&mut self) -> Option<Notification> {
+        self.newest.take()
+    }
+
+    /// Whether nothing is to be sent.
+    pub const fn is_empty(&self) -> bool {
+        self.newest.is_none()
+    }
+}

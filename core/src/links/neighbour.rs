@@ -1,0 +1,99 @@
+//! One other member: the link to it, where to dial it, and when to try again.
+//!
+//! ```text
+//!             ┌── it held: at once; otherwise after the shortest wait ──┐
+//!             ▼                                                         │
+//!   dialled ──┬── comes up ──► linked ──► the link ends ────────────────┘
+//!      ▲      └── comes to nothing ──┐
+//!      └── 10 ms, 20 ms, … 1 s ──────┘
+//! ```
+//!
+//! Each wait is drawn around its length, so that servers which lost each other do not meet again and
+//! again. Nothing is dialled here, and which of two connections stays is decided above: this is the
+//! memory of one neighbour.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::address::HostPort;
+use crate::id::LinkId;
+use crate::rng::Rng;
+use crate::time::Instant;
+
+/// Another member, as far as connections go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Neighbour {
+    /// Whether we want a link by ourselves: it has a vote.
+    pub(super) wanted: bool,
+    pub(super) configured: Vec<HostPort>,
+    pub(super) advertised: Option<HostPort>,
+    pub(super) link: Option<Up>,
+    pub(super) redial_at: Option<Instant>,
+    wait: Duration,
+}
+
+/// A link that is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Up {
+    pub(super) link: LinkId,
+    pub(super) since: Instant,
+    pub(super) dialled: bool,
+}
+
+impl Neighbour {
+    /// One that we know nothing of, and do not want by ourselves.
+    pub(super) const fn new(shortest: Duration) -> Self {
+        Self {
+            wanted: false,
+            configured: Vec::new(),
+            advertised: None,
+            link: None,
+            redial_at: None,
+            wait: shortest,
+        }
+    }
+
+    /// Where to dial it: what the configuration says, then what it says of itself.
+    pub(super) fn addresses(&self) -> Vec<HostPort> {
+        let mut addresses = self.configured.clone();
+        addresses.extend(self.advertised.clone().filter(|a| !addresses.contains(a)));
+        addresses
+    }
+
+    /// When it is to be dialled, unless that is under way.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.redial_at.filter(|_| self.link.is_none())
+    }
+
+    /// A dial came to nothing: the next one is made later, and later each time.
+    pub(super) fn put_off(&mut self, now: Instant, longest: Duration, rng: &mut Rng) {
+        self.redial_at = Some(now + rng.around(self.wait));
+        self.wait = (self.wait * 2).min(longest);
+    }
+
+    /// It is dialled afresh: the waits begin anew.
+    pub(super) const fn hope(&mut self, shortest: Duration) {
+        self.wait = shortest;
+    }
+
+    /// A link has come up and stays; returns the one whose place it takes.
+    pub(super) const fn on_up(&mut self, up: Up, shortest: Duration) -> Option<Up> {
+        self.redial_at = None;
+        self.wait = shortest;
+        self.link.replace(up)
+    }
+
+    /// A link to it has ended; `was` is the one that was up until now.
+    pub(super) fn on_down(&mut self, now: Instant, was: Option<Up>, rng: &mut Rng) {
+        if self.link.is_none() && self.wanted && self.redial_at.is_none() {
+            // A link that held is dialled again at once: an election may be waiting to know
+            // whether that server lives. One that did not hold may not hold again.
+            let held = was.is_some_and(|was| now.since(was.since) >= HELD);
+            let wait = if held { Duration::ZERO } else { rng.around(self.wait) };
+            self.redial_at = Some(now + wait);
+        }
+    }
+}
+
+/// A link that lived this long is dialled again at once when it ends.
+const HELD: Duration = Duration::from_millis(100);

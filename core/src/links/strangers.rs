@@ -1,0 +1,111 @@
+//! Servers that are no members and have connected to the election port: a new server that wants to
+//! join, a tool that asks.
+//!
+//! ```text
+//!   a stranger's link ──► kept, the oldest makes room ──► answered, so and so often in a second
+//!   a stranger knocks ──► dialled back, a few at a time and seldom
+//! ```
+//!
+//! All that they can make us do is bounded here. Whether they are dialled at all, and where, is decided
+//! above; what they say counts for nothing anywhere.
+
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use crate::id::{LinkId, ServerId};
+use crate::output::Hangup;
+use crate::time::Instant;
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Strangers {
+    by_id: BTreeMap<ServerId, Stranger>,
+    /// When one may be dialled again.
+    dial_at: Instant,
+}
+
+/// A server that is no member, on an election link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Stranger {
+    link: LinkId,
+    /// Answers that it may still have, and when they were last counted.
+    answers: u32,
+    counted: Instant,
+}
+
+impl Strangers {
+    /// The link of one.
+    pub(super) fn link(&self, peer: ServerId) -> Option<LinkId> {
+        self.by_id.get(&peer).map(|stranger| stranger.link)
+    }
+
+    /// Its link, if it may be answered now: one answer less is left to it then.
+    pub(super) fn may_answer(&mut self, peer: ServerId, now: Instant) -> Option<LinkId> {
+        let stranger = self.by_id.get_mut(&peer)?;
+        if now.since(stranger.counted) >= Duration::from_secs(1) {
+            (stranger.answers, stranger.counted) = (ANSWERS, now);
+        }
+        stranger.answers = stranger.answers.checked_sub(1)?;
+        Some(stranger.link)
+    }
+
+    /// Keeps a link; returns the one that makes room for it among so many at `most`, and why.
+    pub(super) fn keep(
+        &mut self,
+        now: Instant,
+        peer: ServerId,
+        link: LinkId,
+        most: usize,
+    ) -> Option<(LinkId, Hangup)> {
+        let gone = if let Some(old) = self.by_id.remove(&peer) {
+            Some((old.link, Hangup::Replaced(peer)))
+        } else if self.by_id.len() >= most {
+            let oldest = self.by_id.iter().min_by_key(|(_, stranger)| stranger.link);
+            let oldest = oldest.map(|(id, stranger)| (*id, stranger.link));
+            oldest.map(|(id, link)| {
+                self.by_id.remove(&id);
+                (link, Hangup::TooManyStrangers)
+            })
+        } else {
+            None
+        };
+        self.by_id.insert(peer, Stranger { link, answers: ANSWERS, counted: now });
+        gone
+    }
+
+    /// Whether one more may be dialled now, with so many dials of them under way.
+    pub(super) fn may_dial(&mut self, now: Instant, under_way: usize) -> bool {
+        let may = now >= self.dial_at && under_way < DIALS;
+        if may {
+            self.dial_at = now + DIAL_INTERVAL;
+        }
+        may
+    }
+
+    /// Forgets one, who has become a member; returns its link.
+    pub(super) fn remove(&mut self, peer: ServerId) -> Option<LinkId> {
+        self.by_id.remove(&peer).map(|stranger| stranger.link)
+    }
+
+    /// A link has ended, perhaps one of theirs.
+    pub(super) fn on_left(&mut self, peer: ServerId, link: LinkId) {
+        if self.link(peer) == Some(link) {
+            self.by_id.remove(&peer);
+        }
+    }
+
+    /// All links have ended.
+    pub(super) fn clear(&mut self) {
+        self.by_id.clear();
+    }
+}
+
+/// A stranger is answered at once, this many times in a row, and then as often in each second: two
+/// servers that are strangers to each other must not answer each other's answers for ever.
+const ANSWERS: u32 = 100;
+
+/// How often one is dialled, at most.
+const DIAL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many of them are dialled at a time, at most.
+const DIALS: usize = 8;
