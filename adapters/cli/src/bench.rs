@@ -8,8 +8,9 @@
 //! ```
 //!
 //! So a server is what `quorate serve` is: one thread, and one for its disk. (On other runtimes than tokio
-//! the threads belong to all servers together, and are as many as the runtime likes.) Before, with the same files
-//! and sockets and nothing else, it is measured what a write must take at least, see [`bare`].
+//! the threads belong to all servers together. It is one if the environment does not say otherwise: several
+//! only pass these servers' work around.) Before, with the same files and sockets and nothing else, it is
+//! measured what a write must take at least, see [`bare`].
 //!
 //! What it does not do: put servers on machines of their own. One disk serves all of them here, and one
 //! machine's processors.
@@ -91,7 +92,7 @@ enum Runtime {
     /// As many threads as `SMOL_THREADS` says, or one.
     #[cfg(feature = "runtimes")]
     Smol,
-    /// As many threads as `ASYNC_STD_THREAD_COUNT` says, or the machine has processors.
+    /// As many threads as `ASYNC_STD_THREAD_COUNT` says, or one, as on smol.
     #[cfg(feature = "runtimes")]
     AsyncStd,
 }
@@ -99,5 +100,25 @@ enum Runtime {
 /// `quorate bench`.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let What::Broadcast(broadcast) = &arguments.what;
+    #[cfg(feature = "runtimes")]
+    if broadcast.runtime == Runtime::AsyncStd && std::env::var_os(ASYNC_STD_THREADS).is_none() {
+        return on_one_thread();
+    }
     broadcast::run(broadcast)
 }
+
+/// Begins anew: async-std reads this before its first task, and nothing may change the environment of a
+/// process that runs.
+#[cfg(feature = "runtimes")]
+fn on_one_thread() -> Result<(), Failure> {
+    use std::os::unix::process::CommandExt as _;
+
+    let cannot = |error: std::io::Error| Failure::failed(format!("cannot begin anew: {error}"));
+    let own = std::env::current_exe().map_err(cannot)?;
+    let again = std::env::args_os().skip(1);
+    // It returns only if it fails.
+    Err(cannot(std::process::Command::new(own).args(again).env(ASYNC_STD_THREADS, "1").exec()))
+}
+
+#[cfg(feature = "runtimes")]
+const ASYNC_STD_THREADS: &str = "ASYNC_STD_THREAD_COUNT";
