@@ -9,7 +9,8 @@
 //!   it, and its application has applied everything.
 //! - SNAP: the third has lost its disk; the tree is 200 MB of nodes of 4 KiB. The same from start to
 //!   serving: sent, restored, written and durable. Once more while the leader commits one write after
-//!   another, for what that costs these.
+//!   another, for what that costs these; and again with the third's files in memory, where there is such a
+//!   place: mostly servers have disks of their own, and then it is the leader's part alone that counts.
 //! - Opening: a directory with that snapshot, from nothing to a server that runs.
 //!
 //! The disk's own rate stands beside it: nothing that is durable can be faster.
@@ -139,23 +140,22 @@ fn snap(dir: &Path, size: Size, send: bool) {
         ensemble.lose(3);
     }
     tell("SNAP", "MB/s", &rates);
-    let (mut rates, mut beside) = (Vec::new(), Vec::new());
-    for _ in 0..size.rounds {
-        let writer = ensemble.writer(leader);
-        rates.push(ensemble.bring_up(3, leader, How::Snap).rate(mb));
-        beside.extend(writer.end(&ensemble, leader));
-        ensemble.assert_equal([3, leader]);
-        ensemble.lose(3);
-    }
+    let (rates, beside) = ensemble.snap_beside_commits(leader, mb, size.rounds);
     tell("SNAP beside commits", "MB/s", &rates);
     tell_times("commits, nothing beside them", usual);
     tell_times("commits during SNAP", beside);
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };
+    ensemble.elsewhere = Some(memory.path().to_owned());
+    let (_, beside) = ensemble.snap_beside_commits(leader, mb, size.rounds);
+    tell_times("... to another disk", beside);
 }
 
 /// Servers of which each has a thread.
 struct Ensemble {
     membership: Membership,
     dir: PathBuf,
+    /// Where the third has its files, if elsewhere.
+    elsewhere: Option<PathBuf>,
     /// How many transactions are kept in memory.
     window: usize,
     servers: BTreeMap<i64, (Runtime, Server)>,
@@ -170,11 +170,32 @@ impl Ensemble {
             Member::new(ServerId(id), Role::Participant, address)
         });
         let membership = Membership::build(members, [], [], 0).unwrap();
-        Self { membership, dir: dir.to_owned(), window, servers: BTreeMap::new() }
+        let (dir, servers) = (dir.to_owned(), BTreeMap::new());
+        Self { membership, dir, elsewhere: None, window, servers }
     }
 
     fn data_dir(&self, id: i64) -> PathBuf {
-        self.dir.join(id.to_string())
+        let elsewhere = self.elsewhere.as_ref().filter(|_| id == 3);
+        elsewhere.unwrap_or(&self.dir).join(id.to_string())
+    }
+
+    /// Brings the third up with a snapshot while the leader commits one write after another; at what rates,
+    /// and how long these took.
+    fn snap_beside_commits(
+        &mut self,
+        leader: i64,
+        mb: f64,
+        rounds: usize,
+    ) -> (Vec<(f64, f64)>, Vec<Duration>) {
+        let (mut rates, mut times) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let writer = self.writer(leader);
+            rates.push(self.bring_up(3, leader, How::Snap).rate(mb));
+            times.extend(writer.end(self, leader));
+            self.assert_equal([3, leader]);
+            self.lose(3);
+        }
+        (rates, times)
     }
 
     fn start(&mut self, id: i64) {
