@@ -29,10 +29,17 @@
 //! is `round`, `lookForLeader` the looking state, `totalOrderPredicate` the order on
 //! [`Vote`].
 
+mod boundary;
+mod votes;
+
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+pub use crate::election::boundary::{
+    Decision, ElectorConfig, ElectorEvent, ElectorOutput, Recipient,
+};
+use crate::election::votes::Votes;
 use crate::id::ServerId;
 use crate::quorum::{Quorum, Support};
 use crate::report::{Change, Reason};
@@ -40,89 +47,6 @@ use crate::time::Instant;
 use crate::timers::Timer;
 use crate::vote::{Filed, Round, ServerState, Standing, Vote};
 use crate::zxid::{Epoch, Zxid};
-
-/// What an election needs to know.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ElectorConfig {
-    /// Who we are. A server without a vote in `quorum` listens and never proposes itself.
-    pub id: ServerId,
-    /// Whether the server is to follow with a vote (FOLLOWING) or without one (OBSERVING).
-    pub observer: bool,
-    /// Who votes, and how many are enough.
-    pub quorum: Quorum,
-    /// The first wait for notifications; each is twice the one before.
-    pub notification_min: Duration,
-    /// The longest such wait.
-    pub notification_max: Duration,
-    /// How long a counted quorum waits for a better vote.
-    pub finalize_wait: Duration,
-    /// Whether the wait ends at once when nothing that could change the outcome is outstanding.
-    pub finish_when_settled: bool,
-    /// Whether others may know of a membership in which we vote, that we do not know of yet: where it
-    /// changes while the ensemble runs (`reconfigEnabled`).
-    pub may_change: bool,
-}
-
-/// Something that concerns the election.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ElectorEvent {
-    /// Look for a leader, with this vote for oneself; ignored while looking already.
-    Look(Vote),
-    /// A server has said where it stands.
-    Heard {
-        /// Who.
-        from: ServerId,
-        /// What.
-        standing: Standing,
-        /// Whether the message carried a version above 0.
-        versioned: bool,
-    },
-    /// No link to this voter exists, and a dial made since the last [`ElectorOutput::Redial`] or the
-    /// beginning of the round has failed.
-    Unreachable(ServerId),
-    /// There is a link to this voter.
-    Reachable(ServerId),
-    /// The arbiter of two servers has spoken.
-    Oracle(bool),
-    /// Time has passed.
-    Tick,
-}
-
-/// What an election wants.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum ElectorOutput {
-    /// Tell somebody where we stand.
-    Notify {
-        /// Whom.
-        to: Recipient,
-        /// What.
-        standing: Standing,
-    },
-    /// Dial, now and afresh, every voter to which there is no link.
-    Redial,
-    /// Something has changed, and why.
-    Changed(Change, Reason),
-    /// The election is over.
-    Decided(Decision),
-}
-
-/// To whom a notification goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Recipient {
-    /// Every other voter.
-    Voters,
-    /// One server.
-    One(ServerId),
-}
-
-/// The end of an election; on whose word it rests says [`Elector::support`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Decision {
-    /// Where we stand now.
-    pub standing: Standing,
-    /// How long it took.
-    pub took: Duration,
-}
 
 /// The election of one server, round after round.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -134,20 +58,11 @@ pub struct Elector {
     own: Vote,
     /// What we propose; once settled, what ended the election.
     vote: Vote,
-    /// What each voter said in this round, by position in the quorum.
-    filed: Vec<Option<Filed>>,
+    votes: Votes,
     /// What each voter said from outside of an election.
     settled: Vec<Option<Filed>>,
     /// The newest vote of each voter that began to look before us, for when we do.
     early: Vec<Option<Standing>>,
-    /// Whether `filed` may hold votes that we did not compare with ours, so that a vote better than
-    /// ours may have supporters there already.
-    uncompared: bool,
-    /// Who of `filed` votes like us; after a decision, on whose word it rests.
-    support: Support,
-    supporters: usize,
-    unreachable: Vec<bool>,
-    unreachables: usize,
     began: Instant,
     wait: Duration,
     notify_at: Option<Instant>,
@@ -163,14 +78,9 @@ impl Elector {
             round: Round(0),
             own: Vote::ABSTENTION,
             vote: Vote::ABSTENTION,
-            filed: vec![None; voters],
+            votes: Votes::new(&config.quorum),
             settled: vec![None; voters],
             early: vec![None; voters],
-            uncompared: false,
-            support: config.quorum.support(),
-            supporters: 0,
-            unreachable: vec![false; voters],
-            unreachables: 0,
             began: Instant::ORIGIN,
             wait: config.notification_min,
             notify_at: None,
@@ -209,7 +119,7 @@ impl Elector {
 
     /// Who votes like us while we look; afterwards, on whose word the decision rests.
     pub const fn support(&self) -> &Support {
-        &self.support
+        &self.votes.support
     }
 
     /// Who votes, for those who know whether the arbiter is needed, or that others vote now:
@@ -248,9 +158,7 @@ impl Elector {
         }
         self.change_round(round, reason.clone(), out);
         self.settled.fill(None);
-        for position in 0..self.filed.len() {
-            self.support.add_at(&self.config.quorum, position);
-        }
+        self.votes.support_all(&self.config.quorum);
         self.began = at;
         self.decide(at, vote, reason, out);
     }
@@ -265,11 +173,9 @@ impl Elector {
     pub fn reseat(&mut self, observer: bool) {
         let voters = self.config.quorum.voters().len();
         self.config.observer = observer;
-        self.filed = vec![None; voters];
         self.settled = vec![None; voters];
         self.early = vec![None; voters];
-        (self.unreachable, self.unreachables) = (vec![false; voters], 0);
-        (self.support, self.supporters) = (self.config.quorum.support(), 0);
+        self.votes = Votes::new(&self.config.quorum);
     }
 
     /// What has to be done because of `event`.
@@ -389,7 +295,7 @@ impl Elector {
             return;
         }
         let filed = Filed { standing: heard, versioned: false };
-        if self.filed[position] == Some(filed) && heard.round == self.round {
+        if self.votes.filed()[position] == Some(filed) && heard.round == self.round {
             return;
         }
         if !candidate || heard.vote.zxid == Zxid::UNKNOWN || self.own.zxid == Zxid::UNKNOWN {
@@ -419,7 +325,7 @@ impl Elector {
             } else if ours != self.own {
                 self.propose(ours, Reason::OwnVote, out);
             } else if heard.vote > self.vote {
-                self.uncompared = true;
+                self.votes.uncompared = true;
             }
         }
         self.file(position, filed);
@@ -442,8 +348,8 @@ impl Elector {
         if heard.round == self.round {
             // Filed without its version, so that between peers of today the leader alone counts.
             self.file(position, Filed { standing: heard, versioned: false });
-            self.uncompared = true;
-            if let Some(support) = self.joinable(&self.filed, &needle) {
+            self.votes.uncompared = true;
+            if let Some(support) = self.joinable(self.votes.filed(), &needle) {
                 return self.join(at, heard, support, out);
             }
         }
@@ -456,41 +362,14 @@ impl Elector {
             let mut support = self.config.quorum.support();
             support.add_at(&self.config.quorum, position);
             self.round = heard.round;
-            self.support = support;
+            self.votes.support = support;
             let reason = Reason::Oracle { leader: heard.vote.leader };
             self.decide(at, heard.vote, reason, out);
         }
     }
 
-    /// Who of `votes` stands behind `needle`, if they are a quorum and its leader says that it leads.
-    /// If the leader would be we, we must be in that very round (ZOOKEEPER-1514).
     fn joinable(&self, votes: &[Option<Filed>], needle: &Filed) -> Option<Support> {
-        let quorum = &self.config.quorum;
-        let leader = needle.standing.vote.leader;
-        let says_so = if leader == self.config.id {
-            needle.standing.round == self.round
-        } else {
-            quorum.position(leader).and_then(|at| votes[at]).is_some_and(|filed| {
-                filed.standing.state == ServerState::Leading && filed.standing.vote.leader == leader
-            })
-        };
-        if !says_so {
-            return None;
-        }
-        let mut support = quorum.support();
-        for (position, filed) in votes.iter().enumerate() {
-            if filed.is_some_and(|filed| filed.supports(needle)) {
-                support.add_at(quorum, position);
-            }
-        }
-        // While the membership changes, those of one of the two may have decided, and the change may have come
-        // to nothing, or be over. Whoever leads knows who has to agree.
-        let enough = if leader == self.config.id {
-            support.is_enough(quorum)
-        } else {
-            support.is_enough_to_follow(quorum)
-        };
-        enough.then_some(support)
+        votes::joinable(votes, needle, &self.config.quorum, self.config.id, self.round)
     }
 
     /// Takes the ensemble's word for who leads, and its round, even if that is lower than ours.
@@ -509,30 +388,27 @@ impl Elector {
             out.push(ElectorOutput::Changed(change, reason.clone()));
             self.round = heard.round;
         }
-        self.support = support;
+        self.votes.support = support;
         self.decide(at, heard.vote, reason, out);
     }
 
     fn on_unreachable(&mut self, at: Instant, peer: ServerId, out: &mut Vec<ElectorOutput>) {
         let Some(position) = self.config.quorum.position(peer) else { return };
-        if !core::mem::replace(&mut self.unreachable[position], true) {
-            self.unreachables += 1;
+        if self.votes.on_unreachable(position) {
             self.count(at, out);
         }
     }
 
     fn on_reachable(&mut self, peer: ServerId) {
         if let Some(position) = self.config.quorum.position(peer) {
-            if core::mem::replace(&mut self.unreachable[position], false) {
-                self.unreachables -= 1;
-            }
+            self.votes.on_reachable(position);
         }
     }
 
     fn on_tick(&mut self, at: Instant, out: &mut Vec<ElectorOutput>) {
         if self.finalize_at.is_some_and(|due| due <= at) {
             self.finalize_at = None;
-            let members = self.support.members(&self.config.quorum).collect();
+            let members = self.votes.support.members(&self.config.quorum).collect();
             let reason = Reason::Quorum { members, leader: self.vote.leader };
             return self.decide(at, self.vote, reason, out);
         }
@@ -566,8 +442,7 @@ impl Elector {
             out.push(ElectorOutput::Changed(change, reason));
         }
         self.round = round;
-        self.filed.fill(None);
-        self.uncompared = false;
+        self.votes.forget();
         self.finalize_at = None;
     }
 
@@ -579,8 +454,8 @@ impl Elector {
         }
         self.vote = vote;
         self.finalize_at = None;
-        self.recount();
         let standing = self.standing();
+        self.votes.recount(&self.config.quorum, &Filed { standing, versioned: false });
         if let Some(position) = self.config.quorum.position(self.config.id) {
             if vote != Vote::ABSTENTION {
                 self.file(position, Filed { standing, versioned: false });
@@ -589,35 +464,11 @@ impl Elector {
         out.push(ElectorOutput::Notify { to: Recipient::Voters, standing });
     }
 
-    /// Counts anew who votes like us: only when we changed our vote. Nobody does yet if every vote
-    /// filed was compared with ours, since ours has become better than all of them.
-    fn recount(&mut self) {
-        self.support.clear();
-        self.supporters = 0;
-        if !self.uncompared {
-            return;
-        }
-        let needle = Filed { standing: self.standing(), versioned: false };
-        for (position, filed) in self.filed.iter().enumerate() {
-            if filed.is_some_and(|filed| filed.supports(&needle)) {
-                self.support.add_at(&self.config.quorum, position);
-                self.supporters += 1;
-            }
-        }
-    }
-
-    /// Files what a voter said, in place of what it said before, and keeps the count.
+    /// Files what a voter said, and keeps the count of those that vote like us.
     #[inline]
     fn file(&mut self, position: usize, filed: Filed) {
-        let needle = Filed { standing: self.standing(), versioned: false };
-        self.filed[position] = Some(filed);
-        if filed.supports(&needle) {
-            if self.support.add_at(&self.config.quorum, position) {
-                self.supporters += 1;
-            }
-        } else if self.support.remove_at(&self.config.quorum, position) {
-            self.supporters -= 1;
-        }
+        let ours = Filed { standing: self.standing(), versioned: false };
+        self.votes.file(&self.config.quorum, position, filed, &ours);
     }
 
     /// Whether a quorum votes like us; if so, ends the round or waits for a better vote.
@@ -626,37 +477,20 @@ impl Elector {
         if !self.is_looking() {
             return;
         }
-        if !self.support.is_enough(&self.config.quorum) {
+        let quorum = &self.config.quorum;
+        if !self.votes.support.is_enough(quorum) {
             self.finalize_at = None;
-        } else if self.is_settled() {
-            let quorum = &self.config.quorum;
-            let unreachable = quorum.voters().zip(&self.unreachable);
+        } else if self.config.finish_when_settled && self.votes.is_settled(quorum) {
             let reason = Reason::Settled {
-                members: self.support.members(quorum).collect(),
+                members: self.votes.support.members(quorum).collect(),
                 leader: self.vote.leader,
-                unreachable: unreachable.filter_map(|(id, is)| is.then_some(id)).collect(),
+                unreachable: self.votes.unreachable(quorum),
             };
             self.decide(at, self.vote, reason, out);
         } else if self.finalize_at.is_none() {
             // Not begun anew by each vote: a peer that repeats itself must not hold up the end.
             self.finalize_at = Some(at + self.config.finalize_wait);
         }
-    }
-
-    /// Whether nothing that could still change the outcome is outstanding: every voter votes like us
-    /// or is known to be unreachable. One that is merely silent is waited for.
-    #[inline]
-    fn is_settled(&self) -> bool {
-        let voters = self.filed.len();
-        self.config.finish_when_settled
-            && self.support.is_quorum(&self.config.quorum)
-            && (self.supporters == voters
-                || (self.supporters + self.unreachables >= voters
-                    && self.config.quorum.voters().zip(&self.unreachable).all(
-                        |(id, unreachable)| {
-                            *unreachable || self.support.contains(&self.config.quorum, id)
-                        },
-                    )))
     }
 
     fn decide(&mut self, at: Instant, vote: Vote, reason: Reason, out: &mut Vec<ElectorOutput>) {
@@ -685,8 +519,7 @@ impl Elector {
 
     /// Only dials made from now on tell that a voter cannot be reached.
     fn forget_unreachable(&mut self, out: &mut Vec<ElectorOutput>) {
-        self.unreachable.fill(false);
-        self.unreachables = 0;
+        self.votes.forget_unreachable();
         out.push(ElectorOutput::Redial);
     }
 }

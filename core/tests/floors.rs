@@ -48,6 +48,8 @@ const PLAN: &[(&str, Place)] = &[
     ("learner::discovery", Floor(1)),
     // Who leads.
     ("election", Floor(9)),
+    ("election::boundary", Floor(1)),
+    ("election::votes", Floor(1)),
     ("generation", Floor(9)),
     // What a machine may touch.
     ("context", Floor(8)),

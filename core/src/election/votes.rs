@@ -1,0 +1,168 @@
+//! What each voter has said in this round, and who of them votes like us.
+//!
+//! ```text
+//!   voter     1       2       3       4       5
+//!   filed     ours    ours    other   -       ours       3 vote like us: is that enough?
+//!   dialled                           failed             and is anybody left who could change it?
+//! ```
+//!
+//! Those that are not looking have a leader already; whether that one can be joined is counted here, too.
+//!
+//! Sums are kept and not recounted, so that one vote costs the same among three servers and among 255.
+//! Which vote is ours is decided above, and so is what follows when enough are like it.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::id::ServerId;
+use crate::quorum::{Quorum, Support};
+use crate::vote::{Filed, Round, ServerState};
+
+/// The votes of one round.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Votes {
+    /// What each voter said in this round, by position in the quorum.
+    filed: Vec<Option<Filed>>,
+    /// Whether `filed` may hold votes that we did not compare with ours, so that a vote better than
+    /// ours may have supporters there already.
+    pub(super) uncompared: bool,
+    /// Who of `filed` votes like us; after a decision, on whose word it rests.
+    pub(super) support: Support,
+    supporters: usize,
+    unreachable: Vec<bool>,
+    unreachables: usize,
+}
+
+impl Votes {
+    /// Nobody has said anything.
+    pub(super) fn new(quorum: &Quorum) -> Self {
+        let voters = quorum.voters().len();
+        Self {
+            filed: vec![None; voters],
+            uncompared: false,
+            support: quorum.support(),
+            supporters: 0,
+            unreachable: vec![false; voters],
+            unreachables: 0,
+        }
+    }
+
+    /// What was said belongs to an earlier round.
+    pub(super) fn forget(&mut self) {
+        self.filed.fill(None);
+        self.uncompared = false;
+    }
+
+    /// By position in the quorum, what each voter said.
+    pub(super) fn filed(&self) -> &[Option<Filed>] {
+        &self.filed
+    }
+
+    /// Everybody stands behind what comes.
+    pub(super) fn support_all(&mut self, quorum: &Quorum) {
+        for position in 0..self.filed.len() {
+            self.support.add_at(quorum, position);
+        }
+    }
+
+    /// Counts anew who votes like us: only when we changed our vote. Nobody does yet if every vote
+    /// filed was compared with ours, since ours has become better than all of them.
+    pub(super) fn recount(&mut self, quorum: &Quorum, ours: &Filed) {
+        self.support.clear();
+        self.supporters = 0;
+        if !self.uncompared {
+            return;
+        }
+        for (position, filed) in self.filed.iter().enumerate() {
+            if filed.is_some_and(|filed| filed.supports(ours)) {
+                self.support.add_at(quorum, position);
+                self.supporters += 1;
+            }
+        }
+    }
+
+    /// Files what a voter said, in place of what it said before, and keeps the count.
+    #[inline]
+    pub(super) fn file(&mut self, quorum: &Quorum, position: usize, filed: Filed, ours: &Filed) {
+        self.filed[position] = Some(filed);
+        if filed.supports(ours) {
+            if self.support.add_at(quorum, position) {
+                self.supporters += 1;
+            }
+        } else if self.support.remove_at(quorum, position) {
+            self.supporters -= 1;
+        }
+    }
+
+    /// Whether nothing that could still change the outcome is outstanding: every voter votes like us
+    /// or is known to be unreachable. One that is merely silent is waited for.
+    #[inline]
+    pub(super) fn is_settled(&self, quorum: &Quorum) -> bool {
+        let voters = self.filed.len();
+        self.support.is_quorum(quorum)
+            && (self.supporters == voters
+                || (self.supporters + self.unreachables >= voters
+                    && quorum.voters().zip(&self.unreachable).all(|(id, unreachable)| {
+                        *unreachable || self.support.contains(quorum, id)
+                    })))
+    }
+
+    /// A voter cannot be reached; returns whether that is new.
+    pub(super) fn on_unreachable(&mut self, position: usize) -> bool {
+        let new = !core::mem::replace(&mut self.unreachable[position], true);
+        self.unreachables += usize::from(new);
+        new
+    }
+
+    /// It can.
+    pub(super) fn on_reachable(&mut self, position: usize) {
+        if core::mem::replace(&mut self.unreachable[position], false) {
+            self.unreachables -= 1;
+        }
+    }
+
+    /// Nobody is known to be unreachable any more.
+    pub(super) fn forget_unreachable(&mut self) {
+        self.unreachable.fill(false);
+        self.unreachables = 0;
+    }
+
+    /// Who cannot be reached, ascending.
+    pub(super) fn unreachable(&self, quorum: &Quorum) -> Vec<ServerId> {
+        let unreachable = quorum.voters().zip(&self.unreachable);
+        unreachable.filter_map(|(id, is)| is.then_some(id)).collect()
+    }
+}
+
+/// Who of `votes` stands behind `needle`, if they are a quorum and its leader says that it leads.
+/// If the leader would be we, we must be in that very round (ZOOKEEPER-1514).
+pub(super) fn joinable(
+    votes: &[Option<Filed>],
+    needle: &Filed,
+    quorum: &Quorum,
+    id: ServerId,
+    round: Round,
+) -> Option<Support> {
+    let leader = needle.standing.vote.leader;
+    let says_so = if leader == id {
+        needle.standing.round == round
+    } else {
+        quorum.position(leader).and_then(|at| votes[at]).is_some_and(|filed| {
+            filed.standing.state == ServerState::Leading && filed.standing.vote.leader == leader
+        })
+    };
+    if !says_so {
+        return None;
+    }
+    let mut support = quorum.support();
+    for (position, filed) in votes.iter().enumerate() {
+        if filed.is_some_and(|filed| filed.supports(needle)) {
+            support.add_at(quorum, position);
+        }
+    }
+    // While the membership changes, those of one of the two may have decided, and the change may have come
+    // to nothing, or be over. Whoever leads knows who has to agree.
+    let enough =
+        if leader == id { support.is_enough(quorum) } else { support.is_enough_to_follow(quorum) };
+    enough.then_some(support)
+}
