@@ -33,6 +33,8 @@ const PLAN: &[(&str, Place)] = &[
     ("peer", Floor(11)),
     // Zab, from each side.
     ("leader", Floor(10)),
+    ("leader::introductions", Floor(6)),
+    ("leader::office", Floor(5)),
     ("leader::succession", Floor(5)),
     ("leader::reconfiguration", Floor(5)),
     ("leader::broadcast", Floor(4)),

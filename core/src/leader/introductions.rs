@@ -1,0 +1,144 @@
+//! Introductions: who comes to learn, what it has promised, and what it has.
+//!
+//! ```text
+//!   a link ─► silent ─► FOLLOWERINFO │ OBSERVERINFO ─► introduced ─► LEADERINFO ─► told ─► ACKEPOCH ─► promised
+//!               └ too many │ unfit: refused │ the same server's older link goes         └ newer than we: we leave
+//! ```
+//!
+//! Whoever comes is judged here, in each phase of a reign alike; what a promise counts for is the business
+//! of [`discovery`](crate::leader::discovery), and how a learner is brought up that of
+//! [`synchronization`](crate::leader::synchronization).
+
+use crate::context::{Context, Verdict};
+use crate::id::LinkId;
+use crate::leader::discovery::is_newer;
+use crate::leader::office::{Office, Phase};
+use crate::leader::progress::{Progress, Stage};
+use crate::message::LearnerInfo;
+use crate::output::Hangup;
+use crate::report::Reason;
+use crate::zxid::{Epoch, Zxid};
+
+/// Somebody has connected to the quorum port.
+pub(super) fn on_link_up(cx: &mut Context<'_>, office: &mut Office, link: LinkId) -> Verdict {
+    let (unintroduced, most) = (cx.config.limits.unintroduced, cx.config.limits.learners);
+    let silent = office.learners.at_stage(|stage| stage == Stage::Silent);
+    if let Some(oldest) = silent.first().filter(|_| silent.len() >= unintroduced) {
+        office.drop_learner(cx, *oldest, Hangup::TooManyUnintroduced);
+    }
+    if office.learners.len() >= most {
+        cx.links.hangup(link, Hangup::TooManyLearners, cx.outbox);
+    } else {
+        office.learners.insert(link, Progress::new(cx.now));
+    }
+    Verdict::Stay
+}
+
+/// FOLLOWERINFO or OBSERVERINFO: who it is, and what it has promised.
+pub(super) fn on_info(
+    cx: &mut Context<'_>,
+    office: &mut Office,
+    link: LinkId,
+    info: LearnerInfo,
+    follower: bool,
+) -> Verdict {
+    let ours = cx.config.membership.version();
+    // No epoch is left above its promise. We do not stop for the word of one, unless it is ours too.
+    let spent = info.accepted_epoch == Epoch::MAX && cx.epochs.accepted_epoch < Epoch::MAX;
+    let refuse = if info.protocol < LearnerInfo::PROTOCOL {
+        Some(Hangup::OldProtocol(info.protocol))
+    } else if !LearnerInfo::go_together(info.protocol, cx.config.protocol) {
+        Some(Hangup::OtherApplication(info.protocol))
+    } else if info.config_version > ours {
+        Some(Hangup::NewerConfiguration { theirs: info.config_version, ours })
+    } else if info.id == Some(cx.config.id) {
+        Some(Hangup::OwnId(cx.config.id))
+    } else if !info.accepted_epoch.is_valid() || spent {
+        Some(Hangup::EpochOutOfRange(info.accepted_epoch))
+    } else {
+        None
+    };
+    if let Some(reason) = refuse {
+        office.drop_learner(cx, link, reason);
+        return Verdict::Stay;
+    }
+    let id = info.id.unwrap_or_else(|| office.learners.name_anonymous());
+    if let Some(old) = office.learners.link_of(id) {
+        // Its acknowledgements go with the old link, before the new one is answered.
+        office.drop_learner(cx, old, Hangup::Replaced(id));
+    }
+    let votes = follower && cx.quorum.is_voter(id);
+    if let Some(learner) = office.learners.get_mut(link) {
+        (learner.id, learner.votes, learner.follower) = (id, votes, follower);
+        learner.priority = LearnerInfo::priority(info.protocol);
+        learner.leases = LearnerInfo::leases(info.protocol);
+        learner.stage = Stage::Introduced;
+    }
+    match office.epoch() {
+        None => {
+            if let Phase::Discovery(discovery) = &mut office.phase {
+                discovery.on_info(cx, id, votes, info.accepted_epoch);
+            }
+            return office.advance(cx);
+        }
+        Some(epoch) if info.accepted_epoch > epoch && votes => {
+            // It would refuse our epoch for ever; a new reign begins above its promise.
+            let accepted = info.accepted_epoch;
+            if cx.concessions.promise.insert(id, accepted).is_none() {
+                return Verdict::leave(Reason::LaterPromise { voter: id, accepted });
+            }
+        }
+        Some(_) => {}
+    }
+    office.tell(cx, link);
+    Verdict::Stay
+}
+
+/// ACKEPOCH: it follows nobody older from now on; this is how new it is.
+pub(super) fn on_ack_epoch(
+    cx: &mut Context<'_>,
+    office: &mut Office,
+    link: LinkId,
+    last: Zxid,
+    current_epoch: Option<Epoch>,
+) -> Verdict {
+    // It has promised our epoch, and nobody logs anything of an epoch that it has not promised.
+    if office.epoch().is_some_and(|epoch| last.epoch() > epoch) {
+        office.drop_learner(cx, link, Hangup::EpochOutOfRange(last.epoch()));
+        return Verdict::Stay;
+    }
+    let Some(learner) = office.learners.get_mut(link) else { return Verdict::Stay };
+    let (id, votes) = (learner.id, learner.votes);
+    learner.stage = Stage::Promised(last);
+    let Phase::Discovery(discovery) = &mut office.phase else {
+        // Late: it is synchronised like any other, however new it is; what it has beyond us was
+        // never committed.
+        office.synchronise(cx, link, last, None);
+        return Verdict::Stay;
+    };
+    let Some(current_epoch) = current_epoch else {
+        if votes && !discovery.has_promised(cx, id) {
+            let learners = office.learners.values();
+            let may =
+                learners.filter(|l| l.votes && matches!(l.stage, Stage::Introduced | Stage::Told));
+            return discovery.on_lost_promise(cx, id, may.map(|l| l.id));
+        }
+        return Verdict::Stay;
+    };
+    if !current_epoch.is_valid() {
+        office.drop_learner(cx, link, Hangup::EpochOutOfRange(current_epoch));
+        return Verdict::Stay;
+    }
+    if is_newer(cx, current_epoch, last) {
+        // The election was wrong. The next one finds the newer voter; an observer none finds.
+        if votes && cx.quorum.weight(id) > 0 && cx.concessions.history.insert(id) {
+            return Verdict::leave(Reason::NewerHistory { voter: id, current_epoch, last });
+        }
+        office.drop_learner(cx, link, Hangup::NewerHistory(last));
+        return Verdict::Stay;
+    }
+    if votes && last.0 >= 0 {
+        discovery.on_promise(cx, id);
+    }
+    office.advance(cx)
+}

@@ -1,0 +1,258 @@
+//! What a leader holds: how far its reign has come, and who learns from it.
+//!
+//! ```text
+//!   a learner introduces itself, promises, acknowledges      our own writes become durable
+//!                         └───────────────► advance ◄───────────────┘
+//!   discovery ── the epoch begins: LEADERINFO to all ─► synchronization ── established: UPTODATE ─► broadcast
+//! ```
+//!
+//! Each phase counts for itself; here one follows the other, and what is true of a learner in all of them
+//! is done: it is told, brought up, welcomed and, when its link ends, forgotten. What is said by learners
+//! is not judged here, nor does anything here wait for a deadline.
+
+use crate::context::{Context, Verdict};
+use crate::id::LinkId;
+use crate::input::Located;
+use crate::leader::broadcast::Broadcast;
+use crate::leader::discovery::Discovery;
+use crate::leader::learners::Learners;
+use crate::leader::progress::{Busy, Reign, Stage, send};
+use crate::leader::synchronization::{self, Begun, Synchronization, Terms};
+use crate::message::{Message, Packet};
+use crate::output::Hangup;
+use crate::report::{self, Change, Reason};
+use crate::timers::Timer;
+use crate::zxid::{Epoch, Zxid};
+
+/// The leader's phase and its learners.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Office {
+    pub(super) phase: Phase,
+    pub(super) learners: Learners,
+    /// Where the history ends that we bring into this reign.
+    pub(super) inherited: Zxid,
+}
+
+/// How far the reign has come.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Phase {
+    Discovery(Discovery),
+    Synchronization(Synchronization),
+    Broadcast(Broadcast),
+}
+
+impl Phase {
+    /// The epoch, once it is decided.
+    pub(super) fn epoch(&self) -> Option<Epoch> {
+        match self {
+            Self::Discovery(discovery) => discovery.begun().map(|(epoch, _)| epoch),
+            Self::Synchronization(synchronization) => Some(synchronization.epoch),
+            Self::Broadcast(broadcast) => Some(broadcast.epoch),
+        }
+    }
+}
+
+impl Office {
+    /// Nobody has come yet.
+    pub(super) fn new(cx: &Context<'_>) -> Self {
+        Self {
+            phase: Phase::Discovery(Discovery::new(cx)),
+            learners: Learners::default(),
+            inherited: cx.history.last(),
+        }
+    }
+
+    /// How far this reign has come.
+    pub(super) const fn phase(&self) -> report::Phase {
+        match self.phase {
+            Phase::Discovery(_) => report::Phase::Discovery,
+            Phase::Synchronization(_) => report::Phase::Synchronization,
+            Phase::Broadcast(_) => report::Phase::Broadcast,
+        }
+    }
+
+    /// The epoch, once it is decided.
+    pub(super) fn epoch(&self) -> Option<Epoch> {
+        self.phase.epoch()
+    }
+
+    /// How far we have come, once the epoch has begun.
+    pub(super) fn reign(&self, cx: &Context<'_>) -> Option<Reign> {
+        let (epoch, committed) = match &self.phase {
+            Phase::Discovery(_) => return None,
+            Phase::Synchronization(synchronization) => (synchronization.epoch, self.inherited),
+            Phase::Broadcast(broadcast) => return Some(broadcast.reign(cx)),
+        };
+        Some(Reign { epoch, inherited: self.inherited, committed })
+    }
+
+    /// Goes on to the next phase as far as what is known allows.
+    pub(super) fn advance(&mut self, cx: &mut Context<'_>) -> Verdict {
+        if let Phase::Discovery(discovery) = &mut self.phase {
+            if discovery.try_begin(cx) {
+                cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
+                for link in self.learners.at_stage(|stage| stage == Stage::Introduced) {
+                    self.tell(cx, link);
+                }
+            }
+        }
+        if let Phase::Discovery(discovery) = &mut self.phase {
+            discovery.count_own(cx);
+            if let (Some((epoch, _)), Some(members)) = (discovery.begun(), discovery.promised(cx)) {
+                let from = self.phase();
+                let synchronization = Synchronization::begin(cx, epoch, members.clone());
+                self.phase = Phase::Synchronization(synchronization);
+                let change = Change::Phase { from, to: self.phase() };
+                cx.outbox.report(change, Reason::Promised { members });
+                cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
+                self.resume(cx);
+            }
+        }
+        if let Phase::Synchronization(synchronization) = &mut self.phase {
+            synchronization.count_own(cx);
+            if let Some(members) = synchronization.established(cx) {
+                let (epoch, from) = (synchronization.epoch, self.phase());
+                let change = Change::Phase { from, to: report::Phase::Broadcast };
+                cx.outbox.report(change, Reason::Acknowledged { members });
+                cx.timers.stop(Timer::Init);
+                // A quorum has what we brought along: now, and not before, it is known to be committed.
+                cx.history.commit(self.inherited, cx.rng, cx.outbox);
+                if cx.is_due(self.inherited.max(Zxid::start_of(epoch))) {
+                    cx.activate();
+                    self.learners.reseat(cx.quorum);
+                }
+                self.phase = Phase::Broadcast(Broadcast::new(cx, epoch, self.inherited));
+                for link in self.learners.at_stage(|stage| stage == Stage::Acknowledged) {
+                    self.welcome(cx, link);
+                }
+                self.resume(cx);
+                if !cx.quorum.is_voter(cx.config.id) {
+                    // The membership that we brought along is without us.
+                    return Verdict::leave(Reason::Reconfigured {
+                        version: cx.config.membership.version(),
+                    });
+                }
+                if cx.config.lease.is_some() {
+                    // Nobody need wait for the first lease longer than an answer takes.
+                    self.ping(cx);
+                    if let Phase::Broadcast(broadcast) = &mut self.phase {
+                        broadcast.renew(cx, &self.learners);
+                    }
+                }
+                return Verdict::Serve(epoch);
+            }
+        }
+        Verdict::Stay
+    }
+
+    /// LEADERINFO, when our own promise of the epoch is on disk.
+    pub(super) fn tell(&mut self, cx: &mut Context<'_>, link: LinkId) {
+        let (Some(epoch), Some(learner)) = (self.epoch(), self.learners.get_mut(link)) else {
+            return;
+        };
+        learner.stage = Stage::Told;
+        let packet = Packet::LeaderInfo { epoch, protocol: cx.config.spoken() };
+        match &self.phase {
+            Phase::Discovery(discovery) => {
+                if let Some((_, ticket)) = discovery.begun() {
+                    cx.outbox.send_after(ticket, link, Message::Packet(packet));
+                }
+            }
+            // Discovery ended only after our promise was durable.
+            Phase::Synchronization(_) | Phase::Broadcast(_) => send(cx, link, packet),
+        }
+    }
+
+    /// Begins to bring up those that wait: for the end of discovery, for us to be established, or for
+    /// their turn to be sent a snapshot.
+    pub(super) fn resume(&mut self, cx: &mut Context<'_>) {
+        for link in self.learners.at_stage(|stage| matches!(stage, Stage::Promised(_))) {
+            let Some(learner) = self.learners.get(link) else { continue };
+            if let (Stage::Promised(last), Busy::No) = (learner.stage, learner.cursor.busy) {
+                self.synchronise(cx, link, last, None);
+            }
+        }
+    }
+
+    /// Begins to bring one up whose history ends at `last`, unless it has to wait.
+    pub(super) fn synchronise(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        last: Zxid,
+        located: Option<Located>,
+    ) {
+        let Some(reign) = self.reign(cx) else { return };
+        let snapshots = self.learners.observer_snapshots();
+        let Some(learner) = self.learners.get_mut(link) else { return };
+        let terms = Terms {
+            reign,
+            established: matches!(self.phase, Phase::Broadcast(_)),
+            room: learner.follower || snapshots < cx.config.history.observer_snapshots,
+            located,
+        };
+        if synchronization::begin(cx, link, learner, last, terms) == Begun::Under {
+            learner.feed(cx, link, reign);
+        }
+    }
+
+    /// Lets a learner have what it can take.
+    pub(super) fn feed_one(&mut self, cx: &mut Context<'_>, link: LinkId) {
+        if let (Some(reign), Some(learner)) = (self.reign(cx), self.learners.get_mut(link)) {
+            learner.feed(cx, link, reign);
+        }
+    }
+
+    /// UPTODATE: it serves, and what it has acknowledged counts. If the driver is sending to it, when that
+    /// is over.
+    pub(super) fn welcome(&mut self, cx: &mut Context<'_>, link: LinkId) {
+        let Some(learner) = self.learners.get_mut(link) else { return };
+        if learner.cursor.is_streaming() {
+            return;
+        }
+        (learner.stage, learner.heard) = (Stage::Serving, cx.now);
+        send(cx, link, Packet::UpToDate);
+        if let (Phase::Broadcast(broadcast), true) = (&mut self.phase, learner.votes) {
+            let (id, through) = (learner.id, learner.acks.through());
+            broadcast.on_ack(cx, &mut self.learners, id, through);
+        }
+    }
+
+    /// Pings every learner that has our history. Only those that serve answer.
+    pub(super) fn ping(&mut self, cx: &mut Context<'_>) {
+        let zxid = match &self.phase {
+            Phase::Discovery(_) => return,
+            Phase::Synchronization(synchronization) => Zxid::start_of(synchronization.epoch),
+            Phase::Broadcast(broadcast) => broadcast.proposed(),
+        };
+        self.learners.ping(cx, zxid);
+    }
+
+    /// Ends the link of one, and with it all that it has acknowledged.
+    pub(super) fn drop_learner(&mut self, cx: &mut Context<'_>, link: LinkId, reason: Hangup) {
+        cx.links.hangup(link, reason, cx.outbox);
+        self.forget(cx, link);
+    }
+
+    /// The link of one has ended.
+    pub(super) fn forget(&mut self, cx: &mut Context<'_>, link: LinkId) {
+        let Some(learner) = self.learners.remove(link) else { return };
+        if let Busy::Snapshot(_) = learner.cursor.busy {
+            self.resume(cx);
+        }
+        if learner.is_synced() {
+            match &mut self.phase {
+                Phase::Discovery(_) => {}
+                Phase::Synchronization(synchronization) => synchronization.on_lost(cx, learner.id),
+                Phase::Broadcast(broadcast) => {
+                    broadcast.on_lost(cx, learner.id);
+                    if learner.leases {
+                        broadcast.renew(cx, &self.learners);
+                    }
+                }
+            }
+            let change = Change::Learner { id: learner.id, synced: false };
+            cx.outbox.report(change, Reason::LinkEnded);
+        }
+    }
+}
