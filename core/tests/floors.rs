@@ -31,6 +31,11 @@ use Place::{Floor, Wing};
 const PLAN: &[(&str, Place)] = &[
     // One server.
     ("peer", Floor(11)),
+    ("peer::voting", Floor(2)),
+    ("peer::instruments", Floor(1)),
+    ("peer::early", Floor(1)),
+    ("peer::rest", Floor(1)),
+    ("peer::role", Floor(1)),
     // Zab, from each side.
     ("leader", Floor(10)),
     ("leader::introductions", Floor(6)),

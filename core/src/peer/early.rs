@@ -1,0 +1,72 @@
+//! Learners that come before this server leads.
+//!
+//! ```text
+//!   it may lead soon ─► kept, with the first thing said ─┬─► it leads: the leader takes them in
+//!                                                        └─► it does not, or not in time: hung up
+//! ```
+//!
+//! A server that settled early must find whoever is about to lead. Whether that may be we is decided above;
+//! nothing that they say is judged here.
+
+use alloc::vec::Vec;
+
+use crate::context::Context;
+use crate::id::LinkId;
+use crate::message::Packet;
+use crate::output::Hangup;
+use crate::timers::Timer;
+
+/// Somebody has come, and waits.
+pub(super) fn on_link_up(cx: &mut Context<'_>, link: LinkId) {
+    cx.links.wait(cx.now, link, cx.outbox);
+    arm(cx);
+}
+
+/// One of them introduces itself; more than that nobody says before it is answered.
+pub(super) fn on_packet(cx: &mut Context<'_>, link: LinkId, packet: Packet) {
+    let mut waiting = cx.links.waiting_mut().iter_mut();
+    match waiting.find(|waiting| waiting.link == link) {
+        Some(waiting) if waiting.first.is_none() => waiting.first = Some(packet),
+        Some(_) => {
+            let reason = Hangup::OutOfTurn(packet.name());
+            cx.links.hangup(link, reason, cx.outbox);
+        }
+        None => {}
+    }
+}
+
+/// Hangs up those that came early and waited long enough.
+pub(super) fn on_late(cx: &mut Context<'_>) {
+    let limit = cx.config.timing.early_learner_max;
+    let now = cx.now;
+    let late: Vec<_> = cx
+        .links
+        .waiting_mut()
+        .iter()
+        .filter(|waiting| now.since(waiting.since) >= limit)
+        .map(|waiting| waiting.link)
+        .collect();
+    for link in late {
+        cx.links.hangup(link, Hangup::NotLeading, cx.outbox);
+    }
+    arm(cx);
+}
+
+fn arm(cx: &mut Context<'_>) {
+    let limit = cx.config.timing.early_learner_max;
+    match cx.links.waiting_mut().first() {
+        Some(oldest) => cx.timers.set(Timer::Introduction, oldest.since + limit),
+        None => cx.timers.stop(Timer::Introduction),
+    }
+}
+
+/// Hangs up those that came early: we will not lead.
+pub(super) fn dismiss(cx: &mut Context<'_>) {
+    if cx.links.waiting_mut().is_empty() {
+        return;
+    }
+    for waiting in cx.links.take_waiting() {
+        cx.links.hangup(waiting.link, Hangup::NotLeading, cx.outbox);
+    }
+    cx.timers.stop(Timer::Introduction);
+}

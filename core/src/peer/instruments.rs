@@ -1,0 +1,140 @@
+//! Everything of a server but its role.
+//!
+//! ```text
+//!   Peer ──┬── Role          the machine that decides just now
+//!          └── Instruments   what it is lent for a step, and the election, which is always there
+//! ```
+//!
+//! Apart from the role, so that both can be touched at once. Nothing is decided here.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::config::{Config, ConfigError};
+use crate::context::{Adrift, Concessions, Context};
+use crate::durable::{Durable, Epochs};
+use crate::election::{Elector, ElectorConfig, ElectorOutput};
+use crate::history::History;
+use crate::id::LinkId;
+use crate::lease::Lease;
+use crate::links::Links;
+use crate::membership::Role as MemberRole;
+use crate::outbox::Outbox;
+use crate::output::Hangup;
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::timers::{Timer, Timers};
+
+/// The instruments of one server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Instruments {
+    pub(super) config: Config,
+    pub(super) elector: Elector,
+    pub(super) epochs: Epochs,
+    pub(super) history: History,
+    pub(super) links: Links,
+    pub(super) timers: Timers,
+    pub(super) outbox: Outbox,
+    pub(super) rng: Rng,
+    pub(super) concessions: Concessions,
+    pub(super) now: Instant,
+    /// What we have promised to a leader.
+    pub(super) lease: Lease,
+    /// What was asked for while the seat goes from one server to another.
+    pub(super) adrift: VecDeque<Adrift>,
+    /// Others vote now, and the election does not know yet.
+    pub(super) reseated: bool,
+    /// Outputs of the elector on their way; empty between steps, kept for its memory.
+    pub(super) told: Vec<ElectorOutput>,
+}
+
+impl Instruments {
+    /// Those of a server that finds `durable` on its disk.
+    ///
+    /// # Errors
+    ///
+    /// If `config` cannot work.
+    pub(super) fn new(config: Config, durable: Durable) -> Result<Self, ConfigError> {
+        config.check()?;
+        let mut durable = durable;
+        let mut rng = Rng::new(config.seed);
+        let Durable { accepted_epoch, current_epoch, .. } = durable;
+        let mut timers = Timers::default();
+        timers.set(Timer::Start, Instant::ORIGIN);
+        Ok(Self {
+            elector: Elector::new(elector_config(&config)),
+            history: History::new(&mut durable, config.history.clone(), &mut rng),
+            epochs: Epochs { accepted_epoch, current_epoch },
+            links: Links::new(&config),
+            timers,
+            outbox: Outbox::default(),
+            rng,
+            concessions: Concessions::default(),
+            now: Instant::ORIGIN,
+            lease: Lease::default(),
+            adrift: VecDeque::new(),
+            reseated: false,
+            told: Vec::new(),
+            config,
+        })
+    }
+
+    /// What a machine may touch.
+    #[inline]
+    pub(super) const fn lend(&mut self) -> Context<'_> {
+        Context {
+            now: self.now,
+            config: &mut self.config,
+            quorum: self.elector.quorum_mut(),
+            reseated: &mut self.reseated,
+            epochs: &mut self.epochs,
+            history: &mut self.history,
+            outbox: &mut self.outbox,
+            timers: &mut self.timers,
+            links: &mut self.links,
+            rng: &mut self.rng,
+            concessions: &mut self.concessions,
+            lease: &mut self.lease,
+            adrift: &mut self.adrift,
+        }
+    }
+
+    /// Ends a link of ours.
+    pub(super) fn hangup(&mut self, link: LinkId, reason: Hangup) {
+        self.links.hangup(link, reason, &mut self.outbox);
+    }
+
+    /// The role is over, and with it what was due and who was connected for its sake.
+    pub(super) fn clear(&mut self) {
+        self.elector.quorum_mut().need_oracle(true);
+        self.timers.stop_role();
+        self.links.hangup_quorum(Hangup::RoleEnded, &mut self.outbox);
+    }
+
+    /// The earliest time at which something is due, and what.
+    pub(super) fn deadline(&self) -> Option<(Instant, Timer)> {
+        let redial = self.links.deadline().map(|at| (at, Timer::Redial));
+        let election = self.elector.deadline();
+        [self.timers.next(), redial, election].into_iter().flatten().min()
+    }
+}
+
+/// What the election needs to know of the configuration.
+pub(super) fn elector_config(config: &Config) -> ElectorConfig {
+    ElectorConfig {
+        id: config.id,
+        observer: observes(config),
+        quorum: config.quorum(),
+        notification_min: config.timing.notification_min,
+        notification_max: config.timing.notification_max,
+        finalize_wait: config.timing.finalize_wait,
+        finish_when_settled: config.finish_when_settled,
+        may_change: config.reconfig_enabled,
+    }
+}
+
+/// Whether we follow without a vote. A server that is no member follows as if it had one.
+pub(super) fn observes(config: &Config) -> bool {
+    let role = config.membership.member(config.id).map(|member| member.role);
+    role == Some(MemberRole::Observer)
+}

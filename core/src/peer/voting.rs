@@ -1,0 +1,163 @@
+//! What a server says in elections, and what it does for them.
+//!
+//! ```text
+//!   disk, configuration ─► fenced? ─► our vote ─► Elector ─► carry_out ─┬─► notifications, dials, reports
+//!   a newer configuration ─► adopted                                   └─► a decision, for the roof
+//! ```
+//!
+//! Who wins is the business of the [`election`](crate::election); what becomes of the winner is decided
+//! above.
+
+use crate::election::{Decision, ElectorOutput, Recipient};
+use crate::id::{LinkId, ServerId};
+use crate::membership::{Membership, Role as MemberRole};
+use crate::message::{Message, Notification};
+use crate::output::Write;
+use crate::peer::instruments::{Instruments, elector_config, observes};
+use crate::report::{Change, Reason};
+use crate::vote::{Standing, Vote};
+use crate::zxid::Zxid;
+
+impl Instruments {
+    /// Sees to it that everything that the vote tells is on disk; returns whether it is: a promise made
+    /// with what only memory holds could be broken by a crash.
+    pub(super) fn fence(&mut self) -> bool {
+        let last = self.history.last().epoch();
+        if self.epochs.current_epoch < last {
+            // A synchronisation was interrupted. A transaction of an epoch is logged only behind all
+            // that its leader brought into it, so we have that.
+            self.outbox.persist(Write::CurrentEpoch(last));
+            self.epochs.current_epoch = last;
+            self.outbox.report(Change::CurrentEpoch(last), Reason::Started);
+        }
+        self.forget_unlogged();
+        self.outbox.is_settled()
+    }
+
+    /// A configuration that we have seen binds us from when we may have said so: when its transaction is
+    /// logged, or the epoch that it came with is ours. One that is neither, or was cut, came to nothing.
+    fn forget_unlogged(&mut self) {
+        let next = self.config.next_membership.as_ref().filter(|_| self.config.reconfig_enabled);
+        let known = self.history.last().max(Zxid::start_of(self.epochs.current_epoch));
+        if next.is_some_and(|next| next.version() > known.0) {
+            self.lend().see(None);
+            self.reseated = false;
+            self.elector.reseat(observes(&self.config));
+        }
+    }
+
+    /// The vote for ourselves; nobody in particular if we may not be elected.
+    pub(super) fn own_vote(&self) -> Vote {
+        let (peer_epoch, zxid) = (self.epochs.current_epoch, self.history.claim());
+        match self.config.membership.member(self.config.id).map(|member| member.role) {
+            Some(MemberRole::Participant) => Vote { peer_epoch, zxid, leader: self.config.id },
+            Some(MemberRole::Observer) if !self.elector.quorum().is_voter(self.config.id) => {
+                Vote::ABSTENTION
+            }
+            Some(MemberRole::Observer) | None => {
+                Vote { peer_epoch, zxid, leader: ServerId::NOBODY }
+            }
+        }
+    }
+
+    /// Does what the election wants; returns how it ended, if it has, and why if not by a quorum's votes.
+    pub(super) fn carry_out(&mut self) -> Option<(Decision, Option<Reason>)> {
+        let mut told = core::mem::take(&mut self.told);
+        let mut decision = None;
+        let mut why = None;
+        for output in told.drain(..) {
+            match output {
+                ElectorOutput::Notify { to: Recipient::Voters, standing } => {
+                    let message = self.notification(standing);
+                    for link in self.links.to_voters() {
+                        self.outbox.send(link, message.clone());
+                    }
+                }
+                ElectorOutput::Notify { to: Recipient::One(peer), standing } => {
+                    if let Some(link) = self.links.to_answer(peer, self.now) {
+                        self.notify(link, standing);
+                    }
+                }
+                ElectorOutput::Redial => self.links.sweep(self.now, &mut self.outbox),
+                ElectorOutput::Changed(change, reason) => {
+                    if let Reason::HandedOver { .. } | Reason::Reconfigured { .. } = reason {
+                        why = Some(reason.clone());
+                    }
+                    self.outbox.report(change, reason);
+                }
+                ElectorOutput::Decided(decided) => decision = Some(decided),
+            }
+        }
+        self.told = told;
+        decision.map(|decision| (decision, why))
+    }
+
+    /// Takes over a newer configuration that a peer knows; returns whether the election has to begin
+    /// anew because the members differ.
+    pub(super) fn adopt(&mut self, from: ServerId, text: &[u8]) -> bool {
+        if text.is_empty() || text == &self.config.membership.text()[..] {
+            return false;
+        }
+        let Ok(newer) = Membership::parse(text) else { return false };
+        if newer.version() <= self.config.membership.version() {
+            return false;
+        }
+        let same = newer.same_members(&self.config.membership);
+        self.outbox.persist(Write::Membership(newer.text().clone()));
+        let change = Change::Configuration(newer.version());
+        self.outbox.report(change, Reason::NewerConfiguration { from });
+        if self.config.next_membership.as_ref().is_some_and(|n| n.version() <= newer.version()) {
+            self.config.next_membership = None;
+        }
+        self.config.membership = newer;
+        if let Some(next) = &self.config.next_membership {
+            self.outbox.persist(Write::NextMembership(Some(next.text().clone())));
+        }
+        if same {
+            return false;
+        }
+        self.elector.reconfigure(elector_config(&self.config));
+        self.links.reconfigure(&self.config, &mut self.outbox);
+        true
+    }
+
+    /// Whether this server would have itself as leader.
+    pub(super) fn proposes_itself(&self) -> bool {
+        self.elector.standing().vote.leader == self.config.id
+    }
+
+    /// A link for elections has come up. A member hears where we stand: what was under way on an
+    /// earlier link may have been lost with it.
+    pub(super) fn greet(&mut self, link: LinkId, peer: ServerId) {
+        if self.elector.has_standing() && self.is_member(peer) {
+            self.notify(link, self.elector.standing());
+        }
+    }
+
+    fn is_member(&self, peer: ServerId) -> bool {
+        let next = self.config.next_membership.as_ref();
+        self.config.membership.member(peer).is_some()
+            || next.is_some_and(|next| next.member(peer).is_some())
+    }
+
+    /// Tells the members without a vote where we stand.
+    pub(super) fn tell_observers(&mut self, standing: Standing) {
+        let message = self.notification(standing);
+        for link in self.links.to_observers() {
+            self.outbox.send(link, message.clone());
+        }
+    }
+
+    fn notification(&self, standing: Standing) -> Message {
+        Message::Notification(Notification {
+            standing,
+            version: Notification::VERSION,
+            config: self.config.membership.text().clone(),
+        })
+    }
+
+    fn notify(&mut self, link: LinkId, standing: Standing) {
+        let message = self.notification(standing);
+        self.outbox.send(link, message);
+    }
+}
