@@ -1,4 +1,7 @@
 //! What one server is told before it starts, checked once.
+//!
+//! Values only. Where they come from (a `zoo.cfg`, a builder) is not known here, and neither are paths,
+//! resolved addresses or anything else that only a driver needs.
 
 use core::time::Duration;
 

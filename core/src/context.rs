@@ -1,5 +1,11 @@
-//! What a machine may touch during one step, and what it answers; no
-//! logic but that of taking over another membership, which concerns all of it.
+//! What a machine may touch during one step, and what it answers.
+//!
+//! ```text
+//!   Peer ── lends ──► Context ──► Leader │ Learner ── Verdict ──► Peer
+//! ```
+//!
+//! No logic, but that of taking over another membership, which concerns all of it: the quorum, the links,
+//! the disk and the election.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The leader's side of each phase stands in the file of the same name under
-//! [`leader`](crate::leader).
+//! [`leader`](crate::leader). Here the phases follow one another, and what the leader says is handed to the
+//! one that it is meant for; whom to follow was decided by the election.
 
 pub mod broadcast;
 pub mod discovery;

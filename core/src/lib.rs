@@ -74,7 +74,7 @@
 //! | connections | [`links`] | who is connected, which of two connections stays |
 //! | instruments | [`outbox`], [`timers`], [`history`] | outputs and what waits for the disk; deadlines; what is logged and how a learner is brought up to it |
 //! | boundary | [`input`], [`output`], [`wire`] | what happens, what to do, and the bytes |
-//! | nouns | [`vote`], [`quorum`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`report`], [`durable`] | |
+//! | nouns | [`vote`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`report`], [`durable`] | |
 //! | words | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | |
 //!
 //! Whoever wants the election alone, with a recovery of one's own, drives an
@@ -87,7 +87,6 @@
 //! - A server never votes, promises or acknowledges what a crash could take back.
 //! - Bytes and messages from others never make it panic, allocate by an unchecked length, or loop. A
 //!   broken invariant of its own does: see [`Peer::check`](peer::Peer::check).
-//!
 //! - A transaction that was acknowledged to anybody is on the disks of a quorum, and every later leader
 //!   has it. Nothing reaches the application before that is known, so nothing is ever taken back.
 #![no_std]

@@ -66,9 +66,9 @@ fn observer() -> (Bench, Vec<LinkId>) {
 fn the_leader_is_dialled_on_its_quorum_port_and_told_who_we_are() {
     let mut bench = Bench::of(1, &ensemble(&[1, 2, 3]), disk(7, 5, 0x5_0000_0002));
     let links: Vec<_> = [3, 2].map(|peer| bench.meet(peer)).into();
-    let ballot = standing(Looking, vote(5, 0x5_0000_0002, 3), 1);
-    bench.hear(links[0], ballot);
-    let seen = bench.hear(links[1], ballot);
+    let looking = standing(Looking, vote(5, 0x5_0000_0002, 3), 1);
+    bench.hear(links[0], looking);
+    let seen = bench.hear(links[1], looking);
     assert_eq!(seen.addressed(), [(Plane::Quorum, 3, vec![at("host3", 2888)])]);
     assert_eq!((bench.state(), bench.phase()), (Following, Phase::Discovery));
     let (link, seen) = bench.reach(3);

@@ -317,9 +317,9 @@ impl Synchronization {
 /// The order is the whole point, and what six accidents in the field were about (ZOOKEEPER-3911,
 /// -4643, -4646, -4685, -4785, -4394): first what the leader sent as committed becomes durable (a
 /// snapshot and what followed it are put in the place of our history, in one step), then the configuration
-/// that it has seen, then the current epoch, then the acknowledgement leaves. A current epoch ahead of the history would let us win an
-/// election with a history we do not have; an acknowledgement ahead of either would let the leader count
-/// on what a crash can still take.
+/// that it has seen, then the current epoch, then the acknowledgement leaves. A current epoch ahead of the
+/// history would let us win an election with a history we do not have; an acknowledgement ahead of either
+/// would let the leader count on what a crash can still take.
 pub fn on_new_leader(
     cx: &mut Context<'_>,
     link: LinkId,
