@@ -16,17 +16,18 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
 use quorate_core::membership::{Member, Membership};
-use quorate_core::message::{Message, Packet, Request};
+use quorate_core::message::{Message, Notification, Packet, Request};
 use quorate_core::output::{Form, Kept, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged, body_of};
 use quorate_core::report::{Reason, Status};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
+use quorate_core::timers::Timer;
 use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
-use support::{Bench, ack, ack_epoch, entry, info, leader_info, start, with_observers, z};
+use support::{Bench, ack, ack_epoch, entry, info, leader_info, start, vote, with_observers, z};
 
 /// What the disk of one server holds; what was asked for is done at once.
 #[derive(Clone, Debug)]
@@ -926,7 +927,36 @@ fn what_newleader_says_takes_the_place_of_a_change_that_was_cut() {
     assert_eq!(bench.peer.config().next_membership, None);
 }
 
-/// A learner that is slow hears of it behind everything before it, in memory or not.
+/// The ensemble has taken two steps meanwhile, and the second leads back to the members that we know: the first
+/// binds nobody any more, and least of all those who would need its servers for a quorum.
+#[test]
+fn a_change_that_a_newer_configuration_has_left_behind_is_over() {
+    let next = voters(&[1, 2, 3, 4, 5]).with_version(z(1, 2).0);
+    let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: Txn::RECONFIGURATION };
+    let txns = vec![entry(z(1, 1)), Txn { zxid: z(1, 2), header, body: body_of(&next) }];
+    let present =
+        Membership::parse(support::ensemble(&[1, 2, 3])).unwrap().with_version(start(1).0);
+    let enable = |config: &mut Config| {
+        config.reconfig_enabled = true;
+        config.membership = present.clone();
+        config.next_membership = Some(next);
+    };
+    let durable = support::stored(1, 1, z(1, 0), txns);
+    let mut bench = Bench::with(1, &support::ensemble(&[1, 2, 3]), durable, enable);
+    assert_eq!(bench.status().voters, 5);
+    let two = bench.meet(2);
+    let standing = support::standing(ServerState::Looking, vote(1, z(1, 9).0, 2), 1);
+    let config = present.with_version(z(1, 5).0).text().clone();
+    let message = Message::Notification(Notification { standing, version: 2, config });
+    bench.step(Event::Received { link: two, message });
+    bench.persisted();
+    assert_eq!(bench.peer.config().next_membership, None);
+    assert_eq!(bench.status().voters, 3);
+    bench.hear(two, standing);
+    bench.to(Timer::Finalize);
+    assert_eq!(bench.state(), ServerState::Following);
+}
+
 #[test]
 fn a_follower_without_a_vote_has_its_acknowledgements_counted_when_it_gets_one() {
     let (mut bench, two, _) = leader();

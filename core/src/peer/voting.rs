@@ -106,14 +106,17 @@ impl Instruments {
         self.outbox.persist(Write::Membership(newer.text().clone()));
         let change = Change::Configuration(newer.version());
         self.outbox.report(change, Reason::NewerConfiguration { from });
-        if self.config.next_membership.as_ref().is_some_and(|n| n.version() <= newer.version()) {
+        let next = self.config.next_membership.as_ref();
+        let over = next.is_some_and(|next| next.version() <= newer.version());
+        if over {
             self.config.next_membership = None;
         }
         self.config.membership = newer;
         if let Some(next) = &self.config.next_membership {
             self.outbox.persist(Write::NextMembership(Some(next.text().clone())));
         }
-        if same {
+        // The servers of a change that is over bind nobody any more.
+        if same && !over {
             return false;
         }
         self.elector.reconfigure(elector_config(&self.config));
