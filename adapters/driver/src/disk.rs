@@ -459,11 +459,19 @@ impl Kept {
         let next = with_end(&self.stem, version);
         replace(&next, members.join("\n").as_bytes()).map_err(|error| (next.clone(), error))?;
         if let Some(config) = &self.named_in {
-            let is_in = |own: &Member| {
+            let line = self.own.as_ref().and_then(|own| {
                 let key = format!("server.{}=", own.id);
-                members.iter().any(|line| line.starts_with(&key))
+                members.iter().find_map(|line| line.strip_prefix(&key))
+            });
+            let own = match line {
+                // It may have moved.
+                Some(line) => {
+                    self.own =
+                        self.own.take().map(|own| Member::parse(own.id, line).unwrap_or(own));
+                    None
+                }
+                None => self.own.as_ref(),
             };
-            let own = self.own.as_ref().filter(|own| !is_in(own));
             let name = if self.named { name_in } else { move_out };
             name(config, &next, own).map_err(|error| (config.clone(), error))?;
             self.named = true;

@@ -17,7 +17,7 @@ use quorate_core::address::HostPort;
 use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Input, Plane, Unreadable};
 use quorate_core::message::{Introduction, Message};
-use quorate_core::output::{Hangup, Kept, Output};
+use quorate_core::output::{Hangup, Kept, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Change, Phase, Report};
 use quorate_core::time::Instant as CoreInstant;
@@ -29,6 +29,7 @@ use crate::dial::Dialler;
 use crate::disk::Disk;
 use crate::leadership::Seat;
 use crate::link::{Full, Happened, Outbound, Shared};
+use crate::listen::Doors;
 use crate::replica::{Consequences, Replica};
 use crate::requests::{Ask, ProposeError, Service, Tray};
 use crate::runtime::Runtime;
@@ -62,6 +63,8 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) publish_at: Option<Instant>,
     /// It ends, after what it is about.
     pub(crate) ending: bool,
+    /// What listens.
+    pub(crate) doors: Doors<R>,
     /// Where it listens for elections.
     pub(crate) elections_at: HostPort,
 }
@@ -175,7 +178,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Pace(link) => self.queue(link, turn, Outbound::pace),
             Output::Persist { ticket, write } => {
                 replica.on_write(ticket, &write);
+                let moves = matches!(write, Write::Membership(_));
                 self.disk.write(ticket, write);
+                if moves {
+                    self.move_doors();
+                }
             }
             Output::DeliverThrough(zxid) => replica.deliver_through(zxid),
             Output::Prepare { epoch, request, .. } => replica.prepare(epoch, request),
@@ -212,6 +219,16 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Halt(fault) => return Err(ServerError::Halted(fault)),
         }
         Ok(())
+    }
+
+    /// Another membership is in force: listens where our line says, if there is one. Who was removed stays
+    /// where it is.
+    fn move_doors(&mut self) {
+        let config = self.peer.config();
+        if let Some(own) = config.membership.member(config.id) {
+            self.doors.move_to(own);
+            self.elections_at = own.election_address().clone();
+        }
     }
 
     /// Lets the application do what it can do at once.

@@ -20,6 +20,7 @@ use std::time::Duration;
 use async_channel::{Receiver, Sender, bounded};
 use bytes::BytesMut;
 use futures_lite::future::or;
+use quorate_core::address::HostPort;
 use quorate_core::input::Plane;
 use quorate_core::membership::Member;
 use quorate_core::message::Introduction;
@@ -37,31 +38,16 @@ pub(crate) async fn bind<R: Runtime>(
     runtime: &R,
     config: &ServerConfig,
     own: &Member,
-) -> Result<Vec<(Plane, SocketAddr, R::Listener)>, StartError> {
-    let mut wanted = Vec::new();
-    for address in &own.addresses {
-        for (plane, at) in [(Plane::Election, &address.election), (Plane::Quorum, &address.quorum)]
-        {
-            let ips = if config.listen_on_all_ips {
-                vec![IpAddr::V6(Ipv6Addr::UNSPECIFIED)]
-            } else {
-                own_ips(&at.host).await?
-            };
-            let door = Door { plane, shown: at.to_string(), port: at.port, ips };
-            if !wanted.contains(&door) {
-                wanted.push(door);
-            }
-        }
-    }
-    let mut open: Vec<(Plane, SocketAddr, R::Listener)> = Vec::new();
-    for door in wanted {
+) -> Result<Vec<Open<R>>, StartError> {
+    let mut open: Vec<Open<R>> = Vec::new();
+    for door in doors(own, config.listen_on_all_ips) {
         let mut tries = 0_u32;
         let listeners = loop {
             tries = tries.saturating_add(1);
-            match door.open(runtime).await {
+            match door.open(runtime).await? {
                 Ok(listeners) => break listeners,
                 Err(source) => {
-                    let address = door.shown.clone();
+                    let address = door.at.to_string();
                     let temporary = matches!(
                         source.kind(),
                         io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
@@ -77,27 +63,107 @@ pub(crate) async fn bind<R: Runtime>(
                 }
             }
         };
-        open.extend(listeners.into_iter().map(|(at, listener)| (door.plane, at, listener)));
+        open.push(Open { door, listeners });
     }
     Ok(open)
 }
 
-/// One address of one port, by all the numbers that its name has.
-#[derive(PartialEq, Eq)]
+/// What listens at a door: a socket for each number of its address.
+pub(crate) struct Open<R: Runtime> {
+    door: Door,
+    listeners: Vec<(SocketAddr, R::Listener)>,
+}
+
+/// One address of one port.
+#[derive(Clone, PartialEq, Eq)]
 struct Door {
     plane: Plane,
-    shown: String,
-    port: u16,
-    ips: Vec<IpAddr>,
+    at: HostPort,
+}
+
+/// The doors of a line in the membership.
+fn doors(own: &Member, on_all_ips: bool) -> Vec<Door> {
+    let mut doors = Vec::new();
+    for address in &own.addresses {
+        for (plane, at) in [(Plane::Election, &address.election), (Plane::Quorum, &address.quorum)]
+        {
+            let all = Ipv6Addr::UNSPECIFIED.to_string();
+            let host = if on_all_ips { all } else { at.host.clone() };
+            let door = Door { plane, at: HostPort { host, port: at.port } };
+            if !doors.contains(&door) {
+                doors.push(door);
+            }
+        }
+    }
+    doors
+}
+
+/// The doors that are open. They move when our line in the membership does.
+pub(crate) struct Doors<R: Runtime> {
+    pub(crate) entrance: Entrance<R>,
+    pub(crate) on_all_ips: bool,
+    /// Each closes when its sender goes.
+    open: Vec<(Door, Sender<Infallible>)>,
+}
+
+impl<R: Runtime> Doors<R> {
+    /// Serves what is open.
+    pub(crate) fn new(entrance: Entrance<R>, on_all_ips: bool, open: Vec<Open<R>>) -> Self {
+        let mut doors = Self { entrance, on_all_ips, open: Vec::new() };
+        for Open { door, listeners } in open {
+            let (staying, closing) = bounded(1);
+            doors.entrance.serve_all(door.plane, listeners, &closing);
+            doors.open.push((door, staying));
+        }
+        doors
+    }
+
+    /// Our line has changed: closes what is no address of ours any more, and opens what is one now, as
+    /// soon as that can be had. Nothing else could be done about one that cannot: our peers dial it already.
+    pub(crate) fn move_to(&mut self, own: &Member) {
+        let wanted = doors(own, self.on_all_ips);
+        self.open.retain(|(door, _)| wanted.contains(door));
+        for door in wanted {
+            if self.open.iter().any(|(open, _)| *open == door) {
+                continue;
+            }
+            let (staying, closing) = bounded(1);
+            let entrance = self.entrance.clone();
+            self.open.push((door.clone(), staying));
+            self.entrance.doors.spawn(async move {
+                let opened = async { Some(entrance.insist(&door).await) };
+                let closed = async {
+                    closed(&closing).await;
+                    None
+                };
+                if let Some(listeners) = or(closed, opened).await {
+                    entrance.serve_all(door.plane, listeners, &closing);
+                }
+            });
+        }
+    }
 }
 
 impl Door {
+    /// Looks the name up, and listens there.
+    async fn open<R: Runtime>(
+        &self,
+        runtime: &R,
+    ) -> Result<io::Result<Vec<(SocketAddr, R::Listener)>>, StartError> {
+        let ips = own_ips(&self.at.host).await?;
+        Ok(self.listen(runtime, &ips).await)
+    }
+
     /// Listens at each number that this machine has; at least at one.
-    async fn open<R: Runtime>(&self, runtime: &R) -> io::Result<Vec<(SocketAddr, R::Listener)>> {
+    async fn listen<R: Runtime>(
+        &self,
+        runtime: &R,
+        ips: &[IpAddr],
+    ) -> io::Result<Vec<(SocketAddr, R::Listener)>> {
         let mut open = Vec::new();
         let mut missing = None;
-        for ip in &self.ips {
-            let at = SocketAddr::new(*ip, self.port);
+        for ip in ips {
+            let at = SocketAddr::new(*ip, self.at.port);
             match runtime.listen(at).await {
                 Ok(listener) => open.push((at, listener)),
                 // No IPv6 on this machine.
@@ -105,7 +171,7 @@ impl Door {
                     if *ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
                         && error.kind() != io::ErrorKind::AddrInUse =>
                 {
-                    let at = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), self.port);
+                    let at = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), self.at.port);
                     open.push((at, runtime.listen(at).await?));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
@@ -135,11 +201,9 @@ async fn own_ips(host: &str) -> Result<Vec<IpAddr>, StartError> {
     Ok(ips)
 }
 
-/// What serves one listening socket.
+/// What serves listening sockets.
 #[derive(Clone)]
 pub(crate) struct Entrance<R> {
-    pub(crate) plane: Plane,
-    pub(crate) at: SocketAddr,
     pub(crate) shared: Arc<Shared>,
     /// Where handshakes run.
     pub(crate) doors: Scope<R>,
@@ -150,21 +214,56 @@ pub(crate) struct Entrance<R> {
 }
 
 impl<R: Runtime> Entrance<R> {
+    /// Opens a door, however long that takes.
+    async fn insist(&self, door: &Door) -> Vec<(SocketAddr, R::Listener)> {
+        let runtime = &self.doors.runtime;
+        loop {
+            let error = match door.open(runtime).await {
+                Ok(Ok(listeners)) => return listeners,
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => error.to_string(),
+            };
+            if let Some(suppressed) = self.shared.warnings.speak(runtime.now()) {
+                tracing::warn!(
+                    sid = self.shared.id.0, address = %door.at, error, suppressed,
+                    "cannot listen at an address that the membership gives us, trying again"
+                );
+            }
+            runtime.sleep(BIND_RETRY).await;
+        }
+    }
+
+    /// Sets a task to each socket, until the door closes.
+    fn serve_all(
+        &self,
+        plane: Plane,
+        listeners: Vec<(SocketAddr, R::Listener)>,
+        closing: &Receiver<Infallible>,
+    ) {
+        for (at, listener) in listeners {
+            tracing::debug!(sid = self.shared.id.0, ?plane, %at, "listening");
+            let (entrance, closing) = (self.clone(), closing.clone());
+            self.doors.spawn(async move {
+                or(closed(&closing), entrance.serve(plane, at, listener)).await;
+            });
+        }
+    }
+
     /// Accepts until the scope ends.
-    pub(crate) async fn serve(self, listener: R::Listener) {
+    async fn serve(&self, plane: Plane, at: SocketAddr, listener: R::Listener) {
         let runtime = self.doors.runtime.clone();
         let mut rest = ACCEPT_RETRY_MIN;
         loop {
             match runtime.accept(&listener).await {
                 Ok((stream, remote)) => {
                     rest = ACCEPT_RETRY_MIN;
-                    self.welcome(stream, remote);
+                    self.welcome(plane, stream, remote);
                 }
                 Err(error) => {
                     Counters::add(&self.shared.counters.accept_errors);
                     if let Some(suppressed) = self.shared.warnings.speak(runtime.now()) {
                         tracing::warn!(
-                            sid = self.shared.id.0, at = %self.at, %error, suppressed,
+                            sid = self.shared.id.0, %at, %error, suppressed,
                             "cannot accept connections, trying again"
                         );
                     }
@@ -175,8 +274,8 @@ impl<R: Runtime> Entrance<R> {
         }
     }
 
-    fn welcome(&self, stream: R::Stream, remote: SocketAddr) {
-        match self.plane {
+    fn welcome(&self, plane: Plane, stream: R::Stream, remote: SocketAddr) {
+        match plane {
             Plane::Quorum => {
                 let opened = Opened {
                     stream,

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -46,7 +45,7 @@ use crate::disk::{Disk, Kept};
 use crate::drive::{Asks, Driver, Quit};
 use crate::leadership::{Leadership, LeadershipError, Seat};
 use crate::link::{Happened, Shared};
-use crate::listen::{self, Entrance, Pending};
+use crate::listen::{self, Doors, Entrance, Open};
 use crate::oracle;
 use crate::permits::Permits;
 use crate::replica::{self, Beginning, Replica};
@@ -102,8 +101,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
         let own = own.ok_or(StartError::NotAMember(id))?.clone();
         kept.remember(own.clone());
         let opened = open(&config, application).await?;
-        let listeners = listen::bind(&runtime, &config, &own).await?;
-        assemble(runtime, config, (opened, kept), listeners, &own)
+        let open = listen::bind(&runtime, &config, &own).await?;
+        assemble(runtime, config, (opened, kept), open, &own)
     }
 
     /// Asks the ensemble for a transaction, whoever leads, and waits until it is agreed on and applied
@@ -434,7 +433,7 @@ fn assemble<R: Runtime, A: Application>(
     runtime: R,
     config: ServerConfig,
     (opened, kept): (Ready<A>, Kept),
-    listeners: Vec<(Plane, SocketAddr, R::Listener)>,
+    open: Vec<Open<R>>,
     own: &Member,
 ) -> Result<Server<R, A>, StartError> {
     let (sender, events) = bounded(EVENTS_MAX);
@@ -471,20 +470,14 @@ fn assemble<R: Runtime, A: Application>(
     if let Some(path) = config.oracle_path {
         doors.spawn(oracle::watch(path, tick, Arc::clone(&shared), runtime.clone()));
     }
-    let pending = Arc::new(Pending::default());
-    for (plane, at, listener) in listeners {
-        tracing::debug!(sid = shared.id.0, ?plane, %at, "listening");
-        let entrance = Entrance {
-            plane,
-            at,
-            shared: Arc::clone(&shared),
-            doors: doors.clone(),
-            links: links.clone(),
-            pending: Arc::clone(&pending),
-            patience,
-        };
-        doors.spawn(entrance.serve(listener));
-    }
+    let entrance = Entrance {
+        shared: Arc::clone(&shared),
+        doors: doors.clone(),
+        links: links.clone(),
+        pending: Arc::default(),
+        patience,
+    };
+    let open = Doors::new(entrance, config.listen_on_all_ips, open);
     let dialler = Dialler {
         shared: Arc::clone(&shared),
         doors,
@@ -511,6 +504,7 @@ fn assemble<R: Runtime, A: Application>(
         complain_at: None,
         publish_at: None,
         ending: false,
+        doors: open,
         elections_at: own.election_address().clone(),
     };
     let outcome = Arc::new(OnceLock::new());

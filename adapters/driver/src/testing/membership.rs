@@ -1,12 +1,12 @@
 //! The membership changes while the ensemble serves.
 
 use quorate_core::id::ServerId;
-use quorate_core::membership::{Member, Membership};
+use quorate_core::membership::{Member, Membership, ServerAddress};
 use quorate_core::output::Refusal;
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged};
 
 use super::journal::numbered;
-use super::{App, Ensemble, Stage};
+use super::{App, Ensemble, Stage, free_ports};
 use crate::{ProposeError, ReconfigureError, Runtime, Server, ServerConfig};
 
 /// Each server is told of the first three and of itself.
@@ -123,6 +123,34 @@ pub async fn an_ensemble_grows_and_shrinks_while_everybody_writes<R: Runtime>(st
         let times = entries.iter().filter(|(_, entry)| *entry == numbered(number, 8)).count();
         assert_eq!(times, 1, "{number} is there once");
     }
+}
+
+/// Its addresses are a matter of the membership, too: it listens at the new ones, and no more at the old.
+pub async fn a_server_moves_to_other_ports<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = three_of_five(&stage).await;
+    let [one, two, three] = [1, 2, 3].map(ServerId);
+    let before = member(&ensemble, one).addresses[0].clone();
+    let ports = free_ports(2);
+    let address = ServerAddress::new("127.0.0.1", ports[0], ports[1]);
+    let moved = Member { addresses: [address].into(), ..member(&ensemble, one) };
+    stage
+        .within("it moves", insist(ensemble.server(two), Reconfiguration::change([moved], [])))
+        .await;
+    for port in [before.quorum.port, before.election.port] {
+        let is_free = || std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+        stage.until("a port that nobody uses", is_free).await;
+    }
+    // One that has to dial it, and then only these two are left.
+    ensemble.agreed().await;
+    ensemble.kill(two).await;
+    ensemble.start(two).await;
+    ensemble.agreed().await;
+    ensemble.kill(three).await;
+    ensemble.agreed().await;
+    // It comes back there.
+    ensemble.kill(one).await;
+    ensemble.start(one).await;
+    ensemble.agreed().await;
 }
 
 pub async fn a_membership_that_cannot_be_is_refused_and_says_why<R: Runtime>(stage: Stage<R>) {

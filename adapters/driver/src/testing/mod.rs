@@ -87,6 +87,7 @@ macro_rules! suite {
             }
             membership: {
                 an_ensemble_grows_and_shrinks_while_everybody_writes,
+                a_server_moves_to_other_ports,
                 a_membership_that_cannot_be_is_refused_and_says_why,
             }
             replication: {
