@@ -48,6 +48,7 @@ impl Votes {
     }
 
     /// What was said belongs to an earlier round.
+    #[inline]
     pub(super) fn forget(&mut self) {
         self.filed.fill(None);
         self.uncompared = false;
@@ -67,6 +68,7 @@ impl Votes {
 
     /// Counts anew who votes like us: only when we changed our vote. Nobody does yet if every vote
     /// filed was compared with ours, since ours has become better than all of them.
+    #[inline]
     pub(super) fn recount(&mut self, quorum: &Quorum, ours: &Filed) {
         self.support.clear();
         self.supporters = 0;
