@@ -876,7 +876,7 @@ fn whatever_floods_a_server_it_holds_no_more_than_its_limits() {
         bench
     };
     type Wave = fn(&mut Bench, i64);
-    let floods: [(&str, Bench, Wave); 11] = [
+    let floods: [(&str, Bench, Wave); 12] = [
         ("strangers", looking(), |bench, at| {
             let (link, _) = bench.accepted(1_000 + at);
             bench.hear(link, standing(Looking, vote(9, 9, 1_000 + at), at));
@@ -912,6 +912,14 @@ fn whatever_floods_a_server_it_holds_no_more_than_its_limits() {
             let request = request(i32::try_from(at).unwrap());
             let op = if at % 2 == 0 { Request::SYNC } else { 5 };
             flood_of(bench, Packet::Request(Request { op, ..request }));
+        }),
+        ("reads of a learner that acknowledges nothing", leading(), |bench, at| {
+            if at == 0 {
+                bench.propose(1);
+                bench.prepared();
+            }
+            flood_of(bench, Packet::Request(Request { op: Request::SYNC, ..request(2) }));
+            flood_of(bench, pong(1));
         }),
         ("acknowledgements of what was never proposed", leading(), |bench, at| {
             let first = z(1, 2 + u32::try_from(at).unwrap());

@@ -157,7 +157,9 @@ impl Broadcast {
         link: LinkId,
         request: Request,
     ) -> bool {
-        let waiting = self.outstanding(cx) + self.reads.len();
+        // Of its own also those that are confirmed, and wait until it has been told of enough.
+        let owed = learners.get(link).map_or(0, |learner| learner.syncs.len());
+        let waiting = self.outstanding(cx) + self.reads.len() + owed;
         if waiting >= cx.config.history.requests.saturating_mul(LEARNERS_SHARE) {
             return false;
         }
