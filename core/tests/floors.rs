@@ -77,6 +77,7 @@ const PLAN: &[(&str, Place)] = &[
     // What servers say, what they are told, and why they do what they do.
     ("durable", Floor(3)),
     ("membership", Floor(3)),
+    ("membership::error", Floor(2)),
     ("membership::member", Floor(1)),
     ("message", Floor(3)),
     ("report", Floor(3)),

@@ -363,6 +363,9 @@ fn check_host(host: &str) -> Result<(), LineError> {
 /// How many servers a membership may have.
 pub(super) const MEMBERS_MAX: usize = 1024;
 
+/// What ZooKeeper accepts in a notification.
+pub(super) const TEXT_BYTES_MAX: usize = 512 * 1024;
+
 /// The longest name in the domain name system.
 const HOST_BYTES_MAX: usize = 255;
 
