@@ -226,8 +226,8 @@ impl History {
             assert!(txn.zxid.follows(self.last), "{} does not follow {}", txn.zxid, self.last);
             self.last = txn.zxid;
             self.window_bytes += txn.len();
-            self.window.push_back(txn.clone());
         }
+        self.window.extend(txns.iter().cloned());
         let ticket = outbox.persist(Write::Append(txns));
         self.unsynced.push_back((ticket, self.last));
         if self.window.len() > self.limits.window_count
@@ -297,7 +297,7 @@ impl History {
         let before = self.committed();
         assert!(zxid <= self.last && zxid >= before, "{zxid} is not between {before} and our last");
         (self.committed, self.unknown) = (Some(zxid), false);
-        outbox.push(Output::DeliverThrough(zxid));
+        outbox.put(|| Output::DeliverThrough(zxid));
         let delivered = if zxid.epoch() == before.epoch() {
             zxid.0.saturating_sub(before.0)
         } else {

@@ -14,7 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::id::{LinkId, Ticket};
-use crate::message::Message;
+use crate::message::{Message, Packet};
 use crate::output::{Fault, Hangup, Output, Write};
 use crate::report::{Change, Reason, Report};
 
@@ -40,7 +40,7 @@ impl Outbox {
     pub fn persist(&mut self, write: Write) -> Ticket {
         self.issued += 1;
         let ticket = Ticket(self.issued);
-        self.ready.push(Output::Persist { ticket, write });
+        self.put(|| Output::Persist { ticket, write });
         ticket
     }
 
@@ -68,6 +68,12 @@ impl Outbox {
     /// Sends something that promises nothing.
     pub fn send(&mut self, link: LinkId, message: Message) {
         self.ready.push(Output::Send { link, message });
+    }
+
+    /// The same, of a packet that is put together where it will lie: see [`Outbox::put`].
+    #[inline]
+    pub fn send_packet(&mut self, link: LinkId, packet: impl FnOnce() -> Packet) {
+        self.put(|| Output::Send { link, message: Message::Packet(packet()) });
     }
 
     /// Sends something that promises what the ticket's write keeps: at once if that is durable,
@@ -117,6 +123,14 @@ impl Outbox {
         self.ready.push(output);
     }
 
+    /// The same, of an output that is put together where it will lie. Outputs are large; most say little,
+    /// and are not to be carried about.
+    #[inline]
+    pub fn put(&mut self, output: impl FnOnce() -> Output) {
+        // The room is there before the output is.
+        self.ready.extend(core::iter::once_with(output));
+    }
+
     /// Trades places with the caller's outputs: before a step, so that what is said in it is written
     /// where the caller wants it; and after it, so that the caller has it.
     pub const fn swap(&mut self, outputs: &mut Vec<Output>) {
@@ -127,7 +141,6 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Packet;
     use crate::zxid::{Epoch, Zxid};
 
     fn drain(outbox: &mut Outbox) -> Vec<Output> {

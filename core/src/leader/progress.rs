@@ -223,11 +223,10 @@ impl Progress {
         let live = cursor.sent >= before && self.follower && self.stage >= Stage::Syncing;
         let Some(last) = txns.last().filter(|_| live && cursor.may_send()) else { return };
         cursor.sent = last.zxid;
-        let packet = match &**txns {
-            [txn] => Packet::Proposal(txn.clone()),
-            _ => Packet::Proposals(Txns::clone(txns)),
-        };
-        cx.outbox.send(link, Message::Packet(packet));
+        match &**txns {
+            [txn] => cx.outbox.send_packet(link, || Packet::Proposal(txn.clone())),
+            _ => cx.outbox.send_packet(link, || Packet::Proposals(Txns::clone(txns))),
+        }
         self.acks.on_sent(cx.now, last.zxid);
         cursor.count(cx, link, txns.iter().map(|txn| txn.len() + PACKET_BYTES).sum());
     }
@@ -545,9 +544,11 @@ pub fn send(cx: &mut Context<'_>, link: LinkId, packet: Packet) {
 }
 
 fn send_commits(cx: &mut Context<'_>, link: LinkId, run: Run) {
-    let packet =
-        if run.first == run.last { Packet::Commit(run.last) } else { Packet::Commits(run) };
-    send(cx, link, packet);
+    if run.first == run.last {
+        cx.outbox.send_packet(link, || Packet::Commit(run.last));
+    } else {
+        cx.outbox.send_packet(link, || Packet::Commits(run));
+    }
 }
 
 /// About what a PROPOSAL takes beside its transaction.

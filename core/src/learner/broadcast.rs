@@ -140,8 +140,11 @@ impl Broadcast {
         }
         let run = Run { first: Zxid(self.acked.0 + 1), last: durable };
         self.acked = durable;
-        let packet = if run.first == run.last { Packet::Ack(durable) } else { Packet::Acks(run) };
-        cx.outbox.send(link, Message::Packet(packet));
+        if run.first == run.last {
+            cx.outbox.send_packet(link, || Packet::Ack(durable));
+        } else {
+            cx.outbox.send_packet(link, || Packet::Acks(run));
+        }
     }
 
     /// Answers a ping with the same zxid and the sessions heard from: there are none.
