@@ -18,22 +18,38 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Input, LinkUp, Plane};
 use quorate_core::membership::Membership;
+use quorate_core::message::{Message, Packet};
 use quorate_core::output::Output;
 use quorate_core::peer::Peer;
 use quorate_core::time::Instant;
 use quorate_core::txn::{Draft, TxnHeader};
 use quorate_core::zxid::Zxid;
 
-/// Servers of one process, and what each has said that was not carried out yet.
+/// One server, what it has said that was not carried out yet, and what it has delivered.
+struct Server {
+    peer: Peer,
+    said: Vec<Output>,
+    delivered: Zxid,
+}
+
+impl Server {
+    fn step(&mut self, event: Event) {
+        self.peer.step_into(Input { at: Instant(1), event }, &mut self.said);
+    }
+}
+
+/// Servers of one process.
 struct Ensemble {
-    peers: Vec<Peer>,
-    said: Vec<Vec<Output>>,
+    servers: Vec<Server>,
     /// The other end of each link, and whose it is; links are numbered from 0.
     ends: Vec<(usize, LinkId)>,
-    delivered: Vec<Zxid>,
     /// Kept for its memory.
     outputs: Vec<Output>,
 }
+
+/// What lies where a message lay that was handed on: what is handed on is moved once, from where it was
+/// said to where it is heard.
+const HANDED_ON: Message = Message::Packet(Packet::Sync);
 
 impl Ensemble {
     fn established(voters: i64) -> Self {
@@ -41,55 +57,53 @@ impl Ensemble {
             .map(|id| format!("server.{id}=10.0.0.{id}:2888:3888:participant\n"))
             .collect();
         let membership = Membership::parse(lines + "version=0").unwrap();
-        let peer = |id| {
+        let server = |id| {
             let config = Config::new(ServerId(id), membership.clone());
-            Peer::new(config, Durable::default()).unwrap()
+            let peer = Peer::new(config, Durable::default()).unwrap();
+            Server { peer, said: Vec::new(), delivered: Zxid::ZERO }
         };
-        let count = usize::try_from(voters).unwrap();
-        let mut ensemble = Self {
-            peers: (1..=voters).map(peer).collect(),
-            said: vec![Vec::new(); count],
-            ends: Vec::new(),
-            delivered: vec![Zxid::ZERO; count],
-            outputs: Vec::new(),
-        };
-        (0..count).for_each(|who| ensemble.step(who, Event::Tick));
+        let servers = (1..=voters).map(server).collect();
+        let mut ensemble = Self { servers, ends: Vec::new(), outputs: Vec::new() };
+        ensemble.servers.iter_mut().for_each(|server| server.step(Event::Tick));
         ensemble.settle();
-        assert!(ensemble.peers.iter().all(|peer| peer.status().serving));
+        assert!(ensemble.servers.iter().all(|server| server.peer.status().serving));
         ensemble
     }
 
     fn leader(&self) -> usize {
-        self.peers.iter().position(|p| p.status().leader == Some(p.config().id)).unwrap()
-    }
-
-    fn step(&mut self, who: usize, event: Event) {
-        self.peers[who].step_into(Input { at: Instant(1), event }, &mut self.said[who]);
+        let leads = |server: &Server| server.peer.reign().is_some();
+        self.servers.iter().position(leads).unwrap()
     }
 
     /// Lets everything happen that is under way: what one server has said, then the next.
     fn settle(&mut self) {
         let mut outputs = std::mem::take(&mut self.outputs);
-        while self.said.iter().any(|said| !said.is_empty()) {
-            for who in 0..self.peers.len() {
-                std::mem::swap(&mut self.said[who], &mut outputs);
+        while self.servers.iter().any(|server| !server.said.is_empty()) {
+            for who in 0..self.servers.len() {
+                if self.servers[who].said.is_empty() {
+                    continue;
+                }
+                std::mem::swap(&mut self.servers[who].said, &mut outputs);
                 let mut durable = None;
-                for output in outputs.drain(..) {
+                for output in &mut outputs {
                     match output {
                         Output::Send { link, message } => {
                             let (to, link) = self.ends[usize::try_from(link.0).unwrap()];
-                            self.step(to, Event::Received { link, message });
+                            let to = &mut self.servers[to];
+                            let message = std::mem::replace(message, HANDED_ON);
+                            to.step(Event::Received { link, message });
                         }
-                        Output::Persist { ticket, .. } => durable = Some(ticket),
-                        Output::DeliverThrough(zxid) => self.delivered[who] = zxid,
-                        Output::Pace(link) => self.step(who, Event::Drained(link)),
-                        Output::Dial { plane, peer, .. } => self.connect(who, plane, peer),
+                        Output::Persist { ticket, .. } => durable = Some(*ticket),
+                        Output::DeliverThrough(zxid) => self.servers[who].delivered = *zxid,
+                        Output::Pace(link) => self.servers[who].step(Event::Drained(*link)),
+                        Output::Dial { plane, peer, .. } => self.connect(who, *plane, *peer),
                         _ => {}
                     }
                 }
+                outputs.clear();
                 // The disk is as perfect as the network.
                 if let Some(ticket) = durable {
-                    self.step(who, Event::Persisted(ticket));
+                    self.servers[who].step(Event::Persisted(ticket));
                 }
             }
         }
@@ -97,17 +111,17 @@ impl Ensemble {
     }
 
     fn connect(&mut self, who: usize, plane: Plane, peer: ServerId) {
-        let other = self.peers.iter().position(|p| p.config().id == peer).unwrap();
+        let other = self.servers.iter().position(|s| s.peer.config().id == peer).unwrap();
         let (ours, theirs) = (self.ends.len() as u64, self.ends.len() as u64 + 1);
         self.ends.extend([(other, LinkId(theirs)), (who, LinkId(ours))]);
-        let id = self.peers[who].config().id;
+        let id = self.servers[who].peer.config().id;
         let up = |link, dialled, peer| {
             let (link, advertised, remote) = (LinkId(link), None, None);
             Event::LinkUp(LinkUp { link, plane, dialled, peer, advertised, remote })
         };
-        self.step(who, up(ours, true, Some(peer)));
+        self.servers[who].step(up(ours, true, Some(peer)));
         let introduced = (plane == Plane::Election).then_some(id);
-        self.step(other, up(theirs, false, introduced));
+        self.servers[other].step(up(theirs, false, introduced));
     }
 }
 
@@ -116,7 +130,7 @@ fn ours(c: &mut Criterion) {
     for (voters, batch) in [(3, 1), (3, 64), (5, 64), (7, 64)] {
         let mut ensemble = Ensemble::established(voters);
         let leader = ensemble.leader();
-        let epoch = ensemble.peers[leader].status().current_epoch;
+        let epoch = ensemble.servers[leader].peer.status().current_epoch;
         let body = Bytes::from(vec![7; 100]);
         let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: 5 };
         group.throughput(Throughput::Elements(batch));
@@ -124,12 +138,13 @@ fn ours(c: &mut Criterion) {
         group.bench_function(BenchmarkId::from_parameter(name), |b| {
             b.iter(|| {
                 let drafts = (0..batch).map(|_| Draft { header, body: body.clone() }).collect();
-                ensemble.step(leader, Event::Prepared { epoch, drafts });
+                ensemble.servers[leader].step(Event::Prepared { epoch, drafts });
                 ensemble.settle();
             });
         });
-        let last = ensemble.delivered[leader];
-        assert!(ensemble.delivered.iter().all(|zxid| *zxid == last), "somebody lags behind");
+        let last = ensemble.servers[leader].delivered;
+        let even = ensemble.servers.iter().all(|server| server.delivered == last);
+        assert!(even, "somebody lags behind");
     }
     group.finish();
 }
