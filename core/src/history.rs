@@ -228,7 +228,7 @@ impl History {
             self.window_bytes += txn.len();
         }
         self.window.extend(txns.iter().cloned());
-        let ticket = outbox.persist(Write::Append(txns));
+        let ticket = outbox.persist_with(|| Write::Append(txns));
         self.unsynced.push_back((ticket, self.last));
         if self.window.len() > self.limits.window_count
             || self.window_bytes > self.limits.window_bytes

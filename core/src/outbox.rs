@@ -38,9 +38,15 @@ struct Held {
 impl Outbox {
     /// Asks for a write; what depends on it waits for the ticket.
     pub fn persist(&mut self, write: Write) -> Ticket {
+        self.persist_with(|| write)
+    }
+
+    /// The same, of a write that is put together where it will lie: see [`Outbox::put`].
+    #[inline]
+    pub fn persist_with(&mut self, write: impl FnOnce() -> Write) -> Ticket {
         self.issued += 1;
         let ticket = Ticket(self.issued);
-        self.put(|| Output::Persist { ticket, write });
+        self.put(|| Output::Persist { ticket, write: write() });
         ticket
     }
 
