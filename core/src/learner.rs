@@ -454,10 +454,10 @@ impl Learner {
             | Packet::Request(_)
             | Packet::Revalidate(_) => return Verdict::Stay,
         };
-        if taken == Taken::Well && cx.config.next_membership.is_some() {
-            return self.activate(cx, next);
+        if taken != Taken::Well {
+            return self.judge(cx, link, zxid, name, taken);
         }
-        self.judge(cx, link, zxid, name, taken)
+        if cx.config.next_membership.is_some() { self.activate(cx, next) } else { Verdict::Stay }
     }
 
     /// Puts the next membership in force, if it is committed; `leader` leads from then on.
@@ -517,6 +517,7 @@ impl Learner {
     }
 
     /// Puts off the deadline of silence.
+    #[inline]
     fn heard(&self, cx: &mut Context<'_>) {
         let timing = &cx.config.timing;
         let limit = match &self.phase {

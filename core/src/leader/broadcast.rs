@@ -201,16 +201,14 @@ impl Broadcast {
         if drafts.len() > room as usize {
             return Verdict::leave(Reason::CounterEnd(first));
         }
-        let single = drafts.len() == 1;
-        let mut numbered = drafts.into_iter().zip(1..).map(|(Draft { header, body }, n)| Txn {
-            zxid: Zxid(first.0 + n),
-            header,
-            body,
-        });
-        let txns = match numbered.next() {
-            None => return Verdict::Stay,
-            Some(txn) if single => Txns::One(txn),
-            Some(first) => core::iter::once(first).chain(numbered).collect(),
+        let mut drafts = drafts;
+        let number = |Draft { header, body }, n: i64| Txn { zxid: Zxid(first.0 + n), header, body };
+        let txns = match drafts.len() {
+            0 | 1 => match drafts.pop() {
+                None => return Verdict::Stay,
+                Some(draft) => Txns::One(number(draft, 1)),
+            },
+            _ => drafts.into_iter().zip(1..).map(|(draft, n)| number(draft, n)).collect(),
         };
         for txn in &*txns {
             self.proposed = txn.zxid;

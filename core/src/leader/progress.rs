@@ -283,6 +283,7 @@ impl Progress {
         true
     }
 
+    #[inline]
     fn feed_through(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) {
         if self.cursor.new_leader && self.cursor.sent >= cx.history.last() && self.cursor.may_send()
         {
@@ -379,6 +380,7 @@ impl Progress {
         true
     }
 
+    #[inline]
     fn feed_commits(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
         let cursor = &mut self.cursor;
         let end = reign.committed.min(cursor.sent);
