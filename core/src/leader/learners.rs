@@ -7,7 +7,6 @@
 //! What concerns them all alike stands here: feeding them, pinging them, finding those that are overdue.
 //! What a learner says is judged by the leader.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::context::Context;
@@ -24,7 +23,8 @@ use crate::zxid::Zxid;
 /// Everybody who learns from us, by link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Learners {
-    by_link: BTreeMap<LinkId, Progress>,
+    /// Ascending.
+    by_link: Vec<(LinkId, Progress)>,
     /// Anonymous observers so far: they are called -1, -2, …
     anonymous: i64,
     /// Pings so far.
@@ -42,14 +42,20 @@ impl Learners {
         self.by_link.is_empty()
     }
 
+    /// Where the one on this link stands, or would stand.
+    #[inline]
+    fn position(&self, link: LinkId) -> Result<usize, usize> {
+        self.by_link.binary_search_by_key(&link, |(link, _)| *link)
+    }
+
     /// The one on this link.
     pub fn get(&self, link: LinkId) -> Option<&Progress> {
-        self.by_link.get(&link)
+        self.position(link).ok().map(|at| &self.by_link[at].1)
     }
 
     /// The one on this link.
     pub fn get_mut(&mut self, link: LinkId) -> Option<&mut Progress> {
-        self.by_link.get_mut(&link)
+        self.position(link).ok().map(|at| &mut self.by_link[at].1)
     }
 
     /// All of them, by link.
@@ -59,17 +65,20 @@ impl Learners {
 
     /// All of them.
     pub fn values(&self) -> impl Iterator<Item = &Progress> {
-        self.by_link.values()
+        self.by_link.iter().map(|(_, learner)| learner)
     }
 
     /// Takes one in.
     pub fn insert(&mut self, link: LinkId, learner: Progress) {
-        self.by_link.insert(link, learner);
+        match self.position(link) {
+            Ok(at) => self.by_link[at].1 = learner,
+            Err(at) => self.by_link.insert(at, (link, learner)),
+        }
     }
 
     /// Forgets one.
     pub fn remove(&mut self, link: LinkId) -> Option<Progress> {
-        self.by_link.remove(&link)
+        self.position(link).ok().map(|at| self.by_link.remove(at).1)
     }
 
     /// The links of those that are at such a stage, the oldest first.
@@ -79,8 +88,8 @@ impl Learners {
 
     /// The link on which a server has introduced itself.
     pub fn link_of(&self, id: ServerId) -> Option<LinkId> {
-        let same = |(_, l): &(&LinkId, &Progress)| l.stage > Stage::Silent && l.id == id;
-        self.by_link.iter().find(same).map(|(link, _)| *link)
+        let same = |(_, l): &(LinkId, &Progress)| l.stage > Stage::Silent && l.id == id;
+        self.iter().find(same).map(|(link, _)| link)
     }
 
     /// A name for an observer without an id.
@@ -107,14 +116,14 @@ impl Learners {
 
     /// Others vote from now on.
     pub fn reseat(&mut self, quorum: &Quorum) {
-        for learner in self.by_link.values_mut() {
+        for (_, learner) in &mut self.by_link {
             learner.votes = learner.follower && quorum.is_voter(learner.id);
         }
     }
 
     /// A reconfiguration is in force: whoever was told of the configuration before is told so.
     pub fn activate(&mut self, activation: &Activation) {
-        for learner in self.by_link.values_mut().filter(|learner| learner.cursor.new_leader) {
+        for (_, learner) in self.by_link.iter_mut().filter(|(_, l)| l.cursor.new_leader) {
             learner.activations.push_back(activation.clone());
         }
     }

@@ -480,7 +480,14 @@ impl Acks {
         }
     }
 
+    #[inline]
     fn close_gap(&mut self) {
+        if !self.early.is_empty() {
+            self.close_early();
+        }
+    }
+
+    fn close_early(&mut self) {
         if self.early.first().is_some_and(|early| *early <= self.through) {
             self.early = self.early.split_off(&Zxid(self.through.0 + 1));
         }
