@@ -454,8 +454,12 @@ impl Elector {
         }
         self.vote = vote;
         self.finalize_at = None;
+        self.votes.clear();
+        if self.votes.uncompared {
+            let ours = Filed { standing: self.standing(), versioned: false };
+            self.votes.recount(&self.config.quorum, &ours);
+        }
         let standing = self.standing();
-        self.votes.recount(&self.config.quorum, &Filed { standing, versioned: false });
         if let Some(position) = self.config.quorum.position(self.config.id) {
             if vote != Vote::ABSTENTION {
                 self.file(position, Filed { standing, versioned: false });

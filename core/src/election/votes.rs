@@ -66,15 +66,16 @@ impl Votes {
         }
     }
 
-    /// Counts anew who votes like us: only when we changed our vote. Nobody does yet if every vote
-    /// filed was compared with ours, since ours has become better than all of them.
+    /// We have changed our vote. Nobody votes like us yet if every vote filed was compared with ours, since
+    /// ours has become better than all of them.
     #[inline]
-    pub(super) fn recount(&mut self, quorum: &Quorum, ours: &Filed) {
+    pub(super) fn clear(&mut self) {
         self.support.clear();
         self.supporters = 0;
-        if !self.uncompared {
-            return;
-        }
+    }
+
+    /// Counts who votes like us, after [`Votes::clear`]: needed only where some vote was not compared.
+    pub(super) fn recount(&mut self, quorum: &Quorum, ours: &Filed) {
         for (position, filed) in self.filed.iter().enumerate() {
             if filed.is_some_and(|filed| filed.supports(ours)) {
                 self.support.add_at(quorum, position);
