@@ -92,6 +92,16 @@ impl Context<'_> {
         next.is_some_and(|next| next.version() <= committed.0)
     }
 
+    /// A configuration that we have seen binds us from when we may have said so: when its transaction is
+    /// logged, or the epoch that it came with is ours. One that is neither, or was cut, came to nothing.
+    pub fn forget_unlogged(&mut self) {
+        let next = self.config.next_membership.as_ref().filter(|_| self.config.reconfig_enabled);
+        let known = self.history.last().max(Zxid::start_of(self.epochs.current_epoch));
+        if next.is_some_and(|next| next.version() > known.0) {
+            self.see(None);
+        }
+    }
+
     fn reseat(&mut self) {
         *self.quorum = self.config.quorum().in_place_of(self.quorum);
         self.links.reconfigure(self.config, self.outbox);

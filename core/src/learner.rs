@@ -389,11 +389,12 @@ impl Learner {
         let observer = self.observer;
         let (committed, pending) = synchronization.end(cx);
         let covered = synchronization.covered();
-        let broadcast =
-            broadcast::on_up_to_date(cx, link, observer, epoch, covered, committed, pending);
-        self.phase = Phase::Broadcast(link, broadcast);
-        let committed = cx.history.committed().max(Zxid::start_of(epoch));
+        cx.history.commit(committed, cx.rng, cx.outbox);
+        // Before what is pending brings another one.
+        let committed = committed.max(Zxid::start_of(epoch));
         let verdict = reconfiguration::activate(cx, committed, None, self.settled, observer);
+        let broadcast = broadcast::on_up_to_date(cx, link, observer, epoch, covered, pending);
+        self.phase = Phase::Broadcast(link, broadcast);
         if verdict == Verdict::Stay { Verdict::Serve(epoch) } else { verdict }
     }
 

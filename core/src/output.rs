@@ -171,8 +171,8 @@ pub enum Write {
         /// The snapshot's label.
         label: Zxid,
     },
-    /// The text of a newer configuration (the dynamic configuration file). The next one, if there was one,
-    /// is forgotten.
+    /// The text of a newer configuration (the dynamic configuration file). The next one, if there was one, is
+    /// forgotten, unless it is later still.
     Membership(Bytes),
     /// The text of the configuration that was seen last and is not known to be in force (the dynamic
     /// configuration file's neighbour that ends in `next`); none if it came to nothing. It is there again

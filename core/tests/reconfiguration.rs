@@ -279,7 +279,9 @@ impl World {
             Write::Beside(txn) => self.beside.get_mut(&id).unwrap().1.push(txn),
             Write::Install { .. } => (disk.floor, disk.log) = self.beside.remove(&id).unwrap(),
             Write::Membership(text) => {
-                (disk.membership, disk.next) = (Membership::parse(text).unwrap(), None);
+                disk.membership = Membership::parse(text).unwrap();
+                let version = disk.membership.version();
+                disk.next = disk.next.take().filter(|next| next.version() > version);
             }
             Write::NextMembership(text) => {
                 disk.next = text.map(|text| Membership::parse(text).unwrap());
@@ -901,9 +903,9 @@ fn who_comes_to_a_follower_while_the_membership_changes_may_only_be_early() {
     assert_eq!(bench.persisted().names(early), ["LEADERINFO"]);
 }
 
-/// A TRUNC takes the change with it; the leader's word is the last.
+/// In this order: a change that is logged and not seen would bind nobody.
 #[test]
-fn what_newleader_says_takes_the_place_of_a_change_that_was_cut() {
+fn a_truncation_takes_the_change_with_it() {
     let next = voters(&[1, 4, 5]).with_version(z(1, 2).0);
     let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: Txn::RECONFIGURATION };
     let txns = vec![entry(z(1, 1)), Txn { zxid: z(1, 2), header, body: body_of(&next) }];
@@ -920,11 +922,148 @@ fn what_newleader_says_takes_the_place_of_a_change_that_was_cut() {
     let (link, _) = bench.reach(3);
     bench.receive(link, leader_info(2));
     bench.persisted();
-    bench.receive(link, Packet::Trunc(z(1, 1)));
+    let seen = bench.receive(link, Packet::Trunc(z(1, 1)));
+    assert_eq!(seen.persists(), [Write::Truncate(z(1, 1)), Write::NextMembership(None)]);
     let config = present.text().clone();
-    let seen = bench.receive(link, Packet::NewLeader { zxid: start(2), config });
-    assert!(seen.persists().contains(&Write::NextMembership(None)), "{seen:?}");
+    bench.receive(link, Packet::NewLeader { zxid: start(2), config });
     assert_eq!(bench.peer.config().next_membership, None);
+}
+
+/// Server 1 of 1, 2, 3 in epoch 1, with this log and this as the next membership.
+fn seasoned(txns: Vec<Txn>, next: Option<Membership>) -> Bench {
+    let present = voters(&[1, 2, 3]).with_version(start(1).0);
+    let enable = |config: &mut Config| {
+        config.reconfig_enabled = true;
+        (config.membership, config.next_membership) = (present, next);
+    };
+    let durable = support::stored(1, 1, z(1, 0), txns);
+    Bench::with(1, &support::ensemble(&[1, 2, 3]), durable, enable)
+}
+
+/// What brings these voters.
+fn change(zxid: Zxid, ids: &[i64]) -> Txn {
+    let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: Txn::RECONFIGURATION };
+    Txn { zxid, header, body: body_of(&voters(ids).with_version(zxid.0)) }
+}
+
+/// The leader goes before it has said NEWLEADER: what we vote with has the change, so that binds us.
+#[test]
+fn a_change_in_the_history_that_a_leader_sends_binds_as_soon_as_it_is_logged() {
+    let mut bench = seasoned(vec![entry(z(1, 1))], None);
+    bench.lose(3, &[2], 1, z(1, 2).0);
+    let (link, _) = bench.reach(3);
+    bench.receive(link, leader_info(2));
+    bench.persisted();
+    bench.receive(link, Packet::Diff(z(1, 2)));
+    let txn = change(z(1, 2), &[3, 4, 5]);
+    let mut seen = bench.receive(link, Packet::Proposal(txn.clone())).0;
+    seen.extend(bench.receive(link, Packet::Commit(z(1, 2))).0);
+    let text = voters(&[3, 4, 5]).with_version(z(1, 2).0).text().clone();
+    let writes = [Write::NextMembership(Some(text)), Write::Append(txn.into())];
+    assert_eq!(support::Seen(seen).persists(), writes);
+    bench.persisted();
+    bench.down(link);
+    bench.persisted();
+    assert_eq!((bench.state(), bench.status().last), (ServerState::Looking, z(1, 2)));
+    assert_eq!(bench.status().voters, 5, "a quorum of the next ones is needed too");
+}
+
+/// We have logged and acknowledged a change; while we were away it was committed, and another one proposed
+/// behind it, which NEWLEADER tells. As long as that is not logged here the first one binds.
+#[test]
+fn a_logged_change_binds_until_one_behind_it_is_logged() {
+    let first = voters(&[3, 4, 5]).with_version(z(1, 2).0);
+    let second = voters(&[4, 5, 6]).with_version(z(1, 3).0);
+    let log = || vec![entry(z(1, 1)), change(z(1, 2), &[3, 4, 5])];
+    let told = || {
+        let mut bench = seasoned(log(), Some(first.clone()));
+        bench.lose(3, &[2, 4, 5], 1, z(1, 2).0);
+        let (link, _) = bench.reach(3);
+        bench.receive(link, leader_info(1));
+        bench.persisted();
+        bench.receive(link, Packet::Diff(z(1, 2)));
+        bench.receive(link, Packet::Proposal(change(z(1, 3), &[4, 5, 6])));
+        let config = second.text().clone();
+        bench.receive(link, Packet::NewLeader { zxid: start(1), config });
+        bench.persisted();
+        (bench, link)
+    };
+    let (mut bench, link) = told();
+    bench.down(link);
+    bench.persisted();
+    assert_eq!(bench.status().last, z(1, 2));
+    assert_eq!(bench.peer.config().next_membership.as_ref(), Some(&first));
+    assert_eq!(bench.status().voters, 5);
+
+    // With UPTODATE the first is in force, and the second is what comes next.
+    let (mut bench, link) = told();
+    let seen = bench.receive(link, Packet::UpToDate);
+    let writes = [
+        Write::Membership(first.text().clone()),
+        Write::NextMembership(Some(second.text().clone())),
+        Write::Append([change(z(1, 3), &[4, 5, 6])].into_iter().collect()),
+    ];
+    assert_eq!(seen.persists(), writes);
+    assert!(bench.status().serving);
+    let config = bench.peer.config();
+    assert_eq!((&config.membership, config.next_membership.as_ref()), (&first, Some(&second)));
+}
+
+/// Only one change is under way at a time: where there is a second one, the first is in force.
+#[test]
+fn of_two_changes_in_the_history_that_a_leader_sends_the_first_is_in_force() {
+    let mut bench = seasoned(vec![entry(z(1, 1))], None);
+    bench.lose(3, &[2], 1, z(1, 3).0);
+    let (link, _) = bench.reach(3);
+    bench.receive(link, leader_info(2));
+    bench.persisted();
+    bench.receive(link, Packet::Diff(z(1, 3)));
+    for txn in [change(z(1, 2), &[3, 4, 5]), change(z(1, 3), &[4, 5, 6])] {
+        let zxid = txn.zxid;
+        bench.receive(link, Packet::Proposal(txn));
+        bench.receive(link, Packet::Commit(zxid));
+    }
+    bench.down(link);
+    bench.persisted();
+    assert_eq!(bench.peer.config().membership, voters(&[3, 4, 5]).with_version(z(1, 2).0));
+    assert_eq!(bench.status().voters, 4);
+}
+
+/// A TRUNC, then something of a later epoch: what was cut does not come back with the numbers.
+#[test]
+fn a_change_that_was_cut_binds_nobody_whatever_comes_behind_the_cut() {
+    let log = vec![entry(z(1, 1)), change(z(1, 2), &[1, 4, 5])];
+    let next = voters(&[1, 4, 5]).with_version(z(1, 2).0);
+    let mut bench = seasoned(log, Some(next));
+    bench.lose(3, &[2, 4], 2, z(2, 0).0);
+    let (link, _) = bench.reach(3);
+    bench.receive(link, leader_info(2));
+    bench.persisted();
+    bench.receive(link, Packet::Trunc(z(1, 1)));
+    bench.receive(link, Packet::Proposal(entry(z(2, 1))));
+    bench.receive(link, Packet::Commit(z(2, 1)));
+    bench.persisted();
+    bench.down(link);
+    bench.persisted();
+    assert_eq!((bench.state(), bench.status().last), (ServerState::Looking, z(2, 1)));
+    assert_eq!(bench.status().voters, 3);
+}
+
+/// A leader's history with a change that we cannot read is history all the same.
+#[test]
+fn what_cannot_be_read_of_a_committed_history_is_logged() {
+    let mut bench = seasoned(vec![entry(z(1, 1))], None);
+    bench.lose(3, &[2], 1, z(1, 1).0);
+    let (link, _) = bench.reach(3);
+    bench.receive(link, leader_info(2));
+    bench.persisted();
+    bench.receive(link, Packet::Diff(z(1, 1)));
+    bench.receive(link, support::new_leader(2));
+    let header = change(z(2, 1), &[1]).header;
+    bench.receive(link, Packet::Proposal(Txn { header, ..entry(z(2, 1)) }));
+    bench.receive(link, Packet::Proposal(entry(z(2, 2))));
+    let seen = bench.receive(link, Packet::Commit(z(2, 2)));
+    assert_eq!(seen.appended(), [z(2, 1), z(2, 2)]);
 }
 
 /// The ensemble has taken two steps meanwhile, and the second leads back to the members that we know: the first

@@ -37,8 +37,8 @@ pub struct Broadcast {
     reads: VecDeque<ReadId>,
 }
 
-/// UPTODATE: delivers what is known to be committed, says once more that we have the history, as
-/// ZooKeeper's learners do, and logs what was left without COMMIT.
+/// UPTODATE: says once more that we have the history, as ZooKeeper's learners do, and logs what was left
+/// without COMMIT. What is known to be committed is delivered.
 ///
 /// Each transaction beyond what was committed at NEWLEADER, which is `covered` by our acknowledgement of
 /// that, is acknowledged, also if its COMMIT has come meanwhile: the leader counts without a gap.
@@ -48,10 +48,8 @@ pub fn on_up_to_date(
     observer: bool,
     epoch: Epoch,
     covered: Zxid,
-    committed: Zxid,
     pending: VecDeque<Txn>,
 ) -> Broadcast {
-    cx.history.commit(committed, cx.rng, cx.outbox);
     let start = Zxid::start_of(epoch);
     cx.outbox.send(link, Message::Packet(Packet::Ack(start)));
     if !observer && !pending.is_empty() {

@@ -160,6 +160,7 @@ impl Synchronization {
 
     fn cut(&mut self, cx: &mut Context<'_>, zxid: Zxid) -> Taken {
         cx.history.truncate(zxid, cx.outbox);
+        cx.forget_unlogged();
         self.written = zxid;
         self.follow(cx, How::Trunc, zxid)
     }
@@ -278,14 +279,11 @@ impl Synchronization {
 
     fn write(&mut self, cx: &mut Context<'_>, txn: Txn) {
         self.written = txn.zxid;
-        if self.acknowledging.is_some() {
-            // What cannot be read does not bind, and its COMMIT came before anybody waited for us.
-            reconfiguration::append(cx, txn.into());
-        } else if self.step == Step::Following(How::Snap) {
+        if self.acknowledging.is_none() && self.step == Step::Following(How::Snap) {
+            // What this brings NEWLEADER tells, too.
             cx.outbox.persist(Write::Beside(txn));
         } else {
-            // What this brings NEWLEADER tells, too.
-            cx.history.append(txn.into(), cx.outbox);
+            reconfiguration::take_over(cx, txn);
         }
     }
 
@@ -351,10 +349,11 @@ pub fn on_new_leader(
     if cx.history.loses(last) {
         return Taken::CommittedCut(last);
     }
-    if synchronization.step == Step::Following(How::Snap) {
+    let snapshot = synchronization.step == Step::Following(How::Snap);
+    if snapshot {
         cx.history.install(synchronization.label, last, cx.outbox);
     }
-    if !reconfiguration::on_new_leader(cx, &synchronization.config) {
+    if !reconfiguration::on_new_leader(cx, &synchronization.config, epoch, snapshot) {
         return Taken::OutOfTurn;
     }
     let ticket = cx.outbox.persist(Write::CurrentEpoch(epoch));

@@ -16,7 +16,6 @@ use crate::output::Write;
 use crate::peer::instruments::{Instruments, elector_config, observes};
 use crate::report::{Change, Reason};
 use crate::vote::{Standing, Vote};
-use crate::zxid::Zxid;
 
 impl Instruments {
     /// Sees to it that everything that the vote tells is on disk; returns whether it is: a promise made
@@ -30,20 +29,11 @@ impl Instruments {
             self.epochs.current_epoch = last;
             self.outbox.report(Change::CurrentEpoch(last), Reason::Started);
         }
-        self.forget_unlogged();
-        self.outbox.is_settled()
-    }
-
-    /// A configuration that we have seen binds us from when we may have said so: when its transaction is
-    /// logged, or the epoch that it came with is ours. One that is neither, or was cut, came to nothing.
-    fn forget_unlogged(&mut self) {
-        let next = self.config.next_membership.as_ref().filter(|_| self.config.reconfig_enabled);
-        let known = self.history.last().max(Zxid::start_of(self.epochs.current_epoch));
-        if next.is_some_and(|next| next.version() > known.0) {
-            self.lend().see(None);
-            self.reseated = false;
+        self.lend().forget_unlogged();
+        if core::mem::take(&mut self.reseated) {
             self.elector.reseat(observes(&self.config));
         }
+        self.outbox.is_settled()
     }
 
     /// The vote for ourselves; nobody in particular if we may not be elected.
@@ -112,9 +102,6 @@ impl Instruments {
             self.config.next_membership = None;
         }
         self.config.membership = newer;
-        if let Some(next) = &self.config.next_membership {
-            self.outbox.persist(Write::NextMembership(Some(next.text().clone())));
-        }
         // The servers of a change that is over bind nobody any more.
         if same && !over {
             return false;

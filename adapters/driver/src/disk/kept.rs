@@ -132,7 +132,12 @@ impl Kept {
             name(config, &next, own).map_err(|error| (config.clone(), error))?;
             self.named = true;
         }
-        self.keep_next(None)
+        // A later one has been seen, and binds on.
+        let version = i64::from_str_radix(version.trim_end(), 16).unwrap_or(0);
+        match read(&with_end(&self.stem, "next"))? {
+            Some(seen) if seen.version() > version => Ok(()),
+            Some(_) | None => self.keep_next(None),
+        }
     }
 }
 
@@ -235,6 +240,20 @@ mod tests {
         replace(&path, b"server.2=b:1:2:participant").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "server.2=b:1:2:participant\n");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    /// A crash right after the one must not forget who has to agree to the other.
+    #[test]
+    fn a_membership_in_force_leaves_a_later_one_that_was_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut kept = Kept::new(dir.path(), None, None);
+        let text = |version: &str| format!("server.1=a:1:2:participant\nversion={version}");
+        kept.keep_next(Some(text("100000009").as_bytes())).unwrap();
+        let versions = |kept: &Kept| kept.recall().unwrap().map(|m| m.map(|m| m.version()));
+        kept.keep(text("100000005").as_bytes()).unwrap();
+        assert_eq!(versions(&kept), [Some(0x1_0000_0005), Some(0x1_0000_0009)]);
+        kept.keep(text("100000009").as_bytes()).unwrap();
+        assert_eq!(versions(&kept), [Some(0x1_0000_0009), None]);
     }
 
     #[test]
