@@ -25,7 +25,7 @@ use crate::id::ServerId;
 use crate::leader::broadcast::{Broadcast, Change};
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Activation, Progress, Stage};
-use crate::membership::Membership;
+use crate::membership::{Membership, Role};
 use crate::reconfiguration::{Reconfiguration, Unchanged, body_of};
 use crate::txn::{Draft, Txn};
 use crate::vote::{Round, Vote};
@@ -80,7 +80,10 @@ fn judge(
         return Err(Unchanged::Underway);
     }
     let next = Reconfiguration::decode(body)?.apply(&cx.config.membership)?;
-    let here = learners.values().filter(|l| l.follower && l.stage == Stage::Serving).map(|l| l.id);
+    // One that has just become an observer comes back as one, and will acknowledge nothing.
+    let observes = |id| cx.config.membership.member(id).is_some_and(|m| m.role == Role::Observer);
+    let able = |l: &&Progress| l.follower && l.stage == Stage::Serving && !observes(l.id);
+    let here = learners.values().filter(able).map(|l| l.id);
     if next.quorum().is_quorum(here.chain([cx.config.id])) {
         Ok(next)
     } else {
