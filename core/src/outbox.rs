@@ -50,6 +50,11 @@ impl Outbox {
         ticket
     }
 
+    /// The last write that was asked for.
+    pub const fn last(&self) -> Ticket {
+        Ticket(self.issued)
+    }
+
     /// Whether a write, and all before it, are durable.
     pub fn is_durable(&self, ticket: Ticket) -> bool {
         ticket.0 <= self.durable

@@ -16,7 +16,7 @@ use std::hash::{Hash, Hasher};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use quorate_core::id::LinkId;
 use quorate_core::message::Request;
-use quorate_core::txn::{Draft, Txn, TxnHeader};
+use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 
 use crate::trace::Mix;
@@ -43,10 +43,13 @@ impl State {
         self.label = txn.zxid;
         self.count += 1;
         self.digest = chain(self.digest, txn);
-        if let Some(cell) = txn.body.get(8) {
+        if let Some(cell) = txn.body.get(8).filter(|_| txn.header.kind == KIND) {
             self.cells.insert(*cell, txn.zxid);
         }
-        txn.body.first_chunk().is_some_and(|number| u64::from_be_bytes(*number) == self.count)
+        // Changes of the membership carry none, nor does what came of those that were refused.
+        let numbered = txn.header.kind == KIND;
+        let number = txn.body.first_chunk().map(|number| u64::from_be_bytes(*number));
+        !numbered || number == Some(self.count)
     }
 
     /// As it goes over the wire: it ends by itself.
@@ -142,6 +145,11 @@ impl Application {
     /// Makes a transaction of a request: the body with its number before it.
     pub(crate) fn prepare(&mut self, request: &Request, time: i64) -> Draft {
         self.ahead += 1;
+        if request.op == Request::RECONFIGURE {
+            let RequestId { client, cxid } = request.id;
+            let header = TxnHeader { client, cxid, time, kind: Txn::RECONFIGURATION };
+            return Draft { header, body: request.body.clone() };
+        }
         let mut body = BytesMut::with_capacity(8 + request.body.len());
         body.put_u64(self.state.count + self.ahead);
         body.put_slice(&request.body);

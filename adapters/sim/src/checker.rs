@@ -23,7 +23,7 @@ use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Event, Plane};
 use quorate_core::message::{Message, Notification, Packet, Run};
 use quorate_core::output::Output;
-use quorate_core::report::{Change, Reason, Status};
+use quorate_core::report::{Change, Phase, Reason, Status};
 use quorate_core::txn::RequestId;
 use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
@@ -97,6 +97,8 @@ pub struct Checker {
     /// What each server could vote with when it promised an epoch.
     promised: BTreeMap<Epoch, BTreeMap<ServerId, Vote>>,
     elected: u64,
+    /// Whether the membership may change.
+    pub(crate) may_change: bool,
     pub(crate) ledger: Ledger,
 }
 
@@ -127,12 +129,18 @@ impl Checker {
             leaders: BTreeMap::new(),
             promised: BTreeMap::new(),
             elected: 0,
+            may_change: false,
         }
     }
 
     /// Every leader that was established, by its epoch.
     pub fn leaders(&self) -> &BTreeMap<Epoch, ServerId> {
         &self.leaders
+    }
+
+    /// Who takes part now, and what makes a quorum: what the last committed change has led to.
+    pub fn ensemble(&self) -> &Ensemble {
+        self.ledger.in_force().unwrap_or(&self.ensemble)
     }
 
     /// How many elections were won, established or not.
@@ -285,7 +293,11 @@ impl Checker {
         let established = seen.established;
         if status.round < before.0 {
             let joins = matches!(status.state, ServerState::Following | ServerState::Observing);
-            if before.1 != ServerState::Looking || !joins {
+            // With another membership rounds begin anew; and where there may be one, whoever proposes nobody
+            // goes with the others.
+            let follows = !status.voter && self.may_change;
+            let anew = follows || outputs.iter().any(is_reconfiguring);
+            if !anew && (before.1 != ServerState::Looking || !joins) {
                 let detail = format!("{} after {}, {}", status.round, before.0, status.state);
                 return broken(Rule::Rounds, id, detail);
             }
@@ -298,7 +310,9 @@ impl Checker {
                 }
             }
         }
-        if established && !before.2 {
+        // A reign may begin and end in one step: what it inherited may take its leader's vote away.
+        let begins = before.1 == ServerState::Leading && outputs.iter().any(is_beginning);
+        if (established || begins) && !before.2 {
             self.on_established(id, status)?;
         }
         if status.serving && !leads {
@@ -315,7 +329,9 @@ impl Checker {
     }
 
     fn on_elected(&self, id: ServerId, status: &Status, reason: &Reason) -> Result<(), Violation> {
-        if !self.ensemble.may_lead(id) {
+        // Whoever has not heard of a change counts by what was before, and is found out when it is established.
+        let changed = self.ledger.has_changes();
+        if !changed && !self.ensemble.may_lead(id) {
             return broken(Rule::Leadership, id, "it may not lead, and was elected".to_owned());
         }
         #[allow(clippy::wildcard_enum_match_arm, reason = "nothing else elects")]
@@ -327,7 +343,7 @@ impl Checker {
             Reason::HandedOver { .. } => return Ok(()),
             other => return broken(Rule::Quorum, id, format!("elected because {other}")),
         };
-        if !self.ensemble.is_quorum(|member| members.contains(&member)) {
+        if !changed && !self.ensemble.is_quorum(|member| members.contains(&member)) {
             return broken(Rule::Quorum, id, format!("elected by {members:?}"));
         }
         let own = status.vote;
@@ -340,7 +356,8 @@ impl Checker {
             (theirs.peer_epoch, theirs.zxid) > (own.peer_epoch, own.zxid)
                 || (*theirs > own && !joined)
         };
-        for member in members.into_iter().filter(|member| self.ensemble.may_lead(*member)) {
+        let may_lead = |member: &ServerId| !changed && self.ensemble.may_lead(*member);
+        for member in members.into_iter().filter(may_lead) {
             if let Some(theirs) = self.own_vote(member, status.round).filter(newer) {
                 let detail = format!("won with {own}, {member} began the round with {theirs}");
                 return broken(Rule::Newest, id, detail);
@@ -364,11 +381,12 @@ impl Checker {
         };
         let promised = self.promised.get(&epoch);
         let own = promised.and_then(|votes| votes.get(&id));
-        self.ledger.on_established(id, &self.ensemble)?;
+        let ensemble = self.ensemble();
+        self.ledger.on_established(id, ensemble)?;
         if !holds(&id) {
             return broken(Rule::Promise, id, format!("leads epoch {epoch}, not on its disk"));
         }
-        if !self.ensemble.is_quorum(|member| holds(&member)) {
+        if !ensemble.is_quorum(|member| holds(&member)) {
             return broken(Rule::Quorum, id, format!("no quorum has epoch {epoch} on disk"));
         }
         // Whoever stood behind the new leader had no newer history when it promised to follow nobody
@@ -379,7 +397,7 @@ impl Checker {
                 (theirs.peer_epoch, theirs.zxid) <= (own.peer_epoch, own.zxid)
             })
         };
-        if !self.ensemble.is_quorum(no_newer) {
+        if !ensemble.is_quorum(no_newer) {
             return broken(Rule::Newest, id, format!("{own:?} leads {promised:?}"));
         }
         Ok(())
@@ -479,6 +497,16 @@ impl Checker {
 
 fn is_joining(output: &Output) -> bool {
     matches!(output, Output::Report(report) if matches!(report.reason, Reason::Joined { .. }))
+}
+
+/// Whether a server begins to broadcast; a leader, if that is what it is.
+pub(crate) fn is_beginning(output: &Output) -> bool {
+    let begun = |change: &Change| matches!(change, Change::Phase { to: Phase::Broadcast, .. });
+    matches!(output, Output::Report(report) if begun(&report.change))
+}
+
+fn is_reconfiguring(output: &Output) -> bool {
+    matches!(output, Output::Report(report) if matches!(report.change, Change::Configuration(_)))
 }
 
 pub(crate) fn broken<T>(rule: Rule, server: ServerId, detail: String) -> Result<T, Violation> {

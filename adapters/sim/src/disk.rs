@@ -17,6 +17,7 @@ use std::time::Duration;
 use quorate_core::durable::Durable;
 use quorate_core::id::Ticket;
 use quorate_core::input::{Located, Place};
+use quorate_core::membership::Membership;
 use quorate_core::output::Write;
 use quorate_core::rng::Rng;
 use quorate_core::txn::Txn;
@@ -91,6 +92,10 @@ pub struct Contents {
     pub snapshots: Vec<State>,
     /// A snapshot that was received and not installed, and what was written beside the history.
     beside: Option<(State, VecDeque<Txn>)>,
+    /// The membership in force, if it is not the first one.
+    pub membership: Option<Membership>,
+    /// The one that was seen last, if it is another.
+    pub next_membership: Option<Membership>,
 }
 
 impl Default for Contents {
@@ -102,6 +107,8 @@ impl Default for Contents {
             log: VecDeque::new(),
             snapshots: Vec::new(),
             beside: None,
+            membership: None,
+            next_membership: None,
         }
     }
 }
@@ -251,7 +258,12 @@ impl Contents {
                     (self.floor, self.log, self.snapshots) = (*label, behind, vec![state]);
                 }
             }
-            Write::Membership(_) | Write::NextMembership(_) => {}
+            Write::Membership(text) => {
+                (self.membership, self.next_membership) = (Membership::parse(text).ok(), None);
+            }
+            Write::NextMembership(text) => {
+                self.next_membership = text.as_ref().and_then(|text| Membership::parse(text).ok());
+            }
         }
     }
 

@@ -54,6 +54,27 @@ impl Ensemble {
         Self { seats, hierarchical: true }
     }
 
+    /// What a membership says, in which quorums are majorities.
+    pub fn of(membership: &Membership) -> Self {
+        let seat = |member: &Member| {
+            let voter = member.role == Role::Participant;
+            Seat { id: member.id, voter, group: 0, weight: u64::from(voter) }
+        };
+        Self { seats: membership.members().iter().map(seat).collect(), hierarchical: false }
+    }
+
+    /// The line of a server in a membership.
+    pub fn member(id: ServerId, voter: bool) -> Member {
+        let role = if voter { Role::Participant } else { Role::Observer };
+        let host = Self::address(id, Plane::Election).host;
+        Member::new(id, role, ServerAddress::new(&host, QUORUM_PORT, ELECTION_PORT))
+    }
+
+    /// Whether quorums are majorities.
+    pub fn is_plain(&self) -> bool {
+        !self.hierarchical
+    }
+
     /// Adds observers with these ids.
     #[must_use]
     pub fn with_observers(mut self, ids: impl IntoIterator<Item = i64>) -> Self {
@@ -135,11 +156,7 @@ impl Ensemble {
     ///
     /// If this is no ensemble, say without a voter.
     pub fn membership(&self) -> Result<Membership, MembershipError> {
-        let member = |seat: &Seat| {
-            let role = if seat.voter { Role::Participant } else { Role::Observer };
-            let host = Self::address(seat.id, Plane::Election).host;
-            Member::new(seat.id, role, ServerAddress::new(&host, QUORUM_PORT, ELECTION_PORT))
-        };
+        let member = |seat: &Seat| Self::member(seat.id, seat.voter);
         let mut groups: BTreeMap<i64, Vec<ServerId>> = BTreeMap::new();
         let mut weights = Vec::new();
         if self.hierarchical {

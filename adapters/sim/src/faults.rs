@@ -133,6 +133,10 @@ pub enum FaultClass {
     SeatGiven,
     /// A leader was about to give its seat away, and kept it.
     SeatKept,
+    /// The membership changed while the ensemble served.
+    Reconfigured,
+    /// A server started that knew of a change which was not in force.
+    ChangeUnderway,
     /// A leader was established while another did not know yet that its own reign was over.
     TwoReigns,
 }
@@ -142,7 +146,7 @@ impl FaultClass {
     pub const OF_ELECTIONS: &[Self] = Self::ALL.split_at(25).0;
 
     /// All of them.
-    pub const ALL: [Self; 61] = [
+    pub const ALL: [Self; 63] = [
         Self::DelaySpike,
         Self::SplitMessage,
         Self::LinkReset,
@@ -203,6 +207,8 @@ impl FaultClass {
         Self::TornWrite,
         Self::SeatGiven,
         Self::SeatKept,
+        Self::Reconfigured,
+        Self::ChangeUnderway,
         Self::TwoReigns,
     ];
 }
@@ -235,6 +241,9 @@ impl Coverage {
         #[allow(clippy::wildcard_enum_match_arm, reason = "the others show nothing of this")]
         let class = match output {
             Output::Persist { write: Write::Truncate(_), .. } => FaultClass::LogCut,
+            Output::Persist { write: Write::Membership(_), .. } if leads => {
+                FaultClass::Reconfigured
+            }
             Output::Send { message: Message::Packet(packet), .. } => match packet {
                 Packet::Proposal(_) => FaultClass::ProposedLive,
                 Packet::Proposals(_) => FaultClass::ProposedInRuns,

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::id::{ReadId, ServerId};
 use quorate_core::output::Write;
+use quorate_core::reconfiguration::membership_of;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::{Epoch, Zxid};
 
@@ -107,6 +108,10 @@ pub(crate) struct Ledger {
     copies: BTreeMap<ServerId, Copy>,
     applied: BTreeMap<ServerId, Zxid>,
     reigns: BTreeMap<Epoch, Reign>,
+    /// What each change of the membership that was proposed leads to.
+    memberships: BTreeMap<Zxid, Ensemble>,
+    /// What the last committed one has led to, if any was.
+    in_force: Option<Ensemble>,
     requests: BTreeMap<RequestId, Asked>,
     /// Accepted and neither applied nor given up.
     open: BTreeMap<(ServerId, u64), BTreeSet<RequestId>>,
@@ -257,6 +262,12 @@ impl Ledger {
             Some(_) => broken(Rule::Payload, id, format!("a second {}", txn.zxid)),
             None if mints => {
                 self.payloads.insert(txn.zxid, hash);
+                if txn.header.kind == Txn::RECONFIGURATION {
+                    let Some(next) = membership_of(txn) else {
+                        return broken(Rule::Payload, id, format!("{} is no membership", txn.zxid));
+                    };
+                    self.memberships.insert(txn.zxid, Ensemble::of(&next));
+                }
                 Ok(())
             }
             None => {
@@ -264,6 +275,16 @@ impl Ledger {
                 broken(Rule::Payload, id, detail)
             }
         }
+    }
+
+    /// The ensemble that the committed changes of the membership have led to; none if there was none.
+    pub(crate) fn in_force(&self) -> Option<&Ensemble> {
+        self.in_force.as_ref()
+    }
+
+    /// Whether a change of the membership was ever proposed.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.memberships.is_empty()
     }
 
     // ---- reigns ----
@@ -367,6 +388,12 @@ impl Ledger {
             state.apply(txn);
             (digest, count) = (state.digest, state.count);
             self.chain.push(Link { zxid: txn.zxid, hash: hash_of(txn), digest });
+            if let Some(next) = self.memberships.get(&txn.zxid).cloned() {
+                // Both have to agree on it.
+                let present = self.in_force.as_ref().unwrap_or(ensemble);
+                self.on_quorum(id, txn.zxid, present)?;
+                self.in_force = Some(next);
+            }
             last = Some(txn.zxid);
         }
         let Some(last) = last else { return Ok(()) };
@@ -374,13 +401,18 @@ impl Ledger {
             let detail = format!("delivers {last}, which no leader has committed");
             return broken(Rule::Applied, id, detail);
         }
-        let has = |member: ServerId| self.copies.get(&member).is_some_and(|c| c.covers(last));
-        if !ensemble.is_quorum(has) {
-            let where_: Vec<_> = ensemble.ids().filter(|id| has(*id)).collect();
-            let detail = format!("commits {last}, which is on the disks of {where_:?}");
-            return broken(Rule::Committed, id, detail);
+        self.on_quorum(id, last, self.in_force.as_ref().unwrap_or(ensemble))
+    }
+
+    /// A leader commits a transaction: a quorum has to have it on disk.
+    fn on_quorum(&self, id: ServerId, zxid: Zxid, ensemble: &Ensemble) -> Result<(), Violation> {
+        let has = |member: ServerId| self.copies.get(&member).is_some_and(|c| c.covers(zxid));
+        if ensemble.is_quorum(has) {
+            return Ok(());
         }
-        Ok(())
+        let where_: Vec<_> = ensemble.ids().filter(|id| has(*id)).collect();
+        let detail = format!("commits {zxid}, which is on the disks of {where_:?}");
+        broken(Rule::Committed, id, detail)
     }
 
     /// A server applies a transaction; `in_turn` if the application counts it as the next. Returns

@@ -21,7 +21,7 @@
 //! - [`traffic`] is for histories: the same, with clients that write and read all the time.
 //! - [`Stage`] is for one server among scripted ones: its peers say what the test wants said.
 //!
-//! What is not simulated: clients' sessions; changes of the ensemble; bytes damaged on the way (the
+//! What is not simulated: clients' sessions; servers that join or leave altogether (roles do change); bytes damaged on the way (the
 //! codec is fuzzed for that); clocks that run at different speeds.
 
 mod agenda;

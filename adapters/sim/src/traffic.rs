@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use quorate_core::config::{HistoryLimits, Timing};
 use quorate_core::id::ServerId;
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::rng::Rng;
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 
@@ -77,6 +78,8 @@ struct Run {
     padding: usize,
     /// How many transactions were committed before.
     past: u64,
+    /// Whether the membership changes.
+    changes: bool,
 }
 
 impl Run {
@@ -89,9 +92,11 @@ impl Run {
         let network = network(&mut rng);
         let ticks = 1 + u32::try_from(rng.below(5)).unwrap_or(0);
         let lease = (rng.below(3) == 0).then(|| timing.tick * ticks);
+        let changes = rng.below(3) == 0 && ensemble.is_plain() && ids.len() > 2;
         let mut config = WorldConfig {
             timing: timing.clone(),
             lease,
+            may_change: changes,
             history: history(&mut rng),
             application_max: Duration::from_micros([50, 1_000, 10_000][pick(&mut rng, 3)]),
             network: network.clone(),
@@ -110,7 +115,8 @@ impl Run {
         let pause_max = Duration::from_millis([1, 5, 30][pick(&mut rng, 3)]);
         let padding = [0, 30, 300][pick(&mut rng, 3)];
         let past = world.checker().commits();
-        Self { rng, world, timing, silent_max: network.silent_max, ids, pause_max, padding, past }
+        let silent_max = network.silent_max;
+        Self { rng, world, timing, silent_max, ids, pause_max, padding, past, changes }
     }
 
     fn story(&mut self) -> Result<Outcome, Failure> {
@@ -169,7 +175,8 @@ impl Run {
         let leader = self.world.leader().map_or(id, |leader| leader.0);
         let kind = if self.rng.below(2) == 0 { CrashKind::Process } else { CrashKind::Power };
         let soon = up_to(&mut self.rng, Duration::from_millis(800));
-        match self.rng.below(15) {
+        let of = if self.changes { 20 } else { 15 };
+        match self.rng.below(of) {
             0 | 1 => {
                 self.world.crash(id, kind)?;
                 self.world.start_after(id, soon);
@@ -233,6 +240,7 @@ impl Run {
                     self.world.crash_after_outputs(victim, outputs, Some(again));
                 }
             }
+            _ if self.changes => self.change_roles()?,
             _ => {
                 // Only who is in no quorum may forget what it has.
                 let observer = self.world.ensemble().seats().iter().find(|seat| !seat.voter);
@@ -242,6 +250,26 @@ impl Run {
                     self.world.start(id);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Some become voters, some observers; sometimes one of them crashes on the way.
+    fn change_roles(&mut self) -> Result<(), Violation> {
+        let mut joining = Vec::new();
+        for id in self.ids.clone() {
+            if self.rng.below(3) == 0 {
+                joining.push(Ensemble::member(ServerId(id), self.rng.below(3) > 0));
+            }
+        }
+        let asked = Reconfiguration::change(joining, []);
+        let at = self.any();
+        self.world.reconfigure(at, &asked)?;
+        if self.rng.below(2) == 0 {
+            let victim = if self.rng.below(2) == 0 { self.any() } else { at };
+            let outputs = self.rng.below(30);
+            let again = up_to(&mut self.rng, Duration::from_secs(1));
+            self.world.crash_after_outputs(victim, outputs, Some(again));
         }
         Ok(())
     }

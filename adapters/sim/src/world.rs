@@ -16,6 +16,7 @@ use quorate_core::input::{Event, Input, Place, Plane, Unreadable};
 use quorate_core::message::{Message, Packet, Request};
 use quorate_core::output::{Form, Output, Write};
 use quorate_core::peer::Peer;
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::report::{Phase, Status};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
@@ -25,7 +26,7 @@ use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::agenda::Agenda;
 use crate::application::{Application, KIND, State};
-use crate::checker::{Checker, Rule, Violation, broken};
+use crate::checker::{Checker, Rule, Violation, broken, is_beginning};
 use crate::disk::{Contents, Disk, DiskConfig, Survival};
 use crate::ensemble::Ensemble;
 use crate::faults::{Coverage, FaultClass};
@@ -52,6 +53,8 @@ pub struct WorldConfig {
     pub timing: Timing,
     /// The lease that voters promise their leader, if any.
     pub lease: Option<Duration>,
+    /// Whether the membership may change.
+    pub may_change: bool,
     /// How much history the servers keep at hand.
     pub history: HistoryLimits,
     /// The longest that an application takes for anything.
@@ -75,6 +78,7 @@ impl WorldConfig {
             views: BTreeMap::new(),
             timing: Timing::default(),
             lease: None,
+            may_change: false,
             history: HistoryLimits::default(),
             application_max: Duration::from_millis(1),
             finish_when_settled: true,
@@ -192,6 +196,8 @@ enum What {
 /// What a server was when it said what it wants done.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
+    /// It served as a leader before: what it commits last may end its reign.
+    led: bool,
     leads: bool,
     serving: bool,
     epoch: Epoch,
@@ -295,6 +301,7 @@ impl World {
                 limits: Limits::default(),
                 history: config.history.clone(),
                 lease: config.lease,
+                reconfig_enabled: config.may_change,
                 ..Config::new(id, membership)
             };
             let contents = config.disks.get(&id).cloned().unwrap_or_default();
@@ -317,6 +324,7 @@ impl World {
             servers.insert(id, server);
         }
         let mut checker = Checker::new(config.ensemble.clone(), &config.disks);
+        checker.may_change = config.may_change;
         checker.ledger.unreadable = config.disk.unreadable > 0;
         Self {
             seed,
@@ -374,9 +382,9 @@ impl World {
         &self.checker
     }
 
-    /// The ensemble.
+    /// The ensemble, as it is now.
     pub fn ensemble(&self) -> &Ensemble {
-        &self.ensemble
+        self.checker.ensemble()
     }
 
     /// Where a server stands; none while it is down.
@@ -581,7 +589,12 @@ impl World {
         cell: u8,
         padding: usize,
     ) -> Result<Option<RequestId>, Violation> {
-        let id = ServerId(id);
+        let mut body = vec![cell; 1 + padding];
+        body.extend_from_slice(&self.steps.to_be_bytes());
+        self.ask(ServerId(id), KIND, body.into())
+    }
+
+    fn ask(&mut self, id: ServerId, op: i32, body: Bytes) -> Result<Option<RequestId>, Violation> {
         let Some(server) = self.servers.get_mut(&id).filter(|server| server.peer.is_some()) else {
             return Ok(None);
         };
@@ -589,12 +602,19 @@ impl World {
         let client = id.0 << 56 | i64::try_from(server.incarnation).unwrap_or(0);
         let request = RequestId { client, cxid: i32::try_from(server.asked).unwrap_or(0) };
         let at = (id, server.incarnation);
-        let mut body = vec![cell; 1 + padding];
-        body.extend_from_slice(&self.steps.to_be_bytes());
-        let body = Bytes::from(body);
         self.checker.ledger.on_asked(at, request);
-        self.feed(id, Event::Propose(Request { id: request, op: KIND, body, identities: None }))?;
+        self.feed(id, Event::Propose(Request { id: request, op, body, identities: None }))?;
         Ok(Some(request))
+    }
+
+    /// Somebody at a server, perhaps, asks for another membership.
+    ///
+    /// # Errors
+    ///
+    /// If a rule is broken.
+    pub fn reconfigure(&mut self, id: i64, asked: &Reconfiguration) -> Result<(), Violation> {
+        let op = Request::RECONFIGURE;
+        self.ask(ServerId(id), op, asked.encode()).map(|_| ())
     }
 
     /// Somebody at a server asks to read what is as new as everything acknowledged; none if it is down.
@@ -836,6 +856,13 @@ impl World {
         if durable.current_epoch < durable.last_zxid.epoch() {
             self.coverage.hit(FaultClass::SyncInterrupted);
         }
+        if let Some(membership) = &contents.membership {
+            server.config.membership = membership.clone();
+        }
+        server.config.next_membership.clone_from(&contents.next_membership);
+        if contents.next_membership.is_some() {
+            self.coverage.hit(FaultClass::ChangeUnderway);
+        }
         server.application = Application::new(contents.snapshots.last().cloned());
         (server.busy_until, server.asked) = (now, 0);
         server.drafts.clear();
@@ -944,9 +971,11 @@ impl World {
         peer.check();
         self.steps += 1;
         let status = peer.status();
-        let led = server.brief.is_some_and(|b| b.serving && b.state == ServerState::Leading);
+        let mut led = server.brief.is_some_and(|b| b.serving && b.state == ServerState::Leading);
+        let leading = server.brief.is_some_and(|b| b.state == ServerState::Leading);
         server.brief = Some(Brief::of(&status));
         let begins = !led && peer.reign().is_some();
+        led |= leading && outputs.iter().any(is_beginning);
         self.trace.mix(&outputs);
         if self.trace.keeps_lines() {
             for output in &outputs {
@@ -977,7 +1006,7 @@ impl World {
                 break;
             }
             self.checker.on_output(id, &output)?;
-            self.carry_out(id, output, Standing { leads, serving, epoch })?;
+            self.carry_out(id, output, Standing { led, leads, serving, epoch })?;
             if trap.is_some() {
                 fallen = true;
                 break;
@@ -1206,7 +1235,7 @@ impl World {
         let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         let Server { application, disk, incarnation, .. } = server;
         let ledger = &mut self.checker.ledger;
-        let leads = standing.leads && standing.serving;
+        let leads = standing.led || (standing.leads && standing.serving);
         if leads && through > disk.durable().last() {
             self.coverage.hit(FaultClass::CommittedElsewhereFirst);
         }

@@ -50,8 +50,9 @@ pub fn on_leader_info(
     }
     let last = if blank && epoch == accepted { Zxid::ZERO } else { cx.history.claim() };
     if epoch == accepted {
+        // Who comes back in another role may still be writing what it tells of.
         let packet = Packet::AckEpoch { last, current_epoch: None };
-        cx.outbox.send(link, Message::Packet(packet));
+        cx.outbox.send_after(cx.outbox.last(), link, Message::Packet(packet));
     } else {
         let ticket = cx.outbox.persist(Write::AcceptedEpoch(epoch));
         cx.epochs.accepted_epoch = epoch;
