@@ -876,7 +876,7 @@ fn whatever_floods_a_server_it_holds_no_more_than_its_limits() {
         bench
     };
     type Wave = fn(&mut Bench, i64);
-    let floods: [(&str, Bench, Wave); 12] = [
+    let floods: [(&str, Bench, Wave); 13] = [
         ("strangers", looking(), |bench, at| {
             let (link, _) = bench.accepted(1_000 + at);
             bench.hear(link, standing(Looking, vote(9, 9, 1_000 + at), at));
@@ -920,6 +920,18 @@ fn whatever_floods_a_server_it_holds_no_more_than_its_limits() {
             }
             flood_of(bench, Packet::Request(Request { op: Request::SYNC, ..request(2) }));
             flood_of(bench, pong(1));
+        }),
+        ("a learner that answers no ping, and others that read", leading(), |bench, _| {
+            if bench.boundary.courses.values().filter(|course| course.up_to_date).count() < 2 {
+                let (link, _) = bench.follower(1, 1);
+                bench.receive(link, ack_epoch_again(0));
+                bench.receive(link, ack(1));
+            }
+            let mut courses = bench.boundary.courses.iter();
+            let two = courses.find(|(_, course)| course.up_to_date).map(|(link, _)| *link).unwrap();
+            flood_of(bench, ack(1));
+            bench.read();
+            bench.receive(two, pong(1));
         }),
         ("acknowledgements of what was never proposed", leading(), |bench, at| {
             let first = z(1, 2 + u32::try_from(at).unwrap());

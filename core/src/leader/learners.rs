@@ -147,11 +147,12 @@ impl Learners {
         self.beat
     }
 
-    /// Pings every learner that has our history. Only those that serve answer.
+    /// Pings every learner that has our history. Only those that serve answer; one that owes too many answers
+    /// is not asked again before it gives some.
     pub fn ping(&mut self, cx: &mut Context<'_>, zxid: Zxid) {
         self.beat += 1;
         for (link, learner) in &mut self.by_link {
-            if learner.is_synced() && !learner.cursor.is_streaming() {
+            if learner.is_synced() && !learner.cursor.is_streaming() && !learner.beats.is_full() {
                 let serves = learner.stage == Stage::Serving;
                 let lease = cx.config.lease.filter(|_| serves && learner.leases && learner.votes);
                 send(

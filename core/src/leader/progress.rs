@@ -516,6 +516,11 @@ pub struct Beats {
 }
 
 impl Beats {
+    /// Whether so many answers are owed that no more are kept.
+    pub fn is_full(&self) -> bool {
+        self.unanswered.len() >= PINGS_MAX
+    }
+
     /// A ping was sent that will be answered.
     pub fn on_ping(&mut self, beat: u64, now: Instant) {
         self.unanswered.push_back((beat, now));
@@ -562,6 +567,10 @@ fn send_commits(cx: &mut Context<'_>, link: LinkId, run: Run) {
 
 /// About what a PROPOSAL takes beside its transaction.
 const PACKET_BYTES: usize = 20;
+
+/// How many pings may be under way to a learner. More than come together while a reader after the other waits
+/// for one round trip.
+const PINGS_MAX: usize = 1024;
 
 /// How many acknowledgements ahead of their turn are kept. Nobody who follows the protocol sends one.
 const EARLY_MAX: usize = 1024;
