@@ -71,7 +71,7 @@ pub enum Rule {
     Read,
     /// A client was told what is not so.
     Outcome,
-    /// A leader established while another could still count on its lease.
+    /// Work that only one may do begins at a leader while another can still count on its lease.
     Lease,
 }
 
@@ -352,6 +352,11 @@ impl Checker {
         }
         // Where others follow already, perhaps since an earlier round, a higher id alone is no reason.
         let joined = matches!(reason, Reason::Joined { .. });
+        // Nor does it matter then what those said of it: it brings what it has.
+        let held = self.servers.get(&id).filter(|_| joined).map(|seen| seen.durable);
+        let held =
+            held.map_or(own, |h| Vote { peer_epoch: h.current_epoch, zxid: h.last_zxid, ..own });
+        let own = own.max(held);
         let newer = |theirs: &Vote| {
             (theirs.peer_epoch, theirs.zxid) > (own.peer_epoch, own.zxid)
                 || (*theirs > own && !joined)
@@ -382,7 +387,7 @@ impl Checker {
         let promised = self.promised.get(&epoch);
         let own = promised.and_then(|votes| votes.get(&id));
         let ensemble = self.ensemble();
-        self.ledger.on_established(id, ensemble)?;
+        self.ledger.on_established(id, epoch, ensemble)?;
         if !holds(&id) {
             return broken(Rule::Promise, id, format!("leads epoch {epoch}, not on its disk"));
         }

@@ -311,13 +311,19 @@ impl Ledger {
         Ok(())
     }
 
-    /// A leader is established.
+    /// A leader is established. What later reigns have committed by then, because the last acknowledgement
+    /// of this one came late, it cannot have, and does not need: it commits nothing any more.
     pub(crate) fn on_established(
         &self,
         id: ServerId,
+        epoch: Epoch,
         ensemble: &Ensemble,
     ) -> Result<(), Violation> {
-        let committed = self.committed();
+        let before = self.chain.partition_point(|link| link.zxid.epoch() < epoch);
+        let committed = match before.checked_sub(1) {
+            Some(last) => self.chain[last].zxid,
+            None => self.base.label,
+        };
         let Some(copy) = self.copies.get(&id) else { return Ok(()) };
         if committed > Zxid::ZERO && !copy.covers(committed) && ensemble.may_lead(id) {
             let detail = format!("leads without {committed}; its disk ends at {}", copy.last());

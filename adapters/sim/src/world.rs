@@ -222,6 +222,8 @@ struct Server {
     config: Config,
     peer: Option<Peer>,
     brief: Option<Brief>,
+    /// Whether it leads, with a lease if there is to be one.
+    guards: bool,
     disk: Disk,
     application: Application,
     /// Transactions that are prepared, each in its reign.
@@ -309,6 +311,7 @@ impl World {
                 config: own,
                 peer: None,
                 brief: None,
+                guards: false,
                 disk: Disk::new(contents),
                 application: Application::default(),
                 drafts: Vec::new(),
@@ -864,7 +867,7 @@ impl World {
             self.coverage.hit(FaultClass::ChangeUnderway);
         }
         server.application = Application::new(contents.snapshots.last().cloned());
-        (server.busy_until, server.asked) = (now, 0);
+        (server.busy_until, server.asked, server.guards) = (now, 0, false);
         server.drafts.clear();
         let peer = match Peer::new(server.config.clone(), durable) {
             Ok(peer) => peer,
@@ -974,7 +977,8 @@ impl World {
         let mut led = server.brief.is_some_and(|b| b.serving && b.state == ServerState::Leading);
         let leading = server.brief.is_some_and(|b| b.state == ServerState::Leading);
         server.brief = Some(Brief::of(&status));
-        let begins = !led && peer.reign().is_some();
+        let guards = peer.reign().is_some_and(|reign| !reign.awaits_lease);
+        let begins = guards && !std::mem::replace(&mut server.guards, guards);
         led |= leading && outputs.iter().any(is_beginning);
         self.trace.mix(&outputs);
         if self.trace.keeps_lines() {
@@ -1033,14 +1037,15 @@ impl World {
         Ok(())
     }
 
-    /// A leader is established: nobody else counts on a lease.
+    /// A leader lets those in who do what only one may do, with a lease if there is to be one: nobody else
+    /// counts on a lease. One whose last acknowledgement came after the next reign had begun gets none.
     fn check_leases(&mut self, leader: ServerId) -> Result<(), Violation> {
         let now = self.agenda.now();
         for (id, server) in self.servers.iter().filter(|(id, _)| **id != leader) {
             let Some(reign) = server.peer.as_ref().and_then(Peer::reign) else { continue };
             self.coverage.hit(FaultClass::TwoReigns);
             if reign.lease.is_some_and(|until| until > now) {
-                let detail = format!("established while {id} counts on {:?}", reign.lease);
+                let detail = format!("lets work begin while {id} counts on {:?}", reign.lease);
                 return broken(Rule::Lease, leader, detail);
             }
         }
