@@ -343,6 +343,9 @@ impl Leader {
     /// Nobody here does any more what only a leader may.
     pub fn on_released(&mut self, cx: &mut Context<'_>) -> Verdict {
         match &mut self.office.phase {
+            Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
+                reconfiguration::parted(cx, broadcast, &mut self.office.learners, self.round)
+            }
             Phase::Broadcast(broadcast) => {
                 succession::released(cx, broadcast, &mut self.office.learners)
             }
@@ -391,6 +394,9 @@ impl Leader {
             }
             Timer::Ping => self.on_ping(cx),
             Timer::HandOver => match &mut self.office.phase {
+                Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
+                    reconfiguration::parted(cx, broadcast, &mut self.office.learners, self.round)
+                }
                 Phase::Broadcast(broadcast) => succession::late(cx, broadcast),
                 Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
             },

@@ -73,6 +73,10 @@ struct World {
     handed_over: Vec<(ServerId, Result<ServerId, Kept>)>,
     /// Servers that nobody reaches.
     cut_off: BTreeSet<ServerId>,
+    /// What only a leader may is done at each of them, and ends when the test says so.
+    guarded: bool,
+    /// Those where it is to end.
+    sent_away: Vec<ServerId>,
     /// Why roles were given up or changed.
     reasons: Vec<(ServerId, Reason)>,
     cxids: i32,
@@ -119,6 +123,8 @@ impl World {
             delivered: BTreeMap::new(),
             handed_over: Vec::new(),
             cut_off: BTreeSet::new(),
+            guarded: false,
+            sent_away: Vec::new(),
             reasons: Vec::new(),
             cxids: 0,
             settings,
@@ -224,6 +230,7 @@ impl World {
                 self.queue.push_back((id, Event::Restored(link)));
             }
             Output::HandedOver(outcome) => self.handed_over.push((id, outcome)),
+            Output::Release if self.guarded => self.sent_away.push(id),
             Output::Release => self.queue.push_back((id, Event::Released)),
             Output::Pace(link) => self.queue.push_back((id, Event::Drained(link))),
             Output::Report(report) => self.reasons.push((id, report.reason)),
@@ -566,6 +573,30 @@ fn a_leader_that_becomes_an_observer_observes_the_next_one() {
     assert!(world.reconfigure(1, &back).is_ok());
     assert_eq!(world.settle(), [1, 2, 3]);
     assert_eq!((world.leader(), world.status(3).state), (2, ServerState::Following));
+}
+
+/// The next leader does not begin before those have ended who do at this one what only a leader may; or before
+/// they had time enough: their loss was told when that began.
+#[test]
+fn a_leader_that_leaves_waits_for_those_who_do_what_only_a_leader_may() {
+    for ends in [true, false] {
+        let mut world = World::new(&[1, 2, 3]);
+        world.guarded = true;
+        let begun = world.now;
+        let cxid = world.ask(1, &leave(&[3]));
+        world.run(|world| !world.sent_away.is_empty());
+        assert_eq!(world.sent_away, [s(3)]);
+        assert!(world.outcome(cxid).is_none() && world.status(3).serving, "it still leads");
+        if ends {
+            world.queue.push_back((s(3), Event::Released));
+            world.run(|world| world.outcome(cxid).is_some());
+            assert_eq!(world.now, begun, "nothing else was waited for");
+        }
+        assert_eq!(world.settle(), [1, 2]);
+        assert_eq!(world.leader(), 2);
+        assert_eq!(world.now >= begun + Duration::from_secs(1), !ends);
+        assert_eq!(world.sent_away, [s(3)], "once");
+    }
 }
 
 // --- roles change ---

@@ -66,6 +66,19 @@ pub struct Change {
     pub txn: Txn,
     /// We do not lead afterwards.
     pub leaving: bool,
+    /// If so: whether somebody here still does what only a leader may.
+    pub parting: Parting,
+}
+
+/// What becomes of those who do what only a leader may, before its seat goes to somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Parting {
+    /// They have not been told.
+    Ahead,
+    /// They have been told, and are ending it.
+    Asked,
+    /// They have ended it, or had time enough.
+    Over,
 }
 
 /// A read that waits for a quorum to say that we still lead.

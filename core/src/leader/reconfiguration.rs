@@ -12,7 +12,9 @@
 //! everything. That is why there is only one change at a time.
 //!
 //! A leader that is no voter afterwards, or one at another address, names the next leader: the new voter that
-//! has most. It waits until that one has everything, and commits nothing behind the change.
+//! has most. It waits until that one has everything, and commits nothing behind the change. Whoever does here
+//! what only a leader may is told before, and waited for as in a hand-over: the voters' promises end with
+//! the change, whatever was told of a lease.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,11 +24,13 @@ use bytes::Bytes;
 use crate::address::HostPort;
 use crate::context::{Context, Verdict};
 use crate::id::ServerId;
-use crate::leader::broadcast::{Broadcast, Change};
+use crate::leader::broadcast::{Broadcast, Change, Parting};
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Activation, Progress, Stage};
 use crate::membership::{Membership, Role};
+use crate::output::Output;
 use crate::reconfiguration::{Reconfiguration, Unchanged, body_of};
+use crate::timers::Timer;
 use crate::txn::{Draft, Txn};
 use crate::vote::{Round, Vote};
 use crate::zxid::Zxid;
@@ -51,7 +55,8 @@ pub fn prepare(
                 let txn = Txn { zxid, header: draft.header, body: draft.body.clone() };
                 let leaving = !stays(cx, &next);
                 cx.see(Some(next));
-                broadcast.change = Some(Box::new(Change { txn, leaving }));
+                let parting = Parting::Ahead;
+                broadcast.change = Some(Box::new(Change { txn, leaving, parting }));
                 broadcast.reseat(cx, learners);
                 if cx.config.lease.is_some() {
                     // Before they have acknowledged this, the new voters have promised what the old ones did.
@@ -111,15 +116,23 @@ pub fn complete(
     round: Round,
 ) -> Verdict {
     let Some(agreed) = broadcast.agreed(cx) else { return Verdict::Stay };
-    let Some(Change { txn, leaving }) = broadcast.change.as_deref() else { return Verdict::Stay };
-    let zxid = txn.zxid;
-    let needed = if *leaving { broadcast.proposed().max(zxid) } else { zxid };
-    if agreed < needed || (*leaving && !broadcast.is_prepared()) {
+    let proposed = broadcast.proposed();
+    let Some(change) = broadcast.change.as_deref_mut() else { return Verdict::Stay };
+    let (zxid, leaving) = (change.txn.zxid, change.leaving);
+    if leaving && agreed >= zxid && change.parting == Parting::Ahead {
+        change.parting = Parting::Asked;
+        cx.outbox.push(Output::Release);
+        cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.hand_over_max);
+    }
+    let parted = !leaving || change.parting == Parting::Over;
+    let txn = change.txn.clone();
+    let needed = if leaving { proposed.max(zxid) } else { zxid };
+    if !parted || agreed < needed || (leaving && !broadcast.is_prepared()) {
         return Verdict::Stay;
     }
-    let leader = if *leaving { next_leader(cx, learners) } else { Some(cx.config.id) };
+    let leader = if leaving { next_leader(cx, learners) } else { Some(cx.config.id) };
     let Some(leader) = leader else { return Verdict::Stay };
-    let activation = Activation { txn: txn.clone(), leader };
+    let activation = Activation { txn, leader };
     cx.history.commit(zxid, cx.rng, cx.outbox);
     learners.activate(&activation);
     learners.feed(cx, broadcast.reign(cx));
@@ -132,6 +145,24 @@ pub fn complete(
     broadcast.hand_on(cx);
     let vote = Vote { peer_epoch: broadcast.epoch, zxid, leader };
     Verdict::Appointed { vote, round: round.next() }
+}
+
+/// Nobody here does any more what only a leader may, or time has run out for it: their loss was told when
+/// that began.
+pub fn parted(
+    cx: &mut Context<'_>,
+    broadcast: &mut Broadcast,
+    learners: &mut Learners,
+    round: Round,
+) -> Verdict {
+    match broadcast.change.as_deref_mut() {
+        Some(change) if change.parting == Parting::Asked => {
+            change.parting = Parting::Over;
+            cx.timers.stop(Timer::HandOver);
+            complete(cx, broadcast, learners, round)
+        }
+        Some(_) | None => Verdict::Stay,
+    }
 }
 
 /// The new voter that has most.
