@@ -109,6 +109,7 @@ pub(crate) struct Office {
     listener: UnixListener,
     path: PathBuf,
     owner: u32,
+    inode: u64,
 }
 
 impl Office {
@@ -120,8 +121,8 @@ impl Office {
             Ok(()) | Err(_) => {}
         }
         let listener = UnixListener::bind(&path)?;
-        let owner = fs::symlink_metadata(&path)?.uid();
-        Ok(Self { listener, path, owner })
+        let file = fs::symlink_metadata(&path)?;
+        Ok(Self { listener, path, owner: file.uid(), inode: file.ino() })
     }
 
     /// Answers until the process ends.
@@ -158,8 +159,10 @@ impl Office {
 
 impl Drop for Office {
     fn drop(&mut self) {
-        // Another server's by now, or gone.
-        drop(fs::remove_file(&self.path));
+        // By now it may be that of the server which runs there next.
+        if fs::symlink_metadata(&self.path).is_ok_and(|file| file.ino() == self.inode) {
+            drop(fs::remove_file(&self.path));
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// The zoo.cfg of the server.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// A server that joins, or whose role or addresses change: 4=host:2888:3888[:observer][;clientPort].
+    /// A server that joins, or whose role or addresses change: `4=host:2888:3888[:observer][;clientPort]`.
     #[arg(long, value_name = "ID=ADDRESS", value_delimiter = ',')]
     add: Vec<String>,
     /// Servers that leave.
