@@ -42,9 +42,9 @@
 //! let mut servers = Vec::new();
 //! for id in [1, 2, 3] {
 //!     let config = ServerConfig::builder(id, dir.path().join(id.to_string()))
-//!         .voter(1, "127.0.0.1:23881:33881")
-//!         .voter(2, "127.0.0.1:23882:33882")
-//!         .voter(3, "127.0.0.1:23883:33883")
+//!         .voter(1, "127.0.0.1:12881:13881")
+//!         .voter(2, "127.0.0.1:12882:13882")
+//!         .voter(3, "127.0.0.1:12883:13883")
 //!         .build()?;
 //!     servers.push(start(config).await?);
 //! }
