@@ -4,6 +4,8 @@
 
 use std::future::Future;
 
+use quorate_core::reconfiguration::Reconfiguration;
+
 use super::journal::numbered;
 use super::stage::polled;
 use super::{App, Stage};
@@ -65,6 +67,15 @@ pub async fn requests_that_are_dropped_free_their_place<R: Runtime>(stage: Stage
         dropped(&stage, server, || async { server.read(|_| ()).await.unwrap() }).await;
         dropped(&stage, server, || async { server.catch_up().await.unwrap() }).await;
         dropped(&stage, server, || async { server.peek(|_| ()).await.unwrap() }).await;
+        dropped(&stage, server, || async { server.healthy().await.unwrap() }).await;
+        dropped(&stage, server, || async { assert_eq!(server.ready().await.unwrap().0, leader) })
+            .await;
+        // It is refused here, in its turn with all others.
+        let same = Reconfiguration::change([], []);
+        dropped(&stage, server, || async {
+            server.reconfigure(&same).await.map(drop).unwrap_err();
+        })
+        .await;
         // While all places are taken, too.
         let (one, two) = (server.clone(), server.clone());
         let busy = [
