@@ -1,0 +1,149 @@
+//! A connection: two ends, and what is under way between them.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use quorate_core::id::ServerId;
+use quorate_core::input::{Cause, Plane, Unreadable};
+use quorate_core::links::Mailbox;
+use quorate_core::message::{Message, Packet};
+use quorate_core::time::Instant;
+use quorate_core::wire;
+
+/// Where an end stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Opening,
+    Open,
+    Closed,
+}
+
+/// Something under way.
+#[derive(Debug)]
+pub(super) enum Segment {
+    Bytes(Bytes),
+    End(Cause),
+    /// The sender is told when everything before this has been taken over by the other end's system.
+    Told(Told),
+}
+
+/// What a sender is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Drained,
+    Progress,
+    Streamed(Result<(), Unreadable>),
+}
+
+/// What the bytes that come to an end are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    Messages,
+    /// A snapshot, which only the application can delimit.
+    Snapshot,
+    /// One has come; nobody reads on until it is restored.
+    Restoring,
+}
+
+/// One end, and what is on the way from it.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) server: ServerId,
+    pub(super) state: State,
+    /// Whether the server knows of the link.
+    pub(super) up: bool,
+    /// Whether it was closed by a crash.
+    pub(super) crashed: bool,
+    pub(super) outgoing: VecDeque<(Instant, Segment)>,
+    pub(super) last_ready: Instant,
+    pub(super) mailbox: Mailbox,
+    pub(super) writing: bool,
+    pub(super) stuck: bool,
+    pub(super) incoming: BytesMut,
+    pub(super) reading: Reading,
+    pub(super) progress: Instant,
+    /// What the other end has sent, to be compared with what is decoded.
+    pub(super) expected: VecDeque<Message>,
+}
+
+impl End {
+    pub(super) fn new(server: ServerId) -> Self {
+        Self {
+            server,
+            state: State::Opening,
+            up: false,
+            crashed: false,
+            outgoing: VecDeque::new(),
+            last_ready: Instant::ORIGIN,
+            mailbox: Mailbox::default(),
+            writing: false,
+            stuck: false,
+            incoming: BytesMut::new(),
+            reading: Reading::Messages,
+            progress: Instant::ORIGIN,
+            expected: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        self.state = State::Closed;
+        self.mailbox = Mailbox::default();
+        self.incoming.clear();
+    }
+}
+
+/// Two ends.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) plane: Plane,
+    /// Whom the dialler meant.
+    pub(super) target: ServerId,
+    pub(super) ends: [End; 2],
+    /// Whether the path itself is gone; what is sent now is lost.
+    pub(super) broken: bool,
+    /// Whether something was sent to a machine without power.
+    pub(super) unanswered: bool,
+    pub(super) introduced: bool,
+}
+
+impl Connection {
+    pub(super) fn servers(&self, from: usize) -> (ServerId, ServerId) {
+        (self.ends[from].server, self.ends[1 - from].server)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.ends.iter().all(|end| end.state == State::Open)
+    }
+}
+
+/// A piece of a stream.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) bytes: Bytes,
+    /// The messages that begin in it.
+    pub(crate) messages: Vec<Message>,
+    /// Whether it is a part of a snapshot.
+    pub(crate) moves: bool,
+}
+
+impl Piece {
+    /// A packet.
+    pub(crate) fn packet(packet: Packet) -> Self {
+        let mut bytes = BytesMut::new();
+        wire::encode_packet(&packet, &mut bytes);
+        Self { bytes: bytes.freeze(), messages: each(packet), moves: false }
+    }
+}
+
+/// The packets that the other end may read one by one.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the others are one each")]
+pub(super) fn each(packet: Packet) -> Vec<Message> {
+    match packet {
+        Packet::Acks(run) => run.zxids().map(|z| Message::Packet(Packet::Ack(z))).collect(),
+        Packet::Commits(run) => run.zxids().map(|z| Message::Packet(Packet::Commit(z))).collect(),
+        Packet::Proposals(txns) => {
+            txns.iter().map(|txn| Message::Packet(Packet::Proposal(txn.clone()))).collect()
+        }
+        packet => vec![Message::Packet(packet)],
+    }
+}

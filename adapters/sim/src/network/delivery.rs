@@ -1,0 +1,255 @@
+//! Bytes under way, and what becomes of them at the other end.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_core::input::{Cause, Event, LinkUp, Plane};
+use quorate_core::message::{Introduction, Message, Packet};
+use quorate_core::time::Instant;
+use quorate_core::wire;
+
+use crate::application::State as Snapshot;
+use crate::faults::FaultClass;
+use crate::network::connection::{Reading, Segment, State, Told, each};
+use crate::network::{ACCEPTOR, DIALLER, Network, NetworkEvent, PROGRESS_EVERY, hit, pack, remote};
+
+impl Network {
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        conn: u64,
+        from: usize,
+        mut bytes: Bytes,
+        messages: Vec<Message>,
+    ) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        if connection.broken {
+            self.coverage.hit(FaultClass::MessageLost);
+            return;
+        }
+        connection.ends[1 - from].expected.extend(messages);
+        if bytes.len() > 1 && self.chance(self.config.split) {
+            let at = 1 + self.pick(bytes.len() - 1);
+            let head = bytes.split_to(at);
+            self.coverage.hit(FaultClass::SplitMessage);
+            self.push(now, conn, from, Segment::Bytes(head));
+        }
+        self.push(now, conn, from, Segment::Bytes(bytes));
+        if self.chance(self.config.reset) {
+            self.break_connection(now, conn);
+        }
+    }
+
+    pub(super) fn push(&mut self, now: Instant, conn: u64, from: usize, segment: Segment) {
+        let ready = now + self.latency();
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let end = &mut connection.ends[from];
+        let ready = ready.max(end.last_ready + Duration::from_nanos(1));
+        end.last_ready = ready;
+        end.outgoing.push_back((ready, segment));
+        self.schedule(ready, NetworkEvent::Arrive { conn, to: 1 - from });
+    }
+
+    /// Breaks a connection at some point of what is under way on it.
+    pub(super) fn break_connection(&mut self, now: Instant, conn: u64) {
+        let Some(connection) = self.connections.get(&conn) else { return };
+        if connection.broken || !connection.is_open() {
+            return;
+        }
+        self.coverage.hit(FaultClass::LinkReset);
+        for from in [DIALLER, ACCEPTOR] {
+            let under_way = self.connections.get(&conn).map_or(0, |c| c.ends[from].outgoing.len());
+            let kept = self.pick(under_way + 1);
+            if let Some(connection) = self.connections.get_mut(&conn) {
+                connection.broken = true;
+                let gone = connection.ends[from].outgoing.drain(kept..);
+                let streamed = |(_, segment): &(_, Segment)| {
+                    matches!(segment, Segment::Told(Told::Streamed(_)))
+                };
+                if gone.filter(streamed).count() > 0 {
+                    self.coverage.hit(FaultClass::StreamCut);
+                }
+            }
+            if kept < under_way {
+                self.coverage.hit(FaultClass::MessageLost);
+            }
+            self.push(now, conn, from, Segment::End(Cause::Reset));
+        }
+    }
+
+    pub(super) fn on_arrive(&mut self, now: Instant, conn: u64, to: usize) {
+        let from = 1 - to;
+        loop {
+            let Some(connection) = self.connections.get_mut(&conn) else { return };
+            let (sender, receiver) = connection.servers(from);
+            let due = connection.ends[from].outgoing.front().is_some_and(|(at, _)| *at <= now);
+            if !due || self.blocked.contains_key(&(sender, receiver)) {
+                return;
+            }
+            let Some((_, segment)) = connection.ends[from].outgoing.pop_front() else { return };
+            if !self.hosts.get(&receiver).is_some_and(|host| host.powered) {
+                connection.unanswered = true;
+                continue;
+            }
+            match segment {
+                Segment::Bytes(bytes) if connection.ends[to].state == State::Open => {
+                    let end = &mut connection.ends[to];
+                    end.incoming.extend_from_slice(&bytes);
+                    if end.reading == Reading::Snapshot && now.since(end.progress) >= PROGRESS_EVERY
+                    {
+                        end.progress = now;
+                        self.arrivals.push_back((receiver, Event::Progress(pack(conn, to))));
+                    }
+                    self.decode(conn, to);
+                }
+                Segment::Told(told) => {
+                    let open = connection.ends.iter().all(|end| end.state == State::Open);
+                    let link = pack(conn, from);
+                    let event = match told {
+                        Told::Drained => Event::Drained(link),
+                        Told::Progress => Event::Progress(link),
+                        Told::Streamed(outcome) => Event::Streamed { link, outcome },
+                    };
+                    if open && connection.ends[from].up {
+                        self.arrivals.push_back((sender, event));
+                    }
+                }
+                Segment::Bytes(_) => {
+                    if connection.ends[to].crashed {
+                        self.coverage.hit(FaultClass::HalfOpen);
+                    }
+                    let at = now + self.latency();
+                    self.schedule(at, NetworkEvent::Down { conn, side: from, cause: Cause::Reset });
+                }
+                Segment::End(cause) => self.on_down(conn, to, cause),
+            }
+        }
+    }
+
+    pub(super) fn on_written(&mut self, now: Instant, conn: u64, from: usize) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let stalled = self.blocked.contains_key(&connection.servers(from));
+        let end = &mut connection.ends[from];
+        if stalled {
+            end.stuck = true;
+            return;
+        }
+        end.writing = false;
+        if end.state == State::Open && !end.mailbox.is_empty() {
+            self.write_newest(now, conn, from);
+        }
+    }
+
+    pub(super) fn on_down(&mut self, conn: u64, side: usize, cause: Cause) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let end = &mut connection.ends[side];
+        if end.state == State::Open {
+            end.close();
+            if end.up {
+                let down = Event::LinkDown { link: pack(conn, side), cause };
+                self.arrivals.push_back((end.server, down));
+            }
+        }
+        self.sweep(conn);
+    }
+
+    pub(super) fn on_stall_check(&mut self, now: Instant, conn: u64, from: usize, since: u64) {
+        let Some(connection) = self.connections.get(&conn) else { return };
+        if self.blocked.get(&connection.servers(from)) != Some(&since) || !connection.is_open() {
+            return;
+        }
+        self.coverage.hit(FaultClass::StallSilent);
+        for side in [DIALLER, ACCEPTOR] {
+            let at = now + self.up_to(Duration::from_millis(500));
+            self.schedule(at, NetworkEvent::Down { conn, side, cause: Cause::Silent });
+        }
+    }
+
+    /// Decodes what has come to an end, and compares it with what was sent.
+    pub(super) fn decode(&mut self, conn: u64, to: usize) {
+        let (duplicate, runs) = (self.config.duplicate, self.config.runs);
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let (receiver, sender) = connection.servers(to);
+        let (plane, link) = (connection.plane, pack(conn, to));
+        let end = &mut connection.ends[to];
+        if plane == Plane::Election && to == ACCEPTOR && !connection.introduced {
+            match wire::decode_introduction(&mut end.incoming) {
+                Ok(None) => return,
+                Ok(Some(Introduction { id, addresses })) => {
+                    connection.introduced = true;
+                    end.up = true;
+                    let up = LinkUp {
+                        link,
+                        plane,
+                        dialled: false,
+                        peer: Some(id),
+                        advertised: addresses.into_iter().next(),
+                        remote: remote(sender),
+                    };
+                    self.arrivals.push_back((receiver, Event::LinkUp(up)));
+                }
+                Err(error) => {
+                    self.problem = Some(format!("the introduction of {sender}: {error}"));
+                    return;
+                }
+            }
+        }
+        loop {
+            match end.reading {
+                Reading::Messages => {}
+                Reading::Restoring => return,
+                Reading::Snapshot => {
+                    match Snapshot::decode(&mut end.incoming) {
+                        Ok(Some(state)) => {
+                            end.reading = Reading::Restoring;
+                            self.snapshots.push_back((receiver, link, state));
+                        }
+                        Ok(None) => {}
+                        Err(error) => self.problem = Some(format!("from {sender}: {error}")),
+                    }
+                    return;
+                }
+            }
+            let decoded = match plane {
+                Plane::Election => {
+                    wire::take_notification(&mut end.incoming).map(|n| n.map(Message::Notification))
+                }
+                Plane::Quorum if runs => {
+                    wire::take_packet(&mut end.incoming).map(|p| p.map(Message::Packet))
+                }
+                Plane::Quorum => {
+                    wire::decode_packet(&mut end.incoming).map(|p| p.map(Message::Packet))
+                }
+            };
+            let message = match decoded {
+                Ok(Some(message)) => message,
+                Ok(None) => return,
+                Err(error) => {
+                    self.problem = Some(format!("a message of {sender}: {error}"));
+                    return;
+                }
+            };
+            let parts = match &message {
+                Message::Packet(packet) => each(packet.clone()),
+                Message::Notification(_) => vec![message.clone()],
+            };
+            for part in parts {
+                let sent = end.expected.pop_front();
+                if sent.as_ref() != Some(&part) {
+                    self.problem = Some(format!("{sender} sent {sent:?}, arrived is {part:?}"));
+                    return;
+                }
+            }
+            if let Message::Packet(Packet::Snap(_)) = message {
+                end.reading = Reading::Snapshot;
+            }
+            let twice = plane == Plane::Election && hit(&mut self.rng, duplicate);
+            if twice {
+                self.coverage.hit(FaultClass::DuplicateNotification);
+                let again = Event::Received { link, message: message.clone() };
+                self.arrivals.push_back((receiver, again));
+            }
+            self.arrivals.push_back((receiver, Event::Received { link, message }));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Dials: they succeed, are refused, or hang.
+
+use quorate_core::address::HostPort;
+use quorate_core::id::ServerId;
+use quorate_core::input::{Cause, Event, LinkUp, Plane};
+use quorate_core::message::Introduction;
+use quorate_core::time::Instant;
+use quorate_core::wire;
+
+use crate::ensemble::Ensemble;
+use crate::faults::FaultClass;
+use crate::network::connection::{Connection, End, Segment, State};
+use crate::network::{ACCEPTOR, DIALLER, Network, NetworkEvent, SYN_AGAIN, pack, remote};
+
+impl Network {
+    pub(crate) fn dial(
+        &mut self,
+        now: Instant,
+        from: ServerId,
+        plane: Plane,
+        peer: ServerId,
+        addresses: &[HostPort],
+    ) {
+        self.issued += 1;
+        let conn = self.issued;
+        let found = addresses.iter().find_map(|address| Ensemble::at(address, plane));
+        let at = now + self.latency();
+        let connection = Connection {
+            plane,
+            target: peer,
+            ends: [End::new(from), End::new(found.unwrap_or(peer))],
+            broken: false,
+            unanswered: false,
+            introduced: false,
+        };
+        self.connections.insert(conn, connection);
+        if found.is_some() {
+            self.schedule(at, NetworkEvent::Syn { conn, attempt: 0 });
+            self.schedule(now + self.config.dial_timeout, NetworkEvent::DialTimeout { conn });
+        } else {
+            self.schedule(at, NetworkEvent::Refused { conn });
+        }
+    }
+
+    pub(super) fn on_syn(&mut self, now: Instant, conn: u64, attempt: usize) {
+        let Some(connection) = self.connections.get(&conn) else { return };
+        if connection.ends[DIALLER].state != State::Opening {
+            return;
+        }
+        let (from, to) = connection.servers(DIALLER);
+        let host = self.host(to);
+        let passes = !self.is_blocked(from, to) && !self.is_blocked(to, from);
+        if !passes || !host.powered || self.black_holes.contains(&to) {
+            if let Some(wait) = SYN_AGAIN.get(attempt) {
+                let again = NetworkEvent::Syn { conn, attempt: attempt + 1 };
+                self.schedule(now + *wait, again);
+            }
+            return;
+        }
+        let at = now + self.latency();
+        if !host.running {
+            self.schedule(at, NetworkEvent::Refused { conn });
+            return;
+        }
+        if attempt > 0 {
+            self.coverage.hit(FaultClass::DialRetried);
+        }
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let end = &mut connection.ends[ACCEPTOR];
+        end.state = State::Open;
+        // Whatever the acceptor does next, the dialler first hears that it was accepted.
+        end.last_ready = at;
+        if connection.plane == Plane::Quorum {
+            end.up = true;
+            let up = LinkUp {
+                link: pack(conn, ACCEPTOR),
+                plane: Plane::Quorum,
+                dialled: false,
+                peer: None,
+                advertised: None,
+                remote: remote(from),
+            };
+            self.arrivals.push_back((to, Event::LinkUp(up)));
+        }
+        self.schedule(at, NetworkEvent::Established { conn });
+    }
+
+    pub(super) fn on_established(&mut self, now: Instant, conn: u64) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        if connection.ends[DIALLER].state != State::Opening {
+            return;
+        }
+        if connection.ends[ACCEPTOR].crashed {
+            return self.fail_dial(conn);
+        }
+        let (from, to) = connection.servers(DIALLER);
+        connection.ends[DIALLER].state = State::Open;
+        connection.ends[DIALLER].up = true;
+        let (plane, target) = (connection.plane, connection.target);
+        if plane == Plane::Election {
+            let own = Ensemble::address(from, Plane::Election);
+            let address = self.advertised.get(&from).cloned().unwrap_or(own);
+            let introduction = Introduction { id: from, addresses: vec![address] };
+            let bytes = wire::encode_introduction(&introduction);
+            self.transmit(now, conn, DIALLER, bytes, Vec::new());
+        }
+        let up = LinkUp {
+            link: pack(conn, DIALLER),
+            plane,
+            dialled: true,
+            peer: Some(target),
+            advertised: None,
+            remote: remote(to),
+        };
+        self.arrivals.push_back((from, Event::LinkUp(up)));
+    }
+
+    pub(super) fn on_dial_timeout(&mut self, now: Instant, conn: u64) {
+        let Some(connection) = self.connections.get(&conn) else { return };
+        if connection.ends[DIALLER].state != State::Opening {
+            return;
+        }
+        self.coverage.hit(FaultClass::DialTimedOut);
+        if connection.ends[ACCEPTOR].state == State::Open {
+            self.push(now, conn, DIALLER, Segment::End(Cause::Reset));
+        }
+        self.fail_dial(conn);
+    }
+
+    pub(super) fn fail_dial(&mut self, conn: u64) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        if connection.ends[DIALLER].state != State::Opening {
+            return;
+        }
+        connection.ends[DIALLER].close();
+        let failed = Event::DialFailed { plane: connection.plane, peer: connection.target };
+        self.arrivals.push_back((connection.ends[DIALLER].server, failed));
+        self.sweep(conn);
+    }
+}

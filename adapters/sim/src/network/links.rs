@@ -1,0 +1,124 @@
+//! What servers do with links.
+
+use bytes::BytesMut;
+use quorate_core::id::LinkId;
+use quorate_core::input::{Cause, Unreadable};
+use quorate_core::message::Message;
+use quorate_core::time::Instant;
+use quorate_core::wire;
+
+use crate::faults::FaultClass;
+use crate::network::connection::{Piece, Reading, Segment, State, Told, each};
+use crate::network::{HANGUP_MAX, Network, NetworkEvent, PROGRESS_EVERY, unpack};
+
+impl Network {
+    pub(crate) fn send(&mut self, now: Instant, link: LinkId, message: Message) {
+        let (conn, from) = unpack(link);
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        if connection.ends[from].state != State::Open {
+            return;
+        }
+        match message {
+            Message::Notification(notification) => {
+                let end = &mut connection.ends[from];
+                if end.mailbox.put(notification) {
+                    self.coverage.hit(FaultClass::MailboxReplaced);
+                }
+                if !end.writing {
+                    self.write_newest(now, conn, from);
+                }
+            }
+            Message::Packet(packet) => {
+                let mut bytes = BytesMut::new();
+                wire::encode_packet(&packet, &mut bytes);
+                self.transmit(now, conn, from, bytes.freeze(), each(packet));
+            }
+        }
+    }
+
+    /// Tells the server when what it has sent on a link so far is written.
+    pub(crate) fn pace(&mut self, now: Instant, link: LinkId) {
+        let (conn, from) = unpack(link);
+        if self.connections.get(&conn).is_some_and(|c| c.ends[from].state == State::Open) {
+            self.push(now, conn, from, Segment::Told(Told::Drained));
+        }
+    }
+
+    /// Writes a stream to a link, each piece a while after the one before; then tells the server how it
+    /// ended.
+    pub(crate) fn stream(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        pieces: Vec<Piece>,
+        outcome: Result<(), Unreadable>,
+    ) {
+        let (conn, from) = unpack(link);
+        let range = self.config.stream_gap_max.saturating_sub(self.config.stream_gap_min);
+        let gap = self.config.stream_gap_min + self.up_to(range);
+        let mut told = now;
+        for Piece { bytes, messages, moves } in pieces {
+            let Some(connection) = self.connections.get_mut(&conn) else { return };
+            let end = &mut connection.ends[from];
+            if end.state != State::Open {
+                return;
+            }
+            // The log is read far faster than a state is made into bytes.
+            let gap = if moves { gap } else { gap / 100 };
+            end.last_ready = end.last_ready.max(now) + gap;
+            let ready = end.last_ready;
+            self.transmit(now, conn, from, bytes, messages);
+            if ready.since(told) >= PROGRESS_EVERY {
+                told = ready;
+                self.push(now, conn, from, Segment::Told(Told::Progress));
+            }
+        }
+        if self.connections.get(&conn).is_some_and(|c| c.ends[from].state == State::Open) {
+            self.push(now, conn, from, Segment::Told(Told::Streamed(outcome)));
+        }
+    }
+
+    /// A snapshot is restored: what follows it on its link is read.
+    pub(crate) fn read_on(&mut self, link: LinkId) {
+        let (conn, to) = unpack(link);
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        if connection.ends[to].state == State::Open {
+            connection.ends[to].reading = Reading::Messages;
+            self.decode(conn, to);
+        }
+    }
+
+    /// Closes a link in order: what was sent on it before still arrives, unless that takes too long.
+    pub(crate) fn hang_up(&mut self, now: Instant, link: LinkId) {
+        let (conn, from) = unpack(link);
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let end = &mut connection.ends[from];
+        if end.state != State::Open {
+            return;
+        }
+        let last = now + HANGUP_MAX;
+        end.outgoing.retain(|(ready, _)| *ready <= last);
+        end.last_ready = end.last_ready.min(last);
+        if !connection.ends[from].mailbox.is_empty() {
+            self.write_newest(now, conn, from);
+        }
+        self.push(now, conn, from, Segment::End(Cause::Closed));
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.ends[from].close();
+        }
+        self.sweep(conn);
+    }
+
+    pub(super) fn write_newest(&mut self, now: Instant, conn: u64, from: usize) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let end = &mut connection.ends[from];
+        let Some(notification) = end.mailbox.take() else { return };
+        end.writing = true;
+        let mut bytes = BytesMut::new();
+        wire::encode_notification(&notification, &mut bytes);
+        let message = vec![Message::Notification(notification)];
+        self.transmit(now, conn, from, bytes.freeze(), message);
+        let at = now + self.up_to(self.config.write_max);
+        self.schedule(at, NetworkEvent::Written { conn, from });
+    }
+}

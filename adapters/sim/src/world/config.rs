@@ -1,0 +1,84 @@
+//! What a world is made of.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_core::config::{HistoryLimits, Timing};
+use quorate_core::id::ServerId;
+use quorate_core::zxid::Zxid;
+
+use crate::disk::{Contents, DiskConfig};
+use crate::ensemble::Ensemble;
+use crate::network::NetworkConfig;
+
+/// What a world is made of.
+#[derive(Clone, Debug)]
+pub struct WorldConfig {
+    /// Who takes part.
+    pub ensemble: Ensemble,
+    /// What the disks hold at first; empty where nothing is said.
+    pub disks: BTreeMap<ServerId, Contents>,
+    /// Servers whose configuration shows them another ensemble.
+    pub views: BTreeMap<ServerId, Ensemble>,
+    /// The durations of all servers.
+    pub timing: Timing,
+    /// The lease that voters promise their leader, if any.
+    pub lease: Option<Duration>,
+    /// Whether the membership may change.
+    pub may_change: bool,
+    /// How much history the servers keep at hand.
+    pub history: HistoryLimits,
+    /// The longest that an application takes for anything.
+    pub application_max: Duration,
+    /// Whether elections end as soon as nothing can change them.
+    pub finish_when_settled: bool,
+    /// How the network behaves.
+    pub network: NetworkConfig,
+    /// How the disks behave.
+    pub disk: DiskConfig,
+    /// Whether a line is kept of each event, to be printed if the test fails.
+    pub keep_log: bool,
+}
+
+impl WorldConfig {
+    /// A friendly world for an ensemble: empty disks, a fast network, no faults.
+    pub fn new(ensemble: Ensemble) -> Self {
+        Self {
+            ensemble,
+            disks: BTreeMap::new(),
+            views: BTreeMap::new(),
+            timing: Timing::default(),
+            lease: None,
+            may_change: false,
+            history: HistoryLimits::default(),
+            application_max: Duration::from_millis(1),
+            finish_when_settled: true,
+            network: NetworkConfig::default(),
+            disk: DiskConfig::default(),
+            keep_log: true,
+        }
+    }
+
+    /// The same with a server whose log ends at `last`; its epochs are that of `last`.
+    #[must_use]
+    pub fn with_history(self, id: i64, last: Zxid) -> Self {
+        let epoch = last.epoch().0;
+        self.with_disk(id, Contents::ending(epoch, epoch, last))
+    }
+
+    /// The same with a server whose disk holds this.
+    #[must_use]
+    pub fn with_disk(mut self, id: i64, contents: Contents) -> Self {
+        self.disks.insert(ServerId(id), contents);
+        self
+    }
+}
+
+/// How a server crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrashKind {
+    /// The process ends: its system closes its connections and refuses new ones.
+    Process,
+    /// The machine loses power: nobody hears anything.
+    Power,
+}

@@ -1,0 +1,106 @@
+//! Servers that end in the middle of what they do, and what is left of them.
+
+use std::time::Duration;
+
+use quorate_core::id::ServerId;
+use quorate_core::output::Output;
+use quorate_core::vote::ServerState;
+
+use crate::checker::Violation;
+use crate::faults::FaultClass;
+use crate::world::{CrashKind, Fuse, Trap, World};
+
+impl World {
+    /// Crashes a server, if it runs; writes that are not synced may be lost.
+    ///
+    /// # Errors
+    ///
+    /// If its disk is left in a state that no crash may leave.
+    pub fn crash(&mut self, id: i64, kind: CrashKind) -> Result<(), Violation> {
+        let (id, now) = (ServerId(id), self.now());
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+        let Some(brief) = server.brief.take() else { return Ok(()) };
+        self.trace.line(now, id, format_args!("CRASH ({kind:?})"));
+        server.peer = None;
+        server.paused = false;
+        server.backlog.clear();
+        server.tick = None;
+        let (states, lost) = server.disk.crash(self.disk.survival, &mut self.rng);
+        self.coverage.hit(match kind {
+            CrashKind::Process => FaultClass::ProcessCrash,
+            CrashKind::Power => FaultClass::PowerLoss,
+        });
+        if brief.serving && brief.state == ServerState::Leading {
+            self.coverage.hit(FaultClass::LeaderCrash);
+        }
+        self.coverage.hits(FaultClass::WriteLost, lost.all);
+        self.coverage.hits(FaultClass::TornWrite, u64::from(lost.torn));
+        server.taken.clear();
+        for done in &states {
+            self.coverage.hit(FaultClass::WriteSurvived);
+            self.checker.on_durable(id, done)?;
+        }
+        self.checker.ledger.on_crash(id);
+        self.network.arrivals.retain(|(to, _)| *to != id);
+        self.network.host_down(now, id, kind == CrashKind::Power);
+        self.enter_network();
+        Ok(())
+    }
+
+    /// Empties the disk of a server that is down.
+    ///
+    /// # Panics
+    ///
+    /// If the server runs.
+    pub fn wipe(&mut self, id: i64) {
+        assert!(!self.is_up(id), "server {id} runs; its disk cannot be exchanged");
+        if let Some(server) = self.servers.get_mut(&ServerId(id)) {
+            server.disk.wipe();
+            self.checker.on_wipe(ServerId(id));
+            self.coverage.hit(FaultClass::Wipe);
+        }
+    }
+
+    /// Crashes a server instead of letting it carry out another output after so many more of them, reports
+    /// not counted; it starts again after a while, if that is said.
+    pub fn crash_after_outputs(&mut self, id: i64, count: u64, again: Option<Duration>) {
+        self.fuse = Some(Fuse { id: ServerId(id), left: count, again });
+    }
+
+    /// Asks a server to hand its seat over, to this server or to the best.
+    ///
+
+    /// Crashes a server just before it carries out the first output that `at` accepts.
+    pub fn crash_before(&mut self, id: i64, at: fn(&Output) -> bool) {
+        self.trap = Some(Trap { id: ServerId(id), at, after: false });
+    }
+
+    /// Crashes a server just after it has carried out the first output that `at` accepts.
+    pub fn crash_after(&mut self, id: i64, at: fn(&Output) -> bool) {
+        self.trap = Some(Trap { id: ServerId(id), at, after: true });
+    }
+
+    /// Lets any step that has outputs end in a crash with this chance, in 65536ths; the server starts
+    /// again within a second.
+    pub fn crash_within_steps(&mut self, of_65536: u64) {
+        self.crash_within = of_65536;
+    }
+
+    /// Whether the fuse of a server has burnt down; counts what others could notice.
+    pub(super) fn blows(&mut self, id: ServerId, output: &Output) -> bool {
+        let Some(fuse) = self.fuse.as_mut().filter(|fuse| fuse.id == id) else { return false };
+        if matches!(output, Output::Report(_)) {
+            return false;
+        }
+        if fuse.left == 0 {
+            let again = fuse.again;
+            self.fuse = None;
+            if let Some(wait) = again {
+                self.start_after(id.0, wait);
+            }
+            return true;
+        }
+        fuse.left -= 1;
+        false
+    }
+}

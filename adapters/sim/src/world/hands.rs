@@ -1,0 +1,227 @@
+//! What a story may do to servers and to what joins them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_core::address::HostPort;
+use quorate_core::id::{ReadId, ServerId};
+use quorate_core::input::Event;
+use quorate_core::message::Request;
+use quorate_core::reconfiguration::Reconfiguration;
+use quorate_core::txn::RequestId;
+
+use crate::application::KIND;
+use crate::checker::Violation;
+use crate::disk::Survival;
+use crate::faults::FaultClass;
+use crate::world::{What, World};
+
+impl World {
+    /// Starts a server now.
+    pub fn start(&mut self, id: i64) {
+        self.start_after(id, Duration::ZERO);
+    }
+
+    /// Starts servers now, in this order.
+    pub fn start_all(&mut self, ids: impl IntoIterator<Item = i64>) {
+        for id in ids {
+            self.start(id);
+        }
+    }
+
+    /// Starts a server in a while, unless it runs by then.
+    pub fn start_after(&mut self, id: i64, wait: Duration) {
+        self.agenda.after(wait, What::Start { id: ServerId(id) });
+    }
+
+    /// Lets a server stand still: nothing reaches it until it is resumed, nothing gets lost either.
+    pub fn pause(&mut self, id: i64) {
+        if let Some(server) = self.servers.get_mut(&ServerId(id)) {
+            if server.peer.is_some() && !server.paused {
+                server.paused = true;
+                self.coverage.hit(FaultClass::Pause);
+                let now = self.agenda.now();
+                self.trace.line(now, ServerId(id), format_args!("PAUSE"));
+            }
+        }
+    }
+
+    /// Lets a paused server go on; it hears at once of everything that happened meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// If a rule is broken.
+    pub fn resume(&mut self, id: i64) -> Result<(), Violation> {
+        let id = ServerId(id);
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+        if !std::mem::take(&mut server.paused) {
+            return Ok(());
+        }
+        let incarnation = server.incarnation;
+        for event in std::mem::take(&mut server.backlog) {
+            let same = self.servers.get(&id).is_some_and(|s| s.incarnation == incarnation);
+            if same {
+                self.feed(id, event)?;
+            }
+        }
+        self.schedule_tick(id);
+        Ok(())
+    }
+
+    /// Tells a server something that neither network nor disk would, a request of the operator say.
+    ///
+    /// # Errors
+    ///
+    /// If a rule is broken.
+    pub fn tell(&mut self, id: i64, event: Event) -> Result<(), Violation> {
+        self.feed(ServerId(id), event)
+    }
+
+    /// Somebody at a server asks for a write of a cell; none if the server is down.
+    ///
+    /// # Errors
+    ///
+    /// If a rule is broken.
+    pub fn propose(&mut self, id: i64, cell: u8) -> Result<Option<RequestId>, Violation> {
+        self.propose_padded(id, cell, 0)
+    }
+
+    /// The same with this many bytes more than needed.
+    ///
+    /// # Errors
+    ///
+    /// If a rule is broken.
+    pub fn propose_padded(
+        &mut self,
+        id: i64,
+        cell: u8,
+        padding: usize,
+    ) -> Result<Option<RequestId>, Violation> {
+        let mut body = vec![cell; 1 + padding];
+        body.extend_from_slice(&self.steps.to_be_bytes());
+        self.ask(ServerId(id), KIND, body.into())
+    }
+
+    fn ask(&mut self, id: ServerId, op: i32, body: Bytes) -> Result<Option<RequestId>, Violation> {
+        let Some(server) = self.servers.get_mut(&id).filter(|server| server.peer.is_some()) else {
+            return Ok(None);
+        };
+        server.asked += 1;
+        let client = id.0 << 56 | i64::try_from(server.incarnation).unwrap_or(0);
+        let request = RequestId { client, cxid: i32::try_from(server.asked).unwrap_or(0) };
+        let at = (id, server.incarnation);
+        self.checker.ledger.on_asked(at, request);
+        self.feed(id, Event::Propose(Request { id: request, op, body, identities: None }))?;
+        Ok(Some(request))
+    }
+
+    /// Somebody at a server, perhaps, asks for another membership.
+    ///
+    /// # Errors
+    ///
+    /// If a rule is broken.
+    pub fn reconfigure(&mut self, id: i64, asked: &Reconfiguration) -> Result<(), Violation> {
+        let op = Request::RECONFIGURE;
+        self.ask(ServerId(id), op, asked.encode()).map(|_| ())
+    }
+
+    /// Somebody at a server asks to read what is as new as everything acknowledged; none if it is down.
+    ///
+    /// # Errors
+    ///
+    /// If a rule is broken.
+    pub fn read(&mut self, id: i64) -> Result<Option<ReadId>, Violation> {
+        let id = ServerId(id);
+        let Some(server) = self.servers.get_mut(&id).filter(|server| server.peer.is_some()) else {
+            return Ok(None);
+        };
+        server.asked += 1;
+        let read = ReadId(server.incarnation << 32 | server.asked);
+        self.checker.ledger.on_read(id, read);
+        self.feed(id, Event::Read(read))?;
+        Ok(Some(read))
+    }
+
+    ///
+    /// If what it does about it breaks a rule.
+    pub fn hand_over(&mut self, id: i64, to: Option<i64>) -> Result<(), Violation> {
+        self.feed(ServerId(id), Event::HandOver(to.map(ServerId)))
+    }
+
+    /// Cuts the ensemble into groups that cannot hear one another; servers in no group are alone.
+    pub fn partition(&mut self, groups: &[&[i64]]) {
+        let group_of = |id: ServerId| groups.iter().position(|group| group.contains(&id.0));
+        let ids: Vec<_> = self.servers.keys().copied().collect();
+        for from in &ids {
+            for to in &ids {
+                let (a, b) = (group_of(*from), group_of(*to));
+                if a.is_none() || a != b {
+                    self.block(from.0, to.0);
+                }
+            }
+        }
+    }
+
+    /// Lets nothing pass from one server to another; the other direction stays as it is.
+    pub fn block(&mut self, from: i64, to: i64) {
+        let now = self.now();
+        self.network.block(now, ServerId(from), ServerId(to));
+        self.trace.line(now, ServerId(from), format_args!("BLOCKED towards {to}"));
+        self.enter_network();
+    }
+
+    /// Lets everything pass again, everywhere.
+    pub fn heal(&mut self) {
+        let now = self.now();
+        let ids: Vec<_> = self.servers.keys().copied().collect();
+        for from in &ids {
+            for to in &ids {
+                if self.network.is_blocked(*from, *to) {
+                    self.trace.line(now, *from, format_args!("UNBLOCKED towards {to}"));
+                    self.network.unblock(now, *from, *to);
+                }
+            }
+        }
+        self.enter_network();
+    }
+
+    /// Breaks every connection between two servers; they may connect again at once.
+    pub fn cut(&mut self, a: i64, b: i64) {
+        let now = self.now();
+        self.trace.line(now, ServerId(a), format_args!("CUT from {b}"));
+        self.network.break_between(now, ServerId(a), ServerId(b));
+        self.enter_network();
+    }
+
+    /// Breaks some connection.
+    pub fn cut_any(&mut self) {
+        self.network.break_any(self.agenda.now());
+        self.enter_network();
+    }
+
+    /// Lets attempts to connect to a server vanish without an answer, or no longer.
+    pub fn black_hole(&mut self, id: i64, on: bool) {
+        self.network.black_hole(ServerId(id), on);
+    }
+
+    /// Lets a server say in its introductions that it listens at another address.
+    pub fn advertise(&mut self, id: i64, address: HostPort) {
+        self.network.advertise(ServerId(id), address);
+    }
+
+    /// Makes the network friendly from now on: nothing more breaks, is late or comes twice.
+    pub fn calm(&mut self) {
+        let config = &mut self.network.config;
+        (config.reset, config.spike, config.duplicate) = (0, 0, 0);
+        self.disk.slow = 0;
+        self.crash_within = 0;
+        self.trap = None;
+        self.fuse = None;
+        self.disk.unreadable = 0;
+    }
+
+    /// How crashes treat writes that are not synced.
+    pub fn survival(&mut self, survival: Survival) {
+        self.disk.survival = survival;
+    }
+}

@@ -1,0 +1,256 @@
+//! What servers want done is done.
+
+use quorate_core::id::{LinkId, ServerId};
+use quorate_core::input::{Event, Unreadable};
+use quorate_core::message::{Message, Packet};
+use quorate_core::output::{Form, Output, Write};
+use quorate_core::txn::Txn;
+use quorate_core::zxid::Zxid;
+
+use crate::application::State;
+use crate::checker::Violation;
+use crate::faults::FaultClass;
+use crate::network::{Piece, hit, up_to};
+use crate::world::{SNAPSHOT_PIECE, Server, Standing, What, World};
+
+impl World {
+    pub(super) fn carry_out(
+        &mut self,
+        id: ServerId,
+        output: Output,
+        standing: Standing,
+    ) -> Result<(), Violation> {
+        let now = self.agenda.now();
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+        let ledger = &mut self.checker.ledger;
+        match output {
+            Output::Dial { plane, peer, addresses } => {
+                self.network.dial(now, id, plane, peer, &addresses);
+            }
+            Output::Hangup { link, .. } => self.network.hang_up(now, link),
+            Output::Send { link, message } => {
+                let proposed: &[Txn] = match &message {
+                    Message::Packet(Packet::Proposal(txn)) => std::slice::from_ref(txn),
+                    Message::Packet(Packet::Proposals(txns)) => txns,
+                    Message::Packet(_) | Message::Notification(_) => &[],
+                };
+                for txn in proposed.iter().filter(|txn| standing.mints(txn)) {
+                    ledger.on_logged(id, txn, true)?;
+                }
+                self.network.send(now, link, message);
+            }
+            Output::Pace(link) => self.network.pace(now, link),
+            Output::Persist { ticket, write } => {
+                match &write {
+                    Write::Append(txns) => {
+                        for txn in &**txns {
+                            ledger.on_logged(id, txn, standing.mints(txn))?;
+                        }
+                    }
+                    Write::Beside(txn) => ledger.on_logged(id, txn, standing.mints(txn))?,
+                    Write::CurrentEpoch(epoch) if standing.leads => {
+                        ledger.on_reign(id, *epoch, server.disk.latest())?;
+                    }
+                    Write::Install { .. } => {
+                        self.coverage.hit(FaultClass::Installed);
+                        server.application.apart = server.application.received.take();
+                        server.taken.clear();
+                    }
+                    Write::Truncate(_)
+                    | Write::CurrentEpoch(_)
+                    | Write::AcceptedEpoch(_)
+                    | Write::Membership(_)
+                    | Write::NextMembership(_) => {}
+                }
+                if server.disk.persist(ticket, write) {
+                    self.begin_sync(id);
+                }
+            }
+            Output::Locate { link, zxid } => {
+                let incarnation = server.incarnation;
+                let wait = up_to(&mut self.rng, self.application_max);
+                self.agenda.after(wait, What::Locate { id, incarnation, link, zxid });
+            }
+            Output::StreamLog { link, after, through, form } => {
+                self.stream_log(id, link, after, through, form);
+            }
+            Output::Prepare { epoch, request, .. } => {
+                let time = i64::try_from(now.since_origin().as_millis()).unwrap_or(0);
+                let draft = server.application.prepare(&request, time);
+                server.drafts.push((epoch, draft));
+                if server.drafts.len() == 1 {
+                    let incarnation = server.incarnation;
+                    let wait = up_to(&mut self.rng, self.application_max);
+                    self.agenda.after(wait, What::Prepared { id, incarnation });
+                }
+            }
+            Output::DeliverThrough(zxid) => self.deliver(id, zxid, standing)?,
+            Output::TakeSnapshot(zxid) => {
+                let state = server.application.newest().clone();
+                ledger.on_state(id, &state, zxid)?;
+                if hit(&mut self.rng, self.disk.unreadable) {
+                    self.coverage.hit(FaultClass::SnapshotFailed);
+                    self.answer(id, Event::SnapshotTaken(zxid));
+                } else {
+                    let incarnation = server.incarnation;
+                    let wait = up_to(&mut self.rng, 20 * self.application_max);
+                    self.agenda.after(wait, What::Publish { id, incarnation, state });
+                }
+            }
+            Output::SendSnapshot { link, label } => {
+                if label.is_epoch_start() && label > Zxid::ZERO {
+                    self.coverage.hit(FaultClass::SnapOfEpochStart);
+                }
+                let state = State { label, ..server.application.newest().clone() };
+                ledger.on_state(id, &state, label)?;
+                self.send_snapshot(link, &state);
+            }
+            Output::ReceiveSnapshot { link, label } => {
+                server.application.receiving = Some((link, label));
+                server.application.received = None;
+                server.disk.discard();
+            }
+            Output::Abandon => {
+                let application = &server.application;
+                if application.receiving.is_some() || application.received.is_some() {
+                    self.coverage.hit(FaultClass::SnapshotAbandoned);
+                }
+                server.application.abandon();
+                server.disk.discard();
+            }
+            Output::Answer(read) => ledger.on_answer(id, read)?,
+            Output::Accepted(request) => ledger.on_accepted(id, request, standing.epoch)?,
+            Output::Refused { id: request, .. } => ledger.on_refused(id, request)?,
+            Output::ReadRefused { read, .. } => ledger.on_read_refused(id, read)?,
+            Output::Release => self.answer(id, Event::Released),
+            Output::Keep => self.coverage.hit(FaultClass::SeatKept),
+            Output::HandedOver(Ok(_)) => self.coverage.hit(FaultClass::SeatGiven),
+            Output::HandedOver(Err(_)) | Output::Report(_) | Output::Halt(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The application answers in the order in which it was asked.
+    pub(super) fn answer(&mut self, id: ServerId, event: Event) {
+        let wait = up_to(&mut self.rng, self.application_max);
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        server.busy_until = server.busy_until.max(self.agenda.now()) + wait;
+        let incarnation = server.incarnation;
+        self.agenda.at(server.busy_until, What::Answer { id, incarnation, event });
+    }
+
+    /// Everything through a transaction is committed: the application gets it.
+    pub(super) fn deliver(
+        &mut self,
+        id: ServerId,
+        through: Zxid,
+        standing: Standing,
+    ) -> Result<(), Violation> {
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+        let Server { application, disk, incarnation, .. } = server;
+        let ledger = &mut self.checker.ledger;
+        let leads = standing.led || (standing.leads && standing.serving);
+        if leads && through > disk.durable().last() {
+            self.coverage.hit(FaultClass::CommittedElsewhereFirst);
+        }
+        ledger.on_deliver(id, through, leads, disk.latest(), &self.ensemble)?;
+        if let Some(apart) = application.apart.take() {
+            self.coverage.hit(if apart.label > application.state.label {
+                FaultClass::Adopted
+            } else {
+                FaultClass::Overtaken
+            });
+            if apart.label > application.state.label {
+                ledger.on_adopted(id, &apart, through)?;
+                application.state = apart;
+            }
+        }
+        let after = application.state.label;
+        for txn in disk.latest().range(after, through) {
+            let in_turn = application.apply(txn);
+            if ledger.on_applied(id, txn, *incarnation, in_turn)? {
+                self.coverage.hit(FaultClass::RequestApplied);
+            }
+        }
+        ledger.on_state(id, &application.state, application.state.label)
+    }
+
+    /// Puts those snapshots on disk that the log has come up to.
+    pub(super) fn publish(&mut self, id: ServerId) -> Result<(), Violation> {
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+        let last = server.disk.durable().last();
+        let mut ready = Vec::new();
+        server.taken.retain(|state| {
+            let now = state.label <= last;
+            if now {
+                ready.push(state.clone());
+            }
+            !now
+        });
+        for state in ready {
+            if let Some(server) = self.servers.get_mut(&id) {
+                server.disk.publish(&state, self.disk.snapshots);
+            }
+            self.coverage.hit(FaultClass::SnapshotTaken);
+            self.answer(id, Event::SnapshotTaken(state.label));
+        }
+        Ok(())
+    }
+
+    pub(super) fn stream_log(
+        &mut self,
+        id: ServerId,
+        link: LinkId,
+        after: Zxid,
+        through: Zxid,
+        form: Form,
+    ) {
+        let now = self.agenda.now();
+        let Some(server) = self.servers.get(&id) else { return };
+        let held = server.disk.durable();
+        let packets = |txn: &Txn| match form {
+            Form::Proposals => vec![Packet::Proposal(txn.clone())],
+            Form::Committed => vec![Packet::Proposal(txn.clone()), Packet::Commit(txn.zxid)],
+            Form::Commits => vec![Packet::Commit(txn.zxid)],
+            Form::Informs => vec![Packet::Inform(txn.clone())],
+        };
+        let mut pieces: Vec<_> =
+            held.range(after, through).flat_map(packets).map(Piece::packet).collect();
+        let mut outcome = Ok(());
+        if after < held.floor || held.last() < through {
+            pieces.clear();
+            outcome = Err(Unreadable);
+        } else if hit(&mut self.rng, self.disk.unreadable) {
+            let kept = self.rng.below(pieces.len() as u64 + 1);
+            pieces.truncate(usize::try_from(kept).unwrap_or(0));
+            outcome = Err(Unreadable);
+        }
+        if outcome.is_err() {
+            self.coverage.hit(FaultClass::StreamUnreadable);
+        }
+        self.coverage.hit(match form {
+            Form::Proposals => FaultClass::StreamedProposals,
+            Form::Committed => FaultClass::StreamedCommitted,
+            Form::Commits => FaultClass::StreamedCommits,
+            Form::Informs => FaultClass::StreamedInforms,
+        });
+        self.network.stream(now, link, pieces, outcome);
+    }
+
+    pub(super) fn send_snapshot(&mut self, link: LinkId, state: &State) {
+        let now = self.agenda.now();
+        let mut bytes = state.encode();
+        let mut pieces = vec![Piece::packet(Packet::Snap(state.label))];
+        while !bytes.is_empty() {
+            let piece = bytes.split_to(bytes.len().min(SNAPSHOT_PIECE));
+            pieces.push(Piece { bytes: piece, messages: Vec::new(), moves: true });
+        }
+        let mut outcome = Ok(());
+        if hit(&mut self.rng, self.disk.unreadable) {
+            pieces.pop();
+            outcome = Err(Unreadable);
+            self.coverage.hit(FaultClass::StreamUnreadable);
+        }
+        self.network.stream(now, link, pieces, outcome);
+    }
+}

@@ -1,0 +1,100 @@
+//! One server of the world: the real machine, and what surrounds it.
+
+use std::collections::VecDeque;
+
+use quorate_core::config::Config;
+use quorate_core::id::ServerId;
+use quorate_core::input::Event;
+use quorate_core::peer::Peer;
+use quorate_core::report::{Phase, Status};
+use quorate_core::time::Instant;
+use quorate_core::txn::{Draft, Txn};
+use quorate_core::vote::{Round, ServerState, Vote};
+use quorate_core::zxid::Epoch;
+
+use crate::application::{Application, State};
+use crate::disk::Disk;
+
+/// Where one server stands, in a few words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brief {
+    /// What it is doing.
+    pub state: ServerState,
+    /// How far it has come.
+    pub phase: Phase,
+    /// Whether it serves.
+    pub serving: bool,
+    /// Who leads, as it believes.
+    pub leader: Option<ServerId>,
+    /// Its round.
+    pub round: Round,
+    /// Its vote.
+    pub vote: Vote,
+    /// The epoch it has promised.
+    pub accepted_epoch: Epoch,
+    /// The epoch whose history it has.
+    pub current_epoch: Epoch,
+}
+
+impl Brief {
+    pub(super) fn of(status: &Status) -> Self {
+        Self {
+            state: status.state,
+            phase: status.phase,
+            serving: status.serving,
+            leader: status.leader,
+            round: status.round,
+            vote: status.vote,
+            accepted_epoch: status.accepted_epoch,
+            current_epoch: status.current_epoch,
+        }
+    }
+}
+
+/// What a server was when it said what it wants done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    /// It served as a leader before: what it commits last may end its reign.
+    pub(super) led: bool,
+    pub(super) leads: bool,
+    pub(super) serving: bool,
+    pub(super) epoch: Epoch,
+}
+
+impl Standing {
+    /// Whether it may have given a transaction its number.
+    pub(super) fn mints(self, txn: &Txn) -> bool {
+        self.leads && self.serving && self.epoch == txn.zxid.epoch()
+    }
+}
+
+impl Server {
+    /// Whether it runs and has not been restarted.
+    pub(super) fn is(&self, incarnation: u64) -> bool {
+        self.peer.is_some() && self.incarnation == incarnation
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) config: Config,
+    pub(super) peer: Option<Peer>,
+    pub(super) brief: Option<Brief>,
+    /// Whether it leads, with a lease if there is to be one.
+    pub(super) guards: bool,
+    pub(super) disk: Disk,
+    pub(super) application: Application,
+    /// Transactions that are prepared, each in its reign.
+    pub(super) drafts: Vec<(Epoch, Draft)>,
+    /// Snapshots that were taken, and wait for the log to be durable as far.
+    pub(super) taken: Vec<State>,
+    /// When the application has done what it was asked to do.
+    pub(super) busy_until: Instant,
+    /// Requests and reads so far.
+    pub(super) asked: u64,
+    pub(super) incarnation: u64,
+    pub(super) paused: bool,
+    pub(super) backlog: VecDeque<Event>,
+    pub(super) tick: Option<Instant>,
+    pub(super) token: u64,
+}
