@@ -150,6 +150,7 @@ impl Network {
         }
     }
 
+    /// Breaks every connection between two servers.
     pub(crate) fn break_between(&mut self, now: Instant, a: ServerId, b: ServerId) {
         let concerned =
             |c: &Connection| matches!(c.servers(DIALLER), p if p == (a, b) || p == (b, a));

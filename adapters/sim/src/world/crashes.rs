@@ -67,9 +67,6 @@ impl World {
         self.fuse = Some(Fuse { id: ServerId(id), left: count, again });
     }
 
-    /// Asks a server to hand its seat over, to this server or to the best.
-    ///
-
     /// Crashes a server just before it carries out the first output that `at` accepts.
     pub fn crash_before(&mut self, id: i64, at: fn(&Output) -> bool) {
         self.trap = Some(Trap { id: ServerId(id), at, after: false });

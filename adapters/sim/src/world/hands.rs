@@ -142,6 +142,9 @@ impl World {
         Ok(Some(read))
     }
 
+    /// Asks a server to hand its seat over, to this server or to the best.
+    ///
+    /// # Errors
     ///
     /// If what it does about it breaks a rule.
     pub fn hand_over(&mut self, id: i64, to: Option<i64>) -> Result<(), Violation> {
