@@ -46,8 +46,12 @@ pub async fn what_is_proposed_anywhere_is_applied_everywhere_in_one_order<R: Run
     assert!(expected.is_sorted_by_key(|(zxid, _)| *zxid));
     for (id, server) in ensemble.running() {
         assert_eq!(stage.all_entries(server).await, expected, "server {id}");
-        let metrics = server.status().metrics;
-        assert_eq!((metrics.applied.0, metrics.outstanding), (expected[199].0, 0), "server {id}");
+        // The figures follow when the server has ended its turn.
+        let counted = || {
+            let metrics = server.status().metrics;
+            (metrics.applied.0, metrics.outstanding) == (expected[199].0, 0)
+        };
+        stage.until("the figures", counted).await;
     }
 }
 
