@@ -60,6 +60,8 @@ pub struct DiskConfig {
     /// The chance that the log or snapshot that a learner needs cannot be read to its end, or that a
     /// snapshot cannot be taken.
     pub unreadable: u64,
+    /// Whether a crash takes the last transaction that was synced: a disk that lies, to be found out.
+    pub forgets: bool,
 }
 
 impl Default for DiskConfig {
@@ -73,6 +75,7 @@ impl Default for DiskConfig {
             snapshots: 3,
             snapshot_bytes_per_txn: 40,
             unreadable: 0,
+            forgets: false,
         }
     }
 }
@@ -473,6 +476,12 @@ impl Disk {
         self.durable.beside = None;
         self.latest = self.durable.clone();
         (done, lost)
+    }
+
+    /// Loses the last transaction of the log, which it said was safe.
+    pub(crate) fn forget(&mut self) {
+        self.durable.log.pop_back();
+        self.latest = self.durable.clone();
     }
 
     /// Makes the disk empty.

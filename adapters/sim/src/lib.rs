@@ -17,8 +17,8 @@
 //! by event, on every machine.
 //!
 //! - [`World`] is for stories: start these servers, cut that link, see who leads.
-//! - [`campaign`] is for numbers: a seed makes an ensemble, its history and its accidents.
-//! - [`traffic`] is for histories: the same, with clients that write and read all the time.
+//! - [`campaign`] is for numbers: a seed makes an ensemble, its past, its clients and its accidents.
+//! - [`runner`] runs many seeds on all processors, and [`shrink`] makes a failure small.
 //! - [`Stage`] is for one server among scripted ones: its peers say what the test wants said.
 //!
 //! What is not simulated: clients' sessions; servers that join or leave altogether (roles do change); bytes damaged on the way (the
@@ -33,9 +33,10 @@ mod ensemble;
 mod faults;
 mod ledger;
 mod network;
+pub mod runner;
+pub mod shrink;
 pub mod stage;
 mod trace;
-pub mod traffic;
 mod world;
 
 pub use application::State;

@@ -536,7 +536,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if std::thread::panicking() && self.trace.keeps_lines() {
             eprintln!("seed {} at {:?}\n{}", self.seed, self.now(), self.log_tail(LINES_SHOWN));
         }
     }

@@ -35,6 +35,9 @@ impl World {
         }
         self.coverage.hits(FaultClass::WriteLost, lost.all);
         self.coverage.hits(FaultClass::TornWrite, u64::from(lost.torn));
+        if self.disk.forgets {
+            server.disk.forget();
+        }
         server.taken.clear();
         for done in &states {
             self.coverage.hit(FaultClass::WriteSurvived);

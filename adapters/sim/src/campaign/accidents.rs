@@ -1,0 +1,202 @@
+//! What goes wrong at a moment, and what operators do: each drawn from a fork of the seed of its own.
+
+use std::time::Duration;
+
+use quorate_core::id::ServerId;
+use quorate_core::reconfiguration::Reconfiguration;
+use quorate_core::rng::Rng;
+
+use crate::campaign::case::{ACCIDENTS, Case, Disturbance, Purpose, pick};
+use crate::campaign::run::Run;
+use crate::checker::Violation;
+use crate::ensemble::Ensemble;
+use crate::network::up_to;
+use crate::world::CrashKind;
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Crash,
+    LeaderCrash,
+    EverybodyCrashes,
+    Partition,
+    OneIsAlone,
+    LeaderIsAlone,
+    OneWay,
+    Heal,
+    Pause,
+    Cuts,
+    BlackHole,
+    LongAbsence,
+    HandOver,
+    Wipe,
+    RolesChange,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Crash => "a crash",
+            Self::LeaderCrash => "the leader crashes",
+            Self::EverybodyCrashes => "everybody crashes",
+            Self::Partition => "a partition",
+            Self::OneIsAlone => "a server is alone",
+            Self::LeaderIsAlone => "the leader is alone",
+            Self::OneWay => "a link passes one way only",
+            Self::Heal => "the network heals",
+            Self::Pause => "a pause",
+            Self::Cuts => "links break",
+            Self::BlackHole => "dials to a server vanish, or no longer",
+            Self::LongAbsence => "a long absence",
+            Self::HandOver => "the leader is asked to hand over",
+            Self::Wipe => "an observer's disk is emptied",
+            Self::RolesChange => "roles change",
+        }
+    }
+}
+
+/// One accident of a run.
+#[derive(Debug)]
+pub(super) struct Accident {
+    pub(super) number: u32,
+    kind: Kind,
+    /// How long nothing else goes wrong after it.
+    pub(super) pause: Duration,
+    rng: Rng,
+}
+
+impl Accident {
+    /// The one of this position: one of these kinds, each as likely as its number says.
+    pub(super) fn draw(case: &Case, at: u64, kinds: &[(Kind, u64)]) -> Self {
+        let number = ACCIDENTS + u32::try_from(at).unwrap_or(0);
+        let mut rng = case.fork(Purpose::Accident, number);
+        let mut left = rng.below(kinds.iter().map(|(_, weight)| weight).sum());
+        let chosen = kinds.iter().find(|(_, weight)| {
+            let found = left < *weight;
+            left = left.saturating_sub(*weight);
+            found
+        });
+        let kind = chosen.map_or(Kind::Crash, |(kind, _)| *kind);
+        let pause = up_to(&mut rng, Duration::from_millis(1200));
+        Self { number, kind, pause, rng }
+    }
+
+    pub(super) fn disturbance(&self) -> Disturbance {
+        Disturbance { number: self.number, name: self.kind.name() }
+    }
+}
+
+impl Run {
+    /// Lets an accident happen.
+    pub(super) fn happens(&mut self, accident: &mut Accident) -> Result<(), Violation> {
+        let Accident { kind, rng, .. } = accident;
+        let id = self.ids[pick(rng, self.ids.len())];
+        let leader = self.world.leader().map_or(id, |leader| leader.0);
+        let crash = if rng.below(2) == 0 { CrashKind::Process } else { CrashKind::Power };
+        let soon = up_to(rng, Duration::from_secs(1));
+        match kind {
+            Kind::Crash => {
+                self.world.crash(id, crash)?;
+                if rng.below(4) > 0 {
+                    self.world.start_after(id, soon);
+                }
+            }
+            Kind::LeaderCrash => {
+                self.world.crash(leader, crash)?;
+                self.world.start_after(leader, soon);
+            }
+            Kind::EverybodyCrashes => {
+                for id in self.ids.clone() {
+                    self.world.crash(id, crash)?;
+                    let wait = up_to(rng, Duration::from_millis(300));
+                    self.world.start_after(id, wait);
+                }
+            }
+            Kind::Partition => {
+                let (mut left, mut right) = (Vec::new(), Vec::new());
+                for id in &self.ids {
+                    if rng.below(2) == 0 { left.push(*id) } else { right.push(*id) }
+                }
+                self.world.partition(&[&left, &right]);
+            }
+            Kind::OneIsAlone => self.isolate(id),
+            // It goes on for a while, and logs what nobody else has.
+            Kind::LeaderIsAlone => self.isolate(leader),
+            Kind::OneWay => {
+                let other = self.ids[pick(rng, self.ids.len())];
+                self.world.block(id, other);
+            }
+            Kind::Heal => {
+                self.world.heal();
+                for id in self.ids.clone() {
+                    self.world.start_after(id, soon);
+                }
+            }
+            Kind::Pause => {
+                self.world.pause(id);
+                self.pass(2 * soon)?;
+                self.world.resume(id)?;
+            }
+            Kind::Cuts => {
+                for _ in 0..=rng.below(8) {
+                    self.world.cut_any();
+                }
+            }
+            Kind::BlackHole => {
+                let on = rng.below(2) == 0;
+                self.world.black_hole(id, on);
+            }
+            Kind::LongAbsence => {
+                self.world.crash(id, crash)?;
+                self.pass(2 * soon)?;
+                self.world.start(id);
+            }
+            Kind::HandOver => {
+                let to = (rng.below(2) == 0).then_some(id);
+                self.world.hand_over(leader, to)?;
+                let victim = if rng.below(2) == 0 { leader } else { id };
+                self.may_crash_soon(rng, victim, 20);
+            }
+            Kind::Wipe => {
+                // Only who is in no quorum may forget what it has.
+                let observer = self.world.ensemble().seats().iter().find(|seat| !seat.voter);
+                if let Some(id) = observer.map(|seat| seat.id.0).filter(|_| self.may_wipe) {
+                    self.world.crash(id, crash)?;
+                    self.world.wipe(id);
+                    self.world.start(id);
+                }
+            }
+            Kind::RolesChange => self.change_roles(rng, id)?,
+        }
+        Ok(())
+    }
+
+    fn isolate(&mut self, id: i64) {
+        let others: Vec<i64> = self.ids.iter().copied().filter(|other| *other != id).collect();
+        self.world.partition(&[&others, &[id]]);
+    }
+
+    /// Half of the time a server crashes somewhere on the way of what it was asked for.
+    fn may_crash_soon(&mut self, rng: &mut Rng, victim: i64, outputs: u64) {
+        let (crashes, outputs) = (rng.below(2) == 0, rng.below(outputs));
+        let again = up_to(rng, Duration::from_secs(1));
+        if crashes {
+            self.world.crash_after_outputs(victim, outputs, Some(again));
+        }
+    }
+
+    /// Some become voters, some observers.
+    fn change_roles(&mut self, rng: &mut Rng, at: i64) -> Result<(), Violation> {
+        let mut joining = Vec::new();
+        for id in &self.ids {
+            if rng.below(3) == 0 {
+                joining.push(Ensemble::member(ServerId(*id), rng.below(3) > 0));
+            }
+        }
+        self.world.reconfigure(at, &Reconfiguration::change(joining, []))?;
+        let any = self.ids[pick(rng, self.ids.len())];
+        let victim = if rng.below(2) == 0 { any } else { at };
+        self.may_crash_soon(rng, victim, 30);
+        Ok(())
+    }
+}

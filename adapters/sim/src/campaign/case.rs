@@ -1,0 +1,204 @@
+//! What is run: a seed, and what of it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use quorate_core::rng::Rng;
+
+/// What a run is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Story {
+    /// Three to nine servers, histories that differ, no clients: leaders, and how soon.
+    Elections,
+    /// Clients that write and read all the time: nothing is lost, and in the end they are served.
+    Histories,
+}
+
+impl Story {
+    /// The story of a seed for which nothing else is said: every fourth is about elections.
+    pub fn of(seed: u64) -> Self {
+        if seed % 4 == 0 { Self::Elections } else { Self::Histories }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Elections => "elections",
+            Self::Histories => "histories",
+        }
+    }
+}
+
+/// What is run. It is shown as the arguments that run it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Where everything is drawn from.
+    pub seed: u64,
+    /// What it is about.
+    pub story: Story,
+    /// How many servers, whatever was drawn.
+    pub servers: Option<u8>,
+    /// The numbers of the disturbances that may happen; all if none is said.
+    pub only: Option<BTreeSet<u32>>,
+    /// Whether each crash takes the last transaction that its disk had synced: to see that such a loss is
+    /// found.
+    pub plant_loss: bool,
+}
+
+impl Case {
+    /// Everything that a seed has to tell.
+    pub fn new(seed: u64) -> Self {
+        Self::of(Story::of(seed), seed)
+    }
+
+    /// Everything that a seed has to tell in this story.
+    pub fn of(story: Story, seed: u64) -> Self {
+        Self { seed, story, servers: None, only: None, plant_loss: false }
+    }
+
+    /// Whether a disturbance may happen.
+    pub fn allows(&self, number: u32) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&number))
+    }
+
+    /// A generator for one purpose, which no other takes anything from.
+    pub(super) fn fork(&self, purpose: Purpose, number: u32) -> Rng {
+        let purpose = (purpose as u64) << 32 | u64::from(number);
+        let seed = Rng::new(self.seed ^ (self.story as u64) << 62).next_u64();
+        Rng::new(Rng::new(seed ^ purpose).next_u64())
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--seed {}", self.seed)?;
+        if self.story != Story::of(self.seed) {
+            write!(f, " --story {}", self.story.name())?;
+        }
+        if let Some(servers) = self.servers {
+            write!(f, " --servers {servers}")?;
+        }
+        if self.plant_loss {
+            f.write_str(" --plant-loss")?;
+        }
+        if let Some(only) = &self.only {
+            let numbers: Vec<_> = only.iter().map(u32::to_string).collect();
+            // An empty list is said in words.
+            let none = only.is_empty().then_some("none");
+            write!(f, " --only {}", none.unwrap_or(&numbers.join(",")))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a fork of the seed is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The ensemble, its disks, its network, when servers start.
+    Stage = 1,
+    /// Latencies, and whether chances come true.
+    World,
+    /// One accident.
+    Accident,
+    /// What clients do after the accident of that number.
+    Clients,
+    /// What is done in the end.
+    End,
+}
+
+/// Something that a run meets, and could be spared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Disturbance {
+    /// Its number in the run: below 100 it is a condition, which has the same number in all runs.
+    pub number: u32,
+    /// What it is.
+    pub name: &'static str,
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.number, self.name)
+    }
+}
+
+/// The number of the first accident.
+pub(super) const ACCIDENTS: u32 = 100;
+
+/// What may be the case all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    Clients,
+    CrashesWithinSteps,
+    DelaySpikes,
+    LinkResets,
+    DuplicateNotifications,
+    SplitMessages,
+    SlowNetwork,
+    SlowWriting,
+    SlowDisk,
+    UnreadableDisk,
+    EpochFilesLostFirst,
+}
+
+impl Condition {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Clients => "clients",
+            Self::CrashesWithinSteps => "crashes within steps",
+            Self::DelaySpikes => "delay spikes",
+            Self::LinkResets => "link resets",
+            Self::DuplicateNotifications => "duplicate notifications",
+            Self::SplitMessages => "split messages",
+            Self::SlowNetwork => "slow network",
+            Self::SlowWriting => "slow writing",
+            Self::SlowDisk => "slow disk",
+            Self::UnreadableDisk => "unreadable disk",
+            Self::EpochFilesLostFirst => "epoch files lost out of order",
+        }
+    }
+}
+
+/// Draws what a run is made of, and notes what it meets.
+#[derive(Debug)]
+pub(super) struct Draw<'a> {
+    pub(super) case: &'a Case,
+    pub(super) rng: Rng,
+    /// What was drawn, allowed or not.
+    pub(super) met: Vec<Disturbance>,
+}
+
+impl<'a> Draw<'a> {
+    pub(super) fn new(case: &'a Case) -> Self {
+        Self { case, rng: case.fork(Purpose::Stage, 0), met: Vec::new() }
+    }
+
+    /// One of these.
+    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[pick(&mut self.rng, of.len())]
+    }
+
+    /// Whether something is the case with a chance of one in so many; drawn whether it is allowed or not.
+    pub(super) fn one_in(&mut self, of: u64, condition: Condition) -> bool {
+        let drawn = self.rng.below(of) == 0;
+        self.note(drawn, condition)
+    }
+
+    /// Whether what was drawn is allowed.
+    pub(super) fn note(&mut self, drawn: bool, condition: Condition) -> bool {
+        let number = condition as u32;
+        if drawn {
+            self.met.push(Disturbance { number, name: condition.name() });
+        }
+        drawn && self.case.allows(number)
+    }
+
+    /// A chance, in 65536ths, in half of the runs.
+    pub(super) fn sometimes(&mut self, condition: Condition, chance: u64) -> u64 {
+        if self.one_in(2, condition) { chance } else { 0 }
+    }
+}
+
+/// A position in a list of this length.
+pub(super) fn pick(rng: &mut Rng, count: usize) -> usize {
+    usize::try_from(rng.below(count as u64)).unwrap_or(0)
+}

@@ -1,0 +1,245 @@
+//! Nothing is lost: clients write and read at every server all the time, and in the end they are served.
+//!
+//! Windows are small, snapshots frequent, applications slow, and patience short, so that servers fall
+//! behind and are brought up in every way there is. In the end everybody follows one leader, has applied
+//! everything, and a write at each server is seen by a read at each other.
+
+use std::time::Duration;
+
+use quorate_core::config::{HistoryLimits, Timing};
+use quorate_core::id::ServerId;
+use quorate_core::zxid::{Counter, Epoch, Zxid};
+
+use crate::campaign::accidents::Kind;
+use crate::campaign::case::{Case, Condition, Disturbance, Draw, pick};
+use crate::campaign::run::{Clients, ELECTION_MAX, Run, can, is_settled};
+use crate::campaign::{Failure, Outcome};
+use crate::disk::{Contents, DiskConfig, Survival};
+use crate::ensemble::Ensemble;
+use crate::ledger::{Answer, Outcome as Told};
+use crate::network::{NetworkConfig, up_to};
+use crate::world::{World, WorldConfig};
+
+/// How long a write or a read may take when nothing is wrong.
+const SERVICE_MAX: Duration = Duration::from_secs(2);
+
+/// How likely each accident is.
+const ACCIDENTS: &[(Kind, u64)] = &[
+    (Kind::Crash, 2),
+    (Kind::LeaderCrash, 2),
+    (Kind::EverybodyCrashes, 1),
+    (Kind::Partition, 1),
+    (Kind::LeaderIsAlone, 1),
+    (Kind::Heal, 2),
+    (Kind::Pause, 1),
+    (Kind::Cuts, 1),
+    (Kind::LongAbsence, 1),
+    (Kind::HandOver, 2),
+    (Kind::Wipe, 1),
+];
+
+/// The same where the membership changes.
+const ACCIDENTS_AND_CHANGES: &[(Kind, u64)] = &[
+    (Kind::Crash, 2),
+    (Kind::LeaderCrash, 2),
+    (Kind::EverybodyCrashes, 1),
+    (Kind::Partition, 1),
+    (Kind::LeaderIsAlone, 1),
+    (Kind::Heal, 2),
+    (Kind::Pause, 1),
+    (Kind::Cuts, 1),
+    (Kind::LongAbsence, 1),
+    (Kind::HandOver, 2),
+    (Kind::RolesChange, 6),
+];
+
+pub(super) fn disturbances(case: &Case) -> Vec<Disturbance> {
+    begin(case, false).disturbances
+}
+
+pub(super) fn tell(case: &Case, keep_log: bool) -> (Result<Outcome, Failure>, World) {
+    let mut run = begin(case, keep_log);
+    let outcome = run.history();
+    (outcome, run.world)
+}
+
+fn begin(case: &Case, keep_log: bool) -> Run {
+    let mut draw = Draw::new(case);
+    let ensemble = ensemble(&mut draw);
+    let ids: Vec<i64> = ensemble.ids().map(|id| id.0).collect();
+    let tick = Duration::from_millis(draw.pick(&[100, 200, 400]));
+    let ticks = 1 + u32::try_from(draw.rng.below(5)).unwrap_or(0);
+    let lease = (draw.rng.below(3) == 0).then(|| tick * ticks);
+    let changes = draw.rng.below(3) == 0 && ensemble.is_plain() && ids.len() > 2;
+    let mut config = WorldConfig {
+        timing: Timing { tick, ..Timing::default() },
+        lease,
+        may_change: changes,
+        history: history(&mut draw),
+        application_max: Duration::from_micros(draw.pick(&[50, 1_000, 10_000])),
+        network: network(&mut draw),
+        disk: disk(&mut draw),
+        keep_log,
+        ..WorldConfig::new(ensemble)
+    };
+    // Some ensembles have a long past, of which no log is left.
+    if draw.rng.below(6) == 0 {
+        let last = Zxid::new(Epoch(1), Counter(Counter::LAST.0));
+        for id in &ids {
+            config = config.with_disk(*id, Contents::ending(1, 1, last));
+        }
+    }
+    let clients = Clients {
+        pause_max: Duration::from_millis(draw.pick(&[1, 5, 30])),
+        padding: draw.pick(&[0, 30, 300]),
+        cells: draw.pick(&[1, 4, 16, 256]),
+    };
+    let clients = draw.note(true, Condition::Clients).then_some(clients);
+    let accidents = if changes { ACCIDENTS_AND_CHANGES } else { ACCIDENTS };
+    Run::new(draw, config, clients, accidents, 8)
+}
+
+impl Run {
+    fn history(&mut self) -> Result<Outcome, Failure> {
+        for id in &self.ids {
+            let wait = up_to(&mut self.rng, Duration::from_millis(200));
+            self.world.start_after(*id, wait);
+        }
+        let first = up_to(&mut self.rng, Duration::from_secs(1));
+        self.pass(first)?;
+        self.meet_accidents()?;
+        self.repair()?;
+        let mut times = self.times();
+        times.settled = Some(self.serves()?);
+        let again = up_to(&mut self.rng, Duration::from_millis(300));
+        self.pass(again)?;
+        self.serves()?;
+        Ok(Outcome::of(&self.world, self.past, times))
+    }
+
+    /// Everybody comes to follow one leader and to have what all have; then a write and a read come
+    /// through at every server. Returns how long it took until all followed.
+    fn serves(&mut self) -> Result<Duration, Failure> {
+        let limit = self.noticing + self.silent_max + 2 * ELECTION_MAX;
+        let settled = self.world.run_until(is_settled, limit)?;
+        let took = self.found("not all follow", limit, settled)?;
+        // What broke before the repair may still be noticed.
+        self.world.run_for(self.silent_max + Duration::from_millis(500))?;
+        let settled = self.world.run_until(is_settled, limit)?;
+        self.found("not all follow in the end", limit, settled)?;
+        for id in self.able() {
+            let applied = self.writes(id, limit)?;
+            for reader in self.able() {
+                let read = self.world.read(reader)?;
+                let answer = |w: &World| read.and_then(|read| w.checker().answer(reader, read));
+                let is_read =
+                    |w: &World| matches!(answer(w), Some(Answer::Read(z)) if z >= applied);
+                let told = self.world.run_until(is_read, SERVICE_MAX)?;
+                self.found("a read has no answer", SERVICE_MAX, told)?;
+            }
+        }
+        let level = self.world.run_until(is_level, SERVICE_MAX)?;
+        self.found("not all have applied everything", SERVICE_MAX, level)?;
+        for id in self.able() {
+            let (requests, reads) = self.world.unanswered(id);
+            let none = requests.is_empty() && reads.is_empty();
+            self.found("somebody waits for ever", SERVICE_MAX, none.then_some(()))?;
+        }
+        Ok(took)
+    }
+
+    /// Those that can follow.
+    fn able(&self) -> Vec<i64> {
+        self.ids.iter().copied().filter(|id| can(&self.world, ServerId(*id))).collect()
+    }
+
+    /// A write at this server comes through. A leader at the end of its numbers gives up its seat first.
+    fn writes(&mut self, id: i64, limit: Duration) -> Result<Zxid, Failure> {
+        for _ in 0..3 {
+            let request = self.world.propose(id, 1)?;
+            let outcome = |w: &World| request.and_then(|request| w.checker().outcome(request));
+            let is_told =
+                |w: &World| !matches!(outcome(w), None | Some(Told::Asked | Told::Accepted));
+            let told = self.world.run_until(is_told, SERVICE_MAX)?;
+            self.found("a write has no end", SERVICE_MAX, told)?;
+            if let Some(Told::Applied(zxid)) = outcome(&self.world) {
+                return Ok(zxid);
+            }
+            let settled = self.world.run_until(is_settled, limit)?;
+            self.found("not all follow after a refusal", limit, settled)?;
+        }
+        self.found("a write is refused", limit, None)
+    }
+}
+
+/// Whether everybody who can follow has applied everything.
+fn is_level(world: &World) -> bool {
+    let mut ids = world.ensemble().ids().filter(|id| can(world, *id));
+    let commits = world.checker().commits();
+    ids.all(|id| world.applied(id.0).is_some_and(|state| state.count == commits))
+}
+
+fn ensemble(draw: &mut Draw<'_>) -> Ensemble {
+    let drawn = draw.pick(&[3, 3, 3, 5, 4, 2, 1]);
+    let kind = draw.rng.below(8);
+    let more = 1 + i64::try_from(draw.rng.below(2)).unwrap_or(0);
+    match (kind, draw.case.servers.map(i64::from)) {
+        (0..4, wanted) => Ensemble::majority(wanted.unwrap_or(drawn)),
+        (4..7, None) => Ensemble::majority(drawn).with_observers(drawn + 1..=drawn + more),
+        (4..7, Some(wanted)) => {
+            let voters = (wanted - more).max(1);
+            Ensemble::majority(voters).with_observers(voters + 1..=wanted)
+        }
+        (_, None | Some(6..)) => {
+            Ensemble::hierarchical(&[&[(1, 1), (2, 1), (3, 0)], &[(4, 2), (5, 1)], &[(6, 1)]])
+        }
+        (_, Some(wanted)) => Ensemble::majority(wanted),
+    }
+}
+
+fn history(draw: &mut Draw<'_>) -> HistoryLimits {
+    HistoryLimits {
+        window_count: draw.pick(&[2, 8, 8, 30, 500]),
+        window_bytes: draw.pick(&[300, 1 << 20]),
+        size_percent: draw.pick(&[None, Some(33), Some(300), Some(100_000)]),
+        snap_count: draw.pick(&[4, 10, 40, 1_000]),
+        observer_snapshots: 1 + pick(&mut draw.rng, 2),
+        pace_bytes: draw.pick(&[100, 1_000, 1 << 20]),
+        requests: draw.pick(&[2, 20, 4096]),
+        reign_count: draw.pick(&[Counter::LAST.0, Counter::LAST.0, 100]),
+    }
+}
+
+fn network(draw: &mut Draw<'_>) -> NetworkConfig {
+    let (mut min, mut max) = draw.pick(&[(100, 1_000), (100, 2_000)]);
+    if draw.one_in(3, Condition::SlowNetwork) {
+        (min, max) = (1_000, 8_000);
+    }
+    NetworkConfig {
+        latency_min: Duration::from_micros(min),
+        latency_max: Duration::from_micros(max),
+        spike: draw.sometimes(Condition::DelaySpikes, 400),
+        spike_max: Duration::from_millis(200),
+        reset: draw.sometimes(Condition::LinkResets, 60),
+        duplicate: draw.sometimes(Condition::DuplicateNotifications, 1_000),
+        split: draw.sometimes(Condition::SplitMessages, 4_000),
+        stream_gap_max: Duration::from_micros(draw.pick(&[50, 2_000, 20_000])),
+        runs: draw.rng.below(3) > 0,
+        silent_min: Duration::from_millis(300),
+        silent_max: Duration::from_secs(1),
+        ..NetworkConfig::default()
+    }
+}
+
+fn disk(draw: &mut Draw<'_>) -> DiskConfig {
+    let any = draw.one_in(2, Condition::EpochFilesLostFirst);
+    DiskConfig {
+        sync_max: Duration::from_millis(draw.pick(&[1, 5, 20])),
+        slow: if draw.one_in(3, Condition::SlowDisk) { 4_000 } else { 0 },
+        survival: if any { Survival::Any } else { Survival::Prefix },
+        snapshots: 1 + pick(&mut draw.rng, 3),
+        snapshot_bytes_per_txn: draw.pick(&[5, 40, 400]),
+        unreadable: if draw.one_in(3, Condition::UnreadableDisk) { 3_000 } else { 0 },
+        ..DiskConfig::default()
+    }
+}

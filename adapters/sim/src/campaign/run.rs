@@ -1,0 +1,196 @@
+//! A run under way: the world, its clients, and the accidents that are still to come.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_core::id::ServerId;
+use quorate_core::rng::Rng;
+
+use crate::campaign::accidents::{Accident, Kind};
+use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose, pick};
+use crate::campaign::{Failure, Times};
+use crate::checker::Violation;
+use crate::disk::Contents;
+use crate::network::up_to;
+use crate::world::{World, WorldConfig};
+
+/// How long an election may take once those that are needed can hear one another and know it.
+pub const ELECTION_MAX: Duration = Duration::from_secs(3);
+
+/// What clients do.
+#[derive(Clone, Debug)]
+pub(super) struct Clients {
+    /// The longest pause between two requests.
+    pub(super) pause_max: Duration,
+    /// The most bytes of a write beyond what it needs.
+    pub(super) padding: usize,
+    /// How many cells they write.
+    pub(super) cells: u64,
+}
+
+/// A case that is being run.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) case: Case,
+    pub(super) world: World,
+    pub(super) ids: Vec<i64>,
+    /// How long it may take to notice that a link or a leader is gone.
+    pub(super) noticing: Duration,
+    pub(super) silent_max: Duration,
+    pub(super) clients: Option<Clients>,
+    /// What clients draw from; forked anew after each accident.
+    pub(super) asking: Rng,
+    /// For what is done in the end.
+    pub(super) rng: Rng,
+    pub(super) accidents: Vec<Accident>,
+    /// Whether an observer with an empty disk lacks nothing that it promised.
+    pub(super) may_wipe: bool,
+    /// How many transactions were committed before.
+    pub(super) past: u64,
+    /// What it meets unless it is left out.
+    pub(super) disturbances: Vec<Disturbance>,
+}
+
+impl Run {
+    /// A run in which nothing has happened yet. Servers start within `start_max`; everything that is left
+    /// to draw is drawn here.
+    pub(super) fn new(
+        mut draw: Draw<'_>,
+        config: WorldConfig,
+        clients: Option<Clients>,
+        accidents: &[(Kind, u64)],
+        most: u64,
+    ) -> Self {
+        let case = draw.case;
+        let ids: Vec<i64> = config.ensemble.ids().map(|id| id.0).collect();
+        let silent_max = config.network.silent_max;
+        let noticing = config.timing.init_time().max(silent_max);
+        let crashes = draw.one_in(2, Condition::CrashesWithinSteps);
+        let chance = 1 + draw.rng.below(300);
+        let count = draw.rng.below(most + 1);
+        let accidents =
+            (0..count).map(|at| Accident::draw(case, at, accidents)).collect::<Vec<_>>();
+        let mut config = config;
+        config.disk.forgets = case.plant_loss;
+        let mut world = World::new(case.fork(Purpose::World, 0).next_u64(), config);
+        if crashes {
+            world.crash_within_steps(chance);
+        }
+        let mut disturbances = draw.met;
+        disturbances.extend(accidents.iter().map(Accident::disturbance));
+        Self {
+            past: world.checker().commits(),
+            world,
+            ids,
+            noticing,
+            silent_max,
+            clients,
+            asking: case.fork(Purpose::Clients, 0),
+            rng: case.fork(Purpose::End, 0),
+            accidents,
+            may_wipe: true,
+            disturbances,
+            case: case.clone(),
+        }
+    }
+
+    /// Lets the accidents happen, each followed by a while in which clients go on. Those that are left out
+    /// leave their while behind, unless nothing comes after it.
+    pub(super) fn meet_accidents(&mut self) -> Result<(), Violation> {
+        let accidents = std::mem::take(&mut self.accidents);
+        let allowed = |accident: &Accident| self.case.allows(accident.number);
+        let last = accidents.iter().rposition(allowed).map_or(0, |last| last + 1);
+        for mut accident in accidents.into_iter().take(last) {
+            self.asking = self.case.fork(Purpose::Clients, accident.number);
+            if self.case.allows(accident.number) {
+                self.happens(&mut accident)?;
+            }
+            self.pass(accident.pause)?;
+        }
+        self.asking = self.case.fork(Purpose::Clients, 1);
+        Ok(())
+    }
+
+    /// Lets a while pass; clients write and read, where there are any.
+    pub(super) fn pass(&mut self, time: Duration) -> Result<(), Violation> {
+        let Some(Clients { pause_max, padding, cells }) = self.clients.clone() else {
+            return self.world.run_for(time);
+        };
+        let end = self.world.now() + time;
+        while self.world.now() < end {
+            let id = self.ids[pick(&mut self.asking, self.ids.len())];
+            if self.asking.below(5) == 0 {
+                self.world.read(id)?;
+            } else {
+                // Some ask in bursts.
+                for _ in 0..=self.asking.below(8).saturating_sub(4) {
+                    let cell = self.cell(cells);
+                    let padding = pick(&mut self.asking, padding + 1);
+                    self.world.propose_padded(id, cell, padding)?;
+                }
+            }
+            let wait = up_to(&mut self.asking, pause_max);
+            self.world.run_for(wait + Duration::from_micros(1))?;
+        }
+        Ok(())
+    }
+
+    fn cell(&mut self, cells: u64) -> u8 {
+        u8::try_from(self.asking.below(cells)).unwrap_or(0)
+    }
+
+    /// Ends every fault, and starts whoever is down.
+    pub(super) fn repair(&mut self) -> Result<(), Violation> {
+        self.world.calm();
+        self.world.heal();
+        for id in self.ids.clone() {
+            self.world.black_hole(id, false);
+            self.world.resume(id)?;
+            self.world.start(id);
+        }
+        Ok(())
+    }
+
+    /// What was waited for, if it came.
+    pub(super) fn found<T>(
+        &self,
+        what: &'static str,
+        limit: Duration,
+        it: Option<T>,
+    ) -> Result<T, Failure> {
+        it.ok_or_else(|| Failure::Stuck { what, limit, state: self.state() })
+    }
+
+    /// Where the servers stand.
+    pub(super) fn state(&self) -> String {
+        self.ids.iter().fold(format!("{:?}\n", self.world.ensemble()), |all, id| {
+            let last = self.world.durable(*id).map(Contents::last);
+            let count = self.world.applied(*id).map(|state| state.count);
+            let brief = self.world.brief(*id);
+            all + &format!("  {id}: {brief:?}, ends at {last:?}, applied {count:?}\n")
+        })
+    }
+
+    /// Durations, of which none is measured yet.
+    pub(super) fn times(&self) -> Times {
+        Times { noticing: self.noticing, ..Times::default() }
+    }
+}
+
+/// Whether everybody serves who can.
+pub(super) fn is_settled(world: &World) -> bool {
+    world.is_settled_among(world.ensemble().ids().filter(|id| can(world, *id)))
+}
+
+/// Whether a server can follow the present leader. An observer is not asked when a new epoch is chosen,
+/// so the one it promised to a leader that was never established may be later than the present one; it
+/// has to wait for the next leader then, as ZooKeeper's observers do.
+pub(super) fn can(world: &World, id: ServerId) -> bool {
+    let leader = world.leader().and_then(|leader| world.brief(leader.0));
+    let voter = world.ensemble().seat(id).is_some_and(|seat| seat.voter);
+    let promised = world.durable(id.0).map(|durable| durable.accepted_epoch);
+    voter || leader.is_none_or(|leader| promised <= Some(leader.current_epoch))
+}
+
+/// What disks hold, by server.
+pub(super) type Disks = BTreeMap<ServerId, Contents>;

@@ -1,0 +1,88 @@
+//! Ten thousand elections and a thousand histories with their accidents, one seed each.
+//!
+//! A seed that fails is told with what runs it again, and what it takes at least. More of them:
+//!
+//! ```text
+//! cargo run --release -p quorate -- sim --seeds 100000
+//! ```
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, and figures for people")]
+
+use quorate_sim::FaultClass;
+use quorate_sim::campaign::{self, Case, Story};
+use quorate_sim::runner::{Progress, Runner, Tally};
+use quorate_sim::shrink::shrink;
+
+fn run(story: Story, seeds: u64) -> Tally {
+    let runner = Runner { story: Some(story), ..Runner::new(0, seeds) };
+    let tally = runner.run(&Progress::default());
+    println!("{} steps, {:?} of simulated time", tally.steps, tally.time);
+    println!("{} elections won, {} leaders established", tally.elected, tally.established);
+    println!("{} writes acknowledged, {} reads", tally.acknowledged, tally.reads);
+    println!("leader after the repair: {}", tally.repaired);
+    println!("all follow after the repair, beyond noticing: {}", tally.settled);
+    println!("all follow another leader, beyond noticing: {}", tally.failover);
+    println!("the old leader follows: {}\n{}", tally.rejoined, tally.coverage);
+    if let Some((case, failure)) = tally.failures.first() {
+        let shrunk = shrink(case, failure, 400);
+        let all: Vec<_> = tally.failures.iter().map(|(case, _)| case.seed).take(20).collect();
+        panic!(
+            "{} of {seeds} seeds failed: {all:?}\nthe first says: {failure}\nit takes {:?}\n  \
+             cargo run --release -p quorate -- sim {}",
+            tally.failures.len(),
+            shrunk.left,
+            shrunk.case
+        );
+    }
+    tally
+}
+
+#[test]
+fn ten_thousand_random_elections() {
+    let seeds = 10_000;
+    let tally = run(Story::Elections, seeds);
+    let missing = tally.coverage.missing(FaultClass::OF_ELECTIONS);
+    assert!(missing.is_empty(), "never happened: {missing:?}");
+    assert!(tally.established >= seeds, "only {} leaders were established", tally.established);
+}
+
+#[test]
+fn a_thousand_random_histories() {
+    let tally = run(Story::Histories, 1_000);
+    // A learner that was cut has to fall behind before it is told NEWLEADER.
+    let rare = [FaultClass::StreamedCommits];
+    let mut missing = tally.coverage.missing(&FaultClass::ALL);
+    missing.retain(|class| !rare.contains(class));
+    assert!(missing.is_empty(), "never happened: {missing:?}");
+}
+
+/// A seed is a whole bug report only if it means the same run every time, looked at or not.
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let mut hashes = std::collections::BTreeSet::new();
+    for seed in 0..60 {
+        let case = Case::new(seed);
+        let (once, again) = (campaign::run(&case), campaign::explain(&case).0);
+        assert_eq!(once, again, "seed {seed}");
+        hashes.insert(once.map_or(0, |outcome| outcome.trace_hash));
+    }
+    assert!(hashes.len() >= 59, "different seeds are different runs");
+}
+
+/// What is left out does not happen, and what is not left out is what it was.
+#[test]
+fn disturbances_can_be_left_out_one_by_one() {
+    for seed in 0..40 {
+        let whole = Case::new(seed);
+        let all = campaign::disturbances(&whole);
+        let every = all.iter().map(|disturbance| disturbance.number).collect();
+        let same = Case { only: Some(every), ..whole.clone() };
+        let nothing = Case { only: Some([].into()), ..whole.clone() };
+        assert_eq!(campaign::disturbances(&nothing), all, "the same numbers stand for the same");
+        let hash = |case: &Case| campaign::run(case).unwrap().trace_hash;
+        assert_eq!(hash(&same), hash(&whole), "{same}");
+        let coverage = campaign::run(&nothing).unwrap().coverage;
+        let happened = [FaultClass::LinkReset, FaultClass::DelaySpike, FaultClass::SlowDisk];
+        assert!(happened.iter().all(|class| coverage.of(*class) == 0), "{nothing}: {coverage}");
+    }
+}
