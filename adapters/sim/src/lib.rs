@@ -27,12 +27,15 @@
 mod agenda;
 mod application;
 pub mod campaign;
+mod chart;
 mod checker;
+mod diagram;
 mod disk;
 mod ensemble;
 mod faults;
 mod ledger;
 mod network;
+pub mod record;
 pub mod runner;
 pub mod shrink;
 pub mod stage;
@@ -40,7 +43,9 @@ mod trace;
 mod world;
 
 pub use application::State;
+pub use chart::{Chart, Row};
 pub use checker::{Checker, Rule, Violation};
+pub use diagram::Diagram;
 pub use disk::{Contents, Disk, DiskConfig, Survival};
 pub use ensemble::{Ensemble, Seat};
 pub use faults::{Coverage, FaultClass};

@@ -253,6 +253,11 @@ fn pack(conn: u64, side: usize) -> LinkId {
     LinkId(conn << 1 | side as u64)
 }
 
+/// The link of the same connection at its other end.
+pub(crate) fn other_end(link: LinkId) -> LinkId {
+    LinkId(link.0 ^ 1)
+}
+
 fn unpack(link: LinkId) -> (u64, usize) {
     (link.0 >> 1, usize::from(link.0 & 1 == 1))
 }

@@ -26,6 +26,8 @@ use quorate_core::zxid::{Epoch, Zxid};
 use crate::application::{KIND, State, written_before};
 use crate::disk::{Contents, Disk, Survival};
 use crate::ensemble::Ensemble;
+use crate::record::{Found, Record, What};
+use crate::world::CrashKind;
 
 /// One real server, and everything that it has done.
 #[derive(Debug)]
@@ -43,6 +45,7 @@ pub struct Stage {
     reports: Vec<Report>,
     asked: Vec<Output>,
     fault: Option<Fault>,
+    record: Record,
 }
 
 impl Stage {
@@ -72,11 +75,12 @@ impl Stage {
         };
         let mut config = Config::new(ServerId(id), membership);
         change(&mut config);
-        Self::start(config, Disk::new(contents), Instant::ORIGIN)
+        Self::start(config, Disk::new(contents), Instant::ORIGIN, Record::default())
     }
 
-    fn start(config: Config, disk: Disk, now: Instant) -> Self {
+    fn start(config: Config, disk: Disk, now: Instant, mut record: Record) -> Self {
         let durable = disk.durable().durable(config.history.window_count);
+        record.note(now, config.id, What::Start(Found::from(&durable)));
         let peer = match Peer::new(config.clone(), durable) {
             Ok(peer) => peer,
             Err(error) => panic!("refuses to start: {error}"),
@@ -94,6 +98,7 @@ impl Stage {
             reports: Vec::new(),
             asked: Vec::new(),
             fault: None,
+            record,
         };
         stage.feed(Event::Tick);
         stage
@@ -103,16 +108,20 @@ impl Stage {
     #[must_use]
     pub fn restarted(mut self, survival: Survival) -> Self {
         self.disk.crash(survival, &mut Rng::new(0));
-        Self::start(self.config, self.disk, self.now)
+        self.record.note(self.now, self.config.id, What::Crash(CrashKind::Power));
+        Self::start(self.config, self.disk, self.now, self.record)
     }
 
     // ---- what the script does ----
 
     /// Tells the server anything.
     pub fn feed(&mut self, event: Event) {
-        let outputs = self.peer.step(Input { at: self.now, event });
+        let (now, id) = (self.now, self.config.id);
+        self.record.note(now, id, What::Hear(event.clone()));
+        let outputs = self.peer.step(Input { at: now, event });
         self.peer.check();
         for output in outputs {
+            self.record.note(now, id, What::Do(output.clone()));
             match output {
                 Output::Dial { plane, peer, .. } => {
                     assert!(self.dialling.insert((plane, peer)), "a second dial of {peer}");
@@ -200,8 +209,7 @@ impl Stage {
 
     /// A server has connected; on the election plane it has introduced itself.
     pub fn accept(&mut self, plane: Plane, from: i64) -> LinkId {
-        let peer = (plane == Plane::Election).then_some(ServerId(from));
-        self.link_up(plane, false, peer)
+        self.link_up(plane, false, ServerId(from))
     }
 
     /// The server's own dial succeeds.
@@ -211,7 +219,7 @@ impl Stage {
     /// If it has not dialled.
     pub fn answer(&mut self, plane: Plane, peer: i64) -> LinkId {
         assert!(self.dialling.remove(&(plane, ServerId(peer))), "{plane:?} of {peer} not dialled");
-        self.link_up(plane, true, Some(ServerId(peer)))
+        self.link_up(plane, true, ServerId(peer))
     }
 
     /// The server's own dial fails, if there is one.
@@ -221,9 +229,13 @@ impl Stage {
         }
     }
 
-    fn link_up(&mut self, plane: Plane, dialled: bool, peer: Option<ServerId>) -> LinkId {
+    fn link_up(&mut self, plane: Plane, dialled: bool, peer: ServerId) -> LinkId {
         self.issued += 1;
-        let link = LinkId(self.issued);
+        // The odd ones would be the other ends.
+        let link = LinkId(2 * self.issued);
+        self.record.note(self.now, self.config.id, What::Meet { link, plane, peer });
+        // Who connects to the quorum port has yet to say who it is.
+        let peer = (dialled || plane == Plane::Election).then_some(peer);
         let up = LinkUp { link, plane, dialled, peer, advertised: None, remote: None };
         self.feed(Event::LinkUp(up));
         link
@@ -333,6 +345,11 @@ impl Stage {
     /// Whether the server is dialling a peer.
     pub fn is_dialling(&self, plane: Plane, peer: i64) -> bool {
         self.dialling.contains(&(plane, ServerId(peer)))
+    }
+
+    /// What happened so far.
+    pub fn record(&self) -> &Record {
+        &self.record
     }
 
     /// What the server has reported since the last call.

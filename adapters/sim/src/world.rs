@@ -33,7 +33,8 @@ use crate::disk::{Disk, DiskConfig};
 use crate::ensemble::Ensemble;
 use crate::faults::{Coverage, FaultClass};
 use crate::network::{Network, NetworkEvent, hit, up_to};
-use crate::trace::{Done, Happened, Opened, Trace};
+use crate::record::{Found, What as Told};
+use crate::trace::Trace;
 pub use crate::world::config::{CrashKind, WorldConfig};
 pub use crate::world::server::Brief;
 use crate::world::server::{Server, Standing};
@@ -306,7 +307,7 @@ impl World {
         server.config.seed = Rng::new(seed).next_u64();
         let contents = server.disk.durable();
         let durable = contents.durable(server.config.history.window_count);
-        self.trace.line(now, id, format_args!("START {}", Opened(&durable)));
+        self.trace.note(now, id, || Told::Start(Found::from(&durable)));
         self.checker.on_start(id, contents);
         if durable.current_epoch < durable.last_zxid.epoch() {
             self.coverage.hit(FaultClass::SyncInterrupted);
@@ -375,9 +376,7 @@ impl World {
             server.backlog.push_back(event);
             return Ok(());
         }
-        if self.trace.keeps_lines() {
-            self.trace.line(now, id, format_args!("<- {}", Happened(&event)));
-        }
+        self.trace.note(now, id, || Told::Hear(event.clone()));
         self.checker.on_event(id, &event);
         self.trace.mix(&id);
         if let Event::Prepared { epoch, .. } = &event {
@@ -400,11 +399,6 @@ impl World {
         let begins = guards && !std::mem::replace(&mut server.guards, guards);
         led |= leading && outputs.iter().any(is_beginning);
         self.trace.mix(&outputs);
-        if self.trace.keeps_lines() {
-            for output in &outputs {
-                self.trace.line(now, id, format_args!("  -> {}", Done(output)));
-            }
-        }
         self.checker.on_step(id, &status, &outputs)?;
         let (leads, epoch) = (status.state == ServerState::Leading, status.current_epoch);
         let (incarnation, serving) = (server.incarnation, status.serving);
@@ -428,6 +422,7 @@ impl World {
                 fallen = true;
                 break;
             }
+            self.trace.note(now, id, || Told::Do(output.clone()));
             self.checker.on_output(id, &output)?;
             self.carry_out(id, output, Standing { led, leads, serving, epoch })?;
             if trap.is_some() {
@@ -536,7 +531,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        if std::thread::panicking() && self.trace.keeps_lines() {
+        if std::thread::panicking() && self.trace.keeps() {
             eprintln!("seed {} at {:?}\n{}", self.seed, self.now(), self.log_tail(LINES_SHOWN));
         }
     }

@@ -36,7 +36,7 @@ pub struct WorldConfig {
     pub network: NetworkConfig,
     /// How the disks behave.
     pub disk: DiskConfig,
-    /// Whether a line is kept of each event, to be printed if the test fails.
+    /// Whether a [record](crate::World::record) is kept of each event, to be printed if the test fails.
     pub keep_log: bool,
 }
 

@@ -8,6 +8,7 @@ use quorate_core::vote::ServerState;
 
 use crate::checker::Violation;
 use crate::faults::FaultClass;
+use crate::record::What as Told;
 use crate::world::{CrashKind, Fuse, Trap, World};
 
 impl World {
@@ -20,7 +21,7 @@ impl World {
         let (id, now) = (ServerId(id), self.now());
         let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         let Some(brief) = server.brief.take() else { return Ok(()) };
-        self.trace.line(now, id, format_args!("CRASH ({kind:?})"));
+        self.trace.note(now, id, || Told::Crash(kind));
         server.peer = None;
         server.paused = false;
         server.backlog.clear();
@@ -57,9 +58,11 @@ impl World {
     /// If the server runs.
     pub fn wipe(&mut self, id: i64) {
         assert!(!self.is_up(id), "server {id} runs; its disk cannot be exchanged");
-        if let Some(server) = self.servers.get_mut(&ServerId(id)) {
+        let (now, id) = (self.now(), ServerId(id));
+        if let Some(server) = self.servers.get_mut(&id) {
             server.disk.wipe();
-            self.checker.on_wipe(ServerId(id));
+            self.trace.note(now, id, || Told::Wipe);
+            self.checker.on_wipe(id);
             self.coverage.hit(FaultClass::Wipe);
         }
     }

@@ -14,6 +14,7 @@ use crate::application::KIND;
 use crate::checker::Violation;
 use crate::disk::Survival;
 use crate::faults::FaultClass;
+use crate::record::What as Told;
 use crate::world::{What, World};
 
 impl World {
@@ -41,7 +42,7 @@ impl World {
                 server.paused = true;
                 self.coverage.hit(FaultClass::Pause);
                 let now = self.agenda.now();
-                self.trace.line(now, ServerId(id), format_args!("PAUSE"));
+                self.trace.note(now, ServerId(id), || Told::Pause);
             }
         }
     }
@@ -58,6 +59,7 @@ impl World {
             return Ok(());
         }
         let incarnation = server.incarnation;
+        self.trace.note(self.agenda.now(), id, || Told::Resume);
         for event in std::mem::take(&mut server.backlog) {
             let same = self.servers.get(&id).is_some_and(|s| s.incarnation == incarnation);
             if same {
@@ -169,7 +171,9 @@ impl World {
     pub fn block(&mut self, from: i64, to: i64) {
         let now = self.now();
         self.network.block(now, ServerId(from), ServerId(to));
-        self.trace.line(now, ServerId(from), format_args!("BLOCKED towards {to}"));
+        if from != to {
+            self.trace.note(now, ServerId(from), || Told::Block(ServerId(to)));
+        }
         self.enter_network();
     }
 
@@ -180,7 +184,7 @@ impl World {
         for from in &ids {
             for to in &ids {
                 if self.network.is_blocked(*from, *to) {
-                    self.trace.line(now, *from, format_args!("UNBLOCKED towards {to}"));
+                    self.trace.note(now, *from, || Told::Unblock(*to));
                     self.network.unblock(now, *from, *to);
                 }
             }
@@ -191,7 +195,7 @@ impl World {
     /// Breaks every connection between two servers; they may connect again at once.
     pub fn cut(&mut self, a: i64, b: i64) {
         let now = self.now();
-        self.trace.line(now, ServerId(a), format_args!("CUT from {b}"));
+        self.trace.note(now, ServerId(a), || Told::Break(ServerId(b)));
         self.network.break_between(now, ServerId(a), ServerId(b));
         self.enter_network();
     }

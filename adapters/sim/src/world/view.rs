@@ -12,6 +12,7 @@ use crate::checker::Checker;
 use crate::disk::Contents;
 use crate::ensemble::Ensemble;
 use crate::faults::Coverage;
+use crate::record::Record;
 use crate::world::{Brief, World};
 
 impl World {
@@ -32,7 +33,12 @@ impl World {
 
     /// The last lines of the log; empty if none is kept.
     pub fn log_tail(&self, lines: usize) -> String {
-        self.trace.tail(lines)
+        self.trace.record.tail(lines)
+    }
+
+    /// What happened so far; empty if no log is kept.
+    pub fn record(&self) -> &Record {
+        &self.trace.record
     }
 
     /// How often which fault has happened.

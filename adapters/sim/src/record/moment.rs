@@ -1,0 +1,269 @@
+//! What is worth telling: a moment of a story.
+
+use std::fmt;
+
+use quorate_core::id::ServerId;
+use quorate_core::message::{Message, Packet};
+use quorate_core::output::{Fault, Write};
+use quorate_core::report::{Change, Phase, Reason, Report};
+use quorate_core::time::Instant;
+use quorate_core::zxid::Zxid;
+
+use super::words::{For, Said, Short, Written, shortened};
+use super::{Entry, Found};
+use crate::world::CrashKind;
+
+/// Something worth telling, in the order in which it happened.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// When.
+    pub at: Instant,
+    /// To whom; the receiver of a message that arrived, the sender of any other.
+    pub server: ServerId,
+    /// What.
+    pub what: Happening,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "they are told one by one, not kept")]
+pub enum Happening {
+    /// The server starts.
+    Start(Found),
+    /// It crashes.
+    Crash(CrashKind),
+    /// It stops, since going on would be unsafe.
+    Halt(Fault),
+    /// Its disk is emptied.
+    Wipe,
+    /// It stands still.
+    Pause,
+    /// It goes on.
+    Resume,
+    /// Whether anything passes from it to another server.
+    Way {
+        /// To whom.
+        to: ServerId,
+        /// Whether.
+        open: bool,
+    },
+    /// Its connections with another server break.
+    Break(ServerId),
+    /// Something has changed, and why.
+    Change(Report),
+    /// A message between two servers.
+    Message(Arrow),
+    /// These writes are durable.
+    Durable(Vec<Write>),
+    /// Its application gets everything through this.
+    Deliver(Zxid),
+    /// Anything else: dials, links, timers.
+    Other(Entry),
+}
+
+/// A message, from its sending to its end.
+#[derive(Clone, Debug)]
+pub struct Arrow {
+    /// Who sent it.
+    pub from: ServerId,
+    /// To whom.
+    pub to: ServerId,
+    /// What.
+    pub message: Message,
+    /// When it was sent; unknown if a script said it.
+    pub sent: Option<Instant>,
+    /// What came of it.
+    pub fate: Fate,
+}
+
+impl Arrow {
+    /// The message in few words.
+    pub fn words(&self) -> String {
+        Said(&self.message).to_string()
+    }
+}
+
+/// What came of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrived, at the time of the moment.
+    Arrived,
+    /// It arrived a second time.
+    Repeated,
+    /// It was lost with its connection, which ended at the time of the moment.
+    Lost,
+    /// A newer vote took its place before it was written.
+    Replaced,
+    /// It was still on its way when the record ended.
+    UnderWay,
+}
+
+/// What a moment is about, to choose how much is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Topic {
+    /// Starts, crashes, cuts: told always.
+    Fate,
+    /// States, votes and rounds.
+    Votes,
+    /// Phases, epochs, how learners are brought up.
+    Phases,
+    /// Messages, but heartbeats.
+    Messages,
+    /// What becomes durable.
+    Disk,
+    /// What the application gets.
+    Deliveries,
+    /// Dials, links, heartbeats, timers.
+    Rest,
+}
+
+impl Topic {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Fate,
+        Self::Votes,
+        Self::Phases,
+        Self::Messages,
+        Self::Disk,
+        Self::Deliveries,
+        Self::Rest,
+    ];
+}
+
+impl Moment {
+    /// What it is about.
+    pub fn topic(&self) -> Topic {
+        match &self.what {
+            Happening::Start(_)
+            | Happening::Crash(_)
+            | Happening::Halt(_)
+            | Happening::Wipe
+            | Happening::Pause
+            | Happening::Resume
+            | Happening::Way { .. }
+            | Happening::Break(_) => Topic::Fate,
+            Happening::Change(report) => match report.change {
+                Change::State { .. } | Change::Vote { .. } | Change::Round { .. } => Topic::Votes,
+                // Said by the state, too.
+                Change::Phase { to: Phase::Election, .. } => Topic::Rest,
+                Change::Phase { .. }
+                | Change::AcceptedEpoch(_)
+                | Change::CurrentEpoch(_)
+                | Change::Configuration(_)
+                | Change::NextConfiguration(_)
+                | Change::Sync { .. }
+                | Change::Ignored { .. }
+                | Change::Learner { .. } => Topic::Phases,
+            },
+            Happening::Message(arrow) => {
+                if arrow.fate == Fate::Replaced || is_heartbeat(&arrow.message) {
+                    Topic::Rest
+                } else {
+                    Topic::Messages
+                }
+            }
+            Happening::Durable(_) => Topic::Disk,
+            Happening::Deliver(_) => Topic::Deliveries,
+            Happening::Other(_) => Topic::Rest,
+        }
+    }
+
+    /// The time in milliseconds, to a tenth of one.
+    pub fn time(&self) -> String {
+        millis(self.at)
+    }
+}
+
+/// A time in milliseconds, to a tenth of one.
+pub(crate) fn millis(at: Instant) -> String {
+    let tenths = at.since_origin().as_micros() / 100;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+fn is_heartbeat(message: &Message) -> bool {
+    matches!(message, Message::Packet(Packet::Ping { .. } | Packet::Lease { .. }))
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = self.server;
+        match &self.what {
+            Happening::Start(found) => {
+                let Found { accepted_epoch, current_epoch, last, .. } = found;
+                if (*last, accepted_epoch.0) == (Zxid::ZERO, 0) {
+                    return write!(f, "{who} starts with an empty disk");
+                }
+                let last = Short(*last);
+                write!(f, "{who} starts: log through {last}, ")?;
+                write!(f, "accepted epoch {accepted_epoch}, current epoch {current_epoch}")
+            }
+            Happening::Crash(CrashKind::Process) => write!(f, "{who} is killed"),
+            Happening::Crash(CrashKind::Power) => write!(f, "{who} loses power"),
+            Happening::Halt(fault) => write!(f, "{who} stops: {}", shortened(&fault.to_string())),
+            Happening::Wipe => write!(f, "the disk of {who} is emptied"),
+            Happening::Pause => write!(f, "{who} stands still"),
+            Happening::Resume => write!(f, "{who} goes on"),
+            Happening::Way { to, open: false } => write!(f, "nothing passes from {who} to {to}"),
+            Happening::Way { to, open: true } => write!(f, "all passes again from {who} to {to}"),
+            Happening::Break(with) => write!(f, "the connections of {who} and {with} break"),
+            Happening::Change(report) => {
+                write!(f, "{who} ")?;
+                changed(who, report, f)
+            }
+            Happening::Message(Arrow { from, to, message, fate, .. }) => {
+                let said = Said(message);
+                match fate {
+                    Fate::Arrived => write!(f, "{to} hears {from}: {said}"),
+                    Fate::Repeated => write!(f, "{to} hears {from} again: {said}"),
+                    Fate::Lost => write!(f, "lost from {from} to {to}: {said}"),
+                    Fate::Replaced => write!(f, "never written by {from} to {to}: {said}"),
+                    Fate::UnderWay => write!(f, "on its way from {from} to {to}: {said}"),
+                }
+            }
+            Happening::Durable(writes) => {
+                write!(f, "the disk of {who} has ")?;
+                for (at, write) in writes.iter().enumerate() {
+                    if at > 0 {
+                        f.write_str(", ")?;
+                    }
+                    Written(write).fmt(f)?;
+                }
+                Ok(())
+            }
+            Happening::Deliver(zxid) => {
+                write!(f, "{who} delivers everything through {}", Short(*zxid))
+            }
+            Happening::Other(entry) => {
+                let line = entry.to_string();
+                let tail = line.split_once("server ").map_or(&*line, |(_, tail)| tail);
+                f.write_str(&shortened(tail))
+            }
+        }
+    }
+}
+
+fn changed(who: ServerId, report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match &report.change {
+        Change::State { to, .. } => write!(f, "is {to}")?,
+        Change::Vote { to, .. } => write!(f, "votes {}", For(to))?,
+        Change::Round { to, .. } => write!(f, "is in round {to}")?,
+        Change::Phase { to: Phase::Broadcast, .. } => f.write_str("serves")?,
+        Change::Phase { to, .. } => write!(f, "begins {to}")?,
+        Change::AcceptedEpoch(epoch) => write!(f, "promises epoch {epoch}")?,
+        Change::CurrentEpoch(epoch) => write!(f, "takes over epoch {epoch}")?,
+        Change::Sync { id, how } if *id == who => write!(f, "is brought up by {how}")?,
+        Change::Sync { id, how } => write!(f, "brings up {id} by {how}")?,
+        Change::Learner { id, synced: true } => write!(f, "counts {id} as synchronised")?,
+        Change::Learner { id, synced: false } => write!(f, "has lost learner {id}")?,
+        change @ (Change::Configuration(_)
+        | Change::NextConfiguration(_)
+        | Change::Ignored { .. }) => {
+            write!(f, "says {}", shortened(&change.to_string()))?;
+        }
+    }
+    // A round that begins says so by itself.
+    if report.reason == Reason::OwnVote {
+        return Ok(());
+    }
+    write!(f, ": {}", shortened(&report.reason.to_string()))
+}
