@@ -225,6 +225,12 @@ impl Config {
         self.membership.is_participant(self.id)
     }
 
+    /// Whether a server is a member of the committed configuration or of the next.
+    pub fn is_member(&self, id: ServerId) -> bool {
+        let next = self.next_membership.as_ref();
+        self.membership.member(id).is_some() || next.is_some_and(|next| next.member(id).is_some())
+    }
+
     /// Who has to agree: a quorum of the committed configuration and, while a change is under way, one of
     /// the next.
     pub fn quorum(&self) -> Quorum {

@@ -94,6 +94,20 @@ fn the_epoch_is_one_above_the_highest_promise_of_the_quorum_not_of_the_log() {
     }
 }
 
+/// Nobody whom no membership names may drive the epochs to their end.
+#[test]
+fn the_promise_of_somebody_who_is_no_member_does_not_count_for_the_epoch() {
+    let (mut bench, _) = elected(Durable::default());
+    for stranger in [info(200, Epoch::MAX.0 - 1), LearnerInfo { id: None, ..info(0, 40) }] {
+        for packet in [Packet::FollowerInfo(stranger.clone()), Packet::ObserverInfo(stranger)] {
+            let link = bench.learner();
+            assert_eq!(bench.receive(link, packet).hung_up(link), None);
+        }
+    }
+    let (_, seen) = bench.follower(2, 0);
+    assert_eq!(seen.persists(), [Write::AcceptedEpoch(Epoch(1))]);
+}
+
 #[test]
 fn an_observers_promise_counts_for_the_epoch_and_not_for_the_quorum() {
     let mut bench = Bench::of(3, &with_observers(&[1, 2, 3], &[9]), Durable::default());

@@ -1118,3 +1118,27 @@ fn a_newer_configuration_is_adopted_only_while_looking_only_where_allowed_and_fi
         assert_eq!((seen.persists(), bench.status().voters), (vec![], 3));
     }
 }
+
+/// Whoever comes from another ensemble, or from nowhere, brings no membership; one that joined while this
+/// server was away does.
+#[test]
+fn the_configuration_of_somebody_who_is_no_member_is_adopted_only_if_both_of_us_are_in_it() {
+    let [three, five] = [[1, 2, 3].as_slice(), &[2, 4, 5]].map(ensemble);
+    for (from, config, adopted) in [
+        (3, five.clone(), true),
+        (5, five.clone(), true),
+        (6, five.clone(), false),
+        (5, ensemble(&[1, 3, 5]), false),
+        (5, five.replace("host2", "elsewhere"), false),
+    ] {
+        let config = config.replace("version=0", "version=5");
+        let change = |config: &mut Config| config.reconfig_enabled = true;
+        let mut bench = Bench::with(2, &three, Durable::default(), change);
+        let link = bench.meet(from);
+        let standing = standing(Looking, vote(0, 0, from), 1);
+        let notification = Notification { standing, version: 2, config: config.clone().into() };
+        let message = Message::Notification(notification);
+        let seen = bench.step(Event::Received { link, message });
+        assert_eq!(!seen.persists().is_empty(), adopted, "{config:?} of {from}");
+    }
+}

@@ -48,9 +48,11 @@ impl Discovery {
     }
 
     /// Takes note of a learner's accepted epoch; of observers too, since they would refuse a lower
-    /// one.
+    /// one. Whoever is no member may say what it likes: it drives no epoch up.
     pub fn on_info(&mut self, cx: &Context<'_>, id: ServerId, votes: bool, accepted: Epoch) {
-        self.candidate = self.candidate.and_then(|e| Some(e.max(accepted.next()?)));
+        if cx.config.is_member(id) {
+            self.candidate = self.candidate.and_then(|e| Some(e.max(accepted.next()?)));
+        }
         if votes {
             self.connected.add(cx.quorum, id);
         }

@@ -83,7 +83,9 @@ impl Instruments {
     }
 
     /// Takes over a newer configuration that a peer knows; returns whether the election has to begin
-    /// anew because the members differ.
+    /// anew because the members differ. One that is no member here may have joined while we were away; but it
+    /// may belong to another ensemble, too, or to none: what it knows has to name both of us, and us where we
+    /// are.
     pub(super) fn adopt(&mut self, from: ServerId, text: &[u8]) -> bool {
         if text.is_empty() || text == &self.config.membership.text()[..] {
             return false;
@@ -91,6 +93,16 @@ impl Instruments {
         let Ok(newer) = Membership::parse(text) else { return false };
         if newer.version() <= self.config.membership.version() {
             return false;
+        }
+        if !self.config.is_member(from) {
+            let addresses = |membership: &Membership| {
+                membership.member(self.config.id).map(|own| own.addresses.clone())
+            };
+            let ours = addresses(&newer)
+                .is_some_and(|own| Some(own) == addresses(&self.config.membership));
+            if !ours || newer.member(from).is_none() {
+                return false;
+            }
         }
         let same = newer.same_members(&self.config.membership);
         self.outbox.persist(Write::Membership(newer.text().clone()));
@@ -119,15 +131,9 @@ impl Instruments {
     /// A link for elections has come up. A member hears where we stand: what was under way on an
     /// earlier link may have been lost with it.
     pub(super) fn greet(&mut self, link: LinkId, peer: ServerId) {
-        if self.elector.has_standing() && self.is_member(peer) {
+        if self.elector.has_standing() && self.config.is_member(peer) {
             self.notify(link, self.elector.standing());
         }
-    }
-
-    fn is_member(&self, peer: ServerId) -> bool {
-        let next = self.config.next_membership.as_ref();
-        self.config.membership.member(peer).is_some()
-            || next.is_some_and(|next| next.member(peer).is_some())
     }
 
     /// Tells the members without a vote where we stand.
