@@ -98,6 +98,8 @@ struct Turn {
     consequences: Consequences,
     /// This server begins to serve.
     serving: Option<Service>,
+    /// What became of the seat that was to be handed over.
+    handed: Option<Result<ServerId, Kept>>,
 }
 
 /// How a server is to end.
@@ -168,6 +170,12 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.run_application(turn)?;
         self.wake_links(&mut turn.queued);
         self.publish_in_time(&mut turn.reports, now);
+        // Who is told that another leads finds that nobody here says otherwise.
+        if let (Some(outcome), Some(answer)) = (turn.handed.take(), self.handing.as_ref()) {
+            // Nobody may be waiting any more.
+            let _ = answer.try_send(outcome);
+            self.handing = None;
+        }
         Ok(())
     }
 
@@ -209,12 +217,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Abandon => replica.abandon(),
             Output::Release => self.seat.send_away(),
             Output::Keep => self.seat.keep(),
-            Output::HandedOver(outcome) => {
-                if let Some(answer) = self.handing.take() {
-                    // Nobody may be waiting any more.
-                    let _ = answer.try_send(outcome);
-                }
-            }
+            Output::HandedOver(outcome) => turn.handed = Some(outcome),
             Output::Report(report) => self.report(report, turn),
             Output::Halt(fault) => return Err(ServerError::Halted(fault)),
         }

@@ -140,6 +140,8 @@ pub async fn a_seat_that_cannot_be_handed_over_stays_and_why_is_said<R: Runtime>
     });
     let (first, second) = stage.within("both", both).await;
     assert_eq!((first, second), (Ok(()), kept(Kept::Underway)));
+    // Whoever was told so is not told otherwise.
+    assert_ne!(server.leader().map(|(id, _)| id), Some(leader));
     assert_eq!(ensemble.agreed().await.0, other);
     stage.within("shutdown", ensemble.take(leader).shutdown()).await.unwrap();
     assert_eq!(server.hand_over(other).await, Err(HandOverError::Ended));
