@@ -67,7 +67,9 @@ impl Context<'_> {
         if next == self.config.next_membership {
             return;
         }
-        self.outbox.persist(Write::NextMembership(next.as_ref().map(|n| n.text().clone())));
+        if !planted!(ChangeOnlyInMemory) {
+            self.outbox.persist(Write::NextMembership(next.as_ref().map(|n| n.text().clone())));
+        }
         let version = next.as_ref().unwrap_or(&self.config.membership).version();
         let reason = Reason::Reconfigured { version };
         self.outbox.report(Change::NextConfiguration(version), reason);
@@ -97,7 +99,7 @@ impl Context<'_> {
     pub fn forget_unlogged(&mut self) {
         let next = self.config.next_membership.as_ref().filter(|_| self.config.reconfig_enabled);
         let known = self.history.last().max(Zxid::start_of(self.epochs.current_epoch));
-        if next.is_some_and(|next| next.version() > known.0) {
+        if next.is_some_and(|next| next.version() > known.0) && !planted!(ChangeOutlivesCut) {
             self.see(None);
         }
     }

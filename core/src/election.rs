@@ -289,7 +289,7 @@ impl Elector {
         // somebody it stays in that round, so that two who do not hear each other cannot call it to and fro.
         let undecided = self.vote.leader == ServerId::NOBODY && self.config.may_change;
         let candidate = self.config.quorum.is_voter(heard.vote.leader);
-        if heard.round < self.round && !(undecided && candidate) {
+        if heard.round < self.round && !(undecided && candidate) && !planted!(RoundGoesBack) {
             // It is behind: not counted, but told, so that it can catch up.
             out.push(ElectorOutput::Notify { to: Recipient::One(from), standing: self.standing() });
             return;
@@ -425,7 +425,9 @@ impl Elector {
     /// Why `vote` should be adopted in place of `over`: it is better, and its server may be elected.
     fn why_better(&self, from: ServerId, vote: Vote, over: Vote) -> Option<Reason> {
         let quorum = &self.config.quorum;
-        if quorum.has_weightless() || over.leader == ServerId::NOBODY {
+        if quorum.has_weightless() && !planted!(WeightlessElected)
+            || over.leader == ServerId::NOBODY
+        {
             if quorum.weight(vote.leader) == 0 {
                 return None;
             }

@@ -336,8 +336,14 @@ impl History {
             let nothing = self.last == Zxid::ZERO;
             return if nothing { Plan::Diff { label: top, after: Zxid::ZERO } } else { Plan::Snap };
         }
+        if learner > processed && established.is_some() && planted!(AckOutlivesLink) {
+            return Plan::Trunc { to: top };
+        }
         if learner == processed || learner == self.last {
             return Plan::Diff { label: top.max(learner.min(processed)), after: learner };
+        }
+        if learner > self.last && planted!(OrphanBeyondKept) {
+            return Plan::Diff { label: top, after: learner };
         }
         if learner > self.last {
             let ours = learner.epoch() == self.last.epoch() && !learner.is_epoch_start();
@@ -368,7 +374,7 @@ impl History {
             Place::Absent { .. } => learner.is_epoch_start(),
             Place::BelowFloor | Place::Beyond => false,
         };
-        if held && (cheap || too_old) {
+        if held && (cheap || too_old && !planted!(SnapshotBelowLearner)) {
             Plan::Diff { label: top, after: learner }
         } else {
             Plan::Snap
@@ -378,7 +384,10 @@ impl History {
     fn plan_in_window(&self, learner: Zxid, top: Zxid) -> Plan {
         let at = self.index_after(learner);
         let previous = at.checked_sub(1).map_or(self.before, |before| self.window[before].zxid);
-        if previous == learner || learner.is_epoch_start() {
+        if planted!(DiffOneTooLate) {
+            return Plan::Diff { label: top, after: Zxid(learner.0 + 1) };
+        }
+        if previous == learner || learner.is_epoch_start() || planted!(OrphanBetweenKept) {
             return Plan::Diff { label: top, after: learner };
         }
         match self.window.get(at) {

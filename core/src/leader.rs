@@ -189,7 +189,8 @@ impl Leader {
     /// A write has become durable.
     pub fn on_persisted(&mut self, cx: &mut Context<'_>) -> Verdict {
         if let Phase::Broadcast(broadcast) = &mut self.office.phase {
-            let durable = cx.history.durable();
+            let durable =
+                if planted!(OwnCopyBeforeDisk) { cx.history.last() } else { cx.history.durable() };
             if durable > cx.history.committed() {
                 broadcast.on_ack(cx, &mut self.office.learners, cx.config.id, durable);
             }
@@ -284,7 +285,9 @@ impl Leader {
         drafts: Vec<Draft>,
     ) -> Verdict {
         match &mut self.office.phase {
-            Phase::Broadcast(broadcast) if broadcast.epoch == epoch => {
+            Phase::Broadcast(broadcast)
+                if broadcast.epoch == epoch || planted!(OldPreparationProposed) =>
+            {
                 let mut drafts = drafts;
                 if drafts.iter().any(|draft| draft.header.kind == Txn::RECONFIGURATION) {
                     reconfiguration::prepare(cx, broadcast, &mut self.office.learners, &mut drafts);
@@ -479,7 +482,7 @@ impl Leader {
             return Verdict::Stay;
         }
         let may = learner.follower || run.last <= cx.history.committed();
-        if run.last > learner.cursor.reach() || !may {
+        if (run.last > learner.cursor.reach() && !planted!(AckOfUnsent)) || !may {
             if !core::mem::replace(&mut self.warned, true) {
                 let (id, zxid) = (learner.id, run.last);
                 cx.outbox.report(Change::Ignored { id, zxid }, Reason::NotProposed);

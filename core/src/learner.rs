@@ -241,7 +241,8 @@ impl Learner {
         if self.link() != Some(link) {
             return Verdict::Stay;
         }
-        if let (Some(epoch), Cause::Closed) = (self.epoch(), cause) {
+        let closed = cause == Cause::Closed || planted!(LeaseReleasedByFollower);
+        if let (Some(epoch), true) = (self.epoch(), closed) {
             cx.lease.release(epoch, cx.now);
         }
         Verdict::leave(Reason::LeaderLost { leader: self.leader })

@@ -30,6 +30,7 @@ pub struct Lease {
 impl Lease {
     /// A server that has just started, and may have promised this just before.
     pub fn begin(now: Instant, length: Option<Duration>) -> Self {
+        let length = length.filter(|_| !planted!(LeaseForgottenAtStart));
         Self { epoch: None, until: now + length.unwrap_or_default() }
     }
 
@@ -47,13 +48,14 @@ impl Lease {
 
     /// Until when we take no part in establishing the leader of `epoch`, if that is not over.
     pub fn forbids(&self, epoch: Epoch, now: Instant) -> Option<Instant> {
-        (self.until > now && self.epoch != Some(epoch)).then_some(self.until)
+        let bound = self.until > now && self.epoch != Some(epoch) && !planted!(LeaseForgotten);
+        bound.then_some(self.until)
     }
 }
 
 /// For how long a leader counts on a lease of this length: clocks may run a tenth apart.
 pub fn relied_on(length: Duration) -> Duration {
-    length - length / 10
+    if planted!(LeaseWithoutMargin) { length } else { length - length / 10 }
 }
 
 #[cfg(test)]

@@ -178,7 +178,8 @@ impl Membership {
     /// the groups.
     pub fn quorum(&self) -> Quorum {
         if self.groups.is_empty() {
-            return Quorum::majority(self.participants().map(|member| member.id));
+            let counts = |m: &&Member| m.role == Role::Participant || planted!(ObserversCounted);
+            return Quorum::majority(self.members.iter().filter(counts).map(|member| member.id));
         }
         Quorum::hierarchical(
             self.groups

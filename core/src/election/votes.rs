@@ -148,11 +148,12 @@ pub(super) fn joinable(
 ) -> Option<Support> {
     let leader = needle.standing.vote.leader;
     let says_so = if leader == id {
-        needle.standing.round == round
+        needle.standing.round == round || planted!(LeadsInAnEarlierRound)
     } else {
-        quorum.position(leader).and_then(|at| votes[at]).is_some_and(|filed| {
-            filed.standing.state == ServerState::Leading && filed.standing.vote.leader == leader
-        })
+        planted!(JoinsOnFollowersWord)
+            || quorum.position(leader).and_then(|at| votes[at]).is_some_and(|filed| {
+                filed.standing.state == ServerState::Leading && filed.standing.vote.leader == leader
+            })
     };
     if !says_so {
         return None;

@@ -39,6 +39,7 @@ impl Discovery {
         connected.add(cx.quorum, cx.config.id);
         let conceded = cx.concessions.promise.values().copied();
         let promised = conceded.fold(cx.epochs.accepted_epoch, Epoch::max);
+        let promised = if planted!(EpochFromLog) { cx.history.last().epoch() } else { promised };
         Self { candidate: promised.next(), connected, begun: None, promised: cx.quorum.support() }
     }
 
@@ -50,7 +51,7 @@ impl Discovery {
     /// Takes note of a learner's accepted epoch; of observers too, since they would refuse a lower
     /// one. Whoever is no member may say what it likes: it drives no epoch up.
     pub fn on_info(&mut self, cx: &Context<'_>, id: ServerId, votes: bool, accepted: Epoch) {
-        if cx.config.is_member(id) {
+        if cx.config.is_member(id) && !planted!(EpochFromLog) {
             self.candidate = self.candidate.and_then(|e| Some(e.max(accepted.next()?)));
         }
         if votes {
@@ -67,7 +68,8 @@ impl Discovery {
             cx.outbox.halt(Fault::EpochsExhausted(Epoch::MAX));
             return false;
         };
-        assert!(epoch > cx.epochs.accepted_epoch, "a new epoch is above every promise");
+        let new = epoch > cx.epochs.accepted_epoch || planted!(EpochFromLog);
+        assert!(new, "a new epoch is above every promise");
         let ticket = cx.outbox.persist(Write::AcceptedEpoch(epoch));
         cx.epochs.accepted_epoch = epoch;
         self.begun = Some((epoch, ticket));
@@ -88,7 +90,10 @@ impl Discovery {
 
     /// Counts our own promise as soon as it is durable, not before.
     pub fn count_own(&mut self, cx: &Context<'_>) {
-        if self.begun.is_some_and(|(_, ticket)| cx.outbox.is_durable(ticket)) {
+        if self
+            .begun
+            .is_some_and(|(_, t)| cx.outbox.is_durable(t) || planted!(OwnPromiseBeforeDisk))
+        {
             self.promised.add(cx.quorum, cx.config.id);
         }
     }

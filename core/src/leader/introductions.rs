@@ -129,7 +129,7 @@ pub(super) fn on_ack_epoch(
         office.drop_learner(cx, link, Hangup::EpochOutOfRange(current_epoch));
         return Verdict::Stay;
     }
-    if is_newer(cx, current_epoch, last) {
+    if is_newer(cx, current_epoch, last) && !planted!(NewerVoterUnnoticed) {
         // The election was wrong. The next one finds the newer voter; an observer none finds.
         if votes && cx.quorum.weight(id) > 0 && cx.concessions.history.insert(id) {
             return Verdict::leave(Reason::NewerHistory { voter: id, current_epoch, last });

@@ -11,7 +11,7 @@
 //! is not judged here, nor does anything here wait for a deadline.
 
 use crate::context::{Context, Verdict};
-use crate::id::LinkId;
+use crate::id::{LinkId, Ticket};
 use crate::input::Located;
 use crate::leader::broadcast::Broadcast;
 use crate::leader::discovery::Discovery;
@@ -80,6 +80,9 @@ impl Office {
     pub(super) fn reign(&self, cx: &Context<'_>) -> Option<Reign> {
         let (epoch, committed) = match &self.phase {
             Phase::Discovery(_) => return None,
+            Phase::Synchronization(synchronization) if planted!(HistoryWithoutCommit) => {
+                (synchronization.epoch, cx.history.committed())
+            }
             Phase::Synchronization(synchronization) => (synchronization.epoch, self.inherited),
             Phase::Broadcast(broadcast) => return Some(broadcast.reign(cx)),
         };
@@ -100,6 +103,9 @@ impl Office {
             discovery.count_own(cx);
             if let (Some((epoch, _)), Some(members)) = (discovery.begun(), discovery.promised(cx)) {
                 let from = self.phase();
+                if planted!(LeaderDeliversUnconfirmed) {
+                    cx.history.commit(self.inherited, cx.rng, cx.outbox);
+                }
                 let synchronization = Synchronization::begin(cx, epoch, members.clone());
                 self.phase = Phase::Synchronization(synchronization);
                 let change = Change::Phase { from, to: self.phase() };
@@ -155,6 +161,7 @@ impl Office {
         match &self.phase {
             Phase::Discovery(discovery) => {
                 if let Some((_, ticket)) = discovery.begun() {
+                    let ticket = if planted!(LeaderInfoBeforeDisk) { Ticket(0) } else { ticket };
                     cx.outbox.send_after(ticket, link, Message::Packet(packet));
                 }
             }
@@ -240,13 +247,13 @@ impl Office {
         if let Busy::Snapshot(_) = learner.cursor.busy {
             self.resume(cx);
         }
-        if learner.is_synced() {
+        if learner.is_synced() && !planted!(AckOutlivesLink) {
             match &mut self.phase {
                 Phase::Discovery(_) => {}
                 Phase::Synchronization(synchronization) => synchronization.on_lost(cx, learner.id),
                 Phase::Broadcast(broadcast) => {
                     broadcast.on_lost(cx, learner.id);
-                    if learner.leases {
+                    if learner.leases && !planted!(LeaseOutlivesLink) {
                         broadcast.renew(cx, &self.learners);
                     }
                 }

@@ -220,7 +220,8 @@ impl Progress {
     pub fn propose(&mut self, cx: &mut Context<'_>, link: LinkId, before: Zxid, txns: &Txns) {
         let cursor = &mut self.cursor;
         // The start of our epoch, where a snapshot may have brought it, is beyond an older last one.
-        let live = cursor.sent >= before && self.follower && self.stage >= Stage::Syncing;
+        let next = cursor.sent >= before || planted!(ForwardedBeforeItsTurn);
+        let live = next && self.follower && self.stage >= Stage::Syncing;
         let Some(last) = txns.last().filter(|_| live && cursor.may_send()) else { return };
         cursor.sent = last.zxid;
         match &**txns {
@@ -251,7 +252,10 @@ impl Progress {
             self.feed_through(cx, link, reign);
         }
         while !self.cursor.is_streaming()
-            && self.syncs.front().is_some_and(|point| *point <= self.cursor.told)
+            && self
+                .syncs
+                .front()
+                .is_some_and(|point| *point <= self.cursor.told || planted!(SyncBeforeCommits))
         {
             self.syncs.pop_front();
             send(cx, link, Packet::Sync);
@@ -318,7 +322,8 @@ impl Progress {
             // Committed since it had them: their COMMITs come before those of what follows.
             return self.feed_commits(cx, link, reign);
         }
-        let end = if self.follower { cx.history.last() } else { reign.committed };
+        let all = self.follower || planted!(InformedEarly);
+        let end = if all { cx.history.last() } else { reign.committed };
         if cursor.sent >= end {
             return false;
         }
@@ -376,6 +381,7 @@ impl Progress {
             return false;
         }
         self.cursor.busy = Busy::Log(through, form);
+        let through = if planted!(DiskAndWindowApart) { Zxid(through.0 - 1) } else { through };
         cx.outbox.push(Output::StreamLog { link, after, through, form });
         true
     }
@@ -383,7 +389,8 @@ impl Progress {
     #[inline]
     fn feed_commits(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
         let cursor = &mut self.cursor;
-        let end = reign.committed.min(cursor.sent);
+        let committed = if planted!(CommitToldEarly) { cursor.sent } else { reign.committed };
+        let end = committed.min(cursor.sent);
         if end <= cursor.told || (!cursor.new_leader && cursor.reserved) {
             return false;
         }
@@ -455,7 +462,7 @@ impl Acks {
     /// The learner has acknowledged transactions of our epoch that it was sent. Returns whether it has
     /// acknowledged more than before without a gap.
     pub fn on_ack(&mut self, run: Run) -> bool {
-        if run.first.0 > self.through.0 + 1 {
+        if run.first.0 > self.through.0 + 1 && !planted!(AckAcrossGap) {
             for zxid in run.zxids() {
                 if self.early.len() >= EARLY_MAX {
                     break;

@@ -62,7 +62,7 @@ impl Synchronization {
     /// Counts ourselves as soon as our current epoch is durable, not before: two leaders could be
     /// established in one epoch otherwise. And not while we promise another leader to establish nobody else.
     pub fn count_own(&mut self, cx: &mut Context<'_>) {
-        if !cx.outbox.is_durable(self.written) {
+        if !cx.outbox.is_durable(self.written) && !planted!(OwnHistoryBeforeDisk) {
             return;
         }
         match cx.lease.forbids(self.epoch, cx.now) {
@@ -154,8 +154,10 @@ pub fn begin(
         Plan::Snap => {
             // An established leader's state is that of its epoch's start at least; the label must be
             // later than the log of a learner that is beyond our last, see `History::plan`.
-            let position = cx.history.position();
-            let label = if established { position.max(start) } else { position };
+            let position =
+                if planted!(LabelAheadOfState) { cx.history.last() } else { cx.history.position() };
+            let begun = established && !planted!(LabelBelowEpochStart);
+            let label = if begun { position.max(start) } else { position };
             learner.cursor.busy = Busy::Snapshot(label);
             cx.outbox.push(Output::SendSnapshot { link, label });
             How::Snap

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::context::Context;
-use crate::id::{LinkId, ServerId};
+use crate::id::{LinkId, ServerId, Ticket};
 use crate::message::{LearnerInfo, Message, Packet};
 use crate::output::Write;
 use crate::report::{Change, Reason};
@@ -49,7 +49,7 @@ pub fn on_leader_info(
         return Announced::Refused;
     }
     let last = if blank && epoch == accepted { Zxid::ZERO } else { cx.history.claim() };
-    if epoch == accepted {
+    if epoch == accepted && !planted!(EpochPromisedTwice) {
         // Who comes back in another role may still be writing what it tells of.
         let packet = Packet::AckEpoch { last, current_epoch: None };
         cx.outbox.send_after(cx.outbox.last(), link, Message::Packet(packet));
@@ -58,6 +58,7 @@ pub fn on_leader_info(
         cx.epochs.accepted_epoch = epoch;
         let current_epoch = Some(cx.epochs.current_epoch);
         let packet = Packet::AckEpoch { last, current_epoch };
+        let ticket = if planted!(AckEpochBeforeDisk) { Ticket(0) } else { ticket };
         cx.outbox.send_after(ticket, link, Message::Packet(packet));
         cx.outbox.report(Change::AcceptedEpoch(epoch), Reason::LeaderSaid { leader, epoch });
     }

@@ -130,7 +130,7 @@ impl Synchronization {
         if zxid >= cx.history.before() {
             of_this_epoch |= cx.history.after(zxid).all(|txn| txn.zxid.epoch() == self.epoch);
         }
-        if zxid == last || of_this_epoch {
+        if zxid == last || (of_this_epoch && !planted!(AckOutlivesLink)) {
             self.tail = zxid;
             return self.follow(cx, How::Trunc, zxid);
         }
@@ -159,6 +159,7 @@ impl Synchronization {
     }
 
     fn cut(&mut self, cx: &mut Context<'_>, zxid: Zxid) -> Taken {
+        let zxid = if planted!(CutOneTooFew) { Zxid(zxid.0 + 1) } else { zxid };
         cx.history.truncate(zxid, cx.outbox);
         cx.forget_unlogged();
         self.written = zxid;
@@ -246,6 +247,9 @@ impl Synchronization {
         if matches!(self.step, Step::Following(_)) {
             self.take_committed(cx);
         }
+        if planted!(DeliveredAtCommit) && matches!(self.step, Step::Following(How::Diff)) {
+            cx.history.commit(zxid.min(cx.history.last()), cx.rng, cx.outbox);
+        }
         Taken::Well
     }
 
@@ -306,6 +310,10 @@ impl Synchronization {
     /// returned to be logged.
     pub fn end(&mut self, cx: &Context<'_>) -> (Zxid, VecDeque<Txn>) {
         let known = self.label.max(self.committed).min(cx.history.last());
+        let known = if planted!(DeliveredWholeLog) { cx.history.last() } else { known };
+        if planted!(PendingForgotten) {
+            self.pending.clear();
+        }
         (known.max(cx.history.committed()), core::mem::take(&mut self.pending))
     }
 }
@@ -344,6 +352,9 @@ pub fn on_new_leader(
     }
     synchronization.due = false;
     synchronization.covered = synchronization.label.max(synchronization.committed);
+    if planted!(EpochBeforeHistory) {
+        cx.outbox.persist(Write::CurrentEpoch(epoch));
+    }
     synchronization.take_pending_before_new_leader(cx);
     let last = synchronization.written;
     if cx.history.loses(last) {
@@ -377,5 +388,6 @@ pub fn acknowledge(cx: &mut Context<'_>, link: LinkId, synchronization: &mut Syn
     }
     synchronization.acknowledged = true;
     let ack = Packet::Ack(Zxid::start_of(synchronization.epoch));
+    let ticket = if planted!(HistoryAckBeforeDisk) { Ticket(0) } else { ticket };
     cx.outbox.send_after(ticket, link, Message::Packet(ack));
 }

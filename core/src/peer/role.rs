@@ -51,6 +51,8 @@ impl Role {
             Self::Learning(learner) => learner.end(cx),
             Self::Idle | Self::Fencing | Self::Resting | Self::Looking | Self::Stopped => return,
         }
-        cx.outbox.push(Output::Abandon);
+        if !planted!(PreparationsKept) {
+            cx.outbox.push(Output::Abandon);
+        }
     }
 }

@@ -33,7 +33,7 @@ impl Instruments {
         if core::mem::take(&mut self.reseated) {
             self.elector.reseat(observes(&self.config));
         }
-        self.outbox.is_settled()
+        self.outbox.is_settled() || planted!(VoteBeforeDisk)
     }
 
     /// The vote for ourselves; nobody in particular if we may not be elected.

@@ -1,0 +1,181 @@
+//! Mistakes that are made on purpose, one at a time: a checker that misses one is itself a mistake.
+//!
+//! ```text
+//!   plant(Some(Mistake::CommitToldEarly)) ─► planted!(CommitToldEarly), at the place of the rule, is true
+//! ```
+//!
+//! This room exists only in builds with `--cfg quorate_planted`. In all others `planted!` is the constant
+//! `false`, and nothing of it is left. It is no feature: features of a crate unite, so that somebody else's
+//! could reach whoever runs a server.
+//!
+//! What is planted is the same for the whole process: whoever plants looks for it alone.
+
+use core::sync::atomic::{AtomicU8, Ordering};
+
+/// Whether a mistake is planted, at the place of the rule that it breaks.
+#[macro_export]
+macro_rules! planted {
+    ($mistake:ident) => {
+        $crate::planted::is($crate::planted::Mistake::$mistake)
+    };
+}
+
+macro_rules! mistakes {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// What may be done wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Mistake {
+            $($(#[$doc])+ $name,)+
+        }
+
+        impl Mistake {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+        }
+    };
+}
+
+mistakes! {
+    // --- votes ---
+
+    /// The larger id breaks a tie of zxids of different epochs (ZOOKEEPER-1419).
+    TieBreakAcrossEpochs,
+    /// A vote of an earlier round is taken, and its round with it (ZOOKEEPER-1514).
+    RoundGoesBack,
+    /// A server leads because others followed it in an earlier round (ZOOKEEPER-1514).
+    LeadsInAnEarlierRound,
+    /// A leader is joined on its followers' word alone; it may be gone (ZOOKEEPER-569).
+    JoinsOnFollowersWord,
+    /// Votes of followers are compared in full, though they were cast at different times (ZOOKEEPER-1732).
+    SettledVotesComparedInFull,
+    /// A server of weight 0 is elected.
+    WeightlessElected,
+    /// Observers count in quorums (ZOOKEEPER-764, -769).
+    ObserversCounted,
+    /// Half of an even number of voters is a quorum.
+    HalfIsEnough,
+    /// A vote tells of what is not on disk yet.
+    VoteBeforeDisk,
+
+    // --- discovery ---
+
+    /// A new epoch is one more than that of the last transaction, whatever was promised (ZOOKEEPER-335).
+    EpochFromLog,
+    /// A promised epoch is promised a second time, to whoever announces it then (ZOOKEEPER-1291).
+    EpochPromisedTwice,
+    /// A leader goes on though a voter has a newer history (Zab, phase 1).
+    NewerVoterUnnoticed,
+    /// A leader counts its own promise before that is on disk.
+    OwnPromiseBeforeDisk,
+    /// LEADERINFO leaves before the epoch is on the leader's disk.
+    LeaderInfoBeforeDisk,
+    /// ACKEPOCH leaves before the epoch is on disk.
+    AckEpochBeforeDisk,
+
+    // --- synchronisation ---
+
+    /// NEWLEADER is acknowledged before the history is on disk (ZOOKEEPER-3911, -4646).
+    HistoryAckBeforeDisk,
+    /// A leader counts its own history before its current epoch is on disk.
+    OwnHistoryBeforeDisk,
+    /// The current epoch is written before the history that it stands for (ZOOKEEPER-4643).
+    EpochBeforeHistory,
+    /// A COMMIT that comes before UPTODATE is delivered at once.
+    DeliveredAtCommit,
+    /// UPTODATE delivers the whole log.
+    DeliveredWholeLog,
+    /// A leader delivers the history that it brings along before a quorum has it.
+    LeaderDeliversUnconfirmed,
+    /// The history that a leader brings along goes out without COMMIT (ZOOKEEPER-4785).
+    HistoryWithoutCommit,
+    /// A learner's orphan beyond the leader's last is left where it is (ZOOKEEPER-1154).
+    OrphanBeyondKept,
+    /// A learner's orphan between two of the leader's is left where it is (ZOOKEEPER-1156).
+    OrphanBetweenKept,
+    /// A learner cuts one transaction too few.
+    CutOneTooFew,
+    /// DIFF begins one transaction too late.
+    DiffOneTooLate,
+    /// What is proposed goes to a learner that lacks what is before it (ZOOKEEPER-962).
+    ForwardedBeforeItsTurn,
+    /// What is sent from disk ends before what is sent from memory begins (ZOOKEEPER-2418).
+    DiskAndWindowApart,
+    /// A snapshot is labelled with what is logged, and holds what is committed (ZOOKEEPER-3104).
+    LabelAheadOfState,
+    /// A snapshot for one that has more than its leader is labelled below that one's log.
+    LabelBelowEpochStart,
+    /// A snapshot older than a learner is sent where a DIFF would do.
+    SnapshotBelowLearner,
+    /// What came without COMMIT before UPTODATE is forgotten (ZOOKEEPER-4394).
+    PendingForgotten,
+    /// An acknowledgement counts on when its link has ended, and its learner is cut to what is committed.
+    AckOutlivesLink,
+    /// An acknowledgement of what was never sent counts.
+    AckOfUnsent,
+    /// An acknowledgement stands for those before it that have not come.
+    AckAcrossGap,
+
+    // --- broadcast ---
+
+    /// A proposal is acknowledged before it is on disk.
+    AckBeforeDisk,
+    /// A leader counts its own copy before that is on its disk.
+    OwnCopyBeforeDisk,
+    /// COMMIT leaves with the proposal.
+    CommitToldEarly,
+    /// INFORM leaves with the proposal.
+    InformedEarly,
+    /// What was prepared for an earlier reign is proposed in this one.
+    OldPreparationProposed,
+    /// The application is not told that what it prepared comes to nothing.
+    PreparationsKept,
+    /// A leader that a quorum has left goes on (ZOOKEEPER-1154).
+    LeadsWithoutQuorum,
+
+    // --- reads ---
+
+    /// A leader answers a read without asking whether it still leads.
+    ReadWithoutQuorum,
+    /// A learner answers a read without asking its leader.
+    ReadWithoutLeader,
+    /// SYNC is answered before the COMMITs that it flushes.
+    SyncBeforeCommits,
+
+    // --- leases ---
+
+    /// A follower forgets what it has promised to a leader.
+    LeaseForgotten,
+    /// A promise is over when the follower ends the link.
+    LeaseReleasedByFollower,
+    /// A server that starts has promised nothing.
+    LeaseForgottenAtStart,
+    /// A lease is reckoned from when it was answered (CURATOR-460).
+    LeaseFromAnswer,
+    /// A leader that ends a link goes on counting on what was promised there.
+    LeaseOutlivesLink,
+    /// A leader counts on the whole of a lease, however its clock runs.
+    LeaseWithoutMargin,
+
+    // --- membership ---
+
+    /// While the membership changes only the present voters are asked (ZOOKEEPER-1699).
+    NextVotersIgnored,
+    /// A change of the membership is acknowledged and not on disk.
+    ChangeOnlyInMemory,
+    /// A change of the membership binds on after it was cut.
+    ChangeOutlivesCut,
+}
+
+static PLANTED: AtomicU8 = AtomicU8::new(NOTHING);
+const NOTHING: u8 = u8::MAX;
+
+/// Plants a mistake in the place of another, or none.
+pub fn plant(mistake: Option<Mistake>) {
+    PLANTED.store(mistake.map_or(NOTHING, |mistake| mistake as u8), Ordering::Relaxed);
+}
+
+/// Whether this one is planted.
+#[inline]
+pub fn is(mistake: Mistake) -> bool {
+    PLANTED.load(Ordering::Relaxed) == mistake as u8
+}
