@@ -5,6 +5,7 @@
 //!   quorate serve zoo.cfg            one server
 //!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
 //!   quorate probe HOST:PORT...       asks election ports what they believe
+//!   quorate sim                      ensembles in a simulated world, by the thousand
 //!   quorate bench broadcast          what replication costs on this machine
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
 //! ```
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod cpu;
 mod demo;
 mod event;
 mod failure;
@@ -25,6 +27,7 @@ mod paint;
 mod probe;
 mod reconfig;
 mod serve;
+mod sim;
 
 use std::future::Future;
 use std::io::{self, IsTerminal, Write};
@@ -52,6 +55,7 @@ enum Command {
     /// A server of a demo under load; the demo starts it.
     #[command(hide = true)]
     DemoServer(demo::ServerArguments),
+    Sim(sim::Arguments),
     Bench(bench::Arguments),
     Log(inspect::LogArguments),
     Snapshot(inspect::SnapshotArguments),
@@ -72,6 +76,7 @@ fn main() -> ExitCode {
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
         Command::DemoServer(arguments) => on_runtime(demo::serve(arguments)),
+        Command::Sim(arguments) => sim::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Log(arguments) => inspect::log(arguments),
         Command::Snapshot(arguments) => inspect::snapshot(arguments),

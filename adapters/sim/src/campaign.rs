@@ -48,6 +48,8 @@ pub struct Outcome {
     pub acknowledged: u64,
     /// Reads that were answered.
     pub reads: u64,
+    /// Reads and writes of cells that one order explains.
+    pub explained: u64,
     /// What was measured.
     pub times: Times,
     /// Which faults happened, and which paths were taken.
@@ -83,6 +85,7 @@ impl Outcome {
             commits: checker.commits() - past,
             acknowledged: checker.acknowledged(),
             reads: checker.reads_answered(),
+            explained: 0,
             times,
             coverage: world.coverage(),
             trace_hash: world.trace_hash(),

@@ -1,91 +1,42 @@
 //! What must hold after every single step, whatever the network and the disks have done.
 //!
-//! | rule | |
-//! |---|---|
-//! | [`Leadership`](Rule::Leadership) | one leader per epoch with a quorum of promises, over all history; it may be elected at all |
-//! | [`Promise`](Rule::Promise) | what leaves a server as a promise is on its disk at that moment |
-//! | [`Durability`](Rule::Durability) | epochs on disk never go back, and the current one is not above the accepted one |
-//! | [`Quorum`](Rule::Quorum) | whoever is elected or established has a quorum, counted again here |
-//! | [`Newest`](Rule::Newest) | the history of a leader is at least as new as that of a quorum |
-//! | [`Rounds`](Rule::Rounds) | a server's round never goes back, except to join a leader that others follow |
-//! | [`Service`](Rule::Service) | a learner serves only under the established leader of its epoch |
-//! | [`Boundary`](Rule::Boundary) | outputs name links that are up, dials do not overlap, writes have new tickets |
-//!
-//! What must hold of transactions stands in a table of its own, in `ledger.rs`.
+//! ```text
+//!   Checker ── rule         what there is to break
+//!           ├─ elections    who may lead, and with whose support
+//!           ├─ promises     what is on disk when it is promised, and after a crash
+//!           └─ Ledger       transactions: what is committed, who has it, who was told
+//! ```
 //!
 //! The checker sees what the disks really hold, which no server does, and counts quorums with its own
 //! arithmetic. It trusts nothing that a server reports beyond its state.
 
+mod elections;
+mod promises;
+mod rule;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Event, Plane};
-use quorate_core::message::{Message, Notification, Packet, Run};
+use quorate_core::message::{Message, Packet};
 use quorate_core::output::Output;
 use quorate_core::report::{Change, Phase, Reason, Status};
 use quorate_core::txn::RequestId;
 use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::disk::{Contents, Done, Held};
+use crate::disk::{Contents, Held};
 use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Ledger, Outcome};
+pub(crate) use rule::broken;
+pub use rule::{Rule, Violation};
 
-/// What was broken; see the module's table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// Two leaders of one epoch, established or promised by a quorum, or one that may not lead.
-    Leadership,
-    /// A promise that the disk does not hold.
-    Promise,
-    /// A disk that went back.
-    Durability,
-    /// A decision without a quorum.
-    Quorum,
-    /// A leader that lacks history.
-    Newest,
-    /// A round that went back.
-    Rounds,
-    /// A learner that serves under nobody.
-    Service,
-    /// An output that makes no sense.
-    Boundary,
-    /// A message that does not survive its bytes.
-    Codec,
-    /// A server that spins, or stopped.
-    Progress,
-    /// Two transactions of one zxid, or one that no leader proposed.
-    Payload,
-    /// A committed transaction that is not on a quorum of disks, is missing at a leader, or is cut.
-    Committed,
-    /// A server that applies what it must not.
-    Applied,
-    /// An acknowledgement of NEWLEADER without the leader's history.
-    Synchronised,
-    /// A log with a hole.
-    Contiguous,
-    /// A snapshot that holds something else than its label says.
-    Snapshot,
-    /// A read that misses what was acknowledged before.
-    Read,
-    /// A client was told what is not so.
-    Outcome,
-    /// Work that only one may do begins at a leader while another can still count on its lease.
-    Lease,
-}
-
-/// A rule was broken.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{rule:?} broken by server {server}: {detail}")]
-pub struct Violation {
-    /// Which rule.
-    pub rule: Rule,
-    /// By whom.
-    pub server: ServerId,
-    /// How.
-    pub detail: String,
-}
+/// The most links that one server of ours may have at a time, of any kind and in any state.
+const LINKS_MAX: usize = 512;
+/// The most that one step may want done.
+const OUTPUTS_MAX: usize = 20_000;
 
 /// Looks at everything and objects.
 #[derive(Debug)]
@@ -96,6 +47,8 @@ pub struct Checker {
     leaders: BTreeMap<Epoch, ServerId>,
     /// What each server could vote with when it promised an epoch.
     promised: BTreeMap<Epoch, BTreeMap<ServerId, Vote>>,
+    /// To whom each voter has promised an epoch.
+    granted: BTreeMap<(ServerId, Epoch), ServerId>,
     elected: u64,
     /// Whether the membership may change.
     pub(crate) may_change: bool,
@@ -109,7 +62,8 @@ struct Seen {
     round: Round,
     state: ServerState,
     established: bool,
-    links: BTreeSet<LinkId>,
+    /// Who is at the other end, where that was known when the link came up.
+    links: BTreeMap<LinkId, Option<ServerId>>,
     dials: BTreeSet<(Plane, ServerId)>,
     /// The epoch announced on each link.
     announced: BTreeMap<LinkId, Epoch>,
@@ -117,6 +71,9 @@ struct Seen {
     /// The oldest vote for itself in each round, over all its incarnations; none where it joined a
     /// leader that others followed, since that is no vote.
     own_votes: BTreeMap<Round, Option<Vote>>,
+    /// The membership that its disk has, if it is another than the first, and the one that is to follow.
+    membership: Option<Ensemble>,
+    next_membership: Option<Ensemble>,
 }
 
 impl Checker {
@@ -128,6 +85,7 @@ impl Checker {
             servers: BTreeMap::new(),
             leaders: BTreeMap::new(),
             promised: BTreeMap::new(),
+            granted: BTreeMap::new(),
             elected: 0,
             may_change: false,
         }
@@ -179,26 +137,31 @@ impl Checker {
     }
 
     /// A server starts with what its disk holds.
-    pub(crate) fn on_start(&mut self, id: ServerId, contents: &Contents) {
-        self.ledger.on_start(id);
+    pub(crate) fn on_start(&mut self, id: ServerId, contents: &Contents) -> Result<(), Violation> {
+        self.on_open(id, contents)?;
+        self.ledger.on_start(id, contents)?;
         let own_votes = self.servers.remove(&id).map(|seen| seen.own_votes).unwrap_or_default();
         let seen = Seen {
             durable: Held::of(contents),
             round: Round::default(),
             state: ServerState::Looking,
             established: false,
-            links: BTreeSet::new(),
+            links: BTreeMap::new(),
             dials: BTreeSet::new(),
             announced: BTreeMap::new(),
             ticket: Ticket(0),
             own_votes,
+            membership: contents.membership.as_ref().map(Ensemble::of),
+            next_membership: contents.next_membership.as_ref().map(Ensemble::of),
         };
         self.servers.insert(id, seen);
+        Ok(())
     }
 
     /// A server's disk is emptied; nothing that it promised binds it any more.
     pub(crate) fn on_wipe(&mut self, id: ServerId) {
         self.servers.remove(&id);
+        self.granted.retain(|(server, _), _| *server != id);
         self.ledger.on_wipe(id);
     }
 
@@ -207,7 +170,7 @@ impl Checker {
         let Some(seen) = self.servers.get_mut(&id) else { return };
         match event {
             Event::LinkUp(up) => {
-                seen.links.insert(up.link);
+                seen.links.insert(up.link, up.peer);
                 if let (true, Some(peer)) = (up.dialled, up.peer) {
                     seen.dials.remove(&(up.plane, peer));
                 }
@@ -245,27 +208,6 @@ impl Checker {
         }
     }
 
-    /// A write has become durable.
-    pub(crate) fn on_durable(&mut self, id: ServerId, done: &Done) -> Result<(), Violation> {
-        self.ledger.on_durable(id, done)?;
-        let now = done.held;
-        let Some(seen) = self.servers.get_mut(&id) else { return Ok(()) };
-        let before = std::mem::replace(&mut seen.durable, now);
-        if now.accepted_epoch > before.accepted_epoch {
-            let vote =
-                Vote { peer_epoch: before.current_epoch, zxid: before.last_zxid, leader: id };
-            self.promised.entry(now.accepted_epoch).or_default().entry(id).or_insert(vote);
-        }
-        if now.accepted_epoch < before.accepted_epoch || now.current_epoch < before.current_epoch {
-            return broken(Rule::Durability, id, format!("from {before:?} to {now:?}"));
-        }
-        let highest = now.current_epoch.max(now.last_zxid.epoch());
-        if highest > now.accepted_epoch {
-            return broken(Rule::Durability, id, format!("above the accepted epoch: {now:?}"));
-        }
-        Ok(())
-    }
-
     /// A server has taken a step; its outputs are about to be carried out.
     pub(crate) fn on_step(
         &mut self,
@@ -274,6 +216,10 @@ impl Checker {
         outputs: &[Output],
     ) -> Result<(), Violation> {
         let Some(seen) = self.servers.get_mut(&id) else { return Ok(()) };
+        if outputs.len() > OUTPUTS_MAX || seen.links.len() > LINKS_MAX {
+            let detail = format!("{} outputs, {} links", outputs.len(), seen.links.len());
+            return broken(Rule::Bounds, id, detail);
+        }
         let before = (seen.round, seen.state, seen.established);
         let leads = status.state == ServerState::Leading;
         seen.round = status.round;
@@ -328,86 +274,6 @@ impl Checker {
         Ok(())
     }
 
-    fn on_elected(&self, id: ServerId, status: &Status, reason: &Reason) -> Result<(), Violation> {
-        // Whoever has not heard of a change counts by what was before, and is found out when it is established.
-        let changed = self.ledger.has_changes();
-        if !changed && !self.ensemble.may_lead(id) {
-            return broken(Rule::Leadership, id, "it may not lead, and was elected".to_owned());
-        }
-        #[allow(clippy::wildcard_enum_match_arm, reason = "nothing else elects")]
-        let members: BTreeSet<ServerId> = match reason {
-            Reason::Quorum { members, .. }
-            | Reason::Settled { members, .. }
-            | Reason::Joined { members, .. } => members.iter().copied().collect(),
-            // Whoever gives the seat away led a quorum, and the next reign is not established without one.
-            Reason::HandedOver { .. } => return Ok(()),
-            other => return broken(Rule::Quorum, id, format!("elected because {other}")),
-        };
-        if !changed && !self.ensemble.is_quorum(|member| members.contains(&member)) {
-            return broken(Rule::Quorum, id, format!("elected by {members:?}"));
-        }
-        let own = status.vote;
-        if own.leader != id {
-            return broken(Rule::Leadership, id, format!("leads with a vote for {own}"));
-        }
-        // Where others follow already, perhaps since an earlier round, a higher id alone is no reason.
-        let joined = matches!(reason, Reason::Joined { .. });
-        // Nor does it matter then what those said of it: it brings what it has.
-        let held = self.servers.get(&id).filter(|_| joined).map(|seen| seen.durable);
-        let held =
-            held.map_or(own, |h| Vote { peer_epoch: h.current_epoch, zxid: h.last_zxid, ..own });
-        let own = own.max(held);
-        let newer = |theirs: &Vote| {
-            (theirs.peer_epoch, theirs.zxid) > (own.peer_epoch, own.zxid)
-                || (*theirs > own && !joined)
-        };
-        let may_lead = |member: &ServerId| !changed && self.ensemble.may_lead(*member);
-        for member in members.into_iter().filter(may_lead) {
-            if let Some(theirs) = self.own_vote(member, status.round).filter(newer) {
-                let detail = format!("won with {own}, {member} began the round with {theirs}");
-                return broken(Rule::Newest, id, detail);
-            }
-        }
-        Ok(())
-    }
-
-    fn own_vote(&self, id: ServerId, round: Round) -> Option<Vote> {
-        *self.servers.get(&id)?.own_votes.get(&round)?
-    }
-
-    fn on_established(&mut self, id: ServerId, status: &Status) -> Result<(), Violation> {
-        let epoch = status.current_epoch;
-        if let Some(first) = self.leaders.insert(epoch, id) {
-            let detail = format!("established in epoch {epoch}, which {first} led already");
-            return broken(Rule::Leadership, id, detail);
-        }
-        let holds = |member: &ServerId| {
-            self.servers.get(member).is_some_and(|seen| seen.durable.current_epoch >= epoch)
-        };
-        let promised = self.promised.get(&epoch);
-        let own = promised.and_then(|votes| votes.get(&id));
-        let ensemble = self.ensemble();
-        self.ledger.on_established(id, epoch, ensemble)?;
-        if !holds(&id) {
-            return broken(Rule::Promise, id, format!("leads epoch {epoch}, not on its disk"));
-        }
-        if !ensemble.is_quorum(|member| holds(&member)) {
-            return broken(Rule::Quorum, id, format!("no quorum has epoch {epoch} on disk"));
-        }
-        // Whoever stood behind the new leader had no newer history when it promised to follow nobody
-        // older. A higher id alone is no newer history. Who comes later may have one: it is cut.
-        let no_newer = |member: ServerId| {
-            let theirs = promised.and_then(|votes| votes.get(&member));
-            theirs.zip(own).is_some_and(|(theirs, own)| {
-                (theirs.peer_epoch, theirs.zxid) <= (own.peer_epoch, own.zxid)
-            })
-        };
-        if !ensemble.is_quorum(no_newer) {
-            return broken(Rule::Newest, id, format!("{own:?} leads {promised:?}"));
-        }
-        Ok(())
-    }
-
     /// A server's output is carried out now; `durable` is what its disk holds at this moment.
     pub(crate) fn on_output(&mut self, id: ServerId, output: &Output) -> Result<(), Violation> {
         let Some(seen) = self.servers.get_mut(&id) else { return Ok(()) };
@@ -419,30 +285,32 @@ impl Checker {
                 }
             }
             Output::Hangup { link, .. } => {
-                if !seen.links.remove(link) {
+                if seen.links.remove(link).is_none() {
                     return broken(Rule::Boundary, id, format!("hangs up {link}, which is not up"));
                 }
             }
             Output::Send { link, message } => {
-                if !seen.links.contains(link) {
+                if !seen.links.contains_key(link) {
                     let detail = format!("sends on {link}, which is not up: {message:?}");
                     return broken(Rule::Boundary, id, detail);
                 }
                 return self.on_send(id, *link, message);
             }
-            Output::Persist { ticket, .. } => {
+            Output::Persist { ticket, write } => {
                 if *ticket <= seen.ticket {
                     return broken(Rule::Boundary, id, format!("{ticket} again"));
                 }
                 seen.ticket = *ticket;
+                seen.on_membership(write);
             }
+            Output::Report(report) => return self.on_report(id, report),
             Output::Halt(fault) => return broken(Rule::Progress, id, fault.to_string()),
             Output::Pace(link)
             | Output::Locate { link, .. }
             | Output::StreamLog { link, .. }
             | Output::SendSnapshot { link, .. }
             | Output::ReceiveSnapshot { link, .. } => {
-                if !seen.links.contains(link) {
+                if !seen.links.contains_key(link) {
                     let detail = format!("{output:?}, and that is not up");
                     return broken(Rule::Boundary, id, detail);
                 }
@@ -457,46 +325,9 @@ impl Checker {
             | Output::ReadRefused { .. }
             | Output::Release
             | Output::Keep
-            | Output::HandedOver(_)
-            | Output::Report(_) => {}
+            | Output::HandedOver(_) => {}
         }
         Ok(())
-    }
-
-    fn on_send(&self, id: ServerId, link: LinkId, message: &Message) -> Result<(), Violation> {
-        let Some(seen) = self.servers.get(&id) else { return Ok(()) };
-        let durable = &seen.durable;
-        #[allow(clippy::wildcard_enum_match_arm, reason = "the others promise nothing")]
-        let kept = match message {
-            Message::Notification(Notification { standing, .. }) => {
-                let own = standing.state == ServerState::Looking && standing.vote.leader == id;
-                !own || standing.vote.peer_epoch <= durable.current_epoch
-            }
-            Message::Packet(Packet::LeaderInfo { epoch, .. }) => durable.accepted_epoch == *epoch,
-            Message::Packet(Packet::AckEpoch { last, current_epoch }) => {
-                let announced = seen.announced.get(&link);
-                // One that comes back blank has told the truth on an earlier link.
-                let blank = *last == Zxid::ZERO && current_epoch.is_none();
-                (*last == durable.last_zxid || blank)
-                    && announced.is_some_and(|epoch| durable.accepted_epoch == *epoch)
-                    && current_epoch.is_none_or(|epoch| durable.current_epoch == epoch)
-            }
-            Message::Packet(Packet::Ack(zxid)) if zxid.is_epoch_start() => {
-                self.ledger.on_history_ack(id, zxid.epoch())?;
-                durable.current_epoch >= zxid.epoch()
-            }
-            Message::Packet(Packet::Ack(zxid) | Packet::Acks(Run { last: zxid, .. })) => {
-                durable.current_epoch >= zxid.epoch() && durable.last_zxid >= *zxid
-            }
-            Message::Packet(Packet::UpToDate) => {
-                self.leaders.get(&durable.current_epoch) == Some(&id)
-            }
-            _ => true,
-        };
-        if kept {
-            return Ok(());
-        }
-        broken(Rule::Promise, id, format!("{message:?} leaves, and its disk holds {durable:?}"))
     }
 }
 
@@ -512,14 +343,4 @@ pub(crate) fn is_beginning(output: &Output) -> bool {
 
 fn is_reconfiguring(output: &Output) -> bool {
     matches!(output, Output::Report(report) if matches!(report.change, Change::Configuration(_)))
-}
-
-pub(crate) fn broken<T>(rule: Rule, server: ServerId, detail: String) -> Result<T, Violation> {
-    Err(Violation { rule, server, detail })
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
 }

@@ -1,19 +1,11 @@
 //! What the ensemble has committed and what it owes to whom: the checker's book of transactions.
 //!
-//! | rule | |
-//! |---|---|
-//! | [`Payload`](Rule::Payload) | no zxid ever names two transactions; each was proposed by the established leader of its epoch |
-//! | [`Committed`](Rule::Committed) | what is committed is on a quorum of disks, every later leader has it, and no disk gives it up |
-//! | [`Applied`](Rule::Applied) | every server applies the committed transactions in their order, each once, none before it is committed |
-//! | [`Synchronised`](Rule::Synchronised) | whoever acknowledges NEWLEADER, or has an epoch as its current one, has the leader's history on disk, and nothing else |
-//! | [`Contiguous`](Rule::Contiguous) | a log on disk has no hole |
-//! | [`Snapshot`](Rule::Snapshot) | a snapshot holds what its label says |
-//! | [`Read`](Rule::Read) | a read returns everything acknowledged before it was asked |
-//! | [`Outcome`](Rule::Outcome) | what a client is told of its request is true |
-//!
 //! There is one committed history, the *chain*. The first to deliver a transaction puts it there, and
 //! must be an established leader with a quorum of disks behind it, which are looked at here. Everybody
 //! else is compared with the chain.
+
+mod clients;
+mod reigns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,32 +19,9 @@ use crate::application::{State, hash_of};
 use crate::checker::{Rule, Violation, broken};
 use crate::disk::{Contents, Done};
 use crate::ensemble::Ensemble;
-
-/// What a client was told of its request, or what is known of it otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Nothing yet.
-    Asked,
-    /// It may come to pass.
-    Accepted,
-    /// It is applied where it was asked.
-    Applied(Zxid),
-    /// It never comes to pass.
-    Refused,
-    /// A later reign has begun and it was not in what that inherited: it never comes to pass.
-    Lost,
-}
-
-/// What a reader was told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Nothing yet.
-    Asked,
-    /// Its server has applied everything through this.
-    Read(Zxid),
-    /// Its server could not say.
-    Refused,
-}
+use crate::linear::History;
+pub use clients::{Answer, Outcome};
+use clients::{Asked, Reading};
 
 /// One committed transaction.
 #[derive(Clone, Copy, Debug)]
@@ -91,13 +60,6 @@ struct Reign {
     label: Zxid,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    at: (ServerId, u64),
-    epoch: Epoch,
-    outcome: Outcome,
-}
-
 /// The book.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -115,7 +77,13 @@ pub(crate) struct Ledger {
     requests: BTreeMap<RequestId, Asked>,
     /// Accepted and neither applied nor given up.
     open: BTreeMap<(ServerId, u64), BTreeSet<RequestId>>,
-    reads: BTreeMap<(ServerId, ReadId), (Zxid, Answer)>,
+    reads: BTreeMap<(ServerId, ReadId), Reading>,
+    /// Reads and writes of cells.
+    history: History<RequestId>,
+    /// Who asked for each transaction that a client asked for.
+    wrote: BTreeMap<Zxid, RequestId>,
+    /// The last that was proposed in each epoch.
+    minted: BTreeMap<Epoch, Zxid>,
     /// The newest that any client was told.
     told: Zxid,
     acknowledged: u64,
@@ -174,7 +142,7 @@ impl Ledger {
     }
 
     pub(crate) fn answer(&self, server: ServerId, read: ReadId) -> Option<Answer> {
-        self.reads.get(&(server, read)).map(|(_, answer)| *answer)
+        self.reads.get(&(server, read)).map(|reading| reading.answer)
     }
 
     /// How many links of the chain are not after `zxid`.
@@ -262,6 +230,11 @@ impl Ledger {
             Some(_) => broken(Rule::Payload, id, format!("a second {}", txn.zxid)),
             None if mints => {
                 self.payloads.insert(txn.zxid, hash);
+                self.on_minted(id, txn)?;
+                let request = txn.header.request();
+                if self.requests.contains_key(&request) {
+                    self.wrote.insert(txn.zxid, request);
+                }
                 if txn.header.kind == Txn::RECONFIGURATION {
                     let Some(next) = membership_of(txn) else {
                         return broken(Rule::Payload, id, format!("{} is no membership", txn.zxid));
@@ -287,92 +260,20 @@ impl Ledger {
         !self.memberships.is_empty()
     }
 
-    // ---- reigns ----
-
-    /// A prospective leader takes over its own history in a new epoch: a quorum has promised that epoch to
-    /// it, established or not, and so to nobody else, ever.
-    pub(crate) fn on_reign(
-        &mut self,
-        leader: ServerId,
-        epoch: Epoch,
-        held: &Contents,
-    ) -> Result<(), Violation> {
-        let reign = Reign {
-            leader,
-            history: held.log.iter().map(|txn| txn.zxid).collect(),
-            inherited: held.last(),
-            label: held.floor,
-        };
-        if let Some(first) = self.reigns.insert(epoch, reign) {
-            let detail =
-                format!("takes over epoch {epoch}, which {} took over before", first.leader);
-            return broken(Rule::Leadership, leader, detail);
-        }
-        Ok(())
-    }
-
-    /// A leader is established. What later reigns have committed by then, because the last acknowledgement
-    /// of this one came late, it cannot have, and does not need: it commits nothing any more.
-    pub(crate) fn on_established(
-        &self,
-        id: ServerId,
-        epoch: Epoch,
-        ensemble: &Ensemble,
-    ) -> Result<(), Violation> {
-        let before = self.chain.partition_point(|link| link.zxid.epoch() < epoch);
-        let committed = match before.checked_sub(1) {
-            Some(last) => self.chain[last].zxid,
-            None => self.base.label,
-        };
-        let Some(copy) = self.copies.get(&id) else { return Ok(()) };
-        if committed > Zxid::ZERO && !copy.covers(committed) && ensemble.may_lead(id) {
-            let detail = format!("leads without {committed}; its disk ends at {}", copy.last());
-            return broken(Rule::Committed, id, detail);
-        }
-        Ok(())
-    }
-
-    /// A learner acknowledges NEWLEADER of an epoch.
-    pub(crate) fn on_history_ack(&self, id: ServerId, epoch: Epoch) -> Result<(), Violation> {
-        let Some(reign) = self.reigns.get(&epoch) else {
-            return broken(Rule::Synchronised, id, format!("nobody leads epoch {epoch}"));
-        };
-        let nothing = Copy::default();
-        let copy = self.copies.get(&id).unwrap_or(&nothing);
-        let (inherited, leader) = (reign.inherited, reign.leader);
-        if inherited > Zxid::ZERO && !copy.covers(inherited) {
-            let detail = format!(
-                "acknowledges {leader}'s history through {inherited}, its disk ends at {}",
-                copy.last()
-            );
-            return broken(Rule::Synchronised, id, detail);
-        }
-        let begin = copy.label.max(reign.label);
-        let first = self.payloads.keys().next().copied().unwrap_or(Zxid::ZERO);
-        let ours = copy.log.keys().filter(|z| **z > begin && **z <= inherited && **z >= first);
-        let known = copy.log.keys().next().copied().unwrap_or(inherited);
-        let theirs = reign.history.iter().filter(|z| **z > begin && **z >= known);
-        if !ours.clone().eq(theirs.clone()) {
-            let detail = format!(
-                "acknowledges {leader}'s history {:x?} with {:x?} on disk",
-                theirs.collect::<Vec<_>>(),
-                ours.collect::<Vec<_>>()
-            );
-            return broken(Rule::Synchronised, id, detail);
-        }
-        let mut after = copy.log.range(Zxid(inherited.0 + 1)..);
-        if let Some((other, _)) = after.find(|(zxid, _)| zxid.epoch() != epoch) {
-            let detail = format!("acknowledges {leader}'s history with {other} beyond it");
-            return broken(Rule::Synchronised, id, detail);
-        }
-        Ok(())
-    }
-
     // ---- the application ----
 
-    /// A server starts, with nothing applied.
-    pub(crate) fn on_start(&mut self, id: ServerId) {
+    /// A server starts, with nothing applied, and with the log that was durable.
+    pub(crate) fn on_start(&mut self, id: ServerId, held: &Contents) -> Result<(), Violation> {
         self.applied.insert(id, Zxid::ZERO);
+        let nothing = Copy::default();
+        let kept = self.copies.get(&id).unwrap_or(&nothing).log.range(Zxid(held.floor.0 + 1)..);
+        let same = held.log.iter().map(|txn| (txn.zxid, hash_of(txn)));
+        if kept.map(|(zxid, hash)| (*zxid, *hash)).eq(same) {
+            return Ok(());
+        }
+        let detail =
+            format!("starts with another log than was on its disk, through {}", held.last());
+        broken(Rule::Durability, id, detail)
     }
 
     /// A server delivers everything through a transaction: if nobody did so before, it must be a leader,
@@ -394,6 +295,17 @@ impl Ledger {
             state.apply(txn);
             (digest, count) = (state.digest, state.count);
             self.chain.push(Link { zxid: txn.zxid, hash: hash_of(txn), digest });
+            if self.minted.last_key_value().is_some_and(|(epoch, _)| *epoch > txn.zxid.epoch()) {
+                let detail = format!("commits {}, and a later leader has proposed", txn.zxid);
+                return broken(Rule::Order, id, detail);
+            }
+            if let Some(asked) = self.requests.get_mut(&txn.header.request()) {
+                if let Some(first) = asked.committed.replace(txn.zxid) {
+                    let request = txn.header.request();
+                    let detail = format!("commits {request} as {}, it is {first}", txn.zxid);
+                    return broken(Rule::Once, id, detail);
+                }
+            }
             if let Some(next) = self.memberships.get(&txn.zxid).cloned() {
                 // Both have to agree on it.
                 let present = self.in_force.as_ref().unwrap_or(ensemble);
@@ -467,6 +379,7 @@ impl Ledger {
                         return broken(Rule::Outcome, id, detail);
                     }
                     asked.outcome = Outcome::Applied(txn.zxid);
+                    self.history.wrote(asked.operation);
                     if let Some(open) = self.open.get_mut(&asked.at) {
                         open.remove(&txn.header.request());
                     }
@@ -521,99 +434,5 @@ impl Ledger {
         // Nobody can tell which requests are in it.
         self.open.retain(|(server, _), _| *server != id);
         Ok(())
-    }
-
-    // ---- clients ----
-
-    pub(crate) fn on_asked(&mut self, at: (ServerId, u64), request: RequestId) {
-        self.requests.insert(request, Asked { at, epoch: Epoch::ZERO, outcome: Outcome::Asked });
-    }
-
-    pub(crate) fn on_accepted(
-        &mut self,
-        id: ServerId,
-        request: RequestId,
-        epoch: Epoch,
-    ) -> Result<(), Violation> {
-        match self.requests.get_mut(&request) {
-            Some(asked) if asked.outcome == Outcome::Asked => {
-                (asked.outcome, asked.epoch) = (Outcome::Accepted, epoch);
-                self.open.entry(asked.at).or_default().insert(request);
-                Ok(())
-            }
-            other => broken(Rule::Outcome, id, format!("accepts {request}, {other:?}")),
-        }
-    }
-
-    pub(crate) fn on_refused(&mut self, id: ServerId, request: RequestId) -> Result<(), Violation> {
-        match self.requests.get_mut(&request) {
-            Some(asked) if asked.outcome == Outcome::Asked => {
-                asked.outcome = Outcome::Refused;
-                Ok(())
-            }
-            other => broken(Rule::Outcome, id, format!("refuses {request}, {other:?}")),
-        }
-    }
-
-    /// A server serves in an epoch, and has delivered what that inherited: what was accepted in an
-    /// earlier one and is not applied never will be. Returns how many requests that are.
-    pub(crate) fn on_serving(&mut self, at: (ServerId, u64), epoch: Epoch) -> u64 {
-        let Some(open) = self.open.get_mut(&at) else { return 0 };
-        let (requests, mut lost) = (&mut self.requests, 0);
-        open.retain(|request| {
-            let asked = requests.get_mut(request).filter(|asked| asked.epoch < epoch);
-            asked.is_none_or(|asked| {
-                asked.outcome = Outcome::Lost;
-                lost += 1;
-                false
-            })
-        });
-        lost
-    }
-
-    pub(crate) fn on_read(&mut self, id: ServerId, read: ReadId) {
-        self.reads.insert((id, read), (self.told, Answer::Asked));
-    }
-
-    pub(crate) fn on_answer(&mut self, id: ServerId, read: ReadId) -> Result<(), Violation> {
-        let applied = self.applied.get(&id).copied().unwrap_or(Zxid::ZERO);
-        match self.reads.get_mut(&(id, read)) {
-            Some((told, answer)) if *answer == Answer::Asked => {
-                if applied < *told {
-                    let detail = format!("reads at {applied}, {told} was acknowledged before");
-                    return broken(Rule::Read, id, detail);
-                }
-                *answer = Answer::Read(applied);
-                let seen = self.chain.partition_point(|link| link.zxid <= applied);
-                let seen = seen.checked_sub(1).map_or(Zxid::ZERO, |at| self.chain[at].zxid);
-                self.told = self.told.max(seen);
-                self.reads_answered += 1;
-                Ok(())
-            }
-            other => broken(Rule::Read, id, format!("answers {read:?}, {other:?}")),
-        }
-    }
-
-    pub(crate) fn on_read_refused(&mut self, id: ServerId, read: ReadId) -> Result<(), Violation> {
-        match self.reads.get_mut(&(id, read)) {
-            Some((_, answer)) if *answer == Answer::Asked => {
-                *answer = Answer::Refused;
-                Ok(())
-            }
-            other => broken(Rule::Read, id, format!("refuses {read:?}, {other:?}")),
-        }
-    }
-
-    /// Forgets the requests and reads of a server that has ended: nobody is left to be told.
-    pub(crate) fn on_crash(&mut self, id: ServerId) {
-        self.reads.retain(|(server, _), (_, answer)| *server != id || *answer != Answer::Asked);
-    }
-
-    /// Requests and reads asked of a server that still runs, and not answered.
-    pub(crate) fn unanswered(&self, at: (ServerId, u64)) -> (Vec<RequestId>, Vec<ReadId>) {
-        let open = |outcome| matches!(outcome, Outcome::Asked);
-        let requests = self.requests.iter().filter(|(_, a)| a.at == at && open(a.outcome));
-        let reads = self.reads.iter().filter(|((s, _), (_, a))| *s == at.0 && *a == Answer::Asked);
-        (requests.map(|(id, _)| *id).collect(), reads.map(|((_, read), _)| *read).collect())
     }
 }

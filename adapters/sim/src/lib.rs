@@ -21,6 +21,47 @@
 //! - [`runner`] runs many seeds on all processors, and [`shrink`] makes a failure small.
 //! - [`Stage`] is for one server among scripted ones: its peers say what the test wants said.
 //!
+//! # What is checked
+//!
+//! After every step of every server, all of it, whatever went wrong before. Each line names its [`Rule`]
+//! and the test (of this crate's `checker::tests`, if nothing else is said) in which a server that breaks
+//! it is found out. The properties of the Zab paper (Junqueira, Reed, Serafini: *Zab: high-performance
+//! broadcast for primary-backup systems*, 2011) have the names they have there.
+//!
+//! | what holds | rule | broken in |
+//! |---|---|---|
+//! | an epoch has one leader, ever: elected, promised by a quorum, or established | [`Leadership`](Rule::Leadership) | `two_leaders_of_one_epoch` |
+//! | a promise that leaves a server is on its disk at that moment | [`Promise`](Rule::Promise) | `a_promise_that_is_not_on_disk` |
+//! | a voter promises an epoch to one leader, whatever it lives through | [`Promise`](Rule::Promise) | `one_epoch_promised_to_two_leaders` |
+//! | epochs on disk never go back; no epoch is current, nor is any logged, that was not accepted | [`Durability`](Rule::Durability) | `a_disk_that_went_back` |
+//! | after a crash a disk holds what was durable on it: epochs, and every transaction | [`Durability`](Rule::Durability) | the same; `shrink::tests::a_disk_that_lies_is_found_and_shown_small` |
+//! | every decision that takes a quorum has one, counted here a second time, with weights, groups, and both memberships while one changes; and those counted have on disk what they are counted for | [`Quorum`](Rule::Quorum), [`Promise`](Rule::Promise) | `elected_or_established_without_a_quorum`, `a_quorum_of_the_old_membership_alone`, `a_leader_counts_a_promise_that_nobody_has_on_disk` |
+//! | the arithmetic of quorums | | `ensemble::tests::the_core_counts_quorums_as_the_rule_says` |
+//! | a leader's history is at least as new as those of the quorum behind it | [`Newest`](Rule::Newest) | `a_leader_with_an_older_history_than_those_who_elected_it` |
+//! | a leader has everything committed in epochs before its own | [`Committed`](Rule::Committed) | `what_is_committed_is_not_on_a_quorum_of_disks_or_is_cut` |
+//! | what is committed is on a quorum of disks, and no disk ever gives it up | [`Committed`](Rule::Committed) | the same |
+//! | a number names one transaction; the established leader of its epoch has proposed it (*integrity*) | [`Payload`](Rule::Payload) | `two_transactions_of_one_number_or_one_that_nobody_proposed` |
+//! | all servers apply one sequence, each a prefix, nothing twice, nothing before it is committed (*total order*, *agreement*) | [`Applied`](Rule::Applied) | `applied_before_it_is_committed_or_out_of_turn` |
+//! | a leader's transactions are committed in the order in which it proposed them (*local primary order*), later leaders' behind earlier ones' (*global primary order*) | [`Order`](Rule::Order), [`Contiguous`](Rule::Contiguous) | `a_leader_proposes_out_of_order_or_before_it_has_what_was_committed` |
+//! | a leader proposes only when it has delivered everything that is ever committed of earlier leaders (*primary integrity*) | [`Order`](Rule::Order) | the same |
+//! | whoever acknowledges NEWLEADER has the leader's whole history on disk, and nothing else | [`Synchronised`](Rule::Synchronised) | `newleader_acknowledged_without_the_history` |
+//! | a log has no hole | [`Contiguous`](Rule::Contiguous) | `a_log_with_a_hole` |
+//! | a snapshot holds what its label says | [`Snapshot`](Rule::Snapshot) | `a_snapshot_that_holds_something_else` |
+//! | a server's round never goes back, but to join a leader that others follow | [`Rounds`](Rule::Rounds) | `a_round_that_went_back` |
+//! | votes are totally ordered | | the core's `v1_the_order_is_strict_and_total_over_corner_values` |
+//! | a learner serves under the established leader of its epoch only | [`Service`](Rule::Service) | `service_under_nobody` |
+//! | while one server lets work begin that only one may do, no other counts on its lease | [`Lease`](Rule::Lease) | |
+//! | a request comes to pass once | [`Once`](Rule::Once) | `one_request_becomes_two_transactions` |
+//! | what a client is told of its request is true | [`Outcome`](Rule::Outcome) | `a_client_is_told_what_is_not_so` |
+//! | a read sees everything that any client was told before it was asked | [`Read`](Rule::Read) | `a_read_that_misses_what_was_acknowledged` |
+//! | one order explains all writes and reads of a cell (linearizability), those of unknown outcome included | [`Linear`](Rule::Linear) | `a_read_of_what_was_overwritten_before_it_began`; `linear::tests` |
+//! | outputs make sense: links that are up, one dial at a time, new tickets; nobody stops | [`Boundary`](Rule::Boundary), [`Progress`](Rule::Progress) | `outputs_that_make_no_sense` |
+//! | no step heaps up outputs, no server links; time does not stand still | [`Bounds`](Rule::Bounds), [`Progress`](Rule::Progress) | the same |
+//! | every message survives its bytes | [`Codec`](Rule::Codec) | |
+//! | a seed is one run | | `tests/campaign.rs`: `the_same_seed_is_the_same_run` |
+//!
+//! That there is a leader, and how soon, is not a rule for every step: `tests/liveness.rs` has the bounds.
+//!
 //! What is not simulated: clients' sessions; servers that join or leave altogether (roles do change); bytes damaged on the way (the
 //! codec is fuzzed for that); clocks that run at different speeds.
 
@@ -34,6 +75,7 @@ mod disk;
 mod ensemble;
 mod faults;
 mod ledger;
+mod linear;
 mod network;
 pub mod record;
 pub mod runner;

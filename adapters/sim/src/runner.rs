@@ -49,6 +49,17 @@ impl Runner {
         Case { servers, plant_loss, ..Case::of(story, seed) }
     }
 
+    /// Which faults have to happen: all that can, if there are enough seeds for it.
+    pub fn must_happen(&self) -> &'static [FaultClass] {
+        const LARGE: u64 = 2_000;
+        match (self.story, self.servers) {
+            _ if self.seeds < LARGE => &[],
+            (_, Some(_)) => &[],
+            (Some(Story::Elections), None) => FaultClass::OF_ELECTIONS,
+            (None | Some(Story::Histories), None) => &FaultClass::ALL,
+        }
+    }
+
     /// Runs them all; `progress` can be looked at meanwhile.
     pub fn run(&self, progress: &Progress) -> Tally {
         let next = AtomicU64::new(0);
@@ -150,6 +161,8 @@ pub struct Tally {
     pub acknowledged: u64,
     /// Reads that were answered.
     pub reads: u64,
+    /// Reads and writes of cells that one order explains.
+    pub explained: u64,
     /// From the repair to a leader, where noticing takes two seconds at most; that included.
     pub repaired: Spread,
     /// From the repair until all serve, beyond noticing.
@@ -180,6 +193,7 @@ impl Tally {
         self.commits += outcome.commits;
         self.acknowledged += outcome.acknowledged;
         self.reads += outcome.reads;
+        self.explained += outcome.explained;
         if times.noticing <= Duration::from_secs(2) {
             self.repaired.0.extend(times.repaired.map(|took| (took, seed)));
         }
@@ -200,6 +214,7 @@ impl Tally {
         self.commits += more.commits;
         self.acknowledged += more.acknowledged;
         self.reads += more.reads;
+        self.explained += more.explained;
         self.repaired.add(more.repaired);
         self.settled.add(more.settled);
         self.failover.add(more.failover);
@@ -280,7 +295,7 @@ impl Pairs {
         self.0[class as usize * CLASSES + class as usize]
     }
 
-    /// All pairs of two, the rarest first: in how many cases both happened.
+    /// All pairs of two that happen, the rarest first: in how many cases they met.
     pub fn rarest(&self) -> Vec<(u32, FaultClass, FaultClass)> {
         let mut all = Vec::with_capacity(CLASSES * (CLASSES - 1) / 2);
         for (at, one) in FaultClass::ALL.into_iter().enumerate() {
@@ -288,6 +303,7 @@ impl Pairs {
                 all.push((self.0[at * CLASSES + other as usize], one, other));
             }
         }
+        all.retain(|(_, one, other)| self.cases(*one) > 0 && self.cases(*other) > 0);
         all.sort_unstable();
         all
     }

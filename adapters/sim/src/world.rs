@@ -213,7 +213,7 @@ impl World {
         let Some(what) = self.agenda.pop() else { return Ok(false) };
         self.steps_at_once = if self.agenda.now() == before { self.steps_at_once + 1 } else { 0 };
         match what {
-            What::Start { id } => self.begin(id),
+            What::Start { id } => self.begin(id)?,
             What::Tick { id, token } => self.on_tick(id, token)?,
             What::Network(event) => {
                 self.network.handle(self.agenda.now(), event);
@@ -295,11 +295,11 @@ impl World {
 
     // ---- inside ----
 
-    fn begin(&mut self, id: ServerId) {
+    fn begin(&mut self, id: ServerId) -> Result<(), Violation> {
         let now = self.agenda.now();
-        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         if server.peer.is_some() {
-            return;
+            return Ok(());
         }
         server.incarnation += 1;
         // Every incarnation jitters in its own way, as if seeded by the system.
@@ -308,7 +308,7 @@ impl World {
         let contents = server.disk.durable();
         let durable = contents.durable(server.config.history.window_count);
         self.trace.note(now, id, || Told::Start(Found::from(&durable)));
-        self.checker.on_start(id, contents);
+        self.checker.on_start(id, contents)?;
         if durable.current_epoch < durable.last_zxid.epoch() {
             self.coverage.hit(FaultClass::SyncInterrupted);
         }
@@ -336,6 +336,7 @@ impl World {
         self.network.host_up(now, id);
         self.enter_network();
         self.schedule_tick(id);
+        Ok(())
     }
 
     fn on_tick(&mut self, id: ServerId, token: u64) -> Result<(), Violation> {

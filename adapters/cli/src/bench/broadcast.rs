@@ -17,11 +17,11 @@ use quorate_driver::core::id::ServerId;
 use quorate_driver::core::membership::{Member, Membership, Role, ServerAddress};
 use quorate_driver::core::zxid::Zxid;
 use quorate_driver::{Replicated, RestoreError, Runtime, ServerConfig, StateMachine};
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::{At, Broadcast, Runtime as Kind, bare};
+use crate::cpu::cpu_time;
 use crate::failure::Failure;
 use crate::paint::Paint;
 
@@ -464,13 +464,6 @@ pub(super) fn histogram() -> Histogram<u64> {
 
 pub(super) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1)
-}
-
-/// What the process has used of its processors.
-pub(super) fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    let part = |part: i64| u64::try_from(part).unwrap_or_default();
-    Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
 }
 
 /// Whether what is written there never reaches a disk.

@@ -114,7 +114,8 @@ impl Run {
         let again = up_to(&mut self.rng, Duration::from_millis(300));
         self.pass(again)?;
         self.serves()?;
-        Ok(Outcome::of(&self.world, self.past, times))
+        let explained = self.world.check_history()? as u64;
+        Ok(Outcome { explained, ..Outcome::of(&self.world, self.past, times) })
     }
 
     /// Everybody comes to follow one leader and to have what all have; then a write and a read come

@@ -120,7 +120,8 @@ impl Run {
         while self.world.now() < end {
             let id = self.ids[pick(&mut self.asking, self.ids.len())];
             if self.asking.below(5) == 0 {
-                self.world.read(id)?;
+                let cell = self.cell(cells);
+                self.world.read_cell(id, cell)?;
             } else {
                 // Some ask in bursts.
                 for _ in 0..=self.asking.below(8).saturating_sub(4) {

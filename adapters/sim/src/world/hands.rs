@@ -112,7 +112,8 @@ impl World {
         let client = id.0 << 56 | i64::try_from(server.incarnation).unwrap_or(0);
         let request = RequestId { client, cxid: i32::try_from(server.asked).unwrap_or(0) };
         let at = (id, server.incarnation);
-        self.checker.ledger.on_asked(at, request);
+        let cell = body.first().copied().filter(|_| op == KIND);
+        self.checker.ledger.on_asked(at, request, cell);
         self.feed(id, Event::Propose(Request { id: request, op, body, identities: None }))?;
         Ok(Some(request))
     }
@@ -133,13 +134,22 @@ impl World {
     ///
     /// If a rule is broken.
     pub fn read(&mut self, id: i64) -> Result<Option<ReadId>, Violation> {
+        self.read_cell(id, 1)
+    }
+
+    /// The same with the cell that is to be read.
+    ///
+    /// # Errors
+    ///
+    /// If a rule is broken.
+    pub fn read_cell(&mut self, id: i64, cell: u8) -> Result<Option<ReadId>, Violation> {
         let id = ServerId(id);
         let Some(server) = self.servers.get_mut(&id).filter(|server| server.peer.is_some()) else {
             return Ok(None);
         };
         server.asked += 1;
         let read = ReadId(server.incarnation << 32 | server.asked);
-        self.checker.ledger.on_read(id, read);
+        self.checker.ledger.on_read(id, read, cell);
         self.feed(id, Event::Read(read))?;
         Ok(Some(read))
     }

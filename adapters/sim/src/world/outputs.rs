@@ -118,7 +118,7 @@ impl World {
                 server.application.abandon();
                 server.disk.discard();
             }
-            Output::Answer(read) => ledger.on_answer(id, read)?,
+            Output::Answer(read) => ledger.on_answer(id, read, &server.application.state)?,
             Output::Accepted(request) => ledger.on_accepted(id, request, standing.epoch)?,
             Output::Refused { id: request, .. } => ledger.on_refused(id, request)?,
             Output::ReadRefused { read, .. } => ledger.on_read_refused(id, read)?,

@@ -8,7 +8,7 @@ use quorate_core::txn::RequestId;
 use quorate_core::vote::ServerState;
 
 use crate::application::State;
-use crate::checker::Checker;
+use crate::checker::{Checker, Violation};
 use crate::disk::Contents;
 use crate::ensemble::Ensemble;
 use crate::faults::Coverage;
@@ -132,5 +132,14 @@ impl World {
     pub fn unanswered(&self, id: i64) -> (Vec<RequestId>, Vec<ReadId>) {
         let incarnation = self.servers.get(&ServerId(id)).map_or(0, |server| server.incarnation);
         self.checker.ledger.unanswered((ServerId(id), incarnation))
+    }
+
+    /// Whether one order explains all that clients have read and written; of how many operations.
+    ///
+    /// # Errors
+    ///
+    /// If none does.
+    pub fn check_history(&self) -> Result<usize, Violation> {
+        self.checker.ledger.on_end()
     }
 }

@@ -1,0 +1,63 @@
+//! One seed, told.
+
+use quorate_sim::campaign::{self, Case};
+use serde::Serialize;
+
+use super::{Arguments, as_json, say};
+use crate::failure::Failure;
+use crate::paint::Paint;
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+struct Report {
+    seed: u64,
+    story: &'static str,
+    /// What may have happened.
+    disturbances: Vec<String>,
+    steps: u64,
+    virtual_ms: u128,
+    failure: Option<String>,
+    trace_hash: String,
+}
+
+pub(super) fn run(arguments: &Arguments, seed: u64) -> Result<(), Failure> {
+    let mut case = Case::new(seed);
+    case.story = arguments.story.map_or(case.story, Into::into);
+    case.servers = arguments.servers;
+    case.only.clone_from(&arguments.only);
+    case.plant_loss = arguments.plant_loss;
+    let all = campaign::disturbances(&case);
+    let allowed = all.iter().filter(|disturbance| case.allows(disturbance.number));
+    // Whoever panics shows where it stood by itself.
+    let (outcome, world) = campaign::explain(&case);
+    let report = Report {
+        seed,
+        story: case.story.name(),
+        disturbances: allowed.map(ToString::to_string).collect(),
+        steps: world.steps(),
+        virtual_ms: world.now().since_origin().as_millis(),
+        failure: outcome.as_ref().err().map(ToString::to_string),
+        trace_hash: format!("{:016x}", world.trace_hash()),
+    };
+    if arguments.json {
+        say(&as_json(&report)?)?;
+    } else {
+        let paint = Paint::stdout();
+        let end = match &report.failure {
+            None => paint.well("every rule held, and it ended well"),
+            Some(failure) => paint.alarm(failure),
+        };
+        say(&format!(
+            "{}seed {seed}, {}: {}\n{} steps, {} ms of simulated time: {end}",
+            world.log_tail(arguments.lines),
+            report.story,
+            report.disturbances.join(", "),
+            report.steps,
+            report.virtual_ms,
+        ))?;
+    }
+    match outcome {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Failure { code: 1, message: String::new() }),
+    }
+}

@@ -1,0 +1,148 @@
+//! Who may lead: elections that were won, reigns that begin, and the quorums behind both.
+//!
+//! Quorums are counted by the rule as `ensemble.rs` has it, and what a server is said to have promised or
+//! taken over is looked up on its disk.
+
+use std::collections::BTreeSet;
+
+use quorate_core::id::ServerId;
+use quorate_core::report::{Change, Phase, Reason, Report, Status};
+use quorate_core::vote::{Round, ServerState, Vote};
+
+use crate::checker::{Checker, Rule, Seen, Violation, broken};
+
+impl Checker {
+    pub(super) fn on_elected(
+        &self,
+        id: ServerId,
+        status: &Status,
+        reason: &Reason,
+    ) -> Result<(), Violation> {
+        // Whoever has not heard of a change counts by what was before, and is found out when it is established.
+        let changed = self.ledger.has_changes();
+        if !changed && !self.ensemble.may_lead(id) {
+            return broken(Rule::Leadership, id, "it may not lead, and was elected".to_owned());
+        }
+        #[allow(clippy::wildcard_enum_match_arm, reason = "nothing else elects")]
+        let members: BTreeSet<ServerId> = match reason {
+            Reason::Quorum { members, .. }
+            | Reason::Settled { members, .. }
+            | Reason::Joined { members, .. } => members.iter().copied().collect(),
+            // Whoever gives the seat away led a quorum, and the next reign is not established without one.
+            Reason::HandedOver { .. } => return Ok(()),
+            other => return broken(Rule::Quorum, id, format!("elected because {other}")),
+        };
+        let own = status.vote;
+        if own.leader != id {
+            return broken(Rule::Leadership, id, format!("leads with a vote for {own}"));
+        }
+        // Where others follow already, perhaps since an earlier round, a higher id alone is no reason.
+        let joined = matches!(reason, Reason::Joined { .. });
+        // Nor does it matter then what those said of it: it brings what it has.
+        let held = self.servers.get(&id).filter(|_| joined).map(|seen| seen.durable);
+        let held =
+            held.map_or(own, |h| Vote { peer_epoch: h.current_epoch, zxid: h.last_zxid, ..own });
+        let own = own.max(held);
+        let newer = |theirs: &Vote| {
+            (theirs.peer_epoch, theirs.zxid) > (own.peer_epoch, own.zxid)
+                || (*theirs > own && !joined)
+        };
+        let may_lead = |member: &ServerId| !changed && self.ensemble.may_lead(*member);
+        for member in members.into_iter().filter(may_lead) {
+            if let Some(theirs) = self.own_vote(member, status.round).filter(newer) {
+                let detail = format!("won with {own}, {member} began the round with {theirs}");
+                return broken(Rule::Newest, id, detail);
+            }
+        }
+        Ok(())
+    }
+
+    fn own_vote(&self, id: ServerId, round: Round) -> Option<Vote> {
+        *self.servers.get(&id)?.own_votes.get(&round)?
+    }
+
+    pub(super) fn on_established(
+        &mut self,
+        id: ServerId,
+        status: &Status,
+    ) -> Result<(), Violation> {
+        let epoch = status.current_epoch;
+        if let Some(first) = self.leaders.insert(epoch, id) {
+            let detail = format!("established in epoch {epoch}, which {first} led already");
+            return broken(Rule::Leadership, id, detail);
+        }
+        let holds = |member: &ServerId| {
+            self.servers.get(member).is_some_and(|seen| seen.durable.current_epoch >= epoch)
+        };
+        let promised = self.promised.get(&epoch);
+        let own = promised.and_then(|votes| votes.get(&id));
+        let ensemble = self.ensemble();
+        self.ledger.on_established(id, epoch, ensemble)?;
+        if !holds(&id) {
+            return broken(Rule::Promise, id, format!("leads epoch {epoch}, not on its disk"));
+        }
+        let inherited = self.ledger.pending(epoch);
+        for ensemble in std::iter::once(ensemble).chain(inherited) {
+            if !ensemble.is_quorum(|member| holds(&member)) {
+                return broken(Rule::Quorum, id, format!("no quorum has epoch {epoch} on disk"));
+            }
+        }
+        // Whoever stood behind the new leader had no newer history when it promised to follow nobody
+        // older. A higher id alone is no newer history. Who comes later may have one: it is cut.
+        let no_newer = |member: ServerId| {
+            let theirs = promised.and_then(|votes| votes.get(&member));
+            theirs.zip(own).is_some_and(|(theirs, own)| {
+                (theirs.peer_epoch, theirs.zxid) <= (own.peer_epoch, own.zxid)
+            })
+        };
+        if !ensemble.is_quorum(no_newer) {
+            return broken(Rule::Newest, id, format!("{own:?} leads {promised:?}"));
+        }
+        Ok(())
+    }
+
+    /// A server says what it has decided, and who stands behind that: a quorum, in the membership that its
+    /// disk has, and in the one that is to follow it.
+    pub(super) fn on_report(&self, id: ServerId, report: &Report) -> Result<(), Violation> {
+        let Some(seen) = self.servers.get(&id) else { return Ok(()) };
+        let nothing: fn(&Seen, &Seen) -> bool = |_, _| true;
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others take no quorum")]
+        let (members, has) = match (&report.change, &report.reason) {
+            (
+                Change::State { to: ServerState::Leading, .. },
+                Reason::Quorum { members, .. }
+                | Reason::Settled { members, .. }
+                | Reason::Joined { members, .. },
+            )
+            | (Change::AcceptedEpoch(_), Reason::Connected { members, .. }) => (members, nothing),
+            (Change::Phase { to: Phase::Synchronization, .. }, Reason::Promised { members }) => {
+                let promised: fn(&Seen, &Seen) -> bool =
+                    |theirs, ours| theirs.durable.accepted_epoch >= ours.durable.accepted_epoch;
+                (members, promised)
+            }
+            (Change::Phase { to: Phase::Broadcast, .. }, Reason::Acknowledged { members }) => {
+                let took_over: fn(&Seen, &Seen) -> bool =
+                    |theirs, ours| theirs.durable.current_epoch >= ours.durable.current_epoch;
+                (members, took_over)
+            }
+            _ => return Ok(()),
+        };
+        let members: BTreeSet<ServerId> = members.iter().copied().collect();
+        let present = seen.membership.as_ref().unwrap_or(&self.ensemble);
+        for ensemble in std::iter::once(present).chain(&seen.next_membership) {
+            if !ensemble.is_quorum(|member| members.contains(&member)) {
+                return broken(Rule::Quorum, id, format!("{report}, no quorum of {ensemble:?}"));
+            }
+        }
+        let lacks =
+            |member: &&ServerId| self.servers.get(member).is_none_or(|theirs| !has(theirs, seen));
+        match members.iter().find(lacks) {
+            None => Ok(()),
+            Some(member) => {
+                let durable = self.servers.get(member).map(|seen| seen.durable);
+                let detail = format!("{report}, and on the disk of {member} is {durable:?}");
+                broken(Rule::Promise, id, detail)
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The rules, and how it is told that one was broken.
+
+use std::fmt;
+
+use quorate_core::id::ServerId;
+
+/// What was broken; see the tables of the crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Two leaders of one epoch, established or promised by a quorum, or one that may not lead.
+    Leadership,
+    /// A promise that the disk does not hold.
+    Promise,
+    /// A disk that went back.
+    Durability,
+    /// A decision without a quorum.
+    Quorum,
+    /// A leader that lacks history.
+    Newest,
+    /// A round that went back.
+    Rounds,
+    /// A learner that serves under nobody.
+    Service,
+    /// An output that makes no sense.
+    Boundary,
+    /// A message that does not survive its bytes.
+    Codec,
+    /// A server that spins, or stopped.
+    Progress,
+    /// Two transactions of one zxid, or one that no leader proposed.
+    Payload,
+    /// A committed transaction that is not on a quorum of disks, is missing at a leader, or is cut.
+    Committed,
+    /// A server that applies what it must not.
+    Applied,
+    /// An acknowledgement of NEWLEADER without the leader's history.
+    Synchronised,
+    /// A log with a hole.
+    Contiguous,
+    /// A snapshot that holds something else than its label says.
+    Snapshot,
+    /// A read that misses what was acknowledged before.
+    Read,
+    /// A client was told what is not so.
+    Outcome,
+    /// Work that only one may do begins at a leader while another can still count on its lease.
+    Lease,
+    /// A leader that proposes out of order, or before it has delivered what earlier ones committed.
+    Order,
+    /// A request that came to pass twice.
+    Once,
+    /// Reads and writes of a cell that no order explains.
+    Linear,
+    /// A server that heaps things up.
+    Bounds,
+}
+
+/// A rule was broken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{rule:?} broken by server {server}: {detail}")]
+pub struct Violation {
+    /// Which rule.
+    pub rule: Rule,
+    /// By whom.
+    pub server: ServerId,
+    /// How.
+    pub detail: String,
+}
+
+pub(crate) fn broken<T>(rule: Rule, server: ServerId, detail: String) -> Result<T, Violation> {
+    Err(Violation { rule, server, detail })
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
