@@ -13,6 +13,7 @@ mod one;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use quorate_sim::campaign::Story;
@@ -43,9 +44,12 @@ pub(crate) struct Arguments {
     /// Of this one let nothing happen but the disturbances with these numbers, or none.
     #[arg(long, value_name = "NUMBERS", requires = "seed", value_parser = numbers)]
     only: Option<Numbers>,
-    /// How many of its last lines are shown.
+    /// How many of the last things that happened in it are shown.
     #[arg(long, value_name = "N", default_value_t = 200, requires = "seed")]
     lines: usize,
+    /// Draw them, too: a space-time diagram.
+    #[arg(long, value_name = "FILE", requires = "seed")]
+    svg: Option<PathBuf>,
     /// What all are about; every fourth seed is about elections otherwise.
     #[arg(long, value_enum)]
     story: Option<What>,

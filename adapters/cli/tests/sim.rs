@@ -58,12 +58,16 @@ fn a_planted_loss_is_found_made_small_and_told_again() {
 }
 
 #[test]
-fn one_seed_is_told() {
-    let output = quorate(["sim", "--seed", "7", "--only", "none", "--lines", "5"]);
+fn one_seed_is_told_and_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let svg = dir.path().join("seven.svg");
+    let seed = ["sim", "--seed", "7", "--only", "none", "--lines", "5", "--svg"];
+    let output = quorate(seed.into_iter().chain(svg.to_str()));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    assert_eq!(text.lines().count(), 7, "{text}");
+    assert!(text.lines().count() >= 8 && text.starts_with("       ms   1"), "{text}");
     assert!(text.contains("every rule held, and it ended well"), "{text}");
+    assert!(std::fs::read_to_string(svg).unwrap().contains("quorate sim --seed 7"));
 }
 
 #[test]

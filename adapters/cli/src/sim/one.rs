@@ -1,11 +1,18 @@
 //! One seed, told.
 
+use std::fs;
+
 use quorate_sim::campaign::{self, Case};
+use quorate_sim::record::Moment;
+use quorate_sim::{Chart, Diagram, World};
 use serde::Serialize;
 
 use super::{Arguments, as_json, say};
 use crate::failure::Failure;
 use crate::paint::Paint;
+
+/// How wide the chart is.
+const WIDTH: usize = 140;
 
 /// What came of it.
 #[derive(Debug, Serialize)]
@@ -39,6 +46,15 @@ pub(super) fn run(arguments: &Arguments, seed: u64) -> Result<(), Failure> {
         failure: outcome.as_ref().err().map(ToString::to_string),
         trace_hash: format!("{:016x}", world.trace_hash()),
     };
+    if let Some(path) = &arguments.svg {
+        let moments = last(&world, arguments.lines);
+        let topics = Diagram::TOPICS.into_iter().collect();
+        let title = format!("quorate sim {case}");
+        let drawn = Diagram::new(&title, world.servers(), &moments, &topics).to_string();
+        fs::write(path, drawn).map_err(|error| {
+            Failure::failed(format!("cannot write {}: {error}", path.display()))
+        })?;
+    }
     if arguments.json {
         say(&as_json(&report)?)?;
     } else {
@@ -49,7 +65,7 @@ pub(super) fn run(arguments: &Arguments, seed: u64) -> Result<(), Failure> {
         };
         say(&format!(
             "{}seed {seed}, {}: {}\n{} steps, {} ms of simulated time: {end}",
-            world.log_tail(arguments.lines),
+            Chart::new(world.servers(), WIDTH).draw(&last(&world, arguments.lines)),
             report.story,
             report.disturbances.join(", "),
             report.steps,
@@ -60,4 +76,11 @@ pub(super) fn run(arguments: &Arguments, seed: u64) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(_) => Err(Failure { code: 1, message: String::new() }),
     }
+}
+
+/// The last of what happened.
+fn last(world: &World, count: usize) -> Vec<Moment> {
+    let mut moments = world.record().moments();
+    moments.drain(..moments.len().saturating_sub(count));
+    moments
 }

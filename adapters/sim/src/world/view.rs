@@ -58,6 +58,11 @@ impl World {
         self.checker.ensemble()
     }
 
+    /// Everybody, in the ensemble or not.
+    pub fn servers(&self) -> impl Iterator<Item = ServerId> + '_ {
+        self.servers.keys().copied()
+    }
+
     /// Where a server stands; none while it is down.
     pub fn brief(&self, id: i64) -> Option<Brief> {
         self.servers.get(&ServerId(id))?.brief
