@@ -371,7 +371,7 @@ impl History {
         let too_old = self.position().max(begun) < learner;
         let held = match place {
             Place::Held => true,
-            Place::Absent { .. } => learner.is_epoch_start(),
+            Place::Absent { .. } => learner.is_epoch_start() || planted!(OrphanBetweenKept),
             Place::BelowFloor | Place::Beyond => false,
         };
         if held && (cheap || too_old && !planted!(SnapshotBelowLearner)) {

@@ -4,12 +4,14 @@
 //!   Checker ── rule         what there is to break
 //!           ├─ elections    who may lead, and with whose support
 //!           ├─ promises     what is on disk when it is promised, and after a crash
+//!           ├─ conduct      what servers owe to one another
 //!           └─ Ledger       transactions: what is committed, who has it, who was told
 //! ```
 //!
 //! The checker sees what the disks really hold, which no server does, and counts quorums with its own
 //! arithmetic. It trusts nothing that a server reports beyond its state.
 
+mod conduct;
 mod elections;
 mod promises;
 mod rule;
@@ -27,6 +29,7 @@ use quorate_core::txn::RequestId;
 use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 
+use crate::checker::conduct::Conduct;
 use crate::disk::{Contents, Held};
 use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Ledger, Outcome};
@@ -53,6 +56,7 @@ pub struct Checker {
     /// Whether the membership may change.
     pub(crate) may_change: bool,
     pub(crate) ledger: Ledger,
+    pub(crate) conduct: Conduct,
 }
 
 /// What is known of one server.
@@ -88,6 +92,7 @@ impl Checker {
             granted: BTreeMap::new(),
             elected: 0,
             may_change: false,
+            conduct: Conduct::default(),
         }
     }
 
@@ -140,6 +145,7 @@ impl Checker {
     pub(crate) fn on_start(&mut self, id: ServerId, contents: &Contents) -> Result<(), Violation> {
         self.on_open(id, contents)?;
         self.ledger.on_start(id, contents)?;
+        self.conduct.on_start(id);
         let own_votes = self.servers.remove(&id).map(|seen| seen.own_votes).unwrap_or_default();
         let seen = Seen {
             durable: Held::of(contents),
@@ -167,6 +173,7 @@ impl Checker {
 
     /// A server is about to hear something.
     pub(crate) fn on_event(&mut self, id: ServerId, event: &Event) {
+        self.conduct.on_event(id, event);
         let Some(seen) = self.servers.get_mut(&id) else { return };
         match event {
             Event::LinkUp(up) => {
@@ -215,6 +222,7 @@ impl Checker {
         status: &Status,
         outputs: &[Output],
     ) -> Result<(), Violation> {
+        self.conduct.on_step(id, status, outputs)?;
         let Some(seen) = self.servers.get_mut(&id) else { return Ok(()) };
         if outputs.len() > OUTPUTS_MAX || seen.links.len() > LINKS_MAX {
             let detail = format!("{} outputs, {} links", outputs.len(), seen.links.len());
@@ -276,6 +284,7 @@ impl Checker {
 
     /// A server's output is carried out now; `durable` is what its disk holds at this moment.
     pub(crate) fn on_output(&mut self, id: ServerId, output: &Output) -> Result<(), Violation> {
+        self.conduct.on_output(id, output)?;
         let Some(seen) = self.servers.get_mut(&id) else { return Ok(()) };
         match output {
             Output::Dial { plane, peer, addresses } => {

@@ -47,7 +47,10 @@
 //! | whoever acknowledges NEWLEADER has the leader's whole history on disk, and nothing else | [`Synchronised`](Rule::Synchronised) | `newleader_acknowledged_without_the_history` |
 //! | a log has no hole | [`Contiguous`](Rule::Contiguous) | `a_log_with_a_hole` |
 //! | a snapshot holds what its label says | [`Snapshot`](Rule::Snapshot) | `a_snapshot_that_holds_something_else` |
+//! | an established leader's snapshot is not older than its epoch; nobody's is older than a learner that its log could bring up | [`Snapshot`](Rule::Snapshot) | `planted`: `LabelBelowEpochStart`, `SnapshotBelowLearner` |
+//! | nobody is sent what it has to refuse: a hole, another transaction of the same number, a packet out of turn | [`Conduct`](Rule::Conduct) | `planted`: `PendingForgotten` |
 //! | a server's round never goes back, but to join a leader that others follow | [`Rounds`](Rule::Rounds) | `a_round_that_went_back` |
+//! | whoever joins a leader without an election has heard from that one that it leads | [`Leadership`](Rule::Leadership) | `planted`: `JoinsOnFollowersWord` |
 //! | votes are totally ordered | | the core's `v1_the_order_is_strict_and_total_over_corner_values` |
 //! | a learner serves under the established leader of its epoch only | [`Service`](Rule::Service) | `service_under_nobody` |
 //! | while one server lets work begin that only one may do, no other counts on its lease | [`Lease`](Rule::Lease) | |

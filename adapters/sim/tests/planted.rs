@@ -8,7 +8,7 @@
 //! [`TABLE`] says for each of them where it is looked for, and how many seeds may pass until one fails. With
 //! nothing planted as many seeds pass without a complaint.
 //!
-//! `QUORATE_PLANTED=<name>` looks for one alone, and tells all of what was found.
+//! `QUORATE_PLANTED=<name>,<name>` looks for these alone, and tells all of what was found.
 
 #![cfg(quorate_planted)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, and figures for people")]
@@ -46,7 +46,7 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::HalfIsEnough, Elections(100), 0),
     (Mistake::VoteBeforeDisk, Histories(50), 0),
     (Mistake::EpochFromLog, Elections(50), 0),
-    (Mistake::EpochPromisedTwice, Elections(600), 0),
+    (Mistake::EpochPromisedTwice, Elections(300), 0),
     (Mistake::NewerVoterUnnoticed, Histories(600), 0),
     (Mistake::OwnPromiseBeforeDisk, Elections(500), 0),
     (Mistake::LeaderInfoBeforeDisk, Elections(20), 0),
@@ -59,15 +59,15 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::LeaderDeliversUnconfirmed, Elections(50), 0),
     (Mistake::HistoryWithoutCommit, Elections(50), 0),
     (Mistake::OrphanBeyondKept, Elections(100), 0),
-    (Mistake::OrphanBetweenKept, Elsewhere("open"), 0),
+    (Mistake::OrphanBetweenKept, Histories(300), 0),
     (Mistake::CutOneTooFew, Histories(600), 0),
     (Mistake::DiffOneTooLate, Histories(50), 0),
-    (Mistake::ForwardedBeforeItsTurn, Elsewhere("open"), 0),
+    (Mistake::ForwardedBeforeItsTurn, Histories(300), 0),
     (Mistake::DiskAndWindowApart, Elections(50), 0),
     (Mistake::LabelAheadOfState, Elections(50), 0),
-    (Mistake::LabelBelowEpochStart, Elsewhere("open"), 0),
-    (Mistake::SnapshotBelowLearner, Elsewhere("open"), 0),
-    (Mistake::PendingForgotten, Elsewhere("open"), 0),
+    (Mistake::LabelBelowEpochStart, Histories(300), 0),
+    (Mistake::SnapshotBelowLearner, Histories(300), 0),
+    (Mistake::PendingForgotten, Histories(300), 0),
     (Mistake::AckOutlivesLink, Histories(200), 0),
     (Mistake::AckOfUnsent, Elsewhere("open"), 0),
     (Mistake::AckAcrossGap, Elsewhere("open"), 0),
@@ -81,15 +81,15 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::ReadWithoutQuorum, Histories(400), 0),
     (Mistake::ReadWithoutLeader, Histories(20), 0),
     (Mistake::SyncBeforeCommits, Histories(100), 0),
-    (Mistake::LeaseForgotten, Elsewhere("open"), 0),
+    (Mistake::LeaseForgotten, Histories(300), 0),
     (Mistake::LeaseReleasedByFollower, Elsewhere("open"), 0),
     (Mistake::LeaseForgottenAtStart, Elsewhere("open"), 0),
     (Mistake::LeaseFromAnswer, Elsewhere("open"), 0),
     (Mistake::LeaseOutlivesLink, Elsewhere("open"), 0),
     (Mistake::LeaseWithoutMargin, Elsewhere("open"), 0),
-    (Mistake::NextVotersIgnored, Elsewhere("open"), 0),
-    (Mistake::ChangeOnlyInMemory, Elsewhere("open"), 0),
-    (Mistake::ChangeOutlivesCut, Elsewhere("open"), 0),
+    (Mistake::NextVotersIgnored, Histories(1500), 0),
+    (Mistake::ChangeOnlyInMemory, Histories(1500), 0),
+    (Mistake::ChangeOutlivesCut, Histories(1500), 0),
 ];
 
 /// The first of so many seeds that fails; if another was begun before and fails, too, that one.
@@ -138,7 +138,7 @@ fn every_planted_mistake_is_found_and_nothing_else() {
     println!("{:>6} {:>7}  {:28} found as", "seed", "seconds", "mistake");
     for (mistake, at, _) in TABLE {
         let name = format!("{mistake:?}");
-        if alone.as_ref().is_some_and(|alone| *alone != name) {
+        if alone.as_ref().is_some_and(|alone| !alone.split(',').any(|one| one == name)) {
             continue;
         }
         let begun = Instant::now();

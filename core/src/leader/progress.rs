@@ -220,9 +220,10 @@ impl Progress {
     pub fn propose(&mut self, cx: &mut Context<'_>, link: LinkId, before: Zxid, txns: &Txns) {
         let cursor = &mut self.cursor;
         // The start of our epoch, where a snapshot may have brought it, is beyond an older last one.
-        let next = cursor.sent >= before || planted!(ForwardedBeforeItsTurn);
-        let live = next && self.follower && self.stage >= Stage::Syncing;
-        let Some(last) = txns.last().filter(|_| live && cursor.may_send()) else { return };
+        let live = cursor.sent >= before && self.follower && self.stage >= Stage::Syncing;
+        let turn = live && cursor.may_send()
+            || planted!(ForwardedBeforeItsTurn) && self.follower && self.stage >= Stage::Syncing;
+        let Some(last) = txns.last().filter(|_| turn) else { return };
         cursor.sent = last.zxid;
         match &**txns {
             [txn] => cx.outbox.send_packet(link, || Packet::Proposal(txn.clone())),

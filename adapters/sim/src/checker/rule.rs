@@ -45,6 +45,8 @@ pub enum Rule {
     Outcome,
     /// Work that only one may do begins at a leader while another can still count on its lease.
     Lease,
+    /// Something was sent that its receiver has to refuse.
+    Conduct,
     /// A leader that proposes out of order, or before it has delivered what earlier ones committed.
     Order,
     /// A request that came to pass twice.

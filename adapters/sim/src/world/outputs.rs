@@ -101,6 +101,11 @@ impl World {
                 if label.is_epoch_start() && label > Zxid::ZERO {
                     self.coverage.hit(FaultClass::SnapOfEpochStart);
                 }
+                let established = (standing.leads && standing.serving).then_some(standing.epoch);
+                let readable = !ledger.unreadable;
+                let held = server.disk.latest();
+                let conduct = &self.checker.conduct;
+                conduct.on_snapshot(id, link, label, established, held, readable)?;
                 let state = State { label, ..server.application.newest().clone() };
                 ledger.on_state(id, &state, label)?;
                 self.send_snapshot(link, &state);

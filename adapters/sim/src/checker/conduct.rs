@@ -1,0 +1,124 @@
+//! What servers owe to one another: a snapshot that is of use, nothing that has to be refused, and the
+//! leader's own word before anybody follows it.
+//!
+//! Whoever is owed this survives without it, as a rule: it hangs up and comes again. So nothing else would
+//! show that it is missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_core::id::{LinkId, ServerId};
+use quorate_core::input::{Event, Plane};
+use quorate_core::message::{Message, Packet};
+use quorate_core::output::{Hangup, Output};
+use quorate_core::report::{Reason, Status};
+use quorate_core::vote::ServerState;
+use quorate_core::zxid::{Epoch, Zxid};
+
+use crate::checker::{Rule, Violation, broken};
+use crate::disk::Contents;
+
+/// What is known of what they have told one another.
+#[derive(Debug, Default)]
+pub(crate) struct Conduct {
+    /// Who is at the other end of a link for elections.
+    voters: BTreeMap<(ServerId, LinkId), ServerId>,
+    /// Who has told a server that it leads, since that began to look.
+    heard: BTreeMap<ServerId, BTreeSet<ServerId>>,
+    /// Where the history of the learner on a link ends, as it says.
+    learners: BTreeMap<(ServerId, LinkId), Zxid>,
+}
+
+impl Conduct {
+    /// A server starts: it has no links, and has heard nothing.
+    pub(crate) fn on_start(&mut self, id: ServerId) {
+        self.voters.retain(|(server, _), _| *server != id);
+        self.learners.retain(|(server, _), _| *server != id);
+        self.heard.remove(&id);
+    }
+
+    /// A server is about to hear something.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "nothing else tells of others")]
+    pub(crate) fn on_event(&mut self, id: ServerId, event: &Event) {
+        match event {
+            Event::LinkUp(up) => {
+                if let (Plane::Election, Some(peer)) = (up.plane, up.peer) {
+                    self.voters.insert((id, up.link), peer);
+                }
+            }
+            Event::LinkDown { link, .. } => {
+                self.voters.remove(&(id, *link));
+                self.learners.remove(&(id, *link));
+            }
+            Event::Received { link, message: Message::Notification(notification) } => {
+                let standing = &notification.standing;
+                if let Some(from) = self.voters.get(&(id, *link)) {
+                    if standing.state == ServerState::Leading && standing.vote.leader == *from {
+                        self.heard.entry(id).or_default().insert(*from);
+                    }
+                }
+            }
+            Event::Received { link, message: Message::Packet(Packet::AckEpoch { last, .. }) } => {
+                self.learners.insert((id, *link), *last);
+            }
+            _ => {}
+        }
+    }
+
+    /// A server has taken a step.
+    pub(crate) fn on_step(
+        &mut self,
+        id: ServerId,
+        status: &Status,
+        outputs: &[Output],
+    ) -> Result<(), Violation> {
+        for output in outputs {
+            let Output::Report(report) = output else { continue };
+            let Reason::Joined { leader, .. } = &report.reason else { continue };
+            let says_so = self.heard.get(&id).is_some_and(|heard| heard.contains(leader));
+            if *leader != id && !says_so {
+                let detail = format!("joins {leader}, which has not said that it leads");
+                return broken(Rule::Leadership, id, detail);
+            }
+        }
+        if status.state != ServerState::Looking {
+            self.heard.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// A server's output is about to be carried out.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others owe nothing")]
+    pub(crate) fn on_output(&self, id: ServerId, output: &Output) -> Result<(), Violation> {
+        match output {
+            Output::Hangup {
+                reason: reason @ (Hangup::Hole { .. } | Hangup::Differs(_) | Hangup::OutOfTurn(_)),
+                ..
+            } => broken(Rule::Conduct, id, format!("has to refuse what it is sent: {reason}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// A leader, `established` or not, sends a snapshot to the learner on a link; its disk holds this.
+    pub(crate) fn on_snapshot(
+        &self,
+        id: ServerId,
+        link: LinkId,
+        label: Zxid,
+        established: Option<Epoch>,
+        held: &Contents,
+        readable: bool,
+    ) -> Result<(), Violation> {
+        if let Some(epoch) = established.filter(|epoch| label < Zxid::start_of(*epoch)) {
+            let detail =
+                format!("is established in epoch {epoch}, and sends a snapshot of {label}");
+            return broken(Rule::Snapshot, id, detail);
+        }
+        let Some(last) = self.learners.get(&(id, link)).copied() else { return Ok(()) };
+        let holds = last == held.floor || held.get(last).is_some();
+        if label < last && last > Zxid::ZERO && holds && readable {
+            let detail = format!("sends a snapshot of {label} to one that has {last}, as it has");
+            return broken(Rule::Snapshot, id, detail);
+        }
+        Ok(())
+    }
+}
