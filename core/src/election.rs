@@ -406,13 +406,18 @@ impl Elector {
     }
 
     fn on_tick(&mut self, at: Instant, out: &mut Vec<ElectorOutput>) {
-        if self.finalize_at.is_some_and(|due| due <= at) {
-            self.finalize_at = None;
+        if self.deadline().is_some_and(|(due, _)| due <= at) {
+            self.fire(at, out);
+        }
+    }
+
+    /// For model checkers only: what [`Elector::deadline`] tells has come, whatever the time is.
+    pub fn fire(&mut self, at: Instant, out: &mut Vec<ElectorOutput>) {
+        if self.finalize_at.take().is_some() {
             let members = self.votes.support.members(&self.config.quorum).collect();
             let reason = Reason::Quorum { members, leader: self.vote.leader };
-            return self.decide(at, self.vote, reason, out);
-        }
-        if self.finalize_at.is_none() && self.notify_at.is_some_and(|due| due <= at) {
+            self.decide(at, self.vote, reason, out);
+        } else if self.notify_at.is_some() {
             out.push(ElectorOutput::Notify { to: Recipient::Voters, standing: self.standing() });
             out.push(ElectorOutput::Redial);
             self.wait = (self.wait * 2).min(self.config.notification_max);

@@ -80,10 +80,9 @@ pub struct Links {
     places: Vec<(LinkId, Place)>,
     waiting: Vec<Waiting>,
     leader_dials: BTreeSet<ServerId>,
-    /// Counts the times at which every missing link was dialled afresh.
-    sweep: u64,
-    /// The dials of election ports that are under way, and the sweep in which each was made.
-    dials: BTreeMap<ServerId, u64>,
+    /// The dials of election ports that are under way, and whether each was made since every missing link
+    /// was dialled afresh the last time.
+    dials: BTreeMap<ServerId, bool>,
     reconfig_enabled: bool,
     limits: Limits,
     redial_min: Duration,
@@ -101,7 +100,6 @@ impl Links {
             places: Vec::new(),
             waiting: Vec::new(),
             leader_dials: BTreeSet::new(),
-            sweep: 0,
             dials: BTreeMap::new(),
             reconfig_enabled: config.reconfig_enabled,
             limits: config.limits.clone(),
@@ -199,7 +197,7 @@ impl Links {
     /// Dials, now and afresh, every voter to which there is no link. The failure of a dial that was
     /// under way before says nothing about now.
     pub fn sweep(&mut self, now: Instant, outbox: &mut Outbox) {
-        self.sweep += 1;
+        self.dials.values_mut().for_each(|fresh| *fresh = false);
         let missing: Vec<_> = self
             .neighbours
             .iter_mut()
@@ -228,7 +226,7 @@ impl Links {
         if addresses.is_empty() {
             return;
         }
-        self.dials.insert(peer, self.sweep);
+        self.dials.insert(peer, true);
         neighbour.redial_at = None;
         outbox.push(Output::Dial { plane: Plane::Election, peer, addresses });
     }
@@ -337,7 +335,7 @@ impl Links {
         if self.dials.contains_key(&peer) || !self.strangers.may_dial(now, strangers.count()) {
             return;
         }
-        self.dials.insert(peer, self.sweep);
+        self.dials.insert(peer, true);
         let address = HostPort { host: remote.to_string(), port: advertised.port };
         outbox.push(Output::Dial { plane: Plane::Election, peer, addresses: Vec::from([address]) });
     }
@@ -438,13 +436,13 @@ impl Links {
         rng: &mut Rng,
         outbox: &mut Outbox,
     ) -> bool {
-        let of = self.dials.remove(&peer);
-        let (sweep, redial_max) = (self.sweep, self.redial_max);
+        let fresh = self.dials.remove(&peer);
+        let redial_max = self.redial_max;
         let Some(neighbour) = self.neighbours.get_mut(&peer) else { return false };
         if neighbour.link.is_some() {
             return false;
         }
-        if of != Some(sweep) {
+        if fresh != Some(true) {
             // Somebody asked for a fresh dial while this one was under way.
             self.dial(now, peer, outbox);
             return false;
@@ -455,10 +453,10 @@ impl Links {
         true
     }
 
-    /// Dials what is due.
-    pub fn on_tick(&mut self, now: Instant, outbox: &mut Outbox) {
+    /// Dials what is due by `due`, now as a rule.
+    pub fn redial(&mut self, now: Instant, due: Instant, outbox: &mut Outbox) {
         while let Some((at, peer)) = self.next_redial() {
-            if at > now {
+            if at > due {
                 return;
             }
             self.dial(now, peer, outbox);

@@ -38,6 +38,7 @@ use crate::peer::instruments::{Instruments, observes};
 use crate::peer::rest::Rest;
 use crate::peer::role::Role;
 use crate::report::{Change, Phase, Reason, Status};
+use crate::rng::Rng;
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::vote::{Round, ServerState, Standing, Vote};
@@ -138,6 +139,12 @@ impl Peer {
             Event::Released => self.with_leader(|leader, cx| leader.on_released(cx)),
             Event::Shutdown => self.on_shutdown(),
         }
+        self.conclude(outputs);
+    }
+
+    /// The end of a step: `outputs` is what is to be done.
+    #[inline]
+    fn conclude(&mut self, outputs: &mut Vec<Output>) {
         if self.instruments.outbox.is_halted() {
             self.role = Role::Stopped;
             self.serving = None;
@@ -224,6 +231,59 @@ impl Peer {
         if let Role::Leading(_) = self.role {
             assert_eq!(self.instruments.elector.standing().vote.leader, self.instruments.config.id);
         }
+    }
+
+    // --- for model checkers ---
+
+    /// When a deadline of this name passes, if there is one. [`Peer::deadline`] tells the earliest of all.
+    pub fn due(&self, timer: Timer) -> Option<Instant> {
+        match timer {
+            Timer::Notification | Timer::Finalize => {
+                let due = self.instruments.elector.deadline();
+                due.filter(|(_, named)| *named == timer).map(|(at, _)| at)
+            }
+            Timer::Redial => self.instruments.links.deadline(),
+            Timer::Start
+            | Timer::Rest
+            | Timer::Introduction
+            | Timer::Connect
+            | Timer::ConnectLimit
+            | Timer::Silence
+            | Timer::Init
+            | Timer::HandOver
+            | Timer::Lease
+            | Timer::Ping => self.instruments.timers.get(timer),
+        }
+    }
+
+    /// Lets one deadline pass, whatever else is due and whenever it would be, and the clock stand. None if
+    /// there is no such deadline now.
+    ///
+    /// For model checkers, and for nobody else: a driver says [`Event::Tick`]. A checker wants to see deadlines
+    /// pass in every order, and few states. So the time of every input is the same: the deadlines that are
+    /// set lie as far ahead as ever, and what asks how long something has lasted finds that it has just
+    /// begun. See also [`Peer::rewind`].
+    pub fn fire(&mut self, timer: Timer) -> Option<Vec<Output>> {
+        let due = self.due(timer)?;
+        let mut outputs = Vec::new();
+        self.instruments.outbox.swap(&mut outputs);
+        if let Timer::Notification | Timer::Finalize = timer {
+            let Instruments { elector, now, told, .. } = &mut self.instruments;
+            elector.fire(*now, told);
+            self.carry_out();
+        } else if timer == Timer::Redial {
+            let (_, cx) = self.lend();
+            cx.links.redial(cx.now, due, cx.outbox);
+        } else {
+            self.on_timer(timer, due);
+        }
+        self.conclude(&mut outputs);
+        Some(outputs)
+    }
+
+    /// Jitter begins anew, so that states do not differ by how often it was needed. For model checkers.
+    pub fn rewind(&mut self) {
+        self.instruments.rng = Rng::new(self.instruments.config.seed);
     }
 
     // --- what happens ---
@@ -407,34 +467,39 @@ impl Peer {
 
     fn on_tick(&mut self) {
         let (_, cx) = self.lend();
-        cx.links.on_tick(cx.now, cx.outbox);
+        cx.links.redial(cx.now, cx.now, cx.outbox);
         let now = self.instruments.now;
         if self.instruments.elector.deadline().is_some_and(|(at, _)| at <= now) {
             self.elect(ElectorEvent::Tick);
         }
-        while let Some((_, timer)) = self.instruments.timers.next().filter(|(at, _)| *at <= now) {
-            self.instruments.timers.stop(timer);
-            match timer {
-                Timer::Start => {
-                    let (_, cx) = self.lend();
-                    *cx.lease = Lease::begin(now, cx.config.lease);
-                    self.look();
-                }
-                Timer::Rest => self.look(),
-                Timer::Introduction => early::on_late(&mut self.instruments.lend()),
-                Timer::Lease => {
-                    self.with_leader(|leader, cx| leader.on_timer(cx, timer));
-                    self.with_learner(|learner, cx| learner.on_timer(cx, timer));
-                }
-                Timer::Connect | Timer::ConnectLimit | Timer::Silence => {
-                    self.with_learner(|learner, cx| learner.on_timer(cx, timer));
-                }
-                Timer::Init | Timer::HandOver | Timer::Ping => {
-                    self.with_leader(|leader, cx| leader.on_timer(cx, timer));
-                }
-                // These belong to the election and the links, not to the table.
-                Timer::Notification | Timer::Finalize | Timer::Redial => {}
+        while let Some((due, timer)) = self.instruments.timers.next().filter(|(at, _)| *at <= now) {
+            self.on_timer(timer, due);
+        }
+    }
+
+    /// A deadline of the table has come.
+    fn on_timer(&mut self, timer: Timer, due: Instant) {
+        self.instruments.timers.stop(timer);
+        match timer {
+            Timer::Start => {
+                let (_, cx) = self.lend();
+                *cx.lease = Lease::begin(cx.now, cx.config.lease);
+                self.look();
             }
+            Timer::Rest => self.look(),
+            Timer::Introduction => early::on_late(&mut self.instruments.lend(), due),
+            Timer::Lease => {
+                self.with_leader(|leader, cx| leader.on_timer(cx, timer));
+                self.with_learner(|learner, cx| learner.on_timer(cx, timer));
+            }
+            Timer::Connect | Timer::ConnectLimit | Timer::Silence => {
+                self.with_learner(|learner, cx| learner.on_timer(cx, timer));
+            }
+            Timer::Init | Timer::HandOver | Timer::Ping => {
+                self.with_leader(|leader, cx| leader.on_timer(cx, timer));
+            }
+            // These belong to the election and the links, not to the table.
+            Timer::Notification | Timer::Finalize | Timer::Redial => {}
         }
     }
 

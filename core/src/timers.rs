@@ -80,6 +80,12 @@ impl Timers {
         }
     }
 
+    /// A deadline, if there is one of that name.
+    pub fn get(&self, timer: Timer) -> Option<Instant> {
+        let mut named = self.deadlines.iter().zip(Timer::TABLED);
+        named.find_map(|(at, tabled)| at.filter(|_| tabled == timer))
+    }
+
     /// Drops all deadlines but the one of the links.
     pub fn stop_role(&mut self) {
         for timer in Timer::TABLED {

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::id::LinkId;
 use crate::message::Packet;
 use crate::output::Hangup;
+use crate::time::Instant;
 use crate::timers::Timer;
 
 /// Somebody has come, and waits.
@@ -35,15 +36,14 @@ pub(super) fn on_packet(cx: &mut Context<'_>, link: LinkId, packet: Packet) {
     }
 }
 
-/// Hangs up those that came early and waited long enough.
-pub(super) fn on_late(cx: &mut Context<'_>) {
+/// Hangs up those that came early and have waited long enough by `due`.
+pub(super) fn on_late(cx: &mut Context<'_>, due: Instant) {
     let limit = cx.config.timing.early_learner_max;
-    let now = cx.now;
     let late: Vec<_> = cx
         .links
         .waiting_mut()
         .iter()
-        .filter(|waiting| now.since(waiting.since) >= limit)
+        .filter(|waiting| due.since(waiting.since) >= limit)
         .map(|waiting| waiting.link)
         .collect();
     for link in late {
