@@ -1,0 +1,480 @@
+//! An ensemble as a model: servers, what is under way between them, and what may happen next.
+//!
+//! ```text
+//!   State   servers (by number) · links, each way in order · dials · who reigned · what is committed
+//!   Action  deliver · lose, repeat, overtake (votes) · write · deadline · dial · crash, start, break, ask
+//! ```
+//!
+//! A link of the election plane carries one notification on the wire and one in the mailbox, where the newest
+//! takes the place of the one before. A link of the quorum plane carries packets in order. What an end that
+//! is gone has sent may still come, or the rest of it be lost.
+
+use quorate_core::id::LinkId;
+use quorate_core::input::Plane;
+use quorate_core::timers::Timer;
+use quorate_core::txn::Txn;
+use stateright::{Model, Property};
+
+use super::Scope;
+use super::rules::Rule;
+use super::server::{Effect, Happening, Letter, Server, TIMERS};
+use super::state::{Action, EPOCHS, Key, Link, MOST, NONE, Spent, State, link_id};
+use super::store::Store;
+use super::tables::{Memory, Table};
+
+/// What becomes of a server, by number, and what it does that concerns others.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    server: u32,
+    effects: u32,
+}
+
+/// The model of an ensemble.
+#[derive(Debug)]
+pub struct Ensemble {
+    pub(super) scope: Scope,
+    servers: Table<Server>,
+    letters: Table<Letter>,
+    queues: Table<Vec<u32>>,
+    pub(super) histories: Table<Vec<Txn>>,
+    effects: Table<Vec<Effect>>,
+    steps: Memory<(u32, Happening), Step>,
+}
+
+impl Ensemble {
+    /// A model with these bounds.
+    pub fn new(scope: Scope) -> Self {
+        let model = Self {
+            scope,
+            servers: Table::new(),
+            letters: Table::new(),
+            queues: Table::new(),
+            histories: Table::new(),
+            effects: Table::new(),
+            steps: Memory::new(),
+        };
+        assert_eq!(model.letters.number(Letter::End), NONE);
+        assert_eq!(model.queues.number(Vec::new()), NONE);
+        assert_eq!(model.histories.number(Vec::new()), NONE);
+        model
+    }
+
+    /// How many states single servers were found in.
+    pub fn servers(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// What a function makes of one server.
+    pub fn server<R>(&self, state: &State, id: usize, f: impl FnOnce(&Server) -> R) -> R {
+        f(self.servers.get(state.servers[id]))
+    }
+
+    /// Whether a letter like this is under way.
+    pub fn is_under_way(&self, state: &State, like: impl Fn(&Letter) -> bool) -> bool {
+        let queues = state.links.iter().flat_map(|link| link.inbound).filter(|q| *q != NONE);
+        queues.into_iter().any(|queue| {
+            let letters = self.queues.get(queue);
+            letters.iter().any(|letter| like(self.letters.get(*letter)))
+        })
+    }
+
+    fn is_up(&self, state: &State, id: u8) -> bool {
+        self.servers.get(state.servers[usize::from(id)]).brief.up
+    }
+
+    // ---- what may happen ----
+
+    fn dial_bit(from: u8, plane: Plane, to: u8) -> u64 {
+        let plane = u64::from(plane == Plane::Quorum);
+        1 << (u64::from(to) + 5 * (u64::from(from) + 5 * plane))
+    }
+
+    fn offer_deliveries(&self, state: &State, actions: &mut Vec<Action>) {
+        let scope = &self.scope;
+        for link in &state.links {
+            let key = link.key;
+            for end in [0, 1] {
+                let queue = link.inbound[usize::from(end)];
+                if queue == NONE {
+                    continue;
+                }
+                actions.push(Action::Deliver(key, end));
+                let queue = self.queues.get(queue);
+                let ends = queue.len() > 1 && queue.last() == Some(&NONE);
+                let may = scope.mischief.is_none_or(|most| state.spent.mischief < most);
+                let vote = may && key.plane == Plane::Election && queue[0] != NONE;
+                let second = queue.get(1).is_some_and(|letter| *letter != NONE);
+                if vote && scope.lossy {
+                    actions.push(Action::Lose(key, end));
+                }
+                if vote && scope.repeating {
+                    actions.push(Action::Repeat(key, end));
+                }
+                if vote && scope.reordering && second {
+                    actions.push(Action::Overtake(key, end));
+                }
+                if ends {
+                    actions.push(Action::Cut(key, end));
+                }
+            }
+            let may_break = !scope.prompt || key.plane == Plane::Quorum;
+            if link.up == [true, true] && may_break && state.spent.breaks < scope.breaks {
+                actions.push(Action::Break(key));
+            }
+        }
+    }
+
+    fn offer_steps(&self, state: &State, id: u8, actions: &mut Vec<Action>) {
+        let (scope, spent) = (&self.scope, &state.spent);
+        let brief = self.server(state, usize::from(id), |server| server.brief);
+        if !brief.up {
+            actions.push(Action::Start(id));
+            return;
+        }
+        if brief.writes > 0 {
+            actions.push(Action::Write(id));
+        }
+        for (bit, timer) in TIMERS.iter().enumerate().filter(|(bit, _)| brief.due >> bit & 1 == 1) {
+            let may = match timer {
+                Timer::Ping => brief.deserted,
+                Timer::Connect => scope.recovery,
+                Timer::ConnectLimit | Timer::Silence | Timer::Init | Timer::Introduction => {
+                    scope.recovery && spent.timeouts < scope.timeouts
+                }
+                Timer::Start
+                | Timer::Rest
+                | Timer::Notification
+                | Timer::Finalize
+                | Timer::Redial
+                | Timer::HandOver
+                | Timer::Lease => true,
+            };
+            if may {
+                actions.push(Action::Due(id, TIMERS[bit]));
+            }
+        }
+        for plane in [Plane::Election, Plane::Quorum] {
+            for peer in (0..5).filter(|peer| state.dials & Self::dial_bit(id, plane, *peer) != 0) {
+                actions.push(Action::Dial(id, plane, peer));
+                if spent.breaks < scope.breaks && self.is_up(state, peer) {
+                    actions.push(Action::Miss(id, plane, peer));
+                }
+            }
+        }
+        if spent.crashes < scope.crashes {
+            actions.extend((0..=brief.writes).map(|survivors| Action::Crash(id, survivors)));
+        }
+        if brief.reign.is_some() && spent.transactions < scope.transactions {
+            actions.push(Action::Ask(id));
+        }
+    }
+
+    // ---- what comes of it ----
+
+    /// Something happens to a server, and what it does about it happens to the others.
+    fn happen(&self, state: &mut State, id: u8, what: Happening) {
+        let at = usize::from(id);
+        let question = (state.servers[at], what);
+        let step = self.steps.recall(question, |(server, what)| {
+            let (next, effects) = self.servers.get(*server).after(*what, &self.letters);
+            Step { server: self.servers.number(next), effects: self.effects.number(effects) }
+        });
+        state.servers[at] = step.server;
+        for effect in self.effects.get(step.effects) {
+            match effect {
+                Effect::Dial(Plane::Quorum, _) if !self.scope.recovery => {}
+                Effect::Dial(plane, peer) => state.dials |= Self::dial_bit(id, *plane, *peer),
+                Effect::Send(link, letter) => self.send(state, at, *link, *letter),
+                Effect::Hangup(link) => self.close(state, at, *link),
+                Effect::Elected(..)
+                | Effect::Begins(_)
+                | Effect::Established(_)
+                | Effect::Acknowledges(..)
+                | Effect::Deliver(_)
+                | Effect::Broken(_) => {}
+            }
+            if state.broken.is_none() {
+                state.broken = self.judge(state, at, effect);
+            }
+        }
+    }
+
+    fn send(&self, state: &mut State, from: usize, link: LinkId, letter: u32) {
+        let found = state.links.iter_mut().find_map(|l| Some((l.end(from, link)?, l)));
+        let Some((end, link)) = found.filter(|(end, link)| link.up[1 - end]) else { return };
+        let wire = (link.key.plane == Plane::Election).then_some(self.scope.wire);
+        let inbound = &mut link.inbound[1 - end];
+        let mut queue = self.queues.get(*inbound).to_vec();
+        if queue.last() == Some(&NONE) {
+            return;
+        }
+        if wire.is_some_and(|wire| queue.len() >= wire) {
+            queue.pop();
+        }
+        if queue.last() != Some(&letter) || wire.is_none() {
+            queue.push(letter);
+        }
+        *inbound = self.queues.number(queue);
+    }
+
+    /// One end of a link is closed: it hears no more, and what it has sent still comes.
+    fn close(&self, state: &mut State, at: usize, link: LinkId) {
+        let found = state.links.iter().position(|l| l.end(at, link).is_some());
+        let Some(found) = found else { return };
+        let link = &mut state.links[found];
+        let end = usize::from(usize::from(link.key.servers[1]) == at);
+        self.close_end(link, end);
+        if link.up == [false, false] {
+            state.links.remove(found);
+        }
+    }
+
+    fn close_end(&self, link: &mut Link, end: usize) {
+        link.up[end] = false;
+        link.inbound[end] = NONE;
+        if link.up[1 - end] {
+            self.end_inbound(link, 1 - end);
+        }
+    }
+
+    fn end_inbound(&self, link: &mut Link, end: usize) {
+        let mut queue = self.queues.get(link.inbound[end]).to_vec();
+        if queue.last() != Some(&NONE) {
+            queue.push(NONE);
+            link.inbound[end] = self.queues.number(queue);
+        }
+    }
+
+    /// Takes a letter off a queue, the first or the second, and hands it over.
+    fn deliver(&self, state: &mut State, key: Key, end: u8, at: usize, keep: bool) {
+        let end = usize::from(end);
+        let Some(found) = state.links.iter().position(|link| link.key == key) else { return };
+        let mut queue = self.queues.get(state.links[found].inbound[end]).to_vec();
+        let letter = if keep { queue[at] } else { queue.remove(at) };
+        state.links[found].inbound[end] = self.queues.number(queue);
+        if letter == NONE {
+            let link = &mut state.links[found];
+            link.up[end] = false;
+            if !link.up[1 - end] {
+                state.links.remove(found);
+            }
+        }
+        self.happen(state, key.servers[end], Happening::Comes(key.id(end), letter));
+    }
+
+    fn connect(&self, state: &mut State, from: u8, plane: Plane, to: u8) {
+        let slot = |server: u8, peer: u8| {
+            let taken = |slot: &u8| {
+                let id = link_id(plane, peer, *slot);
+                state.links.iter().any(|link| link.end(usize::from(server), id).is_some())
+            };
+            (0..8).find(|slot| !taken(slot)).unwrap_or(7)
+        };
+        let key = Key { plane, servers: [from, to], slots: [slot(from, to), slot(to, from)] };
+        let at = state.links.partition_point(|link| link.key < key);
+        state.links.insert(at, Link { key, up: [true, true], inbound: [NONE, NONE] });
+        self.happen(state, to, Happening::Up(key.id(1), plane, false, from));
+        self.happen(state, from, Happening::Up(key.id(0), plane, true, to));
+    }
+
+    fn crash(&self, state: &mut State, id: u8, survivors: u8) {
+        state.spent.crashes += 1;
+        for plane in [Plane::Election, Plane::Quorum] {
+            (0..5).for_each(|peer| state.dials &= !Self::dial_bit(id, plane, peer));
+        }
+        for link in &mut state.links {
+            if let Some(end) = (0..2).find(|end| link.up[*end] && link.key.servers[*end] == id) {
+                self.close_end(link, end);
+            }
+        }
+        state.links.retain(|link| link.up != [false, false]);
+        self.happen(state, id, Happening::Crash(survivors));
+    }
+
+    fn act(&self, state: &mut State, action: Action) {
+        if let (Action::Lose(..) | Action::Repeat(..) | Action::Overtake(..), Some(_)) =
+            (action, self.scope.mischief)
+        {
+            state.spent.mischief += 1;
+        }
+        match action {
+            Action::Deliver(key, end) => self.deliver(state, key, end, 0, false),
+            Action::Repeat(key, end) => self.deliver(state, key, end, 0, true),
+            Action::Overtake(key, end) => self.deliver(state, key, end, 1, false),
+            Action::Lose(key, end) => {
+                if let Some(link) = state.links.iter_mut().find(|link| link.key == key) {
+                    let inbound = &mut link.inbound[usize::from(end)];
+                    let queue = self.queues.get(*inbound)[1..].to_vec();
+                    *inbound = self.queues.number(queue);
+                }
+            }
+            Action::Cut(key, end) => {
+                if let Some(link) = state.links.iter_mut().find(|link| link.key == key) {
+                    link.inbound[usize::from(end)] = self.queues.number(vec![NONE]);
+                }
+                self.deliver(state, key, end, 0, false);
+            }
+            Action::Write(id) => self.happen(state, id, Happening::Persisted),
+            Action::Due(id, timer) => {
+                if let Timer::ConnectLimit | Timer::Silence | Timer::Init | Timer::Introduction =
+                    timer
+                {
+                    state.spent.timeouts += 1;
+                }
+                self.happen(state, id, Happening::Due(timer));
+            }
+            Action::Dial(from, plane, to) => self.dial(state, from, plane, to),
+            Action::Miss(from, plane, to) => {
+                state.spent.breaks += 1;
+                state.dials &= !Self::dial_bit(from, plane, to);
+                self.happen(state, from, Happening::DialFailed(plane, to));
+            }
+            Action::Crash(id, survivors) => self.crash(state, id, survivors),
+            Action::Start(id) => {
+                self.happen(state, id, Happening::Start);
+                self.happen(state, id, Happening::Due(Timer::Start));
+            }
+            Action::Break(key) => {
+                state.spent.breaks += 1;
+                if let Some(link) = state.links.iter_mut().find(|link| link.key == key) {
+                    self.end_inbound(link, 0);
+                    self.end_inbound(link, 1);
+                }
+            }
+            Action::Ask(id) => {
+                state.spent.transactions += 1;
+                self.happen(state, id, Happening::Ask(state.spent.transactions));
+            }
+        }
+        if self.scope.prompt {
+            self.settle(state);
+        }
+        if state.broken.is_none() {
+            state.broken = self.judge_disks(state);
+        }
+    }
+
+    /// Everything that is under way on the election plane comes, and every dial there is answered.
+    fn settle(&self, state: &mut State) {
+        for _ in 0..1000 {
+            let under_way = state.links.iter().find_map(|link| {
+                let end = (0..2).find(|end| link.inbound[*end] != NONE)?;
+                (link.key.plane == Plane::Election).then_some((link.key, end))
+            });
+            let pairs = (0..5).flat_map(|from| (0..5).map(move |to| (from, to)));
+            let mut dials = pairs.filter(|(from, to)| {
+                state.dials & Self::dial_bit(*from, Plane::Election, *to) != 0
+            });
+            if let Some((key, end)) = under_way {
+                self.deliver(state, key, u8::from(end == 1), 0, false);
+            } else if let Some((from, to)) = dials.next() {
+                self.dial(state, from, Plane::Election, to);
+            } else {
+                return;
+            }
+        }
+        state.broken = state.broken.or(Some(Rule::Storm));
+    }
+
+    fn dial(&self, state: &mut State, from: u8, plane: Plane, to: u8) {
+        state.dials &= !Self::dial_bit(from, plane, to);
+        if self.is_up(state, to) {
+            self.connect(state, from, plane, to);
+        } else {
+            self.happen(state, from, Happening::DialFailed(plane, to));
+        }
+    }
+
+    /// All servers run, and have links with one another; none has begun to look.
+    fn begin(&self, disks: &[Store]) -> State {
+        let voters = u8::try_from(self.scope.voters).unwrap_or(0);
+        let mut state = State {
+            servers: [u32::MAX; MOST],
+            links: Vec::new(),
+            dials: 0,
+            reigns: [0; EPOCHS],
+            committed: NONE,
+            spent: Spent::default(),
+            broken: None,
+        };
+        for (id, disk) in (0..voters).zip(disks) {
+            let server = Server::new(id, voters, disk.clone());
+            state.servers[usize::from(id)] = self.servers.number(server);
+        }
+        for id in 0..voters {
+            self.happen(&mut state, id, Happening::Start);
+        }
+        for from in 0..voters {
+            (0..from).for_each(|to| self.connect(&mut state, from, Plane::Election, to));
+        }
+        // What a quorum has on disk may have been committed by somebody who has told nobody else.
+        let count = |txns: &[Txn]| disks.iter().filter(|d| d.history.starts_with(txns)).count();
+        let kept = |txns: &&[Txn]| 2 * count(txns) > disks.len();
+        let prefixes = disks.iter().flat_map(|d| (0..=d.history.len()).map(|n| &d.history[..n]));
+        let committed = prefixes.filter(kept).max_by_key(|txns| txns.len()).unwrap_or(&[]);
+        state.committed = self.histories.number(committed.to_vec());
+        for disk in disks {
+            if let Some(slot) = state.reigns.get_mut(usize::try_from(disk.current.0).unwrap_or(0)) {
+                *slot = u8::MAX;
+            }
+        }
+        state.reigns[0] = 0;
+        state
+    }
+
+    /// What an action is, for people: with the letter, if there is one.
+    pub fn tell(&self, state: &State, action: &Action) -> String {
+        let (key, end, at) = match action {
+            Action::Deliver(key, end) | Action::Repeat(key, end) | Action::Lose(key, end) => {
+                (*key, usize::from(*end), 0)
+            }
+            Action::Overtake(key, end) => (*key, usize::from(*end), 1),
+            Action::Cut(..)
+            | Action::Write(_)
+            | Action::Due(..)
+            | Action::Dial(..)
+            | Action::Miss(..)
+            | Action::Crash(..)
+            | Action::Start(_)
+            | Action::Break(_)
+            | Action::Ask(_) => return format!("{action:?}"),
+        };
+        let link = state.links.iter().find(|link| link.key == key);
+        let letter = link.map(|link| self.queues.get(link.inbound[end])[at]);
+        let letter = letter.map(|letter| self.letters.get(letter));
+        let verb = format!("{action:?}");
+        let verb = verb.split('(').next().unwrap_or_default();
+        let (from, to) = (key.servers[1 - end], key.servers[end]);
+        format!("{verb} from {from} to {to}: {letter:?}")
+    }
+}
+
+impl Model for Ensemble {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        self.scope.disks().iter().map(|disks| self.begin(disks)).collect()
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.broken.is_some() {
+            return;
+        }
+        self.offer_deliveries(state, actions);
+        for id in 0..self.scope.voters {
+            self.offer_steps(state, u8::try_from(id).unwrap_or(0), actions);
+        }
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = state.clone();
+        self.act(&mut next, action);
+        let within = |id| self.server(&next, id, |server| server.brief.round <= self.scope.rounds);
+        (0..self.scope.voters).all(within).then_some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        super::properties(&self.scope)
+    }
+}

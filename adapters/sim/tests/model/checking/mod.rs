@@ -1,0 +1,361 @@
+//! Model checking of the shipped core: every order in which things can happen, within bounds.
+//!
+//! ```text
+//!   Scope ──► Ensemble (a stateright::Model) ──► check ──► Outcome: states, depth, exhausted or not, violation
+//!               │                           └──► liveness::search: fair cycles without a leader
+//!               ├─ state      servers by number, links, what was used
+//!               ├─ server     the shipped Peer and its disk, stepped once for each thing that can happen to it
+//!               └─ rules      what must hold, over the disks of all
+//! ```
+//!
+//! Nothing of the protocol is written a second time: the servers are [`Peer`](quorate_core::peer::Peer)s, and
+//! what they do is done. What is a model is the world around them: the clock stands and deadlines pass in any
+//! order, writes become durable one at a time and a crash keeps the first few of those under way, a connection
+//! carries what is sent in order and ends in order or not, and votes may be lost, come twice, or overtake one
+//! another.
+//!
+//! # What is left out, so that there is an end
+//!
+//! - *Election* models look at the election plane alone: nobody reaches a quorum port. *Recovery* models look
+//!   at the other plane: what is sent on the election plane comes at once.
+//! - A connection comes up at both ends at once. A request is prepared, a place in the log located, a stream
+//!   written and a snapshot restored at once.
+//! - Since the clock stands, nothing has ever lasted long: waits do not grow, a link is always young, a learner
+//!   is dropped for its silence only when its own deadline passes. A leader looks for its quorum
+//!   ([`Timer::Ping`](quorate_core::timers::Timer::Ping)) only when it has none.
+//! - What comes in a round beyond the last is not looked at.
+//! - Not here: observers, weights, changes of the membership, leases, hand-over, reads; the log is never longer
+//!   than memory.
+//!
+//! # What is looked for
+//!
+//! [`Rule`](rules::Rule)s, in every state; that what should happen does happen somewhere (`sometimes`, see
+//! `properties`), so that no model is empty; and with [`liveness`], that three voters do not go on for ever
+//! without a leader.
+//!
+//! # Figures
+//!
+//! Measured with `cargo run --release -p quorate-sim --example model -- …`, two threads of a machine with two
+//! cores that had other work to do.
+//!
+//! | … | distinct states | depth | exhausted |
+//! |---|---|---|---|
+//! | `election` | 61,741 | 26 | yes |
+//! | `election lossy repeating` | 615,041 | 20 | yes |
+//! | `recovery rounds=2 crashes=1` | 9,827,692 | 75 | yes |
+//! | `recovery rounds=2 accidents transactions=1` | 955,237 | 67 | yes |
+//! | `live election lossy repeating` | 615,041 | | yes, no fair cycle |
+//! | `live recovery` | 3,909 | | yes, no fair cycle |
+#![allow(
+    unreachable_pub,
+    dead_code,
+    reason = "the tests and the example share it, and each uses a part"
+)]
+
+pub mod ensemble;
+pub mod liveness;
+pub mod rules;
+pub mod server;
+pub mod state;
+pub mod store;
+pub mod tables;
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
+
+use quorate_core::message::{Message, Packet};
+use quorate_core::vote::ServerState;
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use self::ensemble::Ensemble;
+use self::server::Letter;
+use self::state::State;
+use self::store::Store;
+
+/// What may happen in a model, and how often.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// How many voters there are.
+    pub voters: usize,
+    /// The last round of elections.
+    pub rounds: i64,
+    /// Whether servers reach each other's quorum ports; otherwise elections alone are looked at.
+    pub recovery: bool,
+    /// How often a server may end and start again.
+    pub crashes: u8,
+    /// How often a link may break, or a dial fail.
+    pub breaks: u8,
+    /// How often a server may give up waiting for another.
+    pub timeouts: u8,
+    /// How many transactions may be asked for.
+    pub transactions: u8,
+    /// How often a notification may be lost, repeated or overtaken; as often as you like, if none.
+    pub mischief: Option<u8>,
+    /// Whether notifications may be lost.
+    pub lossy: bool,
+    /// Whether they may come twice.
+    pub repeating: bool,
+    /// Whether the second may come before the first.
+    pub reordering: bool,
+    /// Whether everything on the election plane comes at once, so that only the other one is looked at.
+    pub prompt: bool,
+    /// How many notifications a link holds, the last of them being the newest.
+    pub wire: usize,
+    /// What may be on the disks at the beginning.
+    pub beginnings: Vec<Vec<Store>>,
+}
+
+impl Scope {
+    /// One round of elections among so many voters with nothing on their disks, on good links.
+    pub fn election(voters: usize) -> Self {
+        Self {
+            voters,
+            rounds: 1,
+            recovery: false,
+            crashes: 0,
+            breaks: 0,
+            timeouts: 0,
+            transactions: 0,
+            mischief: None,
+            lossy: false,
+            repeating: false,
+            reordering: false,
+            prompt: false,
+            wire: 1,
+            beginnings: Vec::new(),
+        }
+    }
+
+    /// The same, and what comes after the election.
+    pub fn recovery(voters: usize) -> Self {
+        Self { recovery: true, prompt: true, ..Self::election(voters) }
+    }
+
+    /// The same, where notifications are lost, repeated and overtake one another.
+    #[must_use]
+    pub fn on_bad_links(self) -> Self {
+        Self { lossy: true, repeating: true, reordering: true, wire: 2, ..self }
+    }
+
+    /// The same, where the three voters have lived through accidents before: some hold what no quorum has,
+    /// of one epoch or of two, some have nothing, some were interrupted.
+    #[must_use]
+    pub fn after_accidents(self) -> Self {
+        let beginnings = vec![
+            // The last transaction of a reign is on one disk, on two, on all three.
+            [
+                Store::with(1, 1, &[(1, 1)]),
+                Store::with(1, 1, &[(1, 1)]),
+                Store::with(1, 1, &[(1, 1), (1, 2)]),
+            ],
+            [
+                Store::with(1, 1, &[(1, 1), (1, 2)]),
+                Store::with(1, 1, &[(1, 1)]),
+                Store::with(1, 1, &[]),
+            ],
+            // One was away for a whole reign, and has one that was never committed; or has nothing.
+            [
+                Store::with(2, 2, &[(1, 1), (2, 1)]),
+                Store::with(2, 2, &[(1, 1), (2, 1)]),
+                Store::with(1, 1, &[(1, 1), (1, 2)]),
+            ],
+            [Store::default(), Store::with(1, 1, &[(1, 1)]), Store::with(1, 1, &[(1, 1)])],
+            // A leader has proposed in its reign, and nobody else has it.
+            [
+                Store::with(2, 1, &[(1, 1)]),
+                Store::with(2, 2, &[(1, 1), (2, 1)]),
+                Store::with(2, 2, &[(1, 1)]),
+            ],
+            // It was interrupted between its history and its epoch.
+            [
+                Store::with(2, 1, &[(1, 1), (2, 1)]),
+                Store::with(2, 2, &[(1, 1), (2, 1)]),
+                Store::with(1, 1, &[(1, 1), (1, 2)]),
+            ],
+        ];
+        Self { beginnings: beginnings.into_iter().map(Vec::from).collect(), ..self }
+    }
+
+    /// What may be on the disks at the beginning.
+    pub(crate) fn disks(&self) -> Vec<Vec<Store>> {
+        if self.beginnings.is_empty() {
+            return vec![vec![Store::default(); self.voters]];
+        }
+        self.beginnings.clone()
+    }
+}
+
+/// How much is looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Budget {
+    /// So many transitions, about.
+    pub transitions: Option<usize>,
+    /// States so many steps from the beginning.
+    pub depth: Option<usize>,
+    /// For so long.
+    pub time: Option<Duration>,
+    /// By so many threads.
+    pub threads: usize,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How many states are different.
+    pub states: usize,
+    /// How many transitions were taken.
+    pub transitions: usize,
+    /// How many states single servers were found in.
+    pub servers: usize,
+    /// How many steps from the beginning the farthest is.
+    pub depth: usize,
+    /// Whether every state within the bounds was looked at.
+    pub exhausted: bool,
+    /// How long it took.
+    pub took: Duration,
+    /// What should have been seen and was not.
+    pub unseen: Vec<&'static str>,
+    /// What must not be, and how it comes about.
+    pub violation: Option<(String, Vec<String>)>,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.took.as_secs_f64();
+        let rate = self.transitions as f64 / seconds.max(0.001);
+        let exhausted = if self.exhausted { "yes" } else { "no" };
+        write!(
+            f,
+            "{} distinct states, depth {}, exhausted: {exhausted}; {} transitions in {seconds:.1} s, \
+             {rate:.0}/s; {} states of servers",
+            self.states, self.depth, self.transitions, self.servers
+        )?;
+        for unseen in &self.unseen {
+            write!(f, "\nnever seen: {unseen}")?;
+        }
+        if let Some((what, how)) = &self.violation {
+            write!(f, "\nVIOLATION: {what}")?;
+            for (number, step) in (1..).zip(how) {
+                write!(f, "\n{number:4}  {step}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is looked at in every state.
+pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
+    let mut properties = vec![
+        Property::<Ensemble>::always("nothing is broken", |_, state: &State| {
+            state.broken.is_none()
+        }),
+        Property::<Ensemble>::sometimes("a quorum agrees who leads", Ensemble::is_led),
+    ];
+    if scope.crashes > 0 {
+        properties.push(Property::<Ensemble>::sometimes(
+            "a server has restarted and settled",
+            |m, s| {
+                s.spent.crashes > 0
+                    && s.dials == 0
+                    && (0..m.scope.voters).all(|id| {
+                        m.server(s, id, |server| server.brief.state != ServerState::Looking)
+                    })
+            },
+        ));
+    }
+    if scope.recovery {
+        properties.push(Property::<Ensemble>::sometimes("a quorum serves", Ensemble::is_served));
+        properties.push(Property::<Ensemble>::sometimes("DIFF", |model, state| {
+            model.is_under_way(state, |letter| matches!(packet(letter), Some(Packet::Diff(_))))
+        }));
+    }
+    if scope.recovery && scope.rounds > 1 {
+        properties.push(Property::<Ensemble>::sometimes("two reigns", |_, state| {
+            state.reigns.iter().filter(|leader| ![0, u8::MAX].contains(*leader)).count() > 1
+        }));
+    }
+    if scope.recovery && scope.beginnings.len() > 1 {
+        properties.push(Property::<Ensemble>::sometimes("SNAP", |model, state| {
+            model.is_under_way(state, |letter| matches!(packet(letter), Some(Packet::Snap(_))))
+        }));
+        properties.push(Property::<Ensemble>::sometimes("TRUNC", |model, state| {
+            model.is_under_way(state, |letter| matches!(packet(letter), Some(Packet::Trunc(_))))
+        }));
+    }
+    if scope.transactions > 0 {
+        properties
+            .push(Property::<Ensemble>::sometimes("a new transaction is committed", |m, s| {
+                m.histories.get(s.committed).last().is_some_and(|txn| txn.header.cxid > 0)
+            }));
+    }
+    properties
+}
+
+fn packet(letter: &Letter) -> Option<&Packet> {
+    match letter {
+        Letter::Message(Message::Packet(packet)) => Some(packet),
+        Letter::Message(Message::Notification(_)) | Letter::Snapshot(..) | Letter::End => None,
+    }
+}
+
+/// Looks at every state within `scope`, as far as `budget` goes; ends with the first violation.
+pub fn check(scope: Scope, budget: Budget) -> Outcome {
+    let start = now();
+    let mut checker = Ensemble::new(scope)
+        .checker()
+        .threads(budget.threads.max(1))
+        .finish_when(HasDiscoveries::AnyFailures);
+    if let Some(transitions) = budget.transitions.and_then(NonZeroUsize::new) {
+        checker = checker.target_state_count(transitions.get());
+    }
+    if let Some(depth) = budget.depth.and_then(NonZeroUsize::new) {
+        checker = checker.target_max_depth(depth.get());
+    }
+    if let Some(time) = budget.time {
+        checker = checker.timeout(time);
+    }
+    let checker = checker.spawn_bfs().join();
+    let took = now().duration_since(start);
+    let discoveries = checker.discoveries();
+    let model = checker.model();
+    let mut violation = None;
+    let mut unseen = Vec::new();
+    for property in model.properties() {
+        let failure = property.expectation.discovery_is_failure();
+        match discoveries.get(property.name) {
+            Some(path) if failure => {
+                let what =
+                    path.last_state().broken.map_or(property.name.to_owned(), |r| r.to_string());
+                let steps = path.clone().into_vec();
+                let how = steps
+                    .iter()
+                    .filter_map(|(state, action)| Some(model.tell(state, action.as_ref()?)))
+                    .collect();
+                violation = Some((what, how));
+            }
+            None if !failure => unseen.push(property.name),
+            Some(_) | None => {}
+        }
+    }
+    let states = checker.unique_state_count();
+    let (transitions, depth) = (checker.state_count(), checker.max_depth());
+    let cut = budget.transitions.is_some_and(|most| transitions >= most)
+        || budget.depth.is_some_and(|most| depth >= most)
+        || budget.time.is_some_and(|most| took >= most);
+    Outcome {
+        states,
+        transitions,
+        servers: model.servers(),
+        depth,
+        exhausted: !cut && violation.is_none(),
+        took,
+        unseen,
+        violation,
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "it measures how long it took")]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,178 @@
+//! What must hold, over the disks of all servers and what was committed so far.
+
+use std::fmt;
+
+use quorate_core::txn::Txn;
+use quorate_core::vote::ServerState;
+use quorate_core::zxid::{Epoch, Zxid};
+
+use super::ensemble::Ensemble;
+use super::server::{Effect, Server, name, number};
+use super::state::State;
+
+/// What was broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rule {
+    /// Two leaders were established in one epoch.
+    Leadership,
+    /// A vote was counted that was not cast, or for somebody older than the voter.
+    Votes,
+    /// A quorum was counted that is not on the disks.
+    Quorum,
+    /// Something left a server that its disk does not hold.
+    Promise,
+    /// NEWLEADER was acknowledged without just the leader's history on disk.
+    Synchronised,
+    /// A leader was established without what was committed before.
+    Completeness,
+    /// What was committed is no longer on a quorum of disks.
+    Lost,
+    /// Two servers apply different transactions, or one applies what no leader has committed.
+    Applied,
+    /// A server stopped for what it took for an accident.
+    Halted,
+    /// An invariant of the core itself was broken.
+    Panicked,
+    /// Servers go on telling each other where they stand, and nothing else happens.
+    Storm,
+    /// The core wants what this model does not know.
+    Unforeseen,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Leadership => "two leaders are established in one epoch",
+            Self::Votes => "a vote is counted that was not cast, or for an older history",
+            Self::Quorum => "a quorum is counted that is not on the disks",
+            Self::Promise => "what leaves a server is not on its disk",
+            Self::Synchronised => "NEWLEADER is acknowledged without the leader's history on disk",
+            Self::Completeness => "a leader is established without what was committed",
+            Self::Lost => "what was committed is not on a quorum of disks",
+            Self::Applied => "what is applied was not committed, or is another elsewhere",
+            Self::Halted => "a server stops",
+            Self::Panicked => "a server panics",
+            Self::Storm => "servers answer one another without end",
+            Self::Unforeseen => "the core wants what the model does not know",
+        })
+    }
+}
+
+impl Ensemble {
+    /// Takes note of what a server has done, and judges it.
+    pub(super) fn judge(&self, state: &mut State, by: usize, effect: &Effect) -> Option<Rule> {
+        match effect {
+            Effect::Dial(..) | Effect::Send(..) | Effect::Hangup(_) => None,
+            Effect::Broken(rule) => Some(*rule),
+            Effect::Elected(round, vote, members) => {
+                let sound = members.iter().all(|member| {
+                    let member = usize::from(number(*member));
+                    self.server(state, member, |server| {
+                        let Server { brief, store, .. } = server;
+                        let here = brief.up
+                            && brief.state == ServerState::Looking
+                            && brief.round == *round;
+                        // Who has started again since knows nothing of its vote.
+                        let cast = brief.vote >= *vote || state.spent.crashes > 0;
+                        !here
+                            || (cast
+                                && (store.current, store.last()) <= (vote.peer_epoch, vote.zxid))
+                    })
+                });
+                (!sound).then_some(Rule::Votes)
+            }
+            Effect::Begins(epoch) => {
+                let promised = |server: &Server| server.store.accepted >= *epoch;
+                (!self.is_quorum(state, promised)).then_some(Rule::Quorum)
+            }
+            Effect::Established(epoch) => self.judge_reign(state, by, *epoch),
+            Effect::Acknowledges(link, epoch) => {
+                let leader = state.links.iter().find_map(|l| l.other(by, *link))?;
+                let theirs = self.server(state, leader, |server| {
+                    let leads = server.brief.up && server.brief.state == ServerState::Leading;
+                    leads.then(|| server.latest()).filter(|latest| latest.current == *epoch)
+                })?;
+                let known = self.server(state, by, |server| {
+                    let old = |history: &[Txn]| {
+                        history.partition_point(|txn| txn.zxid < Zxid::start_of(*epoch))
+                    };
+                    let (ours, theirs) = (&server.store.history, &theirs.history);
+                    ours[..old(ours)] == theirs[..old(theirs)]
+                        && ours[old(ours)..].iter().zip(&theirs[old(theirs)..]).all(|(a, b)| a == b)
+                });
+                (!known).then_some(Rule::Synchronised)
+            }
+            Effect::Deliver(zxid) => self.judge_delivery(state, by, *zxid),
+        }
+    }
+
+    fn judge_reign(&self, state: &mut State, by: usize, epoch: Epoch) -> Option<Rule> {
+        let leader = u8::try_from(by).unwrap_or(u8::MAX) + 1;
+        let slot = state.reigns.get_mut(usize::try_from(epoch.0).unwrap_or(usize::MAX));
+        let Some(slot) = slot else { return Some(Rule::Unforeseen) };
+        if std::mem::replace(slot, leader) != 0 {
+            return Some(Rule::Leadership);
+        }
+        if !self.is_quorum(state, |server| server.store.current >= epoch) {
+            return Some(Rule::Quorum);
+        }
+        // What later reigns have committed by then it cannot have, and it commits nothing any more.
+        let committed = self.histories.get(state.committed);
+        let before = committed.partition_point(|txn| txn.zxid < Zxid::start_of(epoch));
+        let complete =
+            self.server(state, by, |server| server.store.history.starts_with(&committed[..before]));
+        (!complete).then_some(Rule::Completeness)
+    }
+
+    fn judge_delivery(&self, state: &mut State, by: usize, zxid: Zxid) -> Option<Rule> {
+        let committed = self.histories.get(state.committed);
+        let (applied, leads) = self.server(state, by, |server| {
+            (server.latest().through(zxid).to_vec(), server.brief.reign.is_some())
+        });
+        if committed.starts_with(&applied) {
+            return None;
+        }
+        if !applied.starts_with(committed) || !leads {
+            return Some(Rule::Applied);
+        }
+        state.committed = self.histories.number(applied);
+        self.judge_disks(state).map(|_| Rule::Quorum)
+    }
+
+    /// Whether everything committed is on a quorum of disks.
+    pub(super) fn judge_disks(&self, state: &State) -> Option<Rule> {
+        if state.committed == 0 {
+            return None;
+        }
+        let committed = self.histories.get(state.committed);
+        let holds = |server: &Server| server.store.history.starts_with(committed);
+        (!self.is_quorum(state, holds)).then_some(Rule::Lost)
+    }
+
+    /// Whether this is true of a majority.
+    fn is_quorum(&self, state: &State, has: impl Fn(&Server) -> bool) -> bool {
+        let count = (0..self.scope.voters).filter(|id| self.server(state, *id, &has)).count();
+        2 * count > self.scope.voters
+    }
+
+    /// Whether a quorum agrees who leads, and that one leads.
+    pub fn is_led(&self, state: &State) -> bool {
+        let briefs: Vec<_> = (0..self.scope.voters)
+            .map(|id| self.server(state, id, |server| server.brief))
+            .collect();
+        let follow = |leader: u8| {
+            let with = briefs.iter().filter(|brief| {
+                brief.up && brief.state != ServerState::Looking && brief.vote.leader == name(leader)
+            });
+            2 * with.count() > briefs.len()
+        };
+        (0..).zip(&briefs).any(|(id, brief)| brief.state == ServerState::Leading && follow(id))
+    }
+
+    /// Whether a quorum serves with a leader.
+    pub fn is_served(&self, state: &State) -> bool {
+        let serves = |server: &Server| server.brief.up && server.brief.serves;
+        self.is_quorum(state, serves)
+            && (0..self.scope.voters).any(|id| self.server(state, id, |s| s.brief.reign.is_some()))
+    }
+}

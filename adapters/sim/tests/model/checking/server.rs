@@ -1,0 +1,420 @@
+//! One server: the shipped [`Peer`], its disk, and what its driver and its application do at once.
+//!
+//! ```text
+//!   Happening ─► Peer ─► outputs ─┬─► writes, under way to the disk
+//!                 ▲               ├─► Effects: what concerns the others
+//!                 └── Prepared, Located, Streamed, Restored: answered at once
+//! ```
+//!
+//! What a server promises is compared with its own disk here, at the moment at which it leaves.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use quorate_core::config::{Config, Timing};
+use quorate_core::id::{LinkId, ServerId};
+use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
+use quorate_core::message::{Message, Packet, Request};
+use quorate_core::output::{Form, Output};
+use quorate_core::peer::Peer;
+use quorate_core::report::{Change, Reason};
+use quorate_core::time::Instant;
+use quorate_core::timers::Timer;
+use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
+use quorate_core::vote::{ServerState, Vote};
+use quorate_core::zxid::{Epoch, Zxid};
+use quorate_sim::Ensemble;
+
+use super::rules::Rule;
+use super::store::{Op, Store};
+use super::tables::Table;
+
+/// The time of everything: the clock stands, see [`Peer::fire`].
+const NOW: Instant = Instant(1_000_000_000);
+
+/// Every timer that may be set, in the order of its bit in [`Brief::due`].
+pub const TIMERS: [Timer; 11] = [
+    Timer::Start,
+    Timer::Rest,
+    Timer::Notification,
+    Timer::Finalize,
+    Timer::Redial,
+    Timer::Introduction,
+    Timer::Connect,
+    Timer::ConnectLimit,
+    Timer::Silence,
+    Timer::Init,
+    Timer::Ping,
+];
+
+/// What goes over a link.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Letter {
+    /// The other end has closed it.
+    End,
+    /// A message.
+    Message(Message),
+    /// The snapshot that SNAP announced: its label, and every transaction in it.
+    Snapshot(Zxid, Vec<Txn>),
+}
+
+/// What happens to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Happening {
+    /// A letter comes, by its number.
+    Comes(LinkId, u32),
+    /// A connection is open.
+    Up(LinkId, Plane, bool, u8),
+    /// Our dial came to nothing.
+    DialFailed(Plane, u8),
+    /// The next write is durable.
+    Persisted,
+    /// A deadline passes.
+    Due(Timer),
+    /// It ends; of its writes under way so many are durable.
+    Crash(u8),
+    /// It starts.
+    Start,
+    /// A client asks for a transaction with this payload.
+    Ask(u8),
+}
+
+/// What a server does that concerns others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// It dials.
+    Dial(Plane, u8),
+    /// It sends a letter, by its number.
+    Send(LinkId, u32),
+    /// It closes a link.
+    Hangup(LinkId),
+    /// It was elected in this round, by these servers' votes.
+    Elected(i64, Vote, Vec<ServerId>),
+    /// It takes over its own history in this epoch, which a quorum has promised.
+    Begins(Epoch),
+    /// It is established in this epoch.
+    Established(Epoch),
+    /// It acknowledges the history of the leader of this epoch.
+    Acknowledges(LinkId, Epoch),
+    /// It applies everything through this.
+    Deliver(Zxid),
+    /// What must not be.
+    Broken(Rule),
+}
+
+/// What is often asked of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Brief {
+    /// Whether it runs.
+    pub up: bool,
+    /// What it is doing.
+    pub state: ServerState,
+    /// Its round.
+    pub round: i64,
+    /// Its vote.
+    pub vote: Vote,
+    /// The epoch in which it leads an established ensemble.
+    pub reign: Option<Epoch>,
+    /// Whether it serves.
+    pub serves: bool,
+    /// Whether it leads such an ensemble, and too few follow.
+    pub deserted: bool,
+    /// Which of [`TIMERS`] are set.
+    pub due: u16,
+    /// How many writes are under way.
+    pub writes: u8,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Server {
+    /// Whom it takes itself for; from 0.
+    pub id: u8,
+    voters: u8,
+    /// What runs.
+    pub peer: Option<Peer>,
+    /// What is durable.
+    pub store: Store,
+    pending: Vec<Op>,
+    delivered: Zxid,
+    receiving: Option<(LinkId, Zxid)>,
+    /// What is often asked.
+    pub brief: Brief,
+}
+
+/// The name of a server.
+pub fn name(id: u8) -> ServerId {
+    ServerId(i64::from(id) + 1)
+}
+
+/// The number of a server.
+pub fn number(id: ServerId) -> u8 {
+    u8::try_from(id.0 - 1).unwrap_or(u8::MAX)
+}
+
+/// What a learner gets of a transaction in the log.
+fn packets(txn: &Txn, form: Form) -> Vec<Packet> {
+    match form {
+        Form::Proposals => vec![Packet::Proposal(txn.clone())],
+        Form::Committed => vec![Packet::Proposal(txn.clone()), Packet::Commit(txn.zxid)],
+        Form::Commits => vec![Packet::Commit(txn.zxid)],
+        Form::Informs => vec![Packet::Inform(txn.clone())],
+    }
+}
+
+impl Server {
+    /// A server that has not started, with this on its disk.
+    pub fn new(id: u8, voters: u8, store: Store) -> Self {
+        let brief = Brief {
+            up: false,
+            state: ServerState::Looking,
+            round: 0,
+            vote: Vote::ABSTENTION,
+            reign: None,
+            serves: false,
+            deserted: false,
+            due: 0,
+            writes: 0,
+        };
+        let (pending, delivered, receiving) = (Vec::new(), Zxid::ZERO, None);
+        Self { id, voters, peer: None, store, pending, delivered, receiving, brief }
+    }
+
+    /// What the disk will hold when everything under way is durable.
+    pub fn latest(&self) -> Store {
+        let mut store = self.store.clone();
+        self.pending.iter().for_each(|op| store.apply(op));
+        store
+    }
+
+    /// Every duration that doubles stays as it is, so that there is an end to states.
+    fn config(&self) -> Config {
+        let membership = Ensemble::majority(i64::from(self.voters)).membership();
+        let mut config = Config::new(name(self.id), membership.expect("an ensemble"));
+        let timing = &mut config.timing;
+        timing.notification_max = timing.notification_min;
+        timing.redial_max = timing.redial_min;
+        timing.connect_retry_max = timing.connect_retry_min;
+        config.timing = Timing { ..timing.clone() };
+        config
+    }
+
+    /// What becomes of it, and what it does. None if it cannot happen now.
+    pub fn after(&self, what: Happening, letters: &Table<Letter>) -> (Self, Vec<Effect>) {
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            let mut next = self.clone();
+            let effects = next.happen(what, letters);
+            next.brief = next.summary();
+            (next, effects)
+        }));
+        let (next, mut effects) =
+            stepped.unwrap_or_else(|_| (self.clone(), vec![Effect::Broken(Rule::Panicked)]));
+        if let (Some(epoch), true) = (next.brief.reign, next.brief.reign != self.brief.reign) {
+            effects.insert(0, Effect::Established(epoch));
+        }
+        (next, effects)
+    }
+
+    fn happen(&mut self, what: Happening, letters: &Table<Letter>) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let event = match what {
+            Happening::Crash(survivors) => {
+                let survivors: Vec<_> = self.pending.drain(..usize::from(survivors)).collect();
+                survivors.iter().for_each(|op| self.store.apply(op));
+                let mut store = self.store.clone();
+                store.close();
+                *self = Self::new(self.id, self.voters, store);
+                return effects;
+            }
+            Happening::Start => {
+                let peer = Peer::new(self.config(), self.store.durable());
+                self.peer = Some(peer.expect("a good configuration"));
+                return effects;
+            }
+            Happening::Due(timer) => {
+                let outputs = self.peer.as_mut().and_then(|peer| peer.fire(timer));
+                self.carry_out(outputs.unwrap_or_default(), letters, &mut effects);
+                return effects;
+            }
+            Happening::Persisted => {
+                let op = self.pending.remove(0);
+                self.store.apply(&op);
+                let Op::Write(ticket, _) = op else { return effects };
+                Event::Persisted(ticket)
+            }
+            Happening::Comes(link, letter) => match letters.get(letter) {
+                Letter::End => Event::LinkDown { link, cause: Cause::Closed },
+                Letter::Message(message) => Event::Received { link, message: message.clone() },
+                Letter::Snapshot(label, history) => {
+                    if self.receiving.take() != Some((link, *label)) {
+                        return effects;
+                    }
+                    self.pending.push(Op::Stage(*label, history.clone()));
+                    Event::Restored(link)
+                }
+            },
+            Happening::Up(link, plane, dialled, peer) => {
+                let known = dialled || plane == Plane::Election;
+                let peer = known.then_some(name(peer));
+                Event::LinkUp(LinkUp { link, plane, dialled, peer, advertised: None, remote: None })
+            }
+            Happening::DialFailed(plane, peer) => Event::DialFailed { plane, peer: name(peer) },
+            Happening::Ask(payload) => Event::Propose(Request {
+                id: RequestId { client: 0, cxid: i32::from(payload) },
+                op: 5,
+                body: bytes::Bytes::new(),
+                identities: None,
+            }),
+        };
+        self.step(event, letters, &mut effects);
+        effects
+    }
+
+    fn step(&mut self, event: Event, letters: &Table<Letter>, effects: &mut Vec<Effect>) {
+        let mut events = VecDeque::from([event]);
+        while let (Some(event), Some(peer)) = (events.pop_front(), &mut self.peer) {
+            let outputs = peer.step(Input { at: NOW, event });
+            events.extend(self.carry_out(outputs, letters, effects));
+        }
+    }
+
+    /// Does what the core wants; what is answered at once is answered before anything else happens.
+    fn carry_out(
+        &mut self,
+        outputs: Vec<Output>,
+        letters: &Table<Letter>,
+        effects: &mut Vec<Effect>,
+    ) -> Vec<Event> {
+        if let Some(peer) = &mut self.peer {
+            peer.rewind();
+            peer.check();
+        }
+        let mut events = Vec::new();
+        for output in outputs {
+            match output {
+                Output::Dial { plane, peer, .. } => effects.push(Effect::Dial(plane, number(peer))),
+                Output::Hangup { link, .. } => effects.push(Effect::Hangup(link)),
+                Output::Send { link, message } => {
+                    self.judge(link, &message, effects);
+                    let letter = letters.number(Letter::Message(message));
+                    effects.push(Effect::Send(link, letter));
+                }
+                Output::Persist { ticket, write } => self.pending.push(Op::Write(ticket, write)),
+                Output::Pace(link) => events.push(Event::Drained(link)),
+                Output::Locate { link, zxid } => {
+                    events.push(Event::Located { link, located: self.latest().locate(zxid) });
+                }
+                Output::Prepare { epoch, request, .. } => {
+                    let RequestId { client, cxid } = request.id;
+                    let header = TxnHeader { client, cxid, time: 0, kind: 5 };
+                    let drafts = vec![Draft { header, body: request.body }];
+                    events.push(Event::Prepared { epoch, drafts });
+                }
+                Output::DeliverThrough(zxid) => {
+                    self.delivered = self.delivered.max(zxid);
+                    effects.push(Effect::Deliver(zxid));
+                }
+                Output::TakeSnapshot(zxid) => events.push(Event::SnapshotTaken(zxid)),
+                Output::SendSnapshot { link, label } => {
+                    let snap = Letter::Message(Message::Packet(Packet::Snap(label)));
+                    effects.push(Effect::Send(link, letters.number(snap)));
+                    let latest = self.latest();
+                    let content = latest.through(self.delivered.max(latest.label)).to_vec();
+                    let snapshot = Letter::Snapshot(label, content);
+                    effects.push(Effect::Send(link, letters.number(snapshot)));
+                    events.push(Event::Streamed { link, outcome: Ok(()) });
+                }
+                Output::ReceiveSnapshot { link, label } => self.receiving = Some((link, label)),
+                Output::Abandon => self.receiving = None,
+                Output::Release => events.push(Event::Released),
+                Output::StreamLog { link, after, through, form } => {
+                    if self.store.last() < through {
+                        effects.push(Effect::Broken(Rule::Promise));
+                    }
+                    let behind = self.store.through(after).len();
+                    for txn in &self.store.through(through)[behind..] {
+                        for packet in packets(txn, form) {
+                            let letter = Letter::Message(Message::Packet(packet));
+                            effects.push(Effect::Send(link, letters.number(letter)));
+                        }
+                    }
+                    events.push(Event::Streamed { link, outcome: Ok(()) });
+                }
+                Output::Report(report) => {
+                    if let Change::State { to: ServerState::Leading, .. } = report.change {
+                        if let Reason::Quorum { members, .. } | Reason::Settled { members, .. } =
+                            report.reason
+                        {
+                            let standing = self.peer.as_ref().map(Peer::standing);
+                            effects.extend(
+                                standing.map(|s| Effect::Elected(s.round.0, s.vote, members)),
+                            );
+                        }
+                    }
+                }
+                Output::Halt(_) => effects.push(Effect::Broken(Rule::Halted)),
+                Output::Answer(_)
+                | Output::Accepted(_)
+                | Output::Refused { .. }
+                | Output::ReadRefused { .. }
+                | Output::Keep
+                | Output::HandedOver(_) => {}
+            }
+        }
+        events
+    }
+
+    /// Compares what it says with what is on its disk.
+    fn judge(&self, link: LinkId, message: &Message, effects: &mut Vec<Effect>) {
+        let disk = &self.store;
+        let holds = |zxid: Zxid| disk.through(zxid).last().is_some_and(|txn| txn.zxid == zxid);
+        let kept = match message {
+            Message::Notification(notification) => {
+                let standing = &notification.standing;
+                let own = standing.vote.leader == name(self.id);
+                let looks = standing.state == ServerState::Looking;
+                !own || !looks
+                    || (standing.vote.peer_epoch, standing.vote.zxid) == (disk.current, disk.last())
+            }
+            Message::Packet(Packet::LeaderInfo { epoch, .. }) => disk.accepted >= *epoch,
+            Message::Packet(Packet::AckEpoch { last, current_epoch: Some(current) }) => {
+                let promised = self.peer.as_ref().map(|peer| peer.status().accepted_epoch);
+                (*current, *last) == (disk.current, disk.last()) && Some(disk.accepted) == promised
+            }
+            Message::Packet(Packet::NewLeader { zxid, .. }) => {
+                effects.push(Effect::Begins(zxid.epoch()));
+                disk.accepted >= zxid.epoch()
+            }
+            Message::Packet(Packet::Ack(zxid)) if zxid.is_epoch_start() => {
+                effects.push(Effect::Acknowledges(link, zxid.epoch()));
+                disk.current >= zxid.epoch()
+            }
+            Message::Packet(Packet::Ack(zxid)) => holds(*zxid),
+            Message::Packet(Packet::Acks(run)) => run.zxids().all(holds),
+            Message::Packet(_) => true,
+        };
+        if !kept {
+            effects.push(Effect::Broken(Rule::Promise));
+        }
+    }
+
+    fn summary(&self) -> Brief {
+        let new = Self::new(self.id, self.voters, Store::default()).brief;
+        let Some(peer) = &self.peer else { return new };
+        let (standing, status) = (peer.standing(), peer.status());
+        let reign = peer.reign().map(|reign| reign.epoch);
+        let synced = 1 + status.learners.iter().filter(|seat| seat.voter && seat.synced).count();
+        let due = TIMERS.iter().enumerate().filter(|(_, timer)| peer.due(**timer).is_some());
+        Brief {
+            up: true,
+            state: status.state,
+            round: standing.round.0,
+            vote: standing.vote,
+            reign,
+            serves: status.serving,
+            deserted: reign.is_some() && 2 * synced <= usize::from(self.voters),
+            due: due.fold(0, |due, (bit, _)| due | 1 << bit),
+            writes: u8::try_from(self.pending.len()).unwrap_or(u8::MAX),
+        }
+    }
+}

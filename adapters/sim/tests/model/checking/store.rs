@@ -1,0 +1,124 @@
+//! A server's disk: what is durable, and what is under way to it.
+//!
+//! ```text
+//!   Persist ─► pending, in order ── one at a time ──► durable ─► Persisted(ticket)
+//!                  └─ a crash keeps the first few, perhaps none
+//! ```
+//!
+//! A history is kept whole, so that two of them can be compared; what is in a snapshot is told by its label.
+
+use quorate_core::durable::Durable;
+use quorate_core::id::Ticket;
+use quorate_core::input::{Located, Place};
+use quorate_core::output::Write;
+use quorate_core::txn::{Txn, TxnHeader};
+use quorate_core::zxid::{Counter, Epoch, Zxid};
+
+/// What lies on a disk.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Store {
+    /// The highest epoch promised.
+    pub accepted: Epoch,
+    /// The epoch whose history was taken over.
+    pub current: Epoch,
+    /// The label of the snapshot from which the application starts; zero if there is none.
+    pub label: Zxid,
+    /// Every transaction, those in the snapshot too.
+    pub history: Vec<Txn>,
+    beside: Option<(Zxid, Vec<Txn>)>,
+}
+
+/// Something under way to the disk.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// What the core asked for.
+    Write(Ticket, Write),
+    /// A snapshot that was received, with this label and history, beside the one that there is.
+    Stage(Zxid, Vec<Txn>),
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        let (accepted, current, label) = (Epoch::ZERO, Epoch::ZERO, Zxid::ZERO);
+        Self { accepted, current, label, history: Vec::new(), beside: None }
+    }
+}
+
+/// A transaction that is told from others by its payload.
+pub fn txn(epoch: i64, counter: u32, payload: u8) -> Txn {
+    let zxid = Zxid::new(Epoch(epoch), Counter(counter));
+    let header = TxnHeader { client: 0, cxid: i32::from(payload), time: 0, kind: 5 };
+    Txn { zxid, header, body: bytes::Bytes::new() }
+}
+
+impl Store {
+    /// A disk with these epochs and these transactions, each an epoch and a counter.
+    pub fn with(accepted: i64, current: i64, history: &[(i64, u32)]) -> Self {
+        let history = history.iter().map(|(epoch, counter)| txn(*epoch, *counter, 0)).collect();
+        Self { accepted: Epoch(accepted), current: Epoch(current), history, ..Self::default() }
+    }
+
+    /// The last transaction, or the label of the snapshot if nothing follows it.
+    pub fn last(&self) -> Zxid {
+        self.history.last().map_or(Zxid::ZERO, |txn| txn.zxid).max(self.label)
+    }
+
+    /// Everything through `zxid`.
+    pub fn through(&self, zxid: Zxid) -> &[Txn] {
+        &self.history[..self.history.partition_point(|txn| txn.zxid <= zxid)]
+    }
+
+    /// What a server that starts with this is told.
+    pub fn durable(&self) -> Durable {
+        Durable {
+            accepted_epoch: self.accepted,
+            current_epoch: self.current,
+            last_zxid: self.last(),
+            floor: self.label,
+            snapshot: self.label,
+            window: self.history[self.through(self.label).len()..].iter().cloned().collect(),
+        }
+    }
+
+    /// Where a zxid stands.
+    pub fn locate(&self, zxid: Zxid) -> Located {
+        let previous = self.through(zxid).last().map_or(Zxid::ZERO, |txn| txn.zxid).max(self.label);
+        let place = if zxid < self.label {
+            Place::BelowFloor
+        } else if previous == zxid {
+            Place::Held
+        } else if zxid > self.last() {
+            Place::Beyond
+        } else {
+            Place::Absent { previous }
+        };
+        Located { place, log_bytes: 0, snapshot_bytes: 0 }
+    }
+
+    /// Something has become durable.
+    pub fn apply(&mut self, op: &Op) {
+        match op {
+            Op::Stage(label, history) => self.beside = Some((*label, history.clone())),
+            Op::Write(_, Write::AcceptedEpoch(epoch)) => self.accepted = *epoch,
+            Op::Write(_, Write::CurrentEpoch(epoch)) => self.current = *epoch,
+            Op::Write(_, Write::Append(txns)) => self.history.extend(txns.iter().cloned()),
+            Op::Write(_, Write::Truncate(zxid)) => self.history.retain(|txn| txn.zxid <= *zxid),
+            Op::Write(_, Write::Beside(txn)) => {
+                if let Some((_, history)) = &mut self.beside {
+                    history.push(txn.clone());
+                }
+            }
+            Op::Write(_, Write::Install { .. }) => {
+                if let Some((label, history)) = self.beside.take() {
+                    (self.label, self.history) = (label, history);
+                }
+            }
+            Op::Write(_, Write::Membership(_) | Write::NextMembership(_)) => {}
+        }
+    }
+
+    /// What an end leaves: what was received and not installed is not wanted any more.
+    pub fn close(&mut self) {
+        self.beside = None;
+    }
+}
