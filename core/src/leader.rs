@@ -173,7 +173,7 @@ impl Leader {
                     }
                     broadcast.serve_reads(cx, &mut self.office.learners);
                 }
-                Verdict::Stay
+                self.move_on(cx)
             }
             (Stage::Serving, Packet::Request(request)) => self.on_request(cx, link, request),
             (Stage::Acknowledged, Packet::Ping { .. })

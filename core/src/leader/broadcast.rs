@@ -297,31 +297,29 @@ impl Broadcast {
     /// Works out anew until when a quorum has promised to establish nobody else, and sees to it that the
     /// reign ends then. It may be earlier than before: a learner's promise goes with its link.
     pub fn renew(&mut self, cx: &mut Context<'_>, learners: &Learners) {
-        let Some(length) = cx.config.lease else { return };
-        // As long as a change is under way, nobody is established without a quorum of the present voters.
-        let quorum = match &self.change {
-            Some(_) => &cx.config.membership.quorum(),
-            None => &*cx.quorum,
-        };
-        let mut promised: Vec<_> = learners.promised().collect();
-        promised.sort_unstable_by(|a, b| b.cmp(a));
-        let mut support = quorum.support();
-        support.add(quorum, cx.config.id);
-        let mut sent = Some(cx.now).filter(|_| support.is_quorum(quorum));
-        for (at, id) in promised {
-            if sent.is_some() {
-                break;
-            }
-            support.add(quorum, id);
-            sent = support.is_quorum(quorum).then_some(at);
+        if cx.config.lease.is_none() {
+            return;
         }
-        let sent = sent.map(|at| if planted!(LeaseFromAnswer) { cx.now } else { at });
-        let until = sent.map(|at| at + relied_on(length));
+        let mut until = promised(cx, learners, cx.quorum);
+        if self.change.is_some() {
+            // As long as a change is under way, nobody is established without a quorum of the present voters.
+            // What is told has to hold afterwards, too: it moves on no further than the next ones have come.
+            let present = promised(cx, learners, &cx.config.membership.quorum());
+            until = present.min(until.max(self.lease));
+        }
         self.awaits_lease &= until.is_none() && !needs_others(cx, learners);
         if let Some(until) = until.or(self.lease.map(|_| cx.now)) {
             self.lease = Some(until);
             cx.timers.set(Timer::Lease, until);
         }
+    }
+
+    /// Whether what was told of the lease holds when the change that is under way is in force: a quorum of the
+    /// next voters, too, has promised so much, or enough of them never promise anything.
+    pub fn is_promised(&self, cx: &Context<'_>, learners: &Learners) -> bool {
+        self.lease.is_none()
+            || promised(cx, learners, cx.quorum) >= self.lease
+            || needs_others(cx, learners)
     }
 
     /// Whether the lease is over, and with it the reign. While the seat is on offer nobody counts on it, and
@@ -408,6 +406,25 @@ impl Broadcast {
             }
         }
     }
+}
+
+/// Until when a quorum, ourselves included, has promised to establish nobody else.
+fn promised(cx: &Context<'_>, learners: &Learners, quorum: &Quorum) -> Option<Instant> {
+    let length = cx.config.lease?;
+    let mut promised: Vec<_> = learners.promised().collect();
+    promised.sort_unstable_by(|a, b| b.cmp(a));
+    let mut support = quorum.support();
+    support.add(quorum, cx.config.id);
+    let mut sent = Some(cx.now).filter(|_| support.is_quorum(quorum));
+    for (at, id) in promised {
+        if sent.is_some() {
+            break;
+        }
+        support.add(quorum, id);
+        sent = support.is_quorum(quorum).then_some(at);
+    }
+    let sent = sent.map(|at| if planted!(LeaseFromAnswer) { cx.now } else { at });
+    sent.map(|at| at + relied_on(length))
 }
 
 /// Whether there is a quorum here, and none without voters that promise no leases.

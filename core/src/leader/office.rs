@@ -222,6 +222,10 @@ impl Office {
         if let (Phase::Broadcast(broadcast), true) = (&mut self.phase, learner.votes) {
             let (id, through) = (learner.id, learner.acks.through());
             broadcast.on_ack(cx, &mut self.learners, id, through);
+            if broadcast.change.is_some() && cx.config.lease.is_some() {
+                // The change waits for what it promises.
+                self.learners.ping(cx, broadcast.proposed());
+            }
         }
     }
 

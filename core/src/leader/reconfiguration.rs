@@ -9,7 +9,8 @@
 //!
 //! From the proposal on, whatever is decided needs a quorum of the present voters and one of the next, also
 //! what was proposed before: so whichever of the two memberships the next leader is elected by, it has
-//! everything. That is why there is only one change at a time.
+//! everything. That is why there is only one change at a time. A leader that has told of a lease waits until
+//! the next voters have promised as much.
 //!
 //! A leader that is no voter afterwards, or one at another address, names the next leader: the new voter that
 //! has most. It waits until that one has everything, and commits nothing behind the change. Whoever does here
@@ -128,6 +129,10 @@ pub fn complete(
     let txn = change.txn.clone();
     let needed = if leaving { proposed.max(zxid) } else { zxid };
     if !parted || agreed < needed || (leaving && !broadcast.is_prepared()) {
+        return Verdict::Stay;
+    }
+    if !leaving && !broadcast.is_promised(cx, learners) {
+        // Their answers are on their way.
         return Verdict::Stay;
     }
     let leader = if leaving { next_leader(cx, learners) } else { Some(cx.config.id) };
