@@ -19,6 +19,7 @@
 //! On the quorum plane this module only remembers which link is whose, and keeps those waiting that
 //! came before the election was over. What is said on a link it does not know.
 
+mod answers;
 mod mailbox;
 mod neighbour;
 mod strangers;
@@ -161,11 +162,11 @@ impl Links {
         }
     }
 
-    /// The election link to a server, if that may be answered now: members always may.
+    /// The election link to a server, if that may be answered now: voters always may.
     #[inline]
     pub fn to_answer(&mut self, peer: ServerId, now: Instant) -> Option<LinkId> {
-        if let Some(neighbour) = self.neighbours.get(&peer) {
-            return neighbour.link.map(|up| up.link);
+        if let Some(neighbour) = self.neighbours.get_mut(&peer) {
+            return neighbour.may_answer(now);
         }
         self.strangers.may_answer(peer, now)
     }

@@ -63,8 +63,9 @@ const PLAN: &[(&str, Place)] = &[
     // Who is connected.
     ("links", Floor(7)),
     ("links::mailbox", Floor(1)),
-    ("links::neighbour", Floor(1)),
-    ("links::strangers", Floor(1)),
+    ("links::neighbour", Floor(2)),
+    ("links::strangers", Floor(2)),
+    ("links::answers", Floor(1)),
     // What leaves, and what is remembered.
     ("outbox", Floor(6)),
     ("history", Floor(7)),

@@ -172,15 +172,16 @@ fn strangers_are_bounded_in_number_and_the_oldest_makes_room() {
 }
 
 #[test]
-fn strangers_are_answered_at_a_bounded_rate_and_members_always() {
-    let mut bench = one_of_three(3);
-    let (link, _) = bench.accepted(77);
+fn who_has_no_vote_is_answered_at_a_bounded_rate_and_voters_always() {
+    let mut bench = Bench::of(3, &with_observers(&[1, 2, 3], &[9]), Durable::default());
+    let (stranger, _) = bench.accepted(77);
+    let (observer, _) = bench.accepted(9);
     let member = bench.meet(2);
     let asks = standing(Looking, vote(0, 0, 77), 1);
-    for _ in 0..3 {
+    for link in [stranger, observer, stranger, observer] {
         let answers: usize = (0..1_000).map(|_| bench.hear(link, asks).told(link).len()).sum();
         assert_eq!(answers, 100);
-        bench.ms(1_000);
+        bench.ms(500);
     }
     let behind = standing(Looking, vote(0, 0, 2), 0);
     let answers: usize = (0..1_000).map(|_| bench.hear(member, behind).told(member).len()).sum();

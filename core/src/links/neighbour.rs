@@ -17,6 +17,7 @@ use core::time::Duration;
 
 use crate::address::HostPort;
 use crate::id::LinkId;
+use crate::links::answers::Answers;
 use crate::rng::Rng;
 use crate::time::Instant;
 
@@ -30,6 +31,8 @@ pub(super) struct Neighbour {
     pub(super) link: Option<Up>,
     pub(super) redial_at: Option<Instant>,
     wait: Duration,
+    /// What it may have without a vote.
+    answers: Answers,
 }
 
 /// A link that is up.
@@ -50,7 +53,14 @@ impl Neighbour {
             link: None,
             redial_at: None,
             wait: shortest,
+            answers: Answers::new(Instant::ORIGIN),
         }
+    }
+
+    /// The link to it, if it may be answered now: those with a vote always may.
+    pub(super) fn may_answer(&mut self, now: Instant) -> Option<LinkId> {
+        let link = self.link?.link;
+        (self.wanted || self.answers.take(now)).then_some(link)
     }
 
     /// Where to dial it: what the configuration says, then what it says of itself.

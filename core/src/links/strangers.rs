@@ -13,6 +13,7 @@ use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use crate::id::{LinkId, ServerId};
+use crate::links::answers::Answers;
 use crate::output::Hangup;
 use crate::time::Instant;
 
@@ -28,9 +29,7 @@ pub(super) struct Strangers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Stranger {
     link: LinkId,
-    /// Answers that it may still have, and when they were last counted.
-    answers: u32,
-    counted: Instant,
+    answers: Answers,
 }
 
 impl Strangers {
@@ -42,11 +41,7 @@ impl Strangers {
     /// Its link, if it may be answered now: one answer less is left to it then.
     pub(super) fn may_answer(&mut self, peer: ServerId, now: Instant) -> Option<LinkId> {
         let stranger = self.by_id.get_mut(&peer)?;
-        if now.since(stranger.counted) >= Duration::from_secs(1) {
-            (stranger.answers, stranger.counted) = (ANSWERS, now);
-        }
-        stranger.answers = stranger.answers.checked_sub(1)?;
-        Some(stranger.link)
+        stranger.answers.take(now).then_some(stranger.link)
     }
 
     /// Keeps a link; returns the one that makes room for it among so many at `most`, and why.
@@ -69,7 +64,7 @@ impl Strangers {
         } else {
             None
         };
-        self.by_id.insert(peer, Stranger { link, answers: ANSWERS, counted: now });
+        self.by_id.insert(peer, Stranger { link, answers: Answers::new(now) });
         gone
     }
 
@@ -99,10 +94,6 @@ impl Strangers {
         self.by_id.clear();
     }
 }
-
-/// A stranger is answered at once, this many times in a row, and then as often in each second: two
-/// servers that are strangers to each other must not answer each other's answers for ever.
-const ANSWERS: u32 = 100;
 
 /// How often one is dialled, at most.
 const DIAL_INTERVAL: Duration = Duration::from_secs(1);

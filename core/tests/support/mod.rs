@@ -18,10 +18,11 @@ use quorate_core::config::Config;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ReadId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Located, Place, Plane, Unreadable};
-use quorate_core::membership::Membership;
+use quorate_core::membership::{Member, Membership};
 use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request};
 use quorate_core::output::{Fault, Form, Hangup, Output, Refusal, Write};
 use quorate_core::peer::Peer;
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::report::{Change, How, Phase, Reason, Status};
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
@@ -42,6 +43,31 @@ pub fn with_observers(voters: &[i64], observers: &[i64]) -> String {
     let voters: String = voters.iter().map(|id| line(id, "participant")).collect();
     let observers: String = observers.iter().map(|id| line(id, "observer")).collect();
     voters + &observers + "version=0"
+}
+
+/// The server with this id.
+pub fn s(id: i64) -> ServerId {
+    ServerId(id)
+}
+
+/// One of them, in this role.
+pub fn member(id: i64, role: &str) -> Member {
+    Member::parse(s(id), &format!("host{id}:2888:3888:{role}")).unwrap()
+}
+
+/// The membership of voters with these ids.
+pub fn voters(ids: &[i64]) -> Membership {
+    Membership::parse(ensemble(ids)).unwrap()
+}
+
+/// These servers join, with a vote.
+pub fn join(ids: &[i64]) -> Reconfiguration {
+    Reconfiguration::change(ids.iter().map(|id| member(*id, "participant")), [])
+}
+
+/// These servers leave.
+pub fn leave(ids: &[i64]) -> Reconfiguration {
+    Reconfiguration::change([], ids.iter().copied().map(ServerId))
 }
 
 /// What a disk holds.
