@@ -155,7 +155,7 @@ impl Verdict {
 /// The voters for whose sake a leader has stepped down, so that none can do it again and again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Concessions {
-    /// To a newer history; forgotten when a quorum is established that we lead or follow.
+    /// To a newer history or configuration; forgotten when a quorum is established that we lead or follow.
     pub history: BTreeSet<ServerId>,
     /// To a later promise, and which; the next epoch is above them, whoever comes first. Forgotten
     /// when somebody else leads.

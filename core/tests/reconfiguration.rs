@@ -169,6 +169,19 @@ fn a_leader_that_leaves_waits_for_those_who_do_what_only_a_leader_may() {
     }
 }
 
+/// Nobody else may lead: it leads on, at its new address.
+#[test]
+fn a_leader_that_moves_where_the_others_weigh_nothing_stays_in_its_seat() {
+    let mut world = World::new(&[1, 2, 3]);
+    let text = ensemble(&[1, 2, 3]).replace("host3", "elsewhere").replace("version=0", "");
+    let text = text + "group.1=1:2:3\nweight.1=0\nweight.2=0\nweight.3=1";
+    let moved = world.ask(1, &Reconfiguration::whole(Membership::parse(text).unwrap()));
+    let waits = world.propose(3);
+    world.run(|world| world.outcome(moved).is_some() && world.outcome(waits).is_some());
+    assert_eq!(world.settle(), [1, 2, 3]);
+    assert_eq!((world.leader(), world.status(3).current_epoch.0), (3, 1));
+}
+
 // --- roles change ---
 
 #[test]

@@ -9,9 +9,10 @@ use quorate_core::durable::Durable;
 use quorate_core::id::LinkId;
 use quorate_core::input::{Event, Plane};
 use quorate_core::membership::Membership;
-use quorate_core::message::{Message, Notification, Packet, Request};
+use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request};
 use quorate_core::output::Write;
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged, body_of};
+use quorate_core::report::Reason;
 use quorate_core::timers::Timer;
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState;
@@ -272,6 +273,33 @@ fn a_logged_change_binds_until_one_behind_it_is_logged() {
     assert_eq!((&config.membership, config.next_membership.as_ref()), (&first, Some(&second)));
 }
 
+/// A snapshot and a change behind it take the place of our history: whatever a crash leaves of these writes, a
+/// change that is logged binds. What our own history may have binds until that is gone.
+#[test]
+fn what_a_leader_has_seen_is_seen_before_its_history_is_installed() {
+    let old = voters(&[3, 4, 5]).with_version(z(1, 2).0);
+    let (change, next) = (change(z(2, 1), &[4, 5, 6]), voters(&[4, 5, 6]).with_version(z(2, 1).0));
+    let install = Write::Install { label: z(2, 0) };
+    let sees = Write::NextMembership(Some(next.text().clone()));
+    for (bound, expected) in [(None, [sees.clone(), install.clone()]), (Some(old), [install, sees])]
+    {
+        let mut bench = seasoned(vec![entry(z(1, 1)), entry(z(1, 2))], bound);
+        bench.lose(3, &[2, 4, 5], 2, z(2, 1).0);
+        let (link, _) = bench.reach(3);
+        bench.receive(link, leader_info(2));
+        bench.persisted();
+        bench.receive(link, Packet::Snap(z(2, 0)));
+        bench.step(Event::Restored(link));
+        bench.receive(link, Packet::Proposal(change.clone()));
+        bench.receive(link, Packet::Commit(z(2, 1)));
+        let config = next.text().clone();
+        let seen = bench.receive(link, Packet::NewLeader { zxid: start(2), config });
+        let writes = seen.persists();
+        assert_eq!(writes[writes.len() - 3..writes.len() - 1], expected);
+        assert_eq!(writes.last(), Some(&Write::CurrentEpoch(Epoch(2))));
+    }
+}
+
 /// Only one change is under way at a time: where there is a second one, the first is in force.
 #[test]
 fn of_two_changes_in_the_history_that_a_leader_sends_the_first_is_in_force() {
@@ -401,4 +429,33 @@ fn a_follower_without_a_vote_has_its_acknowledgements_counted_when_it_gets_one()
     assert_eq!(bench.delivered(), z(1, 4));
     assert_eq!(seen.names(two), ["COMMITANDACTIVATE"]);
     assert_eq!(bench.status().voters, 3);
+}
+
+/// Who looks takes a newer configuration over, who leads does not: rather than wait for a voter that cannot
+/// follow it, a leader looks again. It does so once for each; and not for those who help nobody to lead.
+#[test]
+fn a_leader_gives_way_at_once_to_a_voter_that_knows_a_newer_configuration() {
+    let text = with_observers(&[1, 2, 3], &[9]).replace("version=0", "version=100000000");
+    let newer = |id| LearnerInfo { config_version: z(1, 2).0, ..info(id, 1) };
+    for reconfigures in [true, false] {
+        let durable = stored(1, 1, z(1, 0), vec![entry(z(1, 1))]);
+        let mut bench =
+            Bench::with(3, &text, durable, |config| config.reconfig_enabled = reconfigures);
+        let links = bench.win(&[1, 2]);
+        for come in [Packet::ObserverInfo(newer(9)), Packet::FollowerInfo(newer(7))] {
+            let link = bench.learner();
+            assert!(bench.receive(link, come).hung_up(link).is_some());
+            assert_eq!(bench.state(), ServerState::Leading);
+        }
+        let link = bench.learner();
+        let seen = bench.receive(link, Packet::FollowerInfo(newer(2)));
+        let reason = Reason::NewerConfiguration { from: s(2) };
+        assert_eq!(seen.left(), reconfigures.then_some(reason));
+        if reconfigures {
+            bench.win_again(&links);
+            let link = bench.learner();
+            let seen = bench.receive(link, Packet::FollowerInfo(newer(2)));
+            assert!(seen.left().is_none() && seen.hung_up(link).is_some());
+        }
+    }
 }

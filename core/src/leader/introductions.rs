@@ -10,7 +10,7 @@
 //! [`synchronization`](crate::leader::synchronization).
 
 use crate::context::{Context, Verdict};
-use crate::id::LinkId;
+use crate::id::{LinkId, ServerId};
 use crate::leader::discovery::is_newer;
 use crate::leader::office::{Office, Phase};
 use crate::leader::progress::{Progress, Stage};
@@ -60,7 +60,11 @@ pub(super) fn on_info(
     };
     if let Some(reason) = refuse {
         office.drop_learner(cx, link, reason);
-        return Verdict::Stay;
+        let newer = follower && info.config_version > ours;
+        return match info.id.filter(|_| newer) {
+            Some(voter) => give_way(cx, office, voter),
+            None => Verdict::Stay,
+        };
     }
     let id = info.id.unwrap_or_else(|| office.learners.name_anonymous());
     if let Some(old) = office.learners.link_of(id) {
@@ -92,6 +96,18 @@ pub(super) fn on_info(
     }
     office.tell(cx, link);
     Verdict::Stay
+}
+
+/// A voter knows a newer configuration. One who looks takes that over from it, one who leads does not; so we look
+/// again, rather than wait for somebody who cannot follow.
+fn give_way(cx: &mut Context<'_>, office: &Office, voter: ServerId) -> Verdict {
+    let established = matches!(office.phase, Phase::Broadcast(_));
+    let gives = cx.config.reconfig_enabled && !established && cx.quorum.weight(voter) > 0;
+    if gives && cx.concessions.history.insert(voter) {
+        Verdict::leave(Reason::NewerConfiguration { from: voter })
+    } else {
+        Verdict::Stay
+    }
 }
 
 /// ACKEPOCH: it follows nobody older from now on; this is how new it is.

@@ -13,7 +13,7 @@
 //! the next voters have promised as much.
 //!
 //! A leader that is no voter afterwards, or one at another address, names the next leader: the new voter that
-//! has most. It waits until that one has everything, and commits nothing behind the change. Whoever does here
+//! has most. If no other may lead, one that has moved leads on. It waits until that one has everything, and commits nothing behind the change. Whoever does here
 //! what only a leader may is told before, and waited for as in a hand-over: the voters' promises end with
 //! the change, whatever was told of a lease.
 
@@ -131,12 +131,16 @@ pub fn complete(
     if !parted || agreed < needed || (leaving && !broadcast.is_prepared()) {
         return Verdict::Stay;
     }
-    if !leaving && !broadcast.is_promised(cx, learners) {
+    let leader = match next_leader(cx, learners).filter(|_| leaving) {
+        Some(leader) => leader,
+        // Whom nobody can succeed leads on, at its new address.
+        None if !leaving || cx.config.last_seen().quorum().weight(cx.config.id) > 0 => cx.config.id,
+        None => return Verdict::Stay,
+    };
+    if leader == cx.config.id && !broadcast.is_promised(cx, learners) {
         // Their answers are on their way.
         return Verdict::Stay;
     }
-    let leader = if leaving { next_leader(cx, learners) } else { Some(cx.config.id) };
-    let Some(leader) = leader else { return Verdict::Stay };
     let activation = Activation { txn, leader };
     cx.history.commit(zxid, cx.rng, cx.outbox);
     learners.activate(&activation);
@@ -144,6 +148,10 @@ pub fn complete(
     broadcast.change = None;
     cx.activate();
     if leader == cx.config.id {
+        if leaving {
+            cx.outbox.push(Output::Keep);
+            broadcast.call_off(cx);
+        }
         broadcast.reseat(cx, learners);
         return Verdict::Stay;
     }

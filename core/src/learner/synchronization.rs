@@ -322,8 +322,8 @@ impl Synchronization {
 ///
 /// The order is the whole point, and what six accidents in the field were about (ZOOKEEPER-3911,
 /// -4643, -4646, -4685, -4785, -4394): first what the leader sent as committed becomes durable (a
-/// snapshot and what followed it are put in the place of our history, in one step), then the configuration
-/// that it has seen, then the current epoch, then the acknowledgement leaves. A current epoch ahead of the
+/// snapshot and what followed it are put in the place of our history, in one step) and the configuration that
+/// it has seen, then the current epoch, then the acknowledgement leaves. A current epoch ahead of the
 /// history would let us win an election with a history we do not have; an acknowledgement ahead of either
 /// would let the leader count on what a crash can still take.
 pub fn on_new_leader(
@@ -361,12 +361,19 @@ pub fn on_new_leader(
         return Taken::CommittedCut(last);
     }
     let snapshot = synchronization.step == Step::Following(How::Snap);
-    if snapshot {
-        cx.history.install(synchronization.label, last, cx.outbox);
-    }
+    // What is logged and not seen would bind nobody. So what the leader has seen goes before its history, unless
+    // it takes the place of something that ours may have.
+    let bound = cx.config.next_membership.is_some();
+    let install = |cx: &mut Context<'_>, now: bool| {
+        if snapshot && now {
+            cx.history.install(synchronization.label, last, cx.outbox);
+        }
+    };
+    install(cx, bound);
     if !reconfiguration::on_new_leader(cx, &synchronization.config, epoch, snapshot) {
         return Taken::OutOfTurn;
     }
+    install(cx, !bound);
     let ticket = cx.outbox.persist(Write::CurrentEpoch(epoch));
     cx.epochs.current_epoch = epoch;
     cx.outbox.report(Change::CurrentEpoch(epoch), Reason::LeaderSaid { leader, epoch });
