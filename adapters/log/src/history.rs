@@ -373,7 +373,7 @@ impl<F: Files + Clone> History<F> {
         if self.marks.is_empty() {
             return Ok(Synced { through: self.durable, rolled: false });
         }
-        self.failed = true;
+        self.failed = !planted!(WrittenOnAfterFailure);
         self.write()?;
         let rolled = self.tail.as_ref().is_some_and(|tail| {
             tail.records >= self.options.roll.records || tail.written >= self.options.roll.bytes
@@ -402,7 +402,9 @@ impl<F: Files + Clone> History<F> {
         let created = match self.tail {
             Some(_) => false,
             None => {
-                self.remove_obsolete()?;
+                if !planted!(ObsoleteKept) {
+                    self.remove_obsolete()?;
+                }
                 let start = self.marks.first().map_or(self.last, |mark| mark.zxid);
                 let segment = Segment::new(&self.dirs.logs, start);
                 let file = self.files.create(&segment.path);
@@ -435,7 +437,9 @@ impl<F: Files + Clone> History<F> {
             paved.map_err(at("write to", path))?;
             tail.paved = end + ahead as u64;
         }
-        self.files.sync_data(&tail.file).map_err(at("sync", path))?;
+        if !planted!(AppendUnsynced) {
+            self.files.sync_data(&tail.file).map_err(at("sync", path))?;
+        }
         if created {
             self.files.sync_dir(&self.dirs.logs).map_err(at("sync", &self.dirs.logs))?;
         }
@@ -521,7 +525,9 @@ impl<F: Files + Clone> History<F> {
             self.files.remove(&segment.path).map_err(at("remove", &segment.path))?;
             self.segments.pop();
         }
-        self.files.sync_dir(&self.dirs.logs).map_err(at("sync", &self.dirs.logs))?;
+        if !planted!(CutUnsynced) {
+            self.files.sync_dir(&self.dirs.logs).map_err(at("sync", &self.dirs.logs))?;
+        }
         if let (Some(cut), Some(segment)) = (end.cut, self.segments.last_mut()) {
             let file = self.files.open(&segment.path).map_err(at("open", &segment.path))?;
             self.files.cut(&file, cut).map_err(at("cut", &segment.path))?;
@@ -594,7 +600,7 @@ impl<F: Files + Clone> History<F> {
     fn cut_snapshots(&self, zxid: Zxid) -> Result<(), FileError> {
         let mut any = false;
         for snapshot in snapshot::list(&self.files, &self.dirs.snapshots)? {
-            if snapshot.label > zxid {
+            if snapshot.label > zxid && !planted!(SnapshotsKeptAtCut) {
                 self.files.remove(&snapshot.path).map_err(at("remove", &snapshot.path))?;
                 any = true;
             }
@@ -643,7 +649,7 @@ impl<F: Files + Clone> History<F> {
         let (label, durable) = (snapshot.label(), self.durable);
         // The start of an epoch is no transaction; an established leader may have reached it.
         let reached = label <= durable || (label.is_epoch_start() && self.last == durable);
-        if !reached {
+        if !reached && !planted!(PublishedAhead) {
             snapshot.discard()?;
             return Err(SnapshotError::NotDurable { label, durable });
         }
@@ -875,6 +881,9 @@ impl<F: Files + Clone> History<F> {
 
     /// Syncs everything that was reported by what was read.
     fn make_sure(&self, snapshot: Option<&SnapshotFile>) -> Result<(), FileError> {
+        if planted!(FoundUnsynced) {
+            return Ok(());
+        }
         let logs = self.segments[self.run..].iter().map(|segment| &segment.path);
         for path in logs.chain(snapshot.map(|snapshot| &snapshot.path)) {
             let file = self.files.open(path).map_err(at("open", path))?;
@@ -1051,7 +1060,7 @@ impl<F: Files + Clone> Scan<'_, F> {
                 }
                 self.restart(base, index);
             }
-            Some(after) if follows(after, zxid) => {}
+            Some(after) if follows(after, zxid) || planted!(HolePassedOver) => {}
             // What is missing is in the snapshot.
             Some(_) if zxid <= base => self.restart(before(zxid), index),
             Some(after) => return Err(hole(after).into()),
@@ -1094,7 +1103,7 @@ impl<F: Files + Clone> Scan<'_, F> {
         let after = self.previous.unwrap_or(Zxid::ZERO);
         let Some(next) = next else {
             cursor.check_end(after)?;
-            if torn {
+            if torn && !planted!(TornEndKept) {
                 let file = cursor.file();
                 self.files.cut(file, offset).map_err(at("cut", &segment.path))?;
                 self.files.sync(file).map_err(at("sync", &segment.path))?;
@@ -1105,7 +1114,7 @@ impl<F: Files + Clone> Scan<'_, F> {
         if is_successor(after, next) {
             return Ok(());
         }
-        if torn {
+        if torn && !planted!(TornStepPassedOver) {
             // Another epoch began; nobody knows whether the torn record was part of the last one.
             self.torn_before = Some(next);
         }
