@@ -21,6 +21,7 @@ mod case;
 mod elections;
 mod histories;
 mod run;
+mod weather;
 
 use std::time::Duration;
 

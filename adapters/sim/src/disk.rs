@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Writes become durable in order and in batches. Epoch files are replaced atomically, so such a write is
-//! there or not there. Of the log a crash leaves a prefix: what is torn, and whatever may lie behind
-//! it, is cut off when the log is opened. A snapshot that was received lies beside the history with what
+//! there or not there. Of the log a crash leaves a prefix: what is torn or lost, and whatever may lie behind
+//! it, is cut off when the log is opened. A disk that fails, or has no room left, ends its server before
+//! anything is reported. A snapshot that was received lies beside the history with what
 //! was written there, and takes its place in one step or not at all.
 
 use std::collections::VecDeque;
@@ -33,6 +34,9 @@ pub enum Survival {
     /// The first few, but epoch files each by itself, where the order does not promise more: what a
     /// driver gives that syncs its files at the same time. A current epoch is never ahead of the log.
     Any,
+    /// The same, and of the log each write by itself: what lies behind one that is lost is cut off when the
+    /// log is opened, since nobody can tell what was there.
+    Misordered,
     /// None of them.
     Nothing,
     /// All of them.
@@ -50,6 +54,9 @@ pub struct DiskConfig {
     pub slow: u64,
     /// The longest slow sync.
     pub slow_max: Duration,
+    /// The chance that a sync fails, and with it the server: a driver does not go on from there, since
+    /// nobody knows what is on disk.
+    pub failing: u64,
     /// What a crash leaves of unreported writes.
     pub survival: Survival,
     /// How many snapshots are kept; the log is kept from the oldest of them on.
@@ -71,6 +78,7 @@ impl Default for DiskConfig {
             sync_max: Duration::from_millis(5),
             slow: 0,
             slow_max: Duration::from_millis(300),
+            failing: 0,
             survival: Survival::Prefix,
             snapshots: 3,
             snapshot_bytes_per_txn: 40,
@@ -341,6 +349,8 @@ pub(crate) struct Lost {
     pub(crate) all: u64,
     /// Whether some bytes of the first of them are at the end of the log. They are cut off.
     pub(crate) torn: bool,
+    /// Whether one was lost although a later one was on the disk.
+    pub(crate) misordered: bool,
 }
 
 impl Disk {
@@ -446,31 +456,40 @@ impl Disk {
         let pending: Vec<_> = self.syncing.drain(..).chain(self.gathering.drain(..)).collect();
         let prefix = match survival {
             Survival::Nothing => 0,
-            Survival::Everything => pending.len(),
+            Survival::Everything | Survival::Misordered => pending.len(),
             Survival::Prefix | Survival::Any => {
                 usize::try_from(rng.below(pending.len() as u64 + 1)).unwrap_or(0)
             }
         };
-        let (mut done, mut lost) = (Vec::new(), Lost::default());
+        let each = matches!(survival, Survival::Any | Survival::Misordered);
+        let (mut done, mut lost, mut whole) = (Vec::new(), Lost::default(), true);
         for (at, op) in pending.into_iter().enumerate() {
-            let in_order = at < prefix;
             #[allow(clippy::wildcard_enum_match_arm, reason = "the log keeps its order")]
             let survives = match &op {
-                Op::Write(_, Write::AcceptedEpoch(_)) if survival == Survival::Any => {
-                    rng.below(2) == 0
+                Op::Write(_, Write::AcceptedEpoch(_)) if each => rng.below(2) == 0,
+                Op::Write(_, Write::CurrentEpoch(_)) if each => {
+                    whole && at < prefix && rng.below(2) == 0
                 }
-                Op::Write(_, Write::CurrentEpoch(_)) if survival == Survival::Any => {
-                    in_order && rng.below(2) == 0
+                Op::Write(_, Write::Append(_) | Write::Beside(_))
+                    if survival == Survival::Misordered =>
+                {
+                    let written = rng.below(4) > 0;
+                    lost.misordered |= written && !whole;
+                    whole &= written;
+                    whole
                 }
-                _ => in_order,
+                _ => {
+                    whole &= at < prefix;
+                    whole
+                }
             };
             if survives {
                 done.extend(self.carry_out(op));
             } else {
-                lost.all += u64::from(matches!(op, Op::Write(..)));
                 // The first that is lost may have been under the head.
                 let appends = matches!(op, Op::Write(_, Write::Append(_)));
-                lost.torn |= appends && at == prefix && rng.below(2) == 0;
+                lost.torn |= appends && lost.all == 0 && rng.below(2) == 0;
+                lost.all += u64::from(matches!(op, Op::Write(..)));
             }
         }
         self.durable.beside = None;

@@ -15,6 +15,9 @@ const QUORUM_PORT: u16 = 2888;
 /// The election port of every simulated server.
 const ELECTION_PORT: u16 = 3888;
 
+/// From here on ids belong to nobody who ever is a member.
+const FIRST_STRANGER: i64 = 200;
+
 /// One server of an ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat {
@@ -84,6 +87,14 @@ impl Ensemble {
         self
     }
 
+    /// The same with another voter; where quorums are majorities.
+    #[must_use]
+    pub fn with_voter(mut self, id: ServerId) -> Self {
+        self.seats.push(Seat { id, voter: true, group: 0, weight: 1 });
+        self.seats.sort_by_key(|seat| seat.id);
+        self
+    }
+
     /// The same without one server, as a member with an older configuration would see it.
     #[must_use]
     pub fn without(mut self, id: i64) -> Self {
@@ -132,6 +143,16 @@ impl Ensemble {
         groups.retain(|_, (_, total)| *total > 0);
         let won = groups.values().filter(|(there, total)| 2 * there > *total).count();
         2 * won > groups.len()
+    }
+
+    /// Whether an id is one of those that nobody has who ever is a member.
+    pub fn is_stranger(id: ServerId) -> bool {
+        id.0 >= FIRST_STRANGER
+    }
+
+    /// Somebody who never is a member; there are a few.
+    pub(crate) fn stranger(number: u64) -> ServerId {
+        ServerId(FIRST_STRANGER + i64::try_from(number % 40).unwrap_or(0))
     }
 
     /// Where a server listens.

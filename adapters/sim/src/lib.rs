@@ -65,8 +65,8 @@
 //!
 //! That there is a leader, and how soon, is not a rule for every step: `tests/liveness.rs` has the bounds.
 //!
-//! What is not simulated: clients' sessions; servers that join or leave altogether (roles do change); bytes damaged on the way (the
-//! codec is fuzzed for that); clocks that run at different speeds.
+//! What is not simulated: clients' sessions; servers that join or leave altogether (roles do change); strangers
+//! who use the id of a member, since nothing but the network around an ensemble can tell those.
 
 mod agenda;
 mod application;
@@ -95,7 +95,7 @@ pub use disk::{Contents, Disk, DiskConfig, Survival};
 pub use ensemble::{Ensemble, Seat};
 pub use faults::{Coverage, FaultClass};
 pub use ledger::{Answer, Outcome};
-pub use network::NetworkConfig;
+pub use network::{Dialect, NetworkConfig};
 pub use stage::Stage;
 
 pub use world::{Brief, CrashKind, World, WorldConfig};

@@ -9,17 +9,33 @@
 //!
 //! On one connection bytes arrive in order or not at all; between connections anything goes. A
 //! connection across a partition stalls: it goes on afterwards, breaks, or both ends give it up as
-//! silent. Messages are lost only with their connection, as on a real one, and at any point of it.
-//! Every message is encoded, carried as bytes (in one piece or two) and decoded by the core's codec.
+//! silent. Messages are lost only with their connection, as on a real one, and at any byte of it; what was
+//! on its way may come when a newer connection is in use. Every message is encoded, carried as bytes (in
+//! one piece or two) and decoded by the core's codec; what that refuses ends the connection, as the driver
+//! does it.
 //!
-//! Nothing here knows what a message means.
+//! | room | |
+//! |---|---|
+//! | `connection` | two ends, and what is under way between them |
+//! | `dials` | how they come to be |
+//! | `links` | what servers do with them |
+//! | `delivery` | what becomes of bytes |
+//! | `damage` | what breaks, lingers, or arrives damaged |
+//! | `paths` | machines that come and go, ways that are blocked |
+//! | `dialect` | what older versions say |
+//! | `strangers` | who is no server, and says something all the same |
+//!
+//! Nothing here knows what a message means, but for what its own version of the protocol has to leave out.
 
 mod config;
 mod connection;
+mod damage;
 mod delivery;
+mod dialect;
 mod dials;
 mod links;
 mod paths;
+mod strangers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -37,6 +53,8 @@ use crate::faults::{Coverage, FaultClass};
 pub use crate::network::config::NetworkConfig;
 pub(crate) use crate::network::connection::Piece;
 use crate::network::connection::{Connection, State};
+pub use crate::network::dialect::Dialect;
+pub(crate) use crate::network::strangers::Visit;
 
 /// The dialling end of a connection.
 const DIALLER: usize = 0;
@@ -68,6 +86,8 @@ pub(crate) enum NetworkEvent {
     Written { conn: u64, from: usize },
     /// This end learns that its connection is over.
     Down { conn: u64, side: usize, cause: Cause },
+    /// A stranger that has said nothing by now is hung up.
+    Patience { conn: u64 },
     /// If the connection has been stalled all the time, both ends give it up.
     StallCheck { conn: u64, from: usize, since: u64 },
 }
@@ -92,6 +112,8 @@ pub(crate) struct Network {
     black_holes: BTreeSet<ServerId>,
     /// What a server says of itself instead of its address.
     advertised: BTreeMap<ServerId, HostPort>,
+    /// Who speaks as older versions do.
+    pub(crate) old: BTreeMap<ServerId, Dialect>,
     /// What is to be entered into the agenda.
     pub(crate) scheduled: Vec<(Instant, NetworkEvent)>,
     /// What servers are to be told.
@@ -115,6 +137,7 @@ impl Network {
             blockings: 0,
             black_holes: BTreeSet::new(),
             advertised: BTreeMap::new(),
+            old: BTreeMap::new(),
             scheduled: Vec::new(),
             arrivals: VecDeque::new(),
             snapshots: VecDeque::new(),
@@ -180,6 +203,7 @@ impl Network {
             NetworkEvent::Arrive { conn, to } => self.on_arrive(now, conn, to),
             NetworkEvent::Written { conn, from } => self.on_written(now, conn, from),
             NetworkEvent::Down { conn, side, cause } => self.on_down(conn, side, cause),
+            NetworkEvent::Patience { conn } => self.on_patience(now, conn),
             NetworkEvent::StallCheck { conn, from, since } => {
                 self.on_stall_check(now, conn, from, since);
             }

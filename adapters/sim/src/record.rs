@@ -15,6 +15,7 @@ mod teller;
 mod words;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
@@ -62,6 +63,8 @@ pub enum What {
     Crash(CrashKind),
     /// Its disk is emptied.
     Wipe,
+    /// Its clock jumps forward.
+    Clock(Duration),
     /// It stands still.
     Pause,
     /// It goes on.

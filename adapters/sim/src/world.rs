@@ -5,12 +5,14 @@
 //! be placed between any two outputs of a step: what was carried out before it has happened, the rest
 //! never does.
 
+mod clock;
 mod config;
 mod crashes;
 mod hands;
 mod outputs;
 mod server;
 mod storage;
+mod strangers;
 mod view;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -18,7 +20,7 @@ use std::time::Duration;
 
 use quorate_core::config::{Config, Limits};
 use quorate_core::id::{LinkId, ServerId};
-use quorate_core::input::{Event, Input, Place};
+use quorate_core::input::{Cause, Event, Input, Place};
 use quorate_core::output::Output;
 use quorate_core::peer::Peer;
 use quorate_core::rng::Rng;
@@ -35,6 +37,7 @@ use crate::faults::{Coverage, FaultClass};
 use crate::network::{Network, NetworkEvent, hit, up_to};
 use crate::record::{Found, What as Told};
 use crate::trace::Trace;
+use crate::world::clock::Clock;
 pub use crate::world::config::{CrashKind, WorldConfig};
 pub use crate::world::server::Brief;
 use crate::world::server::{Server, Standing};
@@ -57,6 +60,8 @@ enum What {
         token: u64,
     },
     Network(NetworkEvent),
+    /// Somebody comes by who is no member.
+    Stranger,
     Synced {
         id: ServerId,
         incarnation: u64,
@@ -129,6 +134,11 @@ pub struct World {
     steps: u64,
     steps_at_once: u32,
     ensemble: Ensemble,
+    /// How often strangers come by.
+    strangers: Option<Duration>,
+    lease: Option<Duration>,
+    /// Until when a lease may be one that was promised before a clock went wrong.
+    leases_void_until: Instant,
 }
 
 impl World {
@@ -139,10 +149,13 @@ impl World {
     /// If the ensemble or a view is none, say without a voter.
     pub fn new(seed: u64, config: WorldConfig) -> Self {
         let mut rng = Rng::new(seed);
-        let network = Network::new(config.network, rng.next_u64());
+        let mut network = Network::new(config.network, rng.next_u64());
+        network.old = config.old;
+        let mut drifts = Rng::new(seed ^ 0xc10c);
         let mut servers = BTreeMap::new();
-        for id in config.ensemble.ids() {
-            let view = config.views.get(&id).unwrap_or(&config.ensemble);
+        for id in config.ensemble.ids().chain(config.spares.iter().copied()) {
+            let view = config.views.get(&id).unwrap_or(&config.ensemble).clone();
+            let view = if config.spares.contains(&id) { view.with_voter(id) } else { view };
             let membership = match view.membership() {
                 Ok(membership) => membership,
                 Err(error) => panic!("{error}: {view:?}"),
@@ -152,7 +165,7 @@ impl World {
                 finish_when_settled: config.finish_when_settled,
                 limits: Limits::default(),
                 history: config.history.clone(),
-                lease: config.lease,
+                lease: config.lease.filter(|_| !network.old.contains_key(&id)),
                 reconfig_enabled: config.may_change,
                 ..Config::new(id, membership)
             };
@@ -163,6 +176,7 @@ impl World {
                 brief: None,
                 guards: false,
                 disk: Disk::new(contents),
+                disk_full: false,
                 application: Application::default(),
                 drafts: Vec::new(),
                 taken: Vec::new(),
@@ -170,6 +184,8 @@ impl World {
                 asked: 0,
                 incarnation: 0,
                 paused: false,
+                clock: Clock::new(clock::TRUE - config.drift + drifts.below(2 * config.drift + 1)),
+                suspended: None,
                 backlog: VecDeque::new(),
                 tick: None,
                 token: 0,
@@ -179,10 +195,14 @@ impl World {
         let mut checker = Checker::new(config.ensemble.clone(), &config.disks);
         checker.may_change = config.may_change;
         checker.ledger.unreadable = config.disk.unreadable > 0;
+        let mut agenda = Agenda::new();
+        if let Some(every) = config.strangers {
+            agenda.after(every, What::Stranger);
+        }
         Self {
             seed,
             rng,
-            agenda: Agenda::new(),
+            agenda,
             servers,
             network,
             disk: config.disk,
@@ -198,6 +218,9 @@ impl World {
             steps: 0,
             steps_at_once: 0,
             ensemble: config.ensemble,
+            strangers: config.strangers,
+            lease: config.lease,
+            leases_void_until: Instant::ORIGIN,
         }
     }
 
@@ -223,6 +246,7 @@ impl World {
                     return broken(Rule::Codec, ServerId::NOBODY, problem);
                 }
             }
+            What::Stranger => self.on_stranger(),
             What::Synced { id, incarnation } => self.on_synced(id, incarnation)?,
             What::Answer { id, incarnation, event } => {
                 if self.is_same(id, incarnation) {
@@ -328,6 +352,9 @@ impl World {
         };
         server.brief = Some(Brief::of(&peer.status()));
         server.peer = Some(peer);
+        if let Some(odd) = server.odd_clock() {
+            self.coverage.hit(odd);
+        }
         if server.incarnation > 1 {
             self.coverage.hit(FaultClass::Restart);
         } else if self.leader().is_some() {
@@ -345,7 +372,8 @@ impl World {
         if server.token != token || server.tick.take().is_none() {
             return Ok(());
         }
-        let due = server.peer.as_ref().and_then(Peer::deadline).is_some_and(|(at, _)| at <= now);
+        let shown = server.clock.shows(now);
+        let due = server.peer.as_ref().and_then(Peer::deadline).is_some_and(|(at, _)| at <= shown);
         if due {
             return self.feed(id, Event::Tick);
         }
@@ -360,7 +388,7 @@ impl World {
             return;
         }
         let Some((at, _)) = server.peer.as_ref().and_then(Peer::deadline) else { return };
-        let at = at.max(now);
+        let at = server.clock.when(at).max(now);
         // A tick that is entered already for an earlier time will look again.
         if server.tick.is_none_or(|entered| at < entered) {
             server.token += 1;
@@ -386,7 +414,11 @@ impl World {
                 self.coverage.hit(FaultClass::PreparedInVain);
             }
         }
-        let input = Input { at: now, event };
+        let mut garbled = None;
+        if let Event::LinkDown { link, cause: Cause::Garbled } = &event {
+            garbled = Some(*link);
+        }
+        let input = Input { at: server.clock.shows(now), event };
         self.trace.mix(&input);
         let mut outputs = std::mem::take(&mut self.outputs);
         peer.step_into(input, &mut outputs);
@@ -432,6 +464,9 @@ impl World {
             }
         }
         self.outputs = outputs;
+        if let Some(link) = garbled {
+            self.network.let_go(now, link);
+        }
         self.enter_network();
         if fallen {
             self.coverage.hit(FaultClass::CrashInsideStep);
@@ -455,11 +490,12 @@ impl World {
     /// A leader lets those in who do what only one may do, with a lease if there is to be one: nobody else
     /// counts on a lease. One whose last acknowledgement came after the next reign had begun gets none.
     fn check_leases(&mut self, leader: ServerId) -> Result<(), Violation> {
-        let now = self.agenda.now();
+        let (now, hold) = (self.agenda.now(), self.leases_hold());
         for (id, server) in self.servers.iter().filter(|(id, _)| **id != leader) {
             let Some(reign) = server.peer.as_ref().and_then(Peer::reign) else { continue };
             self.coverage.hit(FaultClass::TwoReigns);
-            if reign.lease.is_some_and(|until| until > now) {
+            let shown = server.clock.shows(now);
+            if hold && reign.lease.is_some_and(|until| until > shown) {
                 let detail = format!("lets work begin while {id} counts on {:?}", reign.lease);
                 return broken(Rule::Lease, leader, detail);
             }
@@ -499,7 +535,7 @@ impl World {
         server.application.received = Some(state.clone());
         server.disk.stage(state);
         self.feed(id, Event::Restored(link))?;
-        self.network.read_on(link);
+        self.network.read_on(self.agenda.now(), link);
         self.arrive()
     }
 

@@ -30,6 +30,10 @@ pub(super) enum Kind {
     LongAbsence,
     HandOver,
     Wipe,
+    ClockJump,
+    Suspension,
+    FullDisk,
+    Star,
     RolesChange,
 }
 
@@ -50,6 +54,10 @@ impl Kind {
             Self::LongAbsence => "a long absence",
             Self::HandOver => "the leader is asked to hand over",
             Self::Wipe => "an observer's disk is emptied",
+            Self::ClockJump => "a clock jumps",
+            Self::Suspension => "a machine is suspended",
+            Self::FullDisk => "a disk is full",
+            Self::Star => "one server hears all, the others only it",
             Self::RolesChange => "roles change",
         }
     }
@@ -166,6 +174,23 @@ impl Run {
                     self.world.start(id);
                 }
             }
+            Kind::ClockJump => {
+                let most = [50, 1_000, 30_000][pick(rng, 3)];
+                let whose = if rng.below(2) == 0 { leader } else { id };
+                self.world.jump_clock(whose, up_to(rng, Duration::from_millis(most)))?;
+            }
+            Kind::Suspension => {
+                let whose = if rng.below(2) == 0 { leader } else { id };
+                self.world.suspend(whose);
+                self.pass(2 * soon)?;
+                self.world.resume(whose)?;
+            }
+            Kind::FullDisk => {
+                self.world.fill_disk(id, true);
+                self.pass(2 * soon)?;
+                self.world.fill_disk(id, false);
+            }
+            Kind::Star => self.world.star(id),
             Kind::RolesChange => self.change_roles(rng, id)?,
         }
         Ok(())

@@ -138,6 +138,16 @@ pub(super) enum Condition {
     SlowDisk,
     UnreadableDisk,
     EpochFilesLostFirst,
+    WritesLostFirst,
+    FailingDisk,
+    LingeringLinks,
+    SlowLinks,
+    SlowDials,
+    DamagedMessages,
+    Drift,
+    FarOffClocks,
+    OldVersions,
+    Strangers,
 }
 
 impl Condition {
@@ -154,6 +164,16 @@ impl Condition {
             Self::SlowDisk => "slow disk",
             Self::UnreadableDisk => "unreadable disk",
             Self::EpochFilesLostFirst => "epoch files lost out of order",
+            Self::WritesLostFirst => "log writes lost out of order",
+            Self::FailingDisk => "failing disk",
+            Self::LingeringLinks => "old links linger",
+            Self::SlowLinks => "slow links",
+            Self::SlowDials => "slow dials",
+            Self::DamagedMessages => "damaged messages",
+            Self::Drift => "clocks drift",
+            Self::FarOffClocks => "clocks are far off",
+            Self::OldVersions => "servers of old versions",
+            Self::Strangers => "strangers",
         }
     }
 }

@@ -14,8 +14,8 @@ use quorate_core::zxid::{Counter, Epoch, Zxid};
 use crate::campaign::accidents::Kind;
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, pick};
 use crate::campaign::run::{Disks, ELECTION_MAX, Run, can, is_settled};
-use crate::campaign::{Failure, Outcome};
-use crate::disk::{DiskConfig, Survival};
+use crate::campaign::{Failure, Outcome, weather};
+use crate::disk::DiskConfig;
 use crate::ensemble::Ensemble;
 use crate::network::{NetworkConfig, up_to};
 use crate::world::{CrashKind, World, WorldConfig};
@@ -36,6 +36,10 @@ const ACCIDENTS: &[(Kind, u64)] = &[
     (Kind::BlackHole, 1),
     (Kind::HandOver, 2),
     (Kind::Wipe, 1),
+    (Kind::ClockJump, 1),
+    (Kind::Suspension, 1),
+    (Kind::FullDisk, 1),
+    (Kind::Star, 1),
 ];
 
 struct Elections {
@@ -72,6 +76,7 @@ impl Elections {
             keep_log,
             ..WorldConfig::new(ensemble)
         };
+        let config = weather::world(&mut draw, config);
         let calm = draw.rng.below(8) == 0;
         let mut run = Run::new(draw, config, None, ACCIDENTS, if calm { 0 } else { 6 });
         if calm {
@@ -246,7 +251,7 @@ fn network(draw: &mut Draw<'_>) -> NetworkConfig {
         (min, max) = slow;
     }
     let slow_writing = draw.one_in(2, Condition::SlowWriting);
-    NetworkConfig {
+    let fair = NetworkConfig {
         latency_min: Duration::from_micros(min),
         latency_max: Duration::from_micros(max),
         spike: draw.sometimes(Condition::DelaySpikes, 800),
@@ -258,15 +263,15 @@ fn network(draw: &mut Draw<'_>) -> NetworkConfig {
         silent_min: Duration::from_millis(500),
         silent_max: Duration::from_secs(2),
         ..NetworkConfig::default()
-    }
+    };
+    weather::network(draw, fair)
 }
 
 fn disk(draw: &mut Draw<'_>) -> DiskConfig {
-    let any = draw.one_in(2, Condition::EpochFilesLostFirst);
-    DiskConfig {
+    let fair = DiskConfig {
         sync_max: Duration::from_millis(draw.pick(&[1, 5, 20])),
         slow: if draw.one_in(3, Condition::SlowDisk) { 6_000 } else { 0 },
-        survival: if any { Survival::Any } else { Survival::Prefix },
         ..DiskConfig::default()
-    }
+    };
+    weather::disk(draw, fair)
 }

@@ -13,8 +13,8 @@ use quorate_core::zxid::{Counter, Epoch, Zxid};
 use crate::campaign::accidents::Kind;
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, pick};
 use crate::campaign::run::{Clients, ELECTION_MAX, Run, can, is_settled};
-use crate::campaign::{Failure, Outcome};
-use crate::disk::{Contents, DiskConfig, Survival};
+use crate::campaign::{Failure, Outcome, weather};
+use crate::disk::{Contents, DiskConfig};
 use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Outcome as Told};
 use crate::network::{NetworkConfig, up_to};
@@ -36,6 +36,10 @@ const ACCIDENTS: &[(Kind, u64)] = &[
     (Kind::LongAbsence, 1),
     (Kind::HandOver, 2),
     (Kind::Wipe, 1),
+    (Kind::ClockJump, 1),
+    (Kind::Suspension, 1),
+    (Kind::FullDisk, 1),
+    (Kind::Star, 1),
 ];
 
 /// The same where the membership changes.
@@ -50,6 +54,10 @@ const ACCIDENTS_AND_CHANGES: &[(Kind, u64)] = &[
     (Kind::Cuts, 1),
     (Kind::LongAbsence, 1),
     (Kind::HandOver, 2),
+    (Kind::ClockJump, 1),
+    (Kind::Suspension, 1),
+    (Kind::FullDisk, 1),
+    (Kind::Star, 1),
     (Kind::RolesChange, 6),
 ];
 
@@ -89,6 +97,7 @@ fn begin(case: &Case, keep_log: bool) -> Run {
             config = config.with_disk(*id, Contents::ending(1, 1, last));
         }
     }
+    let config = weather::world(&mut draw, config);
     let clients = Clients {
         pause_max: Duration::from_millis(draw.pick(&[1, 5, 30])),
         padding: draw.pick(&[0, 30, 300]),
@@ -216,7 +225,7 @@ fn network(draw: &mut Draw<'_>) -> NetworkConfig {
     if draw.one_in(3, Condition::SlowNetwork) {
         (min, max) = (1_000, 8_000);
     }
-    NetworkConfig {
+    let fair = NetworkConfig {
         latency_min: Duration::from_micros(min),
         latency_max: Duration::from_micros(max),
         spike: draw.sometimes(Condition::DelaySpikes, 400),
@@ -229,18 +238,18 @@ fn network(draw: &mut Draw<'_>) -> NetworkConfig {
         silent_min: Duration::from_millis(300),
         silent_max: Duration::from_secs(1),
         ..NetworkConfig::default()
-    }
+    };
+    weather::network(draw, fair)
 }
 
 fn disk(draw: &mut Draw<'_>) -> DiskConfig {
-    let any = draw.one_in(2, Condition::EpochFilesLostFirst);
-    DiskConfig {
+    let fair = DiskConfig {
         sync_max: Duration::from_millis(draw.pick(&[1, 5, 20])),
         slow: if draw.one_in(3, Condition::SlowDisk) { 4_000 } else { 0 },
-        survival: if any { Survival::Any } else { Survival::Prefix },
         snapshots: 1 + pick(&mut draw.rng, 3),
         snapshot_bytes_per_txn: draw.pick(&[5, 40, 400]),
         unreadable: if draw.one_in(3, Condition::UnreadableDisk) { 3_000 } else { 0 },
         ..DiskConfig::default()
-    }
+    };
+    weather::disk(draw, fair)
 }

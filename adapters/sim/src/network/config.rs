@@ -15,6 +15,22 @@ pub struct NetworkConfig {
     pub spike_max: Duration,
     /// The chance, per message, that the connection breaks around it.
     pub reset: u64,
+    /// The chance that what arrives last on a connection that breaks is only a part of a message.
+    pub cut_inside: u64,
+    /// The chance that what is under way on a connection that ends takes much longer from then on.
+    pub linger: u64,
+    /// How much longer, at most.
+    pub linger_max: Duration,
+    /// The chance that a connection carries little.
+    pub slow_link: u64,
+    /// How many bytes such a one carries in a millisecond, at least.
+    pub slow_rate: u64,
+    /// The chance that a dial takes much longer.
+    pub slow_dial: u64,
+    /// How much longer, at most.
+    pub slow_dial_max: Duration,
+    /// The chance that a message of a member is damaged, so that it cannot be read.
+    pub damage: u64,
     /// The chance that a notification arrives twice.
     pub duplicate: u64,
     /// The chance that a message arrives in two pieces.
@@ -45,6 +61,14 @@ impl Default for NetworkConfig {
             spike: 0,
             spike_max: Duration::from_millis(200),
             reset: 0,
+            cut_inside: 0x8000,
+            linger: 0,
+            linger_max: Duration::from_secs(1),
+            slow_link: 0,
+            slow_rate: 10,
+            slow_dial: 0,
+            slow_dial_max: Duration::from_millis(1500),
+            damage: 0,
             duplicate: 0,
             split: 0,
             runs: true,

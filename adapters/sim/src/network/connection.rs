@@ -1,6 +1,7 @@
 //! A connection: two ends, and what is under way between them.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quorate_core::id::ServerId;
@@ -9,6 +10,8 @@ use quorate_core::links::Mailbox;
 use quorate_core::message::{Message, Packet};
 use quorate_core::time::Instant;
 use quorate_core::wire;
+
+use crate::ensemble::Ensemble;
 
 /// Where an end stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +57,12 @@ pub(super) struct End {
     pub(super) up: bool,
     /// Whether it was closed by a crash.
     pub(super) crashed: bool,
+    /// What comes to it was damaged on the way.
+    pub(super) damaged: bool,
+    /// It has read what cannot be; its server has not let go of it yet.
+    pub(super) refused: bool,
+    /// What is on the way from it takes long, now that it is over.
+    pub(super) lingers: bool,
     pub(super) outgoing: VecDeque<(Instant, Segment)>,
     pub(super) last_ready: Instant,
     pub(super) mailbox: Mailbox,
@@ -73,6 +82,9 @@ impl End {
             state: State::Opening,
             up: false,
             crashed: false,
+            damaged: false,
+            refused: false,
+            lingers: false,
             outgoing: VecDeque::new(),
             last_ready: Instant::ORIGIN,
             mailbox: Mailbox::default(),
@@ -101,12 +113,51 @@ pub(super) struct Connection {
     pub(super) ends: [End; 2],
     /// Whether the path itself is gone; what is sent now is lost.
     pub(super) broken: bool,
+    /// How many bytes it carries in a millisecond, if that is little.
+    pub(super) rate: Option<u64>,
+    /// What a stranger has to say on it, each piece a while after the one before.
+    pub(super) script: Vec<(Duration, Bytes)>,
     /// Whether something was sent to a machine without power.
     pub(super) unanswered: bool,
+    /// Whether the dialling end has said the first thing that can be read.
     pub(super) introduced: bool,
 }
 
 impl Connection {
+    pub(super) fn new(plane: Plane, target: ServerId, from: ServerId, to: ServerId) -> Self {
+        Self {
+            plane,
+            target,
+            ends: [End::new(from), End::new(to)],
+            broken: false,
+            rate: None,
+            script: Vec::new(),
+            unanswered: false,
+            introduced: false,
+        }
+    }
+
+    /// Whether it joins the same two servers as another, for the same.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        let (a, b) = self.servers(0);
+        self.plane == other.plane && (other.servers(0) == (a, b) || other.servers(0) == (b, a))
+    }
+
+    /// Whether one end is none of a server.
+    pub(super) fn is_strange(&self) -> bool {
+        self.ends.iter().any(|end| Ensemble::is_stranger(end.server))
+    }
+
+    /// How long a segment takes to get into the network.
+    pub(super) fn takes(&self, segment: &Segment) -> Duration {
+        match (segment, self.rate) {
+            (Segment::Bytes(bytes), Some(rate)) => {
+                Duration::from_micros(bytes.len() as u64 * 1000 / rate.max(1))
+            }
+            _ => Duration::ZERO,
+        }
+    }
+
     pub(super) fn servers(&self, from: usize) -> (ServerId, ServerId) {
         (self.ends[from].server, self.ends[1 - from].server)
     }

@@ -9,17 +9,23 @@ use quorate_core::time::Instant;
 use quorate_core::wire;
 
 use crate::application::State as Snapshot;
+use crate::ensemble::Ensemble;
 use crate::faults::FaultClass;
 use crate::network::connection::{Reading, Segment, State, Told, each};
+use crate::network::dialect::heard;
 use crate::network::{ACCEPTOR, DIALLER, Network, NetworkEvent, PROGRESS_EVERY, hit, pack, remote};
 
+/// The longest first packet of a learner that a driver waits for.
+const FIRST_PACKET_BYTES_MAX: usize = 4096;
+
 impl Network {
+    /// Puts bytes on their way, and with them the messages that the other end is to read.
     pub(super) fn transmit(
         &mut self,
         now: Instant,
         conn: u64,
         from: usize,
-        mut bytes: Bytes,
+        bytes: Bytes,
         messages: Vec<Message>,
     ) {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
@@ -27,7 +33,10 @@ impl Network {
             self.coverage.hit(FaultClass::MessageLost);
             return;
         }
+        let (bytes, messages) = self.damage(conn, from, bytes, messages);
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
         connection.ends[1 - from].expected.extend(messages);
+        let mut bytes = bytes;
         if bytes.len() > 1 && self.chance(self.config.split) {
             let at = 1 + self.pick(bytes.len() - 1);
             let head = bytes.split_to(at);
@@ -40,43 +49,23 @@ impl Network {
         }
     }
 
+    /// Puts something behind what is on its way.
     pub(super) fn push(&mut self, now: Instant, conn: u64, from: usize, segment: Segment) {
         let ready = now + self.latency();
         let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let takes = connection.takes(&segment);
         let end = &mut connection.ends[from];
-        let ready = ready.max(end.last_ready + Duration::from_nanos(1));
+        let turn = end.last_ready + takes.max(Duration::from_nanos(1));
+        if !takes.is_zero() && turn > ready {
+            self.coverage.hit(FaultClass::SlowLink);
+        }
+        let ready = ready.max(turn);
         end.last_ready = ready;
         end.outgoing.push_back((ready, segment));
         self.schedule(ready, NetworkEvent::Arrive { conn, to: 1 - from });
     }
 
-    /// Breaks a connection at some point of what is under way on it.
-    pub(super) fn break_connection(&mut self, now: Instant, conn: u64) {
-        let Some(connection) = self.connections.get(&conn) else { return };
-        if connection.broken || !connection.is_open() {
-            return;
-        }
-        self.coverage.hit(FaultClass::LinkReset);
-        for from in [DIALLER, ACCEPTOR] {
-            let under_way = self.connections.get(&conn).map_or(0, |c| c.ends[from].outgoing.len());
-            let kept = self.pick(under_way + 1);
-            if let Some(connection) = self.connections.get_mut(&conn) {
-                connection.broken = true;
-                let gone = connection.ends[from].outgoing.drain(kept..);
-                let streamed = |(_, segment): &(_, Segment)| {
-                    matches!(segment, Segment::Told(Told::Streamed(_)))
-                };
-                if gone.filter(streamed).count() > 0 {
-                    self.coverage.hit(FaultClass::StreamCut);
-                }
-            }
-            if kept < under_way {
-                self.coverage.hit(FaultClass::MessageLost);
-            }
-            self.push(now, conn, from, Segment::End(Cause::Reset));
-        }
-    }
-
+    /// Takes out what has come.
     pub(super) fn on_arrive(&mut self, now: Instant, conn: u64, to: usize) {
         let from = 1 - to;
         loop {
@@ -87,6 +76,12 @@ impl Network {
                 return;
             }
             let Some((_, segment)) = connection.ends[from].outgoing.pop_front() else { return };
+            if Ensemble::is_stranger(receiver) {
+                if let Segment::End(cause) = segment {
+                    self.on_down(conn, to, cause);
+                }
+                continue;
+            }
             if !self.hosts.get(&receiver).is_some_and(|host| host.powered) {
                 connection.unanswered = true;
                 continue;
@@ -100,7 +95,8 @@ impl Network {
                         end.progress = now;
                         self.arrivals.push_back((receiver, Event::Progress(pack(conn, to))));
                     }
-                    self.decode(conn, to);
+                    self.decode(now, conn, to);
+                    self.overtaken(conn, from);
                 }
                 Segment::Told(told) => {
                     let open = connection.ends.iter().all(|end| end.state == State::Open);
@@ -126,6 +122,7 @@ impl Network {
         }
     }
 
+    /// A notification has left its socket: the next one may follow.
     pub(super) fn on_written(&mut self, now: Instant, conn: u64, from: usize) {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let stalled = self.blocked.contains_key(&connection.servers(from));
@@ -140,6 +137,7 @@ impl Network {
         }
     }
 
+    /// An end learns that its connection is over.
     pub(super) fn on_down(&mut self, conn: u64, side: usize, cause: Cause) {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let end = &mut connection.ends[side];
@@ -153,6 +151,7 @@ impl Network {
         self.sweep(conn);
     }
 
+    /// Nothing has been acknowledged for long: both ends give the connection up, if that is still so.
     pub(super) fn on_stall_check(&mut self, now: Instant, conn: u64, from: usize, since: u64) {
         let Some(connection) = self.connections.get(&conn) else { return };
         if self.blocked.get(&connection.servers(from)) != Some(&since) || !connection.is_open() {
@@ -166,17 +165,22 @@ impl Network {
     }
 
     /// Decodes what has come to an end, and compares it with what was sent.
-    pub(super) fn decode(&mut self, conn: u64, to: usize) {
+    pub(super) fn decode(&mut self, now: Instant, conn: u64, to: usize) {
         let (duplicate, runs) = (self.config.duplicate, self.config.runs);
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let (receiver, sender) = connection.servers(to);
         let (plane, link) = (connection.plane, pack(conn, to));
+        let strange = connection.is_strange();
         let end = &mut connection.ends[to];
+        let suspect = strange || end.damaged;
         if plane == Plane::Election && to == ACCEPTOR && !connection.introduced {
             match wire::decode_introduction(&mut end.incoming) {
                 Ok(None) => return,
                 Ok(Some(Introduction { id, addresses })) => {
                     connection.introduced = true;
+                    if strange {
+                        self.coverage.hit(FaultClass::StrangeIntroduction);
+                    }
                     end.up = true;
                     let up = LinkUp {
                         link,
@@ -188,6 +192,7 @@ impl Network {
                     };
                     self.arrivals.push_back((receiver, Event::LinkUp(up)));
                 }
+                Err(_) if suspect => return self.refuse(now, conn, to),
                 Err(error) => {
                     self.problem = Some(format!("the introduction of {sender}: {error}"));
                     return;
@@ -223,12 +228,40 @@ impl Network {
             };
             let message = match decoded {
                 Ok(Some(message)) => message,
-                Ok(None) => return,
+                Ok(None) => {
+                    let first = strange && plane == Plane::Quorum && !connection.introduced;
+                    if first && end.incoming.len() > FIRST_PACKET_BYTES_MAX {
+                        self.refuse(now, conn, to);
+                    }
+                    return;
+                }
+                Err(error) if suspect && error.is_fatal() => return self.refuse(now, conn, to),
+                Err(_) if suspect => {
+                    self.coverage.hit(if strange {
+                        FaultClass::StrangeBytes
+                    } else {
+                        FaultClass::DamagedNotification
+                    });
+                    continue;
+                }
                 Err(error) => {
                     self.problem = Some(format!("a message of {sender}: {error}"));
                     return;
                 }
             };
+            if strange {
+                connection.introduced = true;
+                if let Message::Packet(Packet::Snap(_)) = message {
+                    // Nobody takes it; nothing more is read.
+                    end.reading = Reading::Restoring;
+                }
+                self.coverage.hit(match plane {
+                    Plane::Election => FaultClass::StrangeNotification,
+                    Plane::Quorum => FaultClass::StrangePacket,
+                });
+                self.arrivals.push_back((receiver, Event::Received { link, message }));
+                continue;
+            }
             let parts = match &message {
                 Message::Packet(packet) => each(packet.clone()),
                 Message::Notification(_) => vec![message.clone()],
@@ -243,6 +276,15 @@ impl Network {
             if let Message::Packet(Packet::Snap(_)) = message {
                 end.reading = Reading::Snapshot;
             }
+            let message = match self.old.contains_key(&receiver).then(|| heard(message.clone())) {
+                None => message,
+                Some(Some(message)) => message,
+                Some(None) => {
+                    self.problem =
+                        Some(format!("{sender} says to {receiver}, which is old: {message:?}"));
+                    return;
+                }
+            };
             let twice = plane == Plane::Election && hit(&mut self.rng, duplicate);
             if twice {
                 self.coverage.hit(FaultClass::DuplicateNotification);

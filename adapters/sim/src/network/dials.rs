@@ -9,7 +9,8 @@ use quorate_core::wire;
 
 use crate::ensemble::Ensemble;
 use crate::faults::FaultClass;
-use crate::network::connection::{Connection, End, Segment, State};
+use crate::network::connection::{Connection, Segment, State};
+use crate::network::dialect::Dialect;
 use crate::network::{ACCEPTOR, DIALLER, Network, NetworkEvent, SYN_AGAIN, pack, remote};
 
 impl Network {
@@ -24,15 +25,15 @@ impl Network {
         self.issued += 1;
         let conn = self.issued;
         let found = addresses.iter().find_map(|address| Ensemble::at(address, plane));
-        let at = now + self.latency();
-        let connection = Connection {
-            plane,
-            target: peer,
-            ends: [End::new(from), End::new(found.unwrap_or(peer))],
-            broken: false,
-            unanswered: false,
-            introduced: false,
-        };
+        let mut at = now + self.latency();
+        let mut connection = Connection::new(plane, peer, from, found.unwrap_or(peer));
+        if self.chance(self.config.slow_link) {
+            connection.rate = Some(self.config.slow_rate * (1 + self.rng.below(20)));
+        }
+        if self.chance(self.config.slow_dial) {
+            self.coverage.hit(FaultClass::SlowDial);
+            at = at + self.up_to(self.config.slow_dial_max);
+        }
         self.connections.insert(conn, connection);
         if found.is_some() {
             self.schedule(at, NetworkEvent::Syn { conn, attempt: 0 });
@@ -42,6 +43,7 @@ impl Network {
         }
     }
 
+    /// A SYN reaches the other machine, or does not.
     pub(super) fn on_syn(&mut self, now: Instant, conn: u64, attempt: usize) {
         let Some(connection) = self.connections.get(&conn) else { return };
         if connection.ends[DIALLER].state != State::Opening {
@@ -65,12 +67,23 @@ impl Network {
         if attempt > 0 {
             self.coverage.hit(FaultClass::DialRetried);
         }
+        let held = |other: &Connection| {
+            other.servers(DIALLER) == (from, to) && other.ends[ACCEPTOR].state == State::Open
+        };
+        let beside =
+            |other: &Connection| self.connections.get(&conn).is_some_and(|c| c.is_beside(other));
+        let strange = Ensemble::is_stranger(from);
+        if !strange && self.connections.range(..conn).any(|(_, other)| held(other) && beside(other))
+        {
+            self.coverage.hit(FaultClass::SecondLink);
+        }
         let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let strange = connection.is_strange();
         let end = &mut connection.ends[ACCEPTOR];
         end.state = State::Open;
         // Whatever the acceptor does next, the dialler first hears that it was accepted.
         end.last_ready = at;
-        if connection.plane == Plane::Quorum {
+        if connection.plane == Plane::Quorum && !Ensemble::is_stranger(to) {
             end.up = true;
             let up = LinkUp {
                 link: pack(conn, ACCEPTOR),
@@ -83,6 +96,9 @@ impl Network {
             self.arrivals.push_back((to, Event::LinkUp(up)));
         }
         self.schedule(at, NetworkEvent::Established { conn });
+        if strange {
+            self.schedule(now + self.config.dial_timeout, NetworkEvent::Patience { conn });
+        }
     }
 
     pub(super) fn on_established(&mut self, now: Instant, conn: u64) {
@@ -95,12 +111,17 @@ impl Network {
         }
         let (from, to) = connection.servers(DIALLER);
         connection.ends[DIALLER].state = State::Open;
+        if Ensemble::is_stranger(from) {
+            return self.recite(now, conn);
+        }
         connection.ends[DIALLER].up = true;
         let (plane, target) = (connection.plane, connection.target);
         if plane == Plane::Election {
             let own = Ensemble::address(from, Plane::Election);
             let address = self.advertised.get(&from).cloned().unwrap_or(own);
-            let introduction = Introduction { id: from, addresses: vec![address] };
+            let old = self.old.get(&from) == Some(&Dialect::V34);
+            let addresses = if old { Vec::new() } else { vec![address] };
+            let introduction = Introduction { id: from, addresses };
             let bytes = wire::encode_introduction(&introduction);
             self.transmit(now, conn, DIALLER, bytes, Vec::new());
         }

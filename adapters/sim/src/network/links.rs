@@ -29,9 +29,19 @@ impl Network {
                 }
             }
             Message::Packet(packet) => {
-                let mut bytes = BytesMut::new();
-                wire::encode_packet(&packet, &mut bytes);
-                self.transmit(now, conn, from, bytes.freeze(), each(packet));
+                let sender = connection.ends[from].server;
+                let (packet, bytes) = match self.old.get(&sender) {
+                    Some(dialect) => {
+                        self.coverage.hit(FaultClass::OldVersion);
+                        dialect.packet(packet)
+                    }
+                    None => {
+                        let mut bytes = BytesMut::new();
+                        wire::encode_packet(&packet, &mut bytes);
+                        (packet, bytes.freeze())
+                    }
+                };
+                self.transmit(now, conn, from, bytes, each(packet));
             }
         }
     }
@@ -79,12 +89,12 @@ impl Network {
     }
 
     /// A snapshot is restored: what follows it on its link is read.
-    pub(crate) fn read_on(&mut self, link: LinkId) {
+    pub(crate) fn read_on(&mut self, now: Instant, link: LinkId) {
         let (conn, to) = unpack(link);
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         if connection.ends[to].state == State::Open {
             connection.ends[to].reading = Reading::Messages;
-            self.decode(conn, to);
+            self.decode(now, conn, to);
         }
     }
 
@@ -103,6 +113,7 @@ impl Network {
             self.write_newest(now, conn, from);
         }
         self.push(now, conn, from, Segment::End(Cause::Closed));
+        self.linger(conn, from);
         if let Some(connection) = self.connections.get_mut(&conn) {
             connection.ends[from].close();
         }
@@ -114,10 +125,19 @@ impl Network {
         let end = &mut connection.ends[from];
         let Some(notification) = end.mailbox.take() else { return };
         end.writing = true;
-        let mut bytes = BytesMut::new();
-        wire::encode_notification(&notification, &mut bytes);
+        let (notification, bytes) = match self.old.get(&end.server) {
+            Some(dialect) => {
+                self.coverage.hit(FaultClass::OldVersion);
+                dialect.notification(&notification)
+            }
+            None => {
+                let mut bytes = BytesMut::new();
+                wire::encode_notification(&notification, &mut bytes);
+                (notification, bytes.freeze())
+            }
+        };
         let message = vec![Message::Notification(notification)];
-        self.transmit(now, conn, from, bytes.freeze(), message);
+        self.transmit(now, conn, from, bytes, message);
         let at = now + self.up_to(self.config.write_max);
         self.schedule(at, NetworkEvent::Written { conn, from });
     }

@@ -34,7 +34,9 @@ impl Network {
                 let Some(connection) = self.connections.get_mut(&conn) else { continue };
                 let own = connection.ends[side].server == id;
                 let begun = side == DIALLER || connection.ends[side].state == State::Open;
-                if !own || !begun || connection.ends[side].state == State::Closed {
+                let over = connection.ends[side].state == State::Closed;
+                let held = !over || (own && std::mem::take(&mut connection.ends[side].refused));
+                if !own || !begun || !held {
                     continue;
                 }
                 connection.ends[side].close();
@@ -50,6 +52,10 @@ impl Network {
                     self.schedule(now + wait, down);
                 } else {
                     let cause = if self.chance(0x8000) { Cause::Closed } else { Cause::Reset };
+                    if cause == Cause::Reset {
+                        // Its system gives up what nobody has acknowledged.
+                        self.lose_tail(conn, side);
+                    }
                     self.push(now, conn, side, Segment::End(cause));
                 }
             }

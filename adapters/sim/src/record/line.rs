@@ -16,6 +16,7 @@ impl fmt::Display for Entry {
             What::Start(found) => write!(f, "START {found}"),
             What::Crash(kind) => write!(f, "CRASH ({kind:?})"),
             What::Wipe => f.write_str("WIPED"),
+            What::Clock(by) => write!(f, "CLOCK jumps by {by:?}"),
             What::Pause => f.write_str("PAUSE"),
             What::Resume => f.write_str("RESUME"),
             What::Block(to) => write!(f, "BLOCKED towards {to}"),

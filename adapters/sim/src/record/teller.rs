@@ -65,6 +65,7 @@ impl Teller {
                 Some(Happening::Crash(*kind))
             }
             What::Wipe => Some(Happening::Wipe),
+            What::Clock(_) => Some(Happening::Other(entry.clone())),
             What::Pause => Some(Happening::Pause),
             What::Resume => Some(Happening::Resume),
             What::Block(to) => Some(Happening::Way { to: *to, open: false }),

@@ -9,7 +9,7 @@ use quorate_core::zxid::Zxid;
 
 use crate::disk::{Contents, DiskConfig};
 use crate::ensemble::Ensemble;
-use crate::network::NetworkConfig;
+use crate::network::{Dialect, NetworkConfig};
 
 /// What a world is made of.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct WorldConfig {
     pub disks: BTreeMap<ServerId, Contents>,
     /// Servers whose configuration shows them another ensemble.
     pub views: BTreeMap<ServerId, Ensemble>,
+    /// Servers that are no members at first, and know those who are.
+    pub spares: Vec<ServerId>,
     /// The durations of all servers.
     pub timing: Timing,
     /// The lease that voters promise their leader, if any.
@@ -36,6 +38,12 @@ pub struct WorldConfig {
     pub network: NetworkConfig,
     /// How the disks behave.
     pub disk: DiskConfig,
+    /// How far clocks may be off, in millionths of their speed.
+    pub drift: u64,
+    /// Who speaks as older versions of ZooKeeper do.
+    pub old: BTreeMap<ServerId, Dialect>,
+    /// How often somebody comes by who is no member, about; never, if none.
+    pub strangers: Option<Duration>,
     /// Whether a [record](crate::World::record) is kept of each event, to be printed if the test fails.
     pub keep_log: bool,
 }
@@ -47,6 +55,7 @@ impl WorldConfig {
             ensemble,
             disks: BTreeMap::new(),
             views: BTreeMap::new(),
+            spares: Vec::new(),
             timing: Timing::default(),
             lease: None,
             may_change: false,
@@ -55,6 +64,9 @@ impl WorldConfig {
             finish_when_settled: true,
             network: NetworkConfig::default(),
             disk: DiskConfig::default(),
+            drift: 0,
+            old: BTreeMap::new(),
+            strangers: None,
             keep_log: true,
         }
     }

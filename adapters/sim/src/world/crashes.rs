@@ -23,7 +23,7 @@ impl World {
         let Some(brief) = server.brief.take() else { return Ok(()) };
         self.trace.note(now, id, || Told::Crash(kind));
         server.peer = None;
-        server.paused = false;
+        (server.paused, server.suspended) = (false, None);
         server.backlog.clear();
         server.tick = None;
         let (states, lost) = server.disk.crash(self.disk.survival, &mut self.rng);
@@ -36,6 +36,7 @@ impl World {
         }
         self.coverage.hits(FaultClass::WriteLost, lost.all);
         self.coverage.hits(FaultClass::TornWrite, u64::from(lost.torn));
+        self.coverage.hits(FaultClass::MisorderedWrites, u64::from(lost.misordered));
         if self.disk.forgets {
             server.disk.forget();
         }

@@ -60,6 +60,8 @@ impl World {
         }
         let incarnation = server.incarnation;
         self.trace.note(self.agenda.now(), id, || Told::Resume);
+        self.clock_goes_on(id);
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         for event in std::mem::take(&mut server.backlog) {
             let same = self.servers.get(&id).is_some_and(|s| s.incarnation == incarnation);
             if same {
@@ -177,6 +179,19 @@ impl World {
         }
     }
 
+    /// Leaves only the ways between one server and each of the others.
+    pub fn star(&mut self, center: i64) {
+        let ids: Vec<_> = self.servers.keys().map(|id| id.0).collect();
+        for from in ids.iter().filter(|id| **id != center) {
+            for to in ids.iter().filter(|id| **id != center) {
+                self.block(*from, *to);
+            }
+        }
+        if ids.len() > 2 {
+            self.coverage.hit(FaultClass::PartialConnectivity);
+        }
+    }
+
     /// Lets nothing pass from one server to another; the other direction stays as it is.
     pub fn block(&mut self, from: i64, to: i64) {
         let now = self.now();
@@ -226,11 +241,20 @@ impl World {
         self.network.advertise(ServerId(id), address);
     }
 
-    /// Makes the network friendly from now on: nothing more breaks, is late or comes twice.
+    /// Makes the world friendly from now on: nothing more breaks, is late or comes twice, clocks run as they
+    /// should, and nobody comes by.
     pub fn calm(&mut self) {
         let config = &mut self.network.config;
-        (config.reset, config.spike, config.duplicate) = (0, 0, 0);
-        self.disk.slow = 0;
+        (config.reset, config.spike, config.duplicate, config.damage) = (0, 0, 0, 0);
+        (config.linger, config.slow_link, config.slow_dial) = (0, 0, 0);
+        self.network.hasten(self.agenda.now());
+        self.enter_network();
+        self.strangers = None;
+        (self.disk.slow, self.disk.failing) = (0, 0);
+        for server in self.servers.values_mut() {
+            server.disk_full = false;
+        }
+        self.clocks_run_true();
         self.crash_within = 0;
         self.trap = None;
         self.fuse = None;

@@ -14,6 +14,7 @@ use quorate_core::zxid::Epoch;
 
 use crate::application::{Application, State};
 use crate::disk::Disk;
+use crate::world::clock::Clock;
 
 /// Where one server stands, in a few words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,8 @@ pub(super) struct Server {
     /// Whether it leads, with a lease if there is to be one.
     pub(super) guards: bool,
     pub(super) disk: Disk,
+    /// No room is left on it.
+    pub(super) disk_full: bool,
     pub(super) application: Application,
     /// Transactions that are prepared, each in its reign.
     pub(super) drafts: Vec<(Epoch, Draft)>,
@@ -94,6 +97,9 @@ pub(super) struct Server {
     pub(super) asked: u64,
     pub(super) incarnation: u64,
     pub(super) paused: bool,
+    pub(super) clock: Clock,
+    /// Since when its clock stands still.
+    pub(super) suspended: Option<Instant>,
     pub(super) backlog: VecDeque<Event>,
     pub(super) tick: Option<Instant>,
     pub(super) token: u64,

@@ -6,13 +6,37 @@ use quorate_core::input::Event;
 use crate::checker::Violation;
 use crate::faults::FaultClass;
 use crate::network::{hit, up_to};
-use crate::world::{What, World};
+use crate::world::{CrashKind, What, World};
 
 impl World {
+    /// Lets a server's disk have no room left, or have some again.
+    pub fn fill_disk(&mut self, id: i64, full: bool) {
+        if let Some(server) = self.servers.get_mut(&ServerId(id)) {
+            server.disk_full = full;
+        }
+    }
+
+    /// A disk fails: its server ends at once, having told nobody of what it could not make durable, and is
+    /// started again with what is there. What was not synced is there or not, as after any other crash.
+    fn disk_fails(&mut self, id: ServerId, class: FaultClass) -> Result<(), Violation> {
+        self.coverage.hit(class);
+        self.crash(id.0, CrashKind::Process)?;
+        let wait = up_to(&mut self.rng, self.restart_max);
+        self.start_after(id.0, wait);
+        Ok(())
+    }
+
+    /// What was being synced is durable.
     pub(super) fn on_synced(&mut self, id: ServerId, incarnation: u64) -> Result<(), Violation> {
         let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         if server.incarnation != incarnation || server.peer.is_none() {
             return Ok(());
+        }
+        if server.disk_full {
+            return self.disk_fails(id, FaultClass::DiskFull);
+        }
+        if hit(&mut self.rng, self.disk.failing) {
+            return self.disk_fails(id, FaultClass::DiskError);
         }
         let (states, last) = server.disk.complete();
         for done in &states {
@@ -26,6 +50,7 @@ impl World {
         }
     }
 
+    /// Begins to make durable what has gathered.
     pub(super) fn begin_sync(&mut self, id: ServerId) {
         let Some(server) = self.servers.get_mut(&id) else { return };
         if !server.disk.begin() {

@@ -1,0 +1,68 @@
+//! What both stories may meet all the time: connections, disks and clocks that are worse than they should be,
+//! servers of older versions, and people who come by.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_core::id::ServerId;
+
+use crate::campaign::case::{Condition, Draw};
+use crate::disk::{DiskConfig, Survival};
+use crate::network::{Dialect, NetworkConfig};
+use crate::world::WorldConfig;
+
+/// What may be wrong with connections.
+pub(super) fn network(draw: &mut Draw<'_>, fair: NetworkConfig) -> NetworkConfig {
+    let mut seldom = |of, condition, chance| if draw.one_in(of, condition) { chance } else { 0 };
+    let linger = seldom(3, Condition::LingeringLinks, 0x8000);
+    let slow_link = seldom(4, Condition::SlowLinks, 0x4000);
+    let slow_dial = seldom(4, Condition::SlowDials, 0x2000);
+    let damage = seldom(4, Condition::DamagedMessages, 30);
+    NetworkConfig {
+        linger,
+        linger_max: Duration::from_millis(draw.pick(&[30, 300, 1500])),
+        slow_link,
+        slow_rate: draw.pick(&[2, 20, 200]),
+        slow_dial,
+        damage,
+        ..fair
+    }
+}
+
+/// What may be wrong with disks, and what a crash leaves of them.
+pub(super) fn disk(draw: &mut Draw<'_>, fair: DiskConfig) -> DiskConfig {
+    let any = draw.one_in(2, Condition::EpochFilesLostFirst);
+    let misordered = draw.one_in(3, Condition::WritesLostFirst);
+    let survival = match (misordered, any) {
+        (true, _) => Survival::Misordered,
+        (false, true) => Survival::Any,
+        (false, false) => Survival::Prefix,
+    };
+    let failing = if draw.one_in(5, Condition::FailingDisk) { 60 } else { 0 };
+    DiskConfig { survival, failing, ..fair }
+}
+
+/// What may be wrong with clocks, with what servers say, and with who comes by.
+pub(super) fn world(draw: &mut Draw<'_>, fair: WorldConfig) -> WorldConfig {
+    let drift = match (draw.one_in(3, Condition::Drift), draw.one_in(6, Condition::FarOffClocks)) {
+        (_, true) => 400_000,
+        (true, false) => 50_000,
+        (false, false) => 0,
+    };
+    let mut old = BTreeMap::new();
+    let ids: Vec<ServerId> = fair.ensemble.ids().collect();
+    for id in ids {
+        match draw.rng.below(4) {
+            0 => drop(old.insert(id, Dialect::V34)),
+            1 => drop(old.insert(id, Dialect::V35)),
+            _ => {}
+        }
+    }
+    // Before there were changes of the membership, nobody knew what to make of one.
+    if !draw.one_in(4, Condition::OldVersions) || fair.may_change {
+        old.clear();
+    }
+    let every = Duration::from_millis(draw.pick(&[3, 30, 300]));
+    let strangers = draw.one_in(4, Condition::Strangers).then_some(every);
+    WorldConfig { drift, old, strangers, ..fair }
+}

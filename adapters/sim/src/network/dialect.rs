@@ -1,0 +1,100 @@
+//! What servers of older versions of ZooKeeper say, and what they understand.
+//!
+//! | | notification | introduction | FOLLOWERINFO, OBSERVERINFO | NEWLEADER |
+//! |---|---|---|---|---|
+//! | [`V34`](Dialect::V34) | 40 bytes, no version | the bare id | 12 bytes | without a text |
+//! | [`V35`](Dialect::V35) | version 1, no configuration | as ours | as ZooKeeper's today | as ours |
+//!
+//! Neither says or understands what only servers of ours do. The server itself is one of ours all the same:
+//! what is tested is what the others make of what it says, and it of what it does not hear.
+
+use bytes::{Bytes, BytesMut};
+use quorate_core::message::{LearnerInfo, Message, Notification, Packet};
+use quorate_core::wire;
+
+/// The way in which a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// As ZooKeeper 3.4.
+    V34,
+    /// As the first of ZooKeeper 3.5.
+    V35,
+}
+
+/// Where the version begins in a notification with its frame, and how long the oldest is that has none.
+const NOTIFICATION_V34: usize = 4 + 40;
+/// How long a packet of [`LearnerInfo`] is before its configuration version.
+const INFO_V34: usize = 16 + 12;
+
+impl Dialect {
+    /// A notification as the other end reads it, and as bytes.
+    pub(super) fn notification(self, notification: &Notification) -> (Notification, Bytes) {
+        let version = match self {
+            Self::V34 => 0,
+            Self::V35 => 1,
+        };
+        let said = Notification { version, config: Bytes::new(), ..notification.clone() };
+        let mut bytes = BytesMut::new();
+        wire::encode_notification(&said, &mut bytes);
+        if self == Self::V34 {
+            bytes.truncate(NOTIFICATION_V34);
+            bytes[..4].copy_from_slice(&40_u32.to_be_bytes());
+        }
+        (said, bytes.freeze())
+    }
+
+    /// A packet as the other end reads it, and as bytes.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others are the same in all versions")]
+    pub(super) fn packet(self, packet: Packet) -> (Packet, Bytes) {
+        let old = self == Self::V34;
+        let info = |info: LearnerInfo| {
+            let config_version = if old { 0 } else { info.config_version };
+            LearnerInfo { config_version, ..plain(info) }
+        };
+        let said = match packet {
+            Packet::FollowerInfo(said) => Packet::FollowerInfo(info(said)),
+            Packet::ObserverInfo(said) => Packet::ObserverInfo(info(said)),
+            Packet::NewLeader { zxid, .. } if old => {
+                Packet::NewLeader { zxid, config: Bytes::new() }
+            }
+            packet => understood(packet),
+        };
+        let mut bytes = BytesMut::new();
+        wire::encode_packet(&said, &mut bytes);
+        if old && matches!(said, Packet::FollowerInfo(_) | Packet::ObserverInfo(_)) {
+            let identities = bytes.split_off(bytes.len() - 4);
+            bytes.truncate(INFO_V34);
+            bytes[12..16].copy_from_slice(&12_u32.to_be_bytes());
+            bytes.unsplit(identities);
+        }
+        (said, bytes.freeze())
+    }
+}
+
+/// A message as a server of an older version understands it; none if only ours have such.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the others are the same in all versions")]
+pub(super) fn heard(message: Message) -> Option<Message> {
+    Some(match message {
+        Message::Notification(heard) => {
+            Message::Notification(Notification { config: Bytes::new(), ..heard })
+        }
+        Message::Packet(Packet::HandOver { .. } | Packet::Lease { .. }) => return None,
+        Message::Packet(packet) => Message::Packet(understood(packet)),
+    })
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "the others say nothing of versions")]
+fn understood(packet: Packet) -> Packet {
+    match packet {
+        Packet::FollowerInfo(info) => Packet::FollowerInfo(plain(info)),
+        Packet::ObserverInfo(info) => Packet::ObserverInfo(plain(info)),
+        Packet::LeaderInfo { epoch, .. } => {
+            Packet::LeaderInfo { epoch, protocol: LearnerInfo::PROTOCOL }
+        }
+        packet => packet,
+    }
+}
+
+fn plain(info: LearnerInfo) -> LearnerInfo {
+    LearnerInfo { protocol: LearnerInfo::PROTOCOL, ..info }
+}
