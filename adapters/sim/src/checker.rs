@@ -116,6 +116,11 @@ impl Checker {
         self.ledger.commits()
     }
 
+    /// Whether a server's disk holds a transaction, or a state that it is in; of none, yes.
+    pub(crate) fn holds(&self, id: ServerId, zxid: Zxid) -> bool {
+        zxid == Zxid::ZERO || self.ledger.holds(id, zxid)
+    }
+
     /// The last committed transaction.
     pub fn committed(&self) -> Zxid {
         self.ledger.committed()

@@ -132,6 +132,12 @@ classes! {
     TornWrite,
     /// A crash took a write, and left one that came after it.
     MisorderedWrites,
+    /// A server became a member that was none before.
+    Joined,
+    /// A server left the membership.
+    Left,
+    /// A voter was started again with an empty disk.
+    VoterWiped,
     /// A snapshot was taken and put on disk.
     SnapshotTaken,
     /// The log was streamed as PROPOSALs.

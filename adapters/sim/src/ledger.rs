@@ -88,6 +88,9 @@ pub(crate) struct Ledger {
     told: Zxid,
     acknowledged: u64,
     pub(crate) reads_answered: u64,
+    /// How many servers have become members, or ceased to be.
+    pub(crate) joined: u64,
+    pub(crate) left: u64,
     /// Logs may be unreadable. Then a leader sends its snapshot where it would have sent its log, and a
     /// learner that has more gives up what was committed since; others have it.
     pub(crate) unreadable: bool,
@@ -255,6 +258,11 @@ impl Ledger {
         self.in_force.as_ref()
     }
 
+    /// Whether a server's disk holds a transaction, or a state that it is in.
+    pub(crate) fn holds(&self, id: ServerId, zxid: Zxid) -> bool {
+        self.copies.get(&id).is_some_and(|copy| copy.covers(zxid))
+    }
+
     /// Whether a change of the membership was ever proposed.
     pub(crate) fn has_changes(&self) -> bool {
         !self.memberships.is_empty()
@@ -310,6 +318,8 @@ impl Ledger {
                 // Both have to agree on it.
                 let present = self.in_force.as_ref().unwrap_or(ensemble);
                 self.on_quorum(id, txn.zxid, present)?;
+                self.joined += next.ids().filter(|id| present.seat(*id).is_none()).count() as u64;
+                self.left += present.ids().filter(|id| next.seat(*id).is_none()).count() as u64;
                 self.in_force = Some(next);
             }
             last = Some(txn.zxid);

@@ -155,6 +155,11 @@ impl Network {
         self.connections.values().filter(between).filter(known).count()
     }
 
+    /// Whether nothing that a server has said is still to be heard.
+    pub(crate) fn is_forgotten(&self, id: ServerId) -> bool {
+        !self.connections.values().any(|c| c.ends.iter().any(|end| end.server == id))
+    }
+
     /// How many connections there are in any state.
     pub(crate) fn connections(&self) -> usize {
         self.connections.len()

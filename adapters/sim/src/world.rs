@@ -9,6 +9,7 @@ mod clock;
 mod config;
 mod crashes;
 mod hands;
+mod leaving;
 mod outputs;
 mod server;
 mod storage;

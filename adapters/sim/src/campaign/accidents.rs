@@ -34,7 +34,8 @@ pub(super) enum Kind {
     Suspension,
     FullDisk,
     Star,
-    RolesChange,
+    Forgetting,
+    MembersChange,
 }
 
 impl Kind {
@@ -58,7 +59,8 @@ impl Kind {
             Self::Suspension => "a machine is suspended",
             Self::FullDisk => "a disk is full",
             Self::Star => "one server hears all, the others only it",
-            Self::RolesChange => "roles change",
+            Self::Forgetting => "a server's disk is emptied that nobody needs",
+            Self::MembersChange => "members and roles change",
         }
     }
 }
@@ -191,7 +193,15 @@ impl Run {
                 self.world.fill_disk(id, false);
             }
             Kind::Star => self.world.star(id),
-            Kind::RolesChange => self.change_roles(rng, id)?,
+            Kind::Forgetting => {
+                self.world.crash(id, crash)?;
+                self.pass(2 * soon)?;
+                if self.world.may_wipe(id) {
+                    self.world.forget(id);
+                }
+                self.world.start(id);
+            }
+            Kind::MembersChange => self.change_members(rng, id)?,
         }
         Ok(())
     }
@@ -210,15 +220,21 @@ impl Run {
         }
     }
 
-    /// Some become voters, some observers.
-    fn change_roles(&mut self, rng: &mut Rng, at: i64) -> Result<(), Violation> {
-        let mut joining = Vec::new();
-        for id in &self.ids {
-            if rng.below(3) == 0 {
-                joining.push(Ensemble::member(ServerId(*id), rng.below(3) > 0));
+    /// Some become voters, some observers, some leave; or one of them does.
+    fn change_members(&mut self, rng: &mut Rng, at: i64) -> Result<(), Violation> {
+        let (mut joining, mut leaving) = (Vec::new(), Vec::new());
+        let alone = (rng.below(2) == 0).then(|| self.ids[pick(rng, self.ids.len())]);
+        for id in self.ids.iter().filter(|id| alone.is_none_or(|alone| alone == **id)) {
+            let is_member = self.world.ensemble().seat(ServerId(*id)).is_some();
+            let (voter, drawn) = (rng.below(3) > 0, rng.below(12));
+            let changes = drawn < 4 || alone.is_some();
+            if changes && is_member && drawn % 2 == 0 && (drawn == 0 || alone.is_some()) {
+                leaving.push(ServerId(*id));
+            } else if changes {
+                joining.push(Ensemble::member(ServerId(*id), voter || !is_member));
             }
         }
-        self.world.reconfigure(at, &Reconfiguration::change(joining, []))?;
+        self.world.reconfigure(at, &Reconfiguration::change(joining, leaving))?;
         let any = self.ids[pick(rng, self.ids.len())];
         let victim = if rng.below(2) == 0 { any } else { at };
         self.may_crash_soon(rng, victim, 30);

@@ -36,6 +36,7 @@ const ACCIDENTS: &[(Kind, u64)] = &[
     (Kind::LongAbsence, 1),
     (Kind::HandOver, 2),
     (Kind::Wipe, 1),
+    (Kind::Forgetting, 1),
     (Kind::ClockJump, 1),
     (Kind::Suspension, 1),
     (Kind::FullDisk, 1),
@@ -58,7 +59,8 @@ const ACCIDENTS_AND_CHANGES: &[(Kind, u64)] = &[
     (Kind::Suspension, 1),
     (Kind::FullDisk, 1),
     (Kind::Star, 1),
-    (Kind::RolesChange, 6),
+    (Kind::MembersChange, 14),
+    (Kind::Forgetting, 2),
 ];
 
 pub(super) fn disturbances(case: &Case) -> Vec<Disturbance> {
@@ -78,8 +80,12 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     let tick = Duration::from_millis(draw.pick(&[100, 200, 400]));
     let ticks = 1 + u32::try_from(draw.rng.below(5)).unwrap_or(0);
     let lease = (draw.rng.below(3) == 0).then(|| tick * ticks);
-    let changes = draw.rng.below(3) == 0 && ensemble.is_plain() && ids.len() > 2;
+    let changes = draw.rng.below(2) == 0 && ensemble.is_plain() && ids.len() > 2;
+    let first = ids.last().map_or(1, |last| last + 1);
+    let more = i64::try_from(draw.rng.below(3)).unwrap_or(0);
+    let spares = if changes { (first..first + more).map(ServerId).collect() } else { Vec::new() };
     let mut config = WorldConfig {
+        spares,
         timing: Timing { tick, ..Timing::default() },
         lease,
         may_change: changes,

@@ -62,7 +62,8 @@ impl Run {
         most: u64,
     ) -> Self {
         let case = draw.case;
-        let ids: Vec<i64> = config.ensemble.ids().map(|id| id.0).collect();
+        let spares = config.spares.iter().copied();
+        let ids: Vec<i64> = config.ensemble.ids().chain(spares).map(|id| id.0).collect();
         let silent_max = config.network.silent_max;
         let noticing = config.timing.init_time().max(silent_max);
         let crashes = draw.one_in(2, Condition::CrashesWithinSteps);
@@ -185,12 +186,12 @@ pub(super) fn is_settled(world: &World) -> bool {
 
 /// Whether a server can follow the present leader. An observer is not asked when a new epoch is chosen,
 /// so the one it promised to a leader that was never established may be later than the present one; it
-/// has to wait for the next leader then, as ZooKeeper's observers do.
+/// has to wait for the next leader then, as ZooKeeper's observers do. Who is no member may follow or not.
 pub(super) fn can(world: &World, id: ServerId) -> bool {
     let leader = world.leader().and_then(|leader| world.brief(leader.0));
-    let voter = world.ensemble().seat(id).is_some_and(|seat| seat.voter);
+    let Some(seat) = world.ensemble().seat(id) else { return false };
     let promised = world.durable(id.0).map(|durable| durable.accepted_epoch);
-    voter || leader.is_none_or(|leader| promised <= Some(leader.current_epoch))
+    seat.voter || leader.is_none_or(|leader| promised <= Some(leader.current_epoch))
 }
 
 /// What disks hold, by server.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use quorate_core::id::ServerId;
 use quorate_core::report::{Change, Phase, Reason, Report, Status};
 use quorate_core::vote::{Round, ServerState, Vote};
+use quorate_core::zxid::Zxid;
 
 use crate::checker::{Checker, Rule, Seen, Violation, broken};
 
@@ -43,9 +44,17 @@ impl Checker {
         let held =
             held.map_or(own, |h| Vote { peer_epoch: h.current_epoch, zxid: h.last_zxid, ..own });
         let own = own.max(held);
+        // Whoever took over the same epoch by a snapshot under the label of its start has just its initial
+        // history, as the one that others follow in it has.
+        let initial = |theirs: &Vote| {
+            joined
+                && theirs.peer_epoch == own.peer_epoch
+                && theirs.zxid == Zxid::start_of(own.peer_epoch)
+        };
         let newer = |theirs: &Vote| {
-            (theirs.peer_epoch, theirs.zxid) > (own.peer_epoch, own.zxid)
-                || (*theirs > own && !joined)
+            !initial(theirs)
+                && ((theirs.peer_epoch, theirs.zxid) > (own.peer_epoch, own.zxid)
+                    || (*theirs > own && !joined))
         };
         let may_lead = |member: &ServerId| !changed && self.ensemble.may_lead(*member);
         for member in members.into_iter().filter(may_lead) {

@@ -11,7 +11,7 @@ use crate::application::State;
 use crate::checker::{Checker, Violation};
 use crate::disk::Contents;
 use crate::ensemble::Ensemble;
-use crate::faults::Coverage;
+use crate::faults::{Coverage, FaultClass};
 use crate::record::Record;
 use crate::world::{Brief, World};
 
@@ -45,6 +45,8 @@ impl World {
     pub fn coverage(&self) -> Coverage {
         let mut all = self.coverage.clone();
         all.add(&self.network.coverage);
+        all.hits(FaultClass::Joined, self.checker.ledger.joined);
+        all.hits(FaultClass::Left, self.checker.ledger.left);
         all
     }
 

@@ -1,0 +1,70 @@
+//! Servers that forget everything: who may, and what it is told when it comes back.
+//!
+//! ```text
+//!   crash ─► nothing of it is on its way any more ─► everybody else has what it had, and knows who is a member
+//!         ─► wiped ─► it starts as one that was never there
+//! ```
+//!
+//! A voter that forgets breaks its promises. It may where nobody rests on them: every other voter has all
+//! that is committed, and has promised as late an epoch, so that any quorum with the forgetful one in it
+//! has one that remembers.
+
+use quorate_core::id::ServerId;
+use quorate_core::membership::Membership;
+
+use crate::faults::FaultClass;
+use crate::world::World;
+
+impl World {
+    /// Whether a server that is down may start with an empty disk although others may have counted on it.
+    pub fn may_wipe(&self, id: i64) -> bool {
+        let id = ServerId(id);
+        let Some(server) = self.servers.get(&id) else { return false };
+        let still = server.peer.is_none()
+            && !self.servers.values().any(|server| server.paused)
+            && self.network.is_forgotten(id);
+        let ensemble = self.ensemble();
+        let voter = |id: ServerId| ensemble.seat(id).is_some_and(|seat| seat.voter);
+        let known = self.membership_known().map(Membership::version);
+        let others = ensemble.ids().filter(|other| *other != id);
+        let committed = self.checker.committed();
+        let promised = server.disk.latest().accepted_epoch;
+        let remembers = |other: ServerId| {
+            self.servers.get(&other).is_some_and(|server| {
+                let held = server.disk.durable();
+                let current = held.membership.as_ref().map(Membership::version) == known;
+                let under_way = [held, server.disk.latest()].map(|c| c.next_membership.is_some());
+                let has = !voter(other)
+                    || (held.accepted_epoch >= promised && self.checker.holds(other, committed));
+                current && under_way == [false; 2] && has
+            })
+        };
+        still && !ensemble.is_quorum(|member| member == id) && others.into_iter().all(remembers)
+    }
+
+    /// Empties the disk of a server of which [that is true](Self::may_wipe). It is told of the present
+    /// members, and of itself.
+    pub fn forget(&mut self, id: i64) {
+        let voter = self.ensemble().seat(ServerId(id)).is_some_and(|seat| seat.voter);
+        let known = self.membership_known().cloned();
+        self.wipe(id);
+        if voter {
+            self.coverage.hit(FaultClass::VoterWiped);
+        }
+        let Some(server) = self.servers.get_mut(&ServerId(id)) else { return };
+        let Some(known) = known else { return };
+        let mut members = known.members().to_vec();
+        if known.member(ServerId(id)).is_none() {
+            members.push(crate::ensemble::Ensemble::member(ServerId(id), true));
+        }
+        if let Ok(told) = Membership::build(members, [], [], 0) {
+            server.config.membership = told;
+        }
+    }
+
+    /// The newest membership on any disk, if it is not the first one.
+    fn membership_known(&self) -> Option<&Membership> {
+        let all = self.servers.values().filter_map(|s| s.disk.durable().membership.as_ref());
+        all.max_by_key(|membership| membership.version())
+    }
+}
