@@ -4,6 +4,7 @@
 //! so that the checker can disagree with the core.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
@@ -148,6 +149,12 @@ impl Ensemble {
     /// Whether an id is one of those that nobody has who ever is a member.
     pub fn is_stranger(id: ServerId) -> bool {
         id.0 >= FIRST_STRANGER
+    }
+
+    /// Whether an address is one of theirs.
+    pub(crate) fn is_strange(address: IpAddr) -> bool {
+        let IpAddr::V4(address) = address else { return true };
+        Self::is_stranger(ServerId(i64::from(address.octets()[3])))
     }
 
     /// Somebody who never is a member; there are a few.

@@ -16,6 +16,7 @@ use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::checker::{Rule, Violation, broken};
 use crate::disk::Contents;
+use crate::ensemble::Ensemble;
 
 /// What is known of what they have told one another.
 #[derive(Debug, Default)]
@@ -26,6 +27,8 @@ pub(crate) struct Conduct {
     heard: BTreeMap<ServerId, BTreeSet<ServerId>>,
     /// Where the history of the learner on a link ends, as it says.
     learners: BTreeMap<(ServerId, LinkId), Zxid>,
+    /// Links of those who are no servers of this ensemble: they owe nothing.
+    strange: BTreeSet<(ServerId, LinkId)>,
 }
 
 impl Conduct {
@@ -33,6 +36,7 @@ impl Conduct {
     pub(crate) fn on_start(&mut self, id: ServerId) {
         self.voters.retain(|(server, _), _| *server != id);
         self.learners.retain(|(server, _), _| *server != id);
+        self.strange.retain(|(server, _)| *server != id);
         self.heard.remove(&id);
     }
 
@@ -41,6 +45,9 @@ impl Conduct {
     pub(crate) fn on_event(&mut self, id: ServerId, event: &Event) {
         match event {
             Event::LinkUp(up) => {
+                if up.remote.is_some_and(Ensemble::is_strange) {
+                    self.strange.insert((id, up.link));
+                }
                 if let (Plane::Election, Some(peer)) = (up.plane, up.peer) {
                     self.voters.insert((id, up.link), peer);
                 }
@@ -48,6 +55,7 @@ impl Conduct {
             Event::LinkDown { link, .. } => {
                 self.voters.remove(&(id, *link));
                 self.learners.remove(&(id, *link));
+                self.strange.remove(&(id, *link));
             }
             Event::Received { link, message: Message::Notification(notification) } => {
                 let standing = &notification.standing;
@@ -92,8 +100,10 @@ impl Conduct {
         match output {
             Output::Hangup {
                 reason: reason @ (Hangup::Hole { .. } | Hangup::Differs(_) | Hangup::OutOfTurn(_)),
-                ..
-            } => broken(Rule::Conduct, id, format!("has to refuse what it is sent: {reason}")),
+                link,
+            } if !self.strange.contains(&(id, *link)) => {
+                broken(Rule::Conduct, id, format!("has to refuse what it is sent: {reason}"))
+            }
             _ => Ok(()),
         }
     }
