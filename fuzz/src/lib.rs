@@ -1,0 +1,29 @@
+//! What is fed with bytes that nobody has thought of, and what must hold whatever they are.
+//!
+//! ```text
+//!   cargo fuzz run NAME    bytes that reach new code ──┐
+//!                                                      ├──► NAME::feed ──► returns, or panics
+//!   cargo test             the files in seeds/NAME ────┘
+//! ```
+//!
+//! Each module has one function, which panics if something does not hold. The binaries in `fuzz_targets`
+//! hand it to libFuzzer, which needs a C++ compiler; the test in `tests` feeds it with what was found worth
+//! keeping, and needs none.
+
+pub mod handshake;
+pub mod notification;
+pub mod packet;
+pub mod step;
+pub mod synchronisation;
+
+/// The name of what is fed, and how.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: [Target; 5] = [
+    ("handshake", handshake::feed),
+    ("notification", notification::feed),
+    ("packet", packet::feed),
+    ("step", step::feed),
+    ("synchronisation", synchronisation::feed),
+];
