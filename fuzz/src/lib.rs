@@ -10,20 +10,38 @@
 //! hand it to libFuzzer, which needs a C++ compiler; the test in `tests` feeds it with what was found worth
 //! keeping, and needs none.
 
+pub mod ensemble;
+pub mod garbage;
 pub mod handshake;
+pub mod log_files;
+pub mod membership;
+pub mod messages;
 pub mod notification;
 pub mod packet;
+pub mod record;
+pub mod snapshot;
 pub mod step;
 pub mod synchronisation;
+pub mod tree;
+pub mod zoo_cfg;
 
 /// The name of what is fed, and how.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 14] = [
+    ("ensemble", ensemble::feed),
+    ("garbage", garbage::feed),
     ("handshake", handshake::feed),
+    ("log_files", log_files::feed),
+    ("membership", membership::feed),
+    ("messages", messages::feed),
     ("notification", notification::feed),
     ("packet", packet::feed),
+    ("record", record::feed),
+    ("snapshot", snapshot::feed),
     ("step", step::feed),
     ("synchronisation", synchronisation::feed),
+    ("tree", tree::feed),
+    ("zoo_cfg", zoo_cfg::feed),
 ];

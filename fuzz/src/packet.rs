@@ -32,7 +32,7 @@ pub fn feed(data: &[u8]) {
 }
 
 /// Everything that is taken in runs, one by one; the bytes come in two parts.
-fn in_runs(data: &[u8], at: usize) -> Vec<Packet> {
+pub(crate) fn in_runs(data: &[u8], at: usize) -> Vec<Packet> {
     let (first, second) = data.split_at(at.min(data.len()));
     let mut buf = BytesMut::from(first);
     let mut singles = Vec::new();
@@ -52,7 +52,7 @@ fn in_runs(data: &[u8], at: usize) -> Vec<Packet> {
     singles
 }
 
-fn one_by_one(packet: Packet, singles: &mut Vec<Packet>) {
+pub(crate) fn one_by_one(packet: Packet, singles: &mut Vec<Packet>) {
     if let Packet::Proposals(txns) = packet {
         assert!(txns.len() > 1);
         assert!(txns.windows(2).all(|pair| pair[1].zxid.follows(pair[0].zxid)));
