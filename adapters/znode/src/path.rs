@@ -19,11 +19,11 @@ pub(crate) fn components(path: &str) -> Option<impl Iterator<Item = &str>> {
     Some(below.into_iter().flat_map(|below| below.split('/')))
 }
 
-/// The path of the parent (`""` for the root) and the name; none for the root and for what can be no
-/// path.
+/// The path of the parent (`""` for the root, which has no other name here) and the name; none for the root
+/// and for what can be no path.
 pub(crate) fn split(path: &str) -> Option<(&str, &str)> {
     let (parent, name) = path.rsplit_once('/')?;
-    let absolute = parent.is_empty() || parent.starts_with('/');
+    let absolute = parent.is_empty() || (parent.starts_with('/') && !parent.ends_with('/'));
     if absolute && !name.is_empty() { Some((parent, name)) } else { None }
 }
 
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn what_is_no_path_is_none() {
         assert!(components("a").is_none());
-        for odd in ["a", "a/b", "/a/", "//"] {
+        for odd in ["a", "a/b", "/a/", "//", "//a", "/a//b"] {
             assert_eq!(split(odd), None, "{odd}");
         }
     }
