@@ -124,6 +124,7 @@ impl Chart {
             | Happening::Message(_)
             | Happening::Durable(_)
             | Happening::Deliver(_)
+            | Happening::HangUp { .. }
             | Happening::Other(_) => {}
         }
     }
@@ -171,6 +172,7 @@ impl Chart {
             | Happening::Pause
             | Happening::Change(_)
             | Happening::Deliver(_)
+            | Happening::HangUp { .. }
             | Happening::Other(_) => '●',
             Happening::Durable(_) => '▪',
         };

@@ -82,6 +82,7 @@ mod linear;
 mod network;
 pub mod record;
 pub mod runner;
+pub mod scenario;
 pub mod shrink;
 pub mod stage;
 mod trace;

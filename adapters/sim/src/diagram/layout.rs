@@ -350,6 +350,7 @@ fn note(moment: &Moment) -> Note {
         | Happening::Break(_)
         | Happening::Message(_)
         | Happening::Deliver(_)
+        | Happening::HangUp { .. }
         | Happening::Other(_) => Mark::Dot,
     };
     Note { what: what.to_owned(), why: why.to_owned(), mark }

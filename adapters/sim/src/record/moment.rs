@@ -3,14 +3,15 @@
 use std::fmt;
 
 use quorate_core::id::ServerId;
+use quorate_core::input::Event;
 use quorate_core::message::{Message, Packet};
-use quorate_core::output::{Fault, Write};
+use quorate_core::output::{Fault, Hangup, Output, Write};
 use quorate_core::report::{Change, Phase, Reason, Report};
 use quorate_core::time::Instant;
 use quorate_core::zxid::Zxid;
 
 use super::words::{For, Said, Short, Written, shortened};
-use super::{Entry, Found};
+use super::{Entry, Found, What};
 use crate::world::CrashKind;
 
 /// Something worth telling, in the order in which it happened.
@@ -57,6 +58,13 @@ pub enum Happening {
     Durable(Vec<Write>),
     /// Its application gets everything through this.
     Deliver(Zxid),
+    /// It ends a link, for this reason.
+    HangUp {
+        /// With whom, if that is known.
+        with: Option<ServerId>,
+        /// Why.
+        reason: Hangup,
+    },
     /// Anything else: dials, links, timers.
     Other(Entry),
 }
@@ -113,25 +121,29 @@ pub enum Topic {
     Disk,
     /// What the application gets.
     Deliveries,
+    /// What is said to those who asked for something.
+    Clients,
     /// Dials, links, heartbeats, timers.
     Rest,
 }
 
 impl Topic {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Fate,
         Self::Votes,
         Self::Phases,
         Self::Messages,
         Self::Disk,
         Self::Deliveries,
+        Self::Clients,
         Self::Rest,
     ];
 }
 
 impl Moment {
     /// What it is about.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others are of one kind")]
     pub fn topic(&self) -> Topic {
         match &self.what {
             Happening::Start(_)
@@ -164,7 +176,30 @@ impl Moment {
             }
             Happening::Durable(_) => Topic::Disk,
             Happening::Deliver(_) => Topic::Deliveries,
-            Happening::Other(_) => Topic::Rest,
+            // Which of two links stays is a matter between them.
+            Happening::HangUp {
+                reason:
+                    Hangup::PeerDials(_)
+                    | Hangup::WeDial(_)
+                    | Hangup::Replaced(_)
+                    | Hangup::RoleEnded
+                    | Hangup::Unwanted,
+                ..
+            } => Topic::Rest,
+            Happening::HangUp { .. } => Topic::Phases,
+            Happening::Other(entry) => match &entry.what {
+                What::Do(
+                    Output::Answer(_)
+                    | Output::Accepted(_)
+                    | Output::Refused { .. }
+                    | Output::ReadRefused { .. }
+                    | Output::HandedOver(_),
+                )
+                | What::Hear(
+                    Event::Propose(_) | Event::Read(_) | Event::HandOver(_) | Event::StepDown,
+                ) => Topic::Clients,
+                _ => Topic::Rest,
+            },
         }
     }
 
@@ -232,6 +267,12 @@ impl fmt::Display for Moment {
             }
             Happening::Deliver(zxid) => {
                 write!(f, "{who} delivers everything through {}", Short(*zxid))
+            }
+            Happening::HangUp { with: Some(with), reason } => {
+                write!(f, "{who} hangs up on {with}: {}", shortened(&reason.to_string()))
+            }
+            Happening::HangUp { with: None, reason } => {
+                write!(f, "{who} hangs up: {}", shortened(&reason.to_string()))
             }
             Happening::Other(entry) => {
                 let line = entry.to_string();

@@ -161,9 +161,10 @@ impl Teller {
                 self.writes.entry(server).or_default().push_back((*ticket, write.clone()));
                 Some(Happening::Other(entry.clone()))
             }
-            Output::Hangup { link, .. } => {
+            Output::Hangup { link, reason } => {
+                let with = self.ends.get(link).and_then(|end| end.peer);
                 self.closed(at, *link, told);
-                Some(Happening::Other(entry.clone()))
+                Some(Happening::HangUp { with, reason: *reason })
             }
             _ => Some(Happening::Other(entry.clone())),
         }

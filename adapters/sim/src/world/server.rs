@@ -38,7 +38,7 @@ pub struct Brief {
 }
 
 impl Brief {
-    pub(super) fn of(status: &Status) -> Self {
+    pub(crate) fn of(status: &Status) -> Self {
         Self {
             state: status.state,
             phase: status.phase,

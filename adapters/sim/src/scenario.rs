@@ -1,0 +1,103 @@
+//! Stories as text: commands, and below each of them what came of it.
+//!
+//! ```text
+//! # Two of three start: the larger id wins the tie.        the head: the story and its reason
+//!
+//! servers 3                                                 a command, one per line
+//! start 1 2
+//!         0.0  1 starts with an empty disk                  what came of it: indented
+//!         0.0  1 votes 1 (epoch 0, zxid 0.0)
+//! until led
+//!         …
+//! expect leader 2                                           fails the story if it is not so
+//! ```
+//!
+//! A line that begins with `#` tells something; a line that begins with a space is a part of a trace, written
+//! by the player and compared by whoever tests it. The commands are listed in [`COMMANDS`].
+//!
+//! There are two kinds of stories. In one of a [`World`](crate::World) all servers are real. In one of a
+//! [`Stage`](crate::Stage) only one is, and the script says what the others say. In both, every way takes
+//! one millisecond, and so does every write to a disk, so that a story can be followed on paper; nothing is
+//! left to chance that the story does not ask for.
+
+mod command;
+mod condition;
+mod grammar;
+mod library;
+mod player;
+mod settings;
+mod staging;
+mod text;
+mod words;
+mod worldly;
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::checker::Violation;
+
+pub use grammar::COMMANDS;
+pub use library::{Bundled, bundled};
+pub use player::Player;
+pub use text::{Scenario, Step};
+
+/// What is wrong with a scenario, and where.
+#[derive(Debug, Error)]
+#[error("{file}:{line}: {problem}")]
+pub struct ScenarioError {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What.
+    pub problem: Problem,
+}
+
+/// What is wrong with a scenario.
+#[derive(Debug, Error)]
+pub enum Problem {
+    /// The line is no command.
+    #[error("expected {expected}, found {found}")]
+    Syntax {
+        /// What could stand there.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+    /// The command cannot be carried out here.
+    #[error("{0}")]
+    Impossible(String),
+    /// It is not as the story says.
+    #[error("expected {expected}, but {found}")]
+    Otherwise {
+        /// What the story says.
+        expected: String,
+        /// What is the case.
+        found: String,
+    },
+    /// What came of the command is not what stands below it.
+    #[error("{0}")]
+    Differs(Difference),
+    /// A rule of the protocol was broken.
+    #[error("a rule is broken: {0}")]
+    Broken(#[from] Violation),
+}
+
+/// The first line in which a trace differs from what is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What is written; none if there is nothing more.
+    pub written: Option<String>,
+    /// What happened; none if nothing more did.
+    pub happened: Option<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |line: &Option<String>| {
+            line.as_deref().map_or("nothing more".to_owned(), |line| format!("`{}`", line.trim()))
+        };
+        write!(f, "expected {}, what happened is {}", shown(&self.written), shown(&self.happened))
+    }
+}

@@ -1,0 +1,155 @@
+//! What a story can ask for.
+
+use std::time::Duration;
+
+use quorate_core::address::HostPort;
+use quorate_core::id::ServerId;
+use quorate_core::message::Message;
+use quorate_core::vote::ServerState;
+use quorate_core::zxid::{Epoch, Zxid};
+
+use crate::disk::{Contents, Survival};
+use crate::ensemble::Ensemble;
+use crate::record::Topic;
+use crate::world::CrashKind;
+
+/// A command.
+#[derive(Clone, Debug)]
+pub(super) enum Command {
+    /// Before anything has started.
+    Set(Setting),
+    /// Only this server is real; the script says what the others say.
+    Stage(i64),
+    /// How much is told.
+    Show(Vec<Topic>),
+    Start(Vec<i64>),
+    Crash(Vec<i64>, CrashKind),
+    /// Crash with these writes surviving, and start again.
+    Restart(Vec<i64>, Option<Survival>),
+    Trap(i64, Trap),
+    Wipe(i64),
+    Pause(i64),
+    Resume(i64),
+    /// Nothing passes along these ways.
+    Cut(Vec<(i64, i64)>),
+    Split(Vec<Vec<i64>>),
+    Break(i64, i64),
+    Heal,
+    BlackHole(i64, bool),
+    Advertise(i64, HostPort),
+    Write(i64, u8),
+    Read(i64),
+    HandOver(i64, Option<i64>),
+    StepDown(i64),
+    Run(Duration),
+    Until(Condition, Duration),
+    Holds(Condition, Duration),
+    Expect(Condition),
+    /// A scripted peer says something to the real server.
+    Hears(i64, Line),
+    /// Its quorum link ends.
+    HangsUp(i64),
+    /// It opens another quorum link.
+    Connects(i64),
+    /// The snapshot that was announced has come whole.
+    Snapshot(Zxid),
+    /// What was written becomes durable.
+    Sync,
+}
+
+/// What a scripted peer says; transactions get their contents when they are said.
+#[derive(Clone, Debug)]
+pub(super) enum Line {
+    Ready(Message),
+    Proposal(Zxid),
+    Inform(Zxid),
+}
+
+/// Something about the world, fixed before anything starts.
+#[derive(Clone, Debug)]
+pub(super) enum Setting {
+    Servers(Ensemble),
+    View(i64, Ensemble),
+    Disk(i64, Box<Contents>),
+    Seed(u64),
+    Tick(Duration),
+    InitLimit(u32),
+    SyncLimit(u32),
+    Latency(Duration),
+    Silence(Duration),
+    Stream(Duration),
+    /// How many transactions are kept in memory.
+    Window(usize),
+    /// After how many transactions a snapshot is taken.
+    Snap(u64),
+    Crash(Survival),
+    /// Whether elections end as soon as nothing can change them.
+    Settle(bool),
+    /// Whether a stage's writes become durable at once.
+    DiskByHand,
+}
+
+/// A point in what a server does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trap {
+    pub(super) after: bool,
+    pub(super) at: Point,
+}
+
+/// What a server is about to do there.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Point {
+    AcceptedEpoch,
+    CurrentEpoch,
+    Append,
+    LeaderInfo,
+    Ack,
+    NewLeader,
+}
+
+/// Something that is the case or not.
+#[derive(Clone, Debug)]
+pub(super) enum Condition {
+    /// A leader serves; this one, or whichever.
+    Led(Option<i64>),
+    NoLeader,
+    /// One leads, and all these serve with it; all there are, if none is named.
+    Settled(Vec<i64>),
+    /// All that run have applied everything committed.
+    Level,
+    Is(i64, Being),
+    Follows(i64, i64),
+    Round(i64, i64),
+    Votes(i64, i64),
+    LogIs(i64, Vec<Zxid>),
+    LogEnds(i64, Zxid),
+    Epochs(i64, Epoch, Epoch),
+    Applied(i64, u64),
+    Committed(Zxid),
+    LastWrite(Outcome),
+    LastRead(Outcome),
+}
+
+/// What a server is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Being {
+    In(ServerState),
+    Serving,
+    NotServing,
+    Down,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Done(Option<Zxid>),
+    Accepted,
+    Refused,
+    Lost,
+    Open,
+}
+
+/// A server's number as the core knows it.
+pub(super) const fn id(number: i64) -> ServerId {
+    ServerId(number)
+}

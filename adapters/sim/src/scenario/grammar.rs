@@ -1,0 +1,432 @@
+//! What can stand in a line.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_core::address::HostPort;
+use quorate_core::message::{Message, Packet};
+use quorate_core::vote::ServerState;
+use quorate_core::zxid::{Epoch, Zxid};
+
+use super::Problem;
+use super::command::{Being, Command, Condition, Line, Outcome, Point, Setting, Trap};
+use super::words::Words;
+use crate::disk::{Contents, Survival};
+use crate::ensemble::Ensemble;
+use crate::record::Topic;
+use crate::stage::{learner_info, says};
+use crate::world::CrashKind;
+
+/// Every command, for people.
+pub const COMMANDS: &str = "\
+before anything starts
+  servers 5 [observers 6 7]        how many vote (1 to 5), and who does not
+  groups 1 2 3 | 4 5 6=0           groups of voters; 6 has weight 0, the others 1
+  view 1 servers 2                 the configuration of server 1 says something else
+  disk 2 accepted 1 current 1 last 1.5 [2.1 2.2] [snapshot 1.3 [floor]]
+  set tick 200ms | init 10 | sync 5 | latency 1ms | silence 5s | stream 50ms | window 5 | snap 20 |
+      crash nothing|prefix|any|everything | settle off | seed 7 | disk by hand
+  stage 1                          only server 1 is real, the others are scripted
+  show votes phases messages disk deliveries clients links all
+what is done
+  start 1 2 3      crash 3 [power]      restart 3      wipe 3      pause 3      resume 3
+  trap 1 before|after accepted-epoch|current-epoch|append|LEADERINFO|ACK|NEWLEADER
+  cut 1 -> 2       cut 1 <-> 2          split 1 2 | 3 4 5          break 1 2    heal
+  black-hole 3 [off]                    advertise 1 0.0.0.0:3888
+  write 1 x        read 1               hand over 3 [to 2]         step down 3
+  run 200ms        until CONDITION [within 5s]      hold CONDITION for 5s      expect CONDITION
+on a stage
+  1 hears 2: LOOKING votes 3 zxid 1.5 round 1 epoch 1     (or FOLLOWING 3 …, LEADING 2 …)
+  1 hears 3: FOLLOWERINFO 5 | OBSERVERINFO 5 | LEADERINFO 6 | ACKEPOCH current 5 last 5.2 |
+      ACKEPOCH again last 5.2 | DIFF 1.2 | TRUNC 1.2 | SNAP 1.2 | PROPOSAL 1.3 | COMMIT 1.3 |
+      INFORM 1.3 | NEWLEADER 2 | UPTODATE | ACK 2.1
+  3 connects       3 hangs up           snapshot 1.5       sync    write       restart 1 [nothing]
+conditions
+  led [by 3]   no leader   settled [1 2 3]   level
+  1 is looking|following|leading|observing|serving|not-serving|down
+  1 follows 3   1 in round 2   1 votes 3
+  log 1 = 1.1 1.2   log 1 ends 1.5   disk 1 accepted 2 current 1   applied 3 = 5   committed 1.5
+  last write done [1.5]|accepted|refused|lost|open         last read done [1.5]|refused|open";
+
+/// How long `until` waits if nothing is said.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const SURVIVALS: [(&str, Survival); 4] = [
+    ("nothing", Survival::Nothing),
+    ("prefix", Survival::Prefix),
+    ("any", Survival::Any),
+    ("everything", Survival::Everything),
+];
+
+const STATES: [(&str, ServerState); 4] = [
+    ("LOOKING", ServerState::Looking),
+    ("FOLLOWING", ServerState::Following),
+    ("LEADING", ServerState::Leading),
+    ("OBSERVING", ServerState::Observing),
+];
+
+/// Reads a command.
+pub(super) fn command(text: &str) -> Result<Command, Problem> {
+    let mut words = Words::new(text);
+    let read = one(&mut words)?;
+    words.end()?;
+    Ok(read)
+}
+
+fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
+    if let Some(peer) = words.peek().and_then(|word| word.parse().ok()) {
+        words.next();
+        return said(peer, words);
+    }
+    let start = *words;
+    Ok(match words.next().unwrap_or_default() {
+        "servers" => Command::Set(Setting::Servers(servers(words)?)),
+        "groups" => Command::Set(Setting::Servers(groups(words)?)),
+        "view" => {
+            let id = words.id()?;
+            words.word("servers")?;
+            Command::Set(Setting::View(id, servers(words)?))
+        }
+        "disk" => Command::Set(disk(words)?),
+        "set" => Command::Set(setting(words)?),
+        "stage" => Command::Stage(words.id()?),
+        "show" => Command::Show(topics(words)?),
+        "start" => Command::Start(words.ids()?),
+        "crash" => {
+            let ids = words.ids()?;
+            let power = words.has("power");
+            Command::Crash(ids, if power { CrashKind::Power } else { CrashKind::Process })
+        }
+        "restart" => {
+            let ids = words.ids()?;
+            let survival = words.peek().is_some().then(|| words.one_of(&SURVIVALS));
+            Command::Restart(ids, survival.transpose()?)
+        }
+        "trap" => Command::Trap(words.id()?, trap(words)?),
+        "wipe" => Command::Wipe(words.id()?),
+        "pause" => Command::Pause(words.id()?),
+        "resume" => Command::Resume(words.id()?),
+        "cut" => {
+            let a = words.id()?;
+            let both = words.one_of(&[("->", false), ("<->", true)])?;
+            let b = words.id()?;
+            Command::Cut(if both { vec![(a, b), (b, a)] } else { vec![(a, b)] })
+        }
+        "split" => {
+            let mut groups = vec![words.ids()?];
+            while words.has("|") {
+                groups.push(words.ids()?);
+            }
+            Command::Split(groups)
+        }
+        "break" => Command::Break(words.id()?, words.id()?),
+        "heal" => Command::Heal,
+        "black-hole" => Command::BlackHole(words.id()?, !words.has("off")),
+        "advertise" => Command::Advertise(words.id()?, words.take("host:port", address)?),
+        "write" if words.peek().is_none() => Command::Write(0, b'x'),
+        "write" => Command::Write(words.id()?, words.take("one letter", letter)?),
+        "read" => Command::Read(words.id()?),
+        "hand" => {
+            words.word("over")?;
+            let from = words.id()?;
+            let to = if words.has("to") { Some(words.id()?) } else { None };
+            Command::HandOver(from, to)
+        }
+        "step" => {
+            words.word("down")?;
+            Command::StepDown(words.id()?)
+        }
+        "run" => Command::Run(words.duration()?),
+        "until" => {
+            let condition = condition(words)?;
+            let limit = if words.has("within") { words.duration()? } else { PATIENCE };
+            Command::Until(condition, limit)
+        }
+        "hold" => {
+            let condition = condition(words)?;
+            words.word("for")?;
+            Command::Holds(condition, words.duration()?)
+        }
+        "expect" => Command::Expect(condition(words)?),
+        "snapshot" => Command::Snapshot(words.zxid()?),
+        "sync" => Command::Sync,
+        _ => return Err(start.wrong("a command")),
+    })
+}
+
+fn address(word: &str) -> Option<HostPort> {
+    let (host, port) = word.rsplit_once(':')?;
+    Some(HostPort { host: host.to_owned(), port: port.parse().ok()? })
+}
+
+fn letter(word: &str) -> Option<u8> {
+    let [letter] = word.as_bytes() else { return None };
+    letter.is_ascii_alphanumeric().then_some(*letter)
+}
+
+fn servers(words: &mut Words<'_>) -> Result<Ensemble, Problem> {
+    let voters = words.take("how many voters, 1 to 9", |word| {
+        word.parse().ok().filter(|n| (1..=9).contains(n))
+    })?;
+    let ensemble = Ensemble::majority(voters);
+    Ok(if words.has("observers") { ensemble.with_observers(words.ids()?) } else { ensemble })
+}
+
+fn groups(words: &mut Words<'_>) -> Result<Ensemble, Problem> {
+    let weighted = |word: &str| -> Option<(i64, u64)> {
+        let (id, weight) = word.split_once('=').unwrap_or((word, "1"));
+        Some((id.parse().ok()?, weight.parse().ok()?))
+    };
+    let mut groups: Vec<Vec<(i64, u64)>> = vec![Vec::new()];
+    while words.peek().is_some() {
+        if words.has("|") {
+            groups.push(Vec::new());
+        } else if let Some(group) = groups.last_mut() {
+            group.push(words.take("a server, `6` or `6=0`", weighted)?);
+        }
+    }
+    let groups: Vec<&[(i64, u64)]> = groups.iter().map(Vec::as_slice).collect();
+    Ok(Ensemble::hierarchical(&groups))
+}
+
+fn disk(words: &mut Words<'_>) -> Result<Setting, Problem> {
+    let id = words.id()?;
+    words.word("accepted")?;
+    let accepted: i64 = words.number("an epoch")?;
+    words.word("current")?;
+    let current: i64 = words.number("an epoch")?;
+    words.word("last")?;
+    let mut contents = Contents::ending(accepted, current, words.zxid()?);
+    for next in words.zxids() {
+        contents = contents.and(next.epoch().0);
+        if contents.last() != next {
+            let expected = "the next transaction of an epoch".to_owned();
+            let found = format!("`{}.{}`", next.epoch(), next.counter().0);
+            return Err(Problem::Syntax { expected, found });
+        }
+    }
+    if words.has("snapshot") {
+        let label = words.zxid()?;
+        contents = contents.with_snapshot(label);
+        if words.has("floor") {
+            contents = contents.with_floor(label);
+        }
+    }
+    Ok(Setting::Disk(id, Box::new(contents)))
+}
+
+fn setting(words: &mut Words<'_>) -> Result<Setting, Problem> {
+    let start = *words;
+    Ok(match words.next().unwrap_or_default() {
+        "seed" => Setting::Seed(words.number("a seed")?),
+        "tick" => Setting::Tick(words.duration()?),
+        "init" => Setting::InitLimit(words.number("how many ticks")?),
+        "sync" => Setting::SyncLimit(words.number("how many ticks")?),
+        "latency" => Setting::Latency(words.duration()?),
+        "silence" => Setting::Silence(words.duration()?),
+        "stream" => Setting::Stream(words.duration()?),
+        "window" => Setting::Window(words.number("how many transactions")?),
+        "snap" => Setting::Snap(words.number("how many transactions")?),
+        "crash" => Setting::Crash(words.one_of(&SURVIVALS)?),
+        "settle" => Setting::Settle(words.one_of(&[("off", false), ("on", true)])?),
+        "disk" => {
+            words.word("by")?;
+            words.word("hand")?;
+            Setting::DiskByHand
+        }
+        _ => {
+            return Err(start.wrong(
+                "`seed`, `tick`, `init`, `sync`, `latency`, `silence`, `stream`, `window`, `snap`, \
+                 `crash`, `settle` or `disk`",
+            ));
+        }
+    })
+}
+
+fn topics(words: &mut Words<'_>) -> Result<Vec<Topic>, Problem> {
+    const KNOWN: [(&str, Option<Topic>); 8] = [
+        ("votes", Some(Topic::Votes)),
+        ("phases", Some(Topic::Phases)),
+        ("messages", Some(Topic::Messages)),
+        ("disk", Some(Topic::Disk)),
+        ("deliveries", Some(Topic::Deliveries)),
+        ("clients", Some(Topic::Clients)),
+        ("links", Some(Topic::Rest)),
+        ("all", None),
+    ];
+    let mut topics = vec![Topic::Fate];
+    while topics.len() == 1 || words.peek().is_some() {
+        match words.one_of(&KNOWN)? {
+            Some(topic) => topics.push(topic),
+            None => topics.extend(Topic::ALL),
+        }
+    }
+    Ok(topics)
+}
+
+fn trap(words: &mut Words<'_>) -> Result<Trap, Problem> {
+    let after = words.one_of(&[("before", false), ("after", true)])?;
+    let at = words.one_of(&[
+        ("accepted-epoch", Point::AcceptedEpoch),
+        ("current-epoch", Point::CurrentEpoch),
+        ("append", Point::Append),
+        ("LEADERINFO", Point::LeaderInfo),
+        ("ACK", Point::Ack),
+        ("NEWLEADER", Point::NewLeader),
+    ])?;
+    Ok(Trap { after, at })
+}
+
+fn condition(words: &mut Words<'_>) -> Result<Condition, Problem> {
+    if words.peek().is_some_and(|word| word.parse::<i64>().is_ok()) {
+        return of_one(words);
+    }
+    let start = *words;
+    Ok(match words.next().unwrap_or_default() {
+        "led" => Condition::Led(if words.has("by") { Some(words.id()?) } else { None }),
+        "no" => {
+            words.word("leader")?;
+            Condition::NoLeader
+        }
+        "settled" => Condition::Settled(words.maybe_ids()),
+        "level" => Condition::Level,
+        "log" => {
+            let id = words.id()?;
+            if words.one_of(&[("=", true), ("ends", false)])? {
+                Condition::LogIs(id, words.zxids())
+            } else {
+                Condition::LogEnds(id, words.zxid()?)
+            }
+        }
+        "disk" => {
+            let id = words.id()?;
+            words.word("accepted")?;
+            let accepted = Epoch(words.number("an epoch")?);
+            words.word("current")?;
+            Condition::Epochs(id, accepted, Epoch(words.number("an epoch")?))
+        }
+        "applied" => {
+            let id = words.id()?;
+            words.word("=")?;
+            Condition::Applied(id, words.number("how many transactions")?)
+        }
+        "committed" => Condition::Committed(words.zxid()?),
+        "last" => {
+            let write = words.one_of(&[("write", true), ("read", false)])?;
+            let outcome = outcome(words)?;
+            if write { Condition::LastWrite(outcome) } else { Condition::LastRead(outcome) }
+        }
+        _ => return Err(start.wrong("a condition")),
+    })
+}
+
+fn of_one(words: &mut Words<'_>) -> Result<Condition, Problem> {
+    let id = words.id()?;
+    let start = *words;
+    Ok(match words.next().unwrap_or_default() {
+        "is" => Condition::Is(
+            id,
+            words.one_of(&[
+                ("looking", Being::In(ServerState::Looking)),
+                ("following", Being::In(ServerState::Following)),
+                ("leading", Being::In(ServerState::Leading)),
+                ("observing", Being::In(ServerState::Observing)),
+                ("serving", Being::Serving),
+                ("not-serving", Being::NotServing),
+                ("down", Being::Down),
+            ])?,
+        ),
+        "follows" => Condition::Follows(id, words.id()?),
+        "votes" => Condition::Votes(id, words.id()?),
+        "in" => {
+            words.word("round")?;
+            Condition::Round(id, words.number("a round")?)
+        }
+        _ => return Err(start.wrong("`is`, `follows`, `votes` or `in round`")),
+    })
+}
+
+fn outcome(words: &mut Words<'_>) -> Result<Outcome, Problem> {
+    let outcome = words.one_of(&[
+        ("done", Outcome::Done(None)),
+        ("accepted", Outcome::Accepted),
+        ("refused", Outcome::Refused),
+        ("lost", Outcome::Lost),
+        ("open", Outcome::Open),
+    ])?;
+    if outcome == Outcome::Done(None) && words.peek().is_some_and(|word| word.contains('.')) {
+        return Ok(Outcome::Done(Some(words.zxid()?)));
+    }
+    Ok(outcome)
+}
+
+/// `3 connects`, `3 hangs up`, `1 hears 2: …`.
+fn said(id: i64, words: &mut Words<'_>) -> Result<Command, Problem> {
+    match words.one_of(&[("hears", 0), ("connects", 1), ("hangs", 2)])? {
+        0 => {
+            let peer =
+                words.take("who speaks, say `2:`", |word| word.strip_suffix(':')?.parse().ok())?;
+            Ok(Command::Hears(peer, line(peer, words)?))
+        }
+        1 => Ok(Command::Connects(id)),
+        _ => {
+            words.word("up")?;
+            Ok(Command::HangsUp(id))
+        }
+    }
+}
+
+fn line(peer: i64, words: &mut Words<'_>) -> Result<Line, Problem> {
+    if let Some((_, state)) = STATES.into_iter().find(|(name, _)| words.peek() == Some(*name)) {
+        words.next();
+        return notification(state, words);
+    }
+    let start = *words;
+    let packet = match words.next().unwrap_or_default() {
+        "FOLLOWERINFO" => Packet::FollowerInfo(learner_info(peer, words.number("an epoch")?)),
+        "OBSERVERINFO" => Packet::ObserverInfo(learner_info(peer, words.number("an epoch")?)),
+        "LEADERINFO" => {
+            let epoch = Epoch(words.number("an epoch")?);
+            Packet::LeaderInfo { epoch, protocol: learner_info(peer, 0).protocol }
+        }
+        "ACKEPOCH" => {
+            let current_epoch = if words.has("again") {
+                None
+            } else {
+                words.word("current")?;
+                Some(Epoch(words.number("an epoch")?))
+            };
+            words.word("last")?;
+            Packet::AckEpoch { last: words.zxid()?, current_epoch }
+        }
+        "DIFF" => Packet::Diff(words.zxid()?),
+        "TRUNC" => Packet::Trunc(words.zxid()?),
+        "SNAP" => Packet::Snap(words.zxid()?),
+        "PROPOSAL" => return Ok(Line::Proposal(words.zxid()?)),
+        "INFORM" => return Ok(Line::Inform(words.zxid()?)),
+        "COMMIT" => Packet::Commit(words.zxid()?),
+        "NEWLEADER" => {
+            let zxid = Zxid::start_of(Epoch(words.number("an epoch")?));
+            Packet::NewLeader { zxid, config: Bytes::new() }
+        }
+        "UPTODATE" => Packet::UpToDate,
+        "ACK" => Packet::Ack(words.zxid()?),
+        _ => return Err(start.wrong("a state or the name of a packet")),
+    };
+    Ok(Line::Ready(Message::Packet(packet)))
+}
+
+fn notification(state: ServerState, words: &mut Words<'_>) -> Result<Line, Problem> {
+    if state == ServerState::Looking {
+        words.word("votes")?;
+    }
+    let leader = words.id()?;
+    words.word("zxid")?;
+    let zxid = words.zxid()?;
+    words.word("round")?;
+    let round = words.number("a round")?;
+    words.word("epoch")?;
+    let epoch = words.number("an epoch")?;
+    let said = says(state, leader, epoch, zxid.0, round);
+    Ok(Line::Ready(Message::Notification(said)))
+}

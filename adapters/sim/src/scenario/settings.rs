@@ -1,0 +1,135 @@
+//! What a story is set in: everything that is fixed before anything starts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_core::config::{Config, HistoryLimits, Timing};
+use quorate_core::id::ServerId;
+
+use super::command::Setting;
+use crate::disk::{Contents, DiskConfig, Survival};
+use crate::ensemble::Ensemble;
+use crate::network::NetworkConfig;
+use crate::stage::Stage;
+use crate::world::{World, WorldConfig};
+
+/// How long every way takes, and every write to a disk.
+const STEP: Duration = Duration::from_millis(1);
+/// After which silence a connection to a machine without power is given up.
+const SILENCE: Duration = Duration::from_secs(5);
+/// Certain, in 65536ths.
+const ALWAYS: u64 = 0x1_0000;
+
+/// What is set so far.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) ensemble: Ensemble,
+    views: BTreeMap<ServerId, Ensemble>,
+    disks: BTreeMap<ServerId, Contents>,
+    seed: u64,
+    timing: Timing,
+    history: HistoryLimits,
+    network: NetworkConfig,
+    disk: DiskConfig,
+    settle: bool,
+    by_hand: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            ensemble: Ensemble::majority(3),
+            views: BTreeMap::new(),
+            disks: BTreeMap::new(),
+            seed: 1,
+            timing: Timing { tick: Duration::from_secs(2), ..Timing::default() },
+            history: HistoryLimits::default(),
+            network: NetworkConfig {
+                latency_min: STEP,
+                latency_max: STEP,
+                write_max: Duration::ZERO,
+                stream_gap_max: Duration::ZERO,
+                silent_min: SILENCE,
+                silent_max: SILENCE,
+                resume: ALWAYS,
+                ..NetworkConfig::default()
+            },
+            disk: DiskConfig { sync_min: STEP, sync_max: STEP, ..DiskConfig::default() },
+            settle: true,
+            by_hand: false,
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn set(&mut self, setting: &Setting) {
+        match setting {
+            Setting::Servers(ensemble) => self.ensemble = ensemble.clone(),
+            Setting::View(id, ensemble) => {
+                self.views.insert(ServerId(*id), ensemble.clone());
+            }
+            Setting::Disk(id, contents) => {
+                self.disks.insert(ServerId(*id), (**contents).clone());
+            }
+            Setting::Seed(seed) => self.seed = *seed,
+            Setting::Tick(tick) => self.timing.tick = *tick,
+            Setting::InitLimit(ticks) => self.timing.init_limit = *ticks,
+            Setting::SyncLimit(ticks) => self.timing.sync_limit = *ticks,
+            Setting::Latency(way) => {
+                (self.network.latency_min, self.network.latency_max) = (*way, *way);
+            }
+            Setting::Silence(after) => {
+                (self.network.silent_min, self.network.silent_max) = (*after, *after);
+            }
+            Setting::Stream(gap) => {
+                (self.network.stream_gap_min, self.network.stream_gap_max) = (*gap, *gap);
+            }
+            Setting::Window(count) => self.history.window_count = *count,
+            Setting::Snap(count) => {
+                // Who wants to see snapshots wants to see them sent.
+                self.history.snap_count = *count;
+                self.history.size_percent = None;
+            }
+            Setting::Crash(survival) => self.disk.survival = *survival,
+            Setting::Settle(on) => self.settle = *on,
+            Setting::DiskByHand => self.by_hand = true,
+        }
+    }
+
+    /// What crashes leave of writes that are under way.
+    pub(super) fn survival(&self) -> Survival {
+        self.disk.survival
+    }
+
+    /// The world of these settings.
+    pub(super) fn world(&self) -> World {
+        let config = WorldConfig {
+            disks: self.disks.clone(),
+            views: self.views.clone(),
+            timing: self.timing.clone(),
+            history: self.history.clone(),
+            network: self.network.clone(),
+            disk: self.disk.clone(),
+            finish_when_settled: self.settle,
+            application_max: Duration::ZERO,
+            keep_log: true,
+            ..WorldConfig::new(self.ensemble.clone())
+        };
+        World::new(self.seed, config)
+    }
+
+    /// A stage for one server.
+    pub(super) fn stage(&self, id: i64) -> Stage {
+        let contents = self.disks.get(&ServerId(id)).cloned().unwrap_or_default();
+        let change = |config: &mut Config| {
+            config.timing = self.timing.clone();
+            config.history = self.history.clone();
+            config.finish_when_settled = self.settle;
+            config.seed = self.seed;
+        };
+        let ensemble = self.views.get(&ServerId(id)).unwrap_or(&self.ensemble);
+        let mut stage = Stage::with(ensemble, id, contents, change);
+        stage.sync_at_once = !self.by_hand;
+        stage
+    }
+}

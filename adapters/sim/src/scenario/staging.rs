@@ -1,0 +1,211 @@
+//! A story of one real server; the script says what the others say.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_core::id::LinkId;
+use quorate_core::input::Plane;
+use quorate_core::message::{Message, Packet};
+use quorate_core::txn::Txn;
+use quorate_core::vote::ServerState;
+use quorate_core::zxid::Zxid;
+
+use super::Problem;
+use super::command::{Line, Outcome};
+use super::condition::Place;
+use crate::disk::{Contents, Survival};
+use crate::record::Record;
+use crate::stage::{Said, Stage, txn};
+use crate::world::Brief;
+
+/// A stage, and the links that the script has with it.
+#[derive(Debug)]
+pub(super) struct Staging {
+    id: i64,
+    /// Taken out only while it restarts.
+    stage: Option<Stage>,
+    links: BTreeMap<(Plane, i64), LinkId>,
+    /// What the script has said under which number.
+    said: BTreeMap<Zxid, Txn>,
+    /// How many transactions come before the next that is new.
+    count: u64,
+}
+
+impl Staging {
+    pub(super) fn new(id: i64, stage: Stage) -> Self {
+        let count = count(stage.durable());
+        Self { id, stage: Some(stage), links: BTreeMap::new(), said: BTreeMap::new(), count }
+    }
+
+    fn stage(&mut self) -> Result<&mut Stage, Problem> {
+        self.stage.as_mut().ok_or_else(|| Problem::Impossible("nobody is on the stage".to_owned()))
+    }
+
+    pub(super) fn record(&self) -> Option<&Record> {
+        self.stage.as_ref().map(Stage::record)
+    }
+
+    pub(super) fn pass(&mut self, time: Duration) -> Result<(), Problem> {
+        self.stage()?.pass(time);
+        Ok(())
+    }
+
+    pub(super) fn by_hand(&mut self) -> Result<(), Problem> {
+        self.stage()?.sync_at_once = false;
+        Ok(())
+    }
+
+    pub(super) fn sync(&mut self) -> Result<(), Problem> {
+        self.stage()?.sync();
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self) -> Result<(), Problem> {
+        self.stage()?.write();
+        Ok(())
+    }
+
+    pub(super) fn restart(&mut self, survival: Survival) {
+        self.links.clear();
+        let by_hand = self.stage.as_ref().is_some_and(|stage| !stage.sync_at_once);
+        self.stage = self.stage.take().map(|stage| stage.restarted(survival));
+        if let Some(stage) = self.stage.as_mut() {
+            stage.sync_at_once = !by_hand;
+        }
+    }
+
+    /// A scripted peer says something, on a link that is made if there is none.
+    pub(super) fn hears(&mut self, peer: i64, line: &Line) -> Result<(), Problem> {
+        let message = match line {
+            Line::Ready(message) => message.clone(),
+            Line::Proposal(zxid) => Message::Packet(Packet::Proposal(self.txn(*zxid))),
+            Line::Inform(zxid) => Message::Packet(Packet::Inform(self.txn(*zxid))),
+        };
+        let plane = match &message {
+            Message::Notification(_) => Plane::Election,
+            Message::Packet(_) => Plane::Quorum,
+        };
+        let link = self.link(plane, peer)?;
+        let said = match message {
+            Message::Notification(notification) => Said::from(notification),
+            Message::Packet(packet) => Said::from(packet),
+        };
+        self.stage()?.hear(link, said);
+        Ok(())
+    }
+
+    pub(super) fn connects(&mut self, peer: i64) -> Result<(), Problem> {
+        self.links.remove(&(Plane::Quorum, peer));
+        self.link(Plane::Quorum, peer).map(|_| ())
+    }
+
+    pub(super) fn hangs_up(&mut self, peer: i64) -> Result<(), Problem> {
+        let link = self.links.remove(&(Plane::Quorum, peer));
+        let Some(link) = link else {
+            return Err(Problem::Impossible(format!("{peer} is not connected")));
+        };
+        self.stage()?.close(link);
+        Ok(())
+    }
+
+    /// The snapshot that the leader has announced has come whole.
+    pub(super) fn snapshot(&mut self, label: Zxid) -> Result<(), Problem> {
+        let leader = self.brief(self.id).and_then(|brief| brief.leader);
+        let link = leader.and_then(|leader| self.links.get(&(Plane::Quorum, leader.0)).copied());
+        let Some(link) = link else {
+            return Err(Problem::Impossible("no leader is connected".to_owned()));
+        };
+        let epoch = label.epoch().0;
+        let whole = Contents::ending(epoch, epoch, label).with_snapshot(label);
+        let Some(state) = whole.snapshots.last().cloned() else { return Ok(()) };
+        self.count = state.count;
+        self.stage()?.restore(link, state);
+        Ok(())
+    }
+
+    /// The transaction of a number: the same whenever it is said.
+    fn txn(&mut self, zxid: Zxid) -> Txn {
+        let held = self.stage.as_ref().and_then(|stage| stage.durable().get(zxid)).cloned();
+        if let Some(known) = held.or_else(|| self.said.get(&zxid).cloned()) {
+            return known;
+        }
+        self.count += 1;
+        let new = txn(zxid, self.count);
+        self.said.insert(zxid, new.clone());
+        new
+    }
+
+    fn link(&mut self, plane: Plane, peer: i64) -> Result<LinkId, Problem> {
+        let known = self.links.get(&(plane, peer)).copied();
+        let id = self.id;
+        let stage = self.stage()?;
+        if let Some(link) = known.filter(|link| stage.hang_up_of(*link).is_none()) {
+            return Ok(link);
+        }
+        let status = stage.status();
+        let dials = match plane {
+            Plane::Election => id > peer || !status.voter,
+            Plane::Quorum => {
+                status.leader.is_some_and(|leader| leader.0 == peer)
+                    && status.state != ServerState::Leading
+            }
+        };
+        let link = if !dials {
+            stage.accept(plane, peer)
+        } else if stage.is_dialling(plane, peer) {
+            stage.answer(plane, peer)
+        } else {
+            let port = match plane {
+                Plane::Election => "election",
+                Plane::Quorum => "quorum",
+            };
+            let why = format!("{id} does not dial the {port} port of {peer} now");
+            return Err(Problem::Impossible(why));
+        };
+        self.links.insert((plane, peer), link);
+        Ok(link)
+    }
+}
+
+/// How many transactions a history has.
+fn count(contents: &Contents) -> u64 {
+    let before = contents.snapshots.last().map_or(0, |state| state.count);
+    let label = contents.snapshots.last().map_or(Zxid::ZERO, |state| state.label);
+    before + contents.log.iter().filter(|txn| txn.zxid > label).count() as u64
+}
+
+impl Place for Staging {
+    fn brief(&self, id: i64) -> Option<Brief> {
+        let stage = self.stage.as_ref().filter(|_| id == self.id)?;
+        stage.fault().is_none().then(|| Brief::of(&stage.status()))
+    }
+
+    fn contents(&self, id: i64) -> Option<&Contents> {
+        self.stage.as_ref().filter(|_| id == self.id).map(Stage::durable)
+    }
+
+    fn applied(&self, _: i64) -> Option<u64> {
+        None
+    }
+
+    fn committed(&self) -> Zxid {
+        self.stage.as_ref().and_then(Stage::delivered).unwrap_or(Zxid::ZERO)
+    }
+
+    fn leader(&self) -> Option<i64> {
+        let leads = |brief: &Brief| brief.state == ServerState::Leading && brief.serving;
+        self.brief(self.id).filter(leads).map(|_| self.id)
+    }
+
+    fn is_settled(&self, _: &[i64]) -> bool {
+        self.brief(self.id).is_some_and(|brief| brief.serving)
+    }
+
+    fn is_level(&self) -> bool {
+        false
+    }
+
+    fn outcome(&self, _: bool) -> Outcome {
+        Outcome::Open
+    }
+}
