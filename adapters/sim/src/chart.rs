@@ -161,7 +161,8 @@ impl Chart {
                 '●'
             }
             Happening::Way { to, open } => {
-                if let (Some(from), Some(to)) = (column(moment.server), column(*to)) {
+                let to = if let [one] = to[..] { column(one) } else { None };
+                if let (Some(from), Some(to)) = (column(moment.server), to) {
                     let fate = if *open { Fate::Arrived } else { Fate::Lost };
                     draw_arrow(&mut canvas, from, to, fate);
                     return self.cells(&canvas);
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_chart_fits_its_width_for_three_to_nine_servers() {
-        let long = moment(1, Happening::Way { to: ServerId(3), open: false });
+        let long = moment(1, Happening::Way { to: vec![ServerId(3)], open: false });
         for servers in 3..=9 {
             for width in [100, 120, 200] {
                 let mut chart = Chart::new((1..=servers).map(ServerId), width);
@@ -245,7 +246,7 @@ mod tests {
     fn an_arrow_runs_from_its_sender_and_a_lost_one_does_not_arrive() {
         let mut chart = Chart::new((1..=3).map(ServerId), 80);
         let mut drawn = |from, to, open| {
-            let way = Happening::Way { to: ServerId(to), open };
+            let way = Happening::Way { to: vec![ServerId(to)], open };
             chart.rows(&moment(from, way))[0].lanes.concat()
         };
         assert_eq!(drawn(1, 3, true), format!("●{}►{}", "─".repeat(14), " ".repeat(8)));

@@ -41,10 +41,10 @@ pub enum Happening {
     Pause,
     /// It goes on.
     Resume,
-    /// Whether anything passes from it to another server.
+    /// Whether anything passes from it to other servers.
     Way {
         /// To whom.
-        to: ServerId,
+        to: Vec<ServerId>,
         /// Whether.
         open: bool,
     },
@@ -238,8 +238,11 @@ impl fmt::Display for Moment {
             Happening::Wipe => write!(f, "the disk of {who} is emptied"),
             Happening::Pause => write!(f, "{who} stands still"),
             Happening::Resume => write!(f, "{who} goes on"),
-            Happening::Way { to, open: false } => write!(f, "nothing passes from {who} to {to}"),
-            Happening::Way { to, open: true } => write!(f, "all passes again from {who} to {to}"),
+            Happening::Way { to, open } => {
+                let to: Vec<_> = to.iter().map(ToString::to_string).collect();
+                let what = if *open { "all passes again" } else { "nothing passes" };
+                write!(f, "{what} from {who} to {}", to.join(", "))
+            }
             Happening::Break(with) => write!(f, "the connections of {who} and {with} break"),
             Happening::Change(report) => {
                 write!(f, "{who} ")?;
@@ -275,12 +278,34 @@ impl fmt::Display for Moment {
                 write!(f, "{who} hangs up: {}", shortened(&reason.to_string()))
             }
             Happening::Other(entry) => {
+                if let Some(text) = asked(&entry.what) {
+                    return write!(f, "{who} {text}");
+                }
                 let line = entry.to_string();
                 let tail = line.split_once("server ").map_or(&*line, |(_, tail)| tail);
                 f.write_str(&shortened(tail))
             }
         }
     }
+}
+
+/// What is said between a server and those who ask it for something.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the others are told as they are")]
+fn asked(what: &What) -> Option<String> {
+    Some(match what {
+        What::Hear(Event::Propose(_)) => "is asked for a write".to_owned(),
+        What::Hear(Event::Read(_)) => "is asked to read".to_owned(),
+        What::Hear(Event::StepDown) => "is asked to step down".to_owned(),
+        What::Hear(Event::HandOver(None)) => "is asked to hand its seat over".to_owned(),
+        What::Hear(Event::HandOver(Some(to))) => format!("is asked to hand its seat over to {to}"),
+        What::Do(Output::Accepted(_)) => "accepts the write: it may come to pass".to_owned(),
+        What::Do(Output::Refused { reason, .. }) => format!("refuses the write: {reason}"),
+        What::Do(Output::Answer(_)) => "answers the read".to_owned(),
+        What::Do(Output::ReadRefused { reason, .. }) => format!("refuses the read: {reason}"),
+        What::Do(Output::HandedOver(Ok(to))) => format!("has handed its seat over to {to}"),
+        What::Do(Output::HandedOver(Err(why))) => format!("keeps its seat: {why}"),
+        _ => return None,
+    })
 }
 
 fn changed(who: ServerId, report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -68,8 +68,8 @@ impl Teller {
             What::Clock(_) => Some(Happening::Other(entry.clone())),
             What::Pause => Some(Happening::Pause),
             What::Resume => Some(Happening::Resume),
-            What::Block(to) => Some(Happening::Way { to: *to, open: false }),
-            What::Unblock(to) => Some(Happening::Way { to: *to, open: true }),
+            What::Block(to) => Some(Happening::Way { to: vec![*to], open: false }),
+            What::Unblock(to) => Some(Happening::Way { to: vec![*to], open: true }),
             What::Break(with) => Some(Happening::Break(*with)),
             What::Meet { link, peer, .. } => {
                 let end = End { server, peer: Some(*peer), scripted: true };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use quorate_core::message::{Message, Notification, Packet, Run};
+use quorate_core::message::{Message, Notification, Packet, Request, Run};
 use quorate_core::output::Write;
 use quorate_core::txn::Txn;
 use quorate_core::vote::{ServerState, Vote};
@@ -96,7 +96,7 @@ fn packed(packet: &Packet, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Packet::Acks(Run { first, last }) | Packet::Commits(Run { first, last }) => {
             write!(f, " {} to {}", Short(*first), Short(*last))
         }
-        Packet::Request(request) => write!(f, " {}", request.id),
+        Packet::Request(request) if request.op == Request::SYNC => f.write_str(" to sync"),
         Packet::Commit(zxid)
         | Packet::Diff(zxid)
         | Packet::Trunc(zxid)

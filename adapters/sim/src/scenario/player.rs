@@ -13,7 +13,7 @@ use super::staging::Staging;
 use super::worldly::{Worldly, known};
 use super::{Problem, Step};
 use crate::disk::Survival;
-use crate::record::{Moment, Teller, Topic};
+use crate::record::{Happening, Moment, Teller, Topic};
 use crate::world::CrashKind;
 
 /// How often a condition that must hold all the time is tested.
@@ -88,7 +88,12 @@ impl Player {
             },
         };
         let teller = &mut self.teller;
-        let new = record.after(self.heard).flat_map(|entry| teller.tell(entry)).collect();
+        let mut new: Vec<Moment> = Vec::new();
+        for moment in record.after(self.heard).flat_map(|entry| teller.tell(entry)) {
+            if !new.last_mut().is_some_and(|last| takes_in(last, &moment)) {
+                new.push(moment);
+            }
+        }
         self.heard = record.count();
         new
     }
@@ -124,6 +129,20 @@ impl Player {
             (_, Some(Cast::World(cast))) => in_world(cast, command, text),
             (_, Some(Cast::Stage(cast))) => on_stage(cast, command, text, self.settings.survival()),
         }
+    }
+}
+
+/// Whether the ways of one server that open or close at once are told as one.
+fn takes_in(last: &mut Moment, next: &Moment) -> bool {
+    let same = (last.at, last.server) == (next.at, next.server);
+    match (&mut last.what, &next.what) {
+        (Happening::Way { to, open }, Happening::Way { to: more, open: too })
+            if same && open == too =>
+        {
+            to.extend(more);
+            true
+        }
+        _ => false,
     }
 }
 
