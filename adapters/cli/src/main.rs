@@ -7,6 +7,7 @@
 //!   quorate probe HOST:PORT...       asks election ports what they believe
 //!   quorate sim                      ensembles in a simulated world, by the thousand
 //!   quorate bench broadcast          what replication costs on this machine
+//!   quorate play SCENARIO            a story of an election, step by step, each vote with its reason
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
 //! ```
 //!
@@ -24,6 +25,7 @@ mod four_letter;
 mod inspect;
 mod operator;
 mod paint;
+mod play;
 mod probe;
 mod reconfig;
 mod serve;
@@ -57,6 +59,7 @@ enum Command {
     DemoServer(demo::ServerArguments),
     Sim(sim::Arguments),
     Bench(bench::Arguments),
+    Play(play::Arguments),
     Log(inspect::LogArguments),
     Snapshot(inspect::SnapshotArguments),
     /// Print a completion script for a shell.
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::DemoServer(arguments) => on_runtime(demo::serve(arguments)),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Play(arguments) => play::run(&arguments),
         Command::Log(arguments) => inspect::log(arguments),
         Command::Snapshot(arguments) => inspect::snapshot(arguments),
         Command::Completions { shell } => completions(shell),

@@ -68,6 +68,11 @@ impl Chart {
         Self { servers, lane, text, states: BTreeMap::new() }
     }
 
+    /// The servers, from left to right.
+    pub fn servers(&self) -> &[ServerId] {
+        &self.servers
+    }
+
     /// The numbers of the servers above their columns.
     pub fn head(&self) -> Row {
         let lanes =
