@@ -188,6 +188,7 @@ impl Ensemble {
                 Effect::Hangup(link) => self.close(state, at, *link),
                 Effect::Elected(..)
                 | Effect::Begins(_)
+                | Effect::Enters(_)
                 | Effect::Established(_)
                 | Effect::Acknowledges(..)
                 | Effect::Deliver(_)
@@ -346,7 +347,7 @@ impl Ensemble {
                 self.happen(state, id, Happening::Ask(state.spent.transactions));
             }
         }
-        if self.scope.prompt {
+        if self.scope.prompt || self.scope.prompt_dials {
             self.settle(state);
         }
         if state.broken.is_none() {
@@ -354,12 +355,13 @@ impl Ensemble {
         }
     }
 
-    /// Everything that is under way on the election plane comes, and every dial there is answered.
+    /// Everything that is under way on the election plane comes, where it is prompt, and every dial there is
+    /// answered.
     fn settle(&self, state: &mut State) {
         for _ in 0..1000 {
             let under_way = state.links.iter().find_map(|link| {
                 let end = (0..2).find(|end| link.inbound[*end] != NONE)?;
-                (link.key.plane == Plane::Election).then_some((link.key, end))
+                (self.scope.prompt && link.key.plane == Plane::Election).then_some((link.key, end))
             });
             let pairs = (0..5).flat_map(|from| (0..5).map(move |to| (from, to)));
             let mut dials = pairs.filter(|(from, to)| {
@@ -393,6 +395,7 @@ impl Ensemble {
             links: Vec::new(),
             dials: 0,
             reigns: [0; EPOCHS],
+            brought: [NONE; EPOCHS],
             committed: NONE,
             spent: Spent::default(),
             broken: None,

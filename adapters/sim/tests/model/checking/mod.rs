@@ -100,6 +100,8 @@ pub struct Scope {
     pub reordering: bool,
     /// Whether everything on the election plane comes at once, so that only the other one is looked at.
     pub prompt: bool,
+    /// Whether dials of election ports are answered at once.
+    pub prompt_dials: bool,
     /// How many notifications a link holds, the last of them being the newest.
     pub wire: usize,
     /// What may be on the disks at the beginning.
@@ -122,6 +124,7 @@ impl Scope {
             repeating: false,
             reordering: false,
             prompt: false,
+            prompt_dials: true,
             wire: 1,
             beginnings: Vec::new(),
         }
@@ -167,6 +170,8 @@ impl Scope {
                 Store::with(2, 2, &[(1, 1), (2, 1)]),
                 Store::with(2, 2, &[(1, 1)]),
             ],
+            // One has never heard of the only reign, in which nothing happened.
+            [Store::with(1, 1, &[]), Store::with(1, 1, &[]), Store::default()],
             // It was interrupted between its history and its epoch.
             [
                 Store::with(2, 1, &[(1, 1), (2, 1)]),

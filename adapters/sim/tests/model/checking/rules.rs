@@ -21,7 +21,7 @@ pub enum Rule {
     Quorum,
     /// Something left a server that its disk does not hold.
     Promise,
-    /// NEWLEADER was acknowledged without just the leader's history on disk.
+    /// NEWLEADER was acknowledged without just the leader's history on disk, or an epoch entered without it.
     Synchronised,
     /// A leader was established without what was committed before.
     Completeness,
@@ -46,7 +46,7 @@ impl fmt::Display for Rule {
             Self::Votes => "a vote is counted that was not cast, or for an older history",
             Self::Quorum => "a quorum is counted that is not on the disks",
             Self::Promise => "what leaves a server is not on its disk",
-            Self::Synchronised => "NEWLEADER is acknowledged without the leader's history on disk",
+            Self::Synchronised => "an epoch is entered without the leader's history on disk",
             Self::Completeness => "a leader is established without what was committed",
             Self::Lost => "what was committed is not on a quorum of disks",
             Self::Applied => "what is applied was not committed, or is another elsewhere",
@@ -56,6 +56,11 @@ impl fmt::Display for Rule {
             Self::Unforeseen => "the core wants what the model does not know",
         })
     }
+}
+
+/// The place of an epoch.
+fn at<T>(by_epoch: &mut [T], epoch: Epoch) -> Option<&mut T> {
+    by_epoch.get_mut(usize::try_from(epoch.0).unwrap_or(usize::MAX))
 }
 
 impl Ensemble {
@@ -83,7 +88,19 @@ impl Ensemble {
             }
             Effect::Begins(epoch) => {
                 let promised = |server: &Server| server.store.accepted >= *epoch;
+                let brought = self.server(state, by, Server::latest).history;
+                let before = brought.partition_point(|txn| txn.zxid < Zxid::start_of(*epoch));
+                let brought = self.histories.number(brought[..before].to_vec());
+                if let Some(slot) = at(&mut state.brought, *epoch) {
+                    *slot = brought;
+                }
                 (!self.is_quorum(state, promised)).then_some(Rule::Quorum)
+            }
+            Effect::Enters(epoch) => {
+                // What was taken over has to lie below an epoch that says it was.
+                let brought = self.histories.get(*at(&mut state.brought, *epoch)?);
+                let holds = |server: &Server| server.store.history.starts_with(brought);
+                (!self.server(state, by, holds)).then_some(Rule::Synchronised)
             }
             Effect::Established(epoch) => self.judge_reign(state, by, *epoch),
             Effect::Acknowledges(link, epoch) => {
@@ -108,8 +125,7 @@ impl Ensemble {
 
     fn judge_reign(&self, state: &mut State, by: usize, epoch: Epoch) -> Option<Rule> {
         let leader = u8::try_from(by).unwrap_or(u8::MAX) + 1;
-        let slot = state.reigns.get_mut(usize::try_from(epoch.0).unwrap_or(usize::MAX));
-        let Some(slot) = slot else { return Some(Rule::Unforeseen) };
+        let Some(slot) = at(&mut state.reigns, epoch) else { return Some(Rule::Unforeseen) };
         if std::mem::replace(slot, leader) != 0 {
             return Some(Rule::Leadership);
         }

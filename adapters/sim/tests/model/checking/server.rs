@@ -15,7 +15,7 @@ use quorate_core::config::{Config, Timing};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
 use quorate_core::message::{Message, Packet, Request};
-use quorate_core::output::{Form, Output};
+use quorate_core::output::{Form, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Change, Reason};
 use quorate_core::time::Instant;
@@ -92,6 +92,8 @@ pub enum Effect {
     Elected(i64, Vote, Vec<ServerId>),
     /// It takes over its own history in this epoch, which a quorum has promised.
     Begins(Epoch),
+    /// This epoch has become the current one on its disk.
+    Enters(Epoch),
     /// It is established in this epoch.
     Established(Epoch),
     /// It acknowledges the history of the leader of this epoch.
@@ -239,7 +241,10 @@ impl Server {
             Happening::Persisted => {
                 let op = self.pending.remove(0);
                 self.store.apply(&op);
-                let Op::Write(ticket, _) = op else { return effects };
+                let Op::Write(ticket, write) = op else { return effects };
+                if let Write::CurrentEpoch(epoch) = write {
+                    effects.push(Effect::Enters(epoch));
+                }
                 Event::Persisted(ticket)
             }
             Happening::Comes(link, letter) => match letters.get(letter) {

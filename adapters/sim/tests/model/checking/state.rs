@@ -103,6 +103,8 @@ pub struct State {
     pub(super) dials: u64,
     /// Who was established in each epoch: its number plus one.
     pub reigns: [u8; EPOCHS],
+    /// Which history the leader of each epoch has brought into it.
+    pub brought: [u32; EPOCHS],
     /// Which history is committed.
     pub committed: u32,
     /// What was used.
@@ -124,6 +126,7 @@ impl Hash for State {
         }
         hasher.write_u64(self.dials);
         hasher.write_u64(u64::from_le_bytes(self.reigns));
+        self.brought.iter().for_each(|history| hasher.write_u32(*history));
         let Spent { crashes, breaks, timeouts, transactions, mischief } = self.spent;
         hasher.write_u32(self.committed);
         hasher.write_u64(u64::from_le_bytes([

@@ -1,0 +1,71 @@
+//! Bounds that fit in a test run.
+
+use crate::checking::ensemble::Ensemble;
+use crate::checking::liveness::search;
+use crate::checking::{Budget, Outcome, Scope, check};
+
+/// How many transitions a test may take: few where nothing is optimised.
+const MANY: usize = if cfg!(debug_assertions) { 300_000 } else { 8_000_000 };
+
+fn look(scope: Scope) -> Outcome {
+    let outcome = check(scope, Budget { transitions: Some(MANY), threads: 2, ..Budget::default() });
+    println!("{outcome}");
+    assert!(outcome.violation.is_none(), "{outcome}");
+    outcome
+}
+
+#[test]
+fn in_one_round_three_voters_elect_whom_a_quorum_voted_for() {
+    let outcome = look(Scope::election(3));
+    assert!(outcome.unseen.is_empty(), "{outcome}");
+    assert!(outcome.exhausted || cfg!(debug_assertions), "{outcome}");
+}
+
+#[test]
+fn lost_and_repeated_votes_elect_nobody_else() {
+    let outcome = look(Scope { lossy: true, repeating: true, ..Scope::election(3) });
+    assert!(outcome.unseen.is_empty(), "{outcome}");
+    assert!(outcome.exhausted || cfg!(debug_assertions), "{outcome}");
+}
+
+#[test]
+fn votes_that_overtake_one_another_elect_nobody_else() {
+    look(Scope::election(3).on_bad_links());
+}
+
+#[test]
+fn a_voter_may_crash_in_the_round_and_come_back() {
+    look(Scope { crashes: 1, ..Scope::election(3) });
+}
+
+#[test]
+fn three_voters_establish_one_leader_and_commit() {
+    let outcome = look(Scope { transactions: 1, ..Scope::recovery(3) });
+    assert!(outcome.unseen.is_empty() && outcome.exhausted, "{outcome}");
+}
+
+#[test]
+fn a_crash_in_recovery_or_broadcast_loses_nothing() {
+    look(Scope { transactions: 1, crashes: 1, rounds: 2, ..Scope::recovery(3) });
+}
+
+#[test]
+fn histories_that_differ_are_made_one() {
+    look(Scope { rounds: 2, ..Scope::recovery(3).after_accidents() });
+}
+
+#[test]
+fn three_voters_do_not_go_on_without_a_leader_for_ever() {
+    let found = search(Scope::election(3), MANY, Ensemble::is_led);
+    println!("{found}");
+    assert!(found.violation.is_none(), "{found}");
+    assert!(found.exhausted && found.cycles > 0, "{found}");
+}
+
+#[test]
+fn nor_do_they_stop_on_the_way_from_election_to_service() {
+    let found = search(Scope::recovery(3), MANY, Ensemble::is_served);
+    println!("{found}");
+    assert!(found.violation.is_none(), "{found}");
+    assert!(found.exhausted && found.cycles > 0, "{found}");
+}

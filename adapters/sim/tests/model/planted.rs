@@ -1,0 +1,103 @@
+//! Mistakes that are planted, one after the other, and found in a model: a checker that misses one is itself a
+//! mistake.
+//!
+//! ```text
+//! RUSTFLAGS="--cfg quorate_planted" \
+//!   cargo test --release -p quorate-sim --test model --target-dir target/planted -- --nocapture
+//! ```
+//!
+//! `QUORATE_PLANTED=<name>,<name>` looks for these alone, everywhere, and tells how they come about.
+
+use std::time::Instant;
+
+use quorate_core::planted::{Mistake, plant};
+
+use crate::checking::{Budget, Scope, check};
+
+/// Where a mistake is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// Among votes, for disks that differ.
+    Votes,
+    /// From nothing to two transactions.
+    Service,
+    /// From disks that differ to service.
+    Accidents,
+    /// The same, and a link breaks.
+    AccidentsAndBreak,
+}
+
+use Look::{Accidents, AccidentsAndBreak, Service, Votes};
+
+/// How much is looked at for each mistake, at most.
+const BUDGET: Budget = Budget { transitions: Some(1_500_000), depth: None, time: None, threads: 2 };
+
+/// Which mistake is looked for where. Those of observers, weights, leases, reads and changes of the membership
+/// have no place in these models; a few others take more servers, or more steps, than are looked at here.
+const TABLE: &[(Mistake, Look)] = &[
+    (Mistake::TieBreakAcrossEpochs, Votes),
+    (Mistake::VoteBeforeDisk, AccidentsAndBreak),
+    (Mistake::EpochFromLog, Accidents),
+    (Mistake::LeaderInfoBeforeDisk, Accidents),
+    (Mistake::AckEpochBeforeDisk, Accidents),
+    (Mistake::HistoryAckBeforeDisk, Accidents),
+    (Mistake::OwnHistoryBeforeDisk, Accidents),
+    (Mistake::EpochBeforeHistory, Accidents),
+    (Mistake::DeliveredAtCommit, Accidents),
+    (Mistake::LeaderDeliversUnconfirmed, Accidents),
+    (Mistake::HistoryWithoutCommit, Accidents),
+    (Mistake::OrphanBeyondKept, Accidents),
+    (Mistake::OrphanBetweenKept, Accidents),
+    (Mistake::CutOneTooFew, Accidents),
+    (Mistake::DiffOneTooLate, Accidents),
+    (Mistake::LabelAheadOfState, Accidents),
+    (Mistake::AckBeforeDisk, Service),
+    (Mistake::OwnCopyBeforeDisk, Service),
+    (Mistake::CommitToldEarly, Service),
+];
+
+impl Look {
+    fn scope(self) -> Scope {
+        let recovery = Scope { rounds: 2, ..Scope::recovery(3) };
+        match self {
+            Votes => Scope::election(3).after_accidents(),
+            Service => Scope { transactions: 2, ..Scope::recovery(3) },
+            Accidents => recovery.after_accidents(),
+            AccidentsAndBreak => Scope { breaks: 1, ..recovery }.after_accidents(),
+        }
+    }
+}
+
+/// One test, since what is planted is the same for the whole process.
+#[test]
+fn every_planted_mistake_is_found_and_nothing_else() {
+    let alone = std::env::var("QUORATE_PLANTED").ok();
+    println!(
+        "{:28} {:18} {:>8} {:>8} {:>5}  found as",
+        "mistake", "in", "states", "seconds", "steps"
+    );
+    let mut missed = Vec::new();
+    for (mistake, look) in TABLE {
+        let name = format!("{mistake:?}");
+        if alone.as_ref().is_some_and(|alone| !alone.split(',').any(|one| one == name)) {
+            continue;
+        }
+        plant(Some(*mistake));
+        let begun = Instant::now();
+        let outcome = check(look.scope(), BUDGET);
+        let took = begun.elapsed().as_secs_f64();
+        plant(None);
+        let place = format!("{look:?}");
+        let states = outcome.states;
+        let Some((what, way)) = outcome.violation else {
+            println!("{name:28} {place:18} {states:>8} {took:>8.2} {:>5}  NOT FOUND", "");
+            missed.push(name);
+            continue;
+        };
+        println!("{name:28} {place:18} {states:>8} {took:>8.2} {:>5}  {what}", way.len());
+        if alone.is_some() {
+            way.iter().for_each(|step| println!("    {step}"));
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}
