@@ -51,7 +51,9 @@ fn a_crash_in_recovery_or_broadcast_loses_nothing() {
 
 #[test]
 fn histories_that_differ_are_made_one() {
-    look(Scope { rounds: 2, ..Scope::recovery(3).after_accidents() });
+    let outcome = look(Scope { rounds: 2, ..Scope::recovery(3).after_accidents() });
+    assert!(outcome.unseen.is_empty() || cfg!(debug_assertions), "{outcome}");
+    assert!(outcome.exhausted || cfg!(debug_assertions), "{outcome}");
 }
 
 #[test]

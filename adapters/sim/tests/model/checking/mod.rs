@@ -42,10 +42,16 @@
 //! |---|---|---|---|
 //! | `election` | 61,741 | 26 | yes |
 //! | `election lossy repeating` | 615,041 | 20 | yes |
+//! | `election crashes=1` | 3,028,915 | 36 | yes |
 //! | `recovery rounds=2 crashes=1` | 9,827,692 | 75 | yes |
-//! | `recovery rounds=2 accidents transactions=1` | 955,237 | 67 | yes |
+//! | `recovery transactions=2` | 501,203 | 56 | yes |
+//! | `recovery rounds=2 accidents transactions=1` | 1,008,662 | 67 | yes |
 //! | `live election lossy repeating` | 615,041 | | yes, no fair cycle |
 //! | `live recovery` | 3,909 | | yes, no fair cycle |
+//! | `voters=5 depth=10 threads=1` | 900,302 | 10 | no |
+//!
+//! Each of the mistakes in `planted.rs` is found in at most 31,000 states and two seconds, with 5 to 25 steps that
+//! lead to it.
 #![allow(
     unreachable_pub,
     dead_code,
@@ -275,7 +281,8 @@ pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
             model.is_under_way(state, |letter| matches!(packet(letter), Some(Packet::Diff(_))))
         }));
     }
-    if scope.recovery && scope.rounds > 1 {
+    let disturbed = scope.crashes + scope.breaks + scope.timeouts > 0;
+    if scope.recovery && scope.rounds > 1 && disturbed {
         properties.push(Property::<Ensemble>::sometimes("two reigns", |_, state| {
             state.reigns.iter().filter(|leader| ![0, u8::MAX].contains(*leader)).count() > 1
         }));
