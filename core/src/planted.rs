@@ -162,8 +162,6 @@ mistakes! {
     NextVotersIgnored,
     /// A change of the membership is acknowledged and not on disk.
     ChangeOnlyInMemory,
-    /// A change of the membership binds on after it was cut.
-    ChangeOutlivesCut,
 }
 
 static PLANTED: AtomicU8 = AtomicU8::new(NOTHING);

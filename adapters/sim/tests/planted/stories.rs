@@ -1,0 +1,252 @@
+//! What no random run comes across soon: stories that fail where a mistake is planted, and only there.
+//!
+//! On a [`Stage`] one server is real, and its peers say what those of ours never would; in a [`World`] all
+//! are, and an accident comes at the one moment that matters.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_core::config::{Config, Timing};
+use quorate_core::id::{LinkId, ServerId};
+use quorate_core::input::{Event, Plane};
+use quorate_core::message::{LearnerInfo, Packet, Request};
+use quorate_core::output::{Output, Write};
+use quorate_core::reconfiguration::Reconfiguration;
+use quorate_core::txn::{Draft, RequestId, TxnHeader};
+use quorate_core::vote::ServerState::{Following, Leading, Looking};
+use quorate_core::zxid::{Counter, Epoch, Zxid};
+use quorate_sim::stage::{learner_info, says};
+use quorate_sim::{Contents, CrashKind, Ensemble, Stage, Survival, World, WorldConfig};
+
+const MILLI: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+/// A lease of those stories in which there are any, and a tick.
+const LEASE: Duration = Duration::from_secs(2);
+const TICK: Duration = Duration::from_millis(400);
+
+/// What a story is told to: nothing, or what should not have happened.
+pub(crate) type Told = Result<(), String>;
+
+fn no(what: bool, happened: &str) -> Told {
+    if what { Err(happened.to_owned()) } else { Ok(()) }
+}
+
+const fn z(epoch: i64, counter: u32) -> Zxid {
+    Zxid::new(Epoch(epoch), Counter(counter))
+}
+
+// ---- scripted peers ----
+
+/// Server 3 of three, which the others elect in this round; its disk is synced at once.
+fn elect(stage: &mut Stage, links: &[LinkId], round: i64) {
+    let (current, last) = (stage.durable().current_epoch.0, stage.durable().last());
+    for link in links {
+        stage.hear(*link, says(Looking, 3, current, last.0, round));
+    }
+    assert_eq!(stage.status().state, Leading);
+}
+
+/// Server 1 learns from it, and its history is a quorum's; on which link.
+fn establish(stage: &mut Stage) -> LinkId {
+    let (current, last) = (stage.durable().current_epoch.0, stage.durable().last());
+    let link = stage.accept(Plane::Quorum, 0);
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 0, true);
+    stage.hear(link, Packet::FollowerInfo(LearnerInfo { protocol, ..learner_info(1, current) }));
+    stage.hear(link, Packet::AckEpoch { last, current_epoch: Some(Epoch(current)) });
+    let epoch = stage.status().current_epoch;
+    stage.hear(link, Packet::Ack(Zxid::start_of(epoch)));
+    assert!(stage.status().serving);
+    stage.asked();
+    link
+}
+
+/// A leader in epoch 2, and its links: one with server 1 as its learner, and those for elections.
+fn leader(change: impl FnOnce(&mut Config)) -> (Stage, LinkId, Vec<LinkId>) {
+    let own = Contents::ending(1, 1, z(1, 3));
+    let mut stage = Stage::with(&Ensemble::majority(3), 3, own, change);
+    // A server that starts may have promised a lease just before.
+    stage.pass(LEASE);
+    let links: Vec<_> = [1, 2].into_iter().map(|peer| stage.meet(peer)).collect();
+    elect(&mut stage, &links, 1);
+    let learner = establish(&mut stage);
+    (stage, learner, links)
+}
+
+fn leased(config: &mut Config) {
+    config.timing = Timing { tick: TICK, ..Timing::default() };
+    config.lease = Some(LEASE);
+}
+
+/// A voter that has more than its leader says so when it promises the epoch (random histories need some
+/// five hundred seeds to come to this).
+pub(crate) fn a_voter_has_more_than_it_said() -> Told {
+    let mut stage = Stage::new(&Ensemble::majority(3), 3, Contents::ending(2, 2, z(2, 6)));
+    let links: Vec<_> = [1, 2].into_iter().map(|peer| stage.meet(peer)).collect();
+    elect(&mut stage, &links, 1);
+    let learner = stage.accept(Plane::Quorum, 0);
+    stage.hear(learner, Packet::FollowerInfo(learner_info(1, 2)));
+    stage.hear(learner, Packet::AckEpoch { last: z(2, 7), current_epoch: Some(Epoch(2)) });
+    no(!stage.is_looking(), "it leads on, with less")
+}
+
+/// The others say who leads, and have cast their votes for it at different times (ZOOKEEPER-1732).
+pub(crate) fn settled_votes_differ() -> Told {
+    let mut stage = Stage::new(&Ensemble::majority(3), 1, Contents::ending(2, 2, z(2, 1)));
+    let two = stage.meet(2);
+    stage.hear(two, says(Following, 3, 2, z(2, 7).0, 9));
+    let three = stage.meet(3);
+    stage.hear(three, says(Leading, 3, 2, z(2, 1).0, 4));
+    no(stage.is_looking(), "it does not join those who agree")
+}
+
+/// A follower acknowledges what comes next before it is sent.
+pub(crate) fn acknowledged_before_it_is_sent() -> Told {
+    let (mut stage, learner, _) = leader(|_| {});
+    stage.hear(learner, Packet::Ack(z(2, 1)));
+    stage.write();
+    no(stage.delivered().is_some(), "what only the leader has is committed")
+}
+
+/// A follower acknowledges the second of two, and not the first.
+pub(crate) fn acknowledged_out_of_turn() -> Told {
+    let (mut stage, learner, _) = leader(|_| {});
+    stage.write();
+    stage.write();
+    stage.hear(learner, Packet::Ack(z(2, 2)));
+    no(stage.delivered().is_some(), "what only the leader has is committed")
+}
+
+/// A preparation of one reign ends in the next.
+pub(crate) fn prepared_for_an_earlier_reign() -> Told {
+    let (mut stage, learner, links) = leader(|_| {});
+    let id = RequestId { client: 1, cxid: 1 };
+    let body = Bytes::from_static(b"write");
+    let request = Request { id, op: 5, body: body.clone(), identities: None };
+    stage.feed(Event::Propose(request));
+    stage.close(learner);
+    stage.pass(30 * SECOND);
+    assert!(stage.is_looking(), "nobody follows it");
+    let round = stage.status().round.0;
+    elect(&mut stage, &links, round);
+    establish(&mut stage);
+    let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: 5 };
+    stage.feed(Event::Prepared { epoch: Epoch(2), drafts: vec![Draft { header, body }] });
+    let appends =
+        |output: &Output| matches!(output, Output::Persist { write: Write::Append(_), .. });
+    no(stage.asked().iter().any(appends), "it is proposed")
+}
+
+fn promise(stage: &mut Stage, learner: LinkId) {
+    let zxid = z(2, 0);
+    stage.hear(learner, Packet::Lease { zxid, length: LEASE });
+}
+
+/// A promise is answered when it is over.
+pub(crate) fn promise_answered_late() -> Told {
+    let (mut stage, learner, _) = leader(leased);
+    stage.pass(LEASE - 10 * MILLI);
+    promise(&mut stage, learner);
+    stage.pass(MILLI);
+    no(stage.status().serving, "it counts on a promise that may be over")
+}
+
+/// Nobody promises again.
+pub(crate) fn promise_on_a_slower_clock() -> Told {
+    let (mut stage, learner, _) = leader(leased);
+    promise(&mut stage, learner);
+    stage.pass(LEASE - LEASE / 20);
+    no(stage.status().serving, "it counts on a promise that may be over on a faster clock")
+}
+
+/// A leader hangs up on the follower that has promised, and that is free thereby.
+pub(crate) fn hung_up_after_a_promise() -> Told {
+    let (mut stage, learner, _) = leader(leased);
+    promise(&mut stage, learner);
+    stage.hear(learner, Packet::UpToDate);
+    assert!(stage.hang_up_of(learner).is_some(), "that is out of turn");
+    stage.pass(MILLI);
+    no(stage.status().serving, "it counts on a promise that is given back")
+}
+
+// ---- accidents at the one moment ----
+
+fn world(seed: u64, servers: i64, change: impl FnOnce(&mut WorldConfig)) -> World {
+    let mut config = WorldConfig {
+        timing: Timing { tick: TICK, ..Timing::default() },
+        keep_log: false,
+        ..WorldConfig::new(Ensemble::majority(servers))
+    };
+    change(&mut config);
+    let mut world = World::new(seed, config);
+    world.survival(Survival::Everything);
+    world.start_all(1..=servers);
+    let settled = world.run_until(World::is_settled, 10 * SECOND).unwrap();
+    assert!(settled.is_some(), "all follow");
+    world.run_for(SECOND).unwrap();
+    world
+}
+
+/// A leader stands still, and what it was promised is not over; `act` is what becomes of its followers.
+fn leader_stalls(act: fn(&mut World, i64, i64)) -> Told {
+    for seed in 0..5 {
+        let mut world = world(seed, 3, |config| config.lease = Some(LEASE));
+        let leader = world.leader().unwrap().0;
+        world.pause(leader);
+        for other in (1..=3).filter(|other| *other != leader) {
+            act(&mut world, leader, other);
+        }
+        world.run_for(3 * SECOND).map_err(|violation| violation.to_string())?;
+        world.resume(leader).map_err(|violation| violation.to_string())?;
+        world.run_for(SECOND).map_err(|violation| violation.to_string())?;
+    }
+    Ok(())
+}
+
+/// The links of a leader that stands still break, and it does not notice.
+pub(crate) fn a_leader_stalls_and_its_links_break() -> Told {
+    leader_stalls(|world, leader, other| world.cut(leader, other))
+}
+
+/// The followers of a leader that stands still start anew.
+pub(crate) fn a_leader_stalls_and_its_followers_restart() -> Told {
+    leader_stalls(|world, _, other| {
+        world.crash(other, CrashKind::Process).unwrap();
+        world.start(other);
+    })
+}
+
+/// Servers 1 and 2 of five become observers; 3, 4 and 5, which leads, go on voting.
+fn without_one_and_two() -> Reconfiguration {
+    Reconfiguration::change([1, 2].map(|id| Ensemble::member(ServerId(id), false)), [])
+}
+
+fn five() -> World {
+    let world = world(1, 5, |config| config.may_change = true);
+    assert_eq!(world.leader(), Some(ServerId(5)));
+    world
+}
+
+/// The next voters do not hear of the change that makes them so.
+pub(crate) fn a_change_that_the_next_voters_do_not_hear_of() -> Told {
+    let mut world = five();
+    world.block(5, 3);
+    world.block(5, 4);
+    let asked = world.reconfigure(5, &without_one_and_two());
+    let passed = asked.and_then(|()| world.run_for(SECOND));
+    passed.map_err(|violation| violation.to_string())
+}
+
+/// A leader commits a change and is gone; who is left of the present voters starts anew.
+pub(crate) fn a_change_is_committed_and_all_who_know_start_anew() -> Told {
+    let mut world = five();
+    world.crash_after(5, |output| matches!(output, Output::DeliverThrough(_)));
+    world.reconfigure(5, &without_one_and_two()).unwrap();
+    let gone = world.run_until(|world| !world.is_up(5), SECOND).unwrap();
+    assert!(gone.is_some(), "the change is committed");
+    world.partition(&[&[1, 2, 3], &[4, 5]]);
+    for id in 1..=3 {
+        world.crash(id, CrashKind::Process).unwrap();
+        world.start(id);
+    }
+    world.run_for(5 * SECOND).map_err(|violation| violation.to_string())
+}
