@@ -69,8 +69,7 @@ impl Checker {
                 if current_epoch.is_some() {
                     let (epoch, to) = (durable.accepted_epoch, seen.links.get(&link).copied());
                     if let Some(to) = to.flatten() {
-                        let first = *self.granted.entry((id, epoch)).or_insert(to);
-                        if first != to {
+                        if let Some(first) = self.granted.insert((id, epoch), to) {
                             let detail =
                                 format!("promises epoch {epoch} to {to}, and {first} has it");
                             return broken(Rule::Promise, id, detail);
