@@ -20,6 +20,8 @@
 //! - [`campaign`] is for numbers: a seed makes an ensemble, its past, its clients and its accidents.
 //! - [`runner`] runs many seeds on all processors, and [`shrink`] makes a failure small.
 //! - [`Stage`] is for one server among scripted ones: its peers say what the test wants said.
+//! - [`scenario`] is for stories as text: commands, and below each of them what came of it.
+//! - [`record`] is what happened; a [`Chart`] shows it in a terminal, a [`Diagram`] as a picture.
 //!
 //! # What is checked
 //!

@@ -17,6 +17,8 @@ use super::escaped;
 use super::style::{COLUMN, LABEL_CHARS, LEFT, LINE, NOTE_CHARS, NOTE_REST, STYLE, TOP};
 use crate::record::{Arrow, Fate, Happening, Moment, millis};
 
+/// Among how many of the last arrows one is looked for that goes together with the next.
+const BESIDE_MAX: usize = 16;
 /// A gap of time that is told, not only drawn.
 const GAP: Duration = Duration::from_millis(500);
 
@@ -60,19 +62,27 @@ struct Band {
 pub(super) struct Layout<'a> {
     servers: &'a [ServerId],
     bands: BTreeMap<Instant, Band>,
-    arrows: Vec<(Instant, &'a Arrow)>,
+    /// Those that leave and arrive together are one.
+    arrows: Vec<(Instant, Vec<&'a Arrow>)>,
     height: i64,
 }
 
 impl<'a> Layout<'a> {
     pub(super) fn of(servers: &'a [ServerId], moments: &'a [Moment]) -> Self {
         let mut bands: BTreeMap<Instant, Band> = BTreeMap::new();
-        let mut arrows = Vec::new();
+        let mut arrows: Vec<(Instant, Vec<&Arrow>)> = Vec::new();
         for moment in moments {
             let band = bands.entry(about(moment.at)).or_default();
             if let Happening::Message(arrow) = &moment.what {
                 bands.entry(about(arrow.sent.unwrap_or(moment.at))).or_default();
-                arrows.push((about(moment.at), arrow));
+                let at = about(moment.at);
+                let beside = |(then, others): &&mut (Instant, Vec<&Arrow>)| {
+                    *then == at && others.iter().all(|other| go_together(other, arrow))
+                };
+                match arrows.iter_mut().rev().take(BESIDE_MAX).find(beside) {
+                    Some((_, others)) => others.push(arrow),
+                    None => arrows.push((at, vec![arrow])),
+                }
             } else {
                 band.notes.entry(moment.server).or_default().push(note(moment));
             }
@@ -118,8 +128,8 @@ impl<'a> Layout<'a> {
         for id in self.servers {
             self.lifeline(*id, f)?;
         }
-        for (at, arrow) in &self.arrows {
-            self.arrow(*at, arrow, f)?;
+        for (at, arrows) in &self.arrows {
+            self.arrow(*at, arrows, f)?;
         }
         for id in self.servers {
             self.notes(*id, f)?;
@@ -227,7 +237,8 @@ impl<'a> Layout<'a> {
         Ok(())
     }
 
-    fn arrow(&self, at: Instant, arrow: &Arrow, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn arrow(&self, at: Instant, arrows: &[&Arrow], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(arrow) = arrows.first() else { return Ok(()) };
         let (Some(from), Some(to)) = (self.x(arrow.from), self.x(arrow.to)) else { return Ok(()) };
         let band = |at| self.bands.get(&at);
         let sent = arrow.sent.map_or(at, about);
@@ -244,7 +255,7 @@ impl<'a> Layout<'a> {
         let side = if to > from { 1 } else { -1 };
         let (x1, x2) =
             (from + 5 * side, if arrives { to - 7 * side } else { from + (to - from) * 2 / 5 });
-        let text = label(arrow);
+        let text = arrows.iter().map(|arrow| label(arrow)).collect::<Vec<_>>().join(", ");
         writeln!(
             f,
             "<g><title>{}</title><line class=\"{}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" \
@@ -265,6 +276,12 @@ impl<'a> Layout<'a> {
         let text = cut(&text, LABEL_CHARS);
         writeln!(f, "<text class=\"label\" x=\"{x}\" y=\"{y}\">{text}</text></g>")
     }
+}
+
+/// Whether two messages that arrive at one time are one arrow.
+fn go_together(one: &Arrow, other: &Arrow) -> bool {
+    let sent = |arrow: &Arrow| arrow.sent.map(about);
+    (one.from, one.to, one.fate, sent(one)) == (other.from, other.to, other.fate, sent(other))
 }
 
 /// A time to the tenth of a millisecond, as it is written.
