@@ -42,6 +42,7 @@
 //! |---|---|---|---|
 //! | `election` | 61,741 | 26 | yes |
 //! | `election lossy repeating` | 615,041 | 20 | yes |
+//! | `election lossy repeating reordering wire=2 mischief=1` | 3,107,983 | 32 | yes |
 //! | `election crashes=1` | 3,028,915 | 36 | yes |
 //! | `recovery rounds=2 crashes=1` | 9,827,692 | 75 | yes |
 //! | `recovery transactions=2` | 501,203 | 56 | yes |
