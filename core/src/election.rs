@@ -193,7 +193,7 @@ impl Elector {
             }
             ElectorEvent::Look(own) => self.on_look(at, own, out),
             ElectorEvent::Unreachable(peer) => self.on_unreachable(at, peer, out),
-            ElectorEvent::Reachable(peer) => self.on_reachable(peer),
+            ElectorEvent::Reachable(peer) => self.on_reachable(at, peer),
             ElectorEvent::Oracle(yes) => {
                 self.config.quorum.hear_oracle(yes);
                 // It is the arbiter's turn only after a first wait for the other server.
@@ -399,9 +399,14 @@ impl Elector {
         }
     }
 
-    fn on_reachable(&mut self, peer: ServerId) {
-        if let Some(position) = self.config.quorum.position(peer) {
-            self.votes.on_reachable(position);
+    /// Whoever was alone for long says soon again what it says now: the peer looks, too, and where it leads
+    /// by the time when it hears that, it answers so. Nothing else would tell it for up to a minute.
+    fn on_reachable(&mut self, at: Instant, peer: ServerId) {
+        let Some(position) = self.config.quorum.position(peer) else { return };
+        self.votes.on_reachable(position);
+        if let Some(due) = self.notify_at {
+            self.wait = self.config.notification_min;
+            self.notify_at = Some(due.min(at + self.wait));
         }
     }
 
@@ -414,9 +419,12 @@ impl Elector {
     /// For model checkers only: what [`Elector::deadline`] tells has come, whatever the time is.
     pub fn fire(&mut self, at: Instant, out: &mut Vec<ElectorOutput>) {
         if self.finalize_at.take().is_some() {
-            let members = self.votes.support.members(&self.config.quorum).collect();
-            let reason = Reason::Quorum { members, leader: self.vote.leader };
-            self.decide(at, self.vote, reason, out);
+            // One of those that were counted may have gone with another leader meanwhile.
+            if self.votes.support.is_enough(&self.config.quorum) {
+                let members = self.votes.support.members(&self.config.quorum).collect();
+                let reason = Reason::Quorum { members, leader: self.vote.leader };
+                self.decide(at, self.vote, reason, out);
+            }
         } else if self.notify_at.is_some() {
             out.push(ElectorOutput::Notify { to: Recipient::Voters, standing: self.standing() });
             out.push(ElectorOutput::Redial);

@@ -182,6 +182,33 @@ fn one_of_three_waits_200_400_800_ms_up_to_a_minute_and_never_leads() {
     assert_eq!(rig.standing(), standing(Looking, vote(0, 0, 1), 1));
 }
 
+/// Both look when they meet again, and the other leads before it is told anything more. It answers who tells
+/// it something, and only then: so that must not take the minute that waits have grown to.
+#[test]
+fn whoever_was_alone_for_long_tells_soon_again_once_somebody_is_reachable() {
+    let mut rig = Rig::looking(1, &[1, 2, 3, 4, 5], vote(0, 0, 1));
+    for expected in [200, 400, 800, 1_600, 3_200] {
+        rig.wait(expected);
+    }
+    rig.tell(ElectorEvent::Reachable(ServerId(3)));
+    rig.tell(heard(3, Looking, vote(0, 0, 3), 1));
+    let outputs = rig.wait(200);
+    assert_eq!(told(&outputs), [(Recipient::Voters, rig.standing())]);
+    assert_eq!((rig.elector.deadline().unwrap().0.0 - rig.at) / MS, 400, "less often again");
+}
+
+/// It was counted, and goes with another leader in the same round while a better vote is waited for.
+#[test]
+fn a_quorum_that_falls_apart_during_the_wait_elects_nobody() {
+    let mut rig = Rig::looking(3, &[1, 2, 3], vote(0, 0, 3));
+    rig.tell(heard(1, Looking, vote(0, 0, 3), 1));
+    rig.tell(heard(1, Following, vote(1, 0, 2), 1));
+    assert_eq!(decision(&rig.wait(200)), None);
+    assert!(rig.elector.is_looking());
+    rig.tell(heard(1, Looking, vote(0, 0, 3), 1));
+    assert_eq!(decision(&rig.wait(200)).unwrap().standing.state, Leading);
+}
+
 #[test]
 fn two_of_three_elect_the_larger_id_in_round_1() {
     let (mut one, mut two) =

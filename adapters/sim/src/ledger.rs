@@ -77,6 +77,8 @@ pub(crate) struct Ledger {
     requests: BTreeMap<RequestId, Asked>,
     /// Accepted and neither applied nor given up.
     open: BTreeMap<(ServerId, u64), BTreeSet<RequestId>>,
+    /// In which epoch each server, in each of its lives, has served last.
+    served: BTreeMap<(ServerId, u64), Epoch>,
     reads: BTreeMap<(ServerId, ReadId), Reading>,
     /// Reads and writes of cells.
     history: History<RequestId>,

@@ -98,6 +98,9 @@ impl Ledger {
     /// A server serves in an epoch, and has delivered what that inherited: what was accepted in an
     /// earlier one and is not applied never will be. Returns how many requests that are.
     pub(crate) fn on_serving(&mut self, at: (ServerId, u64), epoch: Epoch) -> u64 {
+        if self.served.insert(at, epoch) == Some(epoch) {
+            return 0;
+        }
         let Some(open) = self.open.get_mut(&at) else { return 0 };
         let (requests, history, mut lost) = (&mut self.requests, &mut self.history, 0);
         open.retain(|request| {
@@ -173,12 +176,17 @@ impl Ledger {
 
     /// Requests and reads asked of a server that still runs, and not answered.
     pub(crate) fn unanswered(&self, at: (ServerId, u64)) -> (Vec<RequestId>, Vec<ReadId>) {
-        let open = |outcome| matches!(outcome, Outcome::Asked);
-        let requests = self.requests.iter().filter(|(_, a)| a.at == at && open(a.outcome));
-        let reads = self
-            .reads
-            .iter()
-            .filter(|((s, _), reading)| *s == at.0 && reading.answer == Answer::Asked);
+        let client = Self::client(at);
+        let of = |cxid| RequestId { client, cxid };
+        let asked = self.requests.range(of(i32::MIN)..=of(i32::MAX));
+        let requests = asked.filter(|(_, asked)| asked.outcome == Outcome::Asked);
+        let reads = self.reads.range((at.0, ReadId(0))..=(at.0, ReadId(u64::MAX)));
+        let reads = reads.filter(|(_, reading)| reading.answer == Answer::Asked);
         (requests.map(|(id, _)| *id).collect(), reads.map(|((_, read), _)| *read).collect())
+    }
+
+    /// The client that asks for everything that a server is asked in one of its lives.
+    pub(crate) fn client((server, incarnation): (ServerId, u64)) -> i64 {
+        server.0 << 56 | i64::try_from(incarnation).unwrap_or(0)
     }
 }

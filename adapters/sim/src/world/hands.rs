@@ -14,6 +14,7 @@ use crate::application::KIND;
 use crate::checker::Violation;
 use crate::disk::Survival;
 use crate::faults::FaultClass;
+use crate::ledger::Ledger;
 use crate::record::What as Told;
 use crate::world::{What, World};
 
@@ -111,9 +112,9 @@ impl World {
             return Ok(None);
         };
         server.asked += 1;
-        let client = id.0 << 56 | i64::try_from(server.incarnation).unwrap_or(0);
-        let request = RequestId { client, cxid: i32::try_from(server.asked).unwrap_or(0) };
         let at = (id, server.incarnation);
+        let (client, cxid) = (Ledger::client(at), i32::try_from(server.asked).unwrap_or(0));
+        let request = RequestId { client, cxid };
         let cell = body.first().copied().filter(|_| op == KIND);
         self.checker.ledger.on_asked(at, request, cell);
         self.feed(id, Event::Propose(Request { id: request, op, body, identities: None }))?;

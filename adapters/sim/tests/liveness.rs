@@ -1,0 +1,238 @@
+//! That there is a leader, and how soon, once nothing goes wrong any more: bounds in virtual time.
+//!
+//! Ways take at most D, a sync at most S, and F is the time that ZooKeeper waits for a better vote. Each
+//! test says its bound and prints the longest that it has measured. The random histories of `campaign.rs`
+//! have bounds, too: a leader within three seconds of a repair, and service.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, and figures for people")]
+
+use std::time::Duration;
+
+use quorate_core::config::Timing;
+use quorate_core::id::ServerId;
+use quorate_core::input::Plane;
+use quorate_core::rng::Rng;
+use quorate_core::vote::Round;
+use quorate_sim::{CrashKind, DiskConfig, Ensemble, NetworkConfig, World, WorldConfig};
+
+const MILLI: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+/// The wait for a better vote.
+const F: Duration = Duration::from_millis(200);
+
+/// How long an election may take that nothing disturbs.
+fn election_max() -> Duration {
+    let (network, disk) = (NetworkConfig::default(), DiskConfig::default());
+    F + 6 * network.latency_max + 4 * disk.sync_max
+}
+
+/// A world of so many voters, and its patience.
+fn world(voters: i64, seed: u64) -> World {
+    let timing = Timing { tick: Duration::from_millis(200), ..Timing::default() };
+    let config =
+        WorldConfig { keep_log: false, timing, ..WorldConfig::new(Ensemble::majority(voters)) };
+    World::new(seed, config)
+}
+
+/// The same when all follow one leader.
+fn settled(voters: i64, seed: u64) -> World {
+    let mut world = world(voters, seed);
+    world.start_all(1..=voters);
+    assert!(world.run_until(World::is_settled, 5 * SECOND).unwrap().is_some());
+    world
+}
+
+/// Whether there is a leader whom a quorum follows and serves under.
+fn is_led(world: &World) -> bool {
+    let leader = world.leader();
+    let epoch = leader.and_then(|leader| world.brief(leader.0)).map(|brief| brief.current_epoch);
+    leader.is_some()
+        && world.ensemble().is_quorum(|id| {
+            let follows = world.brief(id.0).filter(|brief| brief.serving && brief.leader == leader);
+            follows.is_some_and(|brief| Some(brief.current_epoch) == epoch)
+        })
+}
+
+/// Whether there is a quorum of which each has a link with each other.
+fn quorum_is_linked(world: &World) -> bool {
+    let ids: Vec<ServerId> = world.ensemble().ids().collect();
+    let linked =
+        |a: ServerId, b: ServerId| a == b || world.links_between(a.0, b.0, Plane::Election) > 0;
+    let neighbours: Vec<u32> = ids
+        .iter()
+        .map(|a| ids.iter().fold(0, |all, b| all << 1 | u32::from(linked(*a, *b))))
+        .map(|all: u32| all.reverse_bits() >> (32 - ids.len()))
+        .collect();
+    (0..1_u32 << ids.len()).any(|set| {
+        let has = |at: usize| set >> at & 1 == 1;
+        let clique = (0..ids.len()).all(|at| !has(at) || neighbours[at] & set == set);
+        let of = |id: ServerId| ids.iter().position(|one| *one == id).is_some_and(has);
+        clique && world.ensemble().is_quorum(of)
+    })
+}
+
+/// Who leads in which epoch.
+fn reign(world: &World) -> Option<(ServerId, i64)> {
+    let leader = world.leader()?;
+    Some((leader, world.brief(leader.0)?.current_epoch.0))
+}
+
+fn told(what: &str, times: &mut [Duration], bound: Duration) {
+    times.sort_unstable();
+    let (count, longest) = (times.len(), times.last().copied().unwrap_or_default());
+    let of = |permille| times.get(count * permille / 1000).copied().unwrap_or_default();
+    let (median, most) = (of(500), of(990));
+    println!(
+        "{what}: {count} times, median {median:.1?}, 99 % {most:.1?}, longest {longest:.1?}, bound {bound:.1?}"
+    );
+}
+
+/// Everybody starts at once and nothing goes wrong: F + 6 D, one round, one election won.
+#[test]
+fn a_clean_start_takes_one_round() {
+    let mut times = Vec::new();
+    for voters in 3..=9 {
+        for seed in 0..100 {
+            let mut world = world(voters, seed);
+            world.start_all(1..=voters);
+            let took = world.run_until(is_led, 5 * SECOND).unwrap().expect("a leader");
+            times.push(took);
+            assert!(took <= election_max(), "{voters} voters, seed {seed}: {took:?}");
+            world.run_until(World::is_settled, SECOND).unwrap().expect("all follow");
+            assert_eq!(world.leader(), Some(ServerId(voters)));
+            assert_eq!(world.checker().elected(), 1, "seed {seed}");
+            assert!((1..=voters).all(|id| world.brief(id).is_some_and(|b| b.round == Round(1))));
+        }
+    }
+    told("a clean start", &mut times, election_max());
+}
+
+/// Servers that could hear nobody, for up to ten minutes, so that they ask less and less often: three seconds
+/// after all of a quorum have links with one another there is a leader, one as a rule; and all votes name it.
+#[test]
+fn a_quorum_that_is_linked_again_has_a_leader_however_long_it_was_not() {
+    let mut times = Vec::new();
+    for seed in 0..1_000 {
+        let mut rng = Rng::new(seed);
+        let voters = 3 + 2 * i64::try_from(rng.below(3)).unwrap();
+        let mut world = world(voters, seed);
+        world.start_all(1..=voters);
+        world.run_for(Duration::from_millis(rng.below(400))).unwrap();
+        world.partition(&[]);
+        world.run_for(Duration::from_millis(rng.below(600_000))).unwrap();
+        world.heal();
+        let linked = world.run_until(quorum_is_linked, 5 * SECOND).unwrap();
+        assert!(linked.is_some(), "seed {seed}: no links after {:?}", 5 * SECOND);
+        let took = world.run_until(is_led, 3 * SECOND).unwrap();
+        times.push(took.unwrap_or_else(|| panic!("seed {seed}: no leader")));
+        if took > Some(SECOND) {
+            println!("SLOW {seed} {took:?}");
+        }
+        // One that still believes in a link, or whose SYN was lost, takes longer to come in.
+        assert!(world.run_until(World::is_settled, 15 * SECOND).unwrap().is_some(), "seed {seed}");
+        let leader = world.leader();
+        let votes = (1..=voters).map(|id| world.brief(id).map(|brief| brief.vote.leader));
+        assert!(votes.into_iter().all(|vote| vote == leader), "seed {seed}");
+    }
+    told("linked again", &mut times, 3 * SECOND);
+    assert!(times[times.len() * 99 / 100] <= SECOND, "99 % take less than a second");
+}
+
+/// The leader's process ends: as long as an election. Its machine loses power: that, after it is noticed.
+#[test]
+fn a_leader_that_dies_is_replaced() {
+    for kind in [CrashKind::Process, CrashKind::Power] {
+        let mut times = Vec::new();
+        let noticing = match kind {
+            CrashKind::Process => Duration::ZERO,
+            CrashKind::Power => NetworkConfig::default().silent_max.min(5 * F),
+        };
+        let bound = noticing + election_max();
+        for seed in 0..300 {
+            let voters = 3 + 2 * i64::try_from(seed % 4).unwrap();
+            let mut world = settled(voters, seed);
+            let old = world.leader().unwrap();
+            world.crash(old.0, kind).unwrap();
+            let next = |w: &World| is_led(w) && w.leader() != Some(old);
+            let took = world.run_until(next, bound).unwrap();
+            times.push(took.unwrap_or_else(|| panic!("seed {seed}: no leader after {bound:?}")));
+        }
+        told(&format!("a leader dies ({kind:?})"), &mut times, bound);
+    }
+}
+
+/// Whoever comes late, or comes back, is in within a second and changes nothing for the others. Its machine
+/// runs meanwhile: TCP asks one that does not less and less often, and nobody hears at once that it does.
+#[test]
+fn a_late_server_joins_and_disturbs_nobody() {
+    let mut times = Vec::new();
+    for seed in 0..300 {
+        let voters = 3 + 2 * i64::try_from(seed % 4).unwrap();
+        let late = 1 + i64::try_from(seed % u64::try_from(voters).unwrap()).unwrap();
+        let mut world = world(voters, seed);
+        world.start_all(1..=voters);
+        world.run_for(MILLI / 10).unwrap();
+        world.crash(late, CrashKind::Process).unwrap();
+        world.run_until(is_led, 5 * SECOND).unwrap().expect("a leader");
+        world.run_for(SECOND).unwrap();
+        let before = (reign(&world), world.checker().elected());
+        for _ in 0..2 {
+            world.start(late);
+            let took = world.run_until(World::is_settled, SECOND).unwrap();
+            times.push(took.unwrap_or_else(|| panic!("seed {seed}: {late} is not in")));
+            world.run_for(SECOND).unwrap();
+            assert_eq!((reign(&world), world.checker().elected()), before, "seed {seed}");
+            world.crash(late, CrashKind::Process).unwrap();
+            world.run_for(SECOND).unwrap();
+        }
+    }
+    told("a late server", &mut times, SECOND);
+}
+
+/// Cut off for minutes or flapping, and back: it follows, in the epoch that was.
+#[test]
+fn a_server_that_was_alone_never_deposes_a_healthy_leader() {
+    for seed in 0..200 {
+        let mut rng = Rng::new(seed);
+        let voters = 3 + 2 * i64::try_from(seed % 3).unwrap();
+        let mut world = settled(voters, seed);
+        let before = reign(&world);
+        let alone = 1 + i64::try_from(rng.below(u64::try_from(voters - 1).unwrap())).unwrap();
+        let others: Vec<i64> = (1..=voters).filter(|id| *id != alone).collect();
+        let epochs = |w: &World| w.durable(alone).map(|held| held.accepted_epoch);
+        let promised = epochs(&world);
+        for _ in 0..4 {
+            world.partition(&[&others, &[alone]]);
+            world.run_for(Duration::from_millis(rng.below(120_000))).unwrap();
+            assert_eq!(reign(&world), before, "seed {seed}");
+            world.heal();
+            world.run_for(Duration::from_millis(rng.below(5_000))).unwrap();
+            assert_eq!(reign(&world), before, "seed {seed}");
+        }
+        world.run_until(World::is_settled, 15 * SECOND).unwrap().expect("it follows again");
+        assert_eq!((reign(&world), epochs(&world)), (before, promised), "seed {seed}");
+    }
+}
+
+/// Links break between followers, one after the other, until each hears the leader alone: it leads on.
+#[test]
+fn a_leader_that_reaches_a_quorum_stays_whatever_the_others_hear() {
+    for seed in 0..100 {
+        let voters = 3 + 2 * i64::try_from(seed % 3).unwrap();
+        let mut world = settled(voters, seed);
+        let before = reign(&world);
+        let (leader, mut led, step) = (voters, 0, 10 * MILLI);
+        for a in 1..leader {
+            for b in a + 1..leader {
+                world.block(a, b);
+                world.block(b, a);
+                for _ in 0..100 {
+                    world.run_for(step).unwrap();
+                    led += u32::from(is_led(&world));
+                }
+            }
+        }
+        let samples = u32::try_from((leader - 1) * (leader - 2) / 2).unwrap() * 100;
+        assert_eq!((led, reign(&world)), (samples, before), "seed {seed}");
+    }
+}
