@@ -13,6 +13,7 @@ use quorate_sim::campaign::{self, Case, Story};
 use quorate_sim::runner::{Progress, Runner, Tally};
 use quorate_sim::shrink::shrink;
 
+/// Runs so many, and shows what they come to.
 fn run(story: Story, seeds: u64) -> Tally {
     let runner = Runner { story: Some(story), ..Runner::new(0, seeds) };
     let tally = runner.run(&Progress::default());

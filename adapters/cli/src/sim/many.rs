@@ -148,7 +148,7 @@ fn report(
         classes: [format!("{one:?}"), format!("{other:?}")],
         runs,
     };
-    let missing = tally.coverage.missing(runner.must_happen());
+    let missing = tally.coverage.missing(&runner.must_happen());
     Report {
         first: runner.first,
         seeds: runner.seeds,
