@@ -431,6 +431,27 @@ impl Disk {
         (done, last)
     }
 
+    /// Ends the sync of so many writes and no more; tells what was left of that number if there were fewer,
+    /// and does nothing then.
+    pub(crate) fn complete_some(&mut self, count: u64) -> Result<Vec<Done>, u64> {
+        let writes = |op: &Op| u64::from(matches!(op, Op::Write(..)));
+        let there: u64 = self.syncing.iter().map(writes).sum();
+        if count > there {
+            return Err(count - there);
+        }
+        let (mut done, mut left) = (Vec::new(), count);
+        let ops = std::mem::take(&mut self.syncing);
+        for op in ops {
+            if left == 0 {
+                self.syncing.push(op);
+                continue;
+            }
+            left -= writes(&op);
+            done.extend(self.carry_out(op));
+        }
+        Ok(done)
+    }
+
     fn carry_out(&mut self, op: Op) -> Option<Done> {
         match op {
             Op::Write(_, write) => {

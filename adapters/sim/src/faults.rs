@@ -132,6 +132,8 @@ classes! {
     TornWrite,
     /// A crash took a write, and left one that came after it.
     MisorderedWrites,
+    /// A machine lost power in the middle of a sync: some of its writes were durable, or all, and nobody knew.
+    CrashInsideSync,
     /// A server became a member that was none before.
     Joined,
     /// A server left the membership.

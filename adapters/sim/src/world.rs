@@ -130,6 +130,8 @@ pub struct World {
     restart_max: Duration,
     trap: Option<Trap>,
     fuse: Option<Fuse>,
+    /// The same, of writes that are made durable.
+    write_fuse: Option<Fuse>,
     application_max: Duration,
     outputs: Vec<Output>,
     steps: u64,
@@ -214,6 +216,7 @@ impl World {
             restart_max: Duration::from_secs(1),
             trap: None,
             fuse: None,
+            write_fuse: None,
             application_max: config.application_max,
             outputs: Vec::new(),
             steps: 0,

@@ -1,4 +1,5 @@
-//! A server is cut off its power after each single thing that it does, in every scenario.
+//! A server is cut off its power after each single thing that it does, in every scenario; and, in another
+//! pass, at each boundary between two of its writes, before it hears that the first of them is durable.
 //!
 //! ```text
 //!   prepare ─► act, and after its k-th output one server ends ─► it starts again ─► everybody follows,
@@ -251,25 +252,59 @@ fn ends_well(world: &mut World, told: &str) {
     );
 }
 
-/// Tells the scenario until a server's last output comes before the cut; returns how often it was cut.
+/// What is counted until the cut.
+#[derive(Clone, Copy, Debug)]
+enum After {
+    Outputs,
+    Writes,
+}
+
+/// Tells the scenario until all that is counted comes before the cut; returns how often a server was cut.
 fn cut_everywhere(
     scenario: &Scenario,
+    after: After,
     survival: Survival,
     victim: i64,
     again: Option<Duration>,
 ) -> u64 {
     for k in 0.. {
-        let told = format!("{}: server {victim} cut after {k}, {survival:?}", scenario.name);
+        let told =
+            format!("{}: server {victim} cut after {k} {after:?}, {survival:?}", scenario.name);
         let mut world = scenario.world(survival);
-        let before = world.coverage().of(FaultClass::CrashInsideStep);
-        world.crash_after_outputs(victim, k, again);
+        let class = match after {
+            After::Outputs => FaultClass::CrashInsideStep,
+            After::Writes => FaultClass::CrashInsideSync,
+        };
+        let before = world.coverage().of(class);
+        match after {
+            After::Outputs => world.crash_after_outputs(victim, k, again),
+            After::Writes => world.crash_after_writes(victim, k, again),
+        }
         (scenario.act)(&mut world);
-        if world.coverage().of(FaultClass::CrashInsideStep) == before {
+        if world.coverage().of(class) == before {
             return k;
         }
         ends_well(&mut world, &told);
     }
     0
+}
+
+/// At each boundary between two writes, a server loses its power: the one before survives, the one behind
+/// does not, and nobody has been told.
+#[test]
+fn a_server_cut_at_every_boundary_between_writes_of_every_scenario() {
+    let mut cuts = 0;
+    for scenario in SCENARIOS {
+        let before = cuts;
+        let ids: Vec<_> = scenario.world(Survival::Nothing).ensemble().ids().collect();
+        for again in [None, Some(20 * MILLI)] {
+            for victim in &ids {
+                cuts += cut_everywhere(scenario, After::Writes, Survival::Nothing, victim.0, again);
+            }
+        }
+        println!("{:>6} cuts: {}", cuts - before, scenario.name);
+    }
+    assert!(cuts > 300, "only {cuts}");
 }
 
 #[test]
@@ -284,7 +319,7 @@ fn a_server_cut_at_every_output_of_every_scenario() {
         for survival in [Survival::Nothing, Survival::Everything] {
             for again in [None, Some(20 * MILLI)] {
                 for victim in whole.ensemble().ids().map(|id| id.0).collect::<Vec<_>>() {
-                    cuts += cut_everywhere(scenario, survival, victim, again);
+                    cuts += cut_everywhere(scenario, After::Outputs, survival, victim, again);
                 }
             }
         }

@@ -213,10 +213,12 @@ impl Run {
 
     /// Half of the time a server crashes somewhere on the way of what it was asked for.
     fn may_crash_soon(&mut self, rng: &mut Rng, victim: i64, outputs: u64) {
-        let (crashes, outputs) = (rng.below(2) == 0, rng.below(outputs));
-        let again = up_to(rng, Duration::from_secs(1));
-        if crashes {
-            self.world.crash_after_outputs(victim, outputs, Some(again));
+        let (drawn, outputs) = (rng.below(4), rng.below(outputs));
+        let again = Some(up_to(rng, Duration::from_secs(1)));
+        match drawn {
+            0 => self.world.crash_after_outputs(victim, outputs, again),
+            1 => self.world.crash_after_writes(victim, outputs / 2, again),
+            _ => {}
         }
     }
 

@@ -7,6 +7,7 @@ use quorate_core::output::Output;
 use quorate_core::vote::ServerState;
 
 use crate::checker::Violation;
+use crate::disk::Survival;
 use crate::faults::FaultClass;
 use crate::record::What as Told;
 use crate::world::{CrashKind, Fuse, Trap, World};
@@ -74,6 +75,12 @@ impl World {
         self.fuse = Some(Fuse { id: ServerId(id), left: count, again });
     }
 
+    /// Cuts a server off its power when so many more of its writes are durable, before it is told of the last
+    /// of them; what was being written behind that is lost. It starts again after a while, if that is said.
+    pub fn crash_after_writes(&mut self, id: i64, count: u64, again: Option<Duration>) {
+        self.write_fuse = Some(Fuse { id: ServerId(id), left: count, again });
+    }
+
     /// Crashes a server just before it carries out the first output that `at` accepts.
     pub fn crash_before(&mut self, id: i64, at: fn(&Output) -> bool) {
         self.trap = Some(Trap { id: ServerId(id), at, after: false });
@@ -88,6 +95,34 @@ impl World {
     /// again within a second.
     pub fn crash_within_steps(&mut self, of_65536: u64) {
         self.crash_within = of_65536;
+    }
+
+    /// Whether a server has lost its power while its disk was writing.
+    pub(super) fn blows_in_sync(&mut self, id: ServerId) -> Result<bool, Violation> {
+        let Some(fuse) = self.write_fuse.as_mut().filter(|fuse| fuse.id == id) else {
+            return Ok(false);
+        };
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(false) };
+        let durable = match server.disk.complete_some(fuse.left) {
+            Ok(durable) => durable,
+            Err(left) => {
+                fuse.left = left;
+                return Ok(false);
+            }
+        };
+        let again = fuse.again;
+        self.write_fuse = None;
+        for done in &durable {
+            self.checker.on_durable(id, done)?;
+        }
+        self.coverage.hit(FaultClass::CrashInsideSync);
+        let survival = std::mem::replace(&mut self.disk.survival, Survival::Nothing);
+        let crashed = self.crash(id.0, CrashKind::Power);
+        self.disk.survival = survival;
+        if let Some(wait) = again {
+            self.start_after(id.0, wait);
+        }
+        crashed.map(|()| true)
     }
 
     /// Whether the fuse of a server has burnt down; counts what others could notice.

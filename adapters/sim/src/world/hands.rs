@@ -258,7 +258,7 @@ impl World {
         self.clocks_run_true();
         self.crash_within = 0;
         self.trap = None;
-        self.fuse = None;
+        (self.fuse, self.write_fuse) = (None, None);
         self.disk.unreadable = 0;
     }
 

@@ -38,6 +38,10 @@ impl World {
         if hit(&mut self.rng, self.disk.failing) {
             return self.disk_fails(id, FaultClass::DiskError);
         }
+        if self.blows_in_sync(id)? {
+            return Ok(());
+        }
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         let (states, last) = server.disk.complete();
         for done in &states {
             self.checker.on_durable(id, done)?;
