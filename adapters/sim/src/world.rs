@@ -71,7 +71,7 @@ enum What {
     Answer {
         id: ServerId,
         incarnation: u64,
-        event: Event,
+        event: Box<Event>,
     },
     /// The application has prepared all that it was asked to.
     Prepared {
@@ -88,13 +88,13 @@ enum What {
     Publish {
         id: ServerId,
         incarnation: u64,
-        state: State,
+        state: Box<State>,
     },
     Restored {
         id: ServerId,
         incarnation: u64,
         link: LinkId,
-        state: State,
+        state: Box<State>,
     },
 }
 /// Where a crash has been laid.
@@ -254,7 +254,7 @@ impl World {
             What::Synced { id, incarnation } => self.on_synced(id, incarnation)?,
             What::Answer { id, incarnation, event } => {
                 if self.is_same(id, incarnation) {
-                    self.feed(id, event)?;
+                    self.feed(id, *event)?;
                 }
             }
             What::Prepared { id, incarnation } => self.on_prepared(id, incarnation)?,
@@ -273,12 +273,12 @@ impl World {
             }
             What::Publish { id, incarnation, state } => {
                 if let Some(server) = self.servers.get_mut(&id).filter(|s| s.is(incarnation)) {
-                    server.taken.push(state);
+                    server.taken.push(*state);
                     self.publish(id)?;
                 }
             }
             What::Restored { id, incarnation, link, state } => {
-                self.on_restored(id, incarnation, link, state)?;
+                self.on_restored(id, incarnation, link, *state)?;
             }
         }
         if self.steps_at_once > STEPS_AT_ONCE_MAX {
@@ -430,6 +430,8 @@ impl World {
         self.steps += 1;
         let status = peer.status();
         let mut led = server.brief.is_some_and(|b| b.serving && b.state == ServerState::Leading);
+        let served =
+            server.brief.is_some_and(|b| b.serving && b.current_epoch == status.current_epoch);
         let leading = server.brief.is_some_and(|b| b.state == ServerState::Leading);
         server.brief = Some(Brief::of(&status));
         let guards = peer.reign().is_some_and(|reign| !reign.awaits_lease);
@@ -483,7 +485,7 @@ impl World {
             }
             return Ok(());
         }
-        if serving {
+        if serving && !served {
             let lost = self.checker.ledger.on_serving((id, incarnation), epoch);
             self.coverage.hits(FaultClass::RequestLost, lost);
         }
@@ -515,6 +517,7 @@ impl World {
                 let Some(server) = self.servers.get(&to) else { continue };
                 let incarnation = server.incarnation;
                 let wait = up_to(&mut self.rng, 20 * self.application_max);
+                let state = Box::new(state);
                 self.agenda.after(wait, What::Restored { id: to, incarnation, link, state });
             } else {
                 return Ok(());

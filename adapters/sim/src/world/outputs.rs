@@ -94,6 +94,7 @@ impl World {
                 } else {
                     let incarnation = server.incarnation;
                     let wait = up_to(&mut self.rng, 20 * self.application_max);
+                    let state = Box::new(state);
                     self.agenda.after(wait, What::Publish { id, incarnation, state });
                 }
             }
@@ -141,6 +142,7 @@ impl World {
         let Some(server) = self.servers.get_mut(&id) else { return };
         server.busy_until = server.busy_until.max(self.agenda.now()) + wait;
         let incarnation = server.incarnation;
+        let event = Box::new(event);
         self.agenda.at(server.busy_until, What::Answer { id, incarnation, event });
     }
 
