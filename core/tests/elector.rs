@@ -381,6 +381,15 @@ fn the_unreachable_are_not_waited_for_but_the_silent_are() {
     for gone in [1, 3] {
         assert!(decision(&two.tell(ElectorEvent::Unreachable(ServerId(gone)))).is_none());
     }
+    // Whoever votes like us and then cannot be reached is not another one who need not be waited for.
+    let mut five = Rig::looking(5, &[1, 2, 3, 4, 5], vote(1, 9, 5));
+    for from in [3, 4] {
+        five.tell(heard(from, Looking, vote(1, 9, 5), 1));
+    }
+    for gone in [2, 4] {
+        assert!(decision(&five.tell(ElectorEvent::Unreachable(ServerId(gone)))).is_none());
+    }
+    assert!(decision(&five.tell(ElectorEvent::Unreachable(ServerId(1)))).is_some());
     // It came back: the wait is on again.
     let mut two = Rig::looking(2, &[1, 2, 3], vote(0, 0, 2));
     two.tell(ElectorEvent::Unreachable(ServerId(3)));
@@ -432,6 +441,12 @@ fn a_supporter_that_changes_its_mind_during_the_wait_takes_its_vote_along() {
     two.tell(heard(1, Looking, vote(1, 9, 1), 1));
     assert!(decision(&two.wait(300)).is_none());
     assert!(two.elector.is_looking());
+    // Nor does it count among those who all say the same.
+    let mut five = Rig::looking(5, &[1, 2, 3, 4, 5], vote(1, 9, 5));
+    for (from, leader) in [(3, 5), (4, 5), (4, 4), (2, 5)] {
+        assert!(decision(&five.tell(heard(from, Looking, vote(1, 9, leader), 1))).is_none());
+    }
+    assert!(decision(&five.wait(200)).is_some(), "the wait is over");
 }
 
 #[test]

@@ -195,9 +195,10 @@ fn look(files: &Forgetful) {
     let paths: Vec<_> = files.0.borrow().names.keys().cloned().collect();
     for path in paths {
         let Ok(mut dump) = Dump::open_on(files.clone(), &path, TXN_BYTES_MAX) else { continue };
-        let mut left = files.0.borrow().content(&path).map_or(0, |file| file.written.len());
+        // Each entry takes bytes, but for the one that says how the file ends.
+        let mut most = 1 + files.0.borrow().content(&path).map_or(0, |file| file.written.len());
         while let Ok(Some(_)) = dump.next_entry() {
-            left = left.checked_sub(1).expect("an entry takes a byte");
+            most = most.checked_sub(1).expect("it goes on for ever");
         }
     }
 }

@@ -85,12 +85,14 @@ impl Sends {
     fn packet(self) -> Packet {
         match self {
             Self::Info { observer, epoch, id, protocol, config_version } => {
-                let info = LearnerInfo {
-                    accepted_epoch: Epoch(i64::from(epoch)),
-                    id: id.map(|id| ServerId(i64::from(id))),
-                    protocol: LearnerInfo::PROTOCOL | i32::from(protocol),
-                    config_version,
+                let accepted_epoch = Epoch(i64::from(epoch));
+                let id = id.map(|id| ServerId(i64::from(id)));
+                // Without an id nothing else is said.
+                let (protocol, config_version) = match id {
+                    Some(_) => (LearnerInfo::PROTOCOL | i32::from(protocol), config_version),
+                    None => (1, 0),
                 };
+                let info = LearnerInfo { accepted_epoch, id, protocol, config_version };
                 if observer { Packet::ObserverInfo(info) } else { Packet::FollowerInfo(info) }
             }
             Self::LeaderInfo { epoch, protocol } => {

@@ -515,12 +515,12 @@ pub fn quorum_left(
 ) -> Result<(), Vec<ServerId>> {
     let mut left = cx.quorum.support();
     left.add(cx.quorum, cx.config.id);
-    let mut followers = 0;
+    let mut alone = true;
     for id in voters {
         left.add(cx.quorum, id);
-        followers += 1;
+        alone = false;
     }
-    cx.quorum.need_oracle(followers == 0);
+    cx.quorum.need_oracle(alone);
     if left.is_enough(cx.quorum) || planted!(LeadsWithoutQuorum) {
         Ok(())
     } else {
