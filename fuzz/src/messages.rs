@@ -198,7 +198,8 @@ fn election_port(introduction: &Introduction, said: &[Notification], bytes: Byte
                 Err(_) => return,
             }
         }
-        while let (true, Some(notification)) = (introduced, taken(&mut buf)) {
+        while introduced {
+            let Some(notification) = taken(&mut buf) else { break };
             heard.push(notification);
         }
         buf.extend_from_slice(part);
