@@ -198,9 +198,8 @@ fn election_port(introduction: &Introduction, said: &[Notification], bytes: Byte
                 Err(_) => return,
             }
         }
-        while introduced {
-            let Some(notification) = taken(&mut buf) else { break };
-            heard.push(notification);
+        if introduced {
+            heard.extend(std::iter::from_fn(|| taken(&mut buf)));
         }
         buf.extend_from_slice(part);
     }
