@@ -1,11 +1,12 @@
 //! What an operator asks of an ensemble that keeps a tree.
 
-use std::slice;
+use std::pin::pin;
+use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use quorate_core::message::{Identity, Request};
 use quorate_core::reconfiguration::Reconfiguration;
-use quorate_driver::{Proposal, ReconfigureError, Runtime, Server};
+use quorate_driver::{Proposal, ProposeError, Proposed, ReconfigureError, Runtime, Server};
 
 use crate::Tree;
 use crate::txn::kind;
@@ -14,7 +15,8 @@ use crate::txn::kind;
 /// no request without a session, and this one only of an identity that may write `/zookeeper/config`. So it
 /// is asked in a session of this server's own, which ends with it, as ZooKeeper's superuser.
 ///
-/// Whoever may call this has been judged before: nobody is asked for a password. One call at a time.
+/// Whoever may call this has been judged before: nobody is asked for a password. One call at a time. Dropping
+/// the future does not call the change off; its session ends then, too.
 ///
 /// # Errors
 ///
@@ -23,16 +25,43 @@ pub async fn reconfigure<R: Runtime>(
     server: &Server<R, Tree>,
     asked: &Reconfiguration,
 ) -> Result<i64, ReconfigureError> {
-    let superuser = Identity { scheme: "super".to_owned(), id: String::new() };
-    let ask = |op, body: Bytes| {
-        let identities = Some(slice::from_ref(&superuser).to_vec());
-        server.propose(Proposal { op, body, identities })
-    };
-    ask(kind::CREATE_SESSION, Bytes::copy_from_slice(&SESSION_MS.to_be_bytes())).await?;
-    let changed = ask(Request::RECONFIGURE, asked.encode()).await;
-    // Its leader ends it otherwise, when its time is up.
-    drop(ask(kind::CLOSE_SESSION, Bytes::new()).await);
+    let session = Session { server, open: true };
+    session.ask(kind::CREATE_SESSION, Bytes::copy_from_slice(&SESSION_MS.to_be_bytes())).await?;
+    let changed = session.ask(Request::RECONFIGURE, asked.encode()).await;
+    session.close().await;
     Ok(changed?.zxid.0)
+}
+
+/// A session of the server's own.
+struct Session<'s, R: Runtime> {
+    server: &'s Server<R, Tree>,
+    /// Its end was not asked for yet.
+    open: bool,
+}
+
+impl<R: Runtime> Session<'_, R> {
+    async fn ask(&self, op: i32, body: Bytes) -> Result<Proposed, ProposeError> {
+        let superuser = Identity { scheme: "super".to_owned(), id: String::new() };
+        let identities = Some(vec![superuser]);
+        self.server.propose(Proposal { op, body, identities }).await
+    }
+
+    async fn close(mut self) {
+        self.open = false;
+        drop(self.ask(kind::CLOSE_SESSION, Bytes::new()).await);
+    }
+}
+
+/// Its leader ends a session when its time is up, if that is a Java server; ours keep it.
+impl<R: Runtime> Drop for Session<'_, R> {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        // Asked for when it is first looked at, behind all that this session has asked for. Nobody need wait.
+        let close = pin!(self.ask(kind::CLOSE_SESSION, Bytes::new()));
+        drop(close.poll(&mut Context::from_waker(Waker::noop())));
+    }
 }
 
 /// How long the session may last, in milliseconds: a change waits for a quorum of disks, no longer.
