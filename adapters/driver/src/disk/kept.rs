@@ -272,8 +272,9 @@ mod tests {
         );
         fs::write(&config, text).unwrap();
         let mut kept = Kept::new(&data, Some(&dynamic), Some(config.clone()));
-        kept.remember(Member::parse(quorate_core::id::ServerId(1), "h1:1:2:participant").unwrap());
-        // It is removed on the way, and comes back.
+        let one = quorate_core::id::ServerId(1);
+        kept.remember(Member::parse(one, "elsewhere:1:2:participant").unwrap());
+        // It moves, is removed, and comes back.
         let steps = [(0x2_0000_0000, 1..=2), (0x3_0000_0001, 2..=3), (0x3_0000_0002, 1..=3)];
         for (version, ids) in steps {
             let lines: String =
@@ -288,5 +289,26 @@ mod tests {
             assert!(text.contains("# kept\n"));
             assert_eq!(text.contains("quorate.self"), !ids.contains(&1));
         }
+    }
+    /// One that holds the membership itself, and no line of its own any more.
+    #[test]
+    fn a_server_that_the_first_change_removes_keeps_its_line_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let (config, data) = (dir.path().join("zoo.cfg"), dir.path().join("data"));
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("myid"), "1").unwrap();
+        let lines = "server.2=h2:1:2:participant\nserver.3=h3:1:2:participant\n";
+        let text = format!(
+            "tickTime=2000\ninitLimit=10\nsyncLimit=5\nreconfigEnabled=true\ndataDir={}\n\
+             server.1=h1:1:2:participant\n{lines}",
+            data.display()
+        );
+        fs::write(&config, text).unwrap();
+        let mut kept = Kept::new(&data, None, Some(config.clone()));
+        let own = Member::parse(quorate_core::id::ServerId(1), "h1:1:2:participant").unwrap();
+        kept.remember(own.clone());
+        kept.keep(format!("{lines}version=200000001").as_bytes()).unwrap();
+        let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
+        assert_eq!((read.membership.members().len(), read.own_line), (2, Some(own)));
     }
 }
