@@ -402,7 +402,8 @@ impl Elector {
     }
 
     fn on_tick(&mut self, at: Instant, out: &mut Vec<ElectorOutput>) {
-        if self.deadline().is_some_and(|(due, _)| due <= at) {
+        // A wait that elects nobody may have hidden that it is time to tell the vote again.
+        while self.deadline().is_some_and(|(due, _)| due <= at) {
             self.fire(at, out);
         }
     }
