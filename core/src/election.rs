@@ -301,6 +301,13 @@ impl Elector {
         if !candidate || heard.vote.zxid == Zxid::UNKNOWN || self.own.zxid == Zxid::UNKNOWN {
             return;
         }
+        // A voter of the next membership alone lets those of the present one propose themselves, since not all
+        // of them need know it yet. If they have less than it has, it has to lead.
+        let ours = if undecided && self.config.quorum.is_voter(self.config.id) {
+            Vote { leader: self.config.id, ..self.own }
+        } else {
+            self.own
+        };
         if heard.round != self.round {
             // What was collected belongs to an earlier round; so does what we proposed: the vote that
             // came is compared with the one for ourselves.
@@ -309,12 +316,14 @@ impl Elector {
             self.forget_unreachable(out);
             let vote = match self.why_better(from, heard.vote, self.own) {
                 Some(_) => heard.vote,
-                None => self.own,
+                None => ours,
             };
             self.propose(vote, reason, out);
         } else if heard.vote != self.vote {
             if let Some(reason) = self.why_better(from, heard.vote, self.vote) {
                 self.propose(heard.vote, reason, out);
+            } else if ours != self.own {
+                self.propose(ours, Reason::OwnVote, out);
             } else if heard.vote > self.vote {
                 self.votes.uncompared = true;
             }

@@ -122,13 +122,6 @@ impl Learner {
         }
     }
 
-    /// Whether we have told the leader of more than it has, and not been answered.
-    pub fn has_more(&self, cx: &Context<'_>) -> bool {
-        let theirs = (self.settled.vote.peer_epoch, self.settled.vote.zxid);
-        matches!(&self.phase, Phase::Synchronization(_, synchronization) if synchronization.is_awaited())
-            && (cx.epochs.current_epoch, cx.history.last()) > theirs
-    }
-
     /// Somebody has said on the election plane where it stands. If it is the leader that we try to
     /// reach, that may tell that it will never wait for us.
     pub fn on_standing(&mut self, from: ServerId, heard: Standing) -> Verdict {

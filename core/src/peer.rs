@@ -608,7 +608,6 @@ impl Peer {
                 self.serving = Some(epoch);
                 self.rest.on_served();
                 self.instruments.concessions.history.clear();
-                self.instruments.has_to_lead = false;
                 self.instruments.elector.establish(epoch);
                 self.appointed = false;
                 for adrift in core::mem::take(&mut self.instruments.adrift) {
@@ -667,10 +666,6 @@ impl Peer {
         let from = self.instruments.elector.standing().state;
         let phase = self.status().phase;
         let served = self.serving.is_some();
-        if let (Role::Learning(learner), cx) = self.lend() {
-            let has_more = learner.has_more(&cx);
-            self.instruments.has_to_lead |= has_more;
-        }
         self.end_role();
         self.refuse_adrift();
         self.role = Role::Resting;

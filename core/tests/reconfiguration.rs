@@ -14,11 +14,10 @@ use quorate_core::message::Request;
 use quorate_core::output::Kept;
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged, body_of};
 use quorate_core::report::Reason;
-use quorate_core::txn::{Txn, TxnHeader};
+use quorate_core::txn::Txn;
 use quorate_core::vote::ServerState;
-use quorate_core::zxid::Epoch;
 use support::*;
-use world::{Disk, World};
+use world::*;
 
 // --- growing and shrinking ---
 
@@ -311,32 +310,6 @@ fn a_voter_that_does_not_know_yet_that_it_is_one_votes_when_it_is_asked() {
     world.kill(3);
     assert_eq!(world.settle(), [1, 2, 3]);
     assert_eq!(world.leader(), 2);
-}
-
-/// 3 and 5 vote, and 1 to 4 are to; all know. The leader that asked for it is gone, and only 1 and 2, which the
-/// next membership cannot do without, have what it proposed behind the change.
-#[test]
-fn a_voter_of_the_next_membership_leads_if_only_that_one_has_everything() {
-    let mut world = World::new(&[]);
-    let next = voters(&[1, 2, 3, 4]).with_version(z(1, 2).0);
-    let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: Txn::RECONFIGURATION };
-    let change = Txn { zxid: z(1, 2), header, body: body_of(&next) };
-    let log = [entry(z(1, 1)), change, entry(z(1, 3))];
-    for (id, has) in [(1, 3), (2, 3), (3, 2), (4, 2), (5, 2)] {
-        let disk = Disk {
-            accepted: Epoch(1),
-            current: Epoch(1),
-            floor: start(1),
-            log: log[..has].to_vec(),
-            membership: voters(&[3, 5]).with_version(start(1).0),
-            next: Some(next.clone()),
-        };
-        world.disks.insert(s(id), disk);
-        world.start(id);
-    }
-    assert_eq!(world.settle(), [1, 2, 3, 4]);
-    assert_eq!(world.agreed, log);
-    assert!(world.leader() < 3 && world.status(3).current_epoch.0 == 3, "the second to be elected");
 }
 
 // --- the seat and the membership ---

@@ -98,10 +98,7 @@ pub fn activate(
             let vote = Vote { peer_epoch: cx.epochs.current_epoch, zxid, leader };
             Verdict::Appointed { vote, round: stood.round.next() }
         }
-        // One that had no address came with this membership, and we have found it.
-        None if !config.is_participant(present)
-            || (before.is_some() && address(config) != before) =>
-        {
+        None if !config.is_participant(present) || address(config) != before => {
             Verdict::leave(Reason::Reconfigured { version: config.version() })
         }
         Some(_) | None if observes != observer => {

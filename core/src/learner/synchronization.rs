@@ -301,11 +301,6 @@ impl Synchronization {
         self.due && matches!(self.step, Step::Following(_))
     }
 
-    /// Whether the leader's decision has not come.
-    pub fn is_awaited(&self) -> bool {
-        self.step == Step::Awaited
-    }
-
     /// What the acknowledgement of NEWLEADER has acknowledged.
     pub const fn covered(&self) -> Zxid {
         self.covered

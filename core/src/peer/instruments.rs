@@ -42,8 +42,6 @@ pub(super) struct Instruments {
     pub(super) lease: Lease,
     /// What was asked for while the seat goes from one server to another.
     pub(super) adrift: VecDeque<Adrift>,
-    /// A leader would not have us, a voter of the next membership alone: we have more than it has.
-    pub(super) has_to_lead: bool,
     /// Others vote now, and the election does not know yet.
     pub(super) reseated: bool,
     /// Outputs of the elector on their way; empty between steps, kept for its memory.
@@ -75,7 +73,6 @@ impl Instruments {
             now: Instant::ORIGIN,
             lease: Lease::default(),
             adrift: VecDeque::new(),
-            has_to_lead: false,
             reseated: false,
             told: Vec::new(),
             config,

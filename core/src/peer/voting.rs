@@ -36,19 +36,18 @@ impl Instruments {
         self.outbox.is_settled() || planted!(VoteBeforeDisk)
     }
 
-    /// The vote for ourselves; nobody in particular if we may not be elected. A voter of the next membership alone
-    /// lets those of the present one propose themselves, since not all of them need know it yet; unless they have
-    /// less than it has.
+    /// The vote for ourselves; nobody in particular if we may not be elected.
     pub(super) fn own_vote(&self) -> Vote {
         let (peer_epoch, zxid) = (self.epochs.current_epoch, self.history.claim());
-        let votes = self.elector.quorum().is_voter(self.config.id);
-        let leader = match self.config.membership.member(self.config.id).map(|member| member.role) {
-            Some(MemberRole::Observer) if !votes => return Vote::ABSTENTION,
-            Some(MemberRole::Participant) => self.config.id,
-            Some(MemberRole::Observer) | None if votes && self.has_to_lead => self.config.id,
-            Some(MemberRole::Observer) | None => ServerId::NOBODY,
-        };
-        Vote { peer_epoch, zxid, leader }
+        match self.config.membership.member(self.config.id).map(|member| member.role) {
+            Some(MemberRole::Participant) => Vote { peer_epoch, zxid, leader: self.config.id },
+            Some(MemberRole::Observer) if !self.elector.quorum().is_voter(self.config.id) => {
+                Vote::ABSTENTION
+            }
+            Some(MemberRole::Observer) | None => {
+                Vote { peer_epoch, zxid, leader: ServerId::NOBODY }
+            }
+        }
     }
 
     /// Does what the election wants; returns how it ended, if it has, and why if not by a quorum's votes.
