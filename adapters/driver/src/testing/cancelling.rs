@@ -50,7 +50,7 @@ pub async fn a_start_that_is_dropped_leaves_nothing_behind<R: Runtime>(stage: St
 
 pub async fn requests_that_are_dropped_free_their_place<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.journals(3, 0);
-    ensemble.adjust = |config| config.core.history.requests = 2;
+    ensemble.adjust = |config| config.core.history.requests = PLACES;
     ensemble.start_all().await;
     let (leader, _) = ensemble.agreed().await;
     for id in [leader, ensemble.other_than(&[leader])] {
@@ -95,20 +95,26 @@ pub async fn requests_that_are_dropped_free_their_place<R: Runtime>(stage: Stage
     }
 }
 
-/// Drops it at each place; asks in earnest after each time, more often than there are places.
+/// How many requests may be under way at a server.
+const PLACES: usize = 2;
+
+/// Drops it at each place, and lets it be done as often as there are places; asks in earnest after each time, more
+/// often than that.
 async fn dropped<R: Runtime, F: Future<Output = ()>>(
     stage: &Stage<R>,
     server: &Server<R, App>,
     mut work: impl FnMut() -> F,
 ) {
+    let mut done = 0;
     for times in 0.. {
-        let done = stage.within("a request", polled(times, work())).await.is_some();
-        for _ in 0..3 {
+        let worked = stage.within("a request", polled(times, work())).await;
+        done += usize::from(worked.is_some());
+        for _ in 0..=PLACES {
             stage.propose(server, "earnest").await;
             stage.within("a read", server.catch_up()).await.unwrap();
             stage.entries(server).await;
         }
-        if done {
+        if done == PLACES {
             return;
         }
     }
