@@ -93,6 +93,33 @@ fn a_request_is_prepared_proposed_acknowledged_committed_and_delivered() {
     bench.receive(one, acks(5, 1)).is_nothing();
 }
 
+/// A snapshot under the label of an epoch's start holds what was before it, and that may be nothing.
+#[test]
+fn an_observer_that_stands_at_the_start_of_an_earlier_epoch_is_told_of_what_is_committed_and_no_more()
+ {
+    let mut bench = elected(disk(1, 1, 0), |_| {});
+    let nine = bench.learner();
+    bench.receive(nine, Packet::ObserverInfo(info(9, 1)));
+    let (two, _) = bench.follower(2, 1);
+    bench.persisted();
+    bench.receive(two, ack_epoch(1, 0));
+    let seen = bench.receive(nine, ack_epoch(1, z(1, 0).0));
+    assert_eq!(seen.names(nine), ["DIFF", "NEWLEADER"], "{seen:?}");
+    bench.persisted();
+    bench.receive(two, ack(2));
+    let seen = bench.receive(nine, ack(2));
+    assert_eq!(seen.names(nine), ["UPTODATE"], "{seen:?}");
+
+    bench.propose(1);
+    bench.prepared();
+    bench.receive(two, acks(2, 1));
+    let seen = bench.persisted();
+    // A run of none would go unseen among packets.
+    let sent = |output: &&Output| matches!(output, Output::Send { link, .. } if *link == nine);
+    assert_eq!(seen.0.iter().filter(sent).count(), 1, "INFORM alone: {seen:?}");
+    assert_eq!(seen.names(nine), ["INFORM"]);
+}
+
 /// Our own disk is one of three, and no more.
 #[test]
 fn our_own_copy_counts_when_it_is_on_disk_and_two_others_are_enough_without_it() {

@@ -398,7 +398,11 @@ impl Progress {
         let start = Zxid::start_of(reign.epoch);
         if cursor.told >= reign.inherited {
             // The rule: all of our own epoch, without gaps.
-            send_commits(cx, link, Run { first: Zxid(cursor.told.max(start).0 + 1), last: end });
+            let first = Zxid(cursor.told.max(start).0 + 1);
+            // One that stands at the start of an earlier epoch, beyond all that we brought, has none of it.
+            if first <= end {
+                send_commits(cx, link, Run { first, last: end });
+            }
         } else if cursor.told >= cx.history.before() {
             let zxids: VecDeque<_> = cx
                 .history
