@@ -7,7 +7,8 @@
 //!
 //! A voter that forgets breaks its promises. It may where nobody rests on them: every other voter has all
 //! that is committed, and has promised as late an epoch, so that any quorum with the forgetful one in it
-//! has one that remembers.
+//! has one that remembers. And nobody votes for it: its own vote, heard from others, would be of a history that
+//! it has no more.
 
 use quorate_core::id::ServerId;
 use quorate_core::membership::Membership;
@@ -22,6 +23,7 @@ impl World {
         let Some(server) = self.servers.get(&id) else { return false };
         let still = server.peer.is_none()
             && !self.servers.values().any(|server| server.paused)
+            && self.servers.values().all(|s| s.brief.is_none_or(|b| b.vote.leader != id))
             && self.network.is_forgotten(id);
         let ensemble = self.ensemble();
         let voter = |id: ServerId| ensemble.seat(id).is_some_and(|seat| seat.voter);
