@@ -189,6 +189,12 @@ impl History {
         self.window.range(self.index_after(zxid)..)
     }
 
+    /// The last transaction that is not after `zxid`, as far as memory tells; otherwise that itself.
+    pub fn until(&self, zxid: Zxid) -> Zxid {
+        let at = self.index_after(zxid).checked_sub(1);
+        at.and_then(|at| self.window.get(at)).map_or(self.before.min(zxid), |txn| txn.zxid)
+    }
+
     /// A transaction, if it is in memory.
     pub fn get(&self, zxid: Zxid) -> Option<&Txn> {
         let at = self.index_after(zxid).checked_sub(1)?;

@@ -139,8 +139,8 @@ fn at_uptodate_it_delivers_through_the_label_or_the_last_commit() {
         (z(2, 2), Some(z(2, 3)), Some(z(2, 4)), z(2, 4)),
         (z(2, 4), None, None, z(2, 4)),
         (z(1, 5), None, None, z(1, 5)),
-        // The bare start of an epoch, which is no transaction.
-        (z(2, 0), None, None, z(2, 0)),
+        // The bare start of an epoch, which is no transaction, stands for what was before.
+        (z(2, 0), None, None, z(1, 5)),
         (z(3, 0), None, None, z(2, 4)),
         // An older one is no reason to go back.
         (Zxid(0), None, Some(z(2, 1)), z(2, 1)),
@@ -659,6 +659,38 @@ fn the_start_of_an_epoch_is_nothing_that_a_later_leader_could_lose() {
     bench.persisted();
     assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(2, 5)]);
     assert_eq!(bench.receive(link, propose(z(5, 1))).appended(), [z(5, 1)]);
+}
+
+/// Nor if a DIFF says it: to a follower that came back when the leader had committed nothing of its own yet. What
+/// that one had proposed is cut.
+#[test]
+fn a_later_leader_cuts_what_follows_the_start_of_an_epoch_that_was_called_committed() {
+    let (mut bench, mut link) = promised(five(9), 3);
+    let election: Vec<_> = bench.planes().into_iter().flatten().map(|(link, _)| link).collect();
+    let again = |bench: &mut Bench, link, round| {
+        bench.down(link);
+        for link in election.iter().filter(|other| **other != link) {
+            bench.hear(*link, standing(Looking, vote(4, z(3, 1).0, 3), round));
+        }
+    };
+    for (round, label) in [(2, z(1, 9)), (3, z(3, 0))] {
+        bench.receive(link, Packet::Diff(label));
+        tell(&mut bench, link, &[propose(z(3, 1)), new_leader(3)]);
+        bench.persisted();
+        assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(1, 9)]);
+        bench.persisted();
+        again(&mut bench, link, round);
+        if round == 2 {
+            link = bench.reach(3).0;
+            bench.receive(link, leader_info(3));
+        }
+    }
+    let link = promise(&mut bench, 5);
+    let seen = bench.receive(link, Packet::Trunc(z(1, 9)));
+    assert_eq!((seen.halted(), seen.persists()), (None, vec![Write::Truncate(z(1, 9))]));
+    tell(&mut bench, link, &[new_leader(5)]);
+    bench.persisted();
+    assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(1, 9)]);
 }
 
 /// Who says DIFF to more than it sends is not believed.

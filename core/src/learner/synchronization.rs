@@ -309,7 +309,11 @@ impl Synchronization {
     /// UPTODATE: everything through the returned zxid is committed, and what is left without COMMIT is
     /// returned to be logged.
     pub fn end(&mut self, cx: &Context<'_>) -> (Zxid, VecDeque<Txn>) {
-        let known = self.label.max(self.committed).min(cx.history.last());
+        let mut known = self.label.max(self.committed).min(cx.history.last());
+        if known.is_epoch_start() && self.step == Step::Following(How::Diff) {
+            // No transaction: what it stands for ends before, and what follows may still be cut.
+            known = cx.history.until(known);
+        }
         let known = if planted!(DeliveredWholeLog) { cx.history.last() } else { known };
         if planted!(PendingForgotten) {
             self.pending.clear();
