@@ -164,7 +164,12 @@ const SCENARIOS: &[Scenario] = &[
             settle(world, &[1, 2, 3]);
             write(world, 1, 2);
         },
-        shows: &[FaultClass::SyncSnap, FaultClass::Installed, FaultClass::SnapshotTaken],
+        shows: &[
+            FaultClass::SyncSnap,
+            FaultClass::Installed,
+            FaultClass::Adopted,
+            FaultClass::SnapshotTaken,
+        ],
     },
     Scenario {
         name: "a leader goes with proposals under way",
@@ -185,7 +190,7 @@ const SCENARIOS: &[Scenario] = &[
             settle(world, &[1, 2, 3]);
             write(world, 1, 2);
         },
-        shows: &[FaultClass::Adopted],
+        shows: &[FaultClass::RequestLost],
     },
     Scenario {
         name: "an observer comes back and follows",
