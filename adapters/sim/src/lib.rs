@@ -67,8 +67,8 @@
 //!
 //! That there is a leader, and how soon, is not a rule for every step: `tests/liveness.rs` has the bounds.
 //!
-//! What is not simulated: clients' sessions; servers that join or leave altogether (roles do change); strangers
-//! who use the id of a member, since nothing but the network around an ensemble can tell those.
+//! What is not simulated: clients' sessions; strangers who use the id of a member, since nothing but the
+//! network around an ensemble can tell those.
 
 mod agenda;
 mod application;
