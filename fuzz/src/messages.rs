@@ -173,6 +173,10 @@ pub fn feed(data: &[u8]) {
         Introduction { id: ServerId(talk.id), addresses: addresses.into_iter().collect() };
     let notifications: Vec<_> = talk.notifications.into_iter().map(Says::notification).collect();
     let mut bytes = BytesMut::from(encode_introduction(&introduction));
+    if bytes.len() == size_of::<i64>() && talk.id < 0 {
+        // An id alone that is a protocol's number: no server has such an id.
+        return;
+    }
     for notification in &notifications {
         encode_notification(notification, &mut bytes);
     }
