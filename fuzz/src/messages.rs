@@ -168,7 +168,9 @@ pub fn feed(data: &[u8]) {
     }
     assert_eq!(in_runs(&bytes, usize::from(talk.at)), singles);
 
-    let addresses = talk.address.map(|(host, port)| HostPort { host, port });
+    // Brackets are how an address is written, and part of no host.
+    let written = |(host, _): &(String, u16)| !host.contains(['[', ']']);
+    let addresses = talk.address.filter(written).map(|(host, port)| HostPort { host, port });
     let introduction =
         Introduction { id: ServerId(talk.id), addresses: addresses.into_iter().collect() };
     let notifications: Vec<_> = talk.notifications.into_iter().map(Says::notification).collect();
