@@ -22,12 +22,12 @@ use quorate_core::peer::Peer;
 use quorate_core::report::{Change, Phase, Report};
 use quorate_core::time::Instant as CoreInstant;
 use quorate_core::wire;
-use quorate_core::zxid::Zxid;
+use quorate_core::zxid::{Epoch, Zxid};
+use quorate_leadership::{FencingToken, Seat};
 
 use crate::application::Application;
 use crate::dial::Dialler;
 use crate::disk::Disk;
-use crate::leadership::Seat;
 use crate::link::{Full, Happened, Outbound, Shared};
 use crate::listen::Doors;
 use crate::replica::{Consequences, Replica};
@@ -148,8 +148,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         // Those who do what only a leader may hear of its end before anybody else does. Nobody is let in
         // before there is a lease, where there is to be one.
         let reign = self.peer.reign().filter(|reign| !reign.awaits_lease);
-        self.seat
-            .set(reign.map(|reign| reign.epoch), reign.and_then(|r| Some(self.time(r.lease?))));
+        self.seat.set(
+            reign.map(|reign| token(reign.epoch)),
+            reign.and_then(|r| Some(self.time(r.lease?))),
+        );
         // Nor does a link close before the core has done without whoever was at its other end.
         self.lost.clear();
         let mut outputs = std::mem::take(&mut turn.outputs);
@@ -544,6 +546,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             );
         }
     }
+}
+
+/// No two reigns have the same epoch.
+fn token(epoch: Epoch) -> FencingToken {
+    FencingToken::elected(u64::try_from(epoch.0).unwrap_or(0))
 }
 
 /// Whether an operator should hear of it: the peer did what it must not or not what it should, is one

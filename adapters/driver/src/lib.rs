@@ -17,8 +17,8 @@
 //! - `listen`, `dial`: how connections come to be.
 //! - `disk`: the one thread that writes.
 //! - `application`, `replica`, `feed`: what is replicated, and what it has to do.
-//! - `leadership`: the right to do what only a leader may.
 //! - `requests`: what callers have asked for, and what becomes of it.
+//! - [`Leadership`]: the guard, from `quorate-leadership`.
 //! - [`zoo_cfg`]: ZooKeeper's configuration files.
 //! - `testing`, a feature: the scenarios that every runtime's crate is tested with.
 //!
@@ -39,7 +39,6 @@ mod disk;
 mod drive;
 mod embed;
 mod feed;
-mod leadership;
 mod link;
 mod listen;
 mod oracle;
@@ -62,11 +61,14 @@ pub use application::{
 };
 pub use builder::{BuildError, ServerConfigBuilder};
 pub use config::ServerConfig;
-pub use leadership::{FencingToken, Leadership, LeadershipError, Lost};
 pub use quorate_core as core;
+pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
 pub use requests::{
     Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError,
 };
-pub use runtime::{Runtime, tune};
+pub use runtime::{OnRuntime, Runtime, tune};
 pub use server::{Server, ServerError, StartError};
 pub use status::{Changes, Leader, Leaders, Metrics, Observed, Status};
+
+/// The right to do what only the leader may. See [`Server::leadership`].
+pub type Leadership<R> = quorate_leadership::Leadership<OnRuntime<R>>;

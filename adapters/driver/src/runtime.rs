@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use futures_io::{AsyncRead, AsyncWrite};
+use quorate_leadership::Clock;
 use socket2::{SockRef, TcpKeepalive};
 
 /// An async runtime.
@@ -45,6 +46,20 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// The monotonic clock. To override where a runtime can pause its own.
     fn now(&self) -> Instant {
         Instant::now()
+    }
+}
+
+/// The clock of a runtime, as the guards of leadership see it.
+#[derive(Clone, Copy, Debug)]
+pub struct OnRuntime<R>(pub(crate) R);
+
+impl<R: Runtime> Clock for OnRuntime<R> {
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send {
+        self.0.sleep(duration)
     }
 }
 

@@ -33,17 +33,18 @@ use quorate_core::peer::Peer;
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
+use quorate_leadership::{LeadershipError, Seat};
 use quorate_log::error::FileError;
 use quorate_log::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnapshot};
 use quorate_log::{Found, Log, LogError};
 use thiserror::Error;
 
+use crate::Leadership;
 use crate::application::{Application, Snapshot};
 use crate::config::ServerConfig;
 use crate::dial::{Dialler, Resolver};
 use crate::disk::{Disk, Kept};
 use crate::drive::{Asks, Driver, Quit};
-use crate::leadership::{Leadership, LeadershipError, Seat};
 use crate::link::{Happened, Shared};
 use crate::listen::{self, Doors, Entrance, Open};
 use crate::oracle;
@@ -53,7 +54,7 @@ use crate::requests::{
     Ask, Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Tray,
     look, seen,
 };
-use crate::runtime::Runtime;
+use crate::runtime::{OnRuntime, Runtime};
 use crate::scope::{Reins, Scope, closed, offload};
 use crate::status::{Changes, Leader, Leaders, Published, Status};
 
@@ -250,7 +251,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
     ///
     /// If the server ends before.
     pub async fn leadership(&self) -> Result<Leadership<R>, LeadershipError> {
-        self.handle.seat.take(&self.handle.runtime).await
+        self.handle.seat.take(&OnRuntime(self.handle.runtime.clone())).await
     }
 
     /// The same, for a limited time.
@@ -444,7 +445,9 @@ fn assemble<R: Runtime, A: Application>(
     let client = session(config.core.id);
     let permits = Permits::new(config.core.history.requests);
     let asks = Arc::new(Tray::new(sender.clone()));
-    let seat = Arc::new(Seat::new(sender.clone()));
+    let bell = sender.clone();
+    // Full: the loop is awake, and looks at the seat before it waits again.
+    let seat = Arc::new(Seat::new(move || drop(bell.try_send(Happened::Rung))));
     let tray = Arc::new(Tray::new(sender.clone()));
     let shared = Arc::new(Shared::new(config.core.id, sender, config.core.timing.init_time()));
     let patience = config.introduction_time();

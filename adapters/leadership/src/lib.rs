@@ -4,15 +4,22 @@
 //!   leadership().await ──► Leadership ── token() ──► with every write to whatever is guarded
 //!                             ├── run(work) ──► work is dropped when the seat is lost
 //!                             ├── lost() ─────► when
-//!                             └── dropped ────► the seat may go to another server
+//!                             └── dropped ────► the seat may go to another
+//!
+//!   whoever runs an election ──► Seat ── set(leads, lease), send_away(), keep(), end()
+//!                                  └──── take() ──► a guard, for who waits to lead
 //! ```
+//!
+//! The guard is the same whatever elects: a server of one's own, or a store that is there already.
 //!
 //! A leader that gives its seat up by itself (to hand it over, to step down, to shut down) first tells its
 //! guards, and keeps the seat until they are gone. One that loses it cannot wait: it tells them, and
 //! whatever they still do may overlap with what the next leader does. That is what the token is for: what
 //! is guarded refuses a token that is smaller than one it has seen.
 //!
-//! What it does not do: decide who leads, or when that is over.
+//! What it does not do: decide who leads, or when that is over. Programs that want to lead need nothing of
+//! this crate by name: the crates that elect name it again. [`Seat`] and [`Clock`] are for those.
+#![forbid(unsafe_code, unused_must_use)]
 
 use std::fmt;
 use std::future::Future;
@@ -20,47 +27,69 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_channel::Sender;
 use event_listener::Event as Bell;
 use futures_lite::future::or;
-use quorate_core::zxid::Epoch;
 use thiserror::Error;
 
-use crate::link::Happened;
-use crate::runtime::Runtime;
+/// What a guard needs of an async runtime.
+pub trait Clock: Clone + Send + Sync + 'static {
+    /// The monotonic clock.
+    fn now(&self) -> Instant;
 
-/// The right to do what only the leader may. See [`Server::leadership`](crate::Server::leadership).
+    /// Waits.
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// The right to do what only the leader may.
 ///
 /// There may be several at one server; the seat is kept for all of them. To share one, put it in an
 /// [`Arc`]. One that is leaked keeps the seat from being handed over in order, and nothing else.
-pub struct Leadership<R: Runtime> {
+pub struct Leadership<C: Clock> {
     seat: Arc<Seat>,
-    runtime: R,
+    clock: C,
     token: FencingToken,
     reign: u64,
 }
 
-/// A number that every later leader's is greater than: the epoch of the reign.
+/// A number that every later leader's is greater than: the epoch of the reign, or the revision at which a
+/// store took note of the leader.
 ///
 /// No two reigns have the same, whoever led, and whatever was restarted in between. What is guarded by
 /// leadership has to compare it: a store that has seen a token refuses a smaller one.
+///
+/// The token of a leader that was designated by an operator instead of elected is the operator's number,
+/// and is marked ([`is_designated`](Self::is_designated)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FencingToken(u64);
+pub struct FencingToken {
+    number: u64,
+    designated: bool,
+}
 
 impl FencingToken {
-    pub(crate) fn new(epoch: Epoch) -> Self {
-        Self(u64::try_from(epoch.0).unwrap_or(0))
+    /// The token of an elected leader. For whoever runs the election, which gives each number once.
+    pub const fn elected(number: u64) -> Self {
+        Self { number, designated: false }
+    }
+
+    /// The token of a leader that an operator has designated, who answers for the number.
+    pub const fn designated(number: u64) -> Self {
+        Self { number, designated: true }
     }
 
     /// As a number, for a store that knows numbers only.
     pub const fn as_u64(self) -> u64 {
-        self.0
+        self.number
+    }
+
+    /// Whether the leader was designated by an operator; elected if not.
+    pub const fn is_designated(self) -> bool {
+        self.designated
     }
 }
 
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.number.fmt(f)
     }
 }
 
@@ -91,7 +120,7 @@ pub enum LeadershipError {
     Elapsed(Duration),
 }
 
-impl<R: Runtime> Leadership<R> {
+impl<C: Clock> Leadership<C> {
     /// What tells this reign from all others.
     pub const fn token(&self) -> FencingToken {
         self.token
@@ -123,7 +152,7 @@ impl<R: Runtime> Leadership<R> {
     fn standing(&self) -> Result<Option<Instant>, Lost> {
         match self.seat.check(self.reign)? {
             // By our own clock: we may have been paused, and not heard of anything since.
-            Some(until) if until <= self.runtime.now() => Err(Lost::Deposed),
+            Some(until) if until <= self.clock.now() => Err(Lost::Deposed),
             lease => Ok(lease),
         }
     }
@@ -135,8 +164,8 @@ impl<R: Runtime> Leadership<R> {
             let changed = self.seat.changed.listen();
             match self.standing() {
                 Ok(Some(until)) => {
-                    let left = until.saturating_duration_since(self.runtime.now());
-                    or(changed, self.runtime.sleep(left)).await;
+                    let left = until.saturating_duration_since(self.clock.now());
+                    or(changed, self.clock.sleep(left)).await;
                 }
                 Ok(None) => changed.await,
                 Err(lost) => return lost,
@@ -157,34 +186,37 @@ impl<R: Runtime> Leadership<R> {
     }
 }
 
-impl<R: Runtime> Drop for Leadership<R> {
+impl<C: Clock> Drop for Leadership<C> {
     fn drop(&mut self) {
         self.seat.leave();
     }
 }
 
-impl<R: Runtime> fmt::Debug for Leadership<R> {
+impl<C: Clock> fmt::Debug for Leadership<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Leadership");
-        debug.field("token", &self.token.0).field("lost", &self.check().err()).finish()
+        debug.field("token", &self.token.as_u64()).field("lost", &self.check().err()).finish()
     }
 }
 
-/// The seat of the leader, as the guards at one server see it.
-#[derive(Debug)]
-pub(crate) struct Seat {
+/// The seat of the leader, as the guards at one candidate see it: the side of whoever runs an election.
+///
+/// The election says what is so ([`set`](Self::set), [`end`](Self::end)), and those who wait to lead
+/// [`take`](Self::take) a guard. To give the seat up in order: [`send_away`](Self::send_away), then wait
+/// until it [`is_released`](Self::is_released).
+pub struct Seat {
     state: Mutex<State>,
     changed: Bell,
-    /// Nobody is left whom the loop waits for.
+    /// Nobody is left whom the election waits for.
     released: AtomicBool,
-    /// Wakes the loop.
-    bell: Sender<Happened>,
+    /// Wakes the election.
+    bell: Box<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The epoch in which this server leads, if it does.
-    leads: Option<Epoch>,
+    /// The token of this candidate's reign, if it leads.
+    leads: Option<FencingToken>,
     /// How often that has changed, or the guards were sent away.
     reign: u64,
     /// The guards were sent away, and none is let in.
@@ -194,20 +226,29 @@ struct State {
     /// Until when no other can be established, if voters promise that.
     lease: Option<Instant>,
     guards: usize,
+    /// There were guards in this reign, and the last has left without being sent away.
+    left: bool,
     ended: bool,
 }
 
 impl Seat {
-    pub(crate) fn new(bell: Sender<Happened>) -> Self {
+    /// A seat that nobody has. `bell` is rung when the last guard has gone: it wakes the election, which
+    /// looks at [`is_released`](Self::is_released) or [`send_away_if_left`](Self::send_away_if_left). It
+    /// is called from wherever the guard is dropped, so it must not wait.
+    pub fn new(bell: impl Fn() + Send + Sync + 'static) -> Self {
         let (state, changed) = (Mutex::default(), Bell::new());
-        Self { state, changed, released: AtomicBool::new(false), bell }
+        Self { state, changed, released: AtomicBool::new(false), bell: Box::new(bell) }
     }
 
-    /// Waits until this server leads, and lets a guard in.
-    pub(crate) async fn take<R: Runtime>(
+    /// Waits until this candidate leads, and lets a guard in. Dropping the future is harmless.
+    ///
+    /// # Errors
+    ///
+    /// If the election ends before.
+    pub async fn take<C: Clock>(
         self: &Arc<Self>,
-        runtime: &R,
-    ) -> Result<Leadership<R>, LeadershipError> {
+        clock: &C,
+    ) -> Result<Leadership<C>, LeadershipError> {
         loop {
             let changed = self.changed.listen();
             {
@@ -215,12 +256,12 @@ impl Seat {
                 if state.ended {
                     return Err(LeadershipError::Ended);
                 }
-                if let Some(epoch) = state.leads.filter(|_| !state.leaving) {
+                if let Some(token) = state.leads.filter(|_| !state.leaving) {
                     state.guards += 1;
                     return Ok(Leadership {
                         seat: Arc::clone(self),
-                        runtime: runtime.clone(),
-                        token: FencingToken::new(epoch),
+                        clock: clock.clone(),
+                        token,
                         reign: state.reign,
                     });
                 }
@@ -246,20 +287,21 @@ impl Seat {
     fn leave(&self) {
         let mut state = self.locked();
         state.guards = state.guards.saturating_sub(1);
-        let released = state.guards == 0 && state.leaving;
-        if released {
+        let last = state.guards == 0;
+        if last && state.leaving {
             // While nobody can be let in: said later, it would be taken for the end of others.
             self.released.store(true, Ordering::Release);
         }
+        state.left = last && !state.leaving;
         drop(state);
-        if released {
-            // Full: the loop is awake, and looks here before it waits again.
-            drop(self.bell.try_send(Happened::Rung));
+        if last {
+            (self.bell)();
         }
     }
 
-    /// The loop says whether this server leads, in which epoch, and until when at least.
-    pub(crate) fn set(&self, leads: Option<Epoch>, lease: Option<Instant>) {
+    /// Says whether this candidate leads, with which token, and until when at least. Guards of a reign that
+    /// is over are told.
+    pub fn set(&self, leads: Option<FencingToken>, lease: Option<Instant>) {
         let mut state = self.locked();
         // Those who wait for a lease to be over look again only if that may be sooner than they know.
         let sooner = match (state.lease, lease) {
@@ -272,6 +314,7 @@ impl Seat {
             state.leads = leads;
             state.reign += 1;
             state.leaving = false;
+            state.left = false;
         }
         drop(state);
         if changed || sooner {
@@ -279,9 +322,24 @@ impl Seat {
         }
     }
 
-    /// The seat is to be given up: sends the guards away.
-    pub(crate) fn send_away(&self) {
-        let mut state = self.locked();
+    /// The seat is to be given up: sends the guards away, and lets none in.
+    pub fn send_away(&self) {
+        self.send_away_all(self.locked());
+    }
+
+    /// The same, if guards were there and the last has gone by itself: whoever did the leader's work does it
+    /// no more. Says whether that was so.
+    pub fn send_away_if_left(&self) -> bool {
+        let state = self.locked();
+        let left = state.left && state.guards == 0 && state.leads.is_some();
+        if left {
+            self.send_away_all(state);
+        }
+        left
+    }
+
+    fn send_away_all(&self, mut state: MutexGuard<'_, State>) {
+        state.left = false;
         state.sent_away = Some(state.reign);
         state.reign += 1;
         state.leaving = true;
@@ -290,8 +348,8 @@ impl Seat {
         self.changed.notify(usize::MAX);
     }
 
-    /// The seat is kept after all.
-    pub(crate) fn keep(&self) {
+    /// The seat is kept after all: guards are let in again.
+    pub fn keep(&self) {
         let mut state = self.locked();
         state.leaving = false;
         self.released.store(false, Ordering::Release);
@@ -300,12 +358,12 @@ impl Seat {
     }
 
     /// Whether those that were sent away are gone; says so once.
-    pub(crate) fn is_released(&self) -> bool {
+    pub fn is_released(&self) -> bool {
         self.released.load(Ordering::Acquire) && self.released.swap(false, Ordering::AcqRel)
     }
 
-    /// The server has ended.
-    pub(crate) fn end(&self) {
+    /// The election has ended, here: there will be no leadership any more.
+    pub fn end(&self) {
         self.locked().ended = true;
         self.changed.notify(usize::MAX);
     }
@@ -315,26 +373,40 @@ impl Seat {
     }
 }
 
+impl fmt::Debug for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").field("state", &*self.locked()).finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use async_channel::{Receiver, bounded};
+    use std::sync::atomic::AtomicUsize;
+
     use futures_lite::future::{block_on, poll_once};
 
     use super::*;
 
-    fn seat() -> (Seat, Receiver<Happened>) {
-        let (bell, rung) = bounded(1);
+    /// A seat, and how often it has rung.
+    fn seat() -> (Seat, Arc<AtomicUsize>) {
+        let rung = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&rung);
+        let bell = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        };
         (Seat::new(bell), rung)
     }
+
+    const FIRST: Option<FencingToken> = Some(FencingToken::elected(1));
 
     /// Whether those who wait look again when the loop says this after that.
     fn tells(before: Option<u64>, after: Option<u64>) -> bool {
         let (seat, _rung) = seat();
-        let (now, epoch) = (Instant::now(), Some(Epoch(1)));
+        let now = Instant::now();
         let at = |ms: Option<u64>| ms.map(|ms| now + Duration::from_millis(ms));
-        seat.set(epoch, at(before));
+        seat.set(FIRST, at(before));
         let changed = seat.changed.listen();
-        seat.set(epoch, at(after));
+        seat.set(FIRST, at(after));
         block_on(poll_once(changed)).is_some()
     }
 
@@ -352,7 +424,7 @@ mod tests {
     fn the_seat_is_released_once_and_by_those_who_were_sent_away() {
         let (seat, rung) = seat();
         let enter = |seat: &Seat| seat.locked().guards += 1;
-        seat.set(Some(Epoch(1)), None);
+        seat.set(FIRST, None);
         seat.send_away();
         assert!(seat.is_released(), "nobody is there");
         assert!(!seat.is_released(), "it is said once");
@@ -368,12 +440,38 @@ mod tests {
         seat.leave();
         assert!(!seat.is_released());
         seat.send_away();
-        assert!(!seat.is_released() && rung.is_empty());
+        assert!(!seat.is_released() && rung.load(Ordering::Relaxed) == 0);
         seat.leave();
-        assert!(rung.try_recv().is_ok() && seat.is_released());
+        assert!(rung.load(Ordering::Relaxed) == 1 && seat.is_released());
         // What was released and then kept is not released.
         seat.send_away();
         seat.keep();
         assert!(!seat.is_released());
+    }
+
+    #[test]
+    fn a_seat_that_its_guards_have_left_by_themselves_is_given_up_once() {
+        let (seat, rung) = seat();
+        let enter = |seat: &Seat| seat.locked().guards += 1;
+        seat.set(FIRST, None);
+        assert!(!seat.send_away_if_left(), "nobody was there");
+        enter(&seat);
+        enter(&seat);
+        seat.leave();
+        assert!(!seat.send_away_if_left(), "one is left");
+        seat.leave();
+        assert_eq!(rung.load(Ordering::Relaxed), 1);
+        assert!(seat.send_away_if_left() && seat.is_released());
+        assert!(!seat.send_away_if_left(), "it is said once");
+        // Somebody came back in time.
+        seat.set(Some(FencingToken::elected(2)), None);
+        enter(&seat);
+        seat.leave();
+        enter(&seat);
+        assert!(!seat.send_away_if_left());
+        // A reign that has ended meanwhile is not given up.
+        seat.leave();
+        seat.set(None, None);
+        assert!(!seat.send_away_if_left());
     }
 }
