@@ -125,6 +125,7 @@ pub mod output;
 pub mod peer;
 pub mod properties;
 pub mod quorum;
+pub mod recipe;
 pub mod reconfiguration;
 pub mod report;
 pub mod rng;

@@ -104,8 +104,14 @@ const PLAN: &[(&str, Place)] = &[
     ("wire::primitive", Floor(1)),
     // Elections on an external ensemble: they know values, and no ensemble of ours.
     ("recipe", Wing(2)),
-    ("recipe::lease", Floor(1)),
-    ("recipe::offer", Floor(1)),
+    ("recipe::lease", Floor(2)),
+    ("recipe::lease::boundary", Floor(2)),
+    ("recipe::lease::record", Floor(1)),
+    ("recipe::offer", Floor(2)),
+    ("recipe::offer::boundary", Floor(2)),
+    ("recipe::offer::names", Floor(1)),
+    ("recipe::pace", Floor(1)),
+    ("recipe::terms", Floor(1)),
 ];
 
 /// Uses that the plan forbids and that stand for now. One that is no longer there fails the test.
