@@ -221,9 +221,9 @@ fn read(log: &mut Log<Forgetful>, found: &Found) -> Vec<Txn> {
         }
     }
     assert_eq!(last, durable.last_zxid);
-    // A first record without a number that a leader could have given it lies below everything that is served.
-    let window = durable.window.iter().filter(|txn| txn.zxid > durable.floor);
-    let window: Vec<Txn> = window.cloned().collect();
+    // The floor itself may be there as well, if it is the first transaction of an epoch.
+    let window: Vec<Txn> =
+        durable.window.iter().skip_while(|txn| txn.zxid == durable.floor).cloned().collect();
     assert!(all.ends_with(&window), "{window:?} is not the end of {all:?}");
     all
 }

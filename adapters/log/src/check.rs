@@ -25,7 +25,7 @@ use crate::history::{Dirs, before, is_successor, list_segments};
 use crate::install;
 use crate::log::{LOCK, VERSION_DIR};
 use crate::record::{Damage, TXN_BYTES_MAX};
-use crate::segment::{Segment, follows};
+use crate::segment::{Segment, follows, is_number};
 use crate::snapshot::{self, Inspection, STAGED, SnapshotError, SnapshotFile};
 
 /// What is in a data directory.
@@ -146,6 +146,9 @@ pub enum Problem {
     /// The first record is not the one that gives the file its name.
     #[error("it begins with transaction {0}")]
     Misnamed(Zxid),
+    /// A transaction has a number that is the start of an epoch, or no zxid at all.
+    #[error("no leader gives a transaction the number {0}")]
+    Number(Zxid),
     /// A transaction does not come after the one before it.
     #[error("transaction {zxid} stands behind {after}")]
     Order {
@@ -568,6 +571,7 @@ impl Run {
         let after = self.previous.replace(zxid);
         let hole = |after| Some((Severity::Error, Problem::Hole { zxid, after }));
         match after {
+            _ if !is_number(zxid) => Some((Severity::Error, Problem::Number(zxid))),
             Some(after) if zxid <= after => Some((Severity::Error, Problem::Order { zxid, after })),
             Some(after) if after < base && base < zxid => {
                 self.floor = base;

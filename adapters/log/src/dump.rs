@@ -156,6 +156,7 @@ fn damage_of(error: CursorError) -> Result<Damage, FileError> {
         CursorError::Corrupt(
             Corruption::Header { .. }
             | Corruption::Misnamed { .. }
+            | Corruption::Number { .. }
             | Corruption::Order { .. }
             | Corruption::Hole { .. },
         ) => Ok(Damage::Frame),

@@ -64,6 +64,19 @@ pub enum Corruption {
         /// Its first transaction.
         found: Zxid,
     },
+    /// A transaction has a number that is the start of an epoch, or no zxid at all.
+    #[error(
+        "{}, offset {offset}: no leader gives a transaction the number {zxid}",
+        path.display()
+    )]
+    Number {
+        /// The file.
+        path: PathBuf,
+        /// Where its record begins.
+        offset: u64,
+        /// The number.
+        zxid: Zxid,
+    },
     /// A transaction does not come after the one before it.
     #[error("{}, offset {offset}: transaction {zxid} stands behind {after}", path.display())]
     Order {

@@ -44,7 +44,7 @@ use crate::install::{self, Install, InstallError};
 use crate::reader::{ReadError, Reader};
 use crate::record::{self, FILE_HEADER, TXN_BYTES_MAX};
 use crate::retention::{self, PurgeError, Purged};
-use crate::segment::{self, Cursor, CursorError, Mark, Segment, Step, follows};
+use crate::segment::{self, Cursor, CursorError, Mark, Segment, Step, follows, is_number};
 use crate::snapshot::{self, SnapshotError, SnapshotFile, StagedSnapshot};
 
 /// The two directories of a history, which may be the same: `version-2` in `dataDir` and in
@@ -1047,6 +1047,9 @@ impl<F: Files + Clone> Scan<'_, F> {
         zxid: Zxid,
     ) -> Result<(), OpenError> {
         let base = self.base;
+        if !is_number(zxid) {
+            return Err(Corruption::Number { path: path.to_owned(), offset, zxid }.into());
+        }
         let hole = |after| Corruption::Hole { path: path.to_owned(), offset, zxid, after };
         match self.previous {
             Some(after) if zxid <= after => {

@@ -85,11 +85,15 @@ pub(crate) fn parse_zxid(text: &str) -> Option<Zxid> {
 /// Whether `next` can stand in a log directly behind `after`: the counter goes on, or a later epoch
 /// begins with counter 1.
 pub(crate) fn follows(after: Zxid, next: Zxid) -> bool {
-    if !next.epoch().is_valid() || next.is_epoch_start() {
-        return false;
-    }
-    after.0.checked_add(1) == Some(next.0)
-        || (next.counter().0 == 1 && next.epoch() > after.epoch())
+    let goes_on = after.0.checked_add(1) == Some(next.0)
+        || (next.counter().0 == 1 && next.epoch() > after.epoch());
+    is_number(next) && goes_on
+}
+
+/// Whether a leader can have given a transaction this number: the start of an epoch is none, nor is what
+/// is beyond the last epoch.
+pub(crate) fn is_number(zxid: Zxid) -> bool {
+    zxid.epoch().is_valid() && !zxid.is_epoch_start()
 }
 
 /// What a file begins with.

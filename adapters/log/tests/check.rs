@@ -243,6 +243,14 @@ fn each_thing_that_can_be_wrong_is_named() {
             at("acceptedEpoch", ": it is 2, but the last transaction is 0x300000001"),
         ),
         (
+            vec![("snapshot.200000002", &s[..]), ("log.200000000", &log(&[E2, E2 + 1, E2 + 2]))],
+            Severity::Error,
+            at(
+                "log.200000000",
+                ", offset 16: no leader gives a transaction the number 0x200000000",
+            ),
+        ),
+        (
             vec![("snapshot.0", &s[..]), ("quorate.install", b"nonsense")],
             Severity::Error,
             at("", ": /data/version-2/quorate.install does not name the files of a history"),

@@ -232,7 +232,6 @@ fn records_out_of_order_and_files_of_another_name_are_refused() {
         ),
         ("log.100000001", &[E1 + 1, E1 + 2, E1 + 1], "offset 126: transaction 0x100000001 stands"),
         ("log.100000001", &[E1 + 1, E2 + 2], "transaction 0x200000002 follows 0x100000001"),
-        ("log.100000001", &[E1 + 1, E2], "transaction 0x200000000 follows 0x100000001"),
         ("log.100000002", &[E1 + 2], "transaction 0x100000002 follows 0x0"),
         ("log.100000001", &[E1 + 2], "log.100000001 begins with transaction 0x100000002"),
         ("log.7fffffffffffffff", &[i64::MAX], "follows 0x0"),
@@ -284,6 +283,32 @@ fn a_snapshot_stands_for_what_is_before_it() {
         let name = format!("log.{:x}", zxids[0]);
         let disk = disk(&[("snapshot.100000005", SNAPSHOT), (&name, &log(zxids))]);
         assert!(matches!(open(&disk), Err(OpenError::Corrupt(Corruption::Hole { .. }))));
+    }
+}
+
+/// The start of an epoch is no transaction, nor is anything beyond the last epoch; also what a snapshot
+/// stands for could not be served otherwise.
+#[test]
+fn what_no_leader_can_have_numbered_so_is_refused_wherever_it_stands() {
+    for (label, zxids, number) in [
+        (0, &[0, 1][..], 0),
+        (E2 + 2, &[E2, E2 + 1, E2 + 2, E2 + 3], E2),
+        (E2 + 2, &[E2], E2),
+        (E2 + 2, &[E1 + 1, E2, E2 + 1, E2 + 2], E2),
+        (E2 + 2, &[E2 + 1, E2 + 2, E2 + 3, 3 << 32], 3 << 32),
+        (0, &[E1 + 1, E2], E2),
+    ] {
+        let (snapshot, name) = (format!("snapshot.{label:x}"), format!("log.{:x}", zxids[0]));
+        let disk = disk(&[(&snapshot, SNAPSHOT), (&name, &log(zxids))]);
+        let before = disk.0.borrow().steps;
+        let error = open(&disk).unwrap_err();
+        let OpenError::Corrupt(Corruption::Number { offset, zxid, .. }) = &error else {
+            panic!("{error}")
+        };
+        let place = zxids.iter().position(|zxid| *zxid == number).unwrap();
+        assert_eq!((*offset, *zxid), (16 + 55 * place as u64, Zxid(number)), "{error}");
+        assert!(error.to_string().contains("no leader gives a transaction the number"), "{error}");
+        assert_eq!(disk.0.borrow().steps, before, "nothing is changed");
     }
 }
 
