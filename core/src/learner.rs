@@ -245,7 +245,7 @@ impl Learner {
         if let (Some(epoch), true) = (self.epoch(), closed) {
             cx.lease.release(epoch, cx.now);
         }
-        Verdict::leave(Reason::LeaderLost { leader: self.leader })
+        Verdict::leave(Reason::LeaderLost { leader: self.leader, cause })
     }
 
     /// A deadline has passed.

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::id::ServerId;
+use crate::input::Cause;
 use crate::vote::{Better, Round, ServerState, Vote};
 use crate::zxid::{Epoch, Zxid};
 
@@ -287,6 +288,8 @@ pub enum Reason {
     LeaderLost {
         /// Who led.
         leader: ServerId,
+        /// How.
+        cause: Cause,
     },
     /// The leader was silent for too long.
     LeaderSilent {
@@ -451,7 +454,12 @@ impl fmt::Display for Reason {
             Self::Acknowledged { members } => write!(f, "quorum {} acknowledged", Set(members)),
             Self::LeaderSaid { leader, epoch } => write!(f, "leader {leader} begins epoch {epoch}"),
             Self::LinkEnded => f.write_str("its link ended"),
-            Self::LeaderLost { leader } => write!(f, "leader {leader} closed its link"),
+            Self::LeaderLost { leader, cause } => match cause {
+                Cause::Closed => write!(f, "leader {leader} closed its link"),
+                Cause::Reset => write!(f, "the link to leader {leader} broke"),
+                Cause::Silent => write!(f, "leader {leader} acknowledges nothing any more"),
+                Cause::Garbled => write!(f, "leader {leader} sent what cannot be read"),
+            },
             Self::LeaderSilent { leader } => write!(f, "leader {leader} is silent"),
             Self::LeaderUnreachable { leader } => write!(f, "leader {leader} cannot be reached"),
             Self::LeaderMovedOn { leader, round } => {

@@ -373,6 +373,21 @@ fn a_leader_that_pings_is_not_silent() {
 }
 
 #[test]
+fn how_the_link_to_the_leader_ended_is_told_as_it_was() {
+    for (cause, told) in [
+        (Cause::Closed, "leader 3 closed its link"),
+        (Cause::Reset, "the link to leader 3 broke"),
+        (Cause::Silent, "leader 3 acknowledges nothing any more"),
+        (Cause::Garbled, "leader 3 sent what cannot be read"),
+    ] {
+        let (mut bench, link) = connected(Durable::default());
+        bench.boundary.up.remove(&link);
+        let seen = bench.step(Event::LinkDown { link, cause });
+        assert_eq!(seen.left().map(|reason| reason.to_string()).as_deref(), Some(told));
+    }
+}
+
+#[test]
 fn the_end_of_the_link_is_the_end_of_the_reign_and_begins_the_next_round() {
     let said = [leader_info(1), Packet::Diff(Zxid(0)), new_leader(1), Packet::UpToDate];
     for heard in 0..=said.len() {
@@ -382,7 +397,8 @@ fn the_end_of_the_link_is_the_end_of_the_reign_and_begins_the_next_round() {
             bench.persisted();
         }
         let seen = bench.down(link);
-        assert_eq!(seen.left(), Some(Reason::LeaderLost { leader: ServerId(3) }));
+        let lost = Reason::LeaderLost { leader: ServerId(3), cause: Cause::Closed };
+        assert_eq!(seen.left(), Some(lost));
         let status = bench.status();
         assert_eq!((status.state, status.serving), (Looking, false));
         assert_eq!((status.round, status.vote.leader), (Round(2), ServerId(1)));

@@ -777,7 +777,8 @@ fn a_snapshot_that_ends_early_leaves_the_old_history() {
         }
         bench.boundary.up.remove(&link);
         let seen = bench.step(Event::LinkDown { link, cause: Cause::Garbled });
-        assert_eq!(seen.left(), Some(Reason::LeaderLost { leader: ServerId(3) }));
+        let lost = Reason::LeaderLost { leader: ServerId(3), cause: Cause::Garbled };
+        assert_eq!(seen.left(), Some(lost));
         assert!(seen.abandoned() && seen.persists().is_empty());
         let status = bench.status();
         assert_eq!((status.state, status.last, status.current_epoch), (Looking, z(1, 9), Epoch(1)));
