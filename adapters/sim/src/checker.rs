@@ -106,6 +106,11 @@ impl Checker {
         self.ledger.in_force().unwrap_or(&self.ensemble)
     }
 
+    /// This is the ensemble from now on, until a change is committed.
+    pub(crate) fn agree_on(&mut self, ensemble: Ensemble) {
+        self.ensemble = ensemble;
+    }
+
     /// How many elections were won, established or not.
     pub fn elected(&self) -> u64 {
         self.elected

@@ -4,7 +4,7 @@ use std::fmt;
 
 use quorate_core::id::ServerId;
 use quorate_core::input::Event;
-use quorate_core::message::{Message, Packet};
+use quorate_core::message::{Message, Packet, Request};
 use quorate_core::output::{Fault, Hangup, Output, Write};
 use quorate_core::report::{Change, Phase, Reason, Report};
 use quorate_core::time::Instant;
@@ -293,6 +293,9 @@ impl fmt::Display for Moment {
 #[allow(clippy::wildcard_enum_match_arm, reason = "the others are told as they are")]
 fn asked(what: &What) -> Option<String> {
     Some(match what {
+        What::Hear(Event::Propose(request)) if request.op == Request::RECONFIGURE => {
+            "is asked for another membership".to_owned()
+        }
         What::Hear(Event::Propose(_)) => "is asked for a write".to_owned(),
         What::Hear(Event::Read(_)) => "is asked to read".to_owned(),
         What::Hear(Event::StepDown) => "is asked to step down".to_owned(),

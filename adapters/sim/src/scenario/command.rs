@@ -5,11 +5,13 @@ use std::time::Duration;
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_core::message::Message;
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::disk::{Contents, Survival};
 use crate::ensemble::Ensemble;
+use crate::network::Dialect;
 use crate::record::Topic;
 use crate::world::CrashKind;
 
@@ -40,6 +42,8 @@ pub(super) enum Command {
     Write(i64, u8),
     Read(i64),
     HandOver(i64, Option<i64>),
+    /// Somebody at this server wants another membership.
+    Reconfigure(i64, Reconfiguration),
     StepDown(i64),
     Run(Duration),
     Until(Condition, Duration),
@@ -68,8 +72,14 @@ pub(super) enum Line {
 /// Something about the world, fixed before anything starts.
 #[derive(Clone, Debug)]
 pub(super) enum Setting {
+    /// Who takes part; later, that the files of all say so from now on.
     Servers(Ensemble),
+    /// What the configuration of one server says; also later, while it is down.
     View(i64, Ensemble),
+    /// Who is no member at first.
+    Spares(Vec<i64>),
+    /// Who speaks as an older version of ZooKeeper does.
+    Speak(Dialect, Vec<i64>),
     Disk(i64, Box<Contents>),
     Seed(u64),
     Tick(Duration),
@@ -85,6 +95,8 @@ pub(super) enum Setting {
     Crash(Survival),
     /// Whether elections end as soon as nothing can change them.
     Settle(bool),
+    /// Whether the membership may change while the servers run.
+    Reconfig(bool),
     /// Whether a stage's writes become durable at once.
     DiskByHand,
 }
@@ -125,6 +137,10 @@ pub(super) enum Condition {
     LogEnds(i64, Zxid),
     Epochs(i64, Epoch, Epoch),
     Applied(i64, u64),
+    /// The voters of the membership that a server has on its disk.
+    Voters(i64, Vec<i64>),
+    /// Those of the membership that is to follow it.
+    NextVoters(i64, Vec<i64>),
     Committed(Zxid),
     LastWrite(Outcome),
     LastRead(Outcome),

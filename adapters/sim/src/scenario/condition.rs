@@ -1,5 +1,6 @@
 //! Whether something is the case, and what is if it is not.
 
+use quorate_core::membership::Membership;
 use quorate_core::zxid::Zxid;
 
 use super::Problem;
@@ -109,6 +110,14 @@ fn look(place: &dyn Place, condition: &Condition) -> (bool, String) {
             let applied = place.applied(*id);
             (applied == Some(*count), format!("it is {}", applied.unwrap_or(0)))
         }
+        Condition::Voters(id, ids) => {
+            let found = place.contents(*id).and_then(|contents| contents.membership.as_ref());
+            has_voters(found, ids)
+        }
+        Condition::NextVoters(id, ids) => {
+            let found = place.contents(*id).and_then(|contents| contents.next_membership.as_ref());
+            has_voters(found, ids)
+        }
         Condition::Committed(zxid) => {
             let committed = place.committed();
             (committed == *zxid, format!("it is {}", Short(committed)))
@@ -116,6 +125,12 @@ fn look(place: &dyn Place, condition: &Condition) -> (bool, String) {
         Condition::LastWrite(outcome) => became(*outcome, place.outcome(true)),
         Condition::LastRead(outcome) => became(*outcome, place.outcome(false)),
     }
+}
+
+fn has_voters(found: Option<&Membership>, ids: &[i64]) -> (bool, String) {
+    let voters = found.into_iter().flat_map(Membership::participants);
+    let voters: Vec<i64> = voters.map(|member| member.id.0).collect();
+    (voters == ids, format!("it is {voters:?}"))
 }
 
 fn became(expected: Outcome, found: Outcome) -> (bool, String) {

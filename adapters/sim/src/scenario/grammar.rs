@@ -5,14 +5,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorate_core::address::HostPort;
 use quorate_core::message::{Message, Packet};
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use super::Problem;
-use super::command::{Being, Command, Condition, Line, Outcome, Point, Setting, Trap};
+use super::command::{self, Being, Command, Condition, Line, Outcome, Point, Setting, Trap};
 use super::words::Words;
 use crate::disk::{Contents, Survival};
 use crate::ensemble::Ensemble;
+use crate::network::Dialect;
 use crate::record::Topic;
 use crate::stage::{learner_info, says};
 use crate::world::CrashKind;
@@ -20,12 +22,14 @@ use crate::world::CrashKind;
 /// Every command, for people.
 pub const COMMANDS: &str = "\
 before anything starts
-  servers 5 [observers 6 7]        how many vote (1 to 5), and who does not
+  servers 5 [observers 6 7]        how many vote (1 to 5), and who does not; later: the files say so now
   groups 1 2 3 | 4 5 6=0           groups of voters; 6 has weight 0, the others 1
-  view 1 servers 2                 the configuration of server 1 says something else
+  view 1 servers 2                 the configuration of server 1 says something else (also while it is down)
+  spares 4 5                       these are no members at first, and know those who are
   disk 2 accepted 1 current 1 last 1.5 [2.1 2.2] [snapshot 1.3 [floor]]
+  speak 3.4|3.5 1 2                these are that old: they read no newer handshake
   set tick 200ms | init 10 | sync 5 | latency 1ms | silence 5s | stream 50ms | window 5 | snap 20 |
-      crash nothing|prefix|any|everything | settle off | seed 7 | disk by hand
+      crash nothing|prefix|any|everything | settle off | reconfig on | seed 7 | disk by hand
   stage 1                          only server 1 is real, the others are scripted
   show nothing | votes phases messages disk deliveries clients links | all
 what is done
@@ -34,6 +38,7 @@ what is done
   cut 1 -> 2       cut 1 <-> 2          split 1 2 | 3 4 5          break 1 2    heal
   black-hole 3 [off]                    advertise 1 0.0.0.0:3888
   write 1 x        read 1               hand over 3 [to 2]         step down 3
+  reconfigure 3 [join 4 5] [observe 6] [leave 1 2]
   run 200ms        until CONDITION [within 5s]      hold CONDITION for 5s      expect CONDITION
 on a stage
   1 hears 2: LOOKING votes 3 zxid 1.5 round 1 epoch 1     (or FOLLOWING 3 …, LEADING 2 …)
@@ -45,6 +50,7 @@ conditions
   led [by 3]   no leader   settled [1 2 3]   level
   1 is looking|following|leading|observing|serving|not-serving|down
   1 follows 3   1 in round 2   1 votes 3
+  voters 1 = 1 2 3   next voters 1 = 3 4 5 | none
   log 1 = 1.1 1.2   log 1 ends 1.5   disk 1 accepted 2 current 1   applied 3 = 5   committed 1.5
   last write done [1.5]|accepted|refused|lost|open         last read done [1.5]|refused|open";
 
@@ -86,6 +92,11 @@ fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
             let id = words.id()?;
             words.word("servers")?;
             Command::Set(Setting::View(id, servers(words)?))
+        }
+        "spares" => Command::Set(Setting::Spares(words.ids()?)),
+        "speak" => {
+            let dialect = words.one_of(&[("3.4", Dialect::V34), ("3.5", Dialect::V35)])?;
+            Command::Set(Setting::Speak(dialect, words.ids()?))
         }
         "disk" => Command::Set(disk(words)?),
         "set" => Command::Set(setting(words)?),
@@ -132,6 +143,7 @@ fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
             let to = if words.has("to") { Some(words.id()?) } else { None };
             Command::HandOver(from, to)
         }
+        "reconfigure" => Command::Reconfigure(words.id()?, reconfiguration(words)?),
         "step" => {
             words.word("down")?;
             Command::StepDown(words.id()?)
@@ -152,6 +164,20 @@ fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
         "sync" => Command::Sync,
         _ => return Err(start.wrong("a command")),
     })
+}
+
+fn reconfiguration(words: &mut Words<'_>) -> Result<Reconfiguration, Problem> {
+    let (mut joining, mut leaving) = (Vec::new(), Vec::new());
+    while joining.is_empty() && leaving.is_empty() || words.peek().is_some() {
+        match words.one_of(&[("join", 0), ("observe", 1), ("leave", 2)])? {
+            2 => leaving.extend(words.ids()?.into_iter().map(command::id)),
+            role => {
+                let ids = words.ids()?.into_iter().map(command::id);
+                joining.extend(ids.map(|id| Ensemble::member(id, role == 0)));
+            }
+        }
+    }
+    Ok(Reconfiguration::change(joining, leaving))
 }
 
 fn address(word: &str) -> Option<HostPort> {
@@ -229,6 +255,7 @@ fn setting(words: &mut Words<'_>) -> Result<Setting, Problem> {
         "snap" => Setting::Snap(words.number("how many transactions")?),
         "crash" => Setting::Crash(words.one_of(&SURVIVALS)?),
         "settle" => Setting::Settle(words.one_of(&[("off", false), ("on", true)])?),
+        "reconfig" => Setting::Reconfig(words.one_of(&[("off", false), ("on", true)])?),
         "disk" => {
             words.word("by")?;
             words.word("hand")?;
@@ -237,7 +264,7 @@ fn setting(words: &mut Words<'_>) -> Result<Setting, Problem> {
         _ => {
             return Err(start.wrong(
                 "`seed`, `tick`, `init`, `sync`, `latency`, `silence`, `stream`, `window`, `snap`, \
-                 `crash`, `settle` or `disk`",
+                 `crash`, `settle`, `reconfig` or `disk`",
             ));
         }
     })
@@ -312,6 +339,18 @@ fn condition(words: &mut Words<'_>) -> Result<Condition, Problem> {
             let id = words.id()?;
             words.word("=")?;
             Condition::Applied(id, words.number("how many transactions")?)
+        }
+        "voters" => {
+            let id = words.id()?;
+            words.word("=")?;
+            Condition::Voters(id, words.ids()?)
+        }
+        "next" => {
+            words.word("voters")?;
+            let id = words.id()?;
+            words.word("=")?;
+            let none = words.has("none");
+            Condition::NextVoters(id, if none { Vec::new() } else { words.ids()? })
         }
         "committed" => Condition::Committed(words.zxid()?),
         "last" => {

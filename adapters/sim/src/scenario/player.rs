@@ -65,7 +65,9 @@ impl Player {
 
     /// Everybody in the story, ascending.
     pub fn servers(&self) -> Vec<ServerId> {
-        self.settings.ensemble.ids().collect()
+        let all = self.settings.ensemble.ids().chain(self.settings.spares.iter().copied());
+        let all: BTreeSet<_> = all.collect();
+        all.into_iter().collect()
     }
 
     /// Everything that happened, about whatever.
@@ -107,6 +109,17 @@ impl Player {
             (Command::Set(Setting::DiskByHand), Some(Cast::Stage(cast))) => cast.by_hand(),
             (Command::Set(setting), None) => {
                 self.settings.set(setting);
+                Ok(())
+            }
+            (Command::Set(Setting::Servers(ensemble)), Some(Cast::World(cast))) => {
+                cast.world.agree_on(ensemble.clone());
+                Ok(())
+            }
+            (Command::Set(Setting::View(id, view)), Some(Cast::World(cast))) => {
+                if cast.world.is_up(*id) || !cast.world.show(*id, view) {
+                    let why = format!("server {id} runs, or there is none");
+                    return Err(Problem::Impossible(why));
+                }
                 Ok(())
             }
             (Command::Set(_) | Command::Stage(_), Some(_)) => {
@@ -195,6 +208,7 @@ fn in_world(cast: &mut Worldly, command: &Command, text: &str) -> Result<(), Pro
         }
         Command::Read(id) => cast.read = world.read(*id)?.map(|read| (*id, read)),
         Command::HandOver(from, to) => world.hand_over(*from, *to)?,
+        Command::Reconfigure(id, asked) => cast.write = world.reconfigure(*id, asked)?,
         Command::StepDown(id) => world.tell(*id, Event::StepDown)?,
         Command::Run(time) => return Ok(world.run_for(*time)?),
         Command::Until(condition, limit) => {
@@ -293,6 +307,7 @@ fn on_stage(
         | Command::Write(..)
         | Command::Read(_)
         | Command::HandOver(..)
+        | Command::Reconfigure(..)
         | Command::StepDown(_) => {
             Err(Problem::Impossible("on a stage only one server is real".to_owned()))
         }

@@ -9,7 +9,7 @@ use quorate_core::id::ServerId;
 use super::command::Setting;
 use crate::disk::{Contents, DiskConfig, Survival};
 use crate::ensemble::Ensemble;
-use crate::network::NetworkConfig;
+use crate::network::{Dialect, NetworkConfig};
 use crate::stage::Stage;
 use crate::world::{World, WorldConfig};
 
@@ -25,13 +25,16 @@ const ALWAYS: u64 = 0x1_0000;
 pub(super) struct Settings {
     pub(super) ensemble: Ensemble,
     views: BTreeMap<ServerId, Ensemble>,
+    pub(super) spares: Vec<ServerId>,
     disks: BTreeMap<ServerId, Contents>,
+    old: BTreeMap<ServerId, Dialect>,
     seed: u64,
     timing: Timing,
     history: HistoryLimits,
     network: NetworkConfig,
     disk: DiskConfig,
     settle: bool,
+    reconfig: bool,
     by_hand: bool,
 }
 
@@ -40,7 +43,9 @@ impl Default for Settings {
         Self {
             ensemble: Ensemble::majority(3),
             views: BTreeMap::new(),
+            spares: Vec::new(),
             disks: BTreeMap::new(),
+            old: BTreeMap::new(),
             seed: 1,
             timing: Timing { tick: Duration::from_secs(2), ..Timing::default() },
             history: HistoryLimits::default(),
@@ -56,6 +61,7 @@ impl Default for Settings {
             },
             disk: DiskConfig { sync_min: STEP, sync_max: STEP, ..DiskConfig::default() },
             settle: true,
+            reconfig: false,
             by_hand: false,
         }
     }
@@ -67,6 +73,10 @@ impl Settings {
             Setting::Servers(ensemble) => self.ensemble = ensemble.clone(),
             Setting::View(id, ensemble) => {
                 self.views.insert(ServerId(*id), ensemble.clone());
+            }
+            Setting::Spares(ids) => self.spares = ids.iter().copied().map(ServerId).collect(),
+            Setting::Speak(dialect, ids) => {
+                self.old.extend(ids.iter().map(|id| (ServerId(*id), *dialect)));
             }
             Setting::Disk(id, contents) => {
                 self.disks.insert(ServerId(*id), (**contents).clone());
@@ -92,6 +102,7 @@ impl Settings {
             }
             Setting::Crash(survival) => self.disk.survival = *survival,
             Setting::Settle(on) => self.settle = *on,
+            Setting::Reconfig(on) => self.reconfig = *on,
             Setting::DiskByHand => self.by_hand = true,
         }
     }
@@ -106,6 +117,9 @@ impl Settings {
         let config = WorldConfig {
             disks: self.disks.clone(),
             views: self.views.clone(),
+            old: self.old.clone(),
+            spares: self.spares.clone(),
+            may_change: self.reconfig,
             timing: self.timing.clone(),
             history: self.history.clone(),
             network: self.network.clone(),

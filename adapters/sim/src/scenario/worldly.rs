@@ -114,7 +114,7 @@ impl Place for Worldly {
 
 /// The servers of a list that are in a world.
 pub(super) fn known(world: &World, ids: &[i64]) -> Result<(), super::Problem> {
-    let unknown = ids.iter().find(|id| world.ensemble().seat(ServerId(**id)).is_none());
+    let unknown = ids.iter().find(|id| world.servers().all(|known| known != ServerId(**id)));
     match unknown {
         Some(id) => Err(super::Problem::Impossible(format!("there is no server {id}"))),
         None => Ok(()),

@@ -13,6 +13,7 @@ use quorate_core::txn::RequestId;
 use crate::application::KIND;
 use crate::checker::Violation;
 use crate::disk::Survival;
+use crate::ensemble::Ensemble;
 use crate::faults::FaultClass;
 use crate::ledger::Ledger;
 use crate::record::What as Told;
@@ -121,14 +122,37 @@ impl World {
         Ok(Some(request))
     }
 
-    /// Somebody at a server, perhaps, asks for another membership.
+    /// Somebody at a server asks for another membership; none if it is down.
     ///
     /// # Errors
     ///
     /// If a rule is broken.
-    pub fn reconfigure(&mut self, id: i64, asked: &Reconfiguration) -> Result<(), Violation> {
-        let op = Request::RECONFIGURE;
-        self.ask(ServerId(id), op, asked.encode()).map(|_| ())
+    pub fn reconfigure(
+        &mut self,
+        id: i64,
+        asked: &Reconfiguration,
+    ) -> Result<Option<RequestId>, Violation> {
+        self.ask(ServerId(id), Request::RECONFIGURE, asked.encode())
+    }
+
+    /// From now on this is what a quorum is counted by, until a change is committed: all files that count
+    /// say so.
+    pub fn agree_on(&mut self, ensemble: Ensemble) {
+        self.checker.agree_on(ensemble);
+    }
+
+    /// The configuration of a server says something else when it starts again; whether there is such a one.
+    ///
+    /// # Panics
+    ///
+    /// If the view is no ensemble, say without a voter.
+    pub fn show(&mut self, id: i64, view: &Ensemble) -> bool {
+        let Some(server) = self.servers.get_mut(&ServerId(id)) else { return false };
+        server.config.membership = match view.membership() {
+            Ok(membership) => membership,
+            Err(error) => panic!("{error}: {view:?}"),
+        };
+        true
     }
 
     /// Somebody at a server asks to read what is as new as everything acknowledged; none if it is down.
