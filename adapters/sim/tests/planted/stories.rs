@@ -232,7 +232,7 @@ pub(crate) fn a_change_that_the_next_voters_do_not_hear_of() -> Told {
     world.block(5, 3);
     world.block(5, 4);
     let asked = world.reconfigure(5, &without_one_and_two());
-    let passed = asked.and_then(|()| world.run_for(SECOND));
+    let passed = asked.and_then(|_| world.run_for(SECOND));
     passed.map_err(|violation| violation.to_string())
 }
 
