@@ -162,6 +162,25 @@ mistakes! {
     NextVotersIgnored,
     /// A change of the membership is acknowledged and not on disk.
     ChangeOnlyInMemory,
+
+    // --- elections through a store ---
+
+    /// A candidate leads with the node of an earlier session (CURATOR-696).
+    OfferOfAnotherSession,
+    /// A session is reckoned from when the store's answer came (CURATOR-444).
+    SessionFromAnswer,
+    /// No answer came to a create, and another offer is made at once (CURATOR-45).
+    SecondOfferAfterLostAnswer,
+    /// A candidate whose neighbour is missing makes a new offer (CURATOR-644).
+    OvertakesMissingNeighbour,
+    /// A lease is reckoned from when the store's answer came.
+    TermFromAnswer,
+    /// A renewal that finds another version is taken for one that has worked.
+    ConflictIgnored,
+    /// A candidate counts the holder's silence with a duration of its own (kubernetes/kubernetes#67651).
+    ObserverUsesOwnDuration,
+    /// A node is given back while guarded work still runs.
+    ReleasedBeforeGuards,
 }
 
 static PLANTED: AtomicU8 = AtomicU8::new(NOTHING);

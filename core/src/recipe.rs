@@ -35,8 +35,8 @@
 
 pub mod lease;
 pub mod offer;
-#[expect(dead_code, reason = "the machines that use it follow")]
 mod pace;
+mod tenure;
 mod terms;
 
 pub use crate::recipe::terms::{

@@ -104,13 +104,15 @@ const PLAN: &[(&str, Place)] = &[
     ("wire::primitive", Floor(1)),
     // Elections on an external ensemble: they know values, and no ensemble of ours.
     ("recipe", Wing(2)),
-    ("recipe::lease", Floor(2)),
+    ("recipe::lease", Floor(3)),
     ("recipe::lease::boundary", Floor(2)),
     ("recipe::lease::record", Floor(1)),
-    ("recipe::offer", Floor(2)),
+    ("recipe::offer", Floor(3)),
     ("recipe::offer::boundary", Floor(2)),
+    ("recipe::offer::row", Floor(2)),
     ("recipe::offer::names", Floor(1)),
     ("recipe::pace", Floor(1)),
+    ("recipe::tenure", Floor(2)),
     ("recipe::terms", Floor(1)),
 ];
 

@@ -150,7 +150,9 @@ fn look(at: Hunt) -> Option<(Option<u64>, String)> {
 fn every_planted_mistake_is_found_and_nothing_else() {
     let alone = std::env::var("QUORATE_PLANTED").ok();
     let (begun, mut missed) = (Instant::now(), Vec::new());
-    for mistake in Mistake::ALL {
+    // Those in elections through a store are looked for elsewhere.
+    let here = Mistake::ALL.iter().take_while(|m| **m != Mistake::OfferOfAnotherSession);
+    for mistake in here {
         let rows = TABLE.iter().filter(|(planted, ..)| planted == mistake).count();
         assert_eq!(rows, 1, "{mistake:?} has a row");
     }

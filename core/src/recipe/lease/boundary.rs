@@ -5,7 +5,7 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use crate::recipe::lease::record::Record;
-use crate::recipe::terms::{Attempt, ConfigError, Failure, Leader, Seat};
+use crate::recipe::terms::{Attempt, ConfigError, Failure, Leader, Seat, Token};
 use crate::time::Instant;
 
 /// What a candidate is told once.
@@ -13,7 +13,8 @@ use crate::time::Instant;
 pub struct Config {
     /// Who we are, for whoever asks who leads; not empty.
     pub identity: Bytes,
-    /// A number that no other candidate has, nor this one after a restart: the adapter draws it.
+    /// A number that no other candidate has, nor this one after a restart, and those that follow it, one for
+    /// each term: the adapter draws it at random.
     pub unique: u128,
     /// Who ends a lease that is not renewed.
     pub expiry: Expiry,
@@ -142,6 +143,20 @@ pub struct Held {
     pub created: u64,
 }
 
+impl Held {
+    /// Who leads; none if it was given up.
+    pub fn leader(&self) -> Option<Leader> {
+        let identity = self.record.identity.clone();
+        let leader = Leader { identity, token: self.token(), designated: false };
+        Some(leader).filter(|_| !self.record.released)
+    }
+
+    /// The token of the term: when the key was written that took it.
+    pub(crate) const fn token(&self) -> Token {
+        Token(if self.record.taken == 0 { self.version } else { self.record.taken })
+    }
+}
+
 /// What a call has come to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
@@ -194,7 +209,7 @@ pub enum Call {
     /// Write the key, if it is as expected; else [`Failure::Conflict`].
     ///
     /// With [`Expiry::Store`] the key hangs on a lease or session whose whole duration begins when this call
-    /// was handed out, or later.
+    /// was handed out, or later; a record that is released stays on what it hangs on.
     Put {
         /// What.
         record: Record,

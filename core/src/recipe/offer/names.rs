@@ -41,7 +41,6 @@ pub enum Naming {
     Lease,
 }
 
-#[expect(dead_code, reason = "the machine that uses it follows")]
 impl Naming {
     /// What our name begins with; the whole of it with [`Naming::Lease`].
     pub(crate) fn prefix(self, guid: u128, session: SessionId) -> String {
