@@ -12,7 +12,7 @@ use quorate_core::membership::Membership;
 use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request};
 use quorate_core::output::Write;
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged, body_of};
-use quorate_core::report::Reason;
+use quorate_core::report::{Phase, Reason};
 use quorate_core::timers::Timer;
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState;
@@ -458,4 +458,54 @@ fn a_leader_gives_way_at_once_to_a_voter_that_knows_a_newer_configuration() {
             assert!(seen.left().is_none() && seen.hung_up(link).is_some());
         }
     }
+}
+
+/// Voters of the next membership alone cannot be elected while others do not know it, so they cannot be found by
+/// the next election either, and a leader that left for them would do so for ever. They are cut, as soon as it is
+/// known that what they have beyond the leader was never on a quorum of the next membership.
+#[test]
+fn what_next_voters_have_beyond_the_leader_is_cut_when_it_cannot_have_been_committed() {
+    let text = ensemble(&[1, 2, 3]).replace("version=0", "version=100000000");
+    for (five, lacks) in [(2, true), (3, false)] {
+        let durable = stored(1, 1, z(1, 0), entries(1, 1, 2));
+        let mut bench = Bench::with(3, &text, durable, |config| {
+            config.reconfig_enabled = true;
+            config.next_membership = Some(voters(&[3, 4, 5]).with_version(z(1, 2).0));
+        });
+        bench.win(&[1, 2, 4, 5]);
+        let links = [1, 4, 5].map(|id| (id, bench.follower(id, 1).0));
+        bench.persisted();
+        let [(_, one), (_, four), (_, fifth)] = links;
+        bench.receive(one, ack_epoch(1, z(1, 2).0));
+        let seen = bench.receive(four, ack_epoch(1, z(1, 3).0));
+        assert_eq!((seen.left(), seen.hung_up(four)), (None, None));
+        assert_eq!(bench.phase(), Phase::Discovery, "4 and 5 could have committed it");
+        let seen = bench.receive(fifth, ack_epoch(1, z(1, five).0));
+        if lacks {
+            assert_eq!(bench.phase(), Phase::Synchronization);
+            assert_eq!(seen.syncs().len(), 3, "{seen:?}");
+            assert!(seen.packets(four).contains(&Packet::Trunc(z(1, 2))), "{seen:?}");
+        } else {
+            assert_eq!((bench.phase(), seen.left()), (Phase::Discovery, None), "3 must not lead");
+            let seen = bench.to(Timer::Init);
+            assert!(matches!(seen.left(), Some(Reason::NoQuorum { .. })), "{seen:?}");
+        }
+    }
+}
+
+/// Two of two are needed, and one of them is ahead: without it there would never be a leader.
+#[test]
+fn the_promise_of_a_next_voter_that_is_ahead_in_vain_counts() {
+    let text = ensemble(&[3]).replace("version=0", "version=100000000");
+    let durable = stored(1, 1, z(1, 0), entries(1, 1, 2));
+    let mut bench = Bench::with(3, &text, durable, |config| {
+        config.reconfig_enabled = true;
+        config.next_membership = Some(voters(&[3, 4]).with_version(z(1, 2).0));
+    });
+    bench.win(&[4]);
+    let (four, _) = bench.follower(4, 1);
+    bench.persisted();
+    let seen = bench.receive(four, ack_epoch(1, z(1, 3).0));
+    assert_eq!(bench.phase(), Phase::Synchronization);
+    assert_eq!(seen.packets(four)[0], Packet::Trunc(z(1, 2)));
 }

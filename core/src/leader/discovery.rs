@@ -8,6 +8,12 @@
 //! A new epoch is one more than every epoch that a quorum has promised, so that no epoch ever has two
 //! leaders (deriving it from the log reused epochs, ZOOKEEPER-335). It is on our disk before anybody
 //! hears of it.
+//!
+//! A voter that is newer than we makes us leave: the next election finds it. Not so one that votes in the next
+//! membership alone, which none can elect while there are those who do not know that membership. Its promise
+//! waits until enough others have promised that what it has beyond us was never committed; then it is cut
+//! like anybody else's. What is committed while a change is under way is on the disks of a quorum of the
+//! next membership: whoever has promised without it is not of that quorum, and never will be.
 
 use alloc::vec::Vec;
 
@@ -30,6 +36,8 @@ pub struct Discovery {
     /// Who has promised to follow nobody older. A promise outlives its link: the learner does not
     /// repeat it when it comes back.
     promised: Support,
+    /// Voters of the next membership alone that have promised, and have more than we have.
+    ahead: Support,
 }
 
 impl Discovery {
@@ -40,7 +48,14 @@ impl Discovery {
         let conceded = cx.concessions.promise.values().copied();
         let promised = conceded.fold(cx.epochs.accepted_epoch, Epoch::max);
         let promised = if planted!(EpochFromLog) { cx.history.last().epoch() } else { promised };
-        Self { candidate: promised.next(), connected, begun: None, promised: cx.quorum.support() }
+        let nobody = cx.quorum.support();
+        Self {
+            candidate: promised.next(),
+            connected,
+            begun: None,
+            promised: nobody.clone(),
+            ahead: nobody,
+        }
     }
 
     /// The epoch that begins, and the write that must precede LEADERINFO; none before it is decided.
@@ -80,12 +95,25 @@ impl Discovery {
 
     /// Whether a voter's promise is known.
     pub fn has_promised(&self, cx: &Context<'_>, id: ServerId) -> bool {
-        self.promised.contains(cx.quorum, id)
+        self.promised.contains(cx.quorum, id) || self.ahead.contains(cx.quorum, id)
     }
 
     /// Counts a voter's promise.
     pub fn on_promise(&mut self, cx: &Context<'_>, id: ServerId) {
         self.promised.add(cx.quorum, id);
+    }
+
+    /// Takes note of the promise of one who votes in the next membership alone and is newer than we.
+    pub fn on_promise_ahead(&mut self, cx: &Context<'_>, id: ServerId) {
+        self.ahead.add(cx.quorum, id);
+    }
+
+    /// Whether those of the next membership who may have what some have beyond us are no quorum of it.
+    fn is_ahead_in_vain(&self, cx: &Context<'_>) -> bool {
+        let Some(next) = &cx.config.next_membership else { return false };
+        let next = next.quorum();
+        let lacks = |id: &ServerId| *id == cx.config.id || self.promised.contains(cx.quorum, *id);
+        !next.is_quorum(next.voters().filter(|id| !lacks(id)))
     }
 
     /// Counts our own promise as soon as it is durable, not before.
@@ -100,9 +128,14 @@ impl Discovery {
 
     /// Whether a quorum including ourselves has promised; who.
     pub fn promised(&self, cx: &Context<'_>) -> Option<Vec<ServerId>> {
-        let enough =
-            self.promised.contains(cx.quorum, cx.config.id) && self.promised.is_enough(cx.quorum);
-        enough.then(|| self.promised.members(cx.quorum).collect())
+        let mut promised = self.promised.clone();
+        if self.is_ahead_in_vain(cx) {
+            for id in self.ahead.members(cx.quorum) {
+                promised.add(cx.quorum, id);
+            }
+        }
+        let enough = promised.contains(cx.quorum, cx.config.id) && promised.is_enough(cx.quorum);
+        enough.then(|| promised.members(cx.quorum).collect())
     }
 
     /// What becomes of us because a voter's promise was lost with an earlier link: if those that
@@ -115,7 +148,7 @@ impl Discovery {
     ) -> Verdict {
         let mut hope = self.promised.clone();
         hope.add(cx.quorum, cx.config.id);
-        for id in may_promise {
+        for id in self.ahead.members(cx.quorum).chain(may_promise) {
             hope.add(cx.quorum, id);
         }
         if hope.is_enough(cx.quorum) {

@@ -146,6 +146,10 @@ pub(super) fn on_ack_epoch(
         return Verdict::Stay;
     }
     if is_newer(cx, current_epoch, last) && !planted!(NewerVoterUnnoticed) {
+        if votes && !cx.config.membership.is_participant(id) {
+            discovery.on_promise_ahead(cx, id);
+            return office.advance(cx);
+        }
         // The election was wrong. The next one finds the newer voter; an observer none finds.
         if votes && cx.quorum.weight(id) > 0 && cx.concessions.history.insert(id) {
             return Verdict::leave(Reason::NewerHistory { voter: id, current_epoch, last });
