@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use crate::address::HostPort;
 use crate::id::{LinkId, ReadId, ServerId, Ticket};
 use crate::message::{Message, Request};
+pub use crate::report::Cause;
 use crate::time::Instant;
 use crate::txn::Draft;
 use crate::zxid::{Epoch, Zxid};
@@ -166,16 +167,3 @@ pub enum Place {
 /// What was to be streamed to a learner cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Unreadable;
-
-/// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// The peer closed it.
-    Closed,
-    /// It broke.
-    Reset,
-    /// The network stopped acknowledging.
-    Silent,
-    /// The peer sent what cannot be read; the driver closed it.
-    Garbled,
-}

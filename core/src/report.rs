@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::id::ServerId;
-use crate::input::Cause;
 use crate::vote::{Better, Round, ServerState, Vote};
 use crate::zxid::{Epoch, Zxid};
 
@@ -198,6 +197,19 @@ impl fmt::Display for Change {
             Self::Learner { id, synced: false } => write!(f, "learner {id} lost"),
         }
     }
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The peer closed it.
+    Closed,
+    /// It broke.
+    Reset,
+    /// The network stopped acknowledging.
+    Silent,
+    /// The peer sent what cannot be read; the driver closed it.
+    Garbled,
 }
 
 /// Why something has changed.
