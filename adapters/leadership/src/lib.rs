@@ -100,6 +100,10 @@ pub enum Lost {
     /// Another leader may be in office already.
     #[error("this server no longer leads")]
     Deposed,
+    /// Whoever confirms leadership is out of reach. Nobody else leads before what
+    /// [`lease`](Leadership::lease) has said last; by then it is confirmed again, or lost for good.
+    #[error("whether this server leads is not confirmed at the moment")]
+    Unconfirmed,
     /// The seat is to be given up; it is kept until the guards are gone.
     #[error("this server is about to give up its seat")]
     Leaving,
@@ -138,7 +142,8 @@ impl<C: Clock> Leadership<C> {
     ///
     /// Why it is over.
     pub fn check(&self) -> Result<FencingToken, Lost> {
-        self.standing().map(|_| self.token)
+        self.standing()?;
+        if self.seat.is_suspended() { Err(Lost::Unconfirmed) } else { Ok(self.token) }
     }
 
     /// Until when no other leader can be established, if the voters promise that: leadership that is over at
@@ -173,14 +178,14 @@ impl<C: Clock> Leadership<C> {
         }
     }
 
-    /// Does some work, for as long as leadership lasts: when it is over, the work is dropped at the point
+    /// Does some work, for as long as leadership lasts, confirmed or not at every moment: when it is over, the work is dropped at the point
     /// where it waits. Work that does not wait is not interrupted.
     ///
     /// # Errors
     ///
     /// Why leadership is over, if that was before the work was done.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Lost> {
-        self.check()?;
+        self.standing()?;
         // The loss first: work that is ready at the same time came too late.
         or(async { Err(self.lost().await) }, async { Ok(work.await) }).await
     }
@@ -225,6 +230,8 @@ struct State {
     sent_away: Option<u64>,
     /// Until when no other can be established, if voters promise that.
     lease: Option<Instant>,
+    /// Whoever confirms the reign is out of reach.
+    suspended: bool,
     guards: usize,
     /// There were guards in this reign, and the last has left without being sent away.
     left: bool,
@@ -256,7 +263,8 @@ impl Seat {
                 if state.ended {
                     return Err(LeadershipError::Ended);
                 }
-                if let Some(token) = state.leads.filter(|_| !state.leaving) {
+                let is_open = !state.leaving && !state.suspended;
+                if let Some(token) = state.leads.filter(|_| is_open) {
                     state.guards += 1;
                     return Ok(Leadership {
                         seat: Arc::clone(self),
@@ -316,10 +324,17 @@ impl Seat {
             state.leaving = false;
             state.left = false;
         }
+        let resumed = std::mem::take(&mut state.suspended);
         drop(state);
-        if changed || sooner {
+        if changed || sooner || resumed {
             self.changed.notify(usize::MAX);
         }
+    }
+
+    /// Leadership is not confirmed at the moment, until it is [`set`](Self::set) again: none is let in, and
+    /// [`Leadership::check`] says no. What is under way goes on: nobody else leads before the lease is over.
+    pub fn suspend(&self) {
+        self.locked().suspended = true;
     }
 
     /// The seat is to be given up: sends the guards away, and lets none in.
@@ -360,6 +375,15 @@ impl Seat {
     /// Whether those that were sent away are gone; says so once.
     pub fn is_released(&self) -> bool {
         self.released.load(Ordering::Acquire) && self.released.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether no guard is there, of this reign or an earlier one. The bell rings when the last has gone.
+    pub fn is_vacant(&self) -> bool {
+        self.locked().guards == 0
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.locked().suspended
     }
 
     /// The election has ended, here: there will be no leadership any more.
@@ -447,6 +471,41 @@ mod tests {
         seat.send_away();
         seat.keep();
         assert!(!seat.is_released());
+    }
+
+    #[derive(Clone)]
+    struct Stopped(Instant);
+
+    impl Clock for Stopped {
+        fn now(&self) -> Instant {
+            self.0
+        }
+
+        fn sleep(&self, _: Duration) -> impl Future<Output = ()> + Send {
+            std::future::pending()
+        }
+    }
+
+    #[test]
+    fn leadership_that_is_not_confirmed_permits_nothing_and_ends_nothing() {
+        let (seat, _) = seat();
+        let seat = Arc::new(seat);
+        let now = Instant::now();
+        let (clock, until) = (Stopped(now), Some(now + Duration::from_secs(1)));
+        seat.set(FIRST, until);
+        let guard = block_on(seat.take(&clock)).expect("it leads");
+        seat.suspend();
+        assert_eq!(guard.check(), Err(Lost::Unconfirmed));
+        assert_eq!(guard.lease(), until, "nobody else leads before that");
+        assert!(block_on(poll_once(guard.lost())).is_none());
+        assert_eq!(block_on(guard.run(async { 7 })), Ok(7));
+        let mut second = Box::pin(seat.take(&clock));
+        assert!(block_on(poll_once(&mut second)).is_none(), "nobody is let in");
+        seat.set(FIRST, until);
+        assert!(guard.check().is_ok() && block_on(poll_once(&mut second)).is_some());
+        // By its own clock it is over, whatever was said.
+        seat.set(FIRST, Some(now));
+        assert_eq!(guard.check(), Err(Lost::Deposed));
     }
 
     #[test]
