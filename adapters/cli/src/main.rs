@@ -5,6 +5,7 @@
 //!   quorate serve zoo.cfg            one server
 //!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
 //!   quorate probe HOST:PORT...       asks election ports what they believe
+//!   quorate elect ... -- COMMAND     runs a command while this process leads, by a store's election
 //!   quorate sim                      ensembles in a simulated world, by the thousand
 //!   quorate bench broadcast          what replication costs on this machine
 //!   quorate play SCENARIO            a story of an election, step by step, each vote with its reason
@@ -19,6 +20,7 @@
 mod bench;
 mod cpu;
 mod demo;
+mod elect;
 mod event;
 mod failure;
 mod four_letter;
@@ -54,6 +56,10 @@ enum Command {
     Serve(serve::Arguments),
     Reconfig(reconfig::Arguments),
     Probe(probe::Arguments),
+    Elect(elect::Arguments),
+    /// The command of an election; `elect` starts it.
+    #[command(hide = true)]
+    ElectChild(elect::ChildArguments),
     /// A server of a demo under load; the demo starts it.
     #[command(hide = true)]
     DemoServer(demo::ServerArguments),
@@ -78,6 +84,8 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
+        Command::Elect(arguments) => on_runtime(elect::run(arguments)),
+        Command::ElectChild(arguments) => elect::become_command(&arguments),
         Command::DemoServer(arguments) => on_runtime(demo::serve(arguments)),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

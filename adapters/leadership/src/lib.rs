@@ -308,8 +308,8 @@ impl Seat {
     }
 
     /// Says whether this candidate leads, with which token, and until when at least. Guards of a reign that
-    /// is over are told.
-    pub fn set(&self, leads: Option<FencingToken>, lease: Option<Instant>) {
+    /// is over are told. Returns whether it was [suspended](Self::suspend) before.
+    pub fn set(&self, leads: Option<FencingToken>, lease: Option<Instant>) -> bool {
         let mut state = self.locked();
         // Those who wait for a lease to be over look again only if that may be sooner than they know.
         let sooner = match (state.lease, lease) {
@@ -329,6 +329,7 @@ impl Seat {
         if changed || sooner || resumed {
             self.changed.notify(usize::MAX);
         }
+        resumed
     }
 
     /// Leadership is not confirmed at the moment, until it is [`set`](Self::set) again: none is let in, and

@@ -1,0 +1,40 @@
+//! Runs an election in a store that is there already.
+//!
+//! ```text
+//!   program ── leadership() ─► guard ◄─ Seat ◄──┐
+//!           ── events(), status() ◄─────────────┤ run: one task for each candidate
+//!           ── stop() ─────────────────────────►│   ▲            │
+//!                                               │   │ what       │ calls
+//!                       quorate_core::recipe ◄──┘   │ happened   ▼
+//!                                                  [`Store`]: ZooKeeper, etcd, …
+//! ```
+//!
+//! Use it through the crate of your store: `quorate-zookeeper` or `quorate-etcd`. They are an
+//! implementation of [`Store`] each: how a session is kept, and how a call is made. What is called when is
+//! decided by the machines of [`quorate_core::recipe`]; this crate hands things on, and gives what they
+//! say to the guards of `quorate-leadership`.
+//!
+//! What it does not do: it makes nobody exclusive. A process may be paused between asking whether it leads
+//! and doing what only a leader may; therefore the [token](Leadership::token). And a candidate that holds
+//! the leadership and does not do its work is nobody's business but its program's: one that
+//! drops its guard gives the leadership up.
+#![forbid(unsafe_code, unused_must_use)]
+
+mod candidate;
+mod news;
+mod recipe;
+mod run;
+mod settings;
+mod store;
+
+pub use quorate_core::recipe::offer::{Naming, Notice};
+pub use quorate_core::recipe::{Failure, Loss};
+pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
+
+pub use crate::candidate::{AskError, Candidate, Tokio, ask};
+pub use crate::news::{Event, Events, State, Status};
+pub use crate::settings::{Recipe, Settings, StartError};
+pub use crate::store::{Contender, Pace, Store, StoreError, Teller};
+
+/// The right to do what only the leader may. See [`Candidate::leadership`].
+pub type Leadership = quorate_leadership::Leadership<Tokio>;

@@ -1,0 +1,226 @@
+//! What a store has to do for an election.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use quorate_core::recipe::offer::Session;
+use quorate_core::recipe::{Attempt, Failure, SessionId, lease, offer};
+use quorate_core::time::Instant as CoreInstant;
+use quorate_leadership::FencingToken;
+use thiserror::Error;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::settings::{Settings, StartError};
+
+/// A store, as elections use it.
+///
+/// What is needed of it: a node or key that is created only if it is absent, that vanishes with the
+/// session of whoever created it, and that tells those who watch it. It decides nothing: it does what is
+/// called for, and says with its [`Teller`] what happened.
+pub trait Store: Clone + Send + Sync + 'static {
+    /// Where it is, and what else it has to know.
+    type Config: Send;
+
+    /// A handle, without a connection yet, and what the candidate has to know.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration cannot work.
+    fn open(config: Self::Config) -> Result<(Self, Settings), StartError>;
+
+    /// Keeps a session, and opens another when it has ended, for as long as the future is there. Says how
+    /// it is with it, and each time the store has confirmed it.
+    fn keep_session(&self, tell: Teller) -> impl Future<Output = ()> + Send;
+
+    /// Makes a call of the offer recipe. Ready when the request is on its way, behind all earlier ones;
+    /// the answer is told once.
+    fn offer(
+        &self,
+        attempt: Attempt,
+        call: offer::Call,
+        tell: &Teller,
+    ) -> impl Future<Output = ()> + Send;
+
+    /// Makes a call of the lease recipe, in the same way.
+    fn lease(
+        &self,
+        attempt: Attempt,
+        call: lease::Call,
+        tell: &Teller,
+    ) -> impl Future<Output = ()> + Send;
+
+    /// Who competes now, the leader first; the leader alone if `all` is not asked for.
+    fn contenders(
+        &self,
+        all: bool,
+    ) -> impl Future<Output = Result<Vec<Contender>, StoreError>> + Send;
+
+    /// Ends the session: what hangs on it goes.
+    fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// One who leads, or would.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Contender {
+    /// What it calls itself: any bytes.
+    pub identity: Bytes,
+    /// The token of its term, if it leads or comes to.
+    pub token: FencingToken,
+    /// Its node or key in the store, without the path; empty if it was designated by hand.
+    pub key: String,
+}
+
+impl Contender {
+    /// What it calls itself, as text; what is no UTF-8 is replaced.
+    pub fn name(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.identity)
+    }
+}
+
+/// Why the store does not do what it should.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// It cannot be reached.
+    #[error("the store cannot be reached: {0}")]
+    Unreachable(String),
+    /// It did not answer in time.
+    #[error("the store did not answer within {0:?}")]
+    Elapsed(Duration),
+    /// It does not allow what an election needs.
+    #[error("the store does not allow it")]
+    Denied,
+    /// It does not take us for whom we say we are.
+    #[error("authentication failed")]
+    Unauthenticated,
+    /// The session is over; another one is opened.
+    #[error("the session is over")]
+    Expired,
+    /// Something else.
+    #[error("the store refused it: {0}")]
+    Refused(String),
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unknown => Self::Unreachable(failure.to_string()),
+            Failure::Denied => Self::Denied,
+            Failure::Unauthenticated => Self::Unauthenticated,
+            Failure::Expired => Self::Expired,
+            Failure::Absent | Failure::Exists | Failure::Conflict | Failure::Rejected => {
+                Self::Refused(failure.to_string())
+            }
+        }
+    }
+}
+
+/// What a store has to say.
+#[derive(Debug)]
+pub(crate) enum Happened {
+    Session(Session),
+    Trouble(StoreError),
+    Offer { attempt: Attempt, result: Result<offer::Answer, Failure> },
+    Lease { attempt: Attempt, result: Result<lease::Answer, Failure> },
+    Fired { attempt: Attempt, gone: bool },
+}
+
+/// How a [`Store`] says what happened. One that nobody listens to any more takes it in silence.
+#[derive(Clone, Debug)]
+pub struct Teller {
+    pub(crate) sender: UnboundedSender<Happened>,
+    /// The origin of the core's time.
+    pub(crate) origin: Instant,
+}
+
+impl Teller {
+    /// One for whoever asks once and does not compete.
+    pub(crate) fn for_one_question() -> (Self, UnboundedReceiver<Happened>) {
+        let (sender, heard) = unbounded_channel();
+        (Self { sender, origin: Instant::now() }, heard)
+    }
+
+    /// The session is connected: a new one, or the same again. `timeout` is what the store agreed to.
+    pub fn connected(&self, session: SessionId, timeout: Duration) {
+        self.say(Happened::Session(Session::Connected { session, timeout }));
+    }
+
+    /// The connection is lost, the session perhaps not.
+    pub fn suspended(&self) {
+        self.say(Happened::Session(Session::Suspended));
+    }
+
+    /// The session is over for good.
+    pub fn expired(&self) {
+        self.say(Happened::Session(Session::Expired));
+    }
+
+    /// The store has answered something that was sent at `sent`, and that keeps the session alive.
+    pub fn renewed(&self, session: SessionId, sent: Instant) {
+        let sent = CoreInstant::from_origin(sent.saturating_duration_since(self.origin));
+        self.say(Happened::Session(Session::Renewed { session, sent }));
+    }
+
+    /// There is no session, and why.
+    pub fn trouble(&self, error: StoreError) {
+        self.say(Happened::Trouble(error));
+    }
+
+    /// The answer to a call of the offer recipe.
+    pub fn offer(&self, attempt: Attempt, result: Result<offer::Answer, Failure>) {
+        self.say(Happened::Offer { attempt, result });
+    }
+
+    /// The answer to a call of the lease recipe.
+    pub fn lease(&self, attempt: Attempt, result: Result<lease::Answer, Failure>) {
+        self.say(Happened::Lease { attempt, result });
+    }
+
+    /// The watch that this call left has fired: the node is gone, or something else has become of it.
+    pub fn fired(&self, attempt: Attempt, gone: bool) {
+        self.say(Happened::Fired { attempt, gone });
+    }
+
+    fn say(&self, happened: Happened) {
+        // Nobody listens any more: the candidate has ended.
+        drop(self.sender.send(happened));
+    }
+}
+
+/// How long to wait before the next attempt to reach a store: longer each time, and not all at once.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    next: Duration,
+}
+
+impl Pace {
+    const LEAST: Duration = Duration::from_millis(100);
+    const MOST: Duration = Duration::from_secs(5);
+
+    /// From 100 ms to 5 s.
+    pub const fn new() -> Self {
+        Self { next: Self::LEAST }
+    }
+
+    /// Waits: three quarters to five quarters of what is due.
+    pub async fn rest(&mut self) {
+        let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+        let share = 0.75 + 0.5 * f64::from(random) / f64::from(u32::MAX);
+        let rest = self.next.mul_f64(share);
+        self.next = (self.next * 2).min(Self::MOST);
+        tokio::time::sleep(rest).await;
+    }
+
+    /// It was reached.
+    pub const fn reset(&mut self) {
+        self.next = Self::LEAST;
+    }
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self::new()
+    }
+}

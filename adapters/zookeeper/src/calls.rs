@@ -1,0 +1,194 @@
+//! The calls of the offer recipe.
+//!
+//! The library puts a request on its way when its future is made, in the order of their making. So each
+//! call is polled once where it is made, and answered by a task of its own.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use futures_lite::future::poll_once;
+use quorate_core::recipe::offer::{Answer, Call, Entry, queue};
+use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
+use quorate_store::{Contender, FencingToken, StoreError, Teller};
+use zookeeper_client::{Acls, Client, CreateMode, Error, EventType, OneshotWatcher, Stat};
+
+use crate::config::Access;
+use crate::session::{ZooKeeper, failure, store_error};
+
+/// Makes a call. Its answer is told once; so is the change that it leaves a watch for.
+pub(crate) async fn offer(
+    store: &ZooKeeper,
+    client: Client,
+    attempt: Attempt,
+    call: Call,
+    tell: Teller,
+) {
+    let store = store.clone();
+    begin(async move {
+        let (result, watcher) = answer(&store, &client, call).await;
+        tell.offer(attempt, result);
+        // The session ends with its last handle.
+        drop((store, client));
+        if let Some(watcher) = watcher {
+            watch(watcher, attempt, &tell).await;
+        }
+    })
+    .await;
+}
+
+/// Begins some work: the first part of it is done, and with it what it sends.
+pub(crate) async fn begin(work: impl Future<Output = ()> + Send + 'static) {
+    let mut work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(work);
+    if poll_once(&mut work).await.is_none() {
+        // Detached: it ends with the session at the latest.
+        drop(tokio::spawn(work));
+    }
+}
+
+/// Waits for a watch to fire, and says so.
+pub(crate) async fn watch(watcher: OneshotWatcher, attempt: Attempt, tell: &Teller) {
+    let event = watcher.changed().await;
+    match event.event_type {
+        EventType::NodeDeleted => tell.fired(attempt, true),
+        EventType::NodeDataChanged | EventType::NodeCreated | EventType::NodeChildrenChanged => {
+            tell.fired(attempt, false);
+        }
+        // The session is over, which is said elsewhere.
+        EventType::Session => {}
+    }
+}
+
+async fn answer(
+    store: &ZooKeeper,
+    client: &Client,
+    call: Call,
+) -> (Result<Answer, Failure>, Option<OneshotWatcher>) {
+    let mut watcher = None;
+    let result = match call {
+        Call::EnsureRoot => ensure(store, client).await.map(|()| Answer::Done),
+        Call::Create { session, name, data } => {
+            if SessionId(client.session_id().0) != session {
+                return (Err(Failure::Expired), None);
+            }
+            let path = store.path(&name);
+            let mode = CreateMode::EphemeralSequential.with_acls(store.acls());
+            let created = client.create(&path, &data, &mode).await;
+            created.map(|(_, sequence)| Answer::Created { name: format!("{name}{sequence}") })
+        }
+        Call::List { fresh } => {
+            list(store, client, fresh).await.map(|names| Answer::Listed(entries(names)))
+        }
+        Call::Read { name, watch: false } => {
+            client.get_data(&store.path(&name)).await.map(|(data, stat)| read(data, &stat))
+        }
+        Call::Read { name, watch: true } => {
+            let path = store.path(&name);
+            client.get_and_watch_data(&path).await.map(|(data, stat, left)| {
+                watcher = Some(left);
+                read(data, &stat)
+            })
+        }
+        Call::Delete { name } => {
+            client.delete(&store.path(&name), None).await.map(|()| Answer::Done)
+        }
+    };
+    (result.map_err(|error| failure(&error)), watcher)
+}
+
+/// Creates the root and what is above it, as nodes that stay. Who may not create it does not need to, if
+/// it is there.
+async fn ensure(store: &ZooKeeper, client: &Client) -> Result<(), Error> {
+    if client.check_stat(&store.config.root).await?.is_some() {
+        return Ok(());
+    }
+    make_directory(store, client, &store.config.root).await
+}
+
+pub(crate) async fn make_directory(
+    store: &ZooKeeper,
+    client: &Client,
+    path: &str,
+) -> Result<(), Error> {
+    let mode = CreateMode::Persistent.with_acls(store.acls());
+    client.mkdir(path, &mode).await
+}
+
+/// The names of the root's children. Both requests are under way before either is answered.
+async fn list(store: &ZooKeeper, client: &Client, fresh: bool) -> Result<Vec<String>, Error> {
+    let root = &store.config.root;
+    let synced = fresh.then(|| client.sync(root));
+    let listed = client.list_children(root);
+    if let Some(synced) = synced {
+        synced.await?;
+    }
+    listed.await
+}
+
+fn entries(names: Vec<String>) -> Vec<Entry> {
+    names.into_iter().map(|name| Entry { name, created: None }).collect()
+}
+
+fn read(data: Vec<u8>, stat: &Stat) -> Answer {
+    let owner = (stat.ephemeral_owner != 0).then_some(SessionId(stat.ephemeral_owner));
+    Answer::Read { data: Bytes::from(data), owner, created: Token(number(stat.czxid)) }
+}
+
+/// A zxid as a token, or a version.
+pub(crate) fn number(zxid: i64) -> u64 {
+    u64::try_from(zxid).unwrap_or(0)
+}
+
+/// Who competes by offers, in their order.
+pub(crate) async fn contenders(
+    store: &ZooKeeper,
+    client: &Client,
+    all: bool,
+) -> Result<Vec<Contender>, StoreError> {
+    if store.is_lease() {
+        return crate::keys::contenders(store, client).await;
+    }
+    loop {
+        let names = match list(store, client, true).await {
+            Ok(names) => names,
+            // Nobody has ever competed here.
+            Err(Error::NoNode) => return Ok(Vec::new()),
+            Err(error) => return Err(store_error(error)),
+        };
+        let entries = entries(names);
+        let row = queue(&entries);
+        let mut found = Vec::new();
+        for entry in row.iter().take(if all { row.len() } else { 1 }) {
+            match client.get_data(&store.path(&entry.name)).await {
+                Ok((data, stat)) => found.push(Contender {
+                    identity: Bytes::from(data),
+                    token: FencingToken::elected(number(stat.czxid)),
+                    key: entry.name.clone(),
+                }),
+                // It has gone meanwhile.
+                Err(Error::NoNode) => {}
+                Err(error) => return Err(store_error(error)),
+            }
+        }
+        if all || row.is_empty() || !found.is_empty() {
+            return Ok(found);
+        }
+    }
+}
+
+impl ZooKeeper {
+    pub(crate) fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.config.root)
+    }
+
+    pub(crate) fn acls(&self) -> Acls<'static> {
+        match self.config.access {
+            Access::Anyone => Acls::anyone_all(),
+            Access::Creator => Acls::creator_all(),
+        }
+    }
+
+    pub(crate) fn is_lease(&self) -> bool {
+        self.config.is_lease()
+    }
+}

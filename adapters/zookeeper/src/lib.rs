@@ -1,0 +1,63 @@
+//! Leader election through a ZooKeeper ensemble that is there already.
+//!
+//! ```no_run
+//! use quorate_zookeeper::{Candidate, Config};
+//!
+//! # async fn work(_: quorate_zookeeper::FencingToken) {}
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = Config::new("zk1:2181,zk2:2181,zk3:2181", "/election", "host-7");
+//! let candidate = Candidate::start(config).await?;
+//! loop {
+//!     let leadership = candidate.leadership().await?; // waits until this process leads
+//!     let token = leadership.token();                 // greater than every earlier leader's
+//!     if let Err(lost) = leadership.run(work(token)).await {
+//!         println!("{lost}");                         // the work has been dropped
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! Each candidate leaves an *offer* below the root, an ephemeral sequential node with its identity in it.
+//! The lowest leads, and each other watches its neighbour: one that goes wakes one. Apache's own recipe for
+//! Java, `LeaderElectionSupport`, does the same with the same nodes: both can compete under one root
+//! ([`Config::naming`] with [`Naming::Java`]). [`Config::lease`] is the other recipe: one node, and who
+//! creates it leads.
+//!
+//! The root is created if it is missing. If no session can be had, or the ensemble refuses
+//! something, it is tried again, less and less often; [`Candidate::status`] and [`Candidate::events`]
+//! say what is in the way.
+//!
+//! # What it promises
+//!
+//! The token of a leader is the zxid with which its node was created: greater than that of everyone who
+//! led before. A leader stops by its own monotonic clock before the ensemble can end its session: counted
+//! from when the last acknowledged heartbeat was *sent*. A heartbeat is a `sync`, which passes ZooKeeper's
+//! leader, three in each time-out. What a paused process still has under way no clock can hold back: whatever
+//! is guarded has to refuse tokens smaller than it has seen.
+#![forbid(unsafe_code, unused_must_use)]
+
+mod calls;
+mod config;
+mod keys;
+mod session;
+
+pub use quorate_store::{
+    AskError, Contender, Event, Events, Failure, FencingToken, Leadership, LeadershipError, Loss,
+    Lost, Naming, Notice, StartError, State, Status, StoreError,
+};
+
+pub use crate::config::{Access, Config};
+pub use crate::session::ZooKeeper;
+
+/// One that would lead.
+pub type Candidate = quorate_store::Candidate<ZooKeeper>;
+
+/// Who competes now, the leader first, for somebody who does not.
+///
+/// # Errors
+///
+/// If the configuration cannot work, if the ensemble does not answer within the deadline, or refuses.
+pub async fn ask(config: Config) -> Result<Vec<Contender>, AskError> {
+    quorate_store::ask::<ZooKeeper>(config).await
+}
