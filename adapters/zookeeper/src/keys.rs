@@ -61,6 +61,7 @@ fn held(data: Vec<u8>, stat: &Stat) -> Held {
         holder: 0,
         identity: Bytes::from(data),
         duration: std::time::Duration::ZERO,
+        taken: number(stat.czxid),
         released: false,
     });
     Held { record, version: number(stat.mzxid), created: number(stat.czxid) }
@@ -139,13 +140,14 @@ pub(crate) async fn contenders(
     synced.await.map_err(store_error)?;
     match found.await {
         Ok((data, stat)) => {
-            let held = held(data, &stat);
-            if held.record.released {
-                return Ok(Vec::new());
-            }
-            let token = FencingToken::elected(held.created);
-            let key = key.rsplit('/').next().unwrap_or_default().to_owned();
-            Ok(vec![Contender { identity: held.record.identity, token, key }])
+            let key = key.rsplit('/').next().unwrap_or_default();
+            let leader = held(data, &stat).leader();
+            let one = leader.map(|leader| Contender {
+                identity: leader.identity,
+                token: FencingToken::elected(leader.token.0),
+                key: key.to_owned(),
+            });
+            Ok(one.into_iter().collect())
         }
         Err(Error::NoNode) => Ok(Vec::new()),
         Err(error) => Err(store_error(error)),

@@ -1,0 +1,302 @@
+//! What the tests compete through and with: Java ZooKeeper servers, a wire that can be cut, Apache's own
+//! candidates.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
+
+#[path = "../../../tokio/tests/java/mod.rs"]
+pub mod java;
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quorate_core::id::ServerId;
+use quorate_core::membership::Membership;
+use quorate_zookeeper::{Candidate, Config, Status};
+use tempfile::TempDir;
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use zookeeper_client::{Acls, Client, CreateMode};
+
+use self::java::JavaServer;
+
+/// How long anything may take.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sessions in these tests; servers tick every 500 ms and so allow no less than a second.
+pub const SESSION: Duration = Duration::from_secs(2);
+
+/// A port that nobody uses and that the system gives to no one who connects.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(std::process::id() % 10_000).unwrap();
+    loop {
+        let port = 20_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Waits for something that has to come.
+pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(PATIENCE, work).await;
+    waited.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
+}
+
+/// Asks until there is an answer.
+pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    within(what, async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+}
+
+/// A Java ensemble.
+pub struct Ensemble {
+    dir: TempDir,
+    membership: Membership,
+    ports: Vec<u16>,
+    extra: Vec<&'static str>,
+    pub servers: Vec<Option<JavaServer>>,
+}
+
+impl Ensemble {
+    /// Starts one, and waits until it serves. None if there is no Java ZooKeeper here.
+    pub async fn start(size: i64) -> Option<Self> {
+        Self::start_with(size, &[]).await
+    }
+
+    /// The same, with properties of ZooKeeper's.
+    pub async fn start_with(size: i64, extra: &[&'static str]) -> Option<Self> {
+        if !java::available() {
+            return None;
+        }
+        let lines = (1..=size).map(|id| {
+            let (quorum, election) = (free_port(), free_port());
+            format!("server.{id}=127.0.0.1:{quorum}:{election}:participant\n")
+        });
+        let text: String = lines.chain(["version=0".to_owned()]).collect();
+        let mut ensemble = Self {
+            dir: tempfile::tempdir().unwrap(),
+            membership: Membership::parse(text.as_bytes()).unwrap(),
+            ports: (0..size).map(|_| free_port()).collect(),
+            extra: extra.to_vec(),
+            servers: (0..size).map(|_| None).collect(),
+        };
+        for place in 0..ensemble.servers.len() {
+            ensemble.run(place);
+        }
+        ensemble.serves().await;
+        Some(ensemble)
+    }
+
+    /// Starts a server, again if it ran before.
+    pub fn run(&mut self, place: usize) {
+        let id = ServerId(i64::try_from(place).unwrap() + 1);
+        let dir = self.dir.path().join(id.to_string());
+        let tick = Duration::from_millis(500);
+        let (members, port) = (&self.membership, self.ports[place]);
+        let server = JavaServer::start(&dir, id, members, tick, port, &self.extra);
+        self.servers[place] = Some(server);
+    }
+
+    /// Waits until all that run serve.
+    pub async fn serves(&self) {
+        for server in self.servers.iter().flatten() {
+            until("a server that serves", async || server.mode().await).await;
+        }
+    }
+
+    /// Which of them leads.
+    pub async fn leader(&self) -> usize {
+        until("a leader of the ensemble", async || {
+            for (place, server) in self.servers.iter().enumerate() {
+                let Some(server) = server else { continue };
+                if server.mode().await.is_some_and(|mode| mode == "leader") {
+                    return Some(place);
+                }
+            }
+            None
+        })
+        .await
+    }
+
+    pub fn hosts(&self) -> String {
+        let hosts: Vec<_> = self.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        hosts.join(",")
+    }
+
+    /// A client of its own for the test.
+    pub async fn client(&self) -> Client {
+        let connect = Client::connector().with_session_timeout(Duration::from_secs(10));
+        within("a session", connect.connect(&self.hosts())).await.unwrap()
+    }
+
+    pub fn config(&self, root: &str, identity: &str) -> Config {
+        Config::new(self.hosts(), root, identity.to_owned()).session_timeout(SESSION)
+    }
+
+    pub async fn candidate(&self, root: &str, identity: &str) -> Candidate {
+        Candidate::start(self.config(root, identity)).await.unwrap()
+    }
+}
+
+/// A node that stays.
+pub async fn make(client: &Client, path: &str) {
+    let mode = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    client.mkdir(path, &mode).await.unwrap();
+}
+
+/// Waits until a candidate stands so.
+pub async fn standing(
+    candidate: &Candidate,
+    what: &str,
+    so: impl FnMut(&Status) -> bool,
+) -> Status {
+    within(what, candidate.until(so)).await
+}
+
+/// A wire to a server, through which nothing comes while it is cut; connections stay open.
+pub struct Wire {
+    pub port: u16,
+    cut: watch::Sender<bool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Wire {
+    pub async fn to(port: u16) -> Self {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let own = listener.local_addr().unwrap().port();
+        let (cut, is_cut) = watch::channel(false);
+        let task = tokio::spawn(async move {
+            loop {
+                let Ok((mut near, _)) = listener.accept().await else { return };
+                let mut is_cut = is_cut.clone();
+                tokio::spawn(async move {
+                    let Ok(mut far) = TcpStream::connect(("127.0.0.1", port)).await else { return };
+                    // While it is cut nothing is copied, and nothing is closed.
+                    while !*is_cut.borrow() {
+                        tokio::select! {
+                            _ = copy_bidirectional(&mut near, &mut far) => return,
+                            _ = is_cut.changed() => {}
+                        }
+                    }
+                    // What was under way is lost with the connection.
+                    drop(is_cut.wait_for(|cut| !cut).await);
+                });
+            }
+        });
+        Self { port: own, cut, task }
+    }
+
+    pub fn cut(&self) {
+        self.cut.send_replace(true);
+    }
+
+    pub fn mend(&self) {
+        self.cut.send_replace(false);
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Apache's own candidate in a JVM of its own. Dropping it kills it.
+pub struct JavaCandidate {
+    child: Child,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+const ELECTION_JAR: &str = "/usr/share/java/zookeeper-recipes-election.jar";
+const ELECTOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/resources/Elector.java");
+
+impl JavaCandidate {
+    pub fn start(hosts: &str, root: &str, name: &str) -> Self {
+        assert!(
+            Path::new(ELECTION_JAR).exists(),
+            "{ELECTION_JAR} comes with Debian's libzookeeper-java"
+        );
+        let jars = [ELECTION_JAR, "/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-nop.jar"];
+        let mut java = Command::new("java");
+        java.args(["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
+        java.arg("-cp").arg(jars.join(":")).arg(ELECTOR);
+        java.args([hosts, root, name, &SESSION.as_millis().to_string()]);
+        java.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = java.spawn().unwrap();
+        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let heard = Arc::clone(&lines);
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                heard.lock().unwrap().push(line);
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// What it has told so far.
+    pub fn said(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    /// How often it has told this.
+    pub fn count(&self, line: &str) -> usize {
+        self.said().iter().filter(|said| *said == line).count()
+    }
+
+    pub async fn waits(&self) {
+        until("Java's candidate to wait", async || {
+            (self.count("event READY_COMPLETE") > 0).then_some(())
+        })
+        .await;
+    }
+
+    pub async fn leads(&self) {
+        until("Java's candidate to lead", async || {
+            (self.count("event ELECTED_COMPLETE") > 0).then_some(())
+        })
+        .await;
+    }
+
+    /// Who leads, as it sees it.
+    pub async fn leader(&mut self) -> String {
+        use std::io::Write as _;
+        let before = self.said().len();
+        self.child.stdin.as_mut().unwrap().write_all(b"?\n").unwrap();
+        until("an answer of Java's candidate", async || {
+            let said = self.said();
+            let answers = said[before..].iter().find_map(|line| line.strip_prefix("leader "));
+            answers.map(str::to_owned)
+        })
+        .await
+    }
+
+    /// Lets it stop in order.
+    pub fn stop(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    pub fn kill(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+impl Drop for JavaCandidate {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
