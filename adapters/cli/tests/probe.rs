@@ -4,12 +4,10 @@
 
 mod common;
 
-use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
-use common::{Ensemble, Process, free_port, quorate, stderr, stdout, until};
+use common::{Ensemble, free_port, java_is_here, quorate, stderr, stdout, until};
 use serde_json::Value;
 
 const PARTICIPANT: &str = "participant";
@@ -143,45 +141,15 @@ fn wrong_addresses_are_usage_errors() {
     assert_eq!(quorate(["probe", "a:1", "--id", "9223372036854775807"]).status.code(), Some(2));
 }
 
-/// Where Debian's package has its jars.
-const JARS: &str = "/usr/share/java";
-const NEEDED: [&str; 7] = [
-    "zookeeper.jar",
-    "zookeeper-jute.jar",
-    "slf4j-api.jar",
-    "slf4j-simple.jar",
-    "netty-all.jar",
-    "metrics-core.jar",
-    "snappy-java.jar",
-];
-
-/// Java's configuration is ours, but it must not serve on an admin port.
-fn java(ensemble: &Ensemble, id: usize, class_path: &str) -> Process {
-    let log = fs::File::create(ensemble.log(id)).unwrap();
-    let mut command = Command::new("java");
-    command
-        .args(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.admin.enableServer=false"])
-        .args(["-Dzookeeper.4lw.commands.whitelist=*", "-cp", class_path])
-        .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
-        .arg(ensemble.cfg(id));
-    Process::start(command.stdout(Stdio::null()).stderr(log))
-}
-
 /// Also with `standaloneEnabled=false`, where a wrong configuration in our question would end the
 /// thread that receives notifications: so it is asked twice.
 #[test]
 fn reads_an_ensemble_of_javas() {
-    let jars: Vec<_> = NEEDED.iter().map(|jar| format!("{JARS}/{jar}")).collect();
-    let has_jars = jars.iter().all(|jar| Path::new(jar).exists());
-    let has_java = Command::new("java").arg("-version").output().is_ok();
-    if !has_jars || !has_java {
-        let required = std::env::var("QUORATE_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-        assert!(!required, "Java, or ZooKeeper's jars in {JARS}, are missing");
-        eprintln!("skipped: Java, or ZooKeeper's jars in {JARS}, are missing");
+    if !java_is_here() {
         return;
     }
     let ensemble = Ensemble::new(&[PARTICIPANT; 3], "standaloneEnabled=false");
-    let _servers: Vec<_> = (1..=3).map(|id| java(&ensemble, id, &jars.join(":"))).collect();
+    let _servers: Vec<_> = (1..=3).map(|id| ensemble.java(id)).collect();
     let leader = ensemble.led();
     for _ in 0..2 {
         let output = probe(&ensemble.election_ports(), &["--json", "--timeout", "5000"]);

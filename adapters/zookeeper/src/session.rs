@@ -42,6 +42,7 @@ impl Store for ZooKeeper {
                     self.set_client(None);
                     tell.expired();
                 }
+                Err(Error::NoHosts) => tell.trouble(no_session(&self.config)),
                 Err(error) => tell.trouble(store_error(error)),
             }
             pace.rest().await;
@@ -83,7 +84,10 @@ const CLOSING_TIME: Duration = Duration::from_secs(1);
 
 impl ZooKeeper {
     fn connect(&self) -> impl Future<Output = Result<Client, Error>> + Send {
-        let connector = Client::connector().with_session_timeout(self.config.session_time());
+        // When no host answers that is known, and tried again at our own pace.
+        let connector = Client::connector()
+            .with_session_timeout(self.config.session_time())
+            .with_fail_eagerly();
         let connector = self
             .config
             .credentials
@@ -149,7 +153,7 @@ async fn until_over(
 }
 
 fn no_session(config: &Config) -> StoreError {
-    StoreError::Unreachable(format!("no session with {}", config.hosts))
+    StoreError::Unreachable(format!("no session with any of {}", config.hosts))
 }
 
 /// What an error is to a program.

@@ -47,7 +47,6 @@ impl Line {
     }
 
     fn new(event: &Event) -> Option<Self> {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "the library may grow events")]
         Some(match event {
             Event::Notice(notice) => Self::bare(notice_name(*notice)),
             Event::Elected(token) => Self::leads("leads", *token),

@@ -43,11 +43,10 @@ pub(crate) async fn run<S: Store<Config: Clone + Sync>>(
 }
 
 fn failed(error: &StoreError) -> Failure {
-    match error {
-        StoreError::Unreachable(_) | StoreError::Elapsed(_) => {
-            Failure::unreachable(error.to_string())
-        }
-        _ => Failure::failed(error.to_string()),
+    if matches!(error, StoreError::Unreachable(_) | StoreError::Elapsed(_)) {
+        Failure::unreachable(error.to_string())
+    } else {
+        Failure::failed(error.to_string())
     }
 }
 

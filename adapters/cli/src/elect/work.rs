@@ -54,7 +54,7 @@ pub(crate) async fn run<S: Store>(config: S::Config, work: Work) -> Result<(), F
     loop {
         let leadership = tokio::select! {
             leadership = candidate.leadership() => leadership,
-            signal = told.to_end() => {
+            signal = told.final_one() => {
                 candidate.stop().await;
                 return Err(Failure { code: 128 + number(signal), message: String::new() });
             }
@@ -211,7 +211,7 @@ impl Told {
     }
 
     /// One that means the end where there is no command.
-    async fn to_end(&mut self) -> Signal {
+    async fn final_one(&mut self) -> Signal {
         loop {
             let signal = self.any().await;
             if signal == Signal::TERM || signal == Signal::INT || signal == Signal::HUP {

@@ -90,6 +90,30 @@ impl Drop for Process {
     }
 }
 
+/// Where Debian's package has its jars.
+const JARS: &str = "/usr/share/java";
+const NEEDED: [&str; 7] = [
+    "zookeeper.jar",
+    "zookeeper-jute.jar",
+    "slf4j-api.jar",
+    "slf4j-simple.jar",
+    "netty-all.jar",
+    "metrics-core.jar",
+    "snappy-java.jar",
+];
+
+/// Whether there is a Java ZooKeeper on this machine. Says so if not, and fails if there must be one.
+pub fn java_is_here() -> bool {
+    let has_jars = NEEDED.iter().all(|jar| Path::new(JARS).join(jar).exists());
+    if has_jars && Command::new("java").arg("-version").output().is_ok() {
+        return true;
+    }
+    let required = std::env::var("QUORATE_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+    assert!(!required, "Java, or ZooKeeper's jars in {JARS}, are missing");
+    eprintln!("skipped: Java, or ZooKeeper's jars in {JARS}, are missing");
+    false
+}
+
 /// Configuration files for servers 1, 2, …
 #[derive(Debug)]
 pub struct Ensemble {
@@ -135,6 +159,19 @@ impl Ensemble {
         let log = fs::File::create(self.log(id)).unwrap();
         let mut command = Command::new(QUORATE);
         command.env_remove("RUST_LOG").arg("serve").arg(self.cfg(id));
+        Process::start(command.stdout(Stdio::null()).stderr(log))
+    }
+
+    /// A Java server. Its configuration is ours, but it must not serve on an admin port.
+    pub fn java(&self, id: usize) -> Process {
+        let log = fs::File::create(self.log(id)).unwrap();
+        let jars: Vec<_> = NEEDED.iter().map(|jar| format!("{JARS}/{jar}")).collect();
+        let mut command = Command::new("java");
+        command
+            .args(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.admin.enableServer=false"])
+            .args(["-Dzookeeper.4lw.commands.whitelist=*", "-cp", &jars.join(":")])
+            .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
+            .arg(self.cfg(id));
         Process::start(command.stdout(Stdio::null()).stderr(log))
     }
 

@@ -1,0 +1,189 @@
+//! `quorate elect` through a Java ZooKeeper server.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{Ensemble, Process, QUORATE, java_is_here, quorate, read, stderr, stdout, until};
+use serde_json::Value;
+
+/// One Java server, and a directory for what the commands write.
+struct Stage {
+    ensemble: Ensemble,
+    _server: Process,
+}
+
+impl Stage {
+    fn new() -> Option<Self> {
+        if !java_is_here() {
+            return None;
+        }
+        let ensemble = Ensemble::new(&["participant"], "standaloneEnabled=false");
+        let server = ensemble.java(1);
+        ensemble.led();
+        Some(Self { ensemble, _server: server })
+    }
+
+    fn hosts(&self) -> String {
+        format!("127.0.0.1:{}", self.ensemble.client[0])
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.ensemble.dir.path().join(name)
+    }
+
+    fn arguments(&self, identity: &str, more: &[&str]) -> Vec<String> {
+        let hosts = self.hosts();
+        let fixed = ["elect", "--zookeeper", &hosts, "--path", "/election"];
+        let own = ["--identity", identity, "--session-timeout", "2000"];
+        fixed.into_iter().chain(own).chain(more.iter().copied()).map(str::to_owned).collect()
+    }
+
+    fn start(&self, identity: &str, more: &[&str]) -> Process {
+        let log = File::create(self.path(&format!("{identity}.log"))).unwrap();
+        let mut command = Command::new(QUORATE);
+        command.env_remove("RUST_LOG").args(self.arguments(identity, more));
+        Process::start(command.stdout(Stdio::null()).stderr(log))
+    }
+
+    /// A shell that says that it leads, and with which token, and goes on until it is ended.
+    fn work(&self, name: &str) -> String {
+        let said = self.path(name);
+        format!("echo $QUORATE_FENCING_TOKEN $QUORATE_LEADER >> {}; exec sleep 600", said.display())
+    }
+
+    fn who(&self) -> Value {
+        let output = quorate(self.arguments("asks", &["--who", "--json"]));
+        serde_json::from_str(stdout(&output)).unwrap()
+    }
+}
+
+fn wait_for(path: &Path) -> String {
+    until("a line of the command", || Some(read(path)).filter(|text| text.ends_with('\n')))
+}
+
+#[test]
+fn the_command_runs_where_the_leader_is_and_moves_when_it_ends() {
+    let Some(stage) = Stage::new() else { return };
+    let (first, second) = (stage.path("a"), stage.path("b"));
+    let mut a = stage.start("a", &["--", "sh", "-c", &stage.work("a")]);
+    let begun = wait_for(&first);
+    let mut b = stage.start("b", &["--follow", "--json", "--", "sh", "-c", &stage.work("b")]);
+    let log = stage.path("b.log");
+    until("b to wait", || read(&log).contains("READY_COMPLETE").then_some(()));
+    assert!(!second.exists(), "it does not lead");
+    let who = stage.who();
+    assert_eq!(
+        (&who["leader"]["identity"], &who["waiting"][0]["identity"]),
+        (&"a".into(), &"b".into())
+    );
+
+    // The command's own end, by a signal that was passed on.
+    assert_eq!(a.terminate(), Some(128 + 15));
+    let next = wait_for(&second);
+    let token = |text: &str| text.split(' ').next().unwrap().parse::<u64>().unwrap();
+    assert!(token(&next) > token(&begun) && next.ends_with(" b\n"), "{begun}{next}");
+    assert_eq!(stage.who()["leader"]["token"], token(&next));
+    assert_eq!(b.terminate(), Some(128 + 15));
+    let output = quorate(stage.arguments("asks", &["--who"]));
+    assert_eq!((output.status.code(), stdout(&output)), (Some(1), "nobody leads\n"));
+}
+
+/// With SIGKILL nothing is said to anybody: the command goes with its parent, the offer with the session.
+#[test]
+fn a_leader_that_is_killed_takes_its_command_along() {
+    let Some(stage) = Stage::new() else { return };
+    let pid = stage.path("pid");
+    let script = format!("echo $$ > {}; exec sleep 600", pid.display());
+    let mut a = stage.start("a", &["--", "sh", "-c", &script]);
+    let id = wait_for(&pid).trim().to_owned();
+    let b = stage.start("b", &["--", "sh", "-c", &stage.work("b")]);
+    a.child.kill().unwrap();
+    a.child.wait().unwrap();
+    until("the command's end", || (!Path::new("/proc").join(&id).exists()).then_some(()));
+    wait_for(&stage.path("b"));
+    drop(b);
+}
+
+#[test]
+fn exit_codes_are_the_commands_and_restarts_as_asked() {
+    let Some(stage) = Stage::new() else { return };
+    let code = |script: &str, more: &[&str]| {
+        let arguments: Vec<_> = more.iter().copied().chain(["--", "sh", "-c", script]).collect();
+        quorate(stage.arguments("a", &arguments)).status.code()
+    };
+    assert_eq!(code("exit 0", &[]), Some(0));
+    assert_eq!(code("exit 7", &[]), Some(7));
+    assert_eq!(code("kill -KILL $$", &[]), Some(128 + 9));
+    let output = quorate(stage.arguments("a", &["--", "/no/such/command"]));
+    assert_eq!(output.status.code(), Some(127), "{}", stderr(&output));
+
+    // Each time in a term of its own, until it succeeds.
+    let tries = stage.path("tries");
+    let script =
+        format!("echo $QUORATE_FENCING_TOKEN >> {0}; test $(wc -l < {0}) -ge 3", tries.display());
+    assert_eq!(code(&script, &["--restart", "on-failure"]), Some(0));
+    let tokens: Vec<u64> = read(&tries).lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(tokens.len(), 3);
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+}
+
+/// The command ignores SIGTERM, and so do its children.
+#[test]
+fn a_command_that_will_not_end_is_killed_when_leadership_is_lost() {
+    let Some(stage) = Stage::new() else { return };
+    let pid = stage.path("pid");
+    let script =
+        format!("trap '' TERM; sleep 600 & echo $! > {}; while :; do sleep 1; done", pid.display());
+    let mut a = stage.start("a", &["--grace", "300", "--", "sh", "-c", &script]);
+    let grandchild = wait_for(&pid).trim().to_owned();
+    let offer = stage.who()["leader"]["key"].as_str().unwrap().to_owned();
+    let java = stage.ensemble.client[0];
+    delete(java, &format!("/election/{offer}"));
+    let status = until("the end", || a.child.try_wait().unwrap());
+    assert_eq!(status.code(), Some(1));
+    assert!(read(&stage.path("a.log")).contains("leadership was lost"));
+    until("the grandchild's end", || {
+        (!Path::new("/proc").join(&grandchild).exists()).then_some(())
+    });
+}
+
+/// As an operator would, with Java's own shell.
+fn delete(port: u16, path: &str) {
+    let jars = ["zookeeper.jar", "zookeeper-jute.jar", "slf4j-nop.jar", "commons-cli.jar"];
+    let jars: Vec<_> = jars.iter().map(|jar| format!("/usr/share/java/{jar}")).collect();
+    let mut java = Command::new("java");
+    java.args(["-Xmx64m", "-cp", &jars.join(":"), "org.apache.zookeeper.ZooKeeperMain"]);
+    java.args(["-server", &format!("127.0.0.1:{port}"), "delete", path]);
+    assert!(java.stdin(Stdio::null()).status().unwrap().success());
+}
+
+#[test]
+fn what_cannot_work_is_said_before_anything_is_done() {
+    let code = |arguments: &[&str]| {
+        let output = quorate(arguments.iter().copied());
+        (output.status.code(), stderr(&output).to_owned())
+    };
+    let (status, said) = code(&["elect", "--zookeeper", "127.0.0.1:1", "--path", "/a"]);
+    assert!(status == Some(2) && said.contains("what to do?"), "{said}");
+    let (status, said) =
+        code(&["elect", "--zookeeper", "127.0.0.1:1", "--path", "a", "--", "true"]);
+    assert!(status == Some(2) && said.contains("begins with /"), "{said}");
+    let (status, said) = code(&["elect", "--path", "/a", "--", "true"]);
+    assert!(status == Some(2) && said.contains("--zookeeper"), "{said}");
+    let much = ["--session-timeout", "1000", "--grace", "900", "--", "true"];
+    let base = ["elect", "--zookeeper", "127.0.0.1:1", "--path", "/a"];
+    let (status, said) = code(&[&base[..], &much[..]].concat());
+    assert!(status == Some(2) && said.contains("grace"), "{said}");
+    let who = ["--who", "--deadline", "500"];
+    let (status, said) = code(&[&base[..], &who[..]].concat());
+    assert!(status == Some(3) && said.contains("cannot be reached"), "{said}");
+    if cfg!(not(feature = "etcd")) {
+        let (status, said) = code(&["elect", "--etcd", "http://h", "--path", "a", "--", "true"]);
+        assert!(status == Some(2) && said.contains("--features etcd"), "{said}");
+    }
+}
