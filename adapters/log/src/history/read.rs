@@ -28,7 +28,8 @@ pub enum Locating {
 impl<F: Files + Clone> History<F> {
     /// Where `zxid` stands, and what it costs to read on from there. What is before the floor may be in
     /// files that were not needed at start: they are read if that is worth it, see
-    /// [`HistoryOptions::size_percent`](super::HistoryOptions::size_percent), about `bytes` of them, so that writes need not wait for it.
+    /// [`HistoryOptions::size_percent`](super::HistoryOptions::size_percent), about `bytes` of them, so
+    /// that writes need not wait for it.
     ///
     /// # Errors
     ///
