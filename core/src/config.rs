@@ -55,8 +55,71 @@ pub struct Config {
     /// which closes its links) and after a restart of the ensemble, nobody is established for so long.
     /// Voters that are not ours promise nothing; where they are needed for a quorum there are no leases.
     pub lease: Option<Duration>,
+    /// How it is found out who is to lead: the same at all servers.
+    pub election: Election,
     /// Where every jitter comes from. Two servers should not have the same.
     pub seed: u64,
+}
+
+/// How it is found out who is to lead. What follows (discovery, synchronisation, broadcast) is the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Election {
+    /// ZooKeeper's: all tell their votes until all have the best one. Understood by ZooKeeper servers.
+    #[default]
+    Fast,
+    /// One vote for each server and generation, and heartbeats from the leader. Among servers of ours only.
+    Generation(Generations),
+}
+
+/// Time-outs and policies of elections by generation. The same at all servers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Generations {
+    /// Silence of the leader after which a server asks to lead, at least; nobody votes against a leader that
+    /// was heard in this time.
+    pub timeout_min: Duration,
+    /// The same, at most: each server draws anew each time. A leader that no quorum has answered for so long
+    /// gives up.
+    pub timeout_max: Duration,
+    /// How often a leader says that it leads; a few times in the shortest time-out.
+    pub heartbeat: Duration,
+    /// How long after one another servers ask to lead whose leader has closed its links: by rank, which is the
+    /// order of their ids, the highest at once.
+    pub stagger: Duration,
+    /// A server asks first whether it would be elected, and raises the generation only if so: one that was cut
+    /// off does not depose a leader when it comes back (Raft's *pre-vote*).
+    pub pre_vote: bool,
+    /// Who leads of those that are equally new.
+    pub ties: Ties,
+}
+
+/// Who leads of those that are equally new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ties {
+    /// The one with the higher id, as with ZooKeeper's election, unless it tries in vain. It is a pre-vote's
+    /// answer, so there is no preference without pre-votes.
+    BetterRanked,
+    /// Whoever asks first, as in Raft.
+    FirstCome,
+}
+
+impl Default for Generations {
+    fn default() -> Self {
+        Self::within(Duration::from_millis(1000), Duration::from_millis(2000))
+    }
+}
+
+impl Generations {
+    /// The defaults for these time-outs: four heartbeats in the shortest.
+    pub fn within(timeout_min: Duration, timeout_max: Duration) -> Self {
+        Self {
+            timeout_min,
+            timeout_max,
+            heartbeat: timeout_min / 4,
+            stagger: Duration::from_millis(3),
+            pre_vote: true,
+            ties: Ties::BetterRanked,
+        }
+    }
 }
 
 /// Every duration of the protocol. The defaults are ZooKeeper's.
@@ -211,6 +274,7 @@ impl Config {
             protocol: LearnerInfo::PROTOCOL,
             priority: 0,
             lease: None,
+            election: Election::Fast,
             seed: id.0 as u64,
         }
     }
@@ -296,6 +360,20 @@ impl Config {
                 return Err(ConfigError::Lease { lease, min, max });
             }
         }
+        if let Election::Generation(rules) = &self.election {
+            let (min, max) = (rules.timeout_min, rules.timeout_max);
+            for (field, value) in [("timeout_min", min), ("heartbeat", rules.heartbeat)] {
+                if value < Duration::from_millis(1) {
+                    return Err(ConfigError::TooShort { field, value });
+                }
+            }
+            if min > max {
+                return Err(ConfigError::MinAboveMax { field: "timeout", min, max });
+            }
+            if rules.heartbeat > min / 2 {
+                return Err(ConfigError::Heartbeat { heartbeat: rules.heartbeat, max: min / 2 });
+            }
+        }
         if self.history.reign_count == 0 {
             return Err(ConfigError::NoRoom { field: "reign_count" });
         }
@@ -346,6 +424,16 @@ pub enum ConfigError {
         lease: Duration,
         /// The shortest.
         min: Duration,
+        /// The longest.
+        max: Duration,
+    },
+    /// A leader that says so seldom that it lives is given up though it does.
+    #[error(
+        "the heartbeat is {heartbeat:?}, at most {max:?} would do (half of the shortest time-out)"
+    )]
+    Heartbeat {
+        /// What it says.
+        heartbeat: Duration,
         /// The longest.
         max: Duration,
     },

@@ -7,6 +7,7 @@
 
 use alloc::collections::VecDeque;
 
+use crate::ballot::Ballot;
 use crate::txn::Txn;
 use crate::zxid::{Epoch, Zxid};
 
@@ -27,6 +28,8 @@ pub struct Durable {
     pub floor: Zxid,
     /// The label of the snapshot from which its application starts; zero if it has none.
     pub snapshot: Zxid,
+    /// The last vote that it gave, where servers elect [by generation](crate::generation).
+    pub ballot: Ballot,
     /// Its last transactions, ascending, without a hole, up to the last one; as many as there is
     /// memory for.
     pub window: VecDeque<Txn>,
@@ -40,6 +43,7 @@ impl Default for Durable {
             last_zxid: Zxid::ZERO,
             floor: Zxid::ZERO,
             snapshot: Zxid::ZERO,
+            ballot: Ballot::NONE,
             window: VecDeque::new(),
         }
     }

@@ -415,6 +415,8 @@ impl Leader {
             | Timer::Notification
             | Timer::Finalize
             | Timer::Redial
+            | Timer::Candidacy
+            | Timer::Heartbeat
             | Timer::Introduction
             | Timer::Connect
             | Timer::ConnectLimit

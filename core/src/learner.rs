@@ -272,6 +272,8 @@ impl Learner {
             | Timer::Notification
             | Timer::Finalize
             | Timer::Redial
+            | Timer::Candidacy
+            | Timer::Heartbeat
             | Timer::Introduction
             | Timer::Init
             | Timer::HandOver

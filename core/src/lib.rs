@@ -69,16 +69,16 @@
 //! | floor | modules | |
 //! |---|---|---|
 //! | roof | [`peer`] | one server: holds the role, routes events |
-//! | machines | [`election`], [`leader`], [`learner`] | who leads; the three phases of Zab from both sides |
+//! | machines | [`election`] or [`generation`], [`leader`], [`learner`] | who leads; the three phases of Zab from both sides |
 //! | tray | [`context`] | what a machine may touch during one step |
 //! | connections | [`links`] | who is connected, which of two connections stays |
 //! | instruments | [`outbox`], [`timers`], [`history`] | outputs and what waits for the disk; deadlines; what is logged and how a learner is brought up to it |
 //! | boundary | [`input`], [`output`], [`wire`] | what happens, what to do, and the bytes |
-//! | nouns | [`vote`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`report`], [`durable`] | |
+//! | nouns | [`vote`], [`ballot`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`report`], [`durable`] | |
 //! | words | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | |
 //!
 //! Whoever wants the election alone, with a recovery of one's own, drives an
-//! [`Elector`](election::Elector).
+//! [`Elector`](election::Elector) or a [`GenerationClock`](generation::GenerationClock).
 //!
 //! # What it promises
 //!
@@ -107,10 +107,12 @@ macro_rules! planted {
 pub mod planted;
 
 pub mod address;
+pub mod ballot;
 pub mod config;
 pub mod context;
 pub mod durable;
 pub mod election;
+pub mod generation;
 pub mod history;
 pub mod id;
 pub mod input;

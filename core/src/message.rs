@@ -12,6 +12,7 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use crate::address::HostPort;
+use crate::ballot::Letter;
 use crate::id::ServerId;
 use crate::txn::{RequestId, Txn, Txns};
 use crate::vote::{Round, Standing, Vote};
@@ -24,6 +25,8 @@ pub enum Message {
     Notification(Notification),
     /// On the quorum plane.
     Packet(Packet),
+    /// On the election plane, where servers elect by generation.
+    Letter(Letter),
 }
 
 /// A vote on its way: where its sender stands, and the configuration that the sender knows.

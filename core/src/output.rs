@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use thiserror::Error;
 
 use crate::address::HostPort;
+use crate::ballot::Generation;
 use crate::id::{LinkId, Origin, ReadId, ServerId, Ticket};
 use crate::input::Plane;
 use crate::message::{Message, Request};
@@ -170,6 +171,14 @@ pub enum Write {
     Install {
         /// The snapshot's label.
         label: Zxid,
+    },
+    /// The vote of this server in a generation: it gives no other in this generation or an earlier one, also
+    /// after a restart.
+    GrantedVote {
+        /// In which.
+        generation: Generation,
+        /// For whom.
+        vote: ServerId,
     },
     /// The text of a newer configuration (the dynamic configuration file). The next one, if there was one, is
     /// forgotten, unless it is later still.

@@ -1,7 +1,7 @@
 //! One server: holds its role and routes what happens to the machine that decides.
 //!
 //! ```text
-//!   Input ──►  Peer  ──► Elector     votes                      looking
+//!   Input ──►  Peer  ──► Elector     votes (or a GenerationClock)   looking
 //!               │   ├──► Leader      discovery, synchronization, broadcast   leading
 //!               │   ├──► Learner     the same from the other side            following, observing
 //!               │   └──► Links       who is connected
@@ -13,7 +13,9 @@
 //! the server whatever its role stands in `instruments`, and what it says in elections in `voting`.
 
 mod early;
+mod electing;
 mod instruments;
+mod letters;
 mod rest;
 mod role;
 mod voting;
@@ -21,10 +23,12 @@ mod voting;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::ballot::{Body, Letter};
 use crate::config::{Config, ConfigError};
 use crate::context::{Adrift, Context, Verdict};
 use crate::durable::Durable;
-use crate::election::{Decision, ElectorEvent};
+use crate::election::ElectorEvent;
+use crate::generation::{ClockEvent, Cue};
 use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Cause, Event, Input, LinkUp, Plane};
 use crate::leader::Leader;
@@ -34,7 +38,9 @@ use crate::lease::Lease;
 use crate::links::Place;
 use crate::message::{Message, Notification, Packet, Request};
 use crate::output::{Hangup, Kept, Output, Refusal};
-use crate::peer::instruments::{Instruments, observes};
+use crate::peer::electing::Electing;
+use crate::peer::instruments::Instruments;
+use crate::peer::letters::{After, cue_of};
 use crate::peer::rest::Rest;
 use crate::peer::role::Role;
 use crate::report::{Change, Phase, Reason, Status};
@@ -108,6 +114,9 @@ impl Peer {
             Event::Persisted(ticket) => {
                 self.instruments.outbox.on_persisted(ticket);
                 self.instruments.history.on_persisted(&self.instruments.outbox);
+                while let Some(ballot) = self.instruments.next_kept() {
+                    self.poll(ClockEvent::Kept(ballot));
+                }
                 self.on_persisted();
             }
             Event::Prepared { epoch, drafts } => {
@@ -131,7 +140,10 @@ impl Peer {
                 self.with_learner(|learner, cx| learner.on_restored(cx, link));
             }
             Event::SnapshotTaken(_) => self.instruments.history.on_snapshot_taken(),
-            Event::Oracle(yes) => self.elect(ElectorEvent::Oracle(yes)),
+            Event::Oracle(yes) => {
+                self.elect(ElectorEvent::Oracle(yes));
+                self.poll(ClockEvent::Oracle(yes));
+            }
             Event::StepDown => {
                 self.with_leader(|leader, cx| leader.on_hand_over(cx, None, Purpose::StepDown));
             }
@@ -238,9 +250,8 @@ impl Peer {
     /// When a deadline of this name passes, if there is one. [`Peer::deadline`] tells the earliest of all.
     pub fn due(&self, timer: Timer) -> Option<Instant> {
         match timer {
-            Timer::Notification | Timer::Finalize => {
-                let due = self.instruments.elector.deadline();
-                due.filter(|(_, named)| *named == timer).map(|(at, _)| at)
+            Timer::Notification | Timer::Finalize | Timer::Candidacy | Timer::Heartbeat => {
+                self.instruments.elector.due(timer)
             }
             Timer::Redial => self.instruments.links.deadline(),
             Timer::Start
@@ -267,10 +278,19 @@ impl Peer {
         let due = self.due(timer)?;
         let mut outputs = Vec::new();
         self.instruments.outbox.swap(&mut outputs);
-        if let Timer::Notification | Timer::Finalize = timer {
+        if let Timer::Notification | Timer::Finalize | Timer::Candidacy | Timer::Heartbeat = timer {
             let Instruments { elector, now, told, .. } = &mut self.instruments;
-            elector.fire(*now, told);
-            self.carry_out();
+            match elector {
+                Electing::Fast(elector) => {
+                    elector.fire(*now, told);
+                    self.carry_out();
+                }
+                Electing::Generation(by) => {
+                    by.clock.fire(*now, &mut by.told);
+                    let after = self.instruments.carry_letters();
+                    self.follow(after);
+                }
+            }
         } else if timer == Timer::Redial {
             let (_, cx) = self.lend();
             cx.links.redial(cx.now, due, cx.outbox);
@@ -284,6 +304,7 @@ impl Peer {
     /// Jitter begins anew, so that states do not differ by how often it was needed. For model checkers.
     pub fn rewind(&mut self) {
         self.instruments.rng = Rng::new(self.instruments.config.seed);
+        self.instruments.elector.rewind();
     }
 
     // --- what happens ---
@@ -295,8 +316,12 @@ impl Peer {
         // The most frequent of all inputs: a message is large, and handed on as it lies.
         match message {
             Message::Notification(notification) => match place {
-                Place::Election(from) => self.on_notification(from, &notification),
+                Place::Election(from) => self.on_notification(link, from, &notification),
                 Place::Leader(_) | Place::Learner => self.on_misplaced(link, "notification"),
+            },
+            Message::Letter(letter) => match place {
+                Place::Election(from) => self.on_letter(link, from, letter),
+                Place::Leader(_) | Place::Learner => self.on_misplaced(link, "letter"),
             },
             Message::Packet(packet) => match place {
                 Place::Leader(_) => {
@@ -319,7 +344,10 @@ impl Peer {
     }
 
     #[inline]
-    fn on_notification(&mut self, from: ServerId, notification: &Notification) {
+    fn on_notification(&mut self, link: LinkId, from: ServerId, notification: &Notification) {
+        if let Electing::Generation(_) = self.instruments.elector {
+            return self.on_misplaced(link, "notification");
+        }
         let Notification { standing, version, config } = notification;
         let (standing, version) = (*standing, *version);
         if self.instruments.config.reconfig_enabled
@@ -336,6 +364,27 @@ impl Peer {
             self.with_leader(|leader, cx| leader.on_looking(cx, from, standing));
         }
         self.with_learner(|learner, _| learner.on_standing(from, standing));
+    }
+
+    /// A server that elects by generation has said something.
+    fn on_letter(&mut self, link: LinkId, from: ServerId, letter: Letter) {
+        if let Electing::Fast(_) = self.instruments.elector {
+            return self.on_misplaced(link, "letter");
+        }
+        if self.instruments.config.reconfig_enabled
+            && matches!(self.role, Role::Looking)
+            && self.instruments.adopt(from, &letter.config)
+        {
+            return self.look();
+        }
+        let (body, round) = (letter.body, Round(letter.generation.0));
+        self.poll(ClockEvent::Heard { from, letter });
+        if let (Body::Standing { leader, .. }, Role::Learning(_)) = (body, &self.role) {
+            // Whoever does not lead any more does not lead this generation again.
+            let state = ServerState::Following;
+            let standing = Standing { state, vote: Vote { leader, ..Vote::ABSTENTION }, round };
+            self.with_learner(|learner, _| learner.on_standing(from, standing));
+        }
     }
 
     /// Something from a link that was accepted on the quorum port.
@@ -357,6 +406,9 @@ impl Peer {
                 let Some(peer) = kept else { return };
                 self.elect(ElectorEvent::Reachable(peer));
                 self.instruments.greet(link, peer);
+                if self.instruments.config.is_member(peer) {
+                    self.poll(ClockEvent::Reachable(peer));
+                }
             }
             (Plane::Quorum, true, Some(peer)) => {
                 self.instruments.links.on_leader_up(link, peer);
@@ -471,6 +523,11 @@ impl Peer {
         let now = self.instruments.now;
         if self.instruments.elector.deadline().is_some_and(|(at, _)| at <= now) {
             self.elect(ElectorEvent::Tick);
+            if matches!(self.role, Role::Looking) && self.appointed {
+                // Whoever was named has not been elected in time.
+                self.refuse_adrift();
+            }
+            self.poll(ClockEvent::Tick);
         }
         while let Some((due, timer)) = self.instruments.timers.next().filter(|(at, _)| *at <= now) {
             self.on_timer(timer, due);
@@ -499,7 +556,11 @@ impl Peer {
                 self.with_leader(|leader, cx| leader.on_timer(cx, timer));
             }
             // These belong to the election and the links, not to the table.
-            Timer::Notification | Timer::Finalize | Timer::Redial => {}
+            Timer::Notification
+            | Timer::Finalize
+            | Timer::Candidacy
+            | Timer::Heartbeat
+            | Timer::Redial => {}
         }
     }
 
@@ -513,24 +574,41 @@ impl Peer {
             return;
         }
         self.role = Role::Looking;
-        let own = self.instruments.own_vote();
+        let (own, cue) = (self.instruments.own_vote(), self.instruments.take_cue());
         self.elect(ElectorEvent::Look(own));
+        self.poll(ClockEvent::Look { own, cue });
     }
 
-    /// Hands something to the election, and does what it wants.
+    /// Hands something to the fast election, if we take part in one, and does what it wants.
     #[inline]
     fn elect(&mut self, event: ElectorEvent) {
         let Instruments { elector, now, told, .. } = &mut self.instruments;
+        let Electing::Fast(elector) = elector else { return };
         elector.step_into(*now, event, told);
         if !told.is_empty() {
             self.carry_out();
         }
     }
 
+    /// Hands something to an election by generation, if we take part in one, and does what it wants.
+    fn poll(&mut self, event: ClockEvent) {
+        let after = self.instruments.poll(event);
+        self.follow(after);
+    }
+
+    /// What follows from an election by generation.
+    fn follow(&mut self, after: After) {
+        match after {
+            After::Nothing => {}
+            After::Decided(standing, why) => self.on_decided(standing, why),
+            After::Leave(reason) => self.leave(reason, Duration::ZERO),
+        }
+    }
+
     /// Does what the election wants; if it is over, there is a role for us.
     fn carry_out(&mut self) {
         if let Some((decision, why)) = self.instruments.carry_out() {
-            self.on_decided(decision, why);
+            self.on_decided(decision.standing, why);
         } else if !self.instruments.proposes_itself() {
             early::dismiss(&mut self.instruments.lend());
         }
@@ -538,8 +616,7 @@ impl Peer {
 
     /// Builds the role that the election has found. Observers that look are told: they ask less and
     /// less often, and nobody else tells them.
-    fn on_decided(&mut self, decision: Decision, why: Option<Reason>) {
-        let standing = decision.standing;
+    fn on_decided(&mut self, standing: Standing, why: Option<Reason>) {
         self.instruments.tell_observers(standing);
         let support = self.instruments.elector.support().clone();
         let (role, mut cx) = self.lend();
@@ -600,7 +677,8 @@ impl Peer {
     #[cold]
     fn turn(&mut self, verdict: Verdict) {
         if core::mem::take(&mut self.instruments.reseated) {
-            self.instruments.elector.reseat(observes(&self.instruments.config));
+            let Instruments { elector, config, now, .. } = &mut self.instruments;
+            elector.reseat(config, *now);
         }
         match verdict {
             Verdict::Stay => {}
@@ -638,8 +716,22 @@ impl Peer {
         let change = Change::Phase { from: Phase::Broadcast, to: Phase::Election };
         self.instruments.outbox.report(change, reason.clone());
         let Instruments { elector, now, told, .. } = &mut self.instruments;
-        elector.appoint(*now, vote, round, reason, told);
-        self.carry_out();
+        match elector {
+            Electing::Fast(elector) => {
+                elector.appoint(*now, vote, round, reason, told);
+                self.carry_out();
+            }
+            Electing::Generation(by) => {
+                if by.clock.appoint(vote, reason, &mut by.told) {
+                    let after = self.instruments.carry_letters();
+                    return self.follow(after);
+                }
+                // Whoever was named is elected like any other.
+                by.clock.retire();
+                by.cue = Cue::Appointed(to);
+                self.look();
+            }
+        }
     }
 
     /// Whether what is asked for now has to wait for a reign that is about to begin.
@@ -668,6 +760,7 @@ impl Peer {
         let served = self.serving.is_some();
         self.end_role();
         self.refuse_adrift();
+        self.instruments.cue(cue_of(&reason));
         self.role = Role::Resting;
         self.serving = None;
         self.instruments.elector.retire();
@@ -680,6 +773,7 @@ impl Peer {
         if rest.is_zero() {
             self.look();
         } else {
+            self.instruments.cue(Cue::Fresh);
             let (_, cx) = self.lend();
             cx.timers.after(Timer::Rest, cx.now, rest);
         }

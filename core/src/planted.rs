@@ -57,6 +57,29 @@ mistakes! {
     /// A vote tells of what is not on disk yet.
     VoteBeforeDisk,
 
+    // --- elections by generation ---
+
+    /// A vote is told before it is on disk.
+    GrantBeforeDisk,
+    /// A candidate counts its own vote, and asks, before that is on disk.
+    OwnVoteBeforeDisk,
+    /// Whoever asks in a later generation gets the vote, whatever its history.
+    LogUnchecked,
+    /// A second vote is given in a generation.
+    SecondGrant,
+    /// Answers to an earlier attempt are counted.
+    StaleAnswerCounted,
+    /// An answer counts though it says no.
+    RejectionCounted,
+    /// Votes are given though a leader was heard just now.
+    LiveLeaderForgotten,
+    /// A generation that is seen is taken for one that was voted in.
+    SeenIsVoted,
+    /// A leader leads on though nobody hears it.
+    LeadsUnheard,
+    /// A leader that is told to ask for votes gives up its seat.
+    CampaignDeposes,
+
     // --- discovery ---
 
     /// A new epoch is one more than that of the last transaction, whatever was promised (ZOOKEEPER-335).

@@ -415,6 +415,23 @@ pub enum Reason {
         /// Who.
         from: ServerId,
     },
+    /// No leader is heard, so this server asks to be elected.
+    NoLeaderHeard,
+    /// A server asked for our vote, and is as new as we are.
+    VoteGranted {
+        /// Who.
+        to: ServerId,
+    },
+    /// A leader was heard, which a quorum has elected.
+    LeaderHeard {
+        /// Who.
+        leader: ServerId,
+    },
+    /// No quorum answers the leader's heartbeats.
+    Unheard {
+        /// Who does.
+        members: Vec<ServerId>,
+    },
 }
 
 /// Servers as a set: `{2,3}`.
@@ -511,6 +528,10 @@ impl fmt::Display for Reason {
             Self::HandedOver { from, to } => write!(f, "leader {from} gave its seat to {to}"),
             Self::Reconfigured { version } => write!(f, "reconfigured, version {version:x}"),
             Self::NewerConfiguration { from } => write!(f, "server {from} knows a newer one"),
+            Self::NoLeaderHeard => f.write_str("no leader is heard"),
+            Self::VoteGranted { to } => write!(f, "{to} asked for it"),
+            Self::LeaderHeard { leader } => write!(f, "leader {leader} is heard"),
+            Self::Unheard { members } => write!(f, "no quorum hears it, only {}", Set(members)),
         }
     }
 }

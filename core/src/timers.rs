@@ -36,6 +36,10 @@ pub enum Timer {
     Lease,
     /// When a leader pings and looks for silent learners: twice per tick.
     Ping,
+    /// In elections by generation: when a server that hears no leader asks to be one.
+    Candidacy,
+    /// In elections by generation: when a leader says again that it leads.
+    Heartbeat,
 }
 
 impl Timer {

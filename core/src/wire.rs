@@ -23,14 +23,19 @@
 
 mod election;
 mod error;
+mod letter;
 mod limits;
 mod primitive;
 mod quorum;
 
 pub use election::{
-    PROTOCOL_MANY_ADDRESSES, PROTOCOL_ONE_ADDRESS, decode_frame, decode_introduction,
-    decode_notification, encode_introduction, encode_notification, take_notification,
+    PROTOCOL_GENERATION, PROTOCOL_MANY_ADDRESSES, PROTOCOL_ONE_ADDRESS, decode_frame,
+    decode_introduction, decode_notification, encode_introduction, encode_notification,
+    take_notification,
 };
 pub use error::DecodeError;
+pub use letter::{
+    decode_letter_introduction, encode_letter, encode_letter_introduction, take_letter,
+};
 pub use limits::{MAX_ADDRESSES, MAX_DATA, MAX_FRAME, MAX_IDENTITIES};
 pub use quorum::{decode_packet, encode_around_payload, encode_packet, take_packet};

@@ -31,8 +31,10 @@ use Place::{Floor, Wing};
 const PLAN: &[(&str, Place)] = &[
     // One server.
     ("peer", Floor(11)),
-    ("peer::voting", Floor(2)),
-    ("peer::instruments", Floor(1)),
+    ("peer::letters", Floor(3)),
+    ("peer::voting", Floor(3)),
+    ("peer::instruments", Floor(2)),
+    ("peer::electing", Floor(1)),
     ("peer::early", Floor(1)),
     ("peer::rest", Floor(1)),
     ("peer::role", Floor(1)),
@@ -58,6 +60,11 @@ const PLAN: &[(&str, Place)] = &[
     ("election::boundary", Floor(1)),
     ("election::votes", Floor(1)),
     ("generation", Floor(9)),
+    ("generation::heartbeats", Floor(3)),
+    ("generation::campaign", Floor(4)),
+    ("generation::granting", Floor(5)),
+    ("generation::clock", Floor(2)),
+    ("generation::boundary", Floor(1)),
     // What a machine may touch.
     ("context", Floor(8)),
     // Who is connected.
@@ -87,6 +94,7 @@ const PLAN: &[(&str, Place)] = &[
     ("quorum", Floor(2)),
     ("txn", Floor(2)),
     ("vote", Floor(2)),
+    ("ballot", Floor(2)),
     // Values.
     ("address", Floor(1)),
     ("id", Floor(1)),
@@ -97,6 +105,7 @@ const PLAN: &[(&str, Place)] = &[
     ("zxid", Floor(1)),
     // Bytes: machines never enter.
     ("wire", Wing(4)),
+    ("wire::letter", Floor(4)),
     ("wire::election", Floor(3)),
     ("wire::quorum", Floor(3)),
     ("wire::error", Floor(2)),

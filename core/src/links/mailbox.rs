@@ -6,9 +6,12 @@
 //!
 //! It holds messages and knows no connection; who writes them, and when, is up to the caller.
 
+use alloc::vec::Vec;
+
+use crate::ballot::Letter;
 use crate::message::Notification;
 
-/// What an election link has to carry: at most one notification, the newest.
+/// What an election link has to carry: at most one notification, the newest, or one letter of each kind.
 ///
 /// A vote that was not sent before the next one is of no use to anybody; keeping it would make an
 /// election among N servers cost N³ messages instead of N². Driver, simulator and benches all send
@@ -16,6 +19,8 @@ use crate::message::Notification;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mailbox {
     newest: Option<Notification>,
+    /// Where servers elect by generation: of each kind the newest, the longest waiting first.
+    letters: Vec<Letter>,
 }
 
 impl Mailbox {
@@ -29,8 +34,28 @@ impl Mailbox {
         self.newest.take()
     }
 
+    /// Puts in a letter; returns whether it took the place of one of its kind that was not yet sent.
+    pub fn post(&mut self, letter: Letter) -> bool {
+        let kind = letter.body.kind();
+        match self.letters.iter_mut().find(|waiting| waiting.body.kind() == kind) {
+            Some(waiting) => {
+                *waiting = letter;
+                true
+            }
+            None => {
+                self.letters.push(letter);
+                false
+            }
+        }
+    }
+
+    /// Takes out the letter that is to be sent next.
+    pub fn take_letter(&mut self) -> Option<Letter> {
+        (!self.letters.is_empty()).then(|| self.letters.remove(0))
+    }
+
     /// Whether nothing is to be sent.
     pub const fn is_empty(&self) -> bool {
-        self.newest.is_none()
+        self.newest.is_none() && self.letters.is_empty()
     }
 }

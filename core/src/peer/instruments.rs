@@ -13,14 +13,14 @@ use alloc::vec::Vec;
 use crate::config::{Config, ConfigError};
 use crate::context::{Adrift, Concessions, Context};
 use crate::durable::{Durable, Epochs};
-use crate::election::{Elector, ElectorConfig, ElectorOutput};
+use crate::election::ElectorOutput;
 use crate::history::History;
 use crate::id::LinkId;
 use crate::lease::Lease;
 use crate::links::Links;
-use crate::membership::Role as MemberRole;
 use crate::outbox::Outbox;
 use crate::output::Hangup;
+use crate::peer::electing::Electing;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::timers::{Timer, Timers};
@@ -29,7 +29,7 @@ use crate::timers::{Timer, Timers};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Instruments {
     pub(super) config: Config,
-    pub(super) elector: Elector,
+    pub(super) elector: Electing,
     pub(super) epochs: Epochs,
     pub(super) history: History,
     pub(super) links: Links,
@@ -62,7 +62,7 @@ impl Instruments {
         let mut timers = Timers::default();
         timers.set(Timer::Start, Instant::ORIGIN);
         Ok(Self {
-            elector: Elector::new(elector_config(&config)),
+            elector: Electing::new(&config, durable.ballot),
             history: History::new(&mut durable, config.history.clone(), &mut rng),
             epochs: Epochs { accepted_epoch, current_epoch },
             links: Links::new(&config),
@@ -117,24 +117,4 @@ impl Instruments {
         let election = self.elector.deadline();
         [self.timers.next(), redial, election].into_iter().flatten().min()
     }
-}
-
-/// What the election needs to know of the configuration.
-pub(super) fn elector_config(config: &Config) -> ElectorConfig {
-    ElectorConfig {
-        id: config.id,
-        observer: observes(config),
-        quorum: config.quorum(),
-        notification_min: config.timing.notification_min,
-        notification_max: config.timing.notification_max,
-        finalize_wait: config.timing.finalize_wait,
-        finish_when_settled: config.finish_when_settled,
-        may_change: config.reconfig_enabled,
-    }
-}
-
-/// Whether we follow without a vote. A server that is no member follows as if it had one.
-pub(super) fn observes(config: &Config) -> bool {
-    let role = config.membership.member(config.id).map(|member| member.role);
-    role == Some(MemberRole::Observer)
 }

@@ -13,7 +13,8 @@ use crate::id::{LinkId, ServerId};
 use crate::membership::{Membership, Role as MemberRole};
 use crate::message::{Message, Notification};
 use crate::output::Write;
-use crate::peer::instruments::{Instruments, elector_config, observes};
+use crate::peer::electing::Electing;
+use crate::peer::instruments::Instruments;
 use crate::report::{Change, Reason};
 use crate::vote::{Standing, Vote};
 
@@ -31,7 +32,7 @@ impl Instruments {
         }
         self.lend().forget_unlogged();
         if core::mem::take(&mut self.reseated) {
-            self.elector.reseat(observes(&self.config));
+            self.elector.reseat(&self.config, self.now);
         }
         self.outbox.is_settled() || planted!(VoteBeforeDisk)
     }
@@ -118,7 +119,7 @@ impl Instruments {
         if same && !over {
             return false;
         }
-        self.elector.reconfigure(elector_config(&self.config));
+        self.elector.reconfigure(&self.config, self.now);
         self.links.reconfigure(&self.config, &mut self.outbox);
         true
     }
@@ -131,13 +132,17 @@ impl Instruments {
     /// A link for elections has come up. A member hears where we stand: what was under way on an
     /// earlier link may have been lost with it.
     pub(super) fn greet(&mut self, link: LinkId, peer: ServerId) {
-        if self.elector.has_standing() && self.config.is_member(peer) {
+        let fast = matches!(self.elector, Electing::Fast(_));
+        if fast && self.elector.has_standing() && self.config.is_member(peer) {
             self.notify(link, self.elector.standing());
         }
     }
 
-    /// Tells the members without a vote where we stand.
+    /// Tells the members without a vote where we stand. A leader by generation has told them itself.
     pub(super) fn tell_observers(&mut self, standing: Standing) {
+        if let Electing::Generation(_) = self.elector {
+            return;
+        }
         let message = self.notification(standing);
         for link in self.links.to_observers() {
             self.outbox.send(link, message.clone());

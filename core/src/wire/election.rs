@@ -42,10 +42,14 @@ pub const PROTOCOL_ONE_ADDRESS: i64 = -65536;
 /// The first number of an introduction with several addresses.
 pub const PROTOCOL_MANY_ADDRESSES: i64 = -65535;
 
+/// The first number of an introduction of a server that elects by generation: `quorate` behind a byte that makes
+/// it negative, so that ZooKeeper 3.4 does not take it for an id.
+pub const PROTOCOL_GENERATION: i64 = i64::from_be_bytes(*b"\xffquorate");
+
 /// The bytes before the addresses of an introduction.
-const INTRODUCTION_HEAD: usize = 20;
+pub(super) const INTRODUCTION_HEAD: usize = 20;
 /// The length before a frame.
-const FRAME_HEAD: usize = 4;
+pub(super) const FRAME_HEAD: usize = 4;
 /// The notification of 3.5 and later, without its config text.
 const NOTIFICATION: usize = 44;
 /// The first version whose notifications carry a config text.
@@ -83,6 +87,9 @@ pub fn decode_introduction(buf: &mut BytesMut) -> Result<Option<Introduction>, D
         buf.advance(8);
         return Ok(Some(Introduction { id: ServerId(first), addresses: Vec::new() }));
     }
+    if first == PROTOCOL_GENERATION {
+        return Err(DecodeError::ElectsByGeneration);
+    }
     if first != PROTOCOL_ONE_ADDRESS && first != PROTOCOL_MANY_ADDRESSES {
         return Err(DecodeError::UnknownProtocol(first));
     }
@@ -97,7 +104,7 @@ pub fn decode_introduction(buf: &mut BytesMut) -> Result<Option<Introduction>, D
 }
 
 /// The addresses of an introduction. Both forms are split at `|`, as ZooKeeper does.
-fn parse_addresses(text: &[u8]) -> Result<Vec<HostPort>, DecodeError> {
+pub(super) fn parse_addresses(text: &[u8]) -> Result<Vec<HostPort>, DecodeError> {
     let text = core::str::from_utf8(text).map_err(|e| DecodeError::AddressText(e.valid_up_to()))?;
     let mut addresses = Vec::new();
     for (index, address) in text.split('|').enumerate() {
@@ -208,7 +215,7 @@ pub fn encode_notification(notification: &Notification, out: &mut BytesMut) {
 
 /// The length of the frame at the front, once it is there as a whole.
 #[inline]
-fn whole_frame(buf: &[u8]) -> Result<Option<usize>, DecodeError> {
+pub(super) fn whole_frame(buf: &[u8]) -> Result<Option<usize>, DecodeError> {
     let Some(announced) = i32_at(buf, 0) else { return Ok(None) };
     let length = bounded(announced, MAX_FRAME).ok_or(DecodeError::FrameLength(announced))?;
     Ok((buf.len() - FRAME_HEAD >= length).then_some(length))
@@ -216,7 +223,7 @@ fn whole_frame(buf: &[u8]) -> Result<Option<usize>, DecodeError> {
 
 /// `announced` if it lies within `1..=most`.
 #[inline]
-fn bounded(announced: i32, most: usize) -> Option<usize> {
+pub(super) fn bounded(announced: i32, most: usize) -> Option<usize> {
     usize::try_from(announced).ok().filter(|length| (1..=most).contains(length))
 }
 

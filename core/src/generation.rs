@@ -1,0 +1,180 @@
+//! Election by generation: one vote for each server and generation, and heartbeats from the leader.
+//!
+//! ```text
+//!                 time-out, or a closed link            a quorum grants
+//!   following ─────────────────────────────► looking ───────────────────► leading
+//!       ▲     ◄───────────────────────────────  ▲                            │
+//!       │          a leader is heard            └────────────────────────────┘
+//!       └── every heartbeat: another time-out     a later generation, or no quorum answers its heartbeats
+//! ```
+//!
+//! A server that hears no leader asks whether it would be elected (the *pre-vote*); if so it raises the generation by
+//! one, votes for itself, and asks the others to. Each server gives one vote in a generation, to the first that asks
+//! and is at least as new as itself, and has it on disk before anybody hears of it. Two quorums share a voter, so a
+//! generation has at most one leader, in every schedule and after every crash.
+//!
+//! It replaces one question only: who is proposed. The winner is a prospective leader like that of the
+//! [fast election](crate::election): the new epoch, the histories and what is committed are found out
+//! by [discovery and synchronisation](crate::leader), and safety rests on these alone. A leader
+//! that is elected on a stale majority, or two that believe to lead in different generations, cost time and
+//! nothing else.
+//!
+//! [`GenerationClock`] is the election alone, and can be driven alone: it is told [`ClockEvent`]s and says
+//! [`ClockOutput`]s. Whoever drives it keeps each [`Ballot`](crate::ballot::Ballot) on disk, in order, and says so.
+//!
+//! Where the idea appears: Raft's elections (Ongaro and Ousterhout, *In Search of an Understandable Consensus
+//! Algorithm*, 2014; pre-votes and a leader that steps down by its own clock are in Ongaro's thesis, 9.6 and 6.2),
+//! the patterns *Leader and Followers*, *Generation Clock* and *HeartBeat* (Joshi, *Patterns of Distributed Systems*,
+//! 2023), Viewstamped Replication's primary, a distinguished proposer in Paxos. Raft's log is compared by its last
+//! term; here the current epoch takes its place, since Zab numbers reigns anew in discovery.
+
+mod boundary;
+mod campaign;
+mod clock;
+mod granting;
+mod heartbeats;
+
+use alloc::vec::Vec;
+
+use crate::ballot::{Body, Letter};
+pub use crate::generation::boundary::{ClockConfig, ClockEvent, ClockOutput, Cue, Recipient};
+pub use crate::generation::clock::GenerationClock;
+use crate::id::ServerId;
+use crate::report::Reason;
+use crate::time::Instant;
+use crate::vote::Vote;
+
+impl GenerationClock {
+    /// What has to be done because of `event`.
+    pub fn step(&mut self, at: Instant, event: ClockEvent) -> Vec<ClockOutput> {
+        let mut outputs = Vec::new();
+        self.step_into(at, event, &mut outputs);
+        outputs
+    }
+
+    /// The same, appended to `out`.
+    pub fn step_into(&mut self, at: Instant, event: ClockEvent, out: &mut Vec<ClockOutput>) {
+        match event {
+            ClockEvent::Heard { from, letter } => self.on_heard(at, from, letter, out),
+            ClockEvent::Kept(ballot) => self.on_kept(at, ballot, out),
+            ClockEvent::Look { own, cue } => self.on_look(at, own, cue, out),
+            ClockEvent::Reachable(peer) => self.on_reachable(at, peer, out),
+            ClockEvent::Oracle(yes) => {
+                self.config.quorum.hear_oracle(yes);
+                self.count(at, out);
+            }
+            ClockEvent::Campaign => {
+                if self.looking {
+                    self.ask(at, out);
+                } else if self.leads() && planted!(CampaignDeposes) {
+                    self.leave(Reason::Asked, out);
+                }
+            }
+            ClockEvent::Tick => {
+                while self.deadline().is_some_and(|(due, _)| due <= at) {
+                    self.fire(at, out);
+                }
+            }
+        }
+    }
+
+    /// The seat was given to the leader of `vote`, or we follow the same leader in another way; returns whether
+    /// that ends the election at once. If not, [`ClockEvent::Look`] has to follow, with [`Cue::Appointed`]: the
+    /// server that was named is elected like any other, at once and without a pre-vote.
+    pub fn appoint(&mut self, vote: Vote, reason: Reason, out: &mut Vec<ClockOutput>) -> bool {
+        let follows = self.has_standing() && !self.looking && !self.leads();
+        if !follows || self.vote.leader != vote.leader || vote.leader == self.config.id {
+            return false;
+        }
+        self.decide(vote, reason, out);
+        true
+    }
+
+    /// What [`GenerationClock::deadline`] tells has come, whatever the time is. Otherwise for model checkers only.
+    pub fn fire(&mut self, at: Instant, out: &mut Vec<ClockOutput>) {
+        let beat_is_next = self.beat_at.is_some_and(|beat| self.due.is_none_or(|due| beat < due));
+        if beat_is_next {
+            self.beat_at = None;
+            self.beat(at, out);
+        } else if self.due.take().is_some() {
+            if self.looking {
+                self.ask(at, out);
+            } else if self.has_standing() {
+                let leader = self.vote.leader;
+                self.leave(Reason::LeaderSilent { leader }, out);
+            }
+        }
+    }
+
+    fn on_look(&mut self, at: Instant, own: Vote, cue: Cue, out: &mut Vec<ClockOutput>) {
+        if self.looking {
+            return;
+        }
+        self.retire();
+        (self.looking, self.own, self.tries) = (true, own, 0);
+        self.appointed = None;
+        self.listen(at);
+        match cue {
+            Cue::Fresh => {}
+            Cue::Silence => self.due = self.due.map(|_| at),
+            Cue::Closed => self.due = self.due.map(|due| due.min(at + self.turn())),
+            Cue::Appointed(to) => {
+                self.appointed = Some(to);
+                if to == self.config.id {
+                    self.due = self.due.map(|_| at);
+                }
+            }
+        }
+        if cue != Cue::Fresh {
+            self.heard = None;
+        }
+        out.push(ClockOutput::Redial);
+        if cue == Cue::Fresh || self.due.is_none() {
+            // Is there a leader? Whoever leads answers.
+            self.tell(at, Recipient::Voters, out);
+        }
+        self.answer_early(at, out);
+        if self.looking && self.due.is_some_and(|due| due <= at) {
+            self.fire(at, out);
+        }
+    }
+
+    fn on_heard(
+        &mut self,
+        at: Instant,
+        from: ServerId,
+        letter: Letter,
+        out: &mut Vec<ClockOutput>,
+    ) {
+        if letter.from != from || !letter.generation.is_valid() {
+            return;
+        }
+        let Some(position) = self.config.quorum.position(from) else {
+            // Whoever has no vote is told where we stand, if it asks, and otherwise not listened to.
+            let asks = matches!(letter.body, Body::Standing { leader: ServerId::NOBODY, .. });
+            if asks || matches!(letter.body, Body::Request(_)) {
+                self.tell(at, Recipient::One(from), out);
+            }
+            return;
+        };
+        match letter.body {
+            Body::Request(poll) => {
+                let valid = poll.generation.is_valid() && poll.generation >= letter.generation;
+                if valid {
+                    self.on_request(at, position, letter, poll, out);
+                }
+            }
+            Body::Answer { poll, granted } => {
+                if self.looking {
+                    self.on_answer(at, from, &letter, poll, granted, out);
+                }
+            }
+            Body::Standing { leader, beat } if leader == from => {
+                self.on_leading(at, &letter, beat, out);
+            }
+            Body::Standing { leader, beat } => {
+                self.on_standing(at, position, &letter, leader, beat, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What an election by generation is told, and what it wants.
+//!
+//! ```text
+//!   ClockConfig   once
+//!   ClockEvent    a letter, a link, the disk, time ──► GenerationClock ──► ClockOutput   send, keep, decided
+//! ```
+//!
+//! Words only: what becomes of them is decided above.
+
+use alloc::vec::Vec;
+
+use crate::ballot::{Ballot, Letter, Poll};
+use crate::config::Generations;
+use crate::id::ServerId;
+use crate::quorum::{Quorum, Support};
+use crate::report::{Change, Reason};
+use crate::vote::{Standing, Vote};
+
+/// What an election by generation needs to know.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClockConfig {
+    /// Who we are.
+    pub id: ServerId,
+    /// Whether the server is to follow with a vote (FOLLOWING) or without one (OBSERVING).
+    pub observer: bool,
+    /// Who votes, and how many are enough.
+    pub quorum: Quorum,
+    /// Time-outs and policies.
+    pub rules: Generations,
+    /// Where the randomness of time-outs comes from. Two servers should not have the same.
+    pub seed: u64,
+}
+
+/// Something that concerns the election.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ClockEvent {
+    /// Look for a leader; ignored while looking already.
+    Look {
+        /// The vote for oneself, all of it on disk: its epoch and zxid are what freshness is compared by.
+        /// Whose leader is not this server itself is no candidate.
+        own: Vote,
+        /// Why.
+        cue: Cue,
+    },
+    /// A server has said something.
+    Heard {
+        /// Who, by its link.
+        from: ServerId,
+        /// What.
+        letter: Letter,
+    },
+    /// This ballot and those before it are on disk.
+    Kept(Ballot),
+    /// There is a link to this server.
+    Reachable(ServerId),
+    /// The arbiter of two servers has spoken.
+    Oracle(bool),
+    /// The operator wants this server to ask for votes now; a server that has a leader, or leads, does not.
+    Campaign,
+    /// Time has passed.
+    Tick,
+}
+
+/// Why a server looks for a leader, and so how soon it asks to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cue {
+    /// It has just started, or does not know whether its leader lives: it listens for a time-out.
+    Fresh,
+    /// Its leader was silent for a time-out: now.
+    Silence,
+    /// Its leader closed the link: all notice at once, so they go by rank.
+    Closed,
+    /// Its leader gave the seat to this server: that one asks now, the others wait for it.
+    Appointed(ServerId),
+}
+
+/// What an election wants.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ClockOutput {
+    /// Say something; `config` is left empty.
+    Send {
+        /// To whom.
+        to: Recipient,
+        /// What.
+        letter: Letter,
+    },
+    /// Put this on disk and say [`ClockEvent::Kept`].
+    Keep(Ballot),
+    /// Dial, now and afresh, every voter to which there is no link.
+    Redial,
+    /// Something has changed, and why.
+    Changed(Change, Reason),
+    /// The election is over, and this is where we stand; on whose word it rests says
+    /// [`GenerationClock::support`](super::GenerationClock::support).
+    Decided(Standing),
+    /// The role that the last election led to is to end; [`retire`](super::GenerationClock::retire) follows.
+    Leave(Reason),
+}
+
+/// To whom a letter goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Recipient {
+    /// Every other voter.
+    Voters,
+    /// Every other member.
+    Members,
+    /// One server.
+    One(ServerId),
+}
+
+/// Letters that came before they could be answered, by position of their sender.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Early(Vec<Option<Letter>>);
+
+impl Early {
+    /// None, of so many voters.
+    pub(super) fn new(voters: usize) -> Self {
+        Self(alloc::vec![None; voters])
+    }
+
+    /// Keeps the newest of this sender.
+    pub(super) fn keep(&mut self, position: usize, letter: Letter) {
+        self.0[position] = Some(letter);
+    }
+
+    /// Takes what this sender said.
+    pub(super) fn take(&mut self, position: usize) -> Option<Letter> {
+        self.0[position].take()
+    }
+
+    /// How many senders there can be.
+    pub(super) const fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// An attempt of ours to be elected.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Campaign {
+    /// What we ask.
+    pub(super) poll: Poll,
+    /// Who grants it.
+    pub(super) grants: Support,
+    /// Our own vote is on disk, or none is needed: others were asked.
+    pub(super) asked: bool,
+}
+
+/// A grant that waits for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Owed {
+    /// To whom.
+    pub(super) to: ServerId,
+    /// What it asked.
+    pub(super) poll: Poll,
+}

@@ -1,0 +1,267 @@
+//! The election port where servers elect by generation: one introduction, then frames of letters.
+//!
+//! # The introduction
+//!
+//! `i64` [`PROTOCOL_GENERATION`], `i64` id, `i32` n, n bytes `host:port` (none if n is 0). ZooKeeper's servers and
+//! those of ours that hold its fast leader election refuse that number, and here theirs are refused: the two
+//! kinds of election know nothing of one another.
+//!
+//! # The letter
+//!
+//! | offset | field | |
+//! |---|---|---|
+//! | 0 | `i32` kind | 0 request, 1 answer, 2 standing; 256 is added to what concerns a pre-vote, 512 to an answer that grants |
+//! | 4 | `i64` sender | |
+//! | 12 | `i64` generation | |
+//! | 20 | `i64` current epoch | |
+//! | 28 | `i64` last zxid | |
+//! | 36 | `i64` | request, answer: the generation asked for; standing: the leader |
+//! | 44 | `i64` | request, answer: the attempt; standing: the beat |
+//! | 52 | `i32` config length | |
+//! | 56 | config text | |
+//!
+//! In front of each stands its length, as `i32`.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use super::election::{
+    FRAME_HEAD, INTRODUCTION_HEAD, PROTOCOL_GENERATION, bounded, parse_addresses, whole_frame,
+};
+use super::error::DecodeError;
+use super::limits::{MAX_ADDRESSES, MAX_FRAME};
+use super::primitive::{i32_at, i32_in, i64_at, i64_in, wire_length};
+use crate::address::HostPort;
+use crate::ballot::{Body, Claim, Generation, Letter, Poll};
+use crate::id::ServerId;
+use crate::message::Introduction;
+use crate::zxid::{Epoch, Zxid};
+
+/// A letter without its config text.
+const LETTER: usize = 56;
+/// The same with the length of its frame.
+const FRAMED_LETTER: usize = FRAME_HEAD + LETTER;
+/// What is added to the kind of what concerns a pre-vote.
+const PRE: i32 = 1 << 8;
+/// What is added to the kind of an answer that grants.
+const GRANTED: i32 = 1 << 9;
+
+/// An introduction of a server that elects by generation, as bytes, with the first of its addresses.
+pub fn encode_letter_introduction(introduction: &Introduction) -> Bytes {
+    let address = introduction.addresses.first().map(HostPort::to_string).unwrap_or_default();
+    let address = if address.len() <= MAX_ADDRESSES { address.as_bytes() } else { &[] };
+    let mut out = BytesMut::with_capacity(INTRODUCTION_HEAD + address.len());
+    out.put_i64(PROTOCOL_GENERATION);
+    out.put_i64(introduction.id.0);
+    out.put_i32(wire_length(address.len()));
+    out.put_slice(address);
+    out.freeze()
+}
+
+/// Takes such an introduction off the front of `buf`; none if more bytes are needed. Every error is fatal.
+pub fn decode_letter_introduction(buf: &mut BytesMut) -> Result<Option<Introduction>, DecodeError> {
+    let Some(first) = i64_at(buf, 0) else { return Ok(None) };
+    if first != PROTOCOL_GENERATION {
+        return Err(DecodeError::ElectsFast(first));
+    }
+    let (Some(id), Some(announced)) = (i64_at(buf, 8), i32_at(buf, 16)) else { return Ok(None) };
+    let length = if announced == 0 {
+        0
+    } else {
+        bounded(announced, MAX_ADDRESSES).ok_or(DecodeError::AddressLength(announced))?
+    };
+    let end = INTRODUCTION_HEAD + length;
+    let Some(text) = buf.get(INTRODUCTION_HEAD..end) else { return Ok(None) };
+    let addresses = if text.is_empty() { Vec::new() } else { parse_addresses(text)? };
+    buf.advance(end);
+    Ok(Some(Introduction { id: ServerId(id), addresses }))
+}
+
+/// Appends a letter with its frame to `out`; nothing is allocated if `out` has room.
+#[inline]
+pub fn encode_letter(letter: &Letter, out: &mut BytesMut) {
+    let Letter { from, generation, claim, body, config } = letter;
+    debug_assert!(config.len() <= MAX_FRAME - LETTER, "config of {} bytes", config.len());
+    let poll = |poll: &Poll, kind: i32| {
+        let pre = if poll.pre { PRE } else { 0 };
+        (kind + pre, poll.generation.0, poll.attempt as i64)
+    };
+    let (kind, first, second) = match body {
+        Body::Request(asked) => poll(asked, 0),
+        Body::Answer { poll: asked, granted } => {
+            poll(asked, 1 + if *granted { GRANTED } else { 0 })
+        }
+        Body::Standing { leader, beat } => (2, leader.0, *beat as i64),
+    };
+    let mut fixed = [0; FRAMED_LETTER];
+    let mut rest = &mut fixed[..];
+    rest.put_i32(wire_length(LETTER + config.len()));
+    rest.put_i32(kind);
+    rest.put_i64(from.0);
+    rest.put_i64(generation.0);
+    rest.put_i64(claim.current_epoch.0);
+    rest.put_i64(claim.last.0);
+    rest.put_i64(first);
+    rest.put_i64(second);
+    rest.put_i32(wire_length(config.len()));
+    out.reserve(FRAMED_LETTER + config.len());
+    out.extend_from_slice(&fixed);
+    out.extend_from_slice(config);
+}
+
+/// Takes a frame off the front of `buf` and decodes the letter in it; none if more bytes are needed.
+///
+/// An error that is not fatal concerns this frame alone, which is gone then; call again for the next.
+#[inline]
+pub fn take_letter(buf: &mut BytesMut) -> Result<Option<Letter>, DecodeError> {
+    let Some(length) = whole_frame(buf)? else { return Ok(None) };
+    let end = FRAME_HEAD + length;
+    match parse(&buf[FRAME_HEAD..end]) {
+        Ok((mut letter, config)) => {
+            if config.is_empty() {
+                buf.advance(end);
+            } else {
+                letter.config = buf
+                    .split_to(end)
+                    .freeze()
+                    .slice(config.start + FRAME_HEAD..config.end + FRAME_HEAD);
+            }
+            Ok(Some(letter))
+        }
+        Err(error) => {
+            buf.advance(end);
+            Err(error)
+        }
+    }
+}
+
+/// The letter without its config text, and where that is.
+fn parse(payload: &[u8]) -> Result<(Letter, Range<usize>), DecodeError> {
+    let too_short = DecodeError::LetterLength(payload.len());
+    let fixed = payload.first_chunk::<LETTER>().ok_or(too_short)?;
+    let kind = i32_in::<0, _>(fixed);
+    let (first, second) = (i64_in::<36, _>(fixed), i64_in::<44, _>(fixed) as u64);
+    let poll = Poll { generation: Generation(first), attempt: second, pre: kind & PRE != 0 };
+    let body = match (kind & !PRE & !GRANTED, kind & PRE != 0, kind & GRANTED != 0) {
+        (0, _, false) => Body::Request(poll),
+        (1, _, granted) => Body::Answer { poll, granted },
+        (2, false, false) => Body::Standing { leader: ServerId(first), beat: second },
+        _ => return Err(DecodeError::LetterKind(kind)),
+    };
+    let announced = i32_in::<52, _>(fixed);
+    let carried = payload.len() - LETTER;
+    let length = usize::try_from(announced).ok().filter(|length| *length <= carried);
+    let length = length.ok_or(DecodeError::ConfigLength { announced, carried })?;
+    let claim =
+        Claim { current_epoch: Epoch(i64_in::<20, _>(fixed)), last: Zxid(i64_in::<28, _>(fixed)) };
+    let (from, generation) = (ServerId(i64_in::<4, _>(fixed)), Generation(i64_in::<12, _>(fixed)));
+    let letter = Letter { from, generation, claim, body, config: Bytes::new() };
+    Ok((letter, LETTER..LETTER + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(body: Body, config: &'static [u8]) -> Letter {
+        Letter {
+            from: ServerId(3),
+            generation: Generation(6),
+            claim: Claim { current_epoch: Epoch(5), last: Zxid(0x5_0000_0028) },
+            body,
+            config: Bytes::from_static(config),
+        }
+    }
+
+    fn bodies() -> [Body; 7] {
+        let poll = |pre| Poll { generation: Generation(7), attempt: 9, pre };
+        [
+            Body::Request(poll(false)),
+            Body::Request(poll(true)),
+            Body::Answer { poll: poll(false), granted: false },
+            Body::Answer { poll: poll(false), granted: true },
+            Body::Answer { poll: poll(true), granted: true },
+            Body::Standing { leader: ServerId(3), beat: u64::MAX },
+            Body::Standing { leader: ServerId::NOBODY, beat: 0 },
+        ]
+    }
+
+    #[test]
+    fn the_layout() {
+        let mut out = BytesMut::new();
+        let poll = Poll { generation: Generation(7), attempt: 9, pre: true };
+        encode_letter(&letter(Body::Answer { poll, granted: true }, b"text"), &mut out);
+        let fields: [&[u8]; 10] = [
+            &60_i32.to_be_bytes(),
+            &(1_i32 + 256 + 512).to_be_bytes(),
+            &3_i64.to_be_bytes(),
+            &6_i64.to_be_bytes(),
+            &5_i64.to_be_bytes(),
+            &0x5_0000_0028_i64.to_be_bytes(),
+            &7_i64.to_be_bytes(),
+            &9_i64.to_be_bytes(),
+            &4_i32.to_be_bytes(),
+            b"text",
+        ];
+        assert_eq!(out[..], fields.concat());
+    }
+
+    #[test]
+    fn what_is_said_is_what_is_heard_however_the_bytes_arrive() {
+        for body in bodies() {
+            for config in [&b""[..], b"server.1=a:1:2:participant"] {
+                let mut whole = BytesMut::new();
+                encode_letter(&letter(body, config), &mut whole);
+                let mut arriving = BytesMut::new();
+                for (at, byte) in whole.iter().enumerate() {
+                    assert_eq!(take_letter(&mut arriving), Ok(None), "after {at} bytes");
+                    arriving.put_u8(*byte);
+                }
+                assert_eq!(take_letter(&mut arriving), Ok(Some(letter(body, config))));
+                assert!(arriving.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_letter_that_means_nothing_leaves_the_next_one_readable() {
+        let good = letter(bodies()[1], b"text");
+        let bad = |at: usize, field: &[u8]| {
+            let mut out = BytesMut::new();
+            encode_letter(&good, &mut out);
+            out[FRAME_HEAD + at..FRAME_HEAD + at + field.len()].copy_from_slice(field);
+            encode_letter(&good, &mut out);
+            let error = take_letter(&mut out).unwrap_err();
+            assert!(!error.is_fatal(), "{error}");
+            assert_eq!(take_letter(&mut out), Ok(Some(good.clone())));
+            error
+        };
+        for kind in [3, -1, 2 + PRE, 2 + GRANTED, GRANTED, i32::MIN] {
+            assert_eq!(bad(0, &kind.to_be_bytes()), DecodeError::LetterKind(kind));
+        }
+        for announced in [5, -1, i32::MAX] {
+            let error = DecodeError::ConfigLength { announced, carried: 4 };
+            assert_eq!(bad(52, &announced.to_be_bytes()), error);
+        }
+        let mut short = BytesMut::from(&[0, 0, 0, 3, 1, 2, 3][..]);
+        assert_eq!(take_letter(&mut short), Err(DecodeError::LetterLength(3)));
+    }
+
+    #[test]
+    fn servers_of_the_other_kind_are_refused_by_name() {
+        use super::super::election::{decode_introduction, encode_introduction};
+        let addresses = alloc::vec![HostPort { host: "h".into(), port: 3888 }];
+        let mine = Introduction { id: ServerId(2), addresses };
+        let mut bytes = BytesMut::from(&encode_letter_introduction(&mine)[..]);
+        assert_eq!(decode_letter_introduction(&mut bytes.clone()), Ok(Some(mine.clone())));
+        assert_eq!(decode_introduction(&mut bytes), Err(DecodeError::ElectsByGeneration));
+        let mut bytes = BytesMut::from(&encode_introduction(&mine)[..]);
+        assert_eq!(decode_letter_introduction(&mut bytes), Err(DecodeError::ElectsFast(-65536)));
+        let none = Introduction { addresses: Vec::new(), ..mine };
+        let mut bytes = BytesMut::from(&encode_letter_introduction(&none)[..]);
+        assert_eq!(decode_letter_introduction(&mut bytes), Ok(Some(none)));
+    }
+}

@@ -1,0 +1,669 @@
+//! Elections by generation: the clock alone, told everything by hand, and a few of them among themselves.
+#![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
+#![allow(clippy::cast_possible_truncation, reason = "numbers from a bounded generator")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_core::ballot::{Ballot, Body, Claim, Generation, Letter, Poll};
+use quorate_core::config::{Generations, Ties};
+use quorate_core::generation::{
+    ClockConfig, ClockEvent, ClockOutput, Cue, GenerationClock, Recipient,
+};
+use quorate_core::id::ServerId;
+use quorate_core::quorum::Quorum;
+use quorate_core::rng::Rng;
+use quorate_core::time::Instant;
+use quorate_core::vote::{ServerState, Vote};
+use quorate_core::zxid::{Epoch, Zxid};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn s(id: i64) -> ServerId {
+    ServerId(id)
+}
+
+fn claim(epoch: i64, counter: i64) -> Claim {
+    Claim { current_epoch: Epoch(epoch), last: Zxid(epoch << 32 | counter) }
+}
+
+fn own(id: i64, claim: Claim) -> Vote {
+    Vote { peer_epoch: claim.current_epoch, zxid: claim.last, leader: s(id) }
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ORIGIN + Duration::from_millis(ms)
+}
+
+fn rules() -> Generations {
+    Generations { ties: Ties::FirstCome, ..Generations::within(150 * MS, 300 * MS) }
+}
+
+fn config(id: i64, quorum: Quorum, rules: Generations) -> ClockConfig {
+    ClockConfig { id: s(id), observer: false, quorum, rules, seed: id as u64 * 77 }
+}
+
+fn three(id: i64) -> ClockConfig {
+    config(id, Quorum::majority((1..=3).map(ServerId)), rules())
+}
+
+/// Server 1 of three, with this ballot on its disk, that looks and has waited for nobody yet.
+fn looking(ballot: Ballot, ours: Claim) -> GenerationClock {
+    let mut clock = GenerationClock::new(three(1), ballot);
+    clock.step(at(0), ClockEvent::Look { own: own(1, ours), cue: Cue::Fresh });
+    clock
+}
+
+fn letter(from: i64, generation: i64, claim: Claim, body: Body) -> Letter {
+    Letter { from: s(from), generation: Generation(generation), claim, body, config: Bytes::new() }
+}
+
+fn poll(generation: i64, attempt: u64, pre: bool) -> Poll {
+    Poll { generation: Generation(generation), attempt, pre }
+}
+
+fn heard(letter: Letter) -> ClockEvent {
+    ClockEvent::Heard { from: letter.from, letter }
+}
+
+fn request(from: i64, generation: i64, claim: Claim) -> ClockEvent {
+    heard(letter(from, generation, claim, Body::Request(poll(generation, 1, false))))
+}
+
+fn answer(from: i64, generation: i64, poll: Poll, granted: bool) -> ClockEvent {
+    heard(letter(from, generation, claim(5, 0), Body::Answer { poll, granted }))
+}
+
+fn ballot(generation: i64, vote: i64) -> Ballot {
+    Ballot { generation: Generation(generation), vote: s(vote) }
+}
+
+fn sent(outputs: &[ClockOutput]) -> Vec<(Recipient, Body)> {
+    let sent = outputs.iter().filter_map(|output| match output {
+        ClockOutput::Send { to, letter } => Some((*to, letter.body)),
+        ClockOutput::Keep(_)
+        | ClockOutput::Redial
+        | ClockOutput::Changed(..)
+        | ClockOutput::Decided(_)
+        | ClockOutput::Leave(_) => None,
+    });
+    sent.collect()
+}
+
+fn kept(outputs: &[ClockOutput]) -> Option<Ballot> {
+    outputs
+        .iter()
+        .find_map(|output| if let ClockOutput::Keep(b) = output { Some(*b) } else { None })
+}
+
+fn leaves(outputs: &[ClockOutput]) -> bool {
+    outputs.iter().any(|output| matches!(output, ClockOutput::Leave(_)))
+}
+
+/// Asks for a vote, lets the disk follow, and tells the answer and the generation that it carries.
+fn ask(clock: &mut GenerationClock, event: ClockEvent) -> (bool, i64) {
+    let mut outputs = clock.step(at(1), event);
+    if let Some(ballot) = kept(&outputs) {
+        assert!(
+            !sent(&outputs).iter().any(|(_, body)| matches!(body, Body::Answer { .. })),
+            "an answer overtakes the disk"
+        );
+        outputs = clock.step(at(1), ClockEvent::Kept(ballot));
+    }
+    let answers: Vec<_> = outputs
+        .iter()
+        .filter_map(|output| match output {
+            ClockOutput::Send { letter, .. } => match letter.body {
+                Body::Answer { granted, .. } => Some((granted, letter.generation.0)),
+                Body::Request(_) | Body::Standing { .. } => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(answers.len(), 1, "{outputs:?}");
+    answers[0]
+}
+
+#[test]
+fn the_table_of_vote_requests() {
+    let fresh = || looking(ballot(5, i64::MIN), claim(5, 40));
+    let voted = || looking(ballot(5, 2), claim(5, 40));
+    for (row, mut clock, event, expected) in [
+        ("earlier", fresh(), request(2, 4, claim(5, 41)), (false, 5)),
+        ("6 as new", fresh(), request(2, 6, claim(5, 40)), (true, 6)),
+        ("6 older", fresh(), request(2, 6, claim(5, 39)), (false, 6)),
+        ("6 longer log of an older epoch", fresh(), request(2, 6, claim(4, 90)), (false, 6)),
+        ("6 newer", fresh(), request(2, 6, claim(5, 41)), (true, 6)),
+        ("voted for 2, asked by 2", voted(), request(2, 5, claim(5, 40)), (true, 5)),
+        ("voted for 2, asked by 3", voted(), request(3, 5, claim(5, 99)), (false, 5)),
+    ] {
+        assert_eq!(ask(&mut clock, event), expected, "{row}");
+    }
+    // A generation that was seen, and not voted in.
+    let seen = || {
+        let mut clock = looking(ballot(4, 3), claim(5, 40));
+        let leader = Body::Standing { leader: ServerId::NOBODY, beat: 0 };
+        clock.step(at(0), heard(letter(3, 5, claim(5, 1), leader)));
+        assert_eq!((clock.generation(), clock.ballot()), (Generation(5), ballot(4, 3)));
+        clock
+    };
+    for (row, event, expected) in [
+        ("5 as new", request(2, 5, claim(5, 40)), (true, 5)),
+        ("5 older", request(2, 5, claim(5, 39)), (false, 5)),
+        ("5 longer log of an older epoch", request(2, 5, claim(4, 90)), (false, 5)),
+    ] {
+        assert_eq!(ask(&mut seen(), event), expected, "{row}");
+    }
+    let mut clock = fresh();
+    assert_eq!(ask(&mut clock, request(2, 6, claim(5, 41))), (true, 6));
+    assert_eq!(ask(&mut clock, request(2, 5, claim(5, 99))), (false, 6), "after that grant");
+    assert_eq!(ask(&mut clock, request(3, 6, claim(5, 99))), (false, 6), "one grant");
+}
+
+#[test]
+fn g1_a_vote_survives_a_restart_and_hearing_the_leader() {
+    let mut clock = looking(Ballot::NONE, claim(5, 1));
+    let outputs = clock.step(at(1), request(2, 6, claim(5, 1)));
+    assert_eq!(kept(&outputs), Some(ballot(6, 2)));
+    assert_eq!(sent(&outputs), [], "nobody hears of it before the disk has it");
+    // It crashes when the disk has it and nobody heard.
+    let mut again = looking(ballot(6, 2), claim(5, 1));
+    assert_eq!(ask(&mut again, request(3, 6, claim(5, 9))), (false, 6));
+    assert_eq!(ask(&mut again, request(2, 6, claim(5, 1))), (true, 6));
+    // The leader of that generation is heard; the vote stays what it is.
+    clock.step(at(2), ClockEvent::Kept(ballot(6, 2)));
+    clock.step(at(2), heard(letter(2, 6, claim(5, 1), Body::Standing { leader: s(2), beat: 7 })));
+    assert_eq!((clock.standing().state, clock.ballot()), (ServerState::Following, ballot(6, 2)));
+}
+
+#[test]
+fn g1_ones_own_vote_counts_when_it_is_on_disk() {
+    let alone = Quorum::majority([s(1)]);
+    let mut clock = GenerationClock::new(config(1, alone, rules()), Ballot::NONE);
+    let outputs =
+        clock.step(at(0), ClockEvent::Look { own: own(1, claim(0, 0)), cue: Cue::Silence });
+    assert_eq!((kept(&outputs), clock.is_looking()), (Some(ballot(1, 1)), true));
+    clock.step(at(0), ClockEvent::Kept(ballot(1, 1)));
+    assert_eq!(clock.standing().state, ServerState::Leading);
+}
+
+/// Server 1 of three asks whether it would be elected.
+fn asking(generation: i64) -> (GenerationClock, Poll) {
+    let mut clock = GenerationClock::new(three(1), ballot(generation, 1));
+    let look = ClockEvent::Look { own: own(1, claim(5, 1)), cue: Cue::Silence };
+    let outputs = clock.step(at(0), look);
+    (clock, asked(&outputs).unwrap())
+}
+
+fn asked(outputs: &[ClockOutput]) -> Option<Poll> {
+    let of = |body: &Body| if let Body::Request(poll) = body { Some(*poll) } else { None };
+    sent(outputs).iter().find_map(|(_, body)| of(body))
+}
+
+#[test]
+fn g2_a_rejection_brings_the_requester_up_without_a_vote() {
+    let (mut clock, first) = asking(1);
+    assert_eq!(first, poll(2, 1, true));
+    let outputs = clock.step(at(1), answer(2, 9, first, false));
+    assert_eq!(asked(&outputs), Some(poll(10, 2, true)), "it asks again at once");
+    assert_eq!((clock.generation(), clock.ballot()), (Generation(9), ballot(1, 1)));
+    // In earnest, and behind: it listens, and asks later.
+    let (mut clock, first) = asking(1);
+    let outputs = clock.step(at(1), answer(2, 1, first, true));
+    clock.step(at(1), ClockEvent::Kept(kept(&outputs).unwrap()));
+    let outputs = clock.step(at(2), answer(3, 9, poll(2, 2, false), false));
+    assert_eq!((asked(&outputs), clock.generation()), (None, Generation(9)));
+    assert_eq!(clock.ballot(), ballot(2, 1));
+    assert!(clock.deadline().unwrap().0 >= at(150));
+}
+
+#[test]
+fn g3_late_answers_count_for_nothing() {
+    // A grant of the first pre-vote arrives in the second.
+    let (mut clock, first) = asking(1);
+    let outputs = clock.step(at(400), ClockEvent::Tick);
+    let second = asked(&outputs).unwrap();
+    assert_ne!(first, second);
+    assert_eq!(kept(&clock.step(at(401), answer(2, 1, first, true))), None);
+    // That of the second wins it; then a late grant of it arrives during the vote, and at the leader.
+    let outputs = clock.step(at(402), answer(2, 1, second, true));
+    clock.step(at(402), ClockEvent::Kept(kept(&outputs).unwrap()));
+    assert_eq!(clock.step(at(403), answer(3, 1, second, true)), []);
+    assert!(clock.is_looking());
+    clock.step(at(404), answer(3, 2, poll(2, 3, false), true));
+    assert_eq!(clock.standing().state, ServerState::Leading);
+    assert_eq!(clock.step(at(405), answer(2, 2, second, true)), []);
+    assert_eq!(clock.step(at(405), ClockEvent::Campaign), [], "a leader does not campaign");
+}
+
+#[test]
+fn g3_nobody_is_granted_anything_while_a_leader_lives() {
+    let mut clock = looking(ballot(6, 2), claim(5, 1));
+    let beat = || heard(letter(2, 6, claim(5, 1), Body::Standing { leader: s(2), beat: 7 }));
+    let outputs = clock.step(at(100), beat());
+    let echo = Body::Standing { leader: s(2), beat: 7 };
+    assert_eq!(sent(&outputs), [(Recipient::One(s(2)), echo)]);
+    for pre in [true, false] {
+        let body = Body::Request(poll(9, 1, pre));
+        let outputs = clock.step(at(249), heard(letter(3, 9 - i64::from(pre), claim(7, 0), body)));
+        let refused = Body::Answer { poll: poll(9, 1, pre), granted: false };
+        assert_eq!(sent(&outputs), [(Recipient::One(s(3)), refused)]);
+        assert_eq!((clock.generation(), kept(&outputs)), (Generation(6), None));
+    }
+    // Unheard for the shortest time-out: it leaves, looks, and answers what it was asked.
+    let outputs = clock.step(at(251), request(3, 9, claim(7, 0)));
+    assert!(leaves(&outputs));
+    clock.retire();
+    let look = ClockEvent::Look { own: own(1, claim(6, 3)), cue: Cue::Silence };
+    assert_eq!(kept(&clock.step(at(252), look)), Some(ballot(9, 3)));
+}
+
+#[test]
+fn g4_a_vote_that_is_seen_is_not_taken_over() {
+    let (mut clock, first) = asking(6);
+    let outputs = clock.step(at(1), answer(2, 6, first, true));
+    clock.step(at(1), ClockEvent::Kept(kept(&outputs).unwrap()));
+    // Server 2 has voted for 3 in generation 9, and says no.
+    clock.step(at(2), answer(2, 9, poll(7, 2, false), false));
+    assert_eq!((clock.generation(), clock.ballot()), (Generation(9), ballot(7, 1)));
+    assert_eq!(ask(&mut clock, request(3, 9, claim(4, 99))), (false, 9), "its log is older");
+    assert_eq!(ask(&mut clock, request(2, 9, claim(5, 1))), (true, 9), "and 9 is not spent");
+    // An answer that says no is none, whatever else it says.
+    let (mut clock, first) = asking(6);
+    let outputs = clock.step(at(1), answer(2, 6, first, true));
+    clock.step(at(1), ClockEvent::Kept(kept(&outputs).unwrap()));
+    clock.step(at(2), answer(2, 7, poll(7, 2, false), false));
+    assert!(clock.is_looking());
+}
+
+#[test]
+fn a_leader_gives_up_by_its_own_clock_and_for_a_later_generation() {
+    let lead = || {
+        let (mut clock, first) = asking(1);
+        let outputs = clock.step(at(1), answer(2, 1, first, true));
+        clock.step(at(1), ClockEvent::Kept(kept(&outputs).unwrap()));
+        let outputs = clock.step(at(2), answer(2, 2, poll(2, 2, false), true));
+        let told = Body::Standing { leader: s(1), beat: at(2).0 };
+        assert_eq!(sent(&outputs), [(Recipient::Members, told)], "told to all at once");
+        clock
+    };
+    let mut clock = lead();
+    let mut now = 2;
+    let echo = |now| heard(letter(3, 2, claim(5, 0), Body::Standing { leader: s(1), beat: now }));
+    while now < 1000 {
+        let (due, _) = clock.deadline().unwrap();
+        now = due.0 / 1_000_000;
+        assert!(!leaves(&clock.step(due, ClockEvent::Tick)), "somebody hears it, at {now} ms");
+        clock.step(due, echo(due.0));
+    }
+    let silent = now;
+    loop {
+        let (due, _) = clock.deadline().unwrap();
+        now = due.0 / 1_000_000;
+        if leaves(&clock.step(due, ClockEvent::Tick)) {
+            break;
+        }
+        assert!(now < silent + 300, "unheard for {} ms", now - silent);
+    }
+    let mut clock = lead();
+    let body = Body::Standing { leader: ServerId::NOBODY, beat: 0 };
+    assert!(leaves(&clock.step(at(10), heard(letter(3, 9, claim(1, 0), body)))));
+}
+
+#[test]
+fn those_without_weight_are_no_candidates_and_grants_are_counted_by_weight() {
+    let group = vec![(s(1), 0), (s(2), 1), (s(3), 3)];
+    let quorum = || Quorum::hierarchical([group.clone()]);
+    let mut clock = GenerationClock::new(config(1, quorum(), rules()), Ballot::NONE);
+    let look = |id| ClockEvent::Look { own: own(id, claim(5, 1)), cue: Cue::Silence };
+    assert_eq!(asked(&clock.step(at(0), look(1))), None);
+    assert_eq!(clock.deadline(), None);
+    let mut clock = GenerationClock::new(config(2, quorum(), rules()), Ballot::NONE);
+    let first = asked(&clock.step(at(0), look(2))).unwrap();
+    clock.step(at(1), answer(1, 0, first, true));
+    assert_eq!(clock.ballot(), Ballot::NONE, "1 weighs nothing");
+    clock.step(at(1), answer(3, 0, first, true));
+    assert_eq!(clock.ballot(), ballot(1, 2));
+    assert_eq!(ask(&mut clock, request(1, 9, claim(9, 9))), (false, 9), "nor is 1 elected");
+}
+
+#[test]
+fn while_the_membership_changes_grants_of_both_are_needed() {
+    let old = Quorum::majority([1, 2, 3].map(ServerId));
+    let joint = Quorum::joint(&old, &Quorum::majority([1, 4, 5].map(ServerId)));
+    let mut clock = GenerationClock::new(config(1, joint, rules()), Ballot::NONE);
+    let look = ClockEvent::Look { own: own(1, claim(5, 1)), cue: Cue::Silence };
+    let first = asked(&clock.step(at(0), look)).unwrap();
+    clock.step(at(1), answer(2, 0, first, true));
+    clock.step(at(1), answer(3, 0, first, true));
+    assert_eq!(clock.ballot(), Ballot::NONE);
+    clock.step(at(1), answer(4, 0, first, true));
+    assert_eq!(clock.ballot(), ballot(1, 1));
+}
+
+#[test]
+fn on_a_closed_link_the_survivors_go_by_rank_a_few_milliseconds_apart() {
+    for (id, expected) in [(5, 0), (4, 3), (3, 6), (1, 12)] {
+        let quorum = Quorum::majority((1..=5).map(ServerId));
+        let mut clock = GenerationClock::new(config(id, quorum, rules()), Ballot::NONE);
+        let look = ClockEvent::Look { own: own(id, claim(5, 1)), cue: Cue::Closed };
+        let outputs = clock.step(at(100), look);
+        if expected == 0 {
+            assert!(asked(&outputs).is_some());
+        } else {
+            assert_eq!(clock.deadline().unwrap().0, at(100 + expected), "server {id}");
+        }
+    }
+}
+
+#[test]
+fn among_equals_the_better_ranked_leads_unless_it_tries_in_vain() {
+    let ranked = || Generations { ties: Ties::BetterRanked, ..rules() };
+    let quorum = || Quorum::majority((1..=3).map(ServerId));
+    let look = |id| ClockEvent::Look { own: own(id, claim(5, 1)), cue: Cue::Fresh };
+    let pre = |from, claim| heard(letter(from, 0, claim, Body::Request(poll(1, 1, true))));
+    let mut clock = GenerationClock::new(config(2, quorum(), ranked()), Ballot::NONE);
+    clock.step(at(0), look(2));
+    assert!(ask(&mut clock, pre(3, claim(5, 1))).0, "3 ranks better");
+    assert!(ask(&mut clock, pre(1, claim(5, 2))).0, "1 is newer");
+    assert!(!ask(&mut clock, pre(1, claim(5, 1))).0);
+    assert!(asked(&clock.step(at(4), ClockEvent::Tick)).is_some(), "but then it asks itself");
+    assert!(!ask(&mut clock, pre(1, claim(5, 1))).0);
+    clock.step(at(400), ClockEvent::Tick);
+    assert!(ask(&mut clock, pre(1, claim(5, 1))).0, "it has tried in vain");
+    let mut clock = GenerationClock::new(config(2, quorum(), rules()), Ballot::NONE);
+    clock.step(at(0), look(2));
+    assert!(ask(&mut clock, pre(1, claim(5, 1))).0, "first come");
+}
+
+#[test]
+fn an_appointed_server_asks_at_once_in_earnest_and_the_others_wait_for_it() {
+    let mut clock = GenerationClock::new(three(1), ballot(3, 1));
+    let look = |to| ClockEvent::Look { own: own(1, claim(5, 1)), cue: Cue::Appointed(s(to)) };
+    assert_eq!(kept(&clock.step(at(0), look(1))), Some(ballot(4, 1)));
+    let mut clock = GenerationClock::new(three(1), ballot(3, 1));
+    // It asked a moment before we heard that the seat is its.
+    let beat = Body::Standing { leader: s(3), beat: 1 };
+    clock.step(at(0), ClockEvent::Look { own: own(1, claim(5, 1)), cue: Cue::Fresh });
+    clock.step(at(0), heard(letter(3, 3, claim(5, 1), beat)));
+    clock.step(at(5), request(2, 4, claim(5, 1)));
+    clock.retire();
+    assert_eq!(kept(&clock.step(at(6), look(2))), Some(ballot(4, 2)));
+}
+
+#[test]
+fn letters_of_strangers_liars_and_of_no_generation_change_nothing() {
+    let mut clock = looking(ballot(5, 2), claim(5, 40));
+    let before = clock.clone();
+    let body = Body::Request(poll(9, 1, false));
+    let lie = ClockEvent::Heard { from: s(3), letter: letter(2, 9, claim(9, 9), body) };
+    clock.step(at(1), lie);
+    for generation in [-1, i64::MAX, i64::MIN] {
+        clock.step(at(1), request(2, generation, claim(9, 9)));
+        let beat = Body::Standing { leader: s(2), beat: 0 };
+        clock.step(at(1), heard(letter(2, generation, claim(9, 9), beat)));
+    }
+    clock.step(at(1), request(7, 9, claim(9, 9)));
+    let beat = Body::Standing { leader: s(7), beat: 0 };
+    clock.step(at(1), heard(letter(7, 9, claim(9, 9), beat)));
+    assert_eq!(clock, before);
+}
+
+// --- a few of them among themselves ---
+
+/// Servers, what is under way between them, and their disks, all driven by one seed.
+struct World {
+    clocks: BTreeMap<i64, GenerationClock>,
+    disks: BTreeMap<i64, Ballot>,
+    /// When, how many came before, to whom, what.
+    under_way: BTreeMap<(Instant, u64), (i64, ClockEvent)>,
+    count: u64,
+    now: Instant,
+    rng: Rng,
+    claims: BTreeMap<i64, Claim>,
+    quorum: Quorum,
+    rules: Generations,
+    /// Who is cut off.
+    away: Vec<i64>,
+    leaders: BTreeMap<Generation, i64>,
+}
+
+impl World {
+    fn new(seed: u64, voters: i64, rules: Generations) -> Self {
+        let quorum = Quorum::majority((1..=voters).map(ServerId));
+        let mut world = Self {
+            clocks: BTreeMap::new(),
+            disks: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            count: 0,
+            now: at(0),
+            rng: Rng::new(seed),
+            claims: BTreeMap::new(),
+            quorum,
+            rules,
+            away: Vec::new(),
+            leaders: BTreeMap::new(),
+        };
+        for id in 1..=voters {
+            world.claims.insert(id, claim(5, 1));
+            world.disks.insert(id, Ballot::NONE);
+            world.start(id);
+        }
+        world
+    }
+
+    fn start(&mut self, id: i64) {
+        let config = ClockConfig {
+            seed: self.rng.next_u64(),
+            ..config(id, self.quorum.clone(), self.rules.clone())
+        };
+        self.clocks.insert(id, GenerationClock::new(config, self.disks[&id]));
+        self.look(id, Cue::Fresh);
+    }
+
+    fn look(&mut self, id: i64, cue: Cue) {
+        let own = own(id, self.claims[&id]);
+        self.step(id, ClockEvent::Look { own, cue });
+    }
+
+    fn later(&mut self, least: u64, most: u64, to: i64, event: ClockEvent) {
+        let micros = least + self.rng.below(most - least);
+        self.count += 1;
+        let when = self.now + Duration::from_micros(micros);
+        self.under_way.insert((when, self.count), (to, event));
+    }
+
+    fn step(&mut self, id: i64, event: ClockEvent) {
+        let Some(clock) = self.clocks.get_mut(&id) else { return };
+        for output in clock.step(self.now, event) {
+            match output {
+                ClockOutput::Send { to, letter } => {
+                    for other in self.claims.keys().copied().collect::<Vec<_>>() {
+                        let meant = match to {
+                            Recipient::One(one) => one == s(other),
+                            Recipient::Voters | Recipient::Members => other != id,
+                        };
+                        if meant && !self.away.contains(&id) && !self.away.contains(&other) {
+                            self.later(50, 2000, other, heard(letter.clone()));
+                        }
+                    }
+                }
+                ClockOutput::Keep(ballot) => {
+                    self.later(100, 5000, id, ClockEvent::Kept(ballot));
+                }
+                ClockOutput::Decided(standing) => {
+                    if standing.state == ServerState::Leading {
+                        let generation = Generation(standing.round.0);
+                        let other = self.leaders.insert(generation, id);
+                        assert_eq!(other, None, "two leaders of generation {generation}");
+                    }
+                }
+                ClockOutput::Leave(_) => {
+                    self.clocks.get_mut(&id).unwrap().retire();
+                    self.look(id, Cue::Silence);
+                    return;
+                }
+                ClockOutput::Redial | ClockOutput::Changed(..) => {}
+            }
+        }
+    }
+
+    /// The next thing that happens.
+    fn next(&mut self) {
+        let due = self.clocks.iter().filter_map(|(id, c)| Some((c.deadline()?.0, *id))).min();
+        let first = self.under_way.first_key_value().map(|(key, _)| *key);
+        match (due, first) {
+            (Some((at, id)), first) if first.is_none_or(|(f, _)| at <= f) => {
+                self.now = self.now.max(at);
+                self.step(id, ClockEvent::Tick);
+            }
+            (_, Some(key)) => {
+                let (to, event) = self.under_way.remove(&key).unwrap();
+                self.now = self.now.max(key.0);
+                if let ClockEvent::Kept(ballot) = &event {
+                    self.disks.insert(to, *ballot);
+                }
+                self.step(to, event);
+            }
+            (_, None) => panic!("nothing happens any more"),
+        }
+    }
+
+    /// Who leads, and a quorum follows.
+    fn settled(&self) -> Option<i64> {
+        let leads = |clock: &GenerationClock| clock.standing().state == ServerState::Leading;
+        let newest = self.clocks.iter().filter(|(_, clock)| leads(clock));
+        let (leader, clock) = newest.max_by_key(|(_, clock)| clock.generation())?;
+        let with = |other: &&i64| {
+            let standing = self.clocks[other].standing();
+            standing.vote.leader == s(*leader) && standing.round.0 == clock.generation().0
+        };
+        let followers = self.clocks.keys().filter(with).map(|id| s(*id));
+        self.quorum.is_quorum(followers).then_some(*leader)
+    }
+
+    fn settle(&mut self, within: Duration) -> i64 {
+        let end = self.now + within;
+        loop {
+            if let Some(leader) = self.settled() {
+                return leader;
+            }
+            assert!(self.now <= end, "no leader after {within:?}");
+            self.next();
+        }
+    }
+
+    fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.next();
+        }
+    }
+
+    fn crash(&mut self, id: i64) {
+        self.clocks.remove(&id);
+        self.under_way.retain(|_, (to, event)| {
+            *to != id || !matches!(event, ClockEvent::Kept(_) | ClockEvent::Heard { .. })
+        });
+    }
+}
+
+#[test]
+fn g2_whoever_comes_back_far_behind_holds_nobody_up() {
+    for seed in 0..50 {
+        let mut world = World::new(seed, 3, rules());
+        let leader = world.settle(Duration::from_secs(3));
+        let others: Vec<_> = (1..=3).filter(|id| *id != leader).collect();
+        // One is cut off, with an old generation; then the leader crashes as it comes back.
+        world.away = vec![others[0]];
+        world.run(Duration::from_secs(2));
+        world.away.clear();
+        world.crash(leader);
+        world.settle(3 * 300 * MS);
+        // X: a late generation and a short log; Y: an earlier one and a longer log; the third is down.
+        let mut world = World::new(seed, 3, Generations { pre_vote: false, ..rules() });
+        for (id, ballot, claim) in [(1, ballot(9, 1), claim(5, 1)), (2, ballot(7, 2), claim(5, 9))]
+        {
+            world.crash(id);
+            world.claims.insert(id, claim);
+            world.disks.insert(id, ballot);
+        }
+        world.crash(3);
+        world.rules.pre_vote = false;
+        world.start(1);
+        world.rules.pre_vote = true;
+        world.start(2);
+        assert_eq!(world.settle(3 * 300 * MS + 10 * MS), 2);
+    }
+}
+
+#[test]
+fn g3_a_server_that_was_cut_off_does_not_depose_the_leader() {
+    for seed in 0..50 {
+        let mut world = World::new(seed, 3, rules());
+        let leader = world.settle(Duration::from_secs(3));
+        world.run(Duration::from_secs(1));
+        let leader_before = world.settled().unwrap_or(leader);
+        let generation = world.clocks[&leader_before].generation();
+        let cut = (1..=3).find(|id| *id != leader_before).unwrap();
+        world.away = vec![cut];
+        world.run(20 * 300 * MS);
+        assert_eq!(world.clocks[&cut].generation(), generation, "it does not grow while cut off");
+        world.away.clear();
+        world.run(Duration::from_secs(2));
+        assert_eq!(world.settled(), Some(leader_before));
+        assert_eq!(world.clocks[&cut].standing().vote.leader, s(leader_before));
+        assert_eq!(world.clocks[&leader_before].generation(), generation);
+    }
+}
+
+#[test]
+fn split_votes_are_over_within_three_rounds_in_99_of_100_elections_of_five() {
+    for (name, rules) in [
+        ("with pre-votes", rules()),
+        ("without", Generations { pre_vote: false, ..rules() }),
+        ("by rank", Generations { ties: Ties::BetterRanked, ..rules() }),
+    ] {
+        let mut late = 0;
+        for seed in 0..1000 {
+            let mut world = World::new(seed, 5, rules.clone());
+            let leader = world.settle(Duration::from_secs(30));
+            late += u32::from(world.clocks[&leader].generation() > Generation(3));
+        }
+        assert!(late <= 10, "{name}: {late} of 1000 took more than three rounds");
+    }
+}
+
+/// Crashes, cuts and restarts at any time: see the assertion in `step`.
+#[test]
+fn in_every_schedule_a_generation_has_one_leader() {
+    for seed in 0..300 {
+        let mut dice = Rng::new(seed ^ 0x6e);
+        let rules = Generations { pre_vote: seed % 3 > 0, ..rules() };
+        let mut world = World::new(seed, 5, rules);
+        for _ in 0..30 {
+            world.run(Duration::from_millis(20 + dice.below(400)));
+            let id = 1 + dice.below(5) as i64;
+            match dice.below(4) {
+                0 => world.crash(id),
+                1 => world.away = vec![id, 1 + dice.below(5) as i64],
+                2 => world.away.clear(),
+                _ => {}
+            }
+            for id in 1..=5 {
+                if !world.clocks.contains_key(&id) && dice.below(2) == 0 {
+                    world.claims.insert(id, claim(5, dice.below(3) as i64));
+                    world.start(id);
+                }
+            }
+        }
+        world.away.clear();
+        for id in 1..=5 {
+            if !world.clocks.contains_key(&id) {
+                world.start(id);
+            }
+        }
+        world.settle(Duration::from_secs(20));
+    }
+}
