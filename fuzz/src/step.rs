@@ -116,6 +116,7 @@ fn durable(run: &Run) -> Durable {
         floor: Zxid::ZERO,
         snapshot,
         window: window.into(),
+        ..Durable::default()
     }
 }
 

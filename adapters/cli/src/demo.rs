@@ -32,6 +32,7 @@ mod world;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
+use quorate_tokio::core::config::{Election, Generations};
 
 pub(crate) use child::{Arguments as ServerArguments, run as serve};
 
@@ -84,10 +85,29 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MS", default_value_t = 2000,
           value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     tick_time: u64,
+    /// How it is found out who is to lead: as ZooKeeper does, or by generation.
+    #[arg(long, value_enum, default_value_t = Kind::Fast)]
+    election: Kind,
+    /// By generation: the shortest silence after which a leader is given up; the longest is twice as long.
+    #[arg(long, value_name = "MS", default_value_t = 150,
+          value_parser = clap::value_parser!(u64).range(4..=600_000))]
+    election_timeout: u64,
+    /// The leader is not killed but stopped where it stands: its connections stay open, and it falls silent.
+    #[arg(long, requires = "processes")]
+    silence: bool,
     /// How long each step may take before the demo gives up.
     #[arg(long, value_name = "SECONDS", default_value_t = 30,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     patience: u64,
+}
+
+/// See [`Election`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    /// ZooKeeper's fast leader election.
+    Fast,
+    /// One vote for each server and generation, and heartbeats.
+    Generation,
 }
 
 /// Runs the whole.
@@ -111,11 +131,18 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let tick = Duration::from_millis(tick_time);
     let paint = Paint::stdout();
     let view = if json { view::View::json() } else { view::View::text(paint) };
+    let timeout = Duration::from_millis(arguments.election_timeout);
+    let election = match arguments.election {
+        Kind::Fast => Election::Fast,
+        Kind::Generation => Election::Generation(Generations::within(timeout, timeout * 2)),
+    };
+    let times = world::Times { tick, election };
     let (world, events) =
-        world::World::new(way, servers, tick, weight.is_some()).map_err(Failure::failed)?;
+        world::World::new(way, servers, times, weight.is_some()).map_err(Failure::failed)?;
     let wishes = plot::Wishes {
         kills,
         hand_over: arguments.hand_over,
+        silence: arguments.silence,
         patience: Duration::from_secs(patience),
         load: weight,
         plant_loss: arguments.plant_loss,

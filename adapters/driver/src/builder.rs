@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quorate_core::address::HostPort;
-use quorate_core::config::{Config, ConfigError};
+use quorate_core::config::{Config, ConfigError, Election};
 use quorate_core::id::ServerId;
 use quorate_core::membership::{
     LineError, Member, MembershipBuilder, MembershipError, Role, ServerAddress,
@@ -28,6 +28,7 @@ pub struct ServerConfigBuilder {
     limits: [Option<u32>; 2],
     priority: u8,
     lease: Option<Duration>,
+    election: Election,
     reconfig: bool,
     seed: Option<u64>,
 }
@@ -74,6 +75,7 @@ impl ServerConfigBuilder {
             limits: [None; 2],
             priority: 0,
             lease: None,
+            election: Election::Fast,
             reconfig: false,
             seed: None,
         }
@@ -130,6 +132,25 @@ impl ServerConfigBuilder {
         self
     }
 
+    /// How it is found out who is to lead, see [`Config::election`]; as ZooKeeper does. The same at all servers.
+    ///
+    /// ```
+    /// use quorate_core::config::{Election, Generations};
+    /// use quorate_driver::ServerConfig;
+    /// use std::time::Duration;
+    ///
+    /// let within = Generations::within(Duration::from_millis(150), Duration::from_millis(300));
+    /// let config = ServerConfig::builder(1, "/var/lib/quorate")
+    ///     .voter(1, "10.0.0.1:2888:3888")
+    ///     .election(Election::Generation(within))
+    ///     .build()?;
+    /// # Ok::<(), quorate_driver::BuildError>(())
+    /// ```
+    pub fn election(mut self, election: Election) -> Self {
+        self.election = election;
+        self
+    }
+
     /// Whether the membership may change while the ensemble runs (`reconfigEnabled`; false).
     pub const fn reconfigurable(mut self, may_change: bool) -> Self {
         self.reconfig = may_change;
@@ -162,6 +183,7 @@ impl ServerConfigBuilder {
         core.timing.sync_limit = sync.unwrap_or(core.timing.sync_limit);
         core.priority = self.priority;
         core.lease = self.lease;
+        core.election = self.election;
         core.reconfig_enabled = self.reconfig;
         core.seed = self.seed.unwrap_or(core.seed);
         core.check()?;

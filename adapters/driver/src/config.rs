@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quorate_core::config::Config;
+use quorate_core::config::{Config, Election};
 use quorate_core::membership::Member;
 use quorate_log::OpenOptions;
 use quorate_log::history::{HistoryOptions, Roll};
@@ -124,6 +124,10 @@ impl ServerConfig {
         OpenOptions {
             data_log_dir: self.data_log_dir.clone(),
             autocreate: self.autocreate,
+            voter: match self.core.election {
+                Election::Fast => None,
+                Election::Generation(_) => Some(self.core.id),
+            },
             history: HistoryOptions {
                 preallocate: self.preallocate,
                 roll: self.roll(),
@@ -165,6 +169,7 @@ impl From<ZooCfg> for ServerConfig {
         core.reconfig_enabled = cfg.reconfig_enabled;
         core.priority = cfg.priority;
         core.lease = cfg.lease;
+        core.election = cfg.election;
         core.oracle = cfg.oracle_path.is_some();
         core.history.snap_count = cfg.snap_count.into();
         core.history.window_count = cfg.commit_log_count;

@@ -33,6 +33,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded};
+use quorate_core::ballot::Ballot;
 use quorate_core::id::Ticket;
 use quorate_core::input::{Located, Place};
 use quorate_core::output::Write;
@@ -440,6 +441,9 @@ impl Storage {
         match write {
             Write::AcceptedEpoch(epoch) => self.log.write_accepted_epoch(epoch),
             Write::CurrentEpoch(epoch) => self.log.write_current_epoch(epoch),
+            Write::GrantedVote { generation, vote } => {
+                self.log.write_vote(Ballot { generation, vote })
+            }
             Write::Append(txns) => self.log.append(&txns).and_then(|()| self.log.sync().map(drop)),
             Write::Truncate(zxid) => self.log.truncate(zxid),
             Write::Beside(txn) => self.log.append_staged(&[txn]),

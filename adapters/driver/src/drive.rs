@@ -21,7 +21,6 @@ use quorate_core::output::{Hangup, Kept, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Change, Phase, Report};
 use quorate_core::time::Instant as CoreInstant;
-use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_leadership::{FencingToken, Seat};
 
@@ -203,7 +202,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Dial { plane, peer, addresses } => {
                 let introduction = (plane == Plane::Election).then(|| {
                     let (id, addresses) = (self.shared.id, vec![self.elections_at.clone()]);
-                    wire::encode_introduction(&Introduction { id, addresses })
+                    self.shared.tongue.introduce(&Introduction { id, addresses })
                 });
                 self.dialler.dial(plane, peer, addresses, introduction);
             }

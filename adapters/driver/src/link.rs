@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What goes out on an election link is the core's `Mailbox`: a peer that reads slowly gets the newest
-//! vote, not all of them. What goes out on a quorum link is a sequence of packets, of marks that tell
+//! vote, or letter of each kind, not all of them. What goes out on a quorum link is a sequence of packets, of marks that tell
 //! the core how far the learner has read, and of [streams](crate::stream) that are too long to wait in
 //! a queue; the core sends no more than a learner reads, and one that stops reading all the same ends
 //! its own link and never the loop. What comes in passes one bounded channel for all links; while it is
@@ -30,12 +30,13 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures_io::{AsyncRead, AsyncWrite};
 use futures_lite::future::{or, pending};
 use futures_lite::io::{AsyncReadExt, AsyncWriteExt, split};
+use quorate_core::config::Election;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, LinkUp, Plane, Unreadable};
 use quorate_core::links::Mailbox;
-use quorate_core::message::{Message, Packet, Request};
+use quorate_core::message::{Introduction, Message, Packet, Request};
 use quorate_core::txn::Txn;
-use quorate_core::wire;
+use quorate_core::wire::{self, DecodeError};
 
 use crate::permits::{Permit, Permits};
 use crate::quiet::Quiet;
@@ -105,10 +106,60 @@ pub(crate) struct Shared {
     next_link: AtomicU64,
     /// How long a snapshot may pause on its way to us.
     patience: Duration,
+    /// What is said on the election port.
+    pub(crate) tongue: Tongue,
+}
+
+/// What is said on the election port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tongue {
+    /// Notifications.
+    Fast,
+    /// Letters.
+    Generation,
+}
+
+impl Tongue {
+    /// That of a server with this configuration.
+    pub(crate) const fn of(election: &Election) -> Self {
+        match election {
+            Election::Fast => Self::Fast,
+            Election::Generation(_) => Self::Generation,
+        }
+    }
+
+    /// An introduction in it.
+    pub(crate) fn introduce(self, introduction: &Introduction) -> Bytes {
+        match self {
+            Self::Fast => wire::encode_introduction(introduction),
+            Self::Generation => wire::encode_letter_introduction(introduction),
+        }
+    }
+
+    /// Takes an introduction in it off the front of `buf`.
+    pub(crate) fn hear(self, buf: &mut BytesMut) -> Result<Option<Introduction>, DecodeError> {
+        match self {
+            Self::Fast => wire::decode_introduction(buf),
+            Self::Generation => wire::decode_letter_introduction(buf),
+        }
+    }
+
+    /// Takes a message in it off the front of `buf`.
+    fn take(self, buf: &mut BytesMut) -> Result<Option<Message>, DecodeError> {
+        match self {
+            Self::Fast => wire::take_notification(buf).map(|m| m.map(Message::Notification)),
+            Self::Generation => wire::take_letter(buf).map(|m| m.map(Message::Letter)),
+        }
+    }
 }
 
 impl Shared {
-    pub(crate) fn new(id: ServerId, events: Sender<Happened>, patience: Duration) -> Self {
+    pub(crate) fn new(
+        id: ServerId,
+        events: Sender<Happened>,
+        patience: Duration,
+        tongue: Tongue,
+    ) -> Self {
         let (counters, warnings) = (Counters::default(), Quiet::new());
         Self {
             id,
@@ -119,6 +170,7 @@ impl Shared {
             unfinished: Unfinished::default(),
             next_link: AtomicU64::new(1),
             patience,
+            tongue,
         }
     }
 
@@ -190,7 +242,11 @@ impl Outbound {
                 packets.bytes += cost(&packet);
                 packets.items.push_back(Item::Packet(packet));
             }
-            (Queue::Newest(_), Message::Packet(_)) | (Queue::All(_), Message::Notification(_)) => {
+            (Queue::Newest(mailbox), Message::Letter(letter)) => {
+                mailbox.post(letter);
+            }
+            (Queue::Newest(_), Message::Packet(_))
+            | (Queue::All(_), Message::Notification(_) | Message::Letter(_)) => {
                 debug_assert!(false, "a message on the wrong plane");
             }
         }
@@ -385,9 +441,7 @@ impl<R: Runtime> Reader<'_, R> {
         loop {
             let held = buf.len();
             let decoded = match self.plane {
-                Plane::Election => {
-                    wire::take_notification(&mut buf).map(|m| m.map(Message::Notification))
-                }
+                Plane::Election => self.shared.tongue.take(&mut buf),
                 Plane::Quorum => wire::take_packet(&mut buf).map(|m| m.map(Message::Packet)),
             };
             match decoded {
@@ -651,6 +705,9 @@ fn gather(queue: &Mutex<Queue>, buf: &mut BytesMut) -> Then {
         Queue::Newest(mailbox) => {
             if let Some(notification) = mailbox.take() {
                 wire::encode_notification(&notification, buf);
+            }
+            while let Some(letter) = mailbox.take_letter() {
+                wire::encode_letter(&letter, buf);
             }
             Then::Wait
         }
@@ -944,7 +1001,7 @@ mod tests {
     fn a_connection_is_closed_when_the_loop_has_let_go_of_it_and_not_before() {
         for (bytes, cause) in [(vec![0x7f; 64], Cause::Garbled), (vec![], Cause::Closed)] {
             let (sender, events) = bounded(8);
-            let shared = Shared::new(ServerId(1), sender, Duration::from_secs(1));
+            let shared = Shared::new(ServerId(1), sender, Duration::from_secs(1), Tongue::Fast);
             let (open, alive) = bounded(1);
             let incoming = Trickle { bytes: bytes.into(), piece: 64, ends: true };
             let opened = Opened {
@@ -982,7 +1039,7 @@ mod tests {
     fn learn(bytes: Vec<u8>, piece: usize, ends: bool) -> (Vec<usize>, Vec<Event>, Option<Cause>) {
         let (disk, _dir) = stream::tests::disk();
         let (sender, events) = bounded(64);
-        let shared = Shared::new(ServerId(1), sender, Duration::from_millis(50));
+        let shared = Shared::new(ServerId(1), sender, Duration::from_millis(50), Tongue::Fast);
         let (link, known) = (LinkId(1), AtomicBool::new(false));
         let (taken, restored) = stream::tests::reception(Zxid(9), &disk);
         let (intakes, intake) = bounded(1);

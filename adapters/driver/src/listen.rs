@@ -24,7 +24,6 @@ use quorate_core::address::HostPort;
 use quorate_core::input::Plane;
 use quorate_core::membership::Member;
 use quorate_core::message::Introduction;
-use quorate_core::wire;
 
 use crate::config::ServerConfig;
 use crate::link::{self, Opened, Shared};
@@ -318,7 +317,7 @@ impl<R: Runtime> Entrance<R> {
     async fn hear(&self, mut stream: R::Stream, remote: SocketAddr) -> Option<Opened<R::Stream>> {
         let mut received = BytesMut::new();
         loop {
-            match wire::decode_introduction(&mut received) {
+            match self.shared.tongue.hear(&mut received) {
                 Ok(Some(Introduction { id, addresses })) => {
                     return Some(Opened {
                         stream,

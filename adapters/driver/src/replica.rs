@@ -281,6 +281,7 @@ impl<A: Application> Replica<A> {
             Write::Install { label } => self.install(*label),
             Write::AcceptedEpoch(_)
             | Write::CurrentEpoch(_)
+            | Write::GrantedVote { .. }
             | Write::Membership(_)
             | Write::NextMembership(_) => {}
         }

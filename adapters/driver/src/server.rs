@@ -45,7 +45,7 @@ use crate::config::ServerConfig;
 use crate::dial::{Dialler, Resolver};
 use crate::disk::{Disk, Kept};
 use crate::drive::{Asks, Driver, Quit};
-use crate::link::{Happened, Shared};
+use crate::link::{Happened, Shared, Tongue};
 use crate::listen::{self, Doors, Entrance, Open};
 use crate::oracle;
 use crate::permits::Permits;
@@ -449,7 +449,9 @@ fn assemble<R: Runtime, A: Application>(
     // Full: the loop is awake, and looks at the seat before it waits again.
     let seat = Arc::new(Seat::new(move || drop(bell.try_send(Happened::Rung))));
     let tray = Arc::new(Tray::new(sender.clone()));
-    let shared = Arc::new(Shared::new(config.core.id, sender, config.core.timing.init_time()));
+    let tongue = Tongue::of(&config.core.election);
+    let patience = config.core.timing.init_time();
+    let shared = Arc::new(Shared::new(config.core.id, sender, patience, tongue));
     let patience = config.introduction_time();
     let tick = config.core.timing.tick;
     let origin = runtime.now();

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quorate_core::address::HostPort;
+use quorate_core::config::Election;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership, Role};
 use quorate_core::properties::Lines;
@@ -122,6 +123,11 @@ pub struct ZooCfg {
     /// For how long voters promise their leader to establish nobody else (`quorate.lease`, in ms; not at
     /// all), see [`Config::lease`](quorate_core::config::Config::lease).
     pub lease: Option<Duration>,
+    /// How it is found out who is to lead (`quorate.election`, `fast`), see
+    /// [`Config::election`](quorate_core::config::Config::election). For `generation` also the time-outs
+    /// `quorate.election.minTimeout` and `quorate.election.maxTimeout` (1000 and twice as many ms),
+    /// `quorate.election.preVote` (true) and `quorate.election.ties` (`rank`, or `first`).
+    pub election: Election,
     /// Whether a server with an empty data directory may vote (`db.autocreate`, true).
     pub autocreate: bool,
     /// What the operator should know, in the order of lines.
@@ -248,6 +254,7 @@ impl ZooCfg {
                 .and_then(|priority| u8::try_from(priority).ok())
                 .unwrap_or(0),
             lease: entries.millis("quorate.lease", 1)?,
+            election: entries.election()?,
             autocreate: entries.boolean("db.autocreate", true)?,
             membership,
             warnings: Vec::new(),

@@ -27,6 +27,7 @@ use crate::log::{LOCK, VERSION_DIR};
 use crate::record::{Damage, TXN_BYTES_MAX};
 use crate::segment::{Segment, follows, is_number};
 use crate::snapshot::{self, Inspection, STAGED, SnapshotError, SnapshotFile};
+use crate::vote::{self, VOTE};
 
 /// What is in a data directory.
 #[derive(Debug)]
@@ -211,6 +212,9 @@ pub enum Problem {
     /// The installation of a history cannot be finished.
     #[error(transparent)]
     Install(install::InstallError),
+    /// No vote stands there, with its checksum.
+    #[error("should hold a vote with its checksum and holds {0:?}")]
+    Vote(String),
     /// An epoch file does not hold a number.
     #[error("it should hold a number and holds {0:?}")]
     Garbage(String),
@@ -348,7 +352,7 @@ impl<F: Files + Clone> Check<F> {
                 let text = name.to_string_lossy();
                 let staged = install::is_leftover(&text);
                 let temporary = text.strip_suffix(".tmp");
-                let epoch = temporary.is_some_and(|name| [ACCEPTED, CURRENT].contains(&name));
+                let epoch = temporary.is_some_and(|name| [ACCEPTED, CURRENT, VOTE].contains(&name));
                 if (staged && !installing) || epoch {
                     self.find(Severity::Repaired, &dir.join(&name), Problem::Leftover);
                 }
@@ -509,6 +513,17 @@ impl<F: Files + Clone> Check<F> {
 
     fn epochs(&mut self) {
         let dir = self.report.dirs.snapshots.clone();
+        let path = dir.join(VOTE);
+        match self.files.read(&path, 128) {
+            Ok(Some(bytes)) if vote::parse(&bytes).is_none() => {
+                let problem = Problem::Vote(String::from_utf8_lossy(&bytes).into_owned());
+                self.find(Severity::Error, &path, problem);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                self.find(Severity::Error, &path, Problem::File(at("read", &path)(error)));
+            }
+        }
         let last = self.report.last;
         let has_history = !(self.report.logs.is_empty() && self.report.snapshots.is_empty());
         let mut read = |name: &str| {

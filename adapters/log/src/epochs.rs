@@ -51,8 +51,18 @@ pub(crate) fn replace<F: Files>(
     name: &str,
     epoch: Epoch,
 ) -> Result<(), FileError> {
+    replace_with(files, dir, name, epoch.0.to_string().as_bytes())
+}
+
+/// The same, of any small file.
+pub(crate) fn replace_with<F: Files>(
+    files: &F,
+    dir: &Path,
+    name: &str,
+    content: &[u8],
+) -> Result<(), FileError> {
     let (path, temporary) = (dir.join(name), temporary(dir, name));
-    let file = files.write(&temporary, epoch.0.to_string().as_bytes());
+    let file = files.write(&temporary, content);
     let file = file.map_err(at("write", &temporary))?;
     if !planted!(EpochUnsynced) {
         files.sync(&file).map_err(at("sync", &temporary))?;

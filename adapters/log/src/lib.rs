@@ -5,6 +5,7 @@
 //!   <dataDir>/version-2/acceptedEpoch       the promise, decimal
 //!   <dataDir>/version-2/currentEpoch        the reign whose history we hold, decimal
 //!   <dataDir>/version-2/snapshot.<zxid>     the application's state after that transaction
+//!   <dataDir>/version-2/grantedVote         the vote, where servers elect by generation
 //!   <dataDir>/version-2/quorate.lock        keeps two processes from sharing a directory
 //!   <dataLogDir>/version-2/log.<zxid>       the transactions from that one on
 //! ```
@@ -53,7 +54,9 @@ pub mod record;
 pub mod retention;
 mod segment;
 pub mod snapshot;
+mod vote;
 
 pub use files::{Disk, DiskLock, Files, Holder, Lock};
 pub use log::{Found, Log, LogError, OpenOptions};
 pub use quorate_core::durable::Durable;
+pub use vote::VoteError;

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use quorate_core::ballot::Ballot;
 use quorate_core::durable::{Durable, Epochs};
+use quorate_core::id::ServerId;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;
@@ -18,6 +20,7 @@ use crate::install::{Install, InstallError};
 use crate::reader::{ReadError, Reader};
 use crate::retention::{PurgeError, Purged};
 use crate::snapshot::{SnapshotError, SnapshotFile, StagedSnapshot};
+use crate::vote::{self, VOTE, VoteError};
 
 /// How to open a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,13 +32,20 @@ pub struct OpenOptions {
     /// once, or must first get its history from a leader: that protects an ensemble against voters
     /// which lost their disks.
     pub autocreate: bool,
+    /// Who we are, if we elect by generation: only then is the vote read and kept.
+    pub voter: Option<ServerId>,
     /// How to open the transactions and snapshots.
     pub history: HistoryOptions,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { data_log_dir: None, autocreate: true, history: HistoryOptions::default() }
+        Self {
+            data_log_dir: None,
+            autocreate: true,
+            voter: None,
+            history: HistoryOptions::default(),
+        }
     }
 }
 
@@ -67,6 +77,8 @@ pub struct Log<F: Files = Disk> {
     dir: PathBuf,
     /// What a crash would leave; changed only after the files.
     epochs: Epochs,
+    /// The last vote given, and whose it is; none if we do not elect by generation.
+    ballot: Option<(Ballot, ServerId)>,
     history: History<F>,
     /// The application's first state, as long as nobody knows whether the history begins with it.
     origin: Option<StagedSnapshot<F>>,
@@ -135,6 +147,7 @@ impl<F: Files + Clone> Log<F> {
             files,
             dir,
             epochs: Epochs { accepted_epoch: Epoch::ZERO, current_epoch: Epoch::ZERO },
+            ballot: None,
             history,
             origin: None,
             known: true,
@@ -143,6 +156,9 @@ impl<F: Files + Clone> Log<F> {
             failed: false,
             _lock: lock,
         };
+        if let Some(id) = options.voter {
+            log.load_vote(data_dir, id)?;
+        }
         log.load_epochs(log_dir, opened.last, options.autocreate)?;
         let durable = Durable {
             accepted_epoch: log.epochs.accepted_epoch,
@@ -150,6 +166,7 @@ impl<F: Files + Clone> Log<F> {
             last_zxid: if log.known { opened.last } else { Zxid::UNKNOWN },
             floor: opened.floor,
             snapshot: opened.snapshot.as_ref().map_or(Zxid::ZERO, |snapshot| snapshot.label),
+            ballot: log.ballot.map_or(Ballot::NONE, |(ballot, _)| ballot),
             window: opened.window,
         };
         Ok((log, Found { durable, snapshot: opened.snapshot }))
@@ -206,6 +223,27 @@ impl<F: Files + Clone> Log<F> {
         self.write_epoch(CURRENT, from, epoch)?;
         self.epochs.current_epoch = epoch;
         self.known = true;
+        Ok(())
+    }
+
+    /// Keeps the vote of this server, durably. Nothing is written if that is what it voted already.
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if it voted otherwise in this generation, or in a later one, if the directory was opened
+    /// without [`OpenOptions::voter`], or if the disk fails.
+    pub fn write_vote(&mut self, ballot: Ballot) -> Result<(), LogError> {
+        self.guard()?;
+        let (from, id) = self.ballot.ok_or(VoteError::Unwanted)?;
+        if !vote::follows(from, ballot) {
+            return Err(VoteError::Twice { from, to: ballot }.into());
+        }
+        if from != ballot {
+            self.failed = true;
+            vote::keep(&self.files, &self.dir, ballot, id)?;
+            self.failed = false;
+            self.ballot = Some((ballot, id));
+        }
         Ok(())
     }
 
@@ -414,6 +452,18 @@ impl<F: Files + Clone> Log<F> {
         }
     }
 
+    /// Reads the vote, which must be there if there is anything else.
+    fn load_vote(&mut self, data_dir: &Path, id: ServerId) -> Result<(), LogError> {
+        self.remove(&epochs::temporary(&self.dir, VOTE))?;
+        let mut has_history = !self.history.is_empty();
+        for name in [ACCEPTED, CURRENT] {
+            has_history |= self.read_epoch(name)?.is_some();
+        }
+        let ballot = vote::open(&self.files, data_dir, &self.dir, id, has_history)??;
+        self.ballot = Some((ballot, id));
+        Ok(())
+    }
+
     /// Reads both epochs, makes sure of them, and compares them with the last transaction.
     fn load_epochs(
         &mut self,
@@ -514,6 +564,9 @@ pub enum LogError {
     /// Nothing can be removed.
     #[error(transparent)]
     Purge(#[from] PurgeError),
+    /// The vote of this server is not known, or cannot be changed so.
+    #[error(transparent)]
+    Vote(#[from] VoteError),
     /// Another server, in this process or in another, has the directory.
     #[error("the data directory {} is in use by {}", dir.display(), holder(*pid))]
     Locked {

@@ -40,7 +40,11 @@ fn open(disk: &Forgetful, separate: bool) -> Result<(Log<Forgetful>, Found), Log
         ..HistoryOptions::default()
     };
     let data_log_dir = separate.then(|| "/logs".into());
-    Log::open_on(disk.clone(), "/data", OpenOptions { data_log_dir, history, autocreate: true })
+    Log::open_on(
+        disk.clone(),
+        "/data",
+        OpenOptions { data_log_dir, history, autocreate: true, voter: None },
+    )
 }
 
 /// What may be found after a crash.

@@ -104,7 +104,7 @@ fn zxids(log: &mut Log, after: i64) -> Vec<i64> {
 fn a_directory_of_a_java_server_is_gone_on_with() {
     let dir = java(Some("3"), Some("2"));
     let (mut log, found) = open(dir.path()).unwrap();
-    let Durable { accepted_epoch, current_epoch, last_zxid, floor, snapshot, window } =
+    let Durable { accepted_epoch, current_epoch, last_zxid, floor, snapshot, window, ballot: _ } =
         found.durable;
     assert_eq!((accepted_epoch, current_epoch), (Epoch(3), Epoch(2)));
     assert_eq!((last_zxid, floor, snapshot.0), (Zxid(E2 + 2), Zxid(E1 + 1), E1 + 0x18));

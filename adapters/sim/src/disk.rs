@@ -15,6 +15,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use quorate_core::ballot::Ballot;
 use quorate_core::durable::Durable;
 use quorate_core::id::Ticket;
 use quorate_core::input::{Located, Place};
@@ -95,6 +96,8 @@ pub struct Contents {
     pub accepted_epoch: Epoch,
     /// See [`Durable::current_epoch`].
     pub current_epoch: Epoch,
+    /// See [`Durable::ballot`].
+    pub ballot: Ballot,
     /// The log holds everything after this.
     pub floor: Zxid,
     /// The log, without a hole.
@@ -114,6 +117,7 @@ impl Default for Contents {
         Self {
             accepted_epoch: Epoch::ZERO,
             current_epoch: Epoch::ZERO,
+            ballot: Ballot::NONE,
             floor: Zxid::ZERO,
             log: VecDeque::new(),
             snapshots: Vec::new(),
@@ -222,6 +226,7 @@ impl Contents {
             last_zxid: self.last(),
             floor: self.floor,
             snapshot: self.snapshots.last().map_or(Zxid::ZERO, |state| state.label),
+            ballot: self.ballot,
             window: self.log.range(skip..).cloned().collect(),
         }
     }
@@ -253,6 +258,9 @@ impl Contents {
         match write {
             Write::AcceptedEpoch(epoch) => self.accepted_epoch = *epoch,
             Write::CurrentEpoch(epoch) => self.current_epoch = *epoch,
+            Write::GrantedVote { generation, vote } => {
+                self.ballot = Ballot { generation: *generation, vote: *vote };
+            }
             Write::Append(txns) => self.log.extend(txns.iter().cloned()),
             Write::Truncate(zxid) => {
                 self.log.retain(|txn| txn.zxid <= *zxid);
@@ -330,6 +338,7 @@ pub(crate) struct Held {
     pub(crate) accepted_epoch: Epoch,
     pub(crate) current_epoch: Epoch,
     pub(crate) last_zxid: Zxid,
+    pub(crate) ballot: Ballot,
 }
 
 impl Held {
@@ -338,6 +347,7 @@ impl Held {
             accepted_epoch: contents.accepted_epoch,
             current_epoch: contents.current_epoch,
             last_zxid: contents.last(),
+            ballot: contents.ballot,
         }
     }
 }

@@ -215,6 +215,7 @@ impl Ledger {
             }
             Write::AcceptedEpoch(_)
             | Write::CurrentEpoch(_)
+            | Write::GrantedVote { .. }
             | Write::Beside(_)
             | Write::Membership(_)
             | Write::NextMembership(_) => {}

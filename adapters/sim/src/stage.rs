@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use quorate_core::ballot::Letter;
 use quorate_core::config::Config;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
@@ -268,6 +269,10 @@ impl Stage {
                 wire::encode_notification(notification, &mut bytes);
                 wire::take_notification(&mut bytes).map(|n| n.map(Message::Notification))
             }
+            Message::Letter(letter) => {
+                wire::encode_letter(letter, &mut bytes);
+                wire::take_letter(&mut bytes).map(|n| n.map(Message::Letter))
+            }
             Message::Packet(packet) => {
                 wire::encode_packet(packet, &mut bytes);
                 wire::decode_packet(&mut bytes).map(|p| p.map(Message::Packet))
@@ -321,7 +326,7 @@ impl Stage {
     pub fn packets(&mut self, link: LinkId) -> Vec<Packet> {
         self.take_sent(link, |message| match message {
             Message::Packet(packet) => Some(packet),
-            Message::Notification(_) => None,
+            Message::Notification(_) | Message::Letter(_) => None,
         })
     }
 
@@ -329,7 +334,7 @@ impl Stage {
     pub fn notifications(&mut self, link: LinkId) -> Vec<Notification> {
         self.take_sent(link, |message| match message {
             Message::Notification(notification) => Some(notification),
-            Message::Packet(_) => None,
+            Message::Packet(_) | Message::Letter(_) => None,
         })
     }
 
@@ -365,6 +370,12 @@ pub struct Said(Message);
 impl From<Packet> for Said {
     fn from(packet: Packet) -> Self {
         Self(Message::Packet(packet))
+    }
+}
+
+impl From<Letter> for Said {
+    fn from(letter: Letter) -> Self {
+        Self(Message::Letter(letter))
     }
 }
 

@@ -168,6 +168,7 @@ impl World {
                 finish_when_settled: config.finish_when_settled,
                 limits: Limits::default(),
                 history: config.history.clone(),
+                election: config.election.clone(),
                 lease: config.lease.filter(|_| !network.old.contains_key(&id)),
                 reconfig_enabled: config.may_change,
                 ..Config::new(id, membership)

@@ -227,7 +227,7 @@ impl Disk {
                     "{last} is installed, {delivered} was delivered"
                 );
             }
-            Write::Membership(_) | Write::NextMembership(_) => {}
+            Write::GrantedVote { .. } | Write::Membership(_) | Write::NextMembership(_) => {}
         }
         let (accepted, current, last) = (self.accepted, self.current, self.last());
         self.pending.push_back((ticket, Mark { accepted, current, last }));

@@ -35,6 +35,8 @@ pub(super) struct Wishes {
     pub(super) kills: u32,
     /// Nobody is killed: the leader hands its seat over instead.
     pub(super) hand_over: bool,
+    /// The leader is not killed but falls silent.
+    pub(super) silence: bool,
     /// How long each step may take.
     pub(super) patience: Duration,
     /// What is written meanwhile.
@@ -224,7 +226,11 @@ impl Plot {
             epoch: old.epoch,
             kill: number,
             of: self.wishes.kills,
+            silent: self.wishes.silence,
         });
+        if self.wishes.silence {
+            self.world.silence(victim)?;
+        }
         let death = tokio::time::timeout(self.wishes.patience, self.world.kill(victim)).await;
         death.map_err(|_| format!("server {victim} does not die"))??;
         let mut marks = Marks::default();
@@ -248,6 +254,7 @@ impl Plot {
         self.all_serve(reign).await?;
         self.under_load().await?;
 
+        self.world.bury(victim).await?;
         let restarted = Instant::now();
         let at_ms = self.at(restarted);
         self.view.step(Step::Restarted { at_ms, server: victim, kill: number });

@@ -30,7 +30,16 @@ pub(super) enum Step {
         took_ms: f64,
     },
     /// The leader is killed.
-    Killed { at_ms: f64, server: i64, epoch: i64, kill: usize, of: u32 },
+    Killed {
+        at_ms: f64,
+        server: i64,
+        epoch: i64,
+        kill: usize,
+        of: u32,
+        /// It was stopped where it stood, and its connections stay open.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        silent: bool,
+    },
     /// The leader is asked to hand its seat over.
     HandedOver { at_ms: f64, server: i64, to: i64, epoch: i64, hand_over: usize, of: u32 },
     /// The dead server is started again.
@@ -174,8 +183,9 @@ fn announce(step: &Step, paint: Paint) -> String {
             );
             format!("{}  {}  {}", at(*at_ms), name(*leader), paint.well(&text))
         }
-        Step::Killed { at_ms, server, epoch, kill, of } => {
-            let text = format!("KILLED while it leads epoch {epoch} ({kill} of {of})");
+        Step::Killed { at_ms, server, epoch, kill, of, silent } => {
+            let how = if *silent { "SILENCED" } else { "KILLED" };
+            let text = format!("{how} while it leads epoch {epoch} ({kill} of {of})");
             format!("\n{}  {}  {}", at(*at_ms), name(*server), paint.alarm(&text))
         }
         Step::HandedOver { at_ms, server, to, epoch, hand_over, of } => {

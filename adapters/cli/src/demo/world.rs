@@ -14,7 +14,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorate_tokio::core::config::Config;
+use quorate_tokio::core::config::{Config, Election};
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::membership::{Member, Membership, Role, ServerAddress};
 use quorate_tokio::{Changes, Server, ServerConfig, start_with};
@@ -61,16 +61,25 @@ pub(super) enum News {
     Ended(String),
 }
 
+/// When servers notice what, and how they then elect.
+#[derive(Clone, Debug)]
+pub(super) struct Times {
+    pub(super) tick: Duration,
+    pub(super) election: Election,
+}
+
 /// All servers, running or not.
 #[derive(Debug)]
 pub(super) struct World {
     way: Way,
     membership: Membership,
-    tick: Duration,
+    times: Times,
     /// Who may be written to, if anybody writes.
     roster: Option<Roster>,
     begun: Instant,
     running: BTreeMap<i64, Running>,
+    /// Processes that were stopped where they stood.
+    silent: BTreeMap<i64, Box<Child>>,
     lives: BTreeMap<i64, u32>,
     seen: UnboundedSender<Seen>,
     dir: TempDir,
@@ -90,7 +99,7 @@ impl World {
     pub(super) fn new(
         way: Way,
         servers: u8,
-        tick: Duration,
+        times: Times,
         writable: bool,
     ) -> Result<(Self, UnboundedReceiver<Seen>), String> {
         let cannot = |what: &str, error: &io::Error| format!("cannot {what}: {error}");
@@ -110,10 +119,11 @@ impl World {
         let world = Self {
             way,
             membership,
-            tick,
+            times,
             roster: writable.then(Roster::default),
             begun: Instant::now(),
             running: BTreeMap::new(),
+            silent: BTreeMap::new(),
             lives: BTreeMap::new(),
             seen,
             dir,
@@ -243,6 +253,34 @@ impl World {
         Ok(())
     }
 
+    /// Stops the process of a server where it stands: it says nothing more, and its connections stay open.
+    #[cfg(unix)]
+    pub(super) fn silence(&mut self, id: i64) -> Result<(), String> {
+        use rustix::process::{Pid, Signal, kill_process};
+        let Some(Running::Process(child, _)) = self.running.remove(&id) else {
+            return Err(format!("server {id} is no process"));
+        };
+        self.leave(id);
+        let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        let pid = pid.ok_or_else(|| format!("server {id} has ended"))?;
+        kill_process(pid, Signal::STOP)
+            .map_err(|error| format!("cannot stop server {id}: {error}"))?;
+        self.silent.insert(id, child);
+        Ok(())
+    }
+
+    /// There are no such signals here.
+    #[cfg(not(unix))]
+    pub(super) fn silence(&mut self, id: i64) -> Result<(), String> {
+        Err(format!("server {id} cannot be stopped on this system"))
+    }
+
+    /// Ends a process that was stopped, for good.
+    pub(super) async fn bury(&mut self, id: i64) -> Result<(), String> {
+        let Some(mut child) = self.silent.remove(&id) else { return Ok(()) };
+        child.kill().await.map_err(|error| format!("cannot kill server {id}: {error}"))
+    }
+
     /// Lets a server hand the seat of the leader over.
     pub(super) async fn hand_over(&self, from: i64, to: i64) -> Result<(), String> {
         match self.running.get(&from) {
@@ -265,6 +303,9 @@ impl World {
 
     /// Ends all that run, in order if they let themselves.
     pub(super) async fn end(&mut self) {
+        for id in self.silent.keys().copied().collect::<Vec<_>>() {
+            drop(self.bury(id).await);
+        }
         let mut ends = JoinSet::new();
         for (_, running) in std::mem::take(&mut self.running) {
             ends.spawn(async move {
@@ -309,9 +350,17 @@ impl World {
         fs::write(self.data_dir(id).join("myid"), format!("{id}\n"))?;
         let mut cfg = format!(
             "tickTime={}\ninitLimit={INIT_LIMIT}\nsyncLimit={SYNC_LIMIT}\ndataDir={}\n",
-            self.tick.as_millis(),
+            self.times.tick.as_millis(),
             self.data_dir(id).display(),
         );
+        if let Election::Generation(rules) = &self.times.election {
+            let (min, max) = (rules.timeout_min.as_millis(), rules.timeout_max.as_millis());
+            let _ = write!(
+                cfg,
+                "quorate.election=generation\nquorate.election.minTimeout={min}\n\
+                 quorate.election.maxTimeout={max}\n"
+            );
+        }
         for member in self.membership.members() {
             // A string takes everything.
             let _ = writeln!(cfg, "server.{}={member}", member.id);
@@ -321,7 +370,8 @@ impl World {
 
     fn config(&self, id: i64) -> ServerConfig {
         let mut core = Config::new(ServerId(id), self.membership.clone());
-        core.timing.tick = self.tick;
+        core.timing.tick = self.times.tick;
+        core.election = self.times.election.clone();
         core.timing.init_limit = INIT_LIMIT;
         core.timing.sync_limit = SYNC_LIMIT;
         let mut config = ServerConfig::new(core, self.data_dir(id));

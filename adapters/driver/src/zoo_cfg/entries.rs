@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quorate_core::address::HostPort;
+use quorate_core::config::{Election, Generations, Ties};
 use quorate_core::properties::Line;
 
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
@@ -91,6 +92,42 @@ impl<'a> Entries<'a> {
         let interval = self.number("autopurge.purgeInterval", 0, MAX)?.unwrap_or(0);
         let kept = self.count("autopurge.snapRetainCount", 3)?.max(3);
         Ok((interval > 0).then_some(kept))
+    }
+
+    /// How it is found out who is to lead.
+    pub(super) fn election(&mut self) -> Result<Election, ConfigError> {
+        let kind = self.take("quorate.election");
+        let least = self.peek("quorate.election.minTimeout");
+        let longest = self.peek("quorate.election.maxTimeout");
+        let ties = self.peek("quorate.election.ties");
+        let min = self.millis("quorate.election.minTimeout", 4)?;
+        let max = self.millis("quorate.election.maxTimeout", 4)?;
+        let pre_vote = self.boolean("quorate.election.preVote", true)?;
+        self.take("quorate.election.ties");
+        match kind.as_ref().map(|entry| entry.value.as_str()) {
+            None | Some("fast") => return Ok(Election::Fast),
+            Some("generation") => {}
+            Some(_) => {
+                let wrong = kind.map(|entry| entry.value_error("fast or generation".to_owned()));
+                return wrong.map_or(Ok(Election::Fast), Err);
+            }
+        }
+        let min = min.unwrap_or_else(|| max.map_or(Duration::from_secs(1), |max| max / 2));
+        let max = max.unwrap_or(min * 2);
+        if let Some(entry) = longest.or(least).filter(|_| max < min) {
+            let expected =
+                format!("at least quorate.election.minTimeout, which is {}", min.as_millis());
+            return Err(entry.value_error(expected));
+        }
+        let ties = match ties {
+            None => Ties::BetterRanked,
+            Some(entry) => match entry.value.as_str() {
+                "rank" => Ties::BetterRanked,
+                "first" => Ties::FirstCome,
+                _ => return Err(entry.value_error("rank or first".to_owned())),
+            },
+        };
+        Ok(Election::Generation(Generations { pre_vote, ties, ..Generations::within(min, max) }))
     }
 
     /// `snapshotSizeFactor` in hundredths.

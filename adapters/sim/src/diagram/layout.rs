@@ -388,7 +388,7 @@ fn label(arrow: &Arrow) -> String {
                 }
             }
         }
-        Message::Packet(_) => arrow.words(),
+        Message::Packet(_) | Message::Letter(_) => arrow.words(),
     }
 }
 

@@ -264,7 +264,7 @@ impl Network {
             }
             let parts = match &message {
                 Message::Packet(packet) => each(packet.clone()),
-                Message::Notification(_) => vec![message.clone()],
+                Message::Notification(_) | Message::Letter(_) => vec![message.clone()],
             };
             for part in parts {
                 let sent = end.expected.pop_front();

@@ -78,7 +78,9 @@ pub(super) fn heard(message: Message) -> Option<Message> {
         Message::Notification(heard) => {
             Message::Notification(Notification { config: Bytes::new(), ..heard })
         }
-        Message::Packet(Packet::HandOver { .. } | Packet::Lease { .. }) => return None,
+        Message::Packet(Packet::HandOver { .. } | Packet::Lease { .. }) | Message::Letter(_) => {
+            return None;
+        }
         Message::Packet(packet) => Message::Packet(understood(packet)),
     })
 }

@@ -28,6 +28,15 @@ impl Network {
                     self.write_newest(now, conn, from);
                 }
             }
+            Message::Letter(letter) => {
+                let end = &mut connection.ends[from];
+                if end.mailbox.post(letter) {
+                    self.coverage.hit(FaultClass::MailboxReplaced);
+                }
+                if !end.writing {
+                    self.write_newest(now, conn, from);
+                }
+            }
             Message::Packet(packet) => {
                 let sender = connection.ends[from].server;
                 let (packet, bytes) = match self.old.get(&sender) {
@@ -109,7 +118,7 @@ impl Network {
         let last = now + HANGUP_MAX;
         end.outgoing.retain(|(ready, _)| *ready <= last);
         end.last_ready = end.last_ready.min(last);
-        if !connection.ends[from].mailbox.is_empty() {
+        while self.connections.get(&conn).is_some_and(|c| !c.ends[from].mailbox.is_empty()) {
             self.write_newest(now, conn, from);
         }
         self.push(now, conn, from, Segment::End(Cause::Closed));
@@ -123,6 +132,14 @@ impl Network {
     pub(super) fn write_newest(&mut self, now: Instant, conn: u64, from: usize) {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let end = &mut connection.ends[from];
+        if let Some(letter) = end.mailbox.take_letter() {
+            end.writing = true;
+            let mut bytes = BytesMut::new();
+            wire::encode_letter(&letter, &mut bytes);
+            self.transmit(now, conn, from, bytes.freeze(), vec![Message::Letter(letter)]);
+            let at = now + self.up_to(self.config.write_max);
+            return self.schedule(at, NetworkEvent::Written { conn, from });
+        }
         let Some(notification) = end.mailbox.take() else { return };
         end.writing = true;
         let (notification, bytes) = match self.old.get(&end.server) {

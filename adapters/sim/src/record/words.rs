@@ -59,6 +59,7 @@ impl fmt::Display for Said<'_> {
         match self.0 {
             Message::Notification(notification) => notified(notification, f),
             Message::Packet(packet) => packed(packet, f),
+            Message::Letter(letter) => letter.fmt(f),
         }
     }
 }
@@ -131,6 +132,9 @@ impl fmt::Display for Written<'_> {
         match self.0 {
             Write::AcceptedEpoch(epoch) => write!(f, "accepted epoch {epoch}"),
             Write::CurrentEpoch(epoch) => write!(f, "current epoch {epoch}"),
+            Write::GrantedVote { generation, vote } => {
+                write!(f, "vote for {vote} in generation {generation}")
+            }
             Write::Append(txns) => Zxids(txns).fmt(f),
             Write::Truncate(zxid) => write!(f, "cut after {}", Short(*zxid)),
             Write::Beside(txn) => write!(f, "{} beside", Short(txn.zxid)),

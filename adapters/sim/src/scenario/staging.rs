@@ -82,13 +82,14 @@ impl Staging {
             Line::Inform(zxid) => Message::Packet(Packet::Inform(self.txn(*zxid))),
         };
         let plane = match &message {
-            Message::Notification(_) => Plane::Election,
+            Message::Notification(_) | Message::Letter(_) => Plane::Election,
             Message::Packet(_) => Plane::Quorum,
         };
         let link = self.link(plane, peer)?;
         let said = match message {
             Message::Notification(notification) => Said::from(notification),
             Message::Packet(packet) => Said::from(packet),
+            Message::Letter(letter) => Said::from(letter),
         };
         self.stage()?.hear(link, said);
         Ok(())

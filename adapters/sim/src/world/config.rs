@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_core::config::{HistoryLimits, Timing};
+use quorate_core::config::{Election, HistoryLimits, Timing};
 use quorate_core::id::ServerId;
 use quorate_core::zxid::Zxid;
 
@@ -26,6 +26,8 @@ pub struct WorldConfig {
     pub timing: Timing,
     /// The lease that voters promise their leader, if any.
     pub lease: Option<Duration>,
+    /// How it is found out who is to lead.
+    pub election: Election,
     /// Whether the membership may change.
     pub may_change: bool,
     /// How much history the servers keep at hand.
@@ -58,6 +60,7 @@ impl WorldConfig {
             spares: Vec::new(),
             timing: Timing::default(),
             lease: None,
+            election: Election::Fast,
             may_change: false,
             history: HistoryLimits::default(),
             application_max: Duration::from_millis(1),

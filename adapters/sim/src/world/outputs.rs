@@ -32,7 +32,7 @@ impl World {
                 let proposed: &[Txn] = match &message {
                     Message::Packet(Packet::Proposal(txn)) => std::slice::from_ref(txn),
                     Message::Packet(Packet::Proposals(txns)) => txns,
-                    Message::Packet(_) | Message::Notification(_) => &[],
+                    Message::Packet(_) | Message::Notification(_) | Message::Letter(_) => &[],
                 };
                 for txn in proposed.iter().filter(|txn| standing.mints(txn)) {
                     ledger.on_logged(id, txn, true)?;
@@ -59,6 +59,7 @@ impl World {
                     Write::Truncate(_)
                     | Write::CurrentEpoch(_)
                     | Write::AcceptedEpoch(_)
+                    | Write::GrantedVote { .. }
                     | Write::Membership(_)
                     | Write::NextMembership(_) => {}
                 }
