@@ -130,6 +130,7 @@ pub fn stored(accepted: i64, current: i64, floor: Zxid, txns: Vec<Txn>) -> Durab
         floor,
         snapshot: floor,
         window: txns.into(),
+        ..Durable::default()
     }
 }
 
@@ -229,7 +230,7 @@ impl Seen {
                 }
                 Message::Packet(Packet::Acks(run)) => packets.extend(run.zxids().map(Packet::Ack)),
                 Message::Packet(packet) => packets.push(packet),
-                Message::Notification(_) => {}
+                Message::Notification(_) | Message::Letter(_) => {}
             }
         }
         packets
@@ -239,7 +240,7 @@ impl Seen {
     pub fn handed(&self, link: LinkId) -> Vec<Packet> {
         let packets = self.sent(link).into_iter().filter_map(|message| match message {
             Message::Packet(packet) => Some(packet),
-            Message::Notification(_) => None,
+            Message::Notification(_) | Message::Letter(_) => None,
         });
         packets.collect()
     }
@@ -253,7 +254,7 @@ impl Seen {
     pub fn told(&self, link: LinkId) -> Vec<Standing> {
         let told = self.sent(link).into_iter().filter_map(|message| match message {
             Message::Notification(notification) => Some(notification.standing),
-            Message::Packet(_) => None,
+            Message::Packet(_) | Message::Letter(_) => None,
         });
         told.collect()
     }

@@ -147,6 +147,8 @@ impl Ensemble {
                 | Timer::Finalize
                 | Timer::Redial
                 | Timer::HandOver
+                | Timer::Candidacy
+                | Timer::Heartbeat
                 | Timer::Lease => true,
             };
             if may {

@@ -308,7 +308,9 @@ pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
 fn packet(letter: &Letter) -> Option<&Packet> {
     match letter {
         Letter::Message(Message::Packet(packet)) => Some(packet),
-        Letter::Message(Message::Notification(_)) | Letter::Snapshot(..) | Letter::End => None,
+        Letter::Message(Message::Notification(_) | Message::Letter(_))
+        | Letter::Snapshot(..)
+        | Letter::End => None,
     }
 }
 

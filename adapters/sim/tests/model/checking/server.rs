@@ -396,7 +396,7 @@ impl Server {
             }
             Message::Packet(Packet::Ack(zxid)) => holds(*zxid),
             Message::Packet(Packet::Acks(run)) => run.zxids().all(holds),
-            Message::Packet(_) => true,
+            Message::Packet(_) | Message::Letter(_) => true,
         };
         if !kept {
             effects.push(Effect::Broken(Rule::Promise));

@@ -7,6 +7,7 @@
 //!
 //! A history is kept whole, so that two of them can be compared; what is in a snapshot is told by its label.
 
+use quorate_core::ballot::Ballot;
 use quorate_core::durable::Durable;
 use quorate_core::id::Ticket;
 use quorate_core::input::{Located, Place};
@@ -76,6 +77,7 @@ impl Store {
             last_zxid: self.last(),
             floor: self.label,
             snapshot: self.label,
+            ballot: Ballot::NONE,
             window: self.history[self.through(self.label).len()..].iter().cloned().collect(),
         }
     }
@@ -113,7 +115,10 @@ impl Store {
                     (self.label, self.history) = (label, history);
                 }
             }
-            Op::Write(_, Write::Membership(_) | Write::NextMembership(_)) => {}
+            Op::Write(
+                _,
+                Write::GrantedVote { .. } | Write::Membership(_) | Write::NextMembership(_),
+            ) => {}
         }
     }
 
