@@ -33,7 +33,7 @@ fn txn(zxid: i64) -> Txn {
 fn open(disk: &Forgetful) -> (Log<Forgetful>, Found) {
     let roll = Roll { records: 4, bytes: 1 << 20 };
     let history = HistoryOptions { preallocate: 512, roll, ..HistoryOptions::default() };
-    let options = OpenOptions { data_log_dir: None, history, autocreate: true };
+    let options = OpenOptions { history, ..OpenOptions::default() };
     Log::open_on(disk.clone(), "/data", options).unwrap()
 }
 

@@ -47,6 +47,7 @@ impl Disk {
             floor: self.floor,
             snapshot: self.floor,
             window,
+            ..Durable::default()
         }
     }
 }
@@ -276,6 +277,7 @@ impl World {
         match write {
             Write::AcceptedEpoch(epoch) => disk.accepted = epoch,
             Write::CurrentEpoch(epoch) => disk.current = epoch,
+            Write::GrantedVote { .. } => {}
             Write::Append(txns) => disk.log.extend_from_slice(&txns),
             Write::Truncate(zxid) => disk.log.retain(|txn| txn.zxid <= zxid),
             Write::Beside(txn) => self.beside.get_mut(&id).unwrap().1.push(txn),
