@@ -118,7 +118,11 @@ fn ask(clock: &mut GenerationClock, event: ClockEvent) -> (bool, i64) {
                 Body::Answer { granted, .. } => Some((granted, letter.generation.0)),
                 Body::Request(_) | Body::Standing { .. } => None,
             },
-            _ => None,
+            ClockOutput::Keep(_)
+            | ClockOutput::Redial
+            | ClockOutput::Changed(..)
+            | ClockOutput::Decided(_)
+            | ClockOutput::Leave(_) => None,
         })
         .collect();
     assert_eq!(answers.len(), 1, "{outputs:?}");

@@ -129,7 +129,7 @@ impl Early {
     }
 
     /// How many senders there can be.
-    pub(super) const fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 }

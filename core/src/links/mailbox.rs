@@ -55,7 +55,7 @@ impl Mailbox {
     }
 
     /// Whether nothing is to be sent.
-    pub const fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.newest.is_none() && self.letters.is_empty()
     }
 }
