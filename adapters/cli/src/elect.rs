@@ -199,6 +199,30 @@ fn zookeeper(
     Ok(if arguments.private { config.access(Access::Creator) } else { config })
 }
 
+#[cfg(feature = "etcd")]
+async fn through_etcd(
+    endpoints: &str,
+    identity: &str,
+    times: Times,
+    arguments: &Arguments,
+) -> Result<(), Failure> {
+    let endpoints = endpoints.split(',').map(str::trim);
+    let mut config = quorate_etcd::Config::new(endpoints, &arguments.path, identity.to_owned())
+        .session_timeout(times.session)
+        .margin(times.margin)
+        .deadline(times.deadline);
+    if arguments.recipe == RecipeName::Lease {
+        config = config.lease();
+    }
+    if let Some(proof) = proof(arguments)? {
+        let Some((name, password)) = proof.split_once(':') else {
+            return Err(Failure::usage("--auth is USER:PASSWORD for etcd"));
+        };
+        config = config.user(name, password);
+    }
+    dispatch::<quorate_etcd::Etcd>(&config, identity, times, arguments).await
+}
+
 #[cfg(not(feature = "etcd"))]
 async fn through_etcd(_: &str, _: &str, _: Times, _: &Arguments) -> Result<(), Failure> {
     Err(Failure::usage(

@@ -187,3 +187,45 @@ fn what_cannot_work_is_said_before_anything_is_done() {
         assert!(status == Some(2) && said.contains("--features etcd"), "{said}");
     }
 }
+
+/// The same command through the other store.
+#[cfg(feature = "etcd")]
+mod through_etcd {
+    use super::*;
+    use common::free_port;
+
+    fn etcd() -> Option<(Process, tempfile::TempDir, String)> {
+        if Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_err() {
+            let required = std::env::var("QUORATE_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+            assert!(!required, "etcd is missing, and QUORATE_REQUIRE_PEERS=1");
+            eprintln!("skipped: etcd is missing");
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let own = format!("http://127.0.0.1:{}", free_port());
+        let peer = format!("http://127.0.0.1:{}", free_port());
+        let mut etcd = Command::new("etcd");
+        etcd.arg("--data-dir").arg(dir.path());
+        etcd.args(["--name", "one", "--initial-cluster", &format!("one={peer}")]);
+        etcd.args(["--listen-client-urls", &own, "--advertise-client-urls", &own]);
+        etcd.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        let etcd = Process::start(etcd.stdout(Stdio::null()).stderr(Stdio::null()));
+        Some((etcd, dir, own))
+    }
+
+    #[test]
+    fn the_command_runs_where_the_leader_is() {
+        let Some((_etcd, _dir, endpoint)) = etcd() else { return };
+        for recipe in ["offer", "lease"] {
+            let fixed = ["elect", "--etcd", &endpoint, "--path", recipe, "--recipe", recipe];
+            let script = "echo $QUORATE_LEADER $QUORATE_FENCING_TOKEN; exit 7";
+            let more = ["--identity", "me", "--", "sh", "-c", script];
+            let output = quorate(fixed.iter().chain(&more));
+            assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+            let token = stdout(&output).strip_prefix("me ").unwrap().trim().parse::<u64>().unwrap();
+            assert!(token > 0);
+            let output = quorate(fixed.iter().chain(&["--who"]));
+            assert_eq!(stdout(&output), "nobody leads\n");
+        }
+    }
+}

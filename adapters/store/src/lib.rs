@@ -34,7 +34,7 @@ pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
 pub use crate::candidate::{AskError, Candidate, Tokio, ask};
 pub use crate::news::{Event, Events, State, Status};
 pub use crate::settings::{Recipe, Settings, StartError};
-pub use crate::store::{Contender, Pace, Store, StoreError, Teller};
+pub use crate::store::{Contender, Pace, Store, StoreError, Teller, begin};
 
 /// The right to do what only the leader may. See [`Candidate::leadership`].
 pub type Leadership = quorate_leadership::Leadership<Tokio>;

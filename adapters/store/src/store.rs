@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_lite::future::poll_once;
 use quorate_core::recipe::offer::Session;
 use quorate_core::recipe::{Attempt, Failure, SessionId, lease, offer};
 use quorate_core::time::Instant as CoreInstant;
@@ -186,6 +188,16 @@ impl Teller {
     fn say(&self, happened: Happened) {
         // Nobody listens any more: the candidate has ended.
         drop(self.sender.send(happened));
+    }
+}
+
+/// Begins the work of a call: its first part is done when this returns, and with it what it sends, or its
+/// place in a row of those that wait. The rest is done by a task of its own.
+pub async fn begin(work: impl Future<Output = ()> + Send + 'static) {
+    let mut work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(work);
+    if poll_once(&mut work).await.is_none() {
+        // Detached: it ends with the session at the latest.
+        drop(tokio::spawn(work));
     }
 }
 

@@ -3,14 +3,10 @@
 //! The library puts a request on its way when its future is made, in the order of their making. So each
 //! call is polled once where it is made, and answered by a task of its own.
 
-use std::future::Future;
-use std::pin::Pin;
-
 use bytes::Bytes;
-use futures_lite::future::poll_once;
 use quorate_core::recipe::offer::{Answer, Call, Entry, queue};
 use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
-use quorate_store::{Contender, FencingToken, StoreError, Teller};
+use quorate_store::{Contender, FencingToken, StoreError, Teller, begin};
 use zookeeper_client::{Acls, Client, CreateMode, Error, EventType, OneshotWatcher, Stat};
 
 use crate::config::Access;
@@ -35,15 +31,6 @@ pub(crate) async fn offer(
         }
     })
     .await;
-}
-
-/// Begins some work: the first part of it is done, and with it what it sends.
-pub(crate) async fn begin(work: impl Future<Output = ()> + Send + 'static) {
-    let mut work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(work);
-    if poll_once(&mut work).await.is_none() {
-        // Detached: it ends with the session at the latest.
-        drop(tokio::spawn(work));
-    }
 }
 
 /// Waits for a watch to fire, and says so.

@@ -6,10 +6,10 @@
 use bytes::Bytes;
 use quorate_core::recipe::lease::{Answer, Call, Held, Record};
 use quorate_core::recipe::{Attempt, Failure};
-use quorate_store::{Contender, FencingToken, StoreError, Teller};
+use quorate_store::{Contender, FencingToken, StoreError, Teller, begin};
 use zookeeper_client::{Client, CreateMode, Error, OneshotWatcher, Stat};
 
-use crate::calls::{begin, make_directory, number, watch};
+use crate::calls::{make_directory, number, watch};
 use crate::session::{ZooKeeper, failure, store_error};
 
 /// Makes a call. Its answer is told once; so is the change that it leaves a watch for.

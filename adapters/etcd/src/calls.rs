@@ -1,0 +1,199 @@
+//! The calls of the offer recipe, with the keys of etcd's own elections: `PREFIX/LEASE`.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use bytes::Bytes;
+use etcd_client::{
+    Compare, CompareOp, Error, EventType, GetOptions, KeyValue, SortOrder, SortTarget, Txn, TxnOp,
+    WatchOptions,
+};
+use quorate_core::recipe::offer::{Answer, Call, Entry};
+use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
+use quorate_store::{Contender, FencingToken, Pace, StoreError, Teller};
+use tokio::task::AbortHandle;
+
+use crate::config::Config;
+use crate::session::{Live, failure, store_error};
+
+/// Makes a call.
+pub(crate) async fn offer(
+    config: &Config,
+    live: &Live,
+    attempt: Attempt,
+    call: Call,
+    tell: &Teller,
+) -> Result<Answer, Failure> {
+    let answered = match call {
+        // There are no directories in etcd.
+        Call::EnsureRoot => return Ok(Answer::Done),
+        Call::Create { session, name, data } => {
+            if session != SessionId(live.lease) {
+                return Err(Failure::Expired);
+            }
+            return create(config, live, name, data).await;
+        }
+        // etcd reads through a quorum unless it is told not to.
+        Call::List { fresh: _ } => list(config, live).await,
+        Call::Read { name, watch } => return read(config, live, attempt, &name, watch, tell).await,
+        Call::Delete { name } => {
+            let mut client = live.client.clone();
+            let deleted = client.delete(config.key(&name), None).await;
+            deleted.map(|_| Answer::Done)
+        }
+    };
+    answered.map_err(|error| failure(&error))
+}
+
+async fn create(
+    config: &Config,
+    live: &Live,
+    name: String,
+    data: Bytes,
+) -> Result<Answer, Failure> {
+    let key = config.key(&name);
+    let absent = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
+    let options = etcd_client::PutOptions::new().with_lease(live.lease);
+    let put = TxnOp::put(key, data, Some(options));
+    let mut client = live.client.clone();
+    let done = client.txn(Txn::new().when([absent]).and_then([put])).await;
+    match done {
+        Ok(done) if done.succeeded() => Ok(Answer::Created { name }),
+        Ok(_) => Err(Failure::Exists),
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+async fn list(config: &Config, live: &Live) -> Result<Answer, Error> {
+    let prefix = config.key("");
+    let options = GetOptions::new().with_prefix().with_keys_only();
+    let found = live.client.clone().get(prefix.as_str(), Some(options)).await?;
+    let entry = |pair: &KeyValue| Entry {
+        name: config.name(pair.key()),
+        created: Some(number(pair.create_revision())),
+    };
+    Ok(Answer::Listed(found.kvs().iter().map(entry).collect()))
+}
+
+async fn read(
+    config: &Config,
+    live: &Live,
+    attempt: Attempt,
+    name: &str,
+    watch: bool,
+    tell: &Teller,
+) -> Result<Answer, Failure> {
+    let key = config.key(name);
+    let found = live.client.clone().get(key.as_str(), None).await.map_err(|e| failure(&e))?;
+    let pair = found.kvs().first().ok_or(Failure::Absent)?;
+    if watch {
+        let read_at =
+            found.header().map_or(pair.mod_revision(), etcd_client::ResponseHeader::revision);
+        watch_after(live, key, read_at, attempt, tell);
+    }
+    Ok(Answer::Read {
+        data: Bytes::copy_from_slice(pair.value()),
+        owner: (pair.lease() != 0).then_some(SessionId(pair.lease())),
+        created: Token(number(pair.create_revision())),
+    })
+}
+
+/// The watches of one lease: no more than one for each key.
+#[derive(Debug, Default)]
+pub(crate) struct Watches(BTreeMap<String, AbortHandle>);
+
+impl Watches {
+    pub(crate) fn end(&mut self) {
+        for watch in std::mem::take(&mut self.0).into_values() {
+            watch.abort();
+        }
+    }
+}
+
+/// Says once when a key changes after `revision`.
+pub(crate) fn watch_after(
+    live: &Live,
+    key: String,
+    revision: i64,
+    attempt: Attempt,
+    tell: &Teller,
+) {
+    let (mut client, tell, watched) = (live.client.clone(), tell.clone(), key.clone());
+    let task = tokio::spawn(async move {
+        let mut pace = Pace::new();
+        loop {
+            let options = WatchOptions::new().with_start_revision(revision + 1);
+            match first_change(&mut client, &watched, options).await {
+                Ok(gone) => return tell.fired(attempt, gone),
+                Err(error) => tracing::debug!(%error, "a watch is set again"),
+            }
+            pace.rest().await;
+        }
+    });
+    let mut watches = live.watches.lock().unwrap_or_else(PoisonError::into_inner);
+    watches.0.retain(|_, watch| !watch.is_finished());
+    if let Some(before) = watches.0.insert(key, task.abort_handle()) {
+        before.abort();
+    }
+}
+
+/// Whether the first change of a key is its end.
+async fn first_change(
+    client: &mut etcd_client::Client,
+    key: &str,
+    options: WatchOptions,
+) -> Result<bool, Error> {
+    let mut stream = client.watch(key, Some(options)).await?;
+    while let Some(answer) = stream.message().await? {
+        if let Some(event) = answer.events().first() {
+            return Ok(event.event_type() == EventType::Delete);
+        }
+        if answer.compact_revision() != 0 {
+            // What happened since cannot be told any more: something may have.
+            return Ok(false);
+        }
+        if answer.canceled() {
+            return Err(Error::WatchError(answer.cancel_reason().to_owned()));
+        }
+    }
+    Err(Error::WatchError("the stream has ended".to_owned()))
+}
+
+/// Who competes by offers, in their order.
+pub(crate) async fn contenders(
+    config: &Config,
+    live: &Live,
+    all: bool,
+) -> Result<Vec<Contender>, StoreError> {
+    let oldest_first = GetOptions::new()
+        .with_prefix()
+        .with_sort(SortTarget::Create, SortOrder::Ascend)
+        .with_limit(if all { 0 } else { 1 });
+    let prefix = config.key("");
+    let found = live.client.clone().get(prefix, Some(oldest_first)).await;
+    let found = found.map_err(|error| store_error(&error))?;
+    let contender = |pair: &KeyValue| Contender {
+        identity: Bytes::copy_from_slice(pair.value()),
+        token: FencingToken::elected(number(pair.create_revision())),
+        key: config.name(pair.key()),
+    };
+    Ok(found.kvs().iter().map(contender).collect())
+}
+
+/// A revision as a token, or a version.
+pub(crate) fn number(revision: i64) -> u64 {
+    u64::try_from(revision).unwrap_or(0)
+}
+
+impl Config {
+    /// The key of an offer.
+    fn key(&self, name: &str) -> String {
+        format!("{}/{name}", self.root)
+    }
+
+    /// The name of an offer.
+    fn name(&self, key: &[u8]) -> String {
+        let name = key.get(self.root.len() + 1..).unwrap_or_default();
+        String::from_utf8_lossy(name).into_owned()
+    }
+}
