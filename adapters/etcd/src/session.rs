@@ -151,14 +151,13 @@ impl Etcd {
         let mut pace = Pace::new();
         let mut connected = true;
         loop {
-            match renew_while_answered(&live, &mut connected, tell).await {
-                Failure::Expired => return,
-                failure => {
-                    if std::mem::take(&mut connected) {
-                        tell.suspended();
-                        tell.trouble(failure.into());
-                    }
-                }
+            let failure = renew_while_answered(&live, &mut connected, tell).await;
+            if failure == Failure::Expired {
+                return;
+            }
+            if std::mem::take(&mut connected) {
+                tell.suspended();
+                tell.trouble(failure.into());
             }
             pace.rest().await;
         }
