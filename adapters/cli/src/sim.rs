@@ -75,6 +75,8 @@ enum What {
     Elections,
     /// Nothing is lost: clients write and read all the time.
     Histories,
+    /// Two days of an ordinary ensemble, and an accident about every hour.
+    Days,
 }
 
 impl From<What> for Story {
@@ -82,6 +84,7 @@ impl From<What> for Story {
         match what {
             What::Elections => Self::Elections,
             What::Histories => Self::Histories,
+            What::Days => Self::Days,
         }
     }
 }

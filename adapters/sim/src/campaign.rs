@@ -7,9 +7,10 @@
 //!        ─► everything is repaired ──► a leader that all follow, soon; and what the story demands
 //! ```
 //!
-//! There are two [`Story`]s. Elections: many servers, histories that differ, and how long it takes until
+//! There are three [`Story`]s. Elections: many servers, histories that differ, and how long it takes until
 //! there is a leader again. Histories: clients that write and read all the time, and an ensemble that has
-//! to serve in the end and to have lost nothing. Safety is tested after every step of both, by the
+//! to serve in the end and to have lost nothing. Days: the same in the time of an ordinary ensemble, where
+//! hours pass between one accident and the next. Safety is tested after every step of all, by the
 //! checker and its book.
 //!
 //! Each condition and each accident is drawn from a fork of the seed of its own. So a case may be told to
@@ -18,6 +19,7 @@
 
 mod accidents;
 mod case;
+mod days;
 mod elections;
 mod histories;
 mod run;
@@ -151,6 +153,7 @@ fn tell(case: &Case, keep_log: bool) -> (Result<Outcome, Failure>, World) {
     match case.story {
         Story::Elections => elections::tell(case, keep_log),
         Story::Histories => histories::tell(case, keep_log),
+        Story::Days => days::tell(case, keep_log),
     }
 }
 
@@ -159,5 +162,6 @@ pub fn disturbances(case: &Case) -> Vec<Disturbance> {
     match case.story {
         Story::Elections => elections::disturbances(case),
         Story::Histories => histories::disturbances(case),
+        Story::Days => days::disturbances(case),
     }
 }

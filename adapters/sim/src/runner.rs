@@ -53,7 +53,7 @@ impl Runner {
     /// seeds for it.
     pub fn must_happen(&self) -> Vec<FaultClass> {
         const LARGE: u64 = 2_000;
-        if self.seeds < LARGE || self.servers.is_some() {
+        if self.seeds < LARGE || self.servers.is_some() || self.story == Some(Story::Days) {
             return Vec::new();
         }
         if self.story == Some(Story::Elections) {

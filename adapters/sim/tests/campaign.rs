@@ -57,6 +57,13 @@ fn a_thousand_random_histories() {
     assert!(missing.is_empty(), "never happened: {missing:?}");
 }
 
+/// What takes its time: links that stand for hours, waits that have backed off, an afternoon without a quorum.
+#[test]
+fn a_week_of_an_ordinary_ensemble() {
+    let tally = run(Story::Days, 4);
+    assert!(tally.time.as_secs() > 6 * 24 * 3600, "{:?}", tally.time);
+}
+
 /// A seed is a whole bug report only if it means the same run every time, looked at or not.
 #[test]
 fn the_same_seed_is_the_same_run() {

@@ -65,6 +65,24 @@ impl Kind {
     }
 }
 
+/// What accidents a run may meet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Course<'a> {
+    /// Their kinds, each as likely as its number says.
+    pub(super) kinds: &'a [(Kind, u64)],
+    /// How many there are at least, and at most.
+    pub(super) count: (u64, u64),
+    /// How long nothing else goes wrong after one, at most.
+    pub(super) pause_max: Duration,
+}
+
+impl<'a> Course<'a> {
+    /// A few, one on the heels of the other.
+    pub(super) const fn dense(kinds: &'a [(Kind, u64)], most: u64) -> Self {
+        Self { kinds, count: (0, most), pause_max: Duration::from_millis(1200) }
+    }
+}
+
 /// One accident of a run.
 #[derive(Debug)]
 pub(super) struct Accident {
@@ -76,18 +94,18 @@ pub(super) struct Accident {
 }
 
 impl Accident {
-    /// The one of this position: one of these kinds, each as likely as its number says.
-    pub(super) fn draw(case: &Case, at: u64, kinds: &[(Kind, u64)]) -> Self {
+    /// The one of this position.
+    pub(super) fn draw(case: &Case, at: u64, course: &Course<'_>) -> Self {
         let number = ACCIDENTS + u32::try_from(at).unwrap_or(0);
         let mut rng = case.fork(Purpose::Accident, number);
-        let mut left = rng.below(kinds.iter().map(|(_, weight)| weight).sum());
-        let chosen = kinds.iter().find(|(_, weight)| {
+        let mut left = rng.below(course.kinds.iter().map(|(_, weight)| weight).sum());
+        let chosen = course.kinds.iter().find(|(_, weight)| {
             let found = left < *weight;
             left = left.saturating_sub(*weight);
             found
         });
         let kind = chosen.map_or(Kind::Crash, |(kind, _)| *kind);
-        let pause = up_to(&mut rng, Duration::from_millis(1200));
+        let pause = up_to(&mut rng, course.pause_max);
         Self { number, kind, pause, rng }
     }
 

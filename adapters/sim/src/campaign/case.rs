@@ -12,6 +12,8 @@ pub enum Story {
     Elections,
     /// Clients that write and read all the time: nothing is lost, and in the end they are served.
     Histories,
+    /// Two days of an ordinary ensemble of five, and an accident about every hour; told only if it is asked for.
+    Days,
 }
 
 impl Story {
@@ -25,6 +27,7 @@ impl Story {
         match self {
             Self::Elections => "elections",
             Self::Histories => "histories",
+            Self::Days => "days",
         }
     }
 }

@@ -11,7 +11,7 @@ use quorate_core::id::ServerId;
 use quorate_core::rng::Rng;
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 
-use crate::campaign::accidents::Kind;
+use crate::campaign::accidents::{Course, Kind};
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, pick};
 use crate::campaign::run::{Disks, ELECTION_MAX, Run, can, is_settled};
 use crate::campaign::{Failure, Outcome, weather};
@@ -78,7 +78,8 @@ impl Elections {
         };
         let config = weather::world(&mut draw, config);
         let calm = draw.rng.below(8) == 0;
-        let mut run = Run::new(draw, config, None, ACCIDENTS, if calm { 0 } else { 6 });
+        let course = Course::dense(ACCIDENTS, if calm { 0 } else { 6 });
+        let mut run = Run::new(draw, config, None, &course);
         if calm {
             run.world.calm();
         }

@@ -10,7 +10,7 @@ use quorate_core::config::{HistoryLimits, Timing};
 use quorate_core::id::ServerId;
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 
-use crate::campaign::accidents::Kind;
+use crate::campaign::accidents::{Course, Kind};
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, pick};
 use crate::campaign::run::{Clients, ELECTION_MAX, Run, can, is_settled};
 use crate::campaign::{Failure, Outcome, weather};
@@ -111,7 +111,7 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     };
     let clients = draw.note(true, Condition::Clients).then_some(clients);
     let accidents = if changes { ACCIDENTS_AND_CHANGES } else { ACCIDENTS };
-    Run::new(draw, config, clients, accidents, 8)
+    Run::new(draw, config, clients, &Course::dense(accidents, 8))
 }
 
 impl Run {
@@ -135,7 +135,7 @@ impl Run {
 
     /// Everybody comes to follow one leader and to have what all have; then a write and a read come
     /// through at every server. Returns how long it took until all followed.
-    fn serves(&mut self) -> Result<Duration, Failure> {
+    pub(super) fn serves(&mut self) -> Result<Duration, Failure> {
         let limit = self.noticing + self.silent_max + 2 * ELECTION_MAX;
         let settled = self.world.run_until(is_settled, limit)?;
         let took = self.found("not all follow", limit, settled)?;
@@ -213,7 +213,7 @@ fn ensemble(draw: &mut Draw<'_>) -> Ensemble {
     }
 }
 
-fn history(draw: &mut Draw<'_>) -> HistoryLimits {
+pub(super) fn history(draw: &mut Draw<'_>) -> HistoryLimits {
     HistoryLimits {
         window_count: draw.pick(&[2, 8, 8, 30, 500]),
         window_bytes: draw.pick(&[300, 1 << 20]),
@@ -226,7 +226,7 @@ fn history(draw: &mut Draw<'_>) -> HistoryLimits {
     }
 }
 
-fn network(draw: &mut Draw<'_>) -> NetworkConfig {
+pub(super) fn network(draw: &mut Draw<'_>) -> NetworkConfig {
     let (mut min, mut max) = draw.pick(&[(100, 1_000), (100, 2_000)]);
     if draw.one_in(3, Condition::SlowNetwork) {
         (min, max) = (1_000, 8_000);
@@ -248,7 +248,7 @@ fn network(draw: &mut Draw<'_>) -> NetworkConfig {
     weather::network(draw, fair)
 }
 
-fn disk(draw: &mut Draw<'_>) -> DiskConfig {
+pub(super) fn disk(draw: &mut Draw<'_>) -> DiskConfig {
     let fair = DiskConfig {
         sync_max: Duration::from_millis(draw.pick(&[1, 5, 20])),
         slow: if draw.one_in(3, Condition::SlowDisk) { 4_000 } else { 0 },

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorate_core::id::ServerId;
 use quorate_core::rng::Rng;
 
-use crate::campaign::accidents::{Accident, Kind};
+use crate::campaign::accidents::{Accident, Course};
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose, pick};
 use crate::campaign::{Failure, Times};
 use crate::checker::Violation;
@@ -58,8 +58,7 @@ impl Run {
         mut draw: Draw<'_>,
         config: WorldConfig,
         clients: Option<Clients>,
-        accidents: &[(Kind, u64)],
-        most: u64,
+        course: &Course<'_>,
     ) -> Self {
         let case = draw.case;
         let spares = config.spares.iter().copied();
@@ -68,9 +67,9 @@ impl Run {
         let noticing = config.timing.init_time().max(silent_max);
         let crashes = draw.one_in(2, Condition::CrashesWithinSteps);
         let chance = 1 + draw.rng.below(300);
-        let count = draw.rng.below(most + 1);
-        let accidents =
-            (0..count).map(|at| Accident::draw(case, at, accidents)).collect::<Vec<_>>();
+        let (least, most) = course.count;
+        let count = least + draw.rng.below(most - least + 1);
+        let accidents = (0..count).map(|at| Accident::draw(case, at, course)).collect::<Vec<_>>();
         let mut config = config;
         config.disk.forgets = case.plant_loss;
         let mut world = World::new(case.fork(Purpose::World, 0).next_u64(), config);
