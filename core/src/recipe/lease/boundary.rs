@@ -123,7 +123,8 @@ pub enum Event {
         /// How.
         result: Result<Answer, Failure>,
     },
-    /// The watch that a [`Call::Read`] left has fired; it does so once.
+    /// The watch that a [`Call::Read`] left has fired; it does so once. Say it too when the watch may have
+    /// been lost.
     Fired {
         /// Which call left it.
         attempt: Attempt,
