@@ -21,6 +21,7 @@
 //! - [`runner`] runs many seeds on all processors, and [`shrink`] makes a failure small.
 //! - [`Stage`] is for one server among scripted ones: its peers say what the test wants said.
 //! - [`scenario`] is for stories as text: commands, and below each of them what came of it.
+//! - [`store`] is for elections through somebody else's ensemble: a modelled one, and candidates.
 //! - [`record`] is what happened; a [`Chart`] shows it in a terminal, a [`Diagram`] as a picture.
 //!
 //! # What is checked
@@ -87,6 +88,7 @@ pub mod runner;
 pub mod scenario;
 pub mod shrink;
 pub mod stage;
+pub mod store;
 mod trace;
 mod world;
 

@@ -213,7 +213,7 @@ impl Candidate {
         match event {
             Session::Connected { session, timeout } => {
                 let known = self.session.map(|live| live.id);
-                if known.is_some_and(|known| known != session) && !planted!(OfferOfAnotherSession) {
+                if known.is_some_and(|known| known != session) {
                     self.expire(out);
                 }
                 self.disconnect(out);
@@ -249,6 +249,9 @@ impl Candidate {
 
     /// The session is over, and with it everything that we have in the store.
     fn expire(&mut self, out: &mut Vec<Output>) {
+        if planted!(OfferOfAnotherSession) {
+            return self.disconnect(out);
+        }
         if self.session.take().is_none() {
             return;
         }

@@ -1,0 +1,342 @@
+//! Both recipes as one kind of candidate: what an adapter to this store has to do, and nothing else.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_core::recipe::lease::{Expiry, Held, Record};
+use quorate_core::recipe::offer::{Entry, Naming, Session};
+use quorate_core::recipe::{Attempt, Failure, Seat, SessionId, Token, lease, offer};
+use quorate_core::time::Instant;
+
+use super::{Election, Node, Op, Plan, Reply};
+
+/// What happens to a candidate.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// Time has passed.
+    Tick,
+    /// It is to lead.
+    Start,
+    /// It is to end.
+    Stop,
+    /// Its guards are gone.
+    Released,
+    /// It has a session.
+    Connected(SessionId, Duration),
+    /// Its connection is lost.
+    Suspended,
+    /// Its session is over.
+    Expired,
+    /// What keeps the session alive was sent then.
+    Renewed(SessionId, Instant),
+    /// A call was answered.
+    Done(Attempt, Result<Reply, Failure>),
+    /// A watch has fired; the node is gone, or it is not.
+    Fired(Attempt, bool),
+}
+
+/// What it wants.
+#[derive(Clone, Debug)]
+pub enum Wish {
+    /// To be done by the store.
+    Op(Attempt, Op),
+    /// To be told to the guards.
+    Seat(Seat),
+    /// It has ended.
+    Stopped,
+}
+
+/// A candidate of one of the recipes.
+pub trait Recipe {
+    /// When something is due.
+    fn deadline(&self) -> Option<Instant>;
+
+    /// What it does about what happens.
+    fn step(&mut self, at: Instant, happening: Happening) -> Vec<Wish>;
+
+    /// The token of its term.
+    fn leads(&self) -> Option<Token>;
+
+    /// The node that it has, if it has one of its own.
+    fn node(&self) -> Option<&str>;
+
+    /// Whether the store ends what is its when its session ends.
+    fn goes_with_its_session(&self) -> bool {
+        true
+    }
+}
+
+/// A candidate of the offer recipe.
+#[derive(Clone, Debug)]
+pub struct Offers {
+    candidate: offer::Candidate,
+    /// The store tells when a key was created, and numbers no names.
+    revisions: bool,
+}
+
+impl Offers {
+    /// With this configuration.
+    ///
+    /// # Panics
+    ///
+    /// If the configuration cannot work.
+    #[expect(clippy::expect_used, reason = "a mistake of whoever wrote the test")]
+    pub fn new(config: offer::Config) -> Self {
+        let revisions = config.naming == Naming::Lease;
+        let candidate = offer::Candidate::new(config).expect("it can work");
+        Self { candidate, revisions }
+    }
+
+    /// An election among candidates of this recipe.
+    pub fn elect(plan: Plan, naming: Naming) -> Election<Self> {
+        Election::new(plan, |number, seed| {
+            Self::new(offer::Config {
+                naming,
+                call_deadline: Some(Duration::from_secs(3)),
+                backoff_max: Duration::from_secs(2),
+                seed,
+                ..offer::Config::new(format!("host {number}"), 1 + number as u128)
+            })
+        })
+    }
+
+    /// The machine.
+    pub const fn candidate(&self) -> &offer::Candidate {
+        &self.candidate
+    }
+
+    fn op(&self, call: offer::Call) -> Op {
+        match call {
+            offer::Call::EnsureRoot => Op::Root,
+            offer::Call::Create { session, name, data } => {
+                Op::Create { name, numbered: !self.revisions, owner: Some(session), data }
+            }
+            offer::Call::List { fresh } => Op::List { fresh },
+            offer::Call::Read { name, watch } => Op::Read { name, watch },
+            offer::Call::Delete { name } => Op::Delete { name, version: None },
+        }
+    }
+
+    fn answer(&self, reply: Reply) -> offer::Answer {
+        match reply {
+            Reply::Done => offer::Answer::Done,
+            Reply::Listed(listed) => {
+                let entry = |(name, created): (String, u64)| Entry {
+                    name,
+                    created: Some(created).filter(|_| self.revisions),
+                };
+                offer::Answer::Listed(listed.into_iter().map(entry).collect())
+            }
+            Reply::Made(name, _) => offer::Answer::Created { name },
+            Reply::Read(Node { data, owner, created, .. }) => {
+                offer::Answer::Read { data, owner, created: Token(created) }
+            }
+        }
+    }
+}
+
+impl Recipe for Offers {
+    fn deadline(&self) -> Option<Instant> {
+        self.candidate.deadline()
+    }
+
+    fn step(&mut self, at: Instant, happening: Happening) -> Vec<Wish> {
+        let event = match happening {
+            Happening::Tick => offer::Event::Tick,
+            Happening::Start => offer::Event::Start,
+            Happening::Stop => offer::Event::Stop,
+            Happening::Released => offer::Event::Released,
+            Happening::Connected(session, timeout) => {
+                offer::Event::Session(Session::Connected { session, timeout })
+            }
+            Happening::Suspended => offer::Event::Session(Session::Suspended),
+            Happening::Expired => offer::Event::Session(Session::Expired),
+            Happening::Renewed(session, sent) => {
+                offer::Event::Session(Session::Renewed { session, sent })
+            }
+            Happening::Done(attempt, result) => {
+                offer::Event::Done { attempt, result: result.map(|reply| self.answer(reply)) }
+            }
+            Happening::Fired(attempt, gone) => offer::Event::Fired { attempt, gone },
+        };
+        let outputs = self.candidate.step(offer::Input { at, event });
+        let wish = |output| match output {
+            offer::Output::Call { attempt, call } => Some(Wish::Op(attempt, self.op(call))),
+            offer::Output::Seat(seat) => Some(Wish::Seat(seat)),
+            offer::Output::Stopped => Some(Wish::Stopped),
+            offer::Output::Notice(_) | offer::Output::Trouble { .. } => None,
+        };
+        outputs.into_iter().filter_map(wish).collect()
+    }
+
+    fn leads(&self) -> Option<Token> {
+        self.candidate.leads()
+    }
+
+    fn node(&self) -> Option<&str> {
+        self.candidate.offer()
+    }
+}
+
+/// A candidate of the lease recipe.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    candidate: lease::Candidate,
+    expiry: Expiry,
+    session: Option<SessionId>,
+    /// The reads that are not answered, and those that may have left a watch on this connection.
+    reads: Vec<Attempt>,
+    /// Renewals that the store answers with nothing, and the version that they are of.
+    renewals: Vec<(Attempt, u64)>,
+}
+
+/// The key that is fought for.
+const KEY: &str = "lease";
+
+impl Lease {
+    /// With this configuration.
+    ///
+    /// # Panics
+    ///
+    /// If the configuration cannot work.
+    #[expect(clippy::expect_used, reason = "a mistake of whoever wrote the test")]
+    pub fn new(config: lease::Config) -> Self {
+        let expiry = config.expiry;
+        let candidate = lease::Candidate::new(config).expect("it can work");
+        Self { candidate, expiry, session: None, reads: Vec::new(), renewals: Vec::new() }
+    }
+
+    /// An election among candidates of this recipe; their leases last as long as sessions do, or up to twice
+    /// as long where others observe them: each has a duration of its own.
+    pub fn elect(plan: Plan, expiry: Expiry) -> Election<Self> {
+        let timeout = plan.timeout;
+        Election::new(plan, |number, seed| {
+            let longer = expiry == Expiry::Observed && number % 2 == 0;
+            let duration = if longer { 2 * timeout } else { timeout };
+            let unique = (1 + number as u128) << 64;
+            let config = lease::Config::new(format!("host {number}"), unique, duration);
+            Self::new(lease::Config { expiry, seed, ..config })
+        })
+    }
+
+    /// The machine.
+    pub const fn candidate(&self) -> &lease::Candidate {
+        &self.candidate
+    }
+
+    fn op(&mut self, attempt: Attempt, call: lease::Call) -> Op {
+        let name = KEY.to_owned();
+        match call {
+            lease::Call::Read { watch } => {
+                self.reads.push(attempt);
+                Op::Read { name, watch }
+            }
+            lease::Call::Put { record, expect: None } => {
+                let owner = self.session.filter(|_| self.expiry == Expiry::Store);
+                Op::Create { name, numbered: false, owner, data: record.encode() }
+            }
+            lease::Call::Put { record, expect: Some(version) } => {
+                Op::Write { name, data: record.encode(), version }
+            }
+            lease::Call::Renew { version, .. } if self.expiry == Expiry::Store => {
+                self.renewals.push((attempt, version));
+                Op::Ping
+            }
+            lease::Call::Renew { version, record } => {
+                Op::Write { name, data: record.encode(), version }
+            }
+            lease::Call::Delete { version } => Op::Delete { name, version: Some(version) },
+        }
+    }
+
+    fn answer(&mut self, attempt: Attempt, reply: Reply) -> lease::Answer {
+        if let Some(at) = self.renewals.iter().position(|(renewal, _)| *renewal == attempt) {
+            let (_, version) = self.renewals.swap_remove(at);
+            return lease::Answer::Written { version, created: version };
+        }
+        match reply {
+            Reply::Done | Reply::Listed(_) => lease::Answer::Done,
+            Reply::Made(_, node) => {
+                lease::Answer::Written { version: node.version, created: node.created }
+            }
+            Reply::Read(Node { data, created, version, .. }) => {
+                let unknown = Record {
+                    holder: 0,
+                    identity: Bytes::new(),
+                    duration: Duration::ZERO,
+                    taken: 0,
+                    released: false,
+                };
+                let record = Record::decode(&data).unwrap_or(unknown);
+                lease::Answer::Found(Some(Held { record, version, created }))
+            }
+        }
+    }
+}
+
+impl Recipe for Lease {
+    fn deadline(&self) -> Option<Instant> {
+        self.candidate.deadline()
+    }
+
+    fn step(&mut self, at: Instant, happening: Happening) -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        let events = match happening {
+            Happening::Tick => vec![lease::Event::Tick],
+            Happening::Start => vec![lease::Event::Start],
+            Happening::Stop => vec![lease::Event::Stop],
+            Happening::Released => vec![lease::Event::Released],
+            Happening::Connected(session, _) => {
+                self.session = Some(session);
+                let lost = std::mem::take(&mut self.reads).into_iter();
+                lost.map(|attempt| lease::Event::Fired { attempt, gone: false }).collect()
+            }
+            Happening::Suspended => vec![lease::Event::Suspended],
+            Happening::Expired => {
+                self.session = None;
+                vec![lease::Event::Expired]
+            }
+            Happening::Renewed(..) => Vec::new(),
+            Happening::Done(attempt, result) => {
+                let result = match result {
+                    Ok(reply) => Ok(self.answer(attempt, reply)),
+                    Err(Failure::Absent) if self.reads.contains(&attempt) => {
+                        Ok(lease::Answer::Found(None))
+                    }
+                    Err(failure) => Err(failure),
+                };
+                vec![lease::Event::Done { attempt, result }]
+            }
+            Happening::Fired(attempt, gone) => {
+                self.reads.retain(|read| *read != attempt);
+                vec![lease::Event::Fired { attempt, gone }]
+            }
+        };
+        for event in events {
+            for output in self.candidate.step(lease::Input { at, event }) {
+                match output {
+                    lease::Output::Call { attempt, call } => {
+                        let op = self.op(attempt, call);
+                        wishes.push(Wish::Op(attempt, op));
+                    }
+                    lease::Output::Seat(seat) => wishes.push(Wish::Seat(seat)),
+                    lease::Output::Stopped => wishes.push(Wish::Stopped),
+                    lease::Output::Leads(_) | lease::Output::Trouble { .. } => {}
+                }
+            }
+        }
+        wishes
+    }
+
+    fn leads(&self) -> Option<Token> {
+        self.candidate.leads()
+    }
+
+    fn node(&self) -> Option<&str> {
+        None
+    }
+
+    fn goes_with_its_session(&self) -> bool {
+        self.expiry == Expiry::Store
+    }
+}

@@ -1,0 +1,100 @@
+//! Elections through a store, with accidents from a seed.
+#![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
+
+use quorate_core::recipe::lease::Expiry;
+use quorate_core::recipe::offer::Naming;
+use quorate_sim::store::{Election, Lease, Offers, Plan, Recipe};
+
+const NAMINGS: [Naming; 6] =
+    [Naming::Guid, Naming::Java, Naming::Session, Naming::Latch, Naming::Kazoo, Naming::Lease];
+
+/// As many as there is time for, or the one that is asked for with `QUORATE_SEED`.
+fn seeds() -> std::ops::Range<u64> {
+    let seed = std::env::var("QUORATE_SEED").ok().map(|seed| seed.parse().unwrap());
+    seed.map_or(0..40, |seed: u64| seed..seed + 1)
+}
+
+/// Runs one; if it fails, once more with everything written down.
+fn run<R: Recipe>(name: &str, seed: u64, make: impl Fn() -> Election<R>) {
+    let Err(wrong) = make().run() else { return };
+    let mut again = make();
+    again.record();
+    assert_eq!(again.run().as_ref(), Err(&wrong), "a seed is one run");
+    let idle = |line: &&String| !["Ping", "Renewed", "Confirmed"].iter().any(|w| line.contains(w));
+    let history: Vec<&str> = again.history().iter().filter(idle).map(String::as_str).collect();
+    let last = &history[history.len().saturating_sub(150)..];
+    panic!("{}\n{name}, seed {seed}: {wrong}", last.join("\n"));
+}
+
+#[test]
+fn offers_through_accidents_of_all_kinds() {
+    for naming in NAMINGS {
+        for seed in seeds() {
+            run(&format!("{naming:?}"), seed, || Offers::elect(Plan::of(seed), naming));
+        }
+    }
+}
+
+#[test]
+fn a_lease_that_the_store_ends_through_accidents_of_all_kinds() {
+    for seed in seeds() {
+        run("lease", seed, || Lease::elect(Plan::of(seed), Expiry::Store));
+    }
+}
+
+#[test]
+fn a_lease_that_candidates_observe_through_accidents_of_all_kinds() {
+    for seed in seeds() {
+        let plan = Plan { deletions: false, ..Plan::of(seed) };
+        run("observed lease", seed, || Lease::elect(plan.clone(), Expiry::Observed));
+    }
+}
+
+/// A row of candidates that have settled, and no accidents.
+fn settled(candidates: usize) -> Election<Offers> {
+    let mut election = Offers::elect(Plan::quiet(candidates), Naming::Guid);
+    election.start().unwrap();
+    assert!(election.leader().is_some());
+    election
+}
+
+/// Ends the leader's session: how many are woken by it, and how often the children are listed.
+fn end_of_a_leader(election: &mut Election<Offers>) -> (u64, u64) {
+    let before = election.standing();
+    election.crash(election.leader().unwrap()).unwrap();
+    let after = election.standing();
+    (after.woken - before.woken, after.lists - before.lists)
+}
+
+#[test]
+fn of_a_hundred_candidates_one_is_woken_when_the_leader_dies() {
+    let mut election = settled(100);
+    assert_eq!(end_of_a_leader(&mut election), (1, 1));
+    assert!(election.leader().is_some());
+}
+
+#[test]
+fn a_hundred_leaders_die_in_turn_and_wake_ninety_nine_in_all() {
+    let mut election = settled(100);
+    let mut all = (0, 0);
+    for _ in 0..100 {
+        let (woken, lists) = end_of_a_leader(&mut election);
+        all = (all.0 + woken, all.1 + lists);
+    }
+    assert_eq!((all, election.leader()), ((99, 99), None));
+}
+
+/// What the offers are for: everybody watches the one key, and everybody comes when it goes.
+#[test]
+fn one_key_wakes_everybody() {
+    let mut election = Lease::elect(Plan::quiet(100), Expiry::Store);
+    election.start().unwrap();
+    let mut woken = 0;
+    for left in (1..100).rev() {
+        let before = election.standing().woken;
+        election.crash(election.leader().unwrap()).unwrap();
+        assert_eq!(election.standing().woken - before, left);
+        woken += left;
+    }
+    assert_eq!(woken, 4950);
+}
