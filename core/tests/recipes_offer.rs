@@ -464,6 +464,25 @@ fn r3_an_offer_that_was_never_made_is_made_when_that_is_certain() {
 }
 
 #[test]
+fn r3_a_connection_that_is_lost_while_our_offer_is_looked_for_ends_in_no_second_one() {
+    for stops in [false, true] {
+        let mut bench = Bench::guid().up();
+        let Call::Create { name: prefix, .. } = bench.call() else { panic!("no offer") };
+        bench.answer(Err(Failure::Unknown));
+        bench.rest();
+        bench.answer(named(&[&format!("{prefix}0000000004")]));
+        if stops {
+            bench.say(Event::Stop);
+            assert!(!bench.has_stopped(), "there may be one");
+        } else {
+            bench.say(Event::Session(Session::Suspended));
+            bench.connect(OURS);
+        }
+        assert_eq!((bench.call(), bench.creates()), (Call::List { fresh: true }, 1));
+    }
+}
+
+#[test]
 fn r3_an_offer_that_turns_up_late_is_deleted() {
     let mut bench = Bench::guid().up();
     bench.answer(Err(Failure::Unknown));
@@ -804,4 +823,21 @@ fn a_key_that_is_named_like_its_lease_is_ours_if_it_is_there_already() {
     bench.answer(Ok(Answer::Listed(vec![entry("511", 4), entry("51", 9)])));
     bench.answer(node(OURS, 9));
     assert_eq!(bench.candidate.offer(), Some("51"));
+}
+
+/// Both went and came back under their names, and each would wait for the other.
+#[test]
+fn a_neighbour_that_came_back_behind_us_under_its_name_is_not_waited_for() {
+    let mut bench =
+        Bench::with(Config { naming: Naming::Lease, ..Config::new(&b"host"[..], GUID) }).up();
+    bench.answer(created("51"));
+    let entry = |name: &str, created| Entry { name: name.to_owned(), created: Some(created) };
+    bench.answer(Ok(Answer::Listed(vec![entry("44", 4), entry("51", 9)])));
+    bench.answer(node(OURS, 9));
+    assert_eq!(bench.call(), Call::Read { name: "44".to_owned(), watch: true });
+    bench.answer(node(SessionId(0x44), 12));
+    assert_eq!(bench.call(), Call::List { fresh: false });
+    bench.answer(Ok(Answer::Listed(vec![entry("44", 12), entry("51", 9)])));
+    bench.answer(node(OURS, 9));
+    assert_eq!(bench.candidate.leads(), Some(Token(9)));
 }

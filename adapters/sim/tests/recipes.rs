@@ -11,7 +11,7 @@ const NAMINGS: [Naming; 6] =
 /// As many as there is time for, or the one that is asked for with `QUORATE_SEED`.
 fn seeds() -> std::ops::Range<u64> {
     let seed = std::env::var("QUORATE_SEED").ok().map(|seed| seed.parse().unwrap());
-    seed.map_or(0..40, |seed: u64| seed..seed + 1)
+    seed.map_or(0..60, |seed: u64| seed..seed + 1)
 }
 
 /// Runs one; if it fails, once more with everything written down.

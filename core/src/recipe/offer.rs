@@ -327,6 +327,10 @@ impl Candidate {
         if !matches!(self.pending, Some(Pending { what: What::Create, .. })) {
             self.pending = None;
         }
+        if let Own::Unknown { claims } = &mut self.own {
+            // The one that was being looked at may be it.
+            *claims = None;
+        }
     }
 
     // --- what the store says ---
@@ -383,7 +387,9 @@ impl Candidate {
                 }
             }
             (What::List { .. } | What::Verify, Err(Failure::Absent)) => self.own_is_gone(out),
-            (What::Watch, Ok(Answer::Read { .. })) => self.wait_behind(attempt, out),
+            (What::Watch, Ok(Answer::Read { created, .. })) => {
+                self.wait_behind(attempt, created, out);
+            }
             (What::Watch, Err(Failure::Absent)) => {
                 if planted!(OvertakesMissingNeighbour) {
                     self.strays.extend(self.offer().map(String::from));
@@ -434,8 +440,13 @@ impl Candidate {
         out.push(Output::Notice(Notice::DetermineComplete));
     }
 
-    fn wait_behind(&mut self, attempt: Attempt, out: &mut Vec<Output>) {
-        let Place::Behind { watch, .. } = &mut self.place else { return };
+    fn wait_behind(&mut self, attempt: Attempt, found: Token, out: &mut Vec<Output>) {
+        let Place::Behind { created, watch, .. } = &mut self.place else { return };
+        if created.is_some_and(|created| created != found) {
+            // Where names come back it may stand behind us by now, and wait for us.
+            self.place = Place::STALE;
+            return;
+        }
         *watch = Some(attempt);
         self.pace.reset();
         if self.state != State::Ready {
@@ -548,7 +559,7 @@ impl Candidate {
             }
             Place::First | Place::Behind { .. } if watch.is_none() => self.verify(out),
             Place::First => self.take(*created, out),
-            Place::Behind { neighbour, watch: None } => {
+            Place::Behind { neighbour, watch: None, .. } => {
                 let name = neighbour.clone();
                 self.call(What::Watch, Call::Read { name, watch: true }, out);
             }

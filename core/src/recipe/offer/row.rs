@@ -70,6 +70,8 @@ pub(crate) enum Place {
     /// This one is next to us.
     Behind {
         neighbour: String,
+        /// When it was created, if the listing told.
+        created: Option<Token>,
         /// Which read left a watch on it.
         watch: Option<Attempt>,
     },
@@ -84,7 +86,11 @@ impl Place {
         let at = row.iter().position(|entry| entry.name == own)?;
         Some(match at.checked_sub(1) {
             None => Self::First,
-            Some(before) => Self::Behind { neighbour: row[before].name.clone(), watch: None },
+            Some(before) => {
+                let Entry { name, created } = row[before];
+                let (neighbour, created) = (name.clone(), created.map(Token));
+                Self::Behind { neighbour, created, watch: None }
+            }
         })
     }
 }
