@@ -14,7 +14,9 @@
 //! # The run loop
 //!
 //! There is one rule: **carry out every output at once and in order, perform writes in order, and
-//! report the last durable ticket.** Nothing has to be drained, and no order of calls remembered.
+//! report the last durable ticket.** Nothing has to be drained, and no order of calls remembered. What
+//! happened at one moment may be stepped together, and the outputs carried out behind that. Who does what
+//! only a leader may is to hear first when [`Peer::reign`](peer::Peer::reign) is over, and then the others.
 //! This is a server that is an ensemble of its own; a driver with sockets has the same loop and fills
 //! in the other arms.
 //!
@@ -64,7 +66,8 @@
 //!
 //! # The house
 //!
-//! Modules stand on floors and use only what is below them; a test holds that.
+//! Modules stand on floors, several to each row of this table, and use only what is below them; a test,
+//! `tests/floors.rs`, has the whole plan and holds it.
 //!
 //! | floor | modules | |
 //! |---|---|---|
@@ -77,6 +80,8 @@
 //! | nouns | [`vote`], [`ballot`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`report`], [`durable`] | |
 //! | words | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | |
 //!
+//! Elections through a store that is there already are a wing of their own: [`recipe`] knows words only.
+//!
 //! Whoever wants the election alone, with a recovery of one's own, drives an
 //! [`Elector`](election::Elector) or a [`GenerationClock`](generation::GenerationClock).
 //!
@@ -86,7 +91,8 @@
 //!   a quorum has promised, and promises are on disk before anybody hears of them.
 //! - A server never votes, promises or acknowledges what a crash could take back.
 //! - Bytes and messages from others never make it panic, allocate by an unchecked length, or loop. A
-//!   broken invariant of its own does: see [`Peer::check`](peer::Peer::check).
+//!   broken invariant of its own does, where going on would be unsafe; what is expensive to look at is looked
+//!   at after each step of a build with debug assertions: see [`Peer::check`](peer::Peer::check).
 //! - A transaction that was acknowledged to anybody is on the disks of a quorum, and every later leader
 //!   has it. Nothing reaches the application before that is known, so nothing is ever taken back.
 #![no_std]

@@ -200,7 +200,9 @@ impl Peer {
         }
     }
 
-    /// The reign of this server, if it leads an established ensemble.
+    /// The reign of this server, if it leads an established ensemble. Where it has ended by a step, those who do
+    /// what only a leader may are told before that step's outputs are carried out: by these, others learn that
+    /// somebody else may lead.
     pub const fn reign(&self) -> Option<Reign> {
         match (&self.role, self.serving) {
             (Role::Leading(leader), Some(epoch)) => {

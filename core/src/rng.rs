@@ -1,4 +1,4 @@
-//! A small seeded generator, for every jitter and nothing else.
+//! A small seeded generator: every jitter of the core is drawn from one, and all that a simulation draws.
 //!
 //! SplitMix64 (Steele, Lea, Flood: *Fast Splittable Pseudorandom Number Generators*, 2014): one word
 //! of state, no float, the same sequence for ever. Not for secrets.

@@ -1,7 +1,8 @@
 //! Time as the core knows it: an integer from an origin that the caller chose.
 //!
-//! The core never reads a clock. Each input carries the time at which it happened; safety never
-//! depends on it, only progress does.
+//! The core never reads a clock. Each input carries the time at which it happened. What Zab promises never
+//! depends on it, only progress does; what a [lease](crate::config::Config::lease) promises, a recipe's
+//! too, rests on clocks that run at about the same rate.
 
 use core::ops::{Add, Sub};
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! `quorate`: a demo of leader elections, a server in the foreground, and a probe.
+//! `quorate`: servers and what looks at them, work that one of many does, and what explains and tests both.
 //!
 //! ```text
 //!   quorate demo                     an ensemble in one process; kills leaders and measures

@@ -23,9 +23,9 @@
 //! - `testing`, a feature: the scenarios that every runtime's crate is tested with.
 //!
 //! Everything that others can make us hold is bounded: connections that have not introduced themselves
-//! (128, the oldest of the host that has most makes room), events that wait for the loop (256, of them
-//! 8 long messages; beyond that readers wait), packets that wait for one learner (8 MiB, beyond that its
-//! link ends), notifications that wait for one peer (1, the newest), a snapshot or a part of the log on
+//! (128, the oldest of the host that has most makes room), unfinished messages (16 MiB in all), events that
+//! wait for the loop (256, of them 8 long messages; beyond that readers wait), packets that wait for one
+//! learner (8 MiB, beyond that its link ends), notifications that wait for one peer (1, the newest), a snapshot or a part of the log on
 //! its way (1 MiB for each link), transactions that wait for the application (64 MiB; the rest is read
 //! back from the log), requests of callers (4096; the next one waits). A peer that sends what cannot be
 //! read costs its link, or only that message.

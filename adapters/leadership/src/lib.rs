@@ -98,17 +98,17 @@ impl fmt::Display for FencingToken {
 #[non_exhaustive]
 pub enum Lost {
     /// Another leader may be in office already.
-    #[error("this server no longer leads")]
+    #[error("leadership is over, and another may lead already")]
     Deposed,
     /// Whoever confirms leadership is out of reach. Nobody else leads before what
     /// [`lease`](Leadership::lease) has said last; by then it is confirmed again, or lost for good.
-    #[error("whether this server leads is not confirmed at the moment")]
+    #[error("leadership is not confirmed at the moment")]
     Unconfirmed,
     /// The seat is to be given up; it is kept until the guards are gone.
-    #[error("this server is about to give up its seat")]
+    #[error("leadership is about to be given up")]
     Leaving,
-    /// The server has ended.
-    #[error("this server has ended")]
+    /// Whoever stood for it has ended: the server, or the candidate.
+    #[error("leadership is over: whoever stood for it has ended")]
     Ended,
 }
 
@@ -116,11 +116,11 @@ pub enum Lost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum LeadershipError {
-    /// The server has ended.
-    #[error("this server has ended")]
+    /// Whoever stood for it has ended: the server, or the candidate.
+    #[error("nobody stands for leadership here any more")]
     Ended,
     /// It did not come to lead in time.
-    #[error("this server did not come to lead within {0:?}")]
+    #[error("leadership did not come within {0:?}")]
     Elapsed(Duration),
 }
 
