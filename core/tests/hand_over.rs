@@ -603,6 +603,34 @@ fn an_offer_gives_a_promise_back() {
     assert!(lease(&bench) <= counted(first), "what it said before it heard of the seat");
 }
 
+/// A server that is wished more and has stopped, and whose links stand: while it was offered the seat, requests
+/// would wait for nothing, again and again until it is given up.
+#[test]
+fn a_wished_follower_that_does_not_answer_is_offered_nothing() {
+    let (mut bench, one, _) = leader();
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 9, false);
+    bench.down(one);
+    let wished = bench.learner();
+    bench.receive(wished, Packet::FollowerInfo(LearnerInfo { protocol, ..info(1, 5) }));
+    bench.receive(wished, ack_epoch_again(bench.boundary.disk.last().0));
+    bench.receive(wished, ack(5));
+    let mut released = 0;
+    for answers in [true, false] {
+        for _ in 0..8 {
+            let seen = bench.to(Timer::Ping);
+            if has(&seen, &Output::Release) {
+                released += 1;
+                bench.step(Event::Released);
+                bench.to(Timer::HandOver);
+            }
+            if answers {
+                bench.receive(wished, pong(5));
+            }
+        }
+        assert!(released == 2, "{released} offers, and it answers: {answers}");
+    }
+}
+
 /// Nobody need know that it counts on nothing while it waits for the seat to be taken.
 #[test]
 fn a_leader_without_a_lease_waits_for_its_offer_to_be_taken_and_no_longer() {

@@ -105,7 +105,7 @@ pub fn choose(
     asked: Option<ServerId>,
 ) -> Result<ServerId, Kept> {
     let to = match asked {
-        None => best(cx, learners).ok_or(Kept::Nobody)?.id,
+        None => best(cx, learners, |_| true).ok_or(Kept::Nobody)?.id,
         Some(id) => {
             let learner = learners.link_of(id).and_then(|link| learners.get(link));
             let learner = learner.filter(|l| may_lead(cx, l)).ok_or(Kept::NoFollower(id))?;
@@ -125,15 +125,22 @@ pub fn choose(
     if told.is_quorum(cx.quorum) { Ok(to) } else { Err(Kept::NoQuorum) }
 }
 
-/// A follower that is wished to lead more than we are, the most wished one.
+/// A follower that is wished to lead more than we are, the most wished one. Only one that answers: requests
+/// wait while the seat is on offer, and nobody has asked for that.
 pub fn preferred(cx: &Context<'_>, learners: &Learners) -> Option<ServerId> {
-    let best = best(cx, learners)?;
+    let recent = 2 * cx.config.timing.ping_interval();
+    let answers = |l: &Progress| cx.now.since(l.heard) < recent;
+    let best = best(cx, learners, answers)?;
     (best.priority > Some(cx.config.priority)).then_some(best.id)
 }
 
 /// The follower that is wished most to lead; among those the one that has most.
-fn best<'a>(cx: &Context<'_>, learners: &'a Learners) -> Option<&'a Progress> {
-    let able = learners.values().filter(|l| may_lead(cx, l) && is_ours(l));
+fn best<'a>(
+    cx: &Context<'_>,
+    learners: &'a Learners,
+    fits: impl Fn(&Progress) -> bool,
+) -> Option<&'a Progress> {
+    let able = learners.values().filter(|l| may_lead(cx, l) && is_ours(l) && fits(l));
     able.max_by_key(|l| (l.priority, l.acks.through(), l.id))
 }
 
