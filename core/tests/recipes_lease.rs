@@ -298,7 +298,8 @@ fn r1_a_key_of_an_earlier_session_gives_no_leadership() {
     bench.say(Event::Expired);
     bench.rest();
     bench.answer(found(&Held { record, version: 7, created: 7 }));
-    assert_eq!((bench.candidate.leads(), bench.pending), (None, None), "it waits for it to go");
+    assert_eq!(bench.candidate.leads(), None);
+    assert_eq!(bench.call(), Call::Delete { version: 7 }, "it is out of the way");
 }
 
 #[test]
@@ -490,6 +491,24 @@ fn a_term_of_our_own_that_is_over_is_given_back_and_the_next_has_a_greater_token
     bench.answer(written(9));
     assert_eq!(bench.candidate.leads(), Some(Token(9)));
     assert_ne!(record_of(&bench).holder, first);
+}
+
+/// What a term of ours wrote comes to be after that term: our own session would keep it for ever.
+#[test]
+fn a_write_of_an_earlier_term_that_comes_late_is_deleted() {
+    let mut bench = Bench::store();
+    bench.answer(NOTHING);
+    let late = bench.record();
+    bench.answer(Err(Failure::Unknown)).rest();
+    bench.answer(NOTHING).answer(written(7));
+    let watch = bench.attempt();
+    bench.answer(found(&Held { record: late.clone(), version: 7, created: 7 }));
+    bench.say(Event::Fired { attempt: watch, gone: true }).say(Event::Released);
+    bench.answer(Err(Failure::Conflict));
+    bench.answer(found(&Held { record: late, version: 9, created: 9 }));
+    assert_eq!(bench.call(), Call::Delete { version: 9 });
+    bench.answer(Ok(Answer::Done)).answer(written(11));
+    assert_eq!(bench.candidate.leads(), Some(Token(11)));
 }
 
 #[test]

@@ -26,7 +26,7 @@
 //! - **Others count with the holder's duration**, from when they saw its record change, by their own monotonic
 //!   clock. No two clocks are compared (kubernetes/kubernetes#67651).
 //! - **Our key is known by a number** that one term has and no other. After a lost answer it tells whether we
-//!   hold the key; what an earlier term or an earlier session has left behind is somebody else's.
+//!   hold the key; what an earlier term or an earlier session of ours has left behind is deleted, not used.
 //! - **No lost wake-up**: a watch begins with what was read, and what was read is acted upon.
 //! - **It is given back when the guarded work has ended**, not before; and marked as such, so that nobody
 //!   waits: after an expiry candidates come spread over [`Config::jitter`], after that at once.
@@ -93,6 +93,9 @@ enum Key {
         /// When it is over, if that is up to us.
         over_at: Option<Instant>,
     },
+    /// It has the number of an earlier claim of ours: a write that was on its way for long, or what an earlier
+    /// session has left behind.
+    Stray { version: u64 },
     /// It has the number of our claim.
     Ours { version: u64, token: Token, released: bool },
 }
@@ -266,8 +269,7 @@ impl Candidate {
 
     /// The key is not ours, and what we did to make it ours does not count any more.
     fn give_up_claim(&mut self) {
-        let next = self.claim.holder.wrapping_add(1);
-        self.claim = Claim::new(if next == 0 { 1 } else { next });
+        self.claim = Claim::new(self.claim.holder.wrapping_add(1));
     }
 
     fn on_expired(&mut self, out: &mut Vec<Output>) {
@@ -345,6 +347,11 @@ impl Candidate {
             return;
         }
         self.lose(Loss::Taken, out);
+        let earlier = held.record.holder.wrapping_sub(self.config.unique);
+        if earlier < self.claim.holder.wrapping_sub(self.config.unique) {
+            self.key = Key::Stray { version: held.version };
+            return;
+        }
         let over_at = match (self.config.expiry, &self.key) {
             (Expiry::Store, _) => None,
             (Expiry::Observed, _) if held.record.released => Some(self.now),
@@ -430,6 +437,10 @@ impl Candidate {
             Key::Ours { version, released, .. } if stops || self.claim.spent => {
                 let (version, released) = (*version, *released);
                 self.give_back(version, released, out);
+            }
+            Key::Stray { version } => {
+                let version = *version;
+                self.call(What::Delete, Call::Delete { version }, out);
             }
             Key::Unread if stops && self.claim.is_open() => self.read(false, out),
             _ if stops => self.finish(out),
@@ -537,7 +548,7 @@ impl Candidate {
             _ if self.tenure.is_on() => self.leader_here(),
             Key::Unread => return,
             Key::Foreign { held, .. } => held.leader(),
-            Key::Gone { .. } | Key::Free | Key::Ours { .. } => None,
+            Key::Gone { .. } | Key::Free | Key::Stray { .. } | Key::Ours { .. } => None,
         };
         if leader != self.leader {
             self.leader.clone_from(&leader);

@@ -30,6 +30,9 @@ pub struct Plan {
     pub deletions: bool,
     /// The counter of the root at the beginning.
     pub counter: i32,
+    /// What comes from a connection that is lost takes effect though the session has moved on, as in etcd,
+    /// where a lease is on no connection. Whoever stops ends its session then.
+    pub late: bool,
     /// By how much a clock may run faster or slower: so many thousandths.
     pub drift: u64,
 }
@@ -45,6 +48,7 @@ impl Plan {
             accidents: Duration::from_secs(60 + rng.below(120)),
             deletions: rng.below(4) == 0,
             counter: if rng.below(4) == 0 { i32::MAX - 3 } else { 0 },
+            late: false,
             drift: 40,
         }
     }
@@ -58,6 +62,7 @@ impl Plan {
             accidents: Duration::ZERO,
             deletions: false,
             counter: 0,
+            late: false,
             drift: 0,
         }
     }
@@ -508,6 +513,9 @@ impl<R: Recipe> Election<R> {
         let result = if self.store.hear(session, request.link, self.now) {
             self.say(|| format!("leader: {session} {:?}", request.op));
             self.store.write(&request.op)
+        } else if self.store.is_alive(session) && self.plan.late {
+            self.say(|| format!("leader: late, {session} {:?}", request.op));
+            self.store.write(&request.op)
         } else if self.store.is_alive(session) {
             // It has moved to another connection: what comes late from here is refused.
             return;
@@ -727,7 +735,15 @@ impl<R: Recipe> Election<R> {
                     self.send(client, Some(attempt), op);
                 }
                 Wish::Seat(seat) => self.on_seat(client, seat)?,
-                Wish::Stopped => self.clients[client].stopped = !self.clients[client].wanted,
+                Wish::Stopped => {
+                    let wanted = self.clients[client].wanted;
+                    self.clients[client].stopped = !wanted;
+                    if let Some(session) =
+                        self.clients[client].session.filter(|_| self.plan.late && !wanted)
+                    {
+                        self.store.end(session);
+                    }
+                }
             }
         }
         self.set_alarm(client);
