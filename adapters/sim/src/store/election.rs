@@ -1,7 +1,18 @@
 //! Candidates that elect through the store: clocks, connections, pauses, and what must hold.
 //!
-//! Everything comes from the seed of the [`Plan`]. What must hold is tested whenever somebody is told that it
-//! leads, and at the end, when no accident has happened for a while.
+//! Everything comes from the seed of the [`Plan`]. Whenever somebody is told that it leads, or still does:
+//!
+//! - nobody else leads, each by its own clock; the clocks run up to a twenty-fifth apart from true time;
+//! - its token is greater than those of all terms before;
+//! - nobody works for an earlier term whose session the store still keeps;
+//! - and nobody makes a second offer without a reason: a start, a new session, a term that is over, an answer
+//!   that has not come, a node that is gone.
+//!
+//! At the end, when no accident has happened for a while: one leads, each candidate that has not stopped has one
+//! node, there is no other node, and nobody waits for what is not there.
+//!
+//! Where somebody deletes nodes by hand their owner may learn of it after the next has begun: what it does
+//! until then is between it and the token.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

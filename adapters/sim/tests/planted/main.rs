@@ -115,14 +115,14 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
         Hunt::Story(stories::a_change_is_committed_and_all_who_know_start_anew),
         0,
     ),
-    (Mistake::OfferOfAnotherSession, Hunt::Offers(200), 0),
-    (Mistake::SessionFromAnswer, Hunt::Offers(200), 0),
-    (Mistake::SecondOfferAfterLostAnswer, Hunt::Offers(200), 0),
-    (Mistake::OvertakesMissingNeighbour, Hunt::Offers(200), 0),
-    (Mistake::TermFromAnswer, Hunt::Lease(Expiry::Observed, 200), 0),
-    (Mistake::ConflictIgnored, Hunt::Lease(Expiry::Observed, 200), 0),
-    (Mistake::ObserverUsesOwnDuration, Hunt::Lease(Expiry::Observed, 200), 0),
-    (Mistake::ReleasedBeforeGuards, Hunt::Offers(200), 0),
+    (Mistake::OfferOfAnotherSession, Hunt::Offers(300), 102),
+    (Mistake::SessionFromAnswer, Hunt::Offers(200), 69),
+    (Mistake::SecondOfferAfterLostAnswer, Hunt::Offers(200), 1),
+    (Mistake::OvertakesMissingNeighbour, Hunt::Offers(200), 2),
+    (Mistake::TermFromAnswer, Hunt::Lease(Expiry::Observed, 200), 8),
+    (Mistake::ConflictIgnored, Hunt::Lease(Expiry::Observed, 200), 8),
+    (Mistake::ObserverUsesOwnDuration, Hunt::Lease(Expiry::Observed, 200), 4),
+    (Mistake::ReleasedBeforeGuards, Hunt::Offers(200), 7),
 ];
 
 /// The first of so many seeds that fails; if another was begun before and fails, too, that one.
