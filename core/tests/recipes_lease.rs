@@ -290,7 +290,7 @@ fn what_was_written_long_ago_is_renewed_before_anybody_leads() {
 
 /// The same mistake as CURATOR-696: what an earlier session of ours wrote goes with that session.
 #[test]
-fn r1_a_key_of_an_earlier_session_gives_no_leadership() {
+fn a_key_of_an_earlier_session_gives_no_leadership() {
     let mut bench = Bench::store();
     bench.answer(NOTHING);
     let record = bench.record();
@@ -303,7 +303,7 @@ fn r1_a_key_of_an_earlier_session_gives_no_leadership() {
 }
 
 #[test]
-fn r2_an_answer_that_is_not_waited_for_is_dropped() {
+fn an_answer_that_is_not_waited_for_is_dropped() {
     let mut bench = Bench::store().leading();
     let stale = Attempt(2);
     bench.say(Event::Done { attempt: stale, result: Err(Failure::Conflict) });
@@ -312,7 +312,7 @@ fn r2_an_answer_that_is_not_waited_for_is_dropped() {
 }
 
 #[test]
-fn r4_the_holder_stops_before_the_lease_is_over_counted_from_the_sending() {
+fn the_holder_stops_before_the_lease_is_over_counted_from_the_sending() {
     let mut bench = Bench::observed().leading();
     bench.rest();
     assert_eq!(bench.now, at(2));
@@ -323,7 +323,7 @@ fn r4_the_holder_stops_before_the_lease_is_over_counted_from_the_sending() {
 
 /// kubernetes/client-go: no renewal succeeds from 0 on, and each call takes five seconds.
 #[test]
-fn r7a_the_holder_stops_in_time_though_a_call_is_under_way() {
+fn the_holder_stops_in_time_though_a_call_is_under_way() {
     let mut bench = Bench::observed().leading();
     while bench.candidate.leads().is_some() {
         bench.rest();
@@ -334,7 +334,7 @@ fn r7a_the_holder_stops_in_time_though_a_call_is_under_way() {
 }
 
 #[test]
-fn r7a_a_renewal_that_is_answered_after_the_end_changes_nothing() {
+fn a_renewal_that_is_answered_after_the_end_changes_nothing() {
     let mut bench = Bench::observed().leading();
     bench.rest();
     let (late, _) = bench.pending.clone().unwrap();
@@ -346,7 +346,7 @@ fn r7a_a_renewal_that_is_answered_after_the_end_changes_nothing() {
 
 /// The lease was taken over at 12, and then a renewal with the old version arrives.
 #[test]
-fn r7b_a_late_renewal_fails_and_the_end_comes_before_the_next_term() {
+fn a_late_renewal_fails_and_the_end_comes_before_the_next_term() {
     let mut bench = Bench::observed().leading();
     bench.rest();
     bench.answer(Err(Failure::Conflict));
@@ -366,7 +366,7 @@ fn r7b_a_late_renewal_fails_and_the_end_comes_before_the_next_term() {
 }
 
 #[test]
-fn r7b_a_renewal_of_our_own_whose_answer_was_lost_is_no_theft() {
+fn a_renewal_of_our_own_whose_answer_was_lost_is_no_theft() {
     let mut bench = Bench::observed().leading();
     bench.rest();
     let record = bench.record();
@@ -383,7 +383,7 @@ fn r7b_a_renewal_of_our_own_whose_answer_was_lost_is_no_theft() {
 
 /// kubernetes/kubernetes#67651: the holder writes 30 s, and who waits is configured for 15 s.
 #[test]
-fn r7c_who_waits_counts_with_the_holders_duration() {
+fn who_waits_counts_with_the_holders_duration() {
     let mut bench = Bench::observed();
     let mut held = theirs(3);
     held.record.duration = Duration::from_secs(30);
@@ -396,7 +396,7 @@ fn r7c_who_waits_counts_with_the_holders_duration() {
 }
 
 #[test]
-fn r7c_every_change_of_the_record_begins_the_count_anew() {
+fn every_change_of_the_record_begins_the_count_anew() {
     let mut bench = Bench::observed();
     bench.answer(found(&theirs(3)));
     for (seconds, version) in [(10, 4), (20, 5), (30, 6)] {
@@ -415,7 +415,7 @@ fn r7c_every_change_of_the_record_begins_the_count_anew() {
 
 /// pinniped #800, cilium #42920: the lease was released while the guarded work still ran.
 #[test]
-fn r7d_the_key_is_given_back_when_the_guarded_work_has_ended() {
+fn the_key_is_given_back_when_the_guarded_work_has_ended() {
     for expiry in [Expiry::Store, Expiry::Observed] {
         let mut bench = Bench::new(expiry).leading();
         if expiry == Expiry::Store {

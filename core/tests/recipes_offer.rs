@@ -342,7 +342,7 @@ fn a_root_that_is_missing_though_it_was_made_is_no_reason_to_hurry() {
 
 /// CURATOR-696: the store still shows the node of a session that is about to be ended.
 #[test]
-fn r1_a_node_of_an_earlier_session_gives_no_leadership() {
+fn a_node_of_an_earlier_session_gives_no_leadership() {
     let mut bench = Bench::java().leading();
     bench.say(Event::Session(Session::Suspended));
     bench.connect(SessionId(0x52));
@@ -361,7 +361,7 @@ fn r1_a_node_of_an_earlier_session_gives_no_leadership() {
 }
 
 #[test]
-fn r1_an_offer_that_another_session_owns_is_not_ours() {
+fn an_offer_that_another_session_owns_is_not_ours() {
     let mut bench = Bench::guid().offering(1);
     let own = bench.candidate.offer().unwrap().to_owned();
     bench.answer(named(&[&own]));
@@ -371,7 +371,7 @@ fn r1_an_offer_that_another_session_owns_is_not_ours() {
 }
 
 #[test]
-fn r1_what_an_earlier_session_of_ours_left_behind_is_deleted() {
+fn what_an_earlier_session_of_ours_left_behind_is_deleted() {
     let mut bench = Bench::guid().offering(2);
     let own = bench.candidate.offer().unwrap().to_owned();
     let old = own.replace("0000000002", "0000000001");
@@ -383,7 +383,7 @@ fn r1_what_an_earlier_session_of_ours_left_behind_is_deleted() {
 
 /// CURATOR-653: one callback found us first in the row, and another one deleted what it had found.
 #[test]
-fn r2_an_answer_from_before_the_reconnection_is_dropped() {
+fn an_answer_from_before_the_reconnection_is_dropped() {
     let mut bench = Bench::java().offering(1);
     bench.answer(listed(&[1]));
     let (before, _) = bench.pending.clone().unwrap();
@@ -397,7 +397,7 @@ fn r2_an_answer_from_before_the_reconnection_is_dropped() {
 
 /// CURATOR-644: each of two made a new offer behind the other's, for ever.
 #[test]
-fn r2_a_missing_neighbour_is_a_reason_to_list_and_never_to_offer() {
+fn a_missing_neighbour_is_a_reason_to_list_and_never_to_offer() {
     let mut bench = Bench::java().offering(9);
     for gone in [8, 7, 6, 5, 4] {
         bench.answer(listed(&[gone, 9]));
@@ -412,7 +412,7 @@ fn r2_a_missing_neighbour_is_a_reason_to_list_and_never_to_offer() {
 }
 
 #[test]
-fn r2_a_connection_event_makes_at_most_one_offer() {
+fn a_connection_event_makes_at_most_one_offer() {
     let mut bench = Bench::guid().up();
     for session in 0x60..0x70 {
         let creates = bench.creates();
@@ -427,7 +427,7 @@ fn r2_a_connection_event_makes_at_most_one_offer() {
 
 /// The note on GUIDs of ZooKeeper's recipes page; CURATOR-45.
 #[test]
-fn r3_an_offer_whose_answer_was_lost_is_found_by_its_name() {
+fn an_offer_whose_answer_was_lost_is_found_by_its_name() {
     let mut bench = Bench::guid().up();
     let Call::Create { name: prefix, .. } = bench.call() else { panic!("no offer") };
     bench.answer(Err(Failure::Unknown));
@@ -441,7 +441,7 @@ fn r3_an_offer_whose_answer_was_lost_is_found_by_its_name() {
 }
 
 #[test]
-fn r3_an_offer_whose_answer_was_lost_is_found_by_its_owner_where_names_do_not_tell() {
+fn an_offer_whose_answer_was_lost_is_found_by_its_owner_where_names_do_not_tell() {
     let mut bench = Bench::java().up();
     bench.answer(Err(Failure::Unknown));
     bench.rest();
@@ -453,7 +453,7 @@ fn r3_an_offer_whose_answer_was_lost_is_found_by_its_owner_where_names_do_not_te
 }
 
 #[test]
-fn r3_an_offer_that_was_never_made_is_made_when_that_is_certain() {
+fn an_offer_that_was_never_made_is_made_when_that_is_certain() {
     let mut bench = Bench::java().up();
     bench.answer(Err(Failure::Unknown));
     bench.rest();
@@ -464,7 +464,7 @@ fn r3_an_offer_that_was_never_made_is_made_when_that_is_certain() {
 }
 
 #[test]
-fn r3_a_connection_that_is_lost_while_our_offer_is_looked_for_ends_in_no_second_one() {
+fn a_connection_that_is_lost_while_our_offer_is_looked_for_ends_in_no_second_one() {
     for stops in [false, true] {
         let mut bench = Bench::guid().up();
         let Call::Create { name: prefix, .. } = bench.call() else { panic!("no offer") };
@@ -483,7 +483,7 @@ fn r3_a_connection_that_is_lost_while_our_offer_is_looked_for_ends_in_no_second_
 }
 
 #[test]
-fn r3_an_offer_that_turns_up_late_is_deleted() {
+fn an_offer_that_turns_up_late_is_deleted() {
     let mut bench = Bench::guid().up();
     bench.answer(Err(Failure::Unknown));
     bench.rest();
@@ -496,7 +496,7 @@ fn r3_an_offer_that_turns_up_late_is_deleted() {
 }
 
 #[test]
-fn r3_a_stop_waits_for_the_answer_to_a_create_and_deletes_what_was_made() {
+fn a_stop_waits_for_the_answer_to_a_create_and_deletes_what_was_made() {
     let mut bench = Bench::guid().up();
     bench.say(Event::Stop);
     assert!(!bench.has_stopped());
@@ -507,7 +507,7 @@ fn r3_a_stop_waits_for_the_answer_to_a_create_and_deletes_what_was_made() {
 }
 
 #[test]
-fn r3_a_delete_is_repeated_until_it_is_confirmed() {
+fn a_delete_is_repeated_until_it_is_confirmed() {
     let (mut bench, ..) = Bench::java().ready();
     bench.say(Event::Stop);
     for _ in 0..5 {
@@ -521,7 +521,7 @@ fn r3_a_delete_is_repeated_until_it_is_confirmed() {
 }
 
 #[test]
-fn r3_a_delete_need_not_be_confirmed_when_the_session_is_over() {
+fn a_delete_need_not_be_confirmed_when_the_session_is_over() {
     let (mut bench, ..) = Bench::java().ready();
     bench.say(Event::Stop);
     bench.say(Event::Session(Session::Suspended));
@@ -532,7 +532,7 @@ fn r3_a_delete_need_not_be_confirmed_when_the_session_is_over() {
 
 /// kazoo 9b0a793: a watch for a node to appear stays on a node that never does.
 #[test]
-fn r3_a_watch_is_left_only_with_a_read_of_what_is_there() {
+fn a_watch_is_left_only_with_a_read_of_what_is_there() {
     let (bench, ..) = Bench::java().ready();
     assert!(bench.calls.iter().all(|call| match call {
         Call::Read { .. } => true,
@@ -541,7 +541,7 @@ fn r3_a_watch_is_left_only_with_a_read_of_what_is_there() {
 }
 
 #[test]
-fn r3_a_stop_at_every_step_leaves_nothing_behind() {
+fn a_stop_at_every_step_leaves_nothing_behind() {
     let script: [Result<Answer, Failure>; 6] = [
         Err(Failure::Absent),
         Ok(Answer::Done),
@@ -573,7 +573,7 @@ fn r3_a_stop_at_every_step_leaves_nothing_behind() {
 
 /// CURATOR-444, CURATOR-460: the store counts from when it heard of us, not from when we noticed.
 #[test]
-fn r4_leadership_ends_before_the_store_can_end_the_session() {
+fn leadership_ends_before_the_store_can_end_the_session() {
     let mut bench = Bench::java().leading();
     assert_eq!(bench.candidate.confirmed_until(), Some(at(36)));
     // What was sent at 0 is answered at 10; the connection is lost at 13.
@@ -592,7 +592,7 @@ fn r4_leadership_ends_before_the_store_can_end_the_session() {
 }
 
 #[test]
-fn r4_leadership_lasts_as_long_as_the_store_confirms_the_session() {
+fn leadership_lasts_as_long_as_the_store_confirms_the_session() {
     let mut bench = Bench::java().leading();
     for seconds in (10..200).step_by(10) {
         bench.now = at(seconds);
@@ -602,7 +602,7 @@ fn r4_leadership_lasts_as_long_as_the_store_confirms_the_session() {
 }
 
 #[test]
-fn r4_a_renewal_of_another_session_confirms_nothing() {
+fn a_renewal_of_another_session_confirms_nothing() {
     let mut bench = Bench::java().leading();
     bench.now = at(10);
     bench.say(Event::Session(Session::Renewed { session: SessionId(0x99), sent: at(10) }));
@@ -610,7 +610,7 @@ fn r4_a_renewal_of_another_session_confirms_nothing() {
 }
 
 #[test]
-fn r4_after_a_reconnection_leadership_is_confirmed_when_our_node_was_read_again() {
+fn after_a_reconnection_leadership_is_confirmed_when_our_node_was_read_again() {
     let mut bench = Bench::java().leading();
     bench.now = at(5);
     bench.say(Event::Session(Session::Suspended));
@@ -623,7 +623,7 @@ fn r4_after_a_reconnection_leadership_is_confirmed_when_our_node_was_read_again(
 }
 
 #[test]
-fn r4_nobody_is_elected_whose_session_was_not_confirmed() {
+fn nobody_is_elected_whose_session_was_not_confirmed() {
     let mut bench = Bench::java();
     bench.say(Event::Start);
     bench.say(Event::Session(Session::Connected { session: OURS, timeout: TIMEOUT }));
@@ -637,7 +637,7 @@ fn r4_nobody_is_elected_whose_session_was_not_confirmed() {
 
 /// A process that was stopped for longer than its session lasts, and goes on.
 #[test]
-fn r4_a_paused_leader_says_lost_before_anything_else() {
+fn a_paused_leader_says_lost_before_anything_else() {
     let mut bench = Bench::java().leading();
     let own = bench.candidate.offer().unwrap().to_owned();
     bench.outputs.clear();
@@ -664,7 +664,7 @@ fn a_deleted_offer_ends_the_term_at_once() {
 
 /// Jepsen's analysis of etcd 3.4.3: a waiter whose own key was gone was told that it had the lock.
 #[test]
-fn r5_a_waiter_whose_offer_is_gone_does_not_lead_when_its_neighbour_goes() {
+fn a_waiter_whose_offer_is_gone_does_not_lead_when_its_neighbour_goes() {
     let (mut bench, _, neighbour) = Bench::java().ready();
     bench.say(Event::Fired { attempt: neighbour, gone: true });
     bench.answer(listed(&[]));
@@ -674,7 +674,7 @@ fn r5_a_waiter_whose_offer_is_gone_does_not_lead_when_its_neighbour_goes() {
 }
 
 #[test]
-fn r7_a_node_is_given_back_when_the_guarded_work_has_ended() {
+fn a_node_is_given_back_when_the_guarded_work_has_ended() {
     let mut bench = Bench::java().leading();
     bench.say(Event::Stop);
     assert_eq!(bench.seats.last(), Some(&Seat::Release));
@@ -693,7 +693,7 @@ fn r7_a_node_is_given_back_when_the_guarded_work_has_ended() {
 }
 
 #[test]
-fn r7_a_new_term_begins_after_the_guards_of_the_last_have_gone() {
+fn a_new_term_begins_after_the_guards_of_the_last_have_gone() {
     let mut bench = Bench::java().leading();
     bench.say(Event::Session(Session::Expired));
     bench.connect(SessionId(0x52));
@@ -761,6 +761,20 @@ fn a_start_during_a_stop_comes_after_it() {
     bench.answer(Ok(Answer::Done));
     assert!(bench.has_stopped());
     assert!(matches!(bench.call(), Call::Create { .. }));
+}
+
+#[test]
+fn after_a_stop_a_start_makes_another_offer_in_the_same_session() {
+    let mut bench = Bench::java().leading();
+    bench.say(Event::Stop).say(Event::Released);
+    bench.answer(Ok(Answer::Done));
+    assert!(bench.has_stopped());
+    bench.say(Event::Start);
+    assert!(matches!(bench.call(), Call::Create { session: OURS, .. }));
+    bench.answer(created(&name(2)));
+    bench.answer(listed(&[2]));
+    bench.answer(node(OURS, 20));
+    assert_eq!(bench.candidate.leads(), Some(Token(20)), "the session is still confirmed");
 }
 
 // --- names ---
