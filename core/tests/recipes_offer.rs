@@ -741,6 +741,23 @@ fn a_store_that_refuses_is_asked_less_and_less_often() {
     }
 }
 
+/// The offer can be made, and what follows cannot: the next offer is made after a longer rest.
+#[test]
+fn a_neighbour_that_may_not_be_read_makes_no_flood_of_offers() {
+    let mut bench = Bench::java().up();
+    for number in 10..20 {
+        bench.answer(created(&name(number)));
+        bench.answer(listed(&[3, number]));
+        bench.answer(node(OURS, 70));
+        assert_eq!(bench.call(), Call::Read { name: name(3), watch: true });
+        bench.answer(Err(Failure::Denied));
+        bench.rest();
+        assert_eq!(bench.call(), Call::Delete { name: name(number) });
+        bench.answer(Ok(Answer::Done));
+    }
+    assert!(bench.now > at(30), "{:?}", bench.now);
+}
+
 #[test]
 fn a_call_that_is_never_answered_is_taken_for_lost() {
     let mut bench = Bench::guid().up();

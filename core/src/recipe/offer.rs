@@ -410,7 +410,6 @@ impl Candidate {
     fn hold(&mut self, name: String, out: &mut Vec<Output>) {
         self.own = Own::Held { name, watch: None, created: Token(0) };
         (self.place, self.root) = (Place::STALE, Root::Assumed);
-        self.pace.reset();
         if self.is_running() {
             out.push(Output::Notice(Notice::OfferComplete));
         }
