@@ -1,0 +1,136 @@
+//! Candidates, each with its clock: what reaches them, when, and what they do about it.
+
+use super::{Election, Happens, MS, Message};
+use crate::store::{Happening, Op, Recipe, Wish};
+
+impl<R: Recipe> Election<R> {
+    pub(super) fn at_client(
+        &mut self,
+        number: usize,
+        link: u64,
+        message: Message,
+    ) -> Result<(), String> {
+        let client = &mut self.clients[number];
+        if client.crashed || (link != 0 && link != client.link) {
+            return Ok(());
+        }
+        if client.paused {
+            client.backlog.push_back((link, message));
+            return Ok(());
+        }
+        match message {
+            Message::Connected(session, sent) => {
+                client.session = Some(session);
+                let timeout = self.plan.timeout;
+                self.deliver(number, Happening::Connected(session, timeout))?;
+                self.deliver(number, Happening::Renewed(session, sent))
+            }
+            Message::SessionOver => {
+                client.session = None;
+                self.hang_up(link, true);
+                self.clients[number].link = 0;
+                self.plan_at(self.now + MS, Happens::Dial(number));
+                self.deliver(number, Happening::Expired)
+            }
+            Message::Answer(request, result, seen) => {
+                client.seen = client.seen.max(seen);
+                match (request.attempt, request.session, result) {
+                    (Some(attempt), _, result) => {
+                        client.in_flight.retain(|in_flight| *in_flight != attempt);
+                        self.deliver(number, Happening::Done(attempt, result))
+                    }
+                    (None, Some(session), Ok(_)) => {
+                        self.deliver(number, Happening::Renewed(session, request.sent))
+                    }
+                    (None, _, _) => {
+                        self.lose_connection(number);
+                        Ok(())
+                    }
+                }
+            }
+            Message::Fired(attempt, gone) => {
+                self.standing.woken += 1;
+                self.deliver(number, Happening::Fired(attempt, gone))
+            }
+            Message::Here(happening) => self.deliver(number, happening),
+        }
+    }
+
+    pub(super) fn wake(&mut self, client: usize) -> Result<(), String> {
+        self.clients[client].wake_at = None;
+        if self.clients[client].paused || self.clients[client].crashed {
+            return Ok(());
+        }
+        let due = self.clients[client].recipe.deadline();
+        if due.is_some_and(|due| due <= self.clock(client)) {
+            return self.deliver(client, Happening::Tick);
+        }
+        self.set_alarm(client);
+        Ok(())
+    }
+
+    pub(super) fn set_alarm(&mut self, client: usize) {
+        let Some(due) = self.clients[client].recipe.deadline() else { return };
+        let at = self.when(client, due).max(self.now + 1_000);
+        if self.clients[client].wake_at.is_none_or(|wake_at| at < wake_at) {
+            self.clients[client].wake_at = Some(at);
+            self.plan_at(at, Happens::Wake(client));
+        }
+    }
+
+    pub(super) fn resume(&mut self, client: usize) -> Result<(), String> {
+        if !std::mem::take(&mut self.clients[client].paused) {
+            return Ok(());
+        }
+        self.say(|| format!("{client}: goes on"));
+        // What it finds first is up to the machine that it runs on.
+        if self.rng.below(2) == 0 {
+            self.deliver(client, Happening::Tick)?;
+        }
+        for (link, message) in std::mem::take(&mut self.clients[client].backlog) {
+            self.at_client(client, link, message)?;
+        }
+        self.deliver(client, Happening::Tick)
+    }
+
+    pub(super) fn want(&mut self, client: usize, wanted: bool) -> Result<(), String> {
+        if self.clients[client].wanted == wanted {
+            return Ok(());
+        }
+        self.clients[client].wanted = wanted;
+        self.clients[client].stopped = false;
+        self.deliver(client, if wanted { Happening::Start } else { Happening::Stop })
+    }
+
+    /// A candidate is told something, and does what it does about it.
+    pub(super) fn deliver(&mut self, client: usize, happening: Happening) -> Result<(), String> {
+        let at = self.clock(client);
+        self.say(|| format!("{client}: {happening:?}"));
+        self.note(client, &happening);
+        for wish in self.clients[client].recipe.step(at, happening) {
+            self.say(|| format!("{client}:     {wish:?}"));
+            match wish {
+                Wish::Op(attempt, op) => {
+                    self.standing.lists += u64::from(matches!(op, Op::List { .. }));
+                    self.standing.creates += u64::from(matches!(op, Op::Create { .. }));
+                    if matches!(op, Op::Create { numbered: true, .. }) {
+                        self.on_offer(client, attempt)?;
+                    }
+                    self.send(client, Some(attempt), op);
+                }
+                Wish::Seat(seat) => self.on_seat(client, seat)?,
+                Wish::Stopped => {
+                    let wanted = self.clients[client].wanted;
+                    self.clients[client].stopped = !wanted;
+                    if let Some(session) =
+                        self.clients[client].session.filter(|_| self.plan.late && !wanted)
+                    {
+                        self.store.end(session);
+                    }
+                }
+            }
+        }
+        self.set_alarm(client);
+        Ok(())
+    }
+}

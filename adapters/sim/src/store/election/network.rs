@@ -1,0 +1,168 @@
+//! Connections: queues that keep their order, requests on their way, and what is lost when one breaks.
+
+use quorate_core::recipe::{Attempt, Failure};
+
+use super::{Client, Election, Happens, Link, MS, Message, Request, SECOND, pick};
+use crate::store::{Fired, Happening, Op, Recipe, Reply};
+
+impl<R: Recipe> Election<R> {
+    pub(super) fn send(&mut self, client: usize, attempt: Option<Attempt>, op: Op) {
+        let sent = self.clock(client);
+        let Client { link, session, .. } = self.clients[client];
+        let request = Request { link, session, attempt, sent, op };
+        let delay = self.delay();
+        match self.links.get_mut(&link) {
+            Some(queue) => {
+                queue.up = (queue.up + 1).max(self.now + delay);
+                let at = queue.up;
+                self.clients[client].in_flight.extend(attempt);
+                self.plan_at(at, Happens::AtServer(request));
+            }
+            None => {
+                if let Some(attempt) = attempt {
+                    self.here(client, Happening::Done(attempt, Err(Failure::Unknown)));
+                }
+            }
+        }
+    }
+
+    /// The client's own library says something.
+    pub(super) fn here(&mut self, client: usize, happening: Happening) {
+        self.plan_at(self.now, Happens::AtClient(client, 0, Message::Here(happening)));
+    }
+
+    pub(super) fn at_server(&mut self, request: Request) {
+        let (to_leader, back) = (self.delay(), self.delay());
+        let Some(link) = self.links.get_mut(&request.link).filter(|link| !link.cut) else { return };
+        if matches!(request.op, Op::Read { .. } | Op::List { fresh: false }) {
+            link.again = (link.again + 1).max(self.now);
+            let at = link.again;
+            self.plan_at(at, Happens::AtServerAgain(request, Ok(Reply::Done), 0));
+        } else {
+            link.leader = (link.leader + 1).max(self.now + to_leader);
+            link.again = (link.again + 1).max(link.leader + back);
+            let Link { leader, again, .. } = *link;
+            self.plan_at(leader, Happens::AtLeader(request, again));
+        }
+    }
+
+    pub(super) fn at_leader(&mut self, request: Request, again: u64) {
+        let Some(session) = request.session else { return };
+        let result = if self.store.hear(session, request.link, self.now) {
+            self.say(|| format!("leader: {session} {:?}", request.op));
+            self.store.write(&request.op)
+        } else if self.store.is_alive(session) && self.plan.late {
+            self.say(|| format!("leader: late, {session} {:?}", request.op));
+            self.store.write(&request.op)
+        } else if self.store.is_alive(session) {
+            // It has moved to another connection: what comes late from here is refused.
+            return;
+        } else {
+            Err(Failure::Expired)
+        };
+        let end = self.store.log.len();
+        self.plan_at(again, Happens::AtServerAgain(request, result, end));
+    }
+
+    pub(super) fn at_server_again(
+        &mut self,
+        request: Request,
+        result: Result<Reply, Failure>,
+        end: usize,
+    ) {
+        let delay = self.delay();
+        let Some(link) = self.links.get(&request.link).copied().filter(|link| link.open) else {
+            return;
+        };
+        let fired = self.store.apply(link.server, end);
+        self.fire(fired);
+        let result = match (&request.op, request.attempt, result) {
+            (Op::Read { .. } | Op::List { .. }, Some(attempt), Ok(_)) => {
+                self.store.read(link.server, &request.op, request.link, attempt)
+            }
+            (_, _, result) => result,
+        };
+        let seen = self.store.servers[link.server].applied;
+        self.post(request.link, delay, Message::Answer(request, result, seen));
+    }
+
+    /// Sends something down a connection, behind what was sent before.
+    pub(super) fn post(&mut self, link: u64, delay: u64, message: Message) {
+        if let Some(queue) = self.links.get_mut(&link).filter(|link| link.open) {
+            queue.down = (queue.down + 1).max(self.now + delay);
+            let (client, at) = (queue.client, queue.down);
+            self.plan_at(at, Happens::AtClient(client, link, message));
+        }
+    }
+
+    pub(super) fn fire(&mut self, fired: Vec<Fired>) {
+        for (link, attempt, gone) in fired {
+            let delay = self.delay();
+            self.post(link, delay, Message::Fired(attempt, gone));
+        }
+    }
+
+    pub(super) fn dial(&mut self, client: usize) {
+        let Client { seen, session, paused, crashed, link, .. } = self.clients[client];
+        if crashed || link != 0 {
+            return;
+        }
+        let server = pick(&mut self.rng, self.store.servers.len());
+        if paused || self.store.servers[server].applied < seen {
+            self.plan_at(self.now + 50 * MS, Happens::Dial(client));
+            return;
+        }
+        self.last_link += 1;
+        let link = self.last_link;
+        let (sent, delay) = (self.clock(client), self.delay());
+        let now = self.now;
+        let queue = Link {
+            client,
+            server,
+            up: now,
+            leader: now,
+            again: now,
+            down: now,
+            cut: false,
+            open: true,
+        };
+        self.links.insert(link, queue);
+        self.clients[client].link = link;
+        self.standing.connections += 1;
+        match self.store.attach(session, link, now) {
+            Some(session) => self.post(link, delay, Message::Connected(session, sent)),
+            None => self.post(link, delay, Message::SessionOver),
+        }
+    }
+
+    /// A connection ends; what is on its way to the server is lost with it, or is not.
+    pub(super) fn hang_up(&mut self, link: u64, cut: bool) {
+        if let Some(link) = self.links.get_mut(&link) {
+            (link.open, link.cut) = (false, cut);
+        }
+        self.store.forget(link);
+    }
+
+    pub(super) fn lose_connection(&mut self, client: usize) {
+        let link = self.clients[client].link;
+        if link == 0 {
+            return;
+        }
+        self.say(|| format!("{client}: connection lost"));
+        let cut = self.rng.below(2) == 0;
+        self.hang_up(link, cut);
+        self.clients[client].link = 0;
+        let suspended_first = self.rng.below(2) == 0;
+        if suspended_first {
+            self.here(client, Happening::Suspended);
+        }
+        for attempt in std::mem::take(&mut self.clients[client].in_flight) {
+            self.here(client, Happening::Done(attempt, Err(Failure::Unknown)));
+        }
+        if !suspended_first {
+            self.here(client, Happening::Suspended);
+        }
+        let wait = 10 * MS + self.rng.below(if self.quiet { 100 * MS } else { 6 * SECOND });
+        self.plan_at(self.now + wait, Happens::Dial(client));
+    }
+}

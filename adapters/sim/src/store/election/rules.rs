@@ -1,0 +1,113 @@
+//! What must hold whenever somebody leads, and when a candidate makes an offer.
+
+use quorate_core::recipe::{Attempt, Loss, Seat, Token};
+
+use super::{Election, Happens, SECOND, Term};
+use crate::store::{Happening, Recipe};
+
+impl<R: Recipe> Election<R> {
+    /// Takes note of what may be a reason to make another offer.
+    pub(super) fn note(&mut self, number: usize, happening: &Happening) {
+        let client = &mut self.clients[number];
+        let nodes = &self.store.nodes;
+        client.may_offer |= client.recipe.node().is_some_and(|own| !nodes.contains_key(own));
+        match happening {
+            Happening::Start | Happening::Expired => client.may_offer = true,
+            Happening::Done(attempt, result) if client.offering == Some(*attempt) => {
+                client.offering = None;
+                client.may_offer |= result.is_err();
+            }
+            Happening::Done(..)
+            | Happening::Tick
+            | Happening::Stop
+            | Happening::Released
+            | Happening::Connected(..)
+            | Happening::Suspended
+            | Happening::Renewed(..)
+            | Happening::Fired(..) => {}
+        }
+    }
+
+    /// An offer is made once for each reason.
+    pub(super) fn on_offer(&mut self, number: usize, attempt: Attempt) -> Result<(), String> {
+        let client = &mut self.clients[number];
+        // It may have waited for an answer for long enough.
+        let reason = std::mem::take(&mut client.may_offer) || client.offering.is_some();
+        client.offering = Some(attempt);
+        if reason { Ok(()) } else { Err(format!("{number} makes another offer without a reason")) }
+    }
+
+    pub(super) fn on_seat(&mut self, client: usize, seat: Seat) -> Result<(), String> {
+        match seat {
+            Seat::Taken { token, until } => {
+                self.standing.terms += 1;
+                if self.clients[client].guards.is_some() {
+                    return Err(format!(
+                        "{client} leads again while guards of its last term are there"
+                    ));
+                }
+                let by_hand = self.deleted.contains(&token.0);
+                if self.last_token.is_some_and(|last| last >= token) && !by_hand {
+                    return Err(format!("{client} leads with {token} after {:?}", self.last_token));
+                }
+                self.last_token = self.last_token.max(Some(token));
+                self.clients[client].term = Some(Term { token, until });
+                self.clients[client].guards = Some((self.clients[client].session, token));
+                self.alone(client)?;
+            }
+            Seat::Confirmed { until } => {
+                let Some(term) = &mut self.clients[client].term else {
+                    return Err(format!("{client} is confirmed and does not lead"));
+                };
+                term.until = until;
+                self.alone(client)?;
+            }
+            Seat::Suspended => {}
+            Seat::Release => self.send_guards_away(client),
+            Seat::Lost(loss) => {
+                self.clients[client].may_offer = true;
+                if self.clients[client].term.take().is_none() {
+                    return Err(format!("{client} loses what it does not have"));
+                }
+                let stopped = loss == Loss::Stopped;
+                if stopped && self.clients[client].guards.is_some() {
+                    return Err(format!("{client} gave up its seat and guards are there"));
+                }
+                if !stopped {
+                    self.send_guards_away(client);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn send_guards_away(&mut self, client: usize) {
+        let most = if !self.quiet && self.rng.below(5) == 0 { 30 } else { 1 };
+        let wait = self.rng.below(most * SECOND);
+        if let Some((_, token)) = self.clients[client].guards {
+            self.plan_at(self.now + wait, Happens::GuardsGone(client, token));
+        }
+    }
+
+    /// Nobody else leads by its own clock, or works though the store still keeps what its term rested on.
+    pub(super) fn alone(&self, client: usize) -> Result<(), String> {
+        let by_hand = |token: Token| self.deleted.contains(&token.0);
+        if self.clients[client].term.is_some_and(|term| by_hand(term.token)) {
+            return Ok(());
+        }
+        for (number, other) in self.clients.iter().enumerate().filter(|(n, _)| *n != client) {
+            let term = other.term.filter(|term| !by_hand(term.token));
+            if term.is_some_and(|term| self.clock(number) < term.until) {
+                return Err(format!("{client} and {number} lead"));
+            }
+            let Some((Some(session), token)) = other.guards.filter(|(_, token)| !by_hand(*token))
+            else {
+                continue;
+            };
+            if other.recipe.goes_with_its_session() && self.store.is_alive(session) {
+                return Err(format!("{client} leads while {number} works with {token}"));
+            }
+        }
+        Ok(())
+    }
+}
