@@ -214,6 +214,8 @@ pub struct Seat {
     changed: Bell,
     /// Nobody is left whom the election waits for.
     released: AtomicBool,
+    /// Nobody is let in any more once the last guard of a reign has gone.
+    once: bool,
     /// Wakes the election.
     bell: Box<dyn Fn() + Send + Sync>,
 }
@@ -244,7 +246,13 @@ impl Seat {
     /// is called from wherever the guard is dropped, so it must not wait.
     pub fn new(bell: impl Fn() + Send + Sync + 'static) -> Self {
         let (state, changed) = (Mutex::default(), Bell::new());
-        Self { state, changed, released: AtomicBool::new(false), bell: Box::new(bell) }
+        Self { state, changed, released: AtomicBool::new(false), once: false, bell: Box::new(bell) }
+    }
+
+    /// The same, but a reign is over for all when its last guard has gone: nobody is let in again before
+    /// the election has [seen](Self::send_away_if_left) that, and begun another.
+    pub fn once(bell: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { once: true, ..Self::new(bell) }
     }
 
     /// Waits until this candidate leads, and lets a guard in. Dropping the future is harmless.
@@ -301,6 +309,7 @@ impl Seat {
             self.released.store(true, Ordering::Release);
         }
         state.left = last && !state.leaving;
+        state.leaving |= state.left && self.once;
         drop(state);
         if last {
             (self.bell)();
@@ -533,5 +542,23 @@ mod tests {
         seat.leave();
         seat.set(None, None);
         assert!(!seat.send_away_if_left());
+    }
+
+    #[test]
+    fn a_reign_is_over_for_all_when_its_last_guard_has_gone_where_that_is_so() {
+        let clock = Stopped(Instant::now());
+        for once in [false, true] {
+            let seat = Arc::new(if once { Seat::once(|| {}) } else { Seat::new(|| {}) });
+            seat.set(FIRST, None);
+            drop(block_on(seat.take(&clock)));
+            let mut again = Box::pin(seat.take(&clock));
+            let taken = block_on(poll_once(&mut again));
+            assert_eq!(taken.is_none(), once);
+            assert_eq!(seat.send_away_if_left(), once, "somebody is there again");
+            seat.set(Some(FencingToken::elected(2)), None);
+            if once {
+                assert!(block_on(poll_once(&mut again)).is_some(), "another reign");
+            }
+        }
     }
 }

@@ -80,7 +80,7 @@ impl<S: Store> Run<S> {
             store,
             machine,
             origin,
-            seat: Arc::new(Seat::new(move || rung.notify_one())),
+            seat: Arc::new(Seat::once(move || rung.notify_one())),
             bell,
             stops,
             happened,

@@ -17,7 +17,7 @@ use quorate_core::id::ServerId;
 use quorate_core::membership::Membership;
 use quorate_zookeeper::{Candidate, Config, Status};
 use tempfile::TempDir;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use zookeeper_client::{Acls, Client, CreateMode};
@@ -170,6 +170,8 @@ pub async fn standing(
 pub struct Wire {
     pub port: u16,
     cut: watch::Sender<bool>,
+    /// What the server said first on the newest connection.
+    greeting: Arc<Mutex<Vec<u8>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -178,25 +180,15 @@ impl Wire {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let own = listener.local_addr().unwrap().port();
         let (cut, is_cut) = watch::channel(false);
+        let greeting: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let heard = Arc::clone(&greeting);
         let task = tokio::spawn(async move {
             loop {
-                let Ok((mut near, _)) = listener.accept().await else { return };
-                let mut is_cut = is_cut.clone();
-                tokio::spawn(async move {
-                    let Ok(mut far) = TcpStream::connect(("127.0.0.1", port)).await else { return };
-                    // While it is cut nothing is copied, and nothing is closed.
-                    while !*is_cut.borrow() {
-                        tokio::select! {
-                            _ = copy_bidirectional(&mut near, &mut far) => return,
-                            _ = is_cut.changed() => {}
-                        }
-                    }
-                    // What was under way is lost with the connection.
-                    drop(is_cut.wait_for(|cut| !cut).await);
-                });
+                let Ok((near, _)) = listener.accept().await else { return };
+                tokio::spawn(carry(near, port, is_cut.clone(), Arc::clone(&heard)));
             }
         });
-        Self { port: own, cut, task }
+        Self { port: own, cut, greeting, task }
     }
 
     pub fn cut(&self) {
@@ -206,12 +198,61 @@ impl Wire {
     pub fn mend(&self) {
         self.cut.send_replace(false);
     }
+
+    /// Ends the session that was opened last, as an administrator of the ensemble could.
+    pub async fn end_session(&self, server: u16) {
+        // Length, version, time-out, session, length, password.
+        let greeting = self.greeting.lock().unwrap().clone();
+        let (session, password) = (&greeting[12..20], &greeting[20..40]);
+        let mut stream = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
+        // Version, last zxid, time-out.
+        let mut request =
+            [&[0; 12][..], &10_000_i32.to_be_bytes(), session, password, &[0]].concat();
+        request.splice(0..0, 45_i32.to_be_bytes());
+        stream.write_all(&request).await.unwrap();
+        let mut answer = [0; 20];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer[12..20], session, "the session is not what was taken for it");
+        // closeSession, as request 1.
+        let close = [8_i32.to_be_bytes(), 1_i32.to_be_bytes(), (-11_i32).to_be_bytes()].concat();
+        stream.write_all(&close).await.unwrap();
+        let mut rest = Vec::new();
+        drop(stream.read_to_end(&mut rest).await);
+    }
 }
 
 impl Drop for Wire {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// Carries one connection. While the wire is cut nothing is copied, and nothing is closed; what was under way
+/// then is lost with the connection.
+async fn carry(
+    near: TcpStream,
+    port: u16,
+    mut is_cut: watch::Receiver<bool>,
+    heard: Arc<Mutex<Vec<u8>>>,
+) {
+    let Ok(far) = TcpStream::connect(("127.0.0.1", port)).await else { return };
+    let ((mut near_in, mut near_out), (mut far_in, mut far_out)) =
+        (near.into_split(), far.into_split());
+    let there = tokio::io::copy(&mut near_in, &mut far_out);
+    let back = async {
+        let mut first = vec![0; 4096];
+        let read = far_in.read(&mut first).await?;
+        heard.lock().unwrap().splice(.., first[..read].iter().copied());
+        near_out.write_all(&first[..read]).await?;
+        tokio::io::copy(&mut far_in, &mut near_out).await
+    };
+    let mut cut = is_cut.clone();
+    tokio::select! {
+        _ = there => return,
+        _ = back => return,
+        _ = cut.wait_for(|cut| *cut) => {}
+    }
+    drop(is_cut.wait_for(|cut| !cut).await);
 }
 
 /// Apache's own candidate in a JVM of its own. Dropping it kills it.
