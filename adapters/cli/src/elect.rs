@@ -12,17 +12,20 @@
 //! writes to has to refuse tokens smaller than it has seen; the token is in the command's environment.
 
 mod child;
+mod designate;
 mod page;
 mod who;
 mod work;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use quorate_zookeeper::{Access, Config, Naming, ZooKeeper};
+use quorate_zookeeper::{Access, Config, Designation, Naming, ZooKeeper};
 
 pub(crate) use self::child::{Arguments as ChildArguments, become_command};
+pub(crate) use self::designate::{Arguments as DesignateArguments, designate_leader};
 use crate::failure::Failure;
 
 /// Run a command only while this process leads, by an election in ZooKeeper or etcd.
@@ -71,6 +74,12 @@ pub(crate) struct Arguments {
     /// With --auth and ZooKeeper: nobody else may touch the nodes.
     #[arg(long, requires = "auth")]
     private: bool,
+    /// Where `quorate designate` says who leads while the store is out of reach. The token is the operator's then.
+    #[arg(long, value_name = "FILE")]
+    designation: Option<PathBuf>,
+    /// For how many seconds a designation counts.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600, requires = "designation")]
+    designation_age: u64,
     /// Say who competes, the leader first, and end.
     #[arg(long, conflicts_with_all = ["command", "follow"])]
     who: bool,
@@ -188,6 +197,9 @@ fn zookeeper(
             NamingName::Kazoo => Naming::Kazoo,
         }),
     };
+    if let Some(designation) = designation(arguments) {
+        config = config.designation(designation);
+    }
     if let Some(proof) = proof(arguments)? {
         let Some((scheme, proof)) = proof.split_once(':') else {
             return Err(Failure::usage(
@@ -214,6 +226,9 @@ async fn through_etcd(
     if arguments.recipe == RecipeName::Lease {
         config = config.lease();
     }
+    if let Some(designation) = designation(arguments) {
+        config = config.designation(designation);
+    }
     if let Some(proof) = proof(arguments)? {
         let Some((name, password)) = proof.split_once(':') else {
             return Err(Failure::usage("--auth is USER:PASSWORD for etcd"));
@@ -228,6 +243,11 @@ async fn through_etcd(_: &str, _: &str, _: Times, _: &Arguments) -> Result<(), F
     Err(Failure::usage(
         "this quorate was built without etcd: cargo build --release -p quorate --features etcd (needs protoc)",
     ))
+}
+
+fn designation(arguments: &Arguments) -> Option<Designation> {
+    let age = Duration::from_secs(arguments.designation_age);
+    arguments.designation.as_ref().map(|file| Designation::file(file, age))
 }
 
 /// What may stand on the command line, or in a file.

@@ -57,6 +57,7 @@ enum Command {
     Reconfig(reconfig::Arguments),
     Probe(probe::Arguments),
     Elect(elect::Arguments),
+    Designate(elect::DesignateArguments),
     /// The command of an election; `elect` starts it.
     #[command(hide = true)]
     ElectChild(elect::ChildArguments),
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
         Command::Elect(arguments) => on_runtime(elect::run(arguments)),
+        Command::Designate(arguments) => elect::designate_leader(&arguments),
         Command::ElectChild(arguments) => elect::become_command(&arguments),
         Command::DemoServer(arguments) => on_runtime(demo::serve(arguments)),
         Command::Sim(arguments) => sim::run(&arguments),

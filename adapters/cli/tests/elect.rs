@@ -162,6 +162,24 @@ fn delete(port: u16, path: &str) {
     assert!(java.stdin(Stdio::null()).status().unwrap().success());
 }
 
+/// Nobody is there to ask, and an operator has said who leads.
+#[test]
+fn who_is_designated_runs_the_command_while_the_store_is_out_of_reach() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("leader").display().to_string();
+    let output = quorate(["designate", &file]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    let output = quorate(["designate", &file, "--identity", "me", "--token", "77"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = quorate(["designate", &file]);
+    assert!(stdout(&output).starts_with("designated  me  token 77"), "{}", stdout(&output));
+    let store = ["elect", "--zookeeper", "127.0.0.1:1", "--path", "/a", "--identity", "me"];
+    let more = ["--session-timeout", "500", "--deadline", "500", "--designation", &file];
+    let command = ["--", "sh", "-c", "echo $QUORATE_FENCING_TOKEN; exit 3"];
+    let output = quorate(store.iter().chain(&more).chain(&command));
+    assert_eq!((output.status.code(), stdout(&output)), (Some(3), "77\n"), "{}", stderr(&output));
+}
+
 #[test]
 fn what_cannot_work_is_said_before_anything_is_done() {
     let code = |arguments: &[&str]| {

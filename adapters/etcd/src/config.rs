@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_store::{Naming, Recipe, Settings, StartError};
+use quorate_store::{Designation, Naming, Recipe, Settings, StartError};
 
 /// Where the cluster is, and how an election there is to be.
 #[derive(Clone)]
@@ -51,6 +51,13 @@ impl Config {
     #[must_use]
     pub const fn margin(mut self, margin: Duration) -> Self {
         self.settings.margin = Some(margin);
+        self
+    }
+
+    /// Who says who leads while the cluster is out of reach: nobody if it is not said. See [`Designation`].
+    #[must_use]
+    pub fn designation(mut self, designation: Designation) -> Self {
+        self.settings.designation = Some(designation);
         self
     }
 

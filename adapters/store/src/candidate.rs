@@ -10,6 +10,7 @@ use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::Leadership;
+use crate::designation::Designation;
 use crate::news::{Events, Status};
 use crate::run::{Run, Stop};
 use crate::settings::StartError;
@@ -26,6 +27,7 @@ pub struct Candidate<S: Store> {
 struct Inner<S> {
     store: S,
     deadline: Duration,
+    designation: Option<Designation>,
     seat: Arc<Seat>,
     /// Dropped with the last handle, which tells the task.
     stop: mpsc::Sender<Stop>,
@@ -42,13 +44,15 @@ impl<S: Store> Candidate<S> {
     /// If the configuration cannot work.
     pub async fn start(config: S::Config) -> Result<Self, StartError> {
         let (store, settings) = S::open(config)?;
-        let deadline = settings.deadline;
+        let (deadline, designation) = (settings.deadline, settings.designation.clone());
         let (stop, stops) = mpsc::channel(1);
         let run = Run::new(store.clone(), &settings, stops)?;
         let (seat, events, status) = (run.seat(), run.events(), run.status());
         // Detached: it ends when it is told to, or with the last handle.
         drop(tokio::spawn(run.until_stopped()));
-        Ok(Self { inner: Arc::new(Inner { store, deadline, seat, stop, events, status }) })
+        Ok(Self {
+            inner: Arc::new(Inner { store, deadline, designation, seat, stop, events, status }),
+        })
     }
 
     /// Waits until this candidate leads. Dropping the future is harmless: nothing is taken before.
@@ -79,8 +83,20 @@ impl<S: Store> Candidate<S> {
     /// # Errors
     ///
     /// If the store does not answer within the deadline, or refuses.
+    ///
+    /// If the store is out of reach and somebody is [designated](crate::Designation), it is them; their token
+    /// is marked.
     pub async fn leader(&self) -> Result<Option<Contender>, StoreError> {
-        Ok(self.contenders(false).await?.into_iter().next())
+        let error = match self.contenders(false).await {
+            Ok(row) => return Ok(row.into_iter().next()),
+            Err(error) => error,
+        };
+        let is_out_of_reach = matches!(error, StoreError::Unreachable(_) | StoreError::Elapsed(_));
+        let designation = self.inner.designation.as_ref().filter(|_| is_out_of_reach);
+        match designation.map(Designation::read) {
+            Some(Ok((leader, _))) => Ok(Some(leader)),
+            Some(Err(_)) | None => Err(error),
+        }
     }
 
     /// Everybody who competes, in the order in which they would come to lead. One read for each.

@@ -6,13 +6,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorate_core::recipe::Seat as Said;
+use bytes::Bytes;
 use quorate_core::recipe::offer::Session;
+use quorate_core::recipe::{Loss, Seat as Said};
 use quorate_core::time::Instant as CoreInstant;
 use quorate_leadership::{FencingToken, Seat};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::{Notify, broadcast, watch};
 
+use crate::designation::Designation;
 use crate::news::{Event, Status};
 use crate::recipe::{Input, Machine, Output};
 use crate::settings::{Settings, StartError};
@@ -20,6 +22,9 @@ use crate::store::{Happened, Store, Teller};
 
 /// How many events wait for somebody who reads slowly.
 const EVENTS_MAX: usize = 256;
+
+/// How often a designation is looked for while the store is out of reach.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The candidate is to end.
 #[derive(Debug)]
@@ -45,6 +50,17 @@ pub(crate) struct Run<S> {
     /// When it ends even though the store does not answer.
     patience: Option<tokio::time::Instant>,
     deadline: Duration,
+    /// Who says who leads while the store is out of reach.
+    designation: Option<Designation>,
+    identity: Bytes,
+    /// Since when the store is out of reach, or was looked for in vain.
+    away_since: Option<tokio::time::Instant>,
+    /// How long an elected leader may still act after that.
+    session_time: Duration,
+    /// Until when this candidate leads by designation, if it does.
+    designated: Option<tokio::time::Instant>,
+    /// The store is there again; it is heard when those who were let in by designation have gone.
+    held_back: Option<Happened>,
     /// What is to become of the candidate when its machine has stopped.
     course: Course,
 }
@@ -91,6 +107,12 @@ impl<S: Store> Run<S> {
             awaits_release: false,
             patience: None,
             deadline: settings.deadline,
+            designation: settings.designation.clone(),
+            identity: settings.identity.clone(),
+            away_since: Some(tokio::time::Instant::now()),
+            session_time: settings.session_timeout,
+            designated: None,
+            held_back: None,
             course: Course::On,
         })
     }
@@ -142,8 +164,21 @@ impl<S: Store> Run<S> {
             }
         };
         let stops = self.course != Course::Out;
+        let holds_back = self.held_back.is_some();
+        let looks = self.designation.is_some() && self.away_since.is_some() && !holds_back;
+        let look = async move {
+            if looks {
+                tokio::time::sleep(LOOK_EVERY).await;
+            } else {
+                std::future::pending::<()>().await;
+            }
+        };
         tokio::select! {
-            happened = self.happened.recv() => happened.map(Input::Store),
+            happened = self.happened.recv(), if !holds_back => self.hear(happened?),
+            () = look => {
+                self.look_for_designation();
+                None
+            }
             // Told to, or the last handle is gone.
             _ = self.stops.recv(), if stops => {
                 let on = self.course == Course::On;
@@ -162,10 +197,20 @@ impl<S: Store> Run<S> {
 
     /// Tells the machine what became of the guards.
     async fn look_at_seat(&mut self) {
-        if self.course == Course::On && self.seat.send_away_if_left() {
+        if self.designated.is_some() {
+            // Nobody waits for a place in a row: it is the operator's word, and stays it.
+            if self.seat.send_away_if_left() {
+                self.seat.keep();
+            }
+        } else if self.course == Course::On && self.seat.send_away_if_left() {
             tracing::info!("the last guard is gone: the leadership is given up");
             self.course = Course::Back;
             self.step(Input::Stop).await;
+        }
+        if self.seat.is_vacant() {
+            if let Some(happened) = self.held_back.take() {
+                self.step(Input::Store(happened)).await;
+            }
         }
         while self.awaits_release && self.seat.is_vacant() {
             self.awaits_release = false;
@@ -180,6 +225,57 @@ impl<S: Store> Run<S> {
             let now = tokio::time::Instant::now();
             self.patience.unwrap_or(now + self.deadline)
         });
+    }
+
+    /// What a store says, unless it has to wait until nobody leads by designation.
+    fn hear(&mut self, happened: Happened) -> Option<Input> {
+        match &happened {
+            Happened::Session(Session::Connected { .. }) => {
+                self.away_since = None;
+                if self.designated.take().is_some() {
+                    tracing::warn!("the store is there again: nobody is designated any more");
+                    self.token = None;
+                    self.seat.set(None, None);
+                    self.publish(Event::Lost(Loss::Stopped));
+                    self.held_back = Some(happened);
+                    return None;
+                }
+            }
+            Happened::Session(Session::Suspended | Session::Expired) => {
+                self.away_since.get_or_insert_with(tokio::time::Instant::now);
+            }
+            Happened::Session(Session::Renewed { .. })
+            | Happened::Trouble(_)
+            | Happened::Offer { .. }
+            | Happened::Lease { .. }
+            | Happened::Fired { .. } => {}
+        }
+        Some(Input::Store(happened))
+    }
+
+    /// The store is out of reach. Whoever was elected before has stopped by now.
+    fn look_for_designation(&mut self) {
+        let now = tokio::time::Instant::now();
+        let waited = self.away_since.is_some_and(|since| since + self.session_time <= now);
+        let elected = self.token.is_some() && self.designated.is_none();
+        let Some(designation) = self.designation.as_ref().filter(|_| waited && !elected) else {
+            return;
+        };
+        let found = designation.read().ok().filter(|(leader, _)| leader.identity == self.identity);
+        let token = found.as_ref().map(|(leader, _)| leader.token);
+        self.designated = found.map(|(_, left)| now + left);
+        if token != self.token {
+            match token {
+                Some(token) => {
+                    tracing::warn!(%token, "leads by designation");
+                    self.publish(Event::Designated(token));
+                }
+                None => self.publish(Event::Lost(Loss::Stopped)),
+            }
+            self.token = token;
+        }
+        self.seat.set(token, self.designated.map(tokio::time::Instant::into_std));
+        self.status.send_modify(|status| status.leads = token);
     }
 
     async fn step(&mut self, input: Input) {

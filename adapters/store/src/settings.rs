@@ -7,6 +7,8 @@ use quorate_core::recipe::offer::Naming;
 use quorate_core::recipe::{ConfigError, lease, offer};
 use thiserror::Error;
 
+use crate::designation::Designation;
+
 /// How a leader is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recipe {
@@ -30,6 +32,8 @@ pub struct Settings {
     pub margin: Option<Duration>,
     /// How long an answer of the store may take.
     pub deadline: Duration,
+    /// Who says who leads while the store is out of reach; nobody if none.
+    pub designation: Option<Designation>,
 }
 
 impl Settings {
@@ -41,6 +45,7 @@ impl Settings {
             session_timeout: Duration::from_secs(10),
             margin: None,
             deadline: Duration::from_secs(5),
+            designation: None,
         }
     }
 

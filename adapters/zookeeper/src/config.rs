@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_store::{Naming, Recipe, Settings, StartError};
+use quorate_store::{Designation, Naming, Recipe, Settings, StartError};
 
 /// Who may touch the nodes that a candidate creates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,6 +73,13 @@ impl Config {
     #[must_use]
     pub const fn margin(mut self, margin: Duration) -> Self {
         self.settings.margin = Some(margin);
+        self
+    }
+
+    /// Who says who leads while the ensemble is out of reach: nobody if it is not said. See [`Designation`].
+    #[must_use]
+    pub fn designation(mut self, designation: Designation) -> Self {
+        self.settings.designation = Some(designation);
         self
     }
 

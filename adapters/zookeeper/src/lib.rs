@@ -43,8 +43,9 @@ mod keys;
 mod session;
 
 pub use quorate_store::{
-    AskError, Contender, Event, Events, Failure, FencingToken, Leadership, LeadershipError, Loss,
-    Lost, Naming, Notice, StartError, State, Status, StoreError,
+    AskError, Contender, Designation, DesignationError, Event, Events, Failure, FencingToken,
+    Leadership, LeadershipError, Loss, Lost, Naming, Notice, StartError, State, Status, StoreError,
+    designate,
 };
 
 pub use crate::config::{Access, Config};
