@@ -30,6 +30,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Sessions in these tests; servers tick every 500 ms and so allow no less than a second.
 pub const SESSION: Duration = Duration::from_secs(2);
 
+/// Sessions of Apache's own candidates, which fail for good when they cannot connect within one.
+const JAVA_SESSION: Duration = Duration::from_secs(8);
+
 /// A port that nobody uses and that the system gives to no one who connects.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
@@ -274,7 +277,7 @@ impl JavaCandidate {
         let mut java = Command::new("java");
         java.args(["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
         java.arg("-cp").arg(jars.join(":")).arg(ELECTOR);
-        java.args([hosts, root, name, &SESSION.as_millis().to_string()]);
+        java.args([hosts, root, name, &JAVA_SESSION.as_millis().to_string()]);
         java.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = java.spawn().unwrap();
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -300,6 +303,7 @@ impl JavaCandidate {
 
     pub async fn waits(&self) {
         until("Java's candidate to wait", async || {
+            assert_eq!(self.count("event FAILED"), 0, "{:?}", self.said());
             (self.count("event READY_COMPLETE") > 0).then_some(())
         })
         .await;
@@ -307,6 +311,7 @@ impl JavaCandidate {
 
     pub async fn leads(&self) {
         until("Java's candidate to lead", async || {
+            assert_eq!(self.count("event FAILED"), 0, "{:?}", self.said());
             (self.count("event ELECTED_COMPLETE") > 0).then_some(())
         })
         .await;
