@@ -53,6 +53,9 @@ pub(crate) struct Arguments {
     /// What all are about; every fourth seed is about elections otherwise.
     #[arg(long, value_enum)]
     story: Option<What>,
+    /// How it is found out who is to lead: as ZooKeeper does, or by generation.
+    #[arg(long, value_enum, default_value_t = Kind::Fast)]
+    election: Kind,
     /// How many servers, whatever the seeds say.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=9))]
     servers: Option<u8>,
@@ -66,6 +69,15 @@ pub(crate) struct Arguments {
     /// One JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// How servers elect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// ZooKeeper's fast leader election.
+    Fast,
+    /// One vote for each server and generation, and heartbeats.
+    Generation,
 }
 
 /// What runs are about.

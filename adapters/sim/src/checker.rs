@@ -20,6 +20,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quorate_core::ballot::Generation;
 use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Event, Plane};
 use quorate_core::message::{Message, Packet};
@@ -53,8 +54,14 @@ pub struct Checker {
     /// To whom each voter has promised an epoch.
     granted: BTreeMap<(ServerId, Epoch), ServerId>,
     elected: u64,
+    /// Who was elected in each generation, where servers elect by generation.
+    generations: BTreeMap<Round, ServerId>,
+    /// For whom each voter has voted in a generation, as it has told.
+    voted: BTreeMap<(ServerId, Generation), ServerId>,
     /// Whether the membership may change.
     pub(crate) may_change: bool,
+    /// Whether servers elect by generation.
+    pub(crate) by_generation: bool,
     pub(crate) ledger: Ledger,
     pub(crate) conduct: Conduct,
 }
@@ -91,7 +98,10 @@ impl Checker {
             promised: BTreeMap::new(),
             granted: BTreeMap::new(),
             elected: 0,
+            generations: BTreeMap::new(),
+            voted: BTreeMap::new(),
             may_change: false,
+            by_generation: false,
             conduct: Conduct::default(),
         }
     }
@@ -178,6 +188,7 @@ impl Checker {
     pub(crate) fn on_wipe(&mut self, id: ServerId) {
         self.servers.remove(&id);
         self.granted.retain(|(server, _), _| *server != id);
+        self.voted.retain(|(server, _), _| *server != id);
         self.ledger.on_wipe(id);
     }
 

@@ -114,6 +114,8 @@ pub(crate) struct Network {
     advertised: BTreeMap<ServerId, HostPort>,
     /// Who speaks as older versions do.
     pub(crate) old: BTreeMap<ServerId, Dialect>,
+    /// Servers elect by generation: what they say on the election port are letters.
+    pub(crate) letters: bool,
     /// What is to be entered into the agenda.
     pub(crate) scheduled: Vec<(Instant, NetworkEvent)>,
     /// What servers are to be told.
@@ -138,6 +140,7 @@ impl Network {
             black_holes: BTreeSet::new(),
             advertised: BTreeMap::new(),
             old: BTreeMap::new(),
+            letters: false,
             scheduled: Vec::new(),
             arrivals: VecDeque::new(),
             snapshots: VecDeque::new(),

@@ -29,6 +29,8 @@ pub struct Runner {
     pub story: Option<Story>,
     /// How many servers, whatever the seeds say.
     pub servers: Option<u8>,
+    /// Whether servers elect by generation.
+    pub generation: bool,
     /// A fault of the disks that has to be found; see [`Case::plant_loss`].
     pub plant_loss: bool,
     /// How many threads; one at least.
@@ -39,21 +41,30 @@ impl Runner {
     /// These seeds, on all processors.
     pub fn new(first: u64, seeds: u64) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { first, seeds, story: None, servers: None, plant_loss: false, threads }
+        Self {
+            first,
+            seeds,
+            story: None,
+            servers: None,
+            generation: false,
+            plant_loss: false,
+            threads,
+        }
     }
 
     /// The case of a seed.
     pub fn case(&self, seed: u64) -> Case {
         let story = self.story.unwrap_or_else(|| Story::of(seed));
-        let (servers, plant_loss) = (self.servers, self.plant_loss);
-        Case { servers, plant_loss, ..Case::of(story, seed) }
+        let &Self { servers, generation, plant_loss, .. } = self;
+        Case { servers, generation, plant_loss, ..Case::of(story, seed) }
     }
 
     /// Which faults have to happen, and which paths have to be taken: all that can, if there are enough
     /// seeds for it.
     pub fn must_happen(&self) -> Vec<FaultClass> {
         const LARGE: u64 = 2_000;
-        if self.seeds < LARGE || self.servers.is_some() || self.story == Some(Story::Days) {
+        let days = self.story == Some(Story::Days);
+        if self.seeds < LARGE || self.servers.is_some() || self.generation || days {
             return Vec::new();
         }
         if self.story == Some(Story::Elections) {

@@ -19,7 +19,7 @@ mod view;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use quorate_core::config::{Config, Limits};
+use quorate_core::config::{Config, Election, Limits};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, Place};
 use quorate_core::output::Output;
@@ -154,6 +154,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let mut network = Network::new(config.network, rng.next_u64());
         network.old = config.old;
+        network.letters = config.election != Election::Fast;
         let mut drifts = Rng::new(seed ^ 0xc10c);
         let mut servers = BTreeMap::new();
         for id in config.ensemble.ids().chain(config.spares.iter().copied()) {
@@ -198,6 +199,7 @@ impl World {
         }
         let mut checker = Checker::new(config.ensemble.clone(), &config.disks);
         checker.may_change = config.may_change;
+        checker.by_generation = config.election != Election::Fast;
         checker.ledger.unreadable = config.disk.unreadable > 0;
         let mut agenda = Agenda::new();
         if let Some(every) = config.strangers {

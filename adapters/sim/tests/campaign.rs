@@ -15,8 +15,11 @@ use quorate_sim::shrink::shrink;
 
 /// Runs so many, and shows what they come to.
 fn run(story: Story, seeds: u64) -> Tally {
-    let runner = Runner { story: Some(story), ..Runner::new(0, seeds) };
-    let tally = runner.run(&Progress::default());
+    complain(&Runner { story: Some(story), ..Runner::new(0, seeds) })
+}
+
+fn complain(runner: &Runner) -> Tally {
+    let (tally, seeds) = (runner.run(&Progress::default()), runner.seeds);
     println!("{} steps, {:?} of simulated time", tally.steps, tally.time);
     println!("{} elections won, {} leaders established", tally.elected, tally.established);
     println!("{} writes acknowledged, {} reads", tally.acknowledged, tally.reads);
@@ -62,6 +65,17 @@ fn a_thousand_random_histories() {
 fn a_week_of_an_ordinary_ensemble() {
     let tally = run(Story::Days, 4);
     assert!(tally.time.as_secs() > 6 * 24 * 3600, "{:?}", tally.time);
+}
+
+/// The same stories where servers elect by generation; in each of them one leader for each generation, and one
+/// vote for each voter in it.
+#[test]
+fn random_runs_that_elect_by_generation() {
+    for (story, seeds) in [(Story::Elections, 3_000), (Story::Histories, 300)] {
+        let runner = Runner { story: Some(story), generation: true, ..Runner::new(0, seeds) };
+        let tally = complain(&runner);
+        assert!(tally.established >= seeds, "only {} leaders were established", tally.established);
+    }
 }
 
 /// A seed is a whole bug report only if it means the same run every time, looked at or not.

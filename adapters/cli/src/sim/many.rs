@@ -10,7 +10,7 @@ use quorate_sim::runner::{Progress, Runner, Spread, Tally};
 use quorate_sim::shrink::{Shrunk, shrink};
 use serde::Serialize;
 
-use super::{Arguments, as_json, say};
+use super::{Arguments, Kind, as_json, say};
 use crate::cpu::cpu_time;
 use crate::event::millis;
 use crate::failure::Failure;
@@ -116,6 +116,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut runner = Runner::new(arguments.first, arguments.seeds);
     runner.story = arguments.story.map(Into::into);
     runner.servers = arguments.servers;
+    runner.generation = arguments.election == Kind::Generation;
     runner.plant_loss = arguments.plant_loss;
     runner.threads = arguments.threads.map_or(runner.threads, usize::from);
     let (begun, cpu) = (Instant::now(), cpu_time());

@@ -7,7 +7,7 @@ use quorate_sim::record::Moment;
 use quorate_sim::{Chart, Diagram, World};
 use serde::Serialize;
 
-use super::{Arguments, as_json, say};
+use super::{Arguments, Kind, as_json, say};
 use crate::failure::Failure;
 use crate::paint::Paint;
 
@@ -31,6 +31,7 @@ pub(super) fn run(arguments: &Arguments, seed: u64) -> Result<(), Failure> {
     let mut case = Case::new(seed);
     case.story = arguments.story.map_or(case.story, Into::into);
     case.servers = arguments.servers;
+    case.generation = arguments.election == Kind::Generation;
     case.only.clone_from(&arguments.only);
     case.plant_loss = arguments.plant_loss;
     let all = campaign::disturbances(&case);

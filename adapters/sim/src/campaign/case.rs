@@ -41,6 +41,8 @@ pub struct Case {
     pub story: Story,
     /// How many servers, whatever was drawn.
     pub servers: Option<u8>,
+    /// Whether servers elect by generation.
+    pub generation: bool,
     /// The numbers of the disturbances that may happen; all if none is said.
     pub only: Option<BTreeSet<u32>>,
     /// Whether each crash takes the last transaction that its disk had synced: to see that such a loss is
@@ -56,7 +58,7 @@ impl Case {
 
     /// Everything that a seed has to tell in this story.
     pub fn of(story: Story, seed: u64) -> Self {
-        Self { seed, story, servers: None, only: None, plant_loss: false }
+        Self { seed, story, servers: None, generation: false, only: None, plant_loss: false }
     }
 
     /// Whether a disturbance may happen.
@@ -80,6 +82,9 @@ impl fmt::Display for Case {
         }
         if let Some(servers) = self.servers {
             write!(f, " --servers {servers}")?;
+        }
+        if self.generation {
+            f.write_str(" --election generation")?;
         }
         if self.plant_loss {
             f.write_str(" --plant-loss")?;

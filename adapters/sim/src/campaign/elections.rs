@@ -76,7 +76,7 @@ impl Elections {
             keep_log,
             ..WorldConfig::new(ensemble)
         };
-        let config = weather::world(&mut draw, config);
+        let config = weather::election(case, weather::world(&mut draw, config));
         let calm = draw.rng.below(8) == 0;
         let course = Course::dense(ACCIDENTS, if calm { 0 } else { 6 });
         let mut run = Run::new(draw, config, None, &course);

@@ -103,7 +103,7 @@ fn begin(case: &Case, keep_log: bool) -> Run {
             config = config.with_disk(*id, Contents::ending(1, 1, last));
         }
     }
-    let config = weather::world(&mut draw, config);
+    let config = weather::election(case, weather::world(&mut draw, config));
     let clients = Clients {
         pause_max: Duration::from_millis(draw.pick(&[1, 5, 30])),
         padding: draw.pick(&[0, 30, 300]),

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use quorate_core::config::{Election, Generations, Ties};
 use quorate_core::id::ServerId;
 
-use crate::campaign::case::{Condition, Draw};
+use crate::campaign::case::{Case, Condition, Draw, Story};
 use crate::disk::{DiskConfig, Survival};
 use crate::network::{Dialect, NetworkConfig};
 use crate::world::WorldConfig;
@@ -65,4 +66,21 @@ pub(super) fn world(draw: &mut Draw<'_>, fair: WorldConfig) -> WorldConfig {
     let every = Duration::from_millis(draw.pick(&[3, 30, 300]));
     let strangers = draw.one_in(4, Condition::Strangers).then_some(every);
     WorldConfig { drift, old, strangers, ..fair }
+}
+
+/// How servers elect. Those of older versions know one way only, and so do those who come by. What else is drawn
+/// is the same in both.
+pub(super) fn election(case: &Case, fair: WorldConfig) -> WorldConfig {
+    if !case.generation {
+        return fair;
+    }
+    let timeout = Duration::from_millis(400);
+    let rules = Generations {
+        // Without it a server that comes back may depose the leader, which the other story forbids.
+        pre_vote: case.story == Story::Elections || case.seed % 5 > 0,
+        ties: if case.seed % 2 == 0 { Ties::BetterRanked } else { Ties::FirstCome },
+        ..Generations::within(timeout, 2 * timeout)
+    };
+    let election = Election::Generation(rules);
+    WorldConfig { election, old: BTreeMap::new(), strangers: None, ..fair }
 }

@@ -14,7 +14,7 @@ use crate::checker::{Checker, Rule, Seen, Violation, broken};
 
 impl Checker {
     pub(super) fn on_elected(
-        &self,
+        &mut self,
         id: ServerId,
         status: &Status,
         reason: &Reason,
@@ -33,6 +33,13 @@ impl Checker {
             Reason::HandedOver { .. } => return Ok(()),
             other => return broken(Rule::Quorum, id, format!("elected because {other}")),
         };
+        if self.by_generation {
+            let first = *self.generations.entry(status.round).or_insert(id);
+            if first != id {
+                let detail = format!("elected in generation {}, and so was {first}", status.round);
+                return broken(Rule::Leadership, id, detail);
+            }
+        }
         let own = status.vote;
         if own.leader != id {
             return broken(Rule::Leadership, id, format!("leads with a vote for {own}"));
@@ -54,7 +61,7 @@ impl Checker {
         let newer = |theirs: &Vote| {
             !initial(theirs)
                 && ((theirs.peer_epoch, theirs.zxid) > (own.peer_epoch, own.zxid)
-                    || (*theirs > own && !joined))
+                    || (*theirs > own && !joined && !self.by_generation))
         };
         let may_lead = |member: &ServerId| !changed && self.ensemble.may_lead(*member);
         for member in members.into_iter().filter(may_lead) {

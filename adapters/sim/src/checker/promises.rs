@@ -1,5 +1,6 @@
 //! What a server has promised is on its disk: at the moment when the promise leaves, and after a crash.
 
+use quorate_core::ballot::{Ballot, Body, Letter};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Notification, Packet, Run};
@@ -35,6 +36,11 @@ impl Checker {
             let vote =
                 Vote { peer_epoch: before.current_epoch, zxid: before.last_zxid, leader: id };
             self.promised.entry(now.accepted_epoch).or_default().entry(id).or_insert(vote);
+        }
+        let voted = (before.ballot.generation, now.ballot.generation);
+        if voted.1 < voted.0 || (voted.1 == voted.0 && before.ballot != now.ballot) {
+            let detail = format!("voted {:?} after {:?}", now.ballot, before.ballot);
+            return broken(Rule::Durability, id, detail);
         }
         if now.accepted_epoch < before.accepted_epoch || now.current_epoch < before.current_epoch {
             return broken(Rule::Durability, id, format!("from {before:?} to {now:?}"));
@@ -89,6 +95,21 @@ impl Checker {
             }
             Message::Packet(Packet::UpToDate) => {
                 self.leaders.get(&durable.current_epoch) == Some(&id)
+            }
+            Message::Letter(Letter { body: Body::Answer { poll, granted: true }, .. })
+                if !poll.pre =>
+            {
+                let Some(to) = seen.links.get(&link).copied().flatten() else { return Ok(()) };
+                let ballot = Ballot { generation: poll.generation, vote: to };
+                let first = *self.voted.entry((id, poll.generation)).or_insert(to);
+                if first != to {
+                    let generation = poll.generation;
+                    let detail =
+                        format!("votes for {to} in {generation}, and {first} has its vote");
+                    return broken(Rule::Promise, id, detail);
+                }
+                // It may have voted in a later generation meanwhile, which takes nothing of this one away.
+                durable.ballot == ballot || durable.ballot.generation > ballot.generation
             }
             _ => true,
         };

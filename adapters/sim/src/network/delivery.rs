@@ -167,6 +167,7 @@ impl Network {
     /// Decodes what has come to an end, and compares it with what was sent.
     pub(super) fn decode(&mut self, now: Instant, conn: u64, to: usize) {
         let (duplicate, runs) = (self.config.duplicate, self.config.runs);
+        let letters = self.letters;
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let (receiver, sender) = connection.servers(to);
         let (plane, link) = (connection.plane, pack(conn, to));
@@ -174,7 +175,12 @@ impl Network {
         let end = &mut connection.ends[to];
         let suspect = strange || end.damaged;
         if plane == Plane::Election && to == ACCEPTOR && !connection.introduced {
-            match wire::decode_introduction(&mut end.incoming) {
+            let introduction = if letters {
+                wire::decode_letter_introduction(&mut end.incoming)
+            } else {
+                wire::decode_introduction(&mut end.incoming)
+            };
+            match introduction {
                 Ok(None) => return,
                 Ok(Some(Introduction { id, addresses })) => {
                     connection.introduced = true;
@@ -216,6 +222,9 @@ impl Network {
                 }
             }
             let decoded = match plane {
+                Plane::Election if letters => {
+                    wire::take_letter(&mut end.incoming).map(|l| l.map(Message::Letter))
+                }
                 Plane::Election => {
                     wire::take_notification(&mut end.incoming).map(|n| n.map(Message::Notification))
                 }

@@ -122,7 +122,11 @@ impl Network {
             let old = self.old.get(&from) == Some(&Dialect::V34);
             let addresses = if old { Vec::new() } else { vec![address] };
             let introduction = Introduction { id: from, addresses };
-            let bytes = wire::encode_introduction(&introduction);
+            let bytes = if self.letters {
+                wire::encode_letter_introduction(&introduction)
+            } else {
+                wire::encode_introduction(&introduction)
+            };
             self.transmit(now, conn, DIALLER, bytes, Vec::new());
         }
         let up = LinkUp {
