@@ -77,6 +77,12 @@ fn kills_a_process_and_measures() {
 }
 
 #[test]
+fn elects_by_generation_and_measures() {
+    small_demo(&["--election", "generation"]);
+    small_demo(&["--election", "generation", "--processes", "--silence"]);
+}
+
+#[test]
 fn hands_the_seat_over_under_load_and_measures() {
     let arguments = ["demo", "--servers", "3", "--kill-leader", "2", "--hand-over", "--json"];
     let output = quorate(arguments);

@@ -430,3 +430,38 @@ fn files_on_a_real_disk() {
     std::fs::write(&path, text).unwrap();
     assert_eq!(ZooCfg::read(&path).unwrap().my_id, ServerId(3));
 }
+
+#[test]
+fn how_it_is_found_out_who_leads() {
+    use quorate_core::config::{Election, Generations, Ties};
+    let ms = Duration::from_millis;
+    let election = |lines: &str| good(&format!("{BASE}{THREE}{lines}")).election;
+    assert_eq!(election(""), Election::Fast);
+    assert_eq!(election("quorate.election=fast\n"), Election::Fast);
+    let within = |min, max| Election::Generation(Generations::within(ms(min), ms(max)));
+    let kind = "quorate.election=generation\n";
+    assert_eq!(election(kind), within(1000, 2000));
+    let least = "quorate.election.minTimeout=150\n";
+    assert_eq!(election(&format!("{kind}{least}")), within(150, 300));
+    let longest = "quorate.election.maxTimeout=400\n";
+    assert_eq!(election(&format!("{kind}{longest}")), within(200, 400));
+    let ways = "quorate.election.preVote=false\nquorate.election.ties=first\n";
+    let Election::Generation(rules) = election(&format!("{kind}{least}{longest}{ways}")) else {
+        panic!("by generation");
+    };
+    assert_eq!((rules.timeout_min, rules.timeout_max), (ms(150), ms(400)));
+    assert_eq!((rules.pre_vote, rules.ties), (false, Ties::FirstCome));
+    for (lines, complaint) in [
+        ("quorate.election=raft\n", "fast or generation"),
+        ("quorate.election=generation\nquorate.election.ties=any\n", "rank or first"),
+        (
+            "quorate.election=generation\nquorate.election.minTimeout=150\n\
+             quorate.election.maxTimeout=100\n",
+            "at least quorate.election.minTimeout, which is 150",
+        ),
+        ("quorate.election=generation\nquorate.election.minTimeout=1\n", "from 4"),
+    ] {
+        let error = refused(&format!("{BASE}{THREE}{lines}"));
+        assert!(error.contains(complaint), "{lines}: {error}");
+    }
+}

@@ -71,7 +71,7 @@ fn a_week_of_an_ordinary_ensemble() {
 /// vote for each voter in it.
 #[test]
 fn random_runs_that_elect_by_generation() {
-    for (story, seeds) in [(Story::Elections, 3_000), (Story::Histories, 300)] {
+    for (story, seeds) in [(Story::Elections, 1_500), (Story::Histories, 200)] {
         let runner = Runner { story: Some(story), generation: true, ..Runner::new(0, seeds) };
         let tally = complain(&runner);
         assert!(tally.established >= seeds, "only {} leaders were established", tally.established);

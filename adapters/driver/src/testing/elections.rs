@@ -1,9 +1,12 @@
 //! Who leads, and how that ends.
 
+use std::time::Duration;
+
+use quorate_core::config::{Election, Generations};
 use quorate_core::vote::{Round, ServerState};
 
 use super::{Ensemble, Stage};
-use crate::{NoApplication, Runtime};
+use crate::{NoApplication, Runtime, ServerConfig};
 
 pub async fn three_servers_establish_a_leader<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
@@ -177,4 +180,51 @@ pub async fn changes_tell_the_story_and_do_not_hold_up_the_server<R: Runtime>(st
     assert!(one.at <= two.at);
     assert!(two.status.serving, "{}", two.report);
     assert_eq!(changes.try_next(), None);
+}
+
+/// One vote for each server and generation, and heartbeats; else everything is as above.
+pub async fn servers_elect_by_generation_and_remember_their_votes<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 1);
+    ensemble.adjust = by_generation;
+    ensemble.start_all().await;
+    let (mut leader, mut epoch) = ensemble.agreed().await;
+    let mut round = ensemble.server(leader).status().peer.round;
+    for _ in 0..3 {
+        ensemble.kill(leader).await;
+        let (next, later) = ensemble.agreed().await;
+        assert!(next != leader && later > epoch, "{next} in {later} after {leader} in {epoch}");
+        let generation = ensemble.server(next).status().peer.round;
+        assert!(generation > round, "{generation} after {round}");
+        ensemble.start(leader).await;
+        assert_eq!(ensemble.agreed().await, (next, later), "it comes back to follow");
+        (leader, epoch, round) = (next, later, generation);
+    }
+    for id in ensemble.ids() {
+        stage.within("shutdown", ensemble.take(id).shutdown()).await.unwrap();
+        let vote = ensemble.data_dir(id).join("version-2/grantedVote");
+        std::fs::remove_file(vote).unwrap();
+        let refused = ensemble.try_start(ensemble.config(id)).await.unwrap_err().to_string();
+        assert!(refused.contains("would vote twice"), "{refused}");
+    }
+}
+
+/// A server of one kind cannot take part in the elections of the other, and its operator is told.
+pub async fn the_two_kinds_of_election_keep_apart<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 0);
+    ensemble.adjust = by_generation;
+    let ids = ensemble.ids();
+    ensemble.start(ids[0]).await;
+    ensemble.start(ids[1]).await;
+    let before = ensemble.agreed().await;
+    ensemble.adjust = |_| {};
+    ensemble.start(ids[2]).await;
+    let refused = |id| ensemble.server(id).status().metrics.refused_introductions;
+    stage.until("refused", || refused(ids[0]) + refused(ids[1]) > 0).await;
+    assert_eq!(ensemble.agreed_but_for(&[ids[2]]).await, before);
+    assert_eq!(ensemble.server(ids[2]).status().peer.state, ServerState::Looking);
+}
+
+fn by_generation(config: &mut ServerConfig) {
+    let (min, max) = (Duration::from_millis(400), Duration::from_millis(800));
+    config.core.election = Election::Generation(Generations::within(min, max));
 }

@@ -71,6 +71,8 @@ macro_rules! suite {
                 hosts_have_names_and_machines_have_interfaces,
                 one_server_is_an_ensemble,
                 changes_tell_the_story_and_do_not_hold_up_the_server,
+                servers_elect_by_generation_and_remember_their_votes,
+                the_two_kinds_of_election_keep_apart,
             }
             leadership: {
                 leadership_is_the_leaders_and_each_reign_has_a_greater_token,

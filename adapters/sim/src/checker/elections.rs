@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use quorate_core::ballot::{Ballot, Generation};
 use quorate_core::id::ServerId;
 use quorate_core::report::{Change, Phase, Reason, Report, Status};
 use quorate_core::vote::{Round, ServerState, Vote};
@@ -38,6 +39,12 @@ impl Checker {
             if first != id {
                 let detail = format!("elected in generation {}, and so was {first}", status.round);
                 return broken(Rule::Leadership, id, detail);
+            }
+            let ballot = self.servers.get(&id).map(|seen| seen.durable.ballot);
+            let own = Ballot { generation: Generation(status.round.0), vote: id };
+            if ballot != Some(own) {
+                let detail = format!("leads with its own vote, and on its disk is {ballot:?}");
+                return broken(Rule::Promise, id, detail);
             }
         }
         let own = status.vote;

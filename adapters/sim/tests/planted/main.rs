@@ -13,6 +13,7 @@
 #![cfg(quorate_planted)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, and figures for people")]
 
+mod clock;
 mod stories;
 
 use std::sync::Mutex;
@@ -30,6 +31,8 @@ enum Hunt {
     Elections(u64),
     /// Among so many random histories, in which clients write and read.
     Histories(u64),
+    /// Among so many random elections by generation.
+    Generations(u64),
     /// Among so many random elections by offers through a store.
     Offers(u64),
     /// Among so many random elections by a lease through a store.
@@ -38,7 +41,7 @@ enum Hunt {
     Story(fn() -> stories::Told),
 }
 
-use Hunt::{Elections, Histories};
+use Hunt::{Elections, Generations, Histories};
 use quorate_core::recipe::lease::Expiry;
 use quorate_core::recipe::offer::Naming;
 use quorate_sim::store::{Lease, Offers, Plan, Standing};
@@ -55,6 +58,16 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::ObserversCounted, Elections(100), 2),
     (Mistake::HalfIsEnough, Elections(100), 1),
     (Mistake::VoteBeforeDisk, Histories(50), 0),
+    (Mistake::GrantBeforeDisk, Generations(50), 0),
+    (Mistake::OwnVoteBeforeDisk, Generations(50), 0),
+    (Mistake::LogUnchecked, Generations(200), 0),
+    (Mistake::SecondGrant, Generations(200), 0),
+    (Mistake::StaleAnswerCounted, Hunt::Story(clock::a_late_grant), 0),
+    (Mistake::RejectionCounted, Hunt::Story(clock::a_rejection), 0),
+    (Mistake::LiveLeaderForgotten, Hunt::Story(clock::asked_while_a_leader_lives), 0),
+    (Mistake::SeenIsVoted, Hunt::Story(clock::seen_before_it_is_asked), 0),
+    (Mistake::LeadsUnheard, Hunt::Story(clock::a_leader_that_nobody_hears), 0),
+    (Mistake::CampaignDeposes, Hunt::Story(clock::a_leader_that_is_to_campaign), 0),
     (Mistake::EpochFromLog, Elections(50), 0),
     (Mistake::EpochPromisedTwice, Elections(100), 10),
     (Mistake::NewerVoterUnnoticed, Hunt::Story(stories::a_voter_has_more_than_it_said), 0),
@@ -126,7 +139,7 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
 ];
 
 /// The first of so many seeds that fails; if another was begun before and fails, too, that one.
-fn hunt(story: Story, seeds: u64) -> Option<(u64, Failure)> {
+fn hunt(story: Story, generation: bool, seeds: u64) -> Option<(u64, Failure)> {
     let (next, found) = (AtomicU64::new(0), Mutex::new(None::<(u64, Failure)>));
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get().min(8));
     std::thread::scope(|scope| {
@@ -137,7 +150,7 @@ fn hunt(story: Story, seeds: u64) -> Option<(u64, Failure)> {
                     if seed >= seeds || found.lock().unwrap().is_some() {
                         return;
                     }
-                    if let Err(failure) = attempt(&Case::of(story, seed)) {
+                    if let Err(failure) = attempt(&Case { generation, ..Case::of(story, seed) }) {
                         let mut found = found.lock().unwrap();
                         if found.as_ref().is_none_or(|(first, _)| seed < *first) {
                             *found = Some((seed, failure));
@@ -166,16 +179,18 @@ fn through_a_store(
 
 /// What is found where a mistake is looked for: the seed, if there is one, and what it fails with.
 fn look(at: Hunt) -> Option<(Option<u64>, String)> {
-    let (story, seeds) = match at {
-        Elections(seeds) => (Story::Elections, seeds),
-        Histories(seeds) => (Story::Histories, seeds),
+    let (story, generation, seeds) = match at {
+        Elections(seeds) => (Story::Elections, false, seeds),
+        Histories(seeds) => (Story::Histories, false, seeds),
+        Generations(seeds) => (Story::Elections, true, seeds),
         Hunt::Offers(seeds) => return through_a_store(seeds, offers),
         Hunt::Lease(expiry, seeds) => {
             return through_a_store(seeds, |seed| Lease::elect(Plan::of(seed), expiry).run());
         }
         Hunt::Story(tell) => return tell().err().map(|failure| (None, failure)),
     };
-    hunt(story, seeds).map(|(seed, failure)| (Some(seed), format!("{}: {failure}", failure.kind())))
+    let found = hunt(story, generation, seeds);
+    found.map(|(seed, failure)| (Some(seed), format!("{}: {failure}", failure.kind())))
 }
 
 /// One test, since what is planted is the same for the whole process.
@@ -216,8 +231,10 @@ fn every_planted_mistake_is_found_and_nothing_else() {
     let most = |budget: fn(&Hunt) -> u64| TABLE.iter().map(|(_, at, _)| budget(at)).max();
     let elections = most(|at| if let Elections(seeds) = at { *seeds } else { 0 }).unwrap_or(0);
     let histories = most(|at| if let Histories(seeds) = at { *seeds } else { 0 }).unwrap_or(0);
-    assert_eq!(hunt(Story::Elections, elections), None, "nothing is planted");
-    assert_eq!(hunt(Story::Histories, histories), None, "nothing is planted");
+    let generations = most(|at| if let Generations(seeds) = at { *seeds } else { 0 }).unwrap_or(0);
+    assert_eq!(hunt(Story::Elections, false, elections), None, "nothing is planted");
+    assert_eq!(hunt(Story::Histories, false, histories), None, "nothing is planted");
+    assert_eq!(hunt(Story::Elections, true, generations), None, "nothing is planted");
     for (_, at, _) in TABLE {
         if let Hunt::Story(_) | Hunt::Offers(_) | Hunt::Lease(..) = at {
             assert_eq!(look(*at), None, "nothing is planted");
