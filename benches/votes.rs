@@ -10,9 +10,13 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use quorate_core::config::Config;
+use quorate_core::ballot::{Ballot, Body, Letter};
+use quorate_core::config::{Config, Generations};
 use quorate_core::durable::Durable;
 use quorate_core::election::{Elector, ElectorConfig, ElectorEvent, ElectorOutput, Recipient};
+use quorate_core::generation::{
+    ClockConfig, ClockEvent, ClockOutput, Cue, GenerationClock, Recipient as To,
+};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Input, LinkUp, Plane};
 use quorate_core::membership::Membership;
@@ -227,6 +231,12 @@ fn elections(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("quorate", voters), |b| {
             b.iter(|| ensemble.elect());
         });
+        let mut clocks = Clocks::new(voters);
+        let messages = clocks.elect();
+        group.throughput(Throughput::Elements(messages));
+        group.bench_function(BenchmarkId::new("quorate by generation", voters), |b| {
+            b.iter(|| clocks.elect());
+        });
         #[cfg(feature = "peers")]
         {
             let mut nodes = peers::Nodes::new(voters.unsigned_abs());
@@ -236,6 +246,80 @@ fn elections(c: &mut Criterion) {
         }
     }
     group.finish();
+}
+
+/// Servers that elect by generation, doing what raft-rs does: one candidate, no pre-vote and no timer, messages
+/// delivered in order, votes on disk at once.
+struct Clocks {
+    clocks: Vec<GenerationClock>,
+    mail: Vec<(usize, Letter)>,
+    outputs: Vec<ClockOutput>,
+}
+
+impl Clocks {
+    fn new(voters: i64) -> Self {
+        let rules = Generations { pre_vote: false, ..Generations::default() };
+        let clock = |id| {
+            let config = ClockConfig {
+                id: ServerId(id),
+                observer: false,
+                quorum: Quorum::majority((1..=voters).map(ServerId)),
+                rules: rules.clone(),
+                seed: id.unsigned_abs(),
+            };
+            let mut clock = GenerationClock::new(config, Ballot::NONE);
+            let own = Vote { leader: ServerId(id), ..vote(id) };
+            clock.step(Instant(1), ClockEvent::Look { own, cue: Cue::Fresh });
+            clock
+        };
+        let clocks = (1..=voters).map(clock).collect();
+        Self { clocks, mail: Vec::new(), outputs: Vec::with_capacity(16) }
+    }
+
+    /// The first server forgets that it leads, asks for votes and wins; returns how many messages were
+    /// delivered until nothing of the election was left to be said.
+    fn elect(&mut self) -> u64 {
+        self.clocks[0].retire();
+        let look = ClockEvent::Look { own: vote(1), cue: Cue::Silence };
+        self.step(0, look);
+        let mut delivered = 0;
+        while !self.mail.is_empty() {
+            for (to, letter) in std::mem::take(&mut self.mail) {
+                delivered += 1;
+                self.step(to, ClockEvent::Heard { from: letter.from, letter });
+            }
+        }
+        assert_eq!(self.clocks[0].standing().state, ServerState::Leading);
+        delivered
+    }
+
+    fn step(&mut self, at: usize, event: ClockEvent) {
+        let Self { clocks, mail, outputs } = self;
+        clocks[at].step_into(Instant(1), event, outputs);
+        let mut kept = None;
+        for output in outputs.drain(..) {
+            match output {
+                ClockOutput::Keep(ballot) => kept = Some(ballot),
+                // Heartbeats are no part of the election.
+                ClockOutput::Send { letter, .. }
+                    if matches!(letter.body, Body::Standing { .. }) => {}
+                ClockOutput::Send { to: To::One(to), letter } => {
+                    mail.push((usize::try_from(to.0 - 1).unwrap(), letter));
+                }
+                ClockOutput::Send { letter, .. } => {
+                    let others = (0..clocks.len()).filter(|to| *to != at);
+                    mail.extend(others.map(|to| (to, letter.clone())));
+                }
+                ClockOutput::Redial
+                | ClockOutput::Changed(..)
+                | ClockOutput::Decided(_)
+                | ClockOutput::Leave(_) => {}
+            }
+        }
+        if let Some(ballot) = kept {
+            self.step(at, ClockEvent::Kept(ballot));
+        }
+    }
 }
 
 #[cfg(feature = "peers")]

@@ -1,13 +1,15 @@
-//! Arbitrary bytes on an election link, and then a valid notification.
+//! Arbitrary bytes on an election link of either kind, and then a valid notification.
 
 use bytes::{Buf, BytesMut};
 use quorate_core::message::Notification;
 use quorate_core::wire::{
-    decode_frame, decode_notification, encode_notification, take_notification,
+    decode_frame, decode_letter_introduction, decode_notification, encode_letter,
+    encode_letter_introduction, encode_notification, take_letter, take_notification,
 };
 
 /// Feeds these bytes.
 pub fn feed(data: &[u8]) {
+    letters(data);
     let mut buf = BytesMut::from(data);
     let mut framed = BytesMut::from(data);
     loop {
@@ -38,6 +40,32 @@ pub fn feed(data: &[u8]) {
     let good = [&44_u32.to_be_bytes()[..], &[0; 44]].concat();
     buf.extend_from_slice(&good);
     assert!(matches!(take_notification(&mut buf), Ok(Some(_))));
+}
+
+/// The same bytes where servers elect by generation.
+fn letters(data: &[u8]) {
+    let mut introduced = BytesMut::from(data);
+    if let Ok(Some(introduction)) = decode_letter_introduction(&mut introduced) {
+        let mut again = BytesMut::from(&encode_letter_introduction(&introduction)[..]);
+        let again = decode_letter_introduction(&mut again);
+        assert_eq!(again.map(|i| i.map(|i| i.id)), Ok(Some(introduction.id)));
+    }
+    let mut buf = BytesMut::from(data);
+    loop {
+        let before = buf.len();
+        match take_letter(&mut buf) {
+            Ok(None) => return,
+            Ok(Some(letter)) => {
+                let mut out = BytesMut::new();
+                encode_letter(&letter, &mut out);
+                assert_eq!(take_letter(&mut out), Ok(Some(letter)));
+                assert!(out.is_empty());
+            }
+            Err(error) if error.is_fatal() => return,
+            Err(_) => {}
+        }
+        assert!(buf.len() < before, "a whole frame was taken");
+    }
 }
 
 fn round_trip(notification: &Notification) {

@@ -23,11 +23,13 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use clap::Args;
 use quorate_tokio::core::address::HostPort;
+use quorate_tokio::core::ballot::{Body, Claim, Generation, Letter};
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::membership::Membership;
 use quorate_tokio::core::message::{Introduction, Notification};
 use quorate_tokio::core::vote::{Round, ServerState, Standing, Vote};
 use quorate_tokio::core::wire;
+use quorate_tokio::core::zxid::{Epoch, Zxid};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, lookup_host};
@@ -121,8 +123,46 @@ struct Answer {
     took: Duration,
 }
 
-/// Asks one server.
+/// How servers elect, and so what they understand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tongue {
+    Fast,
+    Generation,
+}
+
+/// Asks one server: as ZooKeeper's servers understand it, and if it hangs up on that, as those do that elect by
+/// generation.
 async fn ask(at: HostPort, id: ServerId, patience: Duration) -> Result<Answer, String> {
+    match ask_in(Tongue::Fast, at.clone(), id, patience).await {
+        Err(Unheard::HungUp(error)) => {
+            ask_in(Tongue::Generation, at, id, patience).await.map_err(|_| error)
+        }
+        Err(Unheard::Silent(error)) => Err(error),
+        Ok(answer) => Ok(answer),
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+enum Unheard {
+    /// It ended the connection.
+    HungUp(String),
+    /// It cannot be reached, says nothing, or what nobody understands.
+    Silent(String),
+}
+
+impl From<String> for Unheard {
+    fn from(error: String) -> Self {
+        Self::Silent(error)
+    }
+}
+
+async fn ask_in(
+    tongue: Tongue,
+    at: HostPort,
+    id: ServerId,
+    patience: Duration,
+) -> Result<Answer, Unheard> {
     let begun = Instant::now();
     let by = tokio::time::Instant::from_std(begun + patience);
     let late = || format!("no answer in {} ms", patience.as_millis());
@@ -131,24 +171,35 @@ async fn ask(at: HostPort, id: ServerId, patience: Duration) -> Result<Answer, S
     let broken = |error: io::Error| format!("the connection broke: {error}");
     let remote = stream.peer_addr().map_err(broken)?.ip();
 
-    let introduction = wire::encode_introduction(&Introduction {
-        id,
-        addresses: vec![HostPort { host: "127.0.0.1".to_owned(), port: 1 }],
-    });
-    stream.write_all(&introduction).await.map_err(broken)?;
+    let addresses = vec![HostPort { host: "127.0.0.1".to_owned(), port: 1 }];
+    let introduction = Introduction { id, addresses };
     let mut frame = BytesMut::new();
-    wire::encode_notification(&question(), &mut frame);
+    let introduction = match tongue {
+        Tongue::Fast => {
+            wire::encode_notification(&question(), &mut frame);
+            wire::encode_introduction(&introduction)
+        }
+        Tongue::Generation => {
+            wire::encode_letter(&question_by_letter(id), &mut frame);
+            wire::encode_letter_introduction(&introduction)
+        }
+    };
+    stream.write_all(&introduction).await.map_err(broken)?;
     stream.write_all(&frame).await.map_err(broken)?;
 
     let mut buffer = BytesMut::new();
     let mut last: Option<(Notification, Duration)> = None;
     loop {
         loop {
-            match wire::take_notification(&mut buffer) {
+            let taken = match tongue {
+                Tongue::Fast => wire::take_notification(&mut buffer),
+                Tongue::Generation => wire::take_letter(&mut buffer).map(|l| l.map(told)),
+            };
+            match taken {
                 Ok(Some(notification)) => last = Some((notification, begun.elapsed())),
                 Ok(None) => break,
                 Err(error) if error.is_fatal() => {
-                    return Err(format!("what it sent is no notification: {error}"));
+                    return Err(format!("what it sent is no notification: {error}").into());
                 }
                 Err(_) => {}
             }
@@ -160,11 +211,11 @@ async fn ask(at: HostPort, id: ServerId, patience: Duration) -> Result<Answer, S
             ended => {
                 return match (last, ended) {
                     (Some((notification, took)), _) => Ok(Answer { notification, remote, took }),
-                    (None, Ok(Ok(_))) => {
-                        Err("it hung up without an answer; is this the election port?".to_owned())
-                    }
-                    (None, Ok(Err(error))) => Err(broken(error)),
-                    (None, Err(_)) => Err(late()),
+                    (None, Ok(Ok(_))) => Err(Unheard::HungUp(
+                        "it hung up without an answer; is this the election port?".to_owned(),
+                    )),
+                    (None, Ok(Err(error))) => Err(Unheard::HungUp(broken(error))),
+                    (None, Err(_)) => Err(late().into()),
                 };
             }
         }
@@ -196,6 +247,34 @@ fn question() -> Notification {
         version: Notification::VERSION,
         config: Bytes::from_static(CONFIG.as_bytes()),
     }
+}
+
+/// The same where servers elect by generation.
+fn question_by_letter(id: ServerId) -> Letter {
+    Letter {
+        from: id,
+        generation: Generation(0),
+        claim: Claim { current_epoch: Epoch::NONE, last: Zxid::NONE },
+        body: Body::Standing { leader: ServerId::NOBODY, beat: 0 },
+        config: Bytes::new(),
+    }
+}
+
+/// What a letter tells of its sender, in the words of the other election.
+fn told(letter: Letter) -> Notification {
+    let Letter { from, generation, claim, body, config } = letter;
+    let leader = match body {
+        Body::Standing { leader, .. } => leader,
+        Body::Request(_) | Body::Answer { .. } => ServerId::NOBODY,
+    };
+    let state = match leader {
+        ServerId::NOBODY => ServerState::Looking,
+        leader if leader == from => ServerState::Leading,
+        _ => ServerState::Following,
+    };
+    let vote = Vote { peer_epoch: claim.current_epoch, zxid: claim.last, leader };
+    let standing = Standing { state, vote, round: Round(generation.0) };
+    Notification { standing, version: Notification::VERSION, config }
 }
 
 /// Nobody's configuration, older than any: nobody takes it over. Three voters, since Java servers

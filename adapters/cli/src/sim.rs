@@ -8,6 +8,7 @@
 //!
 //! What is simulated, and what must hold in it, is said where it is done: in `quorate-sim`.
 
+mod compare;
 mod many;
 mod one;
 
@@ -31,8 +32,11 @@ use crate::failure::Failure;
 /// what is left of it.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
+    /// Nothing else: both ways to elect beside one another, ensembles of 3 to 63 servers that lose their leader.
+    #[arg(long, conflicts_with_all = ["seed", "first", "only", "story", "plant_loss", "threads"])]
+    compare: bool,
     /// How many seeds.
-    #[arg(long, value_name = "N", default_value_t = 1_000, conflicts_with = "seed",
+    #[arg(long, value_name = "N", default_value_t = SEEDS, conflicts_with = "seed",
           value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// The first of them.
@@ -47,8 +51,8 @@ pub(crate) struct Arguments {
     /// How many of the last things that happened in it are shown.
     #[arg(long, value_name = "N", default_value_t = 200, requires = "seed")]
     lines: usize,
-    /// Draw them, too: a space-time diagram.
-    #[arg(long, value_name = "FILE", requires = "seed")]
+    /// Draw it, too: the seed as a space-time diagram, the comparison as curves.
+    #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// What all are about; every fourth seed is about elections otherwise.
     #[arg(long, value_enum)]
@@ -113,8 +117,17 @@ fn numbers(text: &str) -> Result<Numbers, String> {
     text.split(',').map(number).collect()
 }
 
+/// How many seeds are run if nothing is said.
+const SEEDS: u64 = 1_000;
+
 /// `quorate sim`.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.compare {
+        return compare::run(arguments);
+    }
+    if arguments.svg.is_some() && arguments.seed.is_none() {
+        return Err(Failure::usage("--svg draws one --seed, or --compare".to_owned()));
+    }
     match arguments.seed {
         Some(seed) => one::run(arguments, seed),
         None => many::run(arguments),

@@ -71,6 +71,26 @@ fn one_seed_is_told_and_drawn() {
 }
 
 #[test]
+fn two_ways_to_elect_are_compared_and_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let svg = dir.path().join("both.svg");
+    let compare = ["sim", "--compare", "--servers", "5", "--seeds", "3", "--svg"];
+    let output = quorate(compare.into_iter().chain(svg.to_str()));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let rows: Vec<_> = stdout(&output).lines().skip(4).map(str::to_owned).collect();
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    for kind in ["fast", "generation"] {
+        assert_eq!(rows.iter().filter(|row| row.contains(kind)).count(), 2, "{rows:?}");
+    }
+    let drawn = std::fs::read_to_string(svg).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.trim_end().ends_with("</svg>"));
+    assert_eq!(drawn.matches("<polyline").count(), 6);
+
+    let output = quorate(["sim", "--compare", "--servers", "3", "--seeds", "1", "--json"]);
+    assert_eq!(lines(&output)[0].as_array().unwrap().len(), 4);
+}
+
+#[test]
 fn what_cannot_be_run_is_refused() {
     for arguments in [
         &["--servers", "0"][..],

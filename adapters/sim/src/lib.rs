@@ -76,6 +76,7 @@ mod application;
 pub mod campaign;
 mod chart;
 mod checker;
+pub mod compare;
 mod diagram;
 mod disk;
 mod ensemble;

@@ -135,6 +135,8 @@ pub struct World {
     application_max: Duration,
     outputs: Vec<Output>,
     steps: u64,
+    /// Notifications and letters that servers have sent.
+    election_messages: u64,
     steps_at_once: u32,
     ensemble: Ensemble,
     /// How often strangers come by.
@@ -223,12 +225,18 @@ impl World {
             application_max: config.application_max,
             outputs: Vec::new(),
             steps: 0,
+            election_messages: 0,
             steps_at_once: 0,
             ensemble: config.ensemble,
             strangers: config.strangers,
             lease: config.lease,
             leases_void_until: Instant::ORIGIN,
         }
+    }
+
+    /// How many notifications or letters servers have sent to one another.
+    pub fn election_messages(&self) -> u64 {
+        self.election_messages
     }
 
     // ---- time ----

@@ -37,6 +37,9 @@ impl World {
                 for txn in proposed.iter().filter(|txn| standing.mints(txn)) {
                     ledger.on_logged(id, txn, true)?;
                 }
+                if let Message::Notification(_) | Message::Letter(_) = message {
+                    self.election_messages += 1;
+                }
                 self.network.send(now, link, message);
             }
             Output::Pace(link) => self.network.pace(now, link),
