@@ -155,8 +155,7 @@ fn run(kind: Kind, loss: Loss, servers: u8, seed: u64) -> Result<(Duration, u64,
     }
     let limit = Duration::from_secs(60);
     let none = Failed::NoLeader { kind, servers, seed };
-    let all = ids.clone();
-    let settled = move |w: &World| w.is_settled_among(all.iter().copied());
+    let settled = move |w: &World| w.is_settled_among(ids.iter().copied());
     let Some(_) = world.run_until(settled, limit)? else { return Err(none) };
     world.run_for(SILENCE + Duration::from_millis(seed % 100))?;
     let Some(old) = world.leader() else { return Err(none) };

@@ -93,7 +93,8 @@ fn text(row: &Row) -> String {
 /// Three fields, one above the other: the time without a leader after each kind of loss, and messages.
 fn draw(rows: &[Row]) -> String {
     let (width, height, left) = (640.0, 190.0, 70.0);
-    let fields: [(&str, Loss, fn(&Row) -> f64); 3] = [
+    type Field = (&'static str, Loss, fn(&Row) -> f64);
+    let fields: [Field; 3] = [
         ("ms without a leader, its process ends", Loss::Closed, |row| millis(row.without)),
         ("ms without a leader, it falls silent", Loss::Silent, |row| millis(row.without)),
         ("messages, its process ends", Loss::Closed, |row| as_float(row.messages)),
