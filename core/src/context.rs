@@ -160,4 +160,7 @@ pub struct Concessions {
     /// To a later promise, and which; the next epoch is above them, whoever comes first. Forgotten
     /// when somebody else leads.
     pub promise: BTreeMap<ServerId, Epoch>,
+    /// To one that votes in the next membership alone, and cannot be done without: we propose it in the next
+    /// round, for as long as a reign may take to begin.
+    pub nominee: Option<Vote>,
 }

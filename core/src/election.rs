@@ -207,7 +207,7 @@ impl Elector {
 
     /// A round begins: one more than the last, everything collected is forgotten.
     fn on_look(&mut self, at: Instant, own: Vote, out: &mut Vec<ElectorOutput>) {
-        if self.is_looking() {
+        if self.is_looking() && own == self.own {
             return;
         }
         self.state = ServerState::Looking;

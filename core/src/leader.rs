@@ -389,7 +389,10 @@ impl Leader {
         match timer {
             Timer::Init => {
                 let members = match &self.office.phase {
-                    Phase::Discovery(discovery) => discovery.members(cx),
+                    Phase::Discovery(discovery) => {
+                        discovery.nominate(cx);
+                        discovery.members(cx)
+                    }
                     Phase::Synchronization(synchronization) => synchronization.members(cx),
                     Phase::Broadcast(_) => return Verdict::Stay,
                 };

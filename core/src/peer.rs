@@ -576,6 +576,11 @@ impl Peer {
             return;
         }
         self.role = Role::Looking;
+        if self.instruments.concessions.nominee.is_some() {
+            // Those who do not know the next membership cannot follow whom we propose: not for ever.
+            let patience = self.instruments.config.timing.init_time();
+            self.instruments.timers.after(Timer::Rest, self.instruments.now, patience);
+        }
         let (own, cue) = (self.instruments.own_vote(), self.instruments.take_cue());
         self.elect(ElectorEvent::Look(own));
         self.poll(ClockEvent::Look { own, cue });
@@ -619,6 +624,7 @@ impl Peer {
     /// Builds the role that the election has found. Observers that look are told: they ask less and
     /// less often, and nobody else tells them.
     fn on_decided(&mut self, standing: Standing, why: Option<Reason>) {
+        self.instruments.timers.stop(Timer::Rest);
         self.instruments.tell_observers(standing);
         let support = self.instruments.elector.support().clone();
         let (role, mut cx) = self.lend();

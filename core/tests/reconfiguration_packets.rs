@@ -486,11 +486,30 @@ fn what_next_voters_have_beyond_the_leader_is_cut_when_it_cannot_have_been_commi
             assert_eq!(seen.syncs().len(), 3, "{seen:?}");
             assert!(seen.packets(four).contains(&Packet::Trunc(z(1, 2))), "{seen:?}");
         } else {
-            assert_eq!((bench.phase(), seen.left()), (Phase::Discovery, None), "3 must not lead");
-            let seen = bench.to(Timer::Init);
-            assert!(matches!(seen.left(), Some(Reason::NoQuorum { .. })), "{seen:?}");
+            // It must not lead, and says who can.
+            assert!(matches!(seen.left(), Some(Reason::NewerHistory { .. })), "{seen:?}");
+            assert_eq!(bench.status().vote, vote(1, z(1, 3).0, 5));
         }
     }
+}
+
+/// 4 is ahead, and 5, which could tell that this is in vain, does not come: 4 may be needed, and is proposed once.
+#[test]
+fn a_next_voter_that_may_be_needed_is_proposed_by_the_leader_that_gives_up() {
+    let text = ensemble(&[1, 2, 3]).replace("version=0", "version=100000000");
+    let durable = stored(1, 1, z(1, 0), entries(1, 1, 2));
+    let mut bench = Bench::with(3, &text, durable, |config| {
+        config.reconfig_enabled = true;
+        config.next_membership = Some(voters(&[3, 4, 5]).with_version(z(1, 2).0));
+    });
+    bench.win(&[1, 2, 4, 5]);
+    let [one, four] = [1, 4].map(|id| bench.follower(id, 1).0);
+    bench.persisted();
+    bench.receive(one, ack_epoch(1, z(1, 2).0));
+    bench.receive(four, ack_epoch(1, z(1, 3).0));
+    let seen = bench.to(Timer::Init);
+    assert!(matches!(seen.left(), Some(Reason::NoQuorum { .. })), "{seen:?}");
+    assert_eq!(bench.status().vote, vote(1, z(1, 3).0, 4));
 }
 
 /// Two of two are needed, and one of them is ahead: without it there would never be a leader.

@@ -39,7 +39,7 @@ pub struct ElectorConfig {
 /// Something that concerns the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ElectorEvent {
-    /// Look for a leader, with this vote for oneself; ignored while looking already.
+    /// Look for a leader, with this vote to begin with; ignored while looking already with the same.
     Look(Vote),
     /// A server has said where it stands.
     Heard {

@@ -13,7 +13,8 @@
 //! membership alone, which none can elect while there are those who do not know that membership. Its promise
 //! waits until enough others have promised that what it has beyond us was never committed; then it is cut
 //! like anybody else's. What is committed while a change is under way is on the disks of a quorum of the
-//! next membership: whoever has promised without it is not of that quorum, and never will be.
+//! next membership: whoever has promised without it is not of that quorum, and never will be. If it may have
+//! been, we leave and propose the newest of them: all who are needed then have told us where they stand.
 
 use alloc::vec::Vec;
 
@@ -22,6 +23,7 @@ use crate::id::{ServerId, Ticket};
 use crate::output::{Fault, Write};
 use crate::quorum::Support;
 use crate::report::{Change, Reason};
+use crate::vote::Vote;
 use crate::zxid::{Epoch, Zxid};
 
 /// The leader's discovery.
@@ -38,6 +40,8 @@ pub struct Discovery {
     promised: Support,
     /// Voters of the next membership alone that have promised, and have more than we have.
     ahead: Support,
+    /// The vote for the newest of them.
+    newest: Option<Vote>,
 }
 
 impl Discovery {
@@ -55,6 +59,7 @@ impl Discovery {
             begun: None,
             promised: nobody.clone(),
             ahead: nobody,
+            newest: None,
         }
     }
 
@@ -103,9 +108,25 @@ impl Discovery {
         self.promised.add(cx.quorum, id);
     }
 
-    /// Takes note of the promise of one who votes in the next membership alone and is newer than we.
-    pub fn on_promise_ahead(&mut self, cx: &Context<'_>, id: ServerId) {
-        self.ahead.add(cx.quorum, id);
+    /// Takes note of the promise of one who votes in the next membership alone and is newer than we, in the
+    /// words of a vote for it.
+    pub fn on_promise_ahead(&mut self, cx: &Context<'_>, vote: Vote) {
+        self.ahead.add(cx.quorum, vote.leader);
+        self.newest = self.newest.max(Some(vote));
+    }
+
+    /// Whether those who are ahead are a quorum of the next membership by themselves: nobody else's promise can
+    /// tell that what they have was never committed.
+    pub fn is_ahead_for_good(&self, cx: &Context<'_>) -> bool {
+        let next = cx.config.next_membership.as_ref();
+        next.is_some_and(|next| next.quorum().is_quorum(self.ahead.members(cx.quorum)))
+    }
+
+    /// We leave, and the next round is to find the newest of those who are ahead.
+    pub fn nominate(&self, cx: &mut Context<'_>) {
+        if !self.is_ahead_in_vain(cx) {
+            cx.concessions.nominee = self.newest;
+        }
     }
 
     /// Whether those of the next membership who may have what some have beyond us are no quorum of it.

@@ -17,6 +17,7 @@ use crate::leader::progress::{Progress, Stage};
 use crate::message::LearnerInfo;
 use crate::output::Hangup;
 use crate::report::Reason;
+use crate::vote::Vote;
 use crate::zxid::{Epoch, Zxid};
 
 /// Somebody has connected to the quorum port.
@@ -147,7 +148,12 @@ pub(super) fn on_ack_epoch(
     }
     if is_newer(cx, current_epoch, last) && !planted!(NewerVoterUnnoticed) {
         if votes && !cx.config.membership.is_participant(id) {
-            discovery.on_promise_ahead(cx, id);
+            discovery
+                .on_promise_ahead(cx, Vote { peer_epoch: current_epoch, zxid: last, leader: id });
+            if discovery.is_ahead_for_good(cx) {
+                discovery.nominate(cx);
+                return Verdict::leave(Reason::NewerHistory { voter: id, current_epoch, last });
+            }
             return office.advance(cx);
         }
         // The election was wrong. The next one finds the newer voter; an observer none finds.

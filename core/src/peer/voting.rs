@@ -37,8 +37,14 @@ impl Instruments {
         self.outbox.is_settled() || planted!(VoteBeforeDisk)
     }
 
-    /// The vote for ourselves; nobody in particular if we may not be elected.
-    pub(super) fn own_vote(&self) -> Vote {
+    /// The vote that we begin with: for ourselves, or for who was found to be needed more; nobody in particular
+    /// if we may not be elected.
+    pub(super) fn own_vote(&mut self) -> Vote {
+        if let Some(nominee) = self.concessions.nominee.take() {
+            if self.elector.quorum().is_voter(nominee.leader) {
+                return nominee;
+            }
+        }
         let (peer_epoch, zxid) = (self.epochs.current_epoch, self.history.claim());
         match self.config.membership.member(self.config.id).map(|member| member.role) {
             Some(MemberRole::Participant) => Vote { peer_epoch, zxid, leader: self.config.id },
