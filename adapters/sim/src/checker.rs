@@ -4,6 +4,7 @@
 //!   Checker ── rule         what there is to break
 //!           ├─ elections    who may lead, and with whose support
 //!           ├─ promises     what is on disk when it is promised, and after a crash
+//!           ├─ leases       whom a voter may help to establish, and in which order reigns begin
 //!           ├─ conduct      what servers owe to one another
 //!           └─ Ledger       transactions: what is committed, who has it, who was told
 //! ```
@@ -13,6 +14,7 @@
 
 mod conduct;
 mod elections;
+mod leases;
 mod promises;
 mod rule;
 #[cfg(test)]
@@ -31,6 +33,7 @@ use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::checker::conduct::Conduct;
+use crate::checker::leases::Leases;
 use crate::disk::{Contents, Held};
 use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Ledger, Outcome};
@@ -64,6 +67,7 @@ pub struct Checker {
     pub(crate) by_generation: bool,
     pub(crate) ledger: Ledger,
     pub(crate) conduct: Conduct,
+    pub(crate) leases: Leases,
 }
 
 /// What is known of one server.
@@ -103,6 +107,7 @@ impl Checker {
             may_change: false,
             by_generation: false,
             conduct: Conduct::default(),
+            leases: Leases::default(),
         }
     }
 
@@ -166,6 +171,7 @@ impl Checker {
         self.on_open(id, contents)?;
         self.ledger.on_start(id, contents)?;
         self.conduct.on_start(id);
+        self.leases.on_start(id);
         let own_votes = self.servers.remove(&id).map(|seen| seen.own_votes).unwrap_or_default();
         let seen = Seen {
             durable: Held::of(contents),

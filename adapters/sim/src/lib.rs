@@ -56,14 +56,16 @@
 //! | whoever joins a leader without an election has heard from that one that it leads | [`Leadership`](Rule::Leadership) | `planted`: `JoinsOnFollowersWord` |
 //! | votes are totally ordered | | the core's `v1_the_order_is_strict_and_total_over_corner_values` |
 //! | a learner serves under the established leader of its epoch only | [`Service`](Rule::Service) | `service_under_nobody` |
-//! | while one server lets work begin that only one may do, no other counts on its lease | [`Lease`](Rule::Lease) | |
+//! | while one server lets work begin that only one may do, no other counts on its lease | [`Lease`](Rule::Lease) | `planted`: `LeaseFromAnswer` |
+//! | a voter that has promised a lease takes no part in establishing another leader until that is over, also over a restart, or until its leader does without | [`Lease`](Rule::Lease) | `a_voter_helps_to_establish_another_than_it_has_promised`; `planted`: `LeaseForgotten`, `LeaseForgottenAtStart` |
+//! | fencing tokens come in the order of the reigns: of each server always, of all where leases hold | [`Token`](Rule::Token) | `a_token_that_is_not_higher_than_those_before` |
 //! | a request comes to pass once | [`Once`](Rule::Once) | `one_request_becomes_two_transactions` |
 //! | what a client is told of its request is true | [`Outcome`](Rule::Outcome) | `a_client_is_told_what_is_not_so` |
 //! | a read sees everything that any client was told before it was asked | [`Read`](Rule::Read) | `a_read_that_misses_what_was_acknowledged` |
 //! | one order explains all writes and reads of a cell (linearizability), those of unknown outcome included | [`Linear`](Rule::Linear) | `a_read_of_what_was_overwritten_before_it_began`; `linear::tests` |
 //! | outputs make sense: links that are up, one dial at a time, new tickets; nobody stops | [`Boundary`](Rule::Boundary), [`Progress`](Rule::Progress) | `outputs_that_make_no_sense` |
 //! | no step heaps up outputs, no server links; time does not stand still | [`Bounds`](Rule::Bounds), [`Progress`](Rule::Progress) | the same |
-//! | every message survives its bytes | [`Codec`](Rule::Codec) | |
+//! | every message survives its bytes | [`Codec`](Rule::Codec) | `planted`: `PeerEpochLeftOut` |
 //! | a seed is one run | | `tests/campaign.rs`: `the_same_seed_is_the_same_run` |
 //!
 //! That there is a leader, and how soon, is not a rule for every step: `tests/liveness.rs` has the bounds.

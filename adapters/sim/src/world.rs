@@ -27,7 +27,7 @@ use quorate_core::peer::Peer;
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 use quorate_core::vote::ServerState;
-use quorate_core::zxid::Zxid;
+use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::agenda::Agenda;
 use crate::application::{Application, State};
@@ -433,7 +433,9 @@ impl World {
         if let Event::LinkDown { link, cause: Cause::Garbled } = &event {
             garbled = Some(*link);
         }
-        let input = Input { at: server.clock.shows(now), event };
+        let shown = server.clock.shows(now);
+        self.checker.leases.on_event(id, shown, &event);
+        let input = Input { at: shown, event };
         self.trace.mix(&input);
         let mut outputs = std::mem::take(&mut self.outputs);
         peer.step_into(input, &mut outputs);
@@ -456,7 +458,7 @@ impl World {
             self.coverage.note(output, leads);
         }
         if begins {
-            self.check_leases(id)?;
+            self.check_leases(id, epoch)?;
         }
 
         let crash_at = (!outputs.is_empty() && hit(&mut self.rng, self.crash_within))
@@ -474,6 +476,7 @@ impl World {
             }
             self.trace.note(now, id, || Told::Do(output.clone()));
             self.checker.on_output(id, &output)?;
+            self.checker.leases.on_output(id, shown, epoch, &output)?;
             self.carry_out(id, output, Standing { led, leads, serving, epoch })?;
             if trap.is_some() {
                 fallen = true;
@@ -506,8 +509,11 @@ impl World {
 
     /// A leader lets those in who do what only one may do, with a lease if there is to be one: nobody else
     /// counts on a lease. One whose last acknowledgement came after the next reign had begun gets none.
-    fn check_leases(&mut self, leader: ServerId) -> Result<(), Violation> {
+    fn check_leases(&mut self, leader: ServerId, epoch: Epoch) -> Result<(), Violation> {
         let (now, hold) = (self.agenda.now(), self.leases_hold());
+        // Those who are old promise nothing.
+        let all_promise = self.lease.is_some() && self.network.old.is_empty();
+        self.checker.leases.on_begun(leader, epoch, hold && all_promise)?;
         for (id, server) in self.servers.iter().filter(|(id, _)| **id != leader) {
             let Some(reign) = server.peer.as_ref().and_then(Peer::reign) else { continue };
             self.coverage.hit(FaultClass::TwoReigns);

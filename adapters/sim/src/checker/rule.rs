@@ -43,8 +43,11 @@ pub enum Rule {
     Read,
     /// A client was told what is not so.
     Outcome,
-    /// Work that only one may do begins at a leader while another can still count on its lease.
+    /// Work that only one may do begins at a leader while another can still count on its lease; or a voter
+    /// helps to establish a leader while it is bound to another.
     Lease,
+    /// Work that only one may do begins with a token that is not higher than those before.
+    Token,
     /// Something was sent that its receiver has to refuse.
     Conduct,
     /// A leader that proposes out of order, or before it has delivered what earlier ones committed.

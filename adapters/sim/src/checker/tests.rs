@@ -1,11 +1,14 @@
 //! Each rule is broken once, by what a broken server would do, and is seen to be.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
-use quorate_core::input::{Event, LinkUp, Plane};
+use quorate_core::input::{Cause, Event, LinkUp, Plane};
 use quorate_core::message::{Message, Packet};
 use quorate_core::output::{Fault, Hangup, Output, Write};
 use quorate_core::report::{Change, Phase, Reason, Report, Status};
+use quorate_core::time::Instant;
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::{Counter, Epoch, Zxid};
@@ -419,6 +422,67 @@ fn a_client_is_told_what_is_not_so() {
     scene.proposes(&asked(TWO, 2, 2), &[2, 3]).unwrap();
     scene.delivers(3, TWO, true).unwrap();
     breaks(Rule::Outcome, scene.applies(1, &asked(TWO, 2, 2)));
+}
+
+/// A follower of epoch 1 that has promised a lease of ten seconds at second 1, and its link.
+fn bound() -> (Leases, LinkId) {
+    let (mut leases, link) = (Leases::default(), LinkId(1));
+    let at = Instant::ORIGIN + Duration::from_secs(1);
+    let hears = |packet| Event::Received { link, message: Message::Packet(packet) };
+    let info = Packet::LeaderInfo { epoch: Epoch(1), protocol: 0 };
+    leases.on_event(ServerId(1), at, &hears(info));
+    let promise = Packet::Lease { zxid: z(1, 0), length: Duration::from_secs(10) };
+    leases.on_event(ServerId(1), at, &hears(promise.clone()));
+    let answer = Output::Send { link, message: Message::Packet(promise) };
+    leases.on_output(ServerId(1), at, Epoch(1), &answer).unwrap();
+    (leases, link)
+}
+
+fn helps(leases: &mut Leases, second: u64, epoch: i64) -> Checked {
+    let message = Message::Packet(Packet::Ack(Zxid::start_of(Epoch(epoch))));
+    let shown = Instant::ORIGIN + Duration::from_secs(second);
+    leases.on_output(ServerId(1), shown, Epoch(1), &Output::Send { link: LinkId(9), message })
+}
+
+#[test]
+fn a_voter_helps_to_establish_another_than_it_has_promised() {
+    let (mut leases, link) = bound();
+    breaks(Rule::Lease, helps(&mut leases, 10, 2));
+    helps(&mut leases, 10, 1).unwrap();
+    helps(&mut leases, 11, 2).unwrap();
+
+    // Its links may break, and it may start anew; only its leader can do without.
+    let down = |cause| Event::LinkDown { link, cause };
+    let (mut leases, _) = bound();
+    leases.on_event(ServerId(1), Instant::ORIGIN, &down(Cause::Reset));
+    leases.on_start(ServerId(1));
+    breaks(Rule::Lease, helps(&mut leases, 10, 2));
+    let (mut leases, _) = bound();
+    leases.on_event(ServerId(1), Instant::ORIGIN, &down(Cause::Closed));
+    helps(&mut leases, 2, 2).unwrap();
+
+    // The leader that it establishes may be itself.
+    let own = report(
+        Change::Phase { from: Phase::Synchronization, to: Phase::Broadcast },
+        Reason::Acknowledged { members: vec![ServerId(1), ServerId(2)] },
+    );
+    let (mut leases, _) = bound();
+    let shown = Instant::ORIGIN + Duration::from_secs(5);
+    breaks(Rule::Lease, leases.on_output(ServerId(1), shown, Epoch(2), &own));
+}
+
+#[test]
+fn a_token_that_is_not_higher_than_those_before() {
+    let begun = |hold, all: &[(i64, i64)]| {
+        let mut leases = Leases::default();
+        let mut all = all.iter().map(|(id, epoch)| (ServerId(*id), Epoch(*epoch)));
+        all.try_for_each(|(id, epoch)| leases.on_begun(id, epoch, hold))
+    };
+    begun(true, &[(3, 1), (2, 2), (3, 3)]).unwrap();
+    breaks(Rule::Token, begun(true, &[(3, 2), (2, 1)]));
+    begun(false, &[(3, 2), (2, 1)]).unwrap();
+    breaks(Rule::Token, begun(false, &[(3, 2), (3, 1)]));
+    breaks(Rule::Token, begun(false, &[(3, 2), (2, 2)]));
 }
 
 #[test]
