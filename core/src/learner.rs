@@ -325,11 +325,7 @@ impl Learner {
         let acknowledged = synchronization.acknowledged;
         let (zxid, taken) = match packet {
             // Who said that it has nothing must get everything: what it has still lies there.
-            Packet::Diff(zxid) | Packet::Trunc(zxid)
-                if self.blank && cx.history.last() > Zxid::ZERO =>
-            {
-                (zxid, Taken::OutOfTurn)
-            }
+            Packet::Diff(zxid) | Packet::Trunc(zxid) if self.blank => (zxid, Taken::OutOfTurn),
             Packet::Diff(label) => (label, synchronization.on_diff(cx, label)),
             Packet::Trunc(zxid) => (zxid, synchronization.on_trunc(cx, link, zxid)),
             Packet::Snap(label) => (label, synchronization.on_snap(cx, link, label)),

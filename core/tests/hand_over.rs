@@ -685,6 +685,19 @@ fn a_reign_awaits_its_first_lease_where_there_will_be_one() {
     bench.to(Timer::Ping);
     bench.receive(one, lease_of(5, LEASE));
     assert!(lease(&bench).is_some(), "the better");
+
+    // Who promises, and has not our history yet, makes it no better.
+    let mut bench = Bench::with(3, &ensemble(&[1, 2, 3]), disk(4, 4, z(4, 0).0), |config| {
+        config.lease = Some(LEASE);
+    });
+    bench.wait(LEASE);
+    bench.win(&[1, 2]);
+    let one = bench.learner();
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 0, true);
+    bench.receive(one, Packet::FollowerInfo(LearnerInfo { protocol, ..info(1, 4) }));
+    bench.persisted();
+    bench.establish(2);
+    assert!(bench.is_up(one) && !awaits(&bench));
 }
 
 /// Before the promise of its own restart is over it counts for nobody, itself included.

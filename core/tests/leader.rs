@@ -625,10 +625,12 @@ fn a_learner_that_never_introduces_itself_goes_after_the_init_limit() {
     let (mut bench, one) = established();
     let link = bench.learner();
     let silent = bench.now;
-    while bench.is_up(link) {
-        bench.to(Timer::Ping);
+    let mut gone = None;
+    while gone.is_none() {
+        gone = bench.to(Timer::Ping).hung_up(link);
         bench.receive(one, pong(1));
     }
+    assert_eq!(gone, Some(Hangup::Unintroduced));
     within(bench.now.since(silent), Duration::from_secs(30), Duration::from_millis(31_500));
 }
 

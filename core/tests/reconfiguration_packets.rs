@@ -210,6 +210,28 @@ fn change(zxid: Zxid, ids: &[i64]) -> Txn {
     Txn { zxid, header, body: body_of(&voters(ids).with_version(zxid.0)) }
 }
 
+/// A server that came without a vote has learned of the change from notifications, and then logs it.
+#[test]
+fn a_change_that_is_in_force_already_does_not_bind_again_when_it_is_logged() {
+    let present = voters(&[1, 2, 3]).with_version(z(1, 2).0);
+    let enable = |config: &mut Config| {
+        config.reconfig_enabled = true;
+        config.membership = present.clone();
+    };
+    let durable = stored(1, 1, z(1, 0), vec![entry(z(1, 1))]);
+    let mut bench = Bench::with(1, &ensemble(&[1, 2, 3]), durable, enable);
+    bench.lose(3, &[2], 1, z(1, 2).0);
+    let (link, _) = bench.reach(3);
+    bench.receive(link, leader_info(2));
+    bench.persisted();
+    bench.receive(link, Packet::Diff(z(1, 2)));
+    let txn = change(z(1, 2), &[1, 2, 3]);
+    let mut seen = bench.receive(link, Packet::Proposal(txn.clone())).0;
+    seen.extend(bench.receive(link, Packet::Commit(z(1, 2))).0);
+    assert_eq!(Seen(seen).persists(), [Write::Append(txn.into())]);
+    assert_eq!(bench.peer.config().next_membership, None);
+}
+
 /// The leader goes before it has said NEWLEADER: what we vote with has the change, so that binds us.
 #[test]
 fn a_change_in_the_history_that_a_leader_sends_binds_as_soon_as_it_is_logged() {

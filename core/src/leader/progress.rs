@@ -331,7 +331,6 @@ impl Progress {
         if cursor.sent < cx.history.before() {
             return self.feed_from_disk(cx, link, reign);
         }
-        let was = cursor.sent;
         let mut bytes = 0;
         let limit = part(cx);
         for txn in cx.history.after(cursor.sent) {
@@ -352,7 +351,7 @@ impl Progress {
                 cx.outbox.send(link, Message::Packet(Packet::Commit(txn.zxid)));
             }
         }
-        if self.follower && cursor.sent > was.max(Zxid::start_of(reign.epoch)) {
+        if self.follower && cursor.sent.epoch() == reign.epoch {
             self.acks.on_sent(cx.now, cursor.sent);
         }
         cursor.count(cx, link, bytes);
@@ -500,11 +499,12 @@ impl Acks {
     }
 
     fn close_early(&mut self) {
-        if self.early.first().is_some_and(|early| *early <= self.through) {
-            self.early = self.early.split_off(&Zxid(self.through.0 + 1));
-        }
-        while self.early.remove(&Zxid(self.through.0 + 1)) {
-            self.through.0 += 1;
+        while let Some(early) = self.early.first().copied() {
+            if early.0 > self.through.0 + 1 {
+                return;
+            }
+            self.early.pop_first();
+            self.through = self.through.max(early);
         }
     }
 
