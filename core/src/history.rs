@@ -125,7 +125,7 @@ impl History {
             window,
             floor: durable.floor,
             unreadable: Zxid::ZERO,
-            unknown: durable.last_zxid == Zxid::UNKNOWN,
+            unknown: durable.last_zxid == Zxid::UNKNOWN && !planted!(WipedVoterVotes),
             last,
             durable: last,
             unsynced: VecDeque::new(),

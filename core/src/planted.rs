@@ -56,6 +56,12 @@ mistakes! {
     HalfIsEnough,
     /// A vote tells of what is not on disk yet.
     VoteBeforeDisk,
+    /// Votes are compared as if no number were negative: who proposes nobody has the best one.
+    ComparedUnsigned,
+    /// A server that does not know what it has lost votes as if it never had anything (ZOOKEEPER-261).
+    WipedVoterVotes,
+    /// The peer epoch of a vote does not arrive.
+    PeerEpochLeftOut,
 
     // --- elections by generation ---
 
@@ -152,6 +158,8 @@ mistakes! {
     OldPreparationProposed,
     /// The application is not told that what it prepared comes to nothing.
     PreparationsKept,
+    /// A leader goes on behind the last number of its epoch (ZOOKEEPER-1277).
+    CounterRunsOver,
     /// A leader that a quorum has left goes on (ZOOKEEPER-1154).
     LeadsWithoutQuorum,
 
@@ -178,6 +186,13 @@ mistakes! {
     LeaseOutlivesLink,
     /// A leader counts on the whole of a lease, however its clock runs.
     LeaseWithoutMargin,
+
+    // --- hand-over ---
+
+    /// The seat is offered while what is proposed is not acknowledged yet.
+    SeatOfferedEarly,
+    /// A follower takes the seat without what its leader has.
+    SeatTakenWithLess,
 
     // --- membership ---
 

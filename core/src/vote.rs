@@ -56,6 +56,10 @@ impl Vote {
 
     /// Why this vote is better than `other`; none if it is not.
     pub fn better_than(&self, other: &Self) -> Option<Better> {
+        if planted!(ComparedUnsigned) && (self.zxid.0 < 0) != (other.zxid.0 < 0) {
+            let better = Better::Zxid { theirs: self.zxid, ours: other.zxid };
+            return (self.zxid.0 < 0).then_some(better);
+        }
         if self.peer_epoch != other.peer_epoch
             && !(planted!(TieBreakAcrossEpochs)
                 && self.zxid == other.zxid

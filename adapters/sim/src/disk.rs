@@ -106,6 +106,8 @@ pub struct Contents {
     pub snapshots: Vec<State>,
     /// A snapshot that was received and not installed, and what was written beside the history.
     beside: Option<(State, VecDeque<Txn>)>,
+    /// The directory is not marked as one that was empty from the beginning: what it held, nobody knows.
+    unmarked: bool,
     /// The membership in force, if it is not the first one.
     pub membership: Option<Membership>,
     /// The one that was seen last, if it is another.
@@ -122,6 +124,7 @@ impl Default for Contents {
             log: VecDeque::new(),
             snapshots: Vec::new(),
             beside: None,
+            unmarked: false,
             membership: None,
             next_membership: None,
         }
@@ -160,6 +163,11 @@ impl Contents {
         let counter = if last.epoch() == epoch { last.counter().0 + 1 } else { 1 };
         self.push(Zxid::new(epoch, Counter(counter)));
         self
+    }
+
+    /// An empty disk of which nobody knows whether it was always empty.
+    pub fn unmarked() -> Self {
+        Self { unmarked: true, ..Self::default() }
     }
 
     /// The same with other epochs.
@@ -223,12 +231,17 @@ impl Contents {
         Durable {
             accepted_epoch: self.accepted_epoch,
             current_epoch: self.current_epoch,
-            last_zxid: self.last(),
+            last_zxid: self.told(),
             floor: self.floor,
             snapshot: self.snapshots.last().map_or(Zxid::ZERO, |state| state.label),
             ballot: self.ballot,
             window: self.log.range(skip..).cloned().collect(),
         }
+    }
+
+    /// Where the history ends, as a start tells.
+    fn told(&self) -> Zxid {
+        if self.unmarked { Zxid::UNKNOWN } else { self.last() }
     }
 
     /// Where a zxid stands.
@@ -257,7 +270,7 @@ impl Contents {
     fn apply(&mut self, write: &Write) {
         match write {
             Write::AcceptedEpoch(epoch) => self.accepted_epoch = *epoch,
-            Write::CurrentEpoch(epoch) => self.current_epoch = *epoch,
+            Write::CurrentEpoch(epoch) => (self.current_epoch, self.unmarked) = (*epoch, false),
             Write::GrantedVote { generation, vote } => {
                 self.ballot = Ballot { generation: *generation, vote: *vote };
             }
@@ -346,7 +359,7 @@ impl Held {
         Self {
             accepted_epoch: contents.accepted_epoch,
             current_epoch: contents.current_epoch,
-            last_zxid: contents.last(),
+            last_zxid: contents.told(),
             ballot: contents.ballot,
         }
     }

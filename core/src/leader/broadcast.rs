@@ -211,7 +211,7 @@ impl Broadcast {
         // The counter must not run into the epoch (ZOOKEEPER-1277).
         let end = cx.config.history.reign_count.min(Counter::LAST.0);
         let room = end.saturating_sub(first.counter().0);
-        if drafts.len() > room as usize {
+        if drafts.len() > room as usize && !planted!(CounterRunsOver) {
             return Verdict::leave(Reason::CounterEnd(first));
         }
         let mut drafts = drafts;

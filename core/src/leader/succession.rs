@@ -69,7 +69,7 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
             }
         }
         Step::Holding => {
-            if done && learner.acks.through() >= proposed {
+            if (done && learner.acks.through() >= proposed) || planted!(SeatOfferedEarly) {
                 hand_over.step = Step::Offered(link);
                 // It takes that back when it hears of its seat, whatever we know by then.
                 learner.leases = false;

@@ -203,7 +203,7 @@ pub fn encode_notification(notification: &Notification, out: &mut BytesMut) {
     rest.put_i64(vote.leader.0);
     rest.put_i64(vote.zxid.0);
     rest.put_i64(round.0);
-    rest.put_i64(vote.peer_epoch.0);
+    rest.put_i64(if planted!(PeerEpochLeftOut) { 0 } else { vote.peer_epoch.0 });
     rest.put_i32(*version);
     rest.put_i32(wire_length(config.len()));
     out.reserve(FRAMED_NOTIFICATION + config.len());

@@ -28,6 +28,7 @@ before anything starts
   spares 4 5                       these are no members at first, and know those who are
   disk 2 accepted 1 current 1 last 1.5 [2.1 2.2] [snapshot 1.3 [floor]]
   speak 3.4|3.5 1 2                these are that old: they read no newer handshake
+  disk 2 unmarked                  empty, and it may not always have been (db.autocreate=false)
   set tick 200ms | init 10 | sync 5 | latency 1ms | silence 5s | stream 50ms | window 5 | snap 20 |
       crash nothing|prefix|any|everything | settle off | reconfig on | seed 7 | disk by hand
   stage 1                          only server 1 is real, the others are scripted
@@ -217,6 +218,9 @@ fn groups(words: &mut Words<'_>) -> Result<Ensemble, Problem> {
 
 fn disk(words: &mut Words<'_>) -> Result<Setting, Problem> {
     let id = words.id()?;
+    if words.has("unmarked") {
+        return Ok(Setting::Disk(id, Box::new(Contents::unmarked())));
+    }
     words.word("accepted")?;
     let accepted: i64 = words.number("an epoch")?;
     words.word("current")?;

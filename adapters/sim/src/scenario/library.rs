@@ -56,6 +56,7 @@ const STORIES: &[Bundled] = bundle! {
     "v6-an-observer-that-believes-it-votes"
     "v6-a-server-without-weight"
     "v6-an-observer-counts-for-nothing"
+    "v7-a-disk-that-was-lost"
     "c1-an-address-that-nobody-can-dial"
     "c2-one-black-hole"
     "j1-an-orphan-is-cut"

@@ -9,11 +9,12 @@ use bytes::Bytes;
 use quorate_core::config::{Config, Timing};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Plane};
-use quorate_core::message::{LearnerInfo, Packet, Request};
+use quorate_core::message::{LearnerInfo, Message, Packet, Request};
 use quorate_core::output::{Output, Write};
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::txn::{Draft, RequestId, TxnHeader};
 use quorate_core::vote::ServerState::{Following, Leading, Looking};
+use quorate_core::vote::{Round, Vote};
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 use quorate_sim::stage::{learner_info, says};
 use quorate_sim::{Contents, CrashKind, Ensemble, Stage, Survival, World, WorldConfig};
@@ -168,7 +169,69 @@ pub(crate) fn hung_up_after_a_promise() -> Told {
     no(stage.status().serving, "it counts on a promise that is given back")
 }
 
+/// There are five numbers in an epoch.
+pub(crate) fn the_numbers_of_an_epoch_end() -> Told {
+    let (mut stage, learner, _) = leader(|config| config.history.reign_count = 5);
+    for counter in 1..=5 {
+        stage.write();
+        stage.hear(learner, Packet::Ack(z(2, counter)));
+    }
+    assert_eq!(stage.durable().last(), z(2, 5));
+    stage.write();
+    no(stage.durable().last() > z(2, 5), "a transaction has a number that there is not")
+}
+
+/// Somebody asks for the seat to be handed over while a transaction is not acknowledged.
+pub(crate) fn asked_to_hand_over_while_it_proposes() -> Told {
+    let (mut stage, learner, _) = leader(|_| {});
+    stage.write();
+    stage.feed(Event::HandOver(Some(ServerId(1))));
+    stage.feed(Event::Released);
+    let offers = |stage: &mut Stage| {
+        let sent = stage.asked();
+        sent.iter().any(|output| {
+            matches!(output, Output::Send { message: Message::Packet(Packet::HandOver { .. }), .. })
+        })
+    };
+    no(offers(&mut stage), "the seat is offered to one that may lack it")?;
+    stage.hear(learner, Packet::Ack(z(2, 1)));
+    no(!offers(&mut stage), "the seat is not offered")
+}
+
+/// A follower is given the seat of a leader that has more than it has.
+pub(crate) fn given_a_seat_with_less() -> Told {
+    let mut stage = Stage::new(&Ensemble::majority(3), 1, Contents::ending(1, 1, z(1, 3)));
+    for peer in [2, 3] {
+        let link = stage.meet(peer);
+        stage.hear(link, says(Looking, 3, 1, z(1, 3).0, 1));
+    }
+    stage.pass(SECOND);
+    let link = stage.answer(Plane::Quorum, 3);
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 0, true);
+    stage.hear(link, Packet::LeaderInfo { epoch: Epoch(2), protocol });
+    stage.hear(link, Packet::Diff(z(1, 3)));
+    stage.hear(link, Packet::NewLeader { zxid: z(2, 0), config: Bytes::new() });
+    stage.hear(link, Packet::UpToDate);
+    assert!(stage.status().serving);
+    let vote = Vote { peer_epoch: Epoch(2), zxid: z(2, 1), leader: ServerId(1) };
+    stage.hear(link, Packet::HandOver { vote, round: Round(2) });
+    no(stage.status().state == Leading, "it leads without what was committed")
+}
+
 // ---- accidents at the one moment ----
+
+/// Server 2 has lost its disk and knows it; 3 lags behind; 1, which has everything, is down.
+pub(crate) fn a_lost_disk_and_one_that_lags() -> Told {
+    let config = WorldConfig { keep_log: false, ..WorldConfig::new(Ensemble::majority(3)) };
+    let config = config
+        .with_disk(1, Contents::ending(1, 1, z(1, 5)))
+        .with_disk(2, Contents::unmarked())
+        .with_disk(3, Contents::ending(1, 1, z(1, 1)));
+    let mut world = World::new(1, config);
+    world.start_all([2, 3]);
+    let led = world.run_until(|world| world.leader().is_some(), 10 * SECOND);
+    no(led.map_err(|violation| violation.to_string())?.is_some(), "they lead without 1.5")
+}
 
 fn world(seed: u64, servers: i64, change: impl FnOnce(&mut WorldConfig)) -> World {
     let mut config = WorldConfig {
