@@ -65,11 +65,21 @@ pub struct Waiting {
     pub first: Option<Packet>,
 }
 
-/// A knock on a link that is younger than this crossed with our own dial; the link is good.
+/// A knock on a link or a dial that is younger than this crossed with our own dial; that is good.
 const CROSSED: Duration = Duration::from_millis(100);
 
 /// Among so many links one is found by looking at each.
 const FEW: usize = 16;
+
+/// A dial that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct UnderWay {
+    since: Instant,
+    /// It was made since every missing link was dialled afresh the last time, and is not called off.
+    fresh: bool,
+    /// The server has asked for it, or for the one after it.
+    asked: bool,
+}
 
 /// All connections of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -81,9 +91,8 @@ pub struct Links {
     places: Vec<(LinkId, Place)>,
     waiting: Vec<Waiting>,
     leader_dials: BTreeSet<ServerId>,
-    /// The dials of election ports that are under way, and whether each was made since every missing link
-    /// was dialled afresh the last time.
-    dials: BTreeMap<ServerId, bool>,
+    /// The dials of election ports that are under way.
+    dials: BTreeMap<ServerId, UnderWay>,
     reconfig_enabled: bool,
     limits: Limits,
     redial_min: Duration,
@@ -198,7 +207,7 @@ impl Links {
     /// Dials, now and afresh, every voter to which there is no link. The failure of a dial that was
     /// under way before says nothing about now.
     pub fn sweep(&mut self, now: Instant, outbox: &mut Outbox) {
-        self.dials.values_mut().for_each(|fresh| *fresh = false);
+        self.dials.values_mut().for_each(|dial| dial.fresh = false);
         let missing: Vec<_> = self
             .neighbours
             .iter_mut()
@@ -227,7 +236,7 @@ impl Links {
         if addresses.is_empty() {
             return;
         }
-        self.dials.insert(peer, true);
+        self.dials.insert(peer, UnderWay { since: now, fresh: true, asked: false });
         neighbour.redial_at = None;
         outbox.push(Output::Dial { plane: Plane::Election, peer, addresses });
     }
@@ -317,7 +326,18 @@ impl Links {
             neighbour.link = None;
             self.hangup(old.link, Hangup::Replaced(peer), outbox);
         }
-        self.dial(now, peer, outbox);
+        match self.dials.get_mut(&peer) {
+            // It reaches us, so we should reach it: that dial hangs because of what was before.
+            Some(dial) if !dial.asked && now.since(dial.since) >= CROSSED => {
+                (dial.fresh, dial.asked) = (false, true);
+                outbox.push(Output::CallOff { plane: Plane::Election, peer });
+            }
+            Some(_) => {}
+            None => {
+                self.dial(now, peer, outbox);
+                self.dials.entry(peer).and_modify(|dial| dial.asked = true);
+            }
+        }
     }
 
     fn on_strange_knock(
@@ -336,7 +356,7 @@ impl Links {
         if self.dials.contains_key(&peer) || !self.strangers.may_dial(now, strangers.count()) {
             return;
         }
-        self.dials.insert(peer, true);
+        self.dials.insert(peer, UnderWay { since: now, fresh: true, asked: true });
         let address = HostPort { host: remote.to_string(), port: advertised.port };
         outbox.push(Output::Dial { plane: Plane::Election, peer, addresses: Vec::from([address]) });
     }
@@ -437,15 +457,17 @@ impl Links {
         rng: &mut Rng,
         outbox: &mut Outbox,
     ) -> bool {
-        let fresh = self.dials.remove(&peer);
+        let over = self.dials.remove(&peer);
         let redial_max = self.redial_max;
         let Some(neighbour) = self.neighbours.get_mut(&peer) else { return false };
         if neighbour.link.is_some() {
             return false;
         }
-        if fresh != Some(true) {
+        if !over.is_some_and(|dial| dial.fresh) {
             // Somebody asked for a fresh dial while this one was under way.
             self.dial(now, peer, outbox);
+            let asked = over.is_some_and(|dial| dial.asked);
+            self.dials.entry(peer).and_modify(|dial| dial.asked = asked);
             return false;
         }
         if neighbour.wanted {

@@ -32,6 +32,14 @@ pub enum Output {
         /// Where, never empty.
         addresses: Vec<HostPort>,
     },
+    /// Give up the dial of this plane and peer that is under way: its answer, whichever it is by now, comes at
+    /// once.
+    CallOff {
+        /// The port.
+        plane: Plane,
+        /// The server.
+        peer: ServerId,
+    },
     /// Close a link, after what was sent on it before has been written (bounded in time). Nothing more
     /// is to come from it, not even a `LinkDown`.
     Hangup {

@@ -315,6 +315,38 @@ fn at_most_one_dial_is_under_way_however_many_ask_for_one() {
     assert!(bench.is_dialling(Plane::Election, 1));
 }
 
+/// While a machine does not answer, TCP asks less and less often, and the dial hangs. A knock tells that the
+/// machine is back: the next dial asks at once.
+#[test]
+fn a_knock_calls_off_a_dial_that_hangs_and_it_is_dialled_afresh() {
+    let called_off = |seen: &Seen| {
+        let off = Output::CallOff { plane: Plane::Election, peer: ServerId(1) };
+        seen.0.iter().filter(|output| **output == off).count()
+    };
+    let knock = |bench: &mut Bench| bench.knock(1, at("host1", 3888), "10.0.0.1").1;
+    let mut bench = one_of_three(3);
+    // It crosses ours, which is young: that will come through.
+    bench.ms(99);
+    assert_eq!(called_off(&knock(&mut bench)), 0);
+    bench.ms(1);
+    assert_eq!(called_off(&knock(&mut bench)), 1);
+    assert_eq!(called_off(&knock(&mut bench)), 0, "it is called off");
+    let seen = bench.refused(Plane::Election, 1);
+    assert_eq!((bench.state(), seen.election_dials()), (Looking, vec![1]), "at once");
+
+    // Not again and again: a dial that leads nowhere has to come to its end, and to the next address.
+    bench.ms(500);
+    assert_eq!(called_off(&knock(&mut bench)), 0);
+
+    // Or it comes through just then.
+    let mut bench = one_of_three(3);
+    bench.ms(100);
+    assert_eq!(called_off(&knock(&mut bench)), 1);
+    let (link, seen) = bench.dialled(1);
+    assert_eq!((seen.told(link).len(), seen.election_dials()), (1, vec![]));
+    assert!(!bench.is_dialling(Plane::Election, 1));
+}
+
 #[test]
 fn a_link_that_broke_comes_back_by_itself_in_any_state() {
     let mut bench = one_of_three(3);
@@ -674,8 +706,9 @@ impl Pair {
                 Output::Persist { ticket, .. } => {
                     self.push(who, LinkId(u64::MAX), Event::Persisted(ticket));
                 }
-                // Nobody here has a history.
-                Output::Pace(_)
+                // Nobody here has a history, and every dial ends in time.
+                Output::CallOff { .. }
+                | Output::Pace(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }
                 | Output::Prepare { .. }

@@ -112,7 +112,8 @@ impl World {
                 Output::Release => self.queue.push_back((id, Event::Released)),
                 Output::HandedOver(outcome) => self.handed_over.push((id, outcome)),
                 Output::Halt(fault) => panic!("{fault}"),
-                other @ (Output::Pace(_)
+                other @ (Output::CallOff { .. }
+                | Output::Pace(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }
                 | Output::TakeSnapshot(_)

@@ -36,13 +36,17 @@ pub(crate) struct Dialler<R> {
     pub(crate) links: Scope<R>,
     pub(crate) timeout: Duration,
     pub(crate) resolver: Resolver,
+    pub(crate) under_way: UnderWay,
 }
+
+/// The dials that may be under way, and what ends each when it is dropped.
+pub(crate) type UnderWay = BTreeMap<(Plane, ServerId), Sender<Infallible>>;
 
 impl<R: Runtime> Dialler<R> {
     /// Tries the addresses in order; tells the loop how it went. On the election plane `introduction`
     /// is the first thing that is written.
     pub(crate) fn dial(
-        &self,
+        &mut self,
         plane: Plane,
         peer: ServerId,
         addresses: Vec<HostPort>,
@@ -54,33 +58,53 @@ impl<R: Runtime> Dialler<R> {
             timeout: self.timeout,
             resolver: self.resolver.clone(),
         };
+        // Those that are over have nobody left who could be told.
+        self.under_way.retain(|_, call_off| !call_off.is_closed());
+        let (call_off, called_off) = bounded(1);
+        self.under_way.insert((plane, peer), call_off);
         self.doors.spawn(async move {
-            for address in &addresses {
-                match call.connect(address, introduction.as_ref()).await {
-                    Ok((stream, remote)) => {
-                        let opened = Opened {
-                            stream,
-                            plane,
-                            dialled: true,
-                            remote,
-                            peer: Some(peer),
-                            advertised: None,
-                            received: BytesMut::new(),
-                        };
-                        return link::open(&links, &shared, opened);
-                    }
-                    Err(error) => {
-                        tracing::debug!(
-                            sid = shared.id.0, ?plane, peer = peer.0, %address, %error,
-                            "cannot connect"
-                        );
+            let connected = async {
+                for address in &addresses {
+                    match call.connect(address, introduction.as_ref()).await {
+                        Ok(connected) => return Some(connected),
+                        Err(error) => {
+                            tracing::debug!(
+                                sid = shared.id.0, ?plane, peer = peer.0, %address, %error,
+                                "cannot connect"
+                            );
+                        }
                     }
                 }
+                None
+            };
+            let give_up = async {
+                closed(&called_off).await;
+                tracing::debug!(sid = shared.id.0, ?plane, peer = peer.0, "called off");
+                None
+            };
+            if let Some((stream, remote)) = or(connected, give_up).await {
+                let opened = Opened {
+                    stream,
+                    plane,
+                    dialled: true,
+                    remote,
+                    peer: Some(peer),
+                    advertised: None,
+                    received: BytesMut::new(),
+                };
+                return link::open(&links, &shared, opened);
             }
             Counters::add(&shared.counters.failed_dials);
             // Nobody listens: the server ends.
             drop(shared.events.send(Happened::Event(Event::DialFailed { plane, peer })).await);
         });
+    }
+}
+
+impl<R> Dialler<R> {
+    /// Ends a dial that is under way: its answer comes at once.
+    pub(crate) fn call_off(&mut self, plane: Plane, peer: ServerId) {
+        drop(self.under_way.remove(&(plane, peer)));
     }
 }
 
@@ -215,7 +239,63 @@ pub(crate) fn look_up(host: &str) -> io::Result<Vec<IpAddr>> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
+    use futures_lite::future::block_on;
+    use futures_lite::io::Cursor;
+
     use super::*;
+
+    /// A machine that swallows packets, and no time passes.
+    #[derive(Clone)]
+    struct Deaf;
+
+    impl Runtime for Deaf {
+        type Stream = Cursor<Vec<u8>>;
+        type Listener = ();
+
+        fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+            std::thread::spawn(|| block_on(task));
+        }
+
+        async fn sleep(&self, _: Duration) {
+            pending().await
+        }
+
+        async fn listen(&self, _: SocketAddr) -> io::Result<()> {
+            unreachable!("nobody listens")
+        }
+
+        async fn accept(&self, (): &()) -> io::Result<(Self::Stream, SocketAddr)> {
+            unreachable!("nobody listens")
+        }
+
+        async fn dial(&self, _: SocketAddr) -> io::Result<Self::Stream> {
+            pending().await
+        }
+    }
+
+    #[test]
+    fn a_dial_that_hangs_is_answered_when_it_is_called_off() {
+        let (sender, events) = bounded(8);
+        let shared = Arc::new(Shared::new(ServerId(3), sender, Duration::from_secs(1)));
+        let ((doors, _doors), (links, _links)) = (Scope::new(Deaf), Scope::new(Deaf));
+        let (timeout, resolver) = (Duration::from_secs(1), Resolver::default());
+        let under_way = UnderWay::default();
+        let mut dialler = Dialler { shared, doors, links, timeout, resolver, under_way };
+        let at = vec![HostPort { host: "10.0.0.1".to_owned(), port: 3888 }];
+        for _ in 0..2 {
+            for plane in [Plane::Quorum, Plane::Election] {
+                dialler.dial(plane, ServerId(1), at.clone(), None);
+            }
+            for plane in [Plane::Election, Plane::Quorum] {
+                dialler.call_off(plane, ServerId(1));
+                let Ok(Happened::Event(told)) = events.recv_blocking() else { panic!("nothing") };
+                assert_eq!(told, Event::DialFailed { plane, peer: ServerId(1) });
+            }
+        }
+        assert!(events.is_empty() && dialler.under_way.is_empty(), "each has one answer");
+    }
 
     #[test]
     fn a_name_is_looked_up_once_at_a_time() {
@@ -225,11 +305,11 @@ mod tests {
         let first = resolver.look_up("zk1", hanging).unwrap();
         let second = resolver.look_up("zk1", |_| panic!("it is being looked up")).unwrap();
         let other = resolver.look_up("zk2", |_| Ok(Vec::new())).unwrap();
-        futures_lite::future::block_on(closed(&other.done));
+        block_on(closed(&other.done));
         assert!(!first.done.is_closed());
 
         answer.send_blocking([10, 0, 0, 1].into()).unwrap();
-        futures_lite::future::block_on(closed(&second.done));
+        block_on(closed(&second.done));
         assert_eq!(*locked(&second.answer), Some(Ok(vec![IpAddr::from([10, 0, 0, 1])])));
         assert!(locked(&resolver.busy).is_empty());
     }

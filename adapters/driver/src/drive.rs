@@ -206,6 +206,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 });
                 self.dialler.dial(plane, peer, addresses, introduction);
             }
+            Output::CallOff { plane, peer } => self.dialler.call_off(plane, peer),
             Output::Hangup { link, reason } => self.hang_up(link, reason),
             Output::Locate { link, zxid } => self.locate(link, zxid),
             Output::StreamLog { link, after, through, form } => {

@@ -42,7 +42,7 @@ use thiserror::Error;
 use crate::Leadership;
 use crate::application::{Application, Snapshot};
 use crate::config::ServerConfig;
-use crate::dial::{Dialler, Resolver};
+use crate::dial::{Dialler, Resolver, UnderWay};
 use crate::disk::{Disk, Kept};
 use crate::drive::{Asks, Driver, Quit};
 use crate::link::{Happened, Shared, Tongue};
@@ -489,6 +489,7 @@ fn assemble<R: Runtime, A: Application>(
         links,
         timeout: config.connect_timeout,
         resolver: Resolver::default(),
+        under_way: UnderWay::default(),
     };
     let driver = Driver {
         runtime: runtime.clone(),

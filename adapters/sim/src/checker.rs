@@ -320,6 +320,12 @@ impl Checker {
                     return broken(Rule::Boundary, id, detail);
                 }
             }
+            Output::CallOff { plane, peer } => {
+                if !seen.dials.contains(&(*plane, *peer)) {
+                    let detail = format!("calls off a dial of {peer} on {plane:?} that is over");
+                    return broken(Rule::Boundary, id, detail);
+                }
+            }
             Output::Hangup { link, .. } => {
                 if seen.links.remove(link).is_none() {
                     return broken(Rule::Boundary, id, format!("hangs up {link}, which is not up"));

@@ -56,6 +56,8 @@ classes! {
     DialRetried,
     /// A dial timed out.
     DialTimedOut,
+    /// A dial hung, and was called off when its server knocked.
+    DialCalledOff,
     /// A message was sent to a server that knew nothing of the link any more.
     HalfOpen,
     /// A process ended; its system closed its links.

@@ -137,7 +137,8 @@ impl Stage {
                 }
                 Output::Report(report) => self.reports.push(report),
                 Output::Halt(fault) => self.fault = Some(fault),
-                Output::Pace(_)
+                Output::CallOff { .. }
+                | Output::Pace(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }
                 | Output::Prepare { .. }

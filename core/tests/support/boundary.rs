@@ -372,6 +372,9 @@ impl Boundary {
                 assert!(!addresses.is_empty(), "{output:?} leads nowhere");
                 assert!(self.dialling.insert((*plane, *peer)), "{output:?} is under way");
             }
+            Output::CallOff { plane, peer } => {
+                assert!(self.dialling.contains(&(*plane, *peer)), "{output:?}, but it is over");
+            }
             Output::Hangup { link, .. } => {
                 assert!(self.up.contains_key(link), "{output:?}, but that is not up");
                 self.forget(*link);

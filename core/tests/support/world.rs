@@ -232,7 +232,8 @@ impl World {
                 self.queue.push_back((id, Event::Located { link, located }));
             }
             Output::Halt(fault) => panic!("{id}: {fault}"),
-            Output::Abandon
+            Output::CallOff { .. }
+            | Output::Abandon
             | Output::Accepted(_)
             | Output::Refused { .. }
             | Output::Answer(_)

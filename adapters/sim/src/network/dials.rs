@@ -146,7 +146,25 @@ impl Network {
             return;
         }
         self.coverage.hit(FaultClass::DialTimedOut);
-        if connection.ends[ACCEPTOR].state == State::Open {
+        self.give_up(now, conn);
+    }
+
+    /// The dialler gives up a dial that is under way, if it is.
+    pub(crate) fn call_off(&mut self, now: Instant, from: ServerId, plane: Plane, peer: ServerId) {
+        let hangs = |(_, connection): &(&u64, &Connection)| {
+            let end = &connection.ends[DIALLER];
+            (end.server, end.state) == (from, State::Opening)
+                && (connection.plane, connection.target) == (plane, peer)
+        };
+        let Some(conn) = self.connections.iter().find(hangs).map(|(conn, _)| *conn) else { return };
+        self.coverage.hit(FaultClass::DialCalledOff);
+        self.give_up(now, conn);
+    }
+
+    /// A dial ends before it has come through for the dialler; for the acceptor it may have.
+    fn give_up(&mut self, now: Instant, conn: u64) {
+        let open = |connection: &Connection| connection.ends[ACCEPTOR].state == State::Open;
+        if self.connections.get(&conn).is_some_and(open) {
             self.push(now, conn, DIALLER, Segment::End(Cause::Reset));
         }
         self.fail_dial(conn);

@@ -27,6 +27,7 @@ impl World {
             Output::Dial { plane, peer, addresses } => {
                 self.network.dial(now, id, plane, peer, &addresses);
             }
+            Output::CallOff { plane, peer } => self.network.call_off(now, id, plane, peer),
             Output::Hangup { link, .. } => self.network.hang_up(now, link),
             Output::Send { link, message } => {
                 let proposed: &[Txn] = match &message {

@@ -68,7 +68,7 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::SeenIsVoted, Hunt::Story(clock::seen_before_it_is_asked), 0),
     (Mistake::LeadsUnheard, Hunt::Story(clock::a_leader_that_nobody_hears), 0),
     (Mistake::CampaignDeposes, Hunt::Story(clock::a_leader_that_is_to_campaign), 0),
-    (Mistake::ComparedUnsigned, Elections(50), 0),
+    (Mistake::ComparedUnsigned, Hunt::Story(stories::an_observer_hears_an_election), 0),
     (Mistake::WipedVoterVotes, Hunt::Story(stories::a_lost_disk_and_one_that_lags), 0),
     (Mistake::PeerEpochLeftOut, Elections(20), 0),
     (Mistake::EpochFromLog, Elections(50), 0),

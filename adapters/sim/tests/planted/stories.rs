@@ -9,7 +9,7 @@ use bytes::Bytes;
 use quorate_core::config::{Config, Timing};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Plane};
-use quorate_core::message::{LearnerInfo, Message, Packet, Request};
+use quorate_core::message::{LearnerInfo, Packet, Request};
 use quorate_core::output::{Output, Write};
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::txn::{Draft, RequestId, TxnHeader};
@@ -100,6 +100,18 @@ pub(crate) fn settled_votes_differ() -> Told {
     no(stage.is_looking(), "it does not join those who agree")
 }
 
+/// All vote alike, and one hears it who proposes nobody.
+pub(crate) fn an_observer_hears_an_election() -> Told {
+    let ensemble = Ensemble::majority(3).with_observers([4]);
+    let mut stage = Stage::new(&ensemble, 4, Contents::default());
+    for peer in 1..=3 {
+        let link = stage.meet(peer);
+        stage.hear(link, says(Looking, 3, 0, 0, 1));
+    }
+    stage.pass(SECOND);
+    no(stage.is_looking(), "it proposes nobody, and finds nobody better")
+}
+
 /// A follower acknowledges what comes next before it is sent.
 pub(crate) fn acknowledged_before_it_is_sent() -> Told {
     let (mut stage, learner, _) = leader(|_| {});
@@ -188,12 +200,10 @@ pub(crate) fn asked_to_hand_over_while_it_proposes() -> Told {
     stage.feed(Event::HandOver(Some(ServerId(1))));
     stage.feed(Event::Released);
     let offers = |stage: &mut Stage| {
-        let sent = stage.asked();
-        sent.iter().any(|output| {
-            matches!(output, Output::Send { message: Message::Packet(Packet::HandOver { .. }), .. })
-        })
+        let sent = stage.packets(learner);
+        sent.iter().any(|packet| matches!(packet, Packet::HandOver { .. }))
     };
-    no(offers(&mut stage), "the seat is offered to one that may lack it")?;
+    no(offers(&mut stage), "the seat is offered to one that may lack what is proposed")?;
     stage.hear(learner, Packet::Ack(z(2, 1)));
     no(!offers(&mut stage), "the seat is not offered")
 }

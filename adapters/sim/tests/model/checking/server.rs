@@ -298,6 +298,8 @@ impl Server {
         for output in outputs {
             match output {
                 Output::Dial { plane, peer, .. } => effects.push(Effect::Dial(plane, number(peer))),
+                // Here a dial ends whenever that is tried.
+                Output::CallOff { .. } => {}
                 Output::Hangup { link, .. } => effects.push(Effect::Hangup(link)),
                 Output::Send { link, message } => {
                     self.judge(link, &message, effects);
