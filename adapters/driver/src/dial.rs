@@ -245,6 +245,7 @@ mod tests {
     use futures_lite::io::Cursor;
 
     use super::*;
+    use crate::link::Tongue;
 
     /// A machine that swallows packets, and no time passes.
     #[derive(Clone)]
@@ -278,7 +279,8 @@ mod tests {
     #[test]
     fn a_dial_that_hangs_is_answered_when_it_is_called_off() {
         let (sender, events) = bounded(8);
-        let shared = Arc::new(Shared::new(ServerId(3), sender, Duration::from_secs(1)));
+        let patience = Duration::from_secs(1);
+        let shared = Arc::new(Shared::new(ServerId(3), sender, patience, Tongue::Fast));
         let ((doors, _doors), (links, _links)) = (Scope::new(Deaf), Scope::new(Deaf));
         let (timeout, resolver) = (Duration::from_secs(1), Resolver::default());
         let under_way = UnderWay::default();
