@@ -84,7 +84,8 @@ pub struct Letter {
     pub from: ServerId,
     /// The highest generation that the sender has seen.
     pub generation: Generation,
-    /// How new the sender's history was when it last looked for a leader.
+    /// How new the sender's history was when it last looked for a leader; where it says that it has one, how
+    /// new that one's was, in the epoch that it has begun since.
     pub claim: Claim,
     /// What it says.
     pub body: Body,

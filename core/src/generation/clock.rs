@@ -183,11 +183,15 @@ impl GenerationClock {
         Claim { current_epoch: self.own.peer_epoch, last: self.own.zxid }
     }
 
+    /// A letter with what every letter tells.
+    pub(super) fn letter(&self, claim: Claim, body: Body) -> Letter {
+        let (from, generation, config) = (self.config.id, self.generation, Bytes::new());
+        Letter { from, generation, claim, body, config }
+    }
+
     /// Says something, with all that every letter tells.
     pub(super) fn send(&self, to: Recipient, body: Body, out: &mut Vec<ClockOutput>) {
-        let Self { generation, .. } = *self;
-        let (from, claim, config) = (self.config.id, self.claim(), Bytes::new());
-        let letter = Letter { from, generation, claim, body, config };
+        let letter = self.letter(self.claim(), body);
         out.push(ClockOutput::Send { to, letter });
     }
 

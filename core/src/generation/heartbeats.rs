@@ -11,7 +11,7 @@
 
 use alloc::vec::Vec;
 
-use crate::ballot::{Body, Letter};
+use crate::ballot::{Body, Claim, Letter};
 use crate::generation::boundary::{ClockOutput, Recipient};
 use crate::generation::clock::GenerationClock;
 use crate::id::ServerId;
@@ -57,7 +57,14 @@ impl GenerationClock {
     pub(super) fn tell(&self, at: Instant, to: Recipient, out: &mut Vec<ClockOutput>) {
         let settled = self.has_standing() && !self.looking;
         let leader = if settled { self.vote.leader } else { ServerId::NOBODY };
-        self.send(to, Body::Standing { leader, beat: at.0 }, out);
+        let body = Body::Standing { leader, beat: at.0 };
+        if !settled {
+            return self.send(to, body, out);
+        }
+        // The same from all, as of the leader that they have: nobody compares it.
+        let claim = Claim { current_epoch: self.vote.peer_epoch, last: self.vote.zxid };
+        let letter = self.letter(claim, body);
+        out.push(ClockOutput::Send { to, letter });
     }
 
     /// A voter says that it leads.
