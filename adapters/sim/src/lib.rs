@@ -24,6 +24,22 @@
 //! - [`store`] is for elections through somebody else's ensemble: a modelled one, and candidates.
 //! - [`record`] is what happened; a [`Chart`] shows it in a terminal, a [`Diagram`] as a picture.
 //!
+//! # An hour of it
+//!
+//! What is run before every change takes minutes. The same at length, on two processors:
+//!
+//! ```text
+//! cargo run --release -p quorate -- sim --seeds 200000
+//! cargo run --release -p quorate-sim --example model -- recovery voters=3 rounds=2 crashes=1 transactions=2 seconds=1800
+//! cargo run --release -p quorate-sim --example model -- election voters=5 depth=16 seconds=900
+//! cargo run --release -p quorate-sim --example model -- election crashes=1 live seconds=900
+//! cargo mutants -p quorate-core --shard 0/20
+//! cargo fuzz run NAME -s none -- -max_total_time=300
+//! ```
+//!
+//! The first prints seeds, events, virtual time, and how often each kind of fault occurred; the models print
+//! states, depth, and whether that was all there is. Shards and targets are run one after the other.
+//!
 //! # What is checked
 //!
 //! After every step of every server, all of it, whatever went wrong before. Each line names its [`Rule`]
