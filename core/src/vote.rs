@@ -244,7 +244,7 @@ mod tests {
 
     /// ZOOKEEPER-1419: a misplaced parenthesis let two votes beat each other.
     #[test]
-    fn v1_the_order_is_strict_and_total_over_corner_values() {
+    fn the_order_is_strict_and_total_over_corner_values() {
         let corners = [i64::MIN, -1, 0, (1 << 31) - 1, 1 << 31, i64::MAX];
         let mut votes = alloc::vec::Vec::new();
         for epoch in corners {

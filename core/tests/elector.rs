@@ -569,7 +569,7 @@ fn a_server_of_weight_0_is_never_elected_and_follows() {
 /// ZOOKEEPER-569, -480: followers that had not noticed yet reported a leader that was gone; the
 /// server that looked elected the corpse, could not reach it, and elected it again.
 #[test]
-fn v4_a_dead_leader_is_not_elected_on_its_followers_word() {
+fn a_dead_leader_is_not_elected_on_its_followers_word() {
     let mut one = Rig::looking(1, &[1, 2, 3, 4, 5], vote(3, 7, 1));
     for _ in 0..100 {
         for from in [2, 3, 4] {
@@ -583,7 +583,7 @@ fn v4_a_dead_leader_is_not_elected_on_its_followers_word() {
 /// ZOOKEEPER-1514: a server that a quorum followed in an earlier round took their word for it again,
 /// moved its round back and led alone.
 #[test]
-fn v2_a_leader_is_not_made_by_reports_of_an_earlier_round() {
+fn a_leader_is_not_made_by_reports_of_an_earlier_round() {
     let mut zero = Rig::looking(1, &[1, 2, 3], vote(0, 0, 1));
     let reports = [heard(2, Following, vote(0, 0, 1), 1), heard(3, Following, vote(0, 0, 1), 1)];
     for report in reports {
@@ -600,7 +600,7 @@ fn v2_a_leader_is_not_made_by_reports_of_an_earlier_round() {
 /// ZOOKEEPER-1732, -1805, -1817: members of one healthy ensemble tell different zxids and rounds for
 /// the same leader, and a joiner found no quorum among them.
 #[test]
-fn v3_a_joiner_finds_the_quorum_behind_votes_that_differ() {
+fn a_joiner_finds_the_quorum_behind_votes_that_differ() {
     // One member's zxid and round are 100 ahead.
     let mut three = Rig::looking(3, &[1, 2, 3], vote(1, 0, 3));
     three.tell(heard(1, Following, vote(1, 107, 2), 101));

@@ -166,7 +166,7 @@ fn the_table_of_vote_requests() {
 }
 
 #[test]
-fn g1_a_vote_survives_a_restart_and_hearing_the_leader() {
+fn a_vote_survives_a_restart_and_hearing_the_leader() {
     let mut clock = looking(Ballot::NONE, claim(5, 1));
     let outputs = clock.step(at(1), request(2, 6, claim(5, 1)));
     assert_eq!(kept(&outputs), Some(ballot(6, 2)));
@@ -182,7 +182,7 @@ fn g1_a_vote_survives_a_restart_and_hearing_the_leader() {
 }
 
 #[test]
-fn g1_ones_own_vote_counts_when_it_is_on_disk() {
+fn ones_own_vote_counts_when_it_is_on_disk() {
     let alone = Quorum::majority([s(1)]);
     let mut clock = GenerationClock::new(config(1, alone, rules()), Ballot::NONE);
     let outputs =
@@ -206,7 +206,7 @@ fn asked(outputs: &[ClockOutput]) -> Option<Poll> {
 }
 
 #[test]
-fn g2_a_rejection_brings_the_requester_up_without_a_vote() {
+fn a_rejection_brings_the_requester_up_without_a_vote() {
     let (mut clock, first) = asking(1);
     assert_eq!(first, poll(2, 1, true));
     let outputs = clock.step(at(1), answer(2, 9, first, false));
@@ -223,7 +223,7 @@ fn g2_a_rejection_brings_the_requester_up_without_a_vote() {
 }
 
 #[test]
-fn g3_late_answers_count_for_nothing() {
+fn late_answers_count_for_nothing() {
     // A grant of the first pre-vote arrives in the second.
     let (mut clock, first) = asking(1);
     let outputs = clock.step(at(400), ClockEvent::Tick);
@@ -242,7 +242,7 @@ fn g3_late_answers_count_for_nothing() {
 }
 
 #[test]
-fn g3_nobody_is_granted_anything_while_a_leader_lives() {
+fn nobody_is_granted_anything_while_a_leader_lives() {
     let mut clock = looking(ballot(6, 2), claim(5, 1));
     let beat = || heard(letter(2, 6, claim(5, 1), Body::Standing { leader: s(2), beat: 7 }));
     let outputs = clock.step(at(100), beat());
@@ -264,7 +264,7 @@ fn g3_nobody_is_granted_anything_while_a_leader_lives() {
 }
 
 #[test]
-fn g4_a_vote_that_is_seen_is_not_taken_over() {
+fn a_vote_that_is_seen_is_not_taken_over() {
     let (mut clock, first) = asking(6);
     let outputs = clock.step(at(1), answer(2, 6, first, true));
     clock.step(at(1), ClockEvent::Kept(kept(&outputs).unwrap()));
@@ -574,7 +574,7 @@ impl World {
 }
 
 #[test]
-fn g2_whoever_comes_back_far_behind_holds_nobody_up() {
+fn whoever_comes_back_far_behind_holds_nobody_up() {
     for seed in 0..50 {
         let mut world = World::new(seed, 3, rules());
         let leader = world.settle(Duration::from_secs(3));
@@ -603,7 +603,7 @@ fn g2_whoever_comes_back_far_behind_holds_nobody_up() {
 }
 
 #[test]
-fn g3_a_server_that_was_cut_off_does_not_depose_the_leader() {
+fn a_server_that_was_cut_off_does_not_depose_the_leader() {
     for seed in 0..50 {
         let mut world = World::new(seed, 3, rules());
         let leader = world.settle(Duration::from_secs(3));

@@ -840,7 +840,7 @@ fn a_learner_is_kept_while_its_stream_moves() {
 /// ZOOKEEPER-1277: the counter ran over into the epoch. What has no number any more is as good as never
 /// asked for, and whoever asked is told; what has one goes on in the next reign.
 #[test]
-fn e4_a_leader_without_a_number_left_makes_room_for_the_next_epoch() {
+fn a_leader_without_a_number_left_makes_room_for_the_next_epoch() {
     for together in [false, true] {
         let (mut bench, two) = leader_with(|config| config.history.reign_count = 3);
         let seen = bench.write(3);
@@ -864,7 +864,7 @@ fn e4_a_leader_without_a_number_left_makes_room_for_the_next_epoch() {
 
 /// The same with room for one of two: both are refused, neither is half done.
 #[test]
-fn e4_of_two_transactions_that_are_made_together_none_is_left_without_a_number() {
+fn of_two_transactions_that_are_made_together_none_is_left_without_a_number() {
     let (mut bench, _) = leader_with(|config| config.history.reign_count = 3);
     bench.write(2);
     (10..12).for_each(|cxid| drop(bench.propose(cxid)));
@@ -876,7 +876,7 @@ fn e4_of_two_transactions_that_are_made_together_none_is_left_without_a_number()
 
 /// The epoch behind it is one above, and counts from 1.
 #[test]
-fn e4_the_epoch_behind_the_last_number_counts_from_one() {
+fn the_epoch_behind_the_last_number_counts_from_one() {
     let mut bench = elected(stored(4, 4, z(4, 0), entries(4, 1, 2)), |config| {
         config.history.reign_count = 2;
     });

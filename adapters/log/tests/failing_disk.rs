@@ -181,7 +181,7 @@ const DEEDS: [Deed; 8] = [
 /// ZOOKEEPER-3701: a cut failed on a full disk, the error was swallowed, and the server went on with what
 /// should have been given up. ZOOKEEPER-2247: a leader whose disk failed led on.
 #[test]
-fn s7_b3_whatever_a_disk_refuses_is_named_and_nothing_is_written_after_it() {
+fn b3_whatever_a_disk_refuses_is_named_and_nothing_is_written_after_it() {
     for (deed, kind) in DEEDS.iter().flat_map(|deed| [(deed, ENOSPC), (deed, EIO)]) {
         let mut step = 0;
         loop {
@@ -253,7 +253,7 @@ fn opens(left: State, deed: &Deed, context: &str) {
 /// What a failed `fsync` left in the page cache is marked clean by many systems: the next one succeeds,
 /// and nothing has been written.
 #[test]
-fn b3_a_sync_that_failed_is_not_tried_again() {
+fn a_sync_that_failed_is_not_tried_again() {
     for kind in [ENOSPC, EIO] {
         let mut server = Server::new();
         server.log.append(&[txn(E1 + 3)]).unwrap();
@@ -270,7 +270,7 @@ fn b3_a_sync_that_failed_is_not_tried_again() {
 
 /// A snapshot is written beside everything else: one that cannot be written costs nothing but itself.
 #[test]
-fn s7_a_snapshot_that_cannot_be_written_leaves_the_log_as_it_is() {
+fn a_snapshot_that_cannot_be_written_leaves_the_log_as_it_is() {
     for (kind, received) in [(ENOSPC, false), (EIO, false), (ENOSPC, true), (EIO, true)] {
         let mut step = 0;
         loop {

@@ -70,7 +70,7 @@
 //! | nobody is sent what it has to refuse: a hole, another transaction of the same number, a packet out of turn | [`Conduct`](Rule::Conduct) | `planted`: `PendingForgotten` |
 //! | a server's round never goes back, but to join a leader that others follow | [`Rounds`](Rule::Rounds) | `a_round_that_went_back` |
 //! | whoever joins a leader without an election has heard from that one that it leads | [`Leadership`](Rule::Leadership) | `planted`: `JoinsOnFollowersWord` |
-//! | votes are totally ordered | | the core's `v1_the_order_is_strict_and_total_over_corner_values` |
+//! | votes are totally ordered | | the core's `the_order_is_strict_and_total_over_corner_values` |
 //! | a learner serves under the established leader of its epoch only | [`Service`](Rule::Service) | `service_under_nobody` |
 //! | while one server lets work begin that only one may do, no other counts on its lease | [`Lease`](Rule::Lease) | `planted`: `LeaseFromAnswer` |
 //! | a voter that has promised a lease takes no part in establishing another leader until that is over, also over a restart, or until its leader does without | [`Lease`](Rule::Lease) | `a_voter_helps_to_establish_another_than_it_has_promised`; `planted`: `LeaseForgotten`, `LeaseForgottenAtStart` |

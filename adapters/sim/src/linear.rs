@@ -253,7 +253,7 @@ mod tests {
     /// of what is read counts. A write reaches server 1 and gets no further; one reader asks 1 and 2, a later one
     /// 2 and 3. In other schedules of the same operations there is an order; that is no comfort.
     #[test]
-    fn t9_reads_and_writes_through_plain_quorums_have_no_order() {
+    fn reads_and_writes_through_plain_quorums_have_no_order() {
         let (mut explained, mut not) = (0, 0);
         for reached in 0..8_u32 {
             for (first, second) in [([1, 2], [2, 3]), ([2, 3], [1, 2]), ([1, 2], [1, 3])] {

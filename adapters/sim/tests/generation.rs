@@ -53,7 +53,7 @@ fn others(of: i64, servers: i64) -> Vec<i64> {
 /// Every voter crashes just before, and just after, its vote is on its way to the disk, and to the candidate. The
 /// checker knows what each has told, and what its disk has.
 #[test]
-fn g1_voters_crash_around_their_votes() {
+fn voters_crash_around_their_votes() {
     for at in [grants, tells] {
         for seed in 0..40 {
             let mut world = started(seed, config(3));
@@ -76,7 +76,7 @@ fn g1_voters_crash_around_their_votes() {
 
 /// All lose power at once, whatever they are doing; votes that were told are there again.
 #[test]
-fn g1_all_crash_at_once() {
+fn all_crash_at_once() {
     for seed in 0..60 {
         let mut world = started(seed, config(3));
         world.run_for(Duration::from_millis(150 + 3 * seed)).unwrap();
@@ -92,7 +92,7 @@ fn g1_all_crash_at_once() {
 
 /// One is behind by many generations, and one by a transaction; the third is gone.
 #[test]
-fn g2_a_late_generation_and_a_longer_log() {
+fn a_late_generation_and_a_longer_log() {
     let z = |counter| Zxid::new(Epoch(5), Counter(counter));
     for seed in 0..40 {
         let voted = |generation, vote, last| {
@@ -113,7 +113,7 @@ fn g2_a_late_generation_and_a_longer_log() {
 
 /// Cut off for twenty time-outs, and back: the same leader, in the same generation.
 #[test]
-fn g3_whoever_was_cut_off_deposes_nobody() {
+fn whoever_was_cut_off_deposes_nobody() {
     for seed in 0..30 {
         let mut world = started(seed, config(3));
         let leader = settles(&mut world, &[1, 2, 3], 10 * SECOND);
@@ -132,7 +132,7 @@ fn g3_whoever_was_cut_off_deposes_nobody() {
 /// The seat is given to a server that dies: there is a leader again within two time-outs, and whoever is left
 /// notices it in time.
 #[test]
-fn g5_the_seat_is_given_to_one_that_dies() {
+fn the_seat_is_given_to_one_that_dies() {
     for after in 0..40 {
         let mut world = started(after, config(3));
         let leader = settles(&mut world, &[1, 2, 3], 10 * SECOND);
@@ -148,7 +148,7 @@ fn g5_the_seat_is_given_to_one_that_dies() {
 
 /// A leader is cut off; it gives up by its own clock, and answers no read that misses what the others have written.
 #[test]
-fn g5_a_leader_that_is_cut_off_gives_up_and_answers_nobody() {
+fn a_leader_that_is_cut_off_gives_up_and_answers_nobody() {
     for seed in 0..30 {
         let mut world = started(seed, config(3));
         let old = settles(&mut world, &[1, 2, 3], 10 * SECOND);
@@ -170,7 +170,7 @@ fn g5_a_leader_that_is_cut_off_gives_up_and_answers_nobody() {
 /// The operations of the example in `linear`, through a leader, which dies at each moment of the write: a later
 /// read never misses what an earlier one has seen.
 #[test]
-fn t9_through_a_leader_the_same_operations_have_an_order() {
+fn through_a_leader_the_same_operations_have_an_order() {
     for outputs in 1..60 {
         let mut world = started(outputs, config(3));
         let leader = settles(&mut world, &[1, 2, 3], 10 * SECOND);

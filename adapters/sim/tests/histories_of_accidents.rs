@@ -118,7 +118,7 @@ fn world(seed: u64, servers: i64) -> World {
 /// number to two transactions (ZOOKEEPER-335). Here each of three leads alone once, logs something and
 /// ends; the checker has every zxid that anybody ever logged in its book.
 #[test]
-fn e2_two_leaders_never_give_one_zxid_to_two_transactions() {
+fn two_leaders_never_give_one_zxid_to_two_transactions() {
     for seed in 0..10 {
         let mut world = world(seed, 3);
         world.start_all([1, 2, 3]);
@@ -158,7 +158,7 @@ fn a_follower_that_is_needed_is_brought_up_whatever_it_has() {
 /// The numbers of an epoch run out while everybody writes: the leader makes room for a new epoch before
 /// one runs over, again and again. Each request is carried out once or refused, and nothing is lost.
 #[test]
-fn e4_a_leader_whose_numbers_run_out_under_load_makes_room_for_a_new_epoch() {
+fn a_leader_whose_numbers_run_out_under_load_makes_room_for_a_new_epoch() {
     const NUMBERS: u32 = 20;
     let timing = Timing { tick: 200 * MILLI, ..Timing::default() };
     let history =
@@ -196,7 +196,7 @@ fn e4_a_leader_whose_numbers_run_out_under_load_makes_room_for_a_new_epoch() {
 /// The last epoch that numbers have room for is an epoch like any other. There is none behind it: whoever
 /// would have to begin one stops, by name, and touches nothing.
 #[test]
-fn e4_the_last_epoch_is_led_and_nobody_leads_behind_it() {
+fn the_last_epoch_is_led_and_nobody_leads_behind_it() {
     let last = Epoch::MAX.0;
     let timing = Timing { tick: 200 * MILLI, ..Timing::default() };
     let mut config = WorldConfig { timing, ..WorldConfig::new(Ensemble::majority(3)) };
@@ -230,7 +230,7 @@ fn e4_the_last_epoch_is_led_and_nobody_leads_behind_it() {
 /// the write lost what was committed (ZOOKEEPER-4646). Whatever a crash leaves of the writes under way,
 /// nothing was acknowledged that is not there.
 #[test]
-fn s2_an_acknowledgement_never_overtakes_the_disk() {
+fn an_acknowledgement_never_overtakes_the_disk() {
     for heard in 0..5 {
         for synced in 0..=heard {
             let (mut stage, link) = follower(Contents::ending(1, 1, z(1, 1)), 2);
@@ -260,7 +260,7 @@ fn s2_an_acknowledgement_never_overtakes_the_disk() {
 /// A learner was cut across an epoch, or sent a difference to what it did not have. Whatever it has, it
 /// ends with the leader's history and loses nothing that is in it.
 #[test]
-fn s6_how_a_late_learner_is_brought_up() {
+fn how_a_late_learner_is_brought_up() {
     let own = || Contents::ending(6, 6, z(4, 5)).and(6).and(6);
     for (last, first) in [
         (z(4, 5), Packet::Diff(z(6, 2))),
@@ -296,7 +296,7 @@ fn s6_how_a_late_learner_is_brought_up() {
 /// stayed behind that were closed everywhere else (ZOOKEEPER-1367, -2355). However a server got
 /// something, and however often its link broke meanwhile, its state is that of the others.
 #[test]
-fn s9_however_a_server_gets_it_its_state_is_the_same() {
+fn however_a_server_gets_it_its_state_is_the_same() {
     for seed in 0..20 {
         let mut world = world(seed, 3);
         world.start_all([1, 2, 3]);
@@ -327,7 +327,7 @@ fn s9_however_a_server_gets_it_its_state_is_the_same() {
 /// between the two; one that sent them to all sent some twice. A learner is a cursor: it has each
 /// transaction before the COMMIT of it, once.
 #[test]
-fn b1_a_learner_that_joins_meanwhile_misses_nothing_and_gets_nothing_twice() {
+fn a_learner_that_joins_meanwhile_misses_nothing_and_gets_nothing_twice() {
     for write_at in 0..3 {
         let (mut stage, first) = leader(Contents::ending(1, 1, z(1, 1)), HistoryLimits::default());
         let second = registers(&mut stage, 2, 1);
@@ -363,7 +363,7 @@ fn b1_a_learner_that_joins_meanwhile_misses_nothing_and_gets_nothing_twice() {
 /// joins at each moment of a stream of writes, with hardly anything in memory; and a learner refuses a
 /// hole rather than log it.
 #[test]
-fn j2_a_follower_that_joins_at_any_moment_has_no_hole() {
+fn a_follower_that_joins_at_any_moment_has_no_hole() {
     for moment in 0..60 {
         let history = HistoryLimits {
             window_count: 1 + moment % 4,

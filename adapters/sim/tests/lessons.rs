@@ -68,7 +68,7 @@ fn leader_info(stage: &mut Stage, link: LinkId) -> Option<i64> {
 
 /// Two servers with one id, or an address that leads back to its owner: refused, by name.
 #[test]
-fn c1_a_link_with_ones_own_id_is_refused() {
+fn a_link_with_ones_own_id_is_refused() {
     let mut stage = Stage::new(&Ensemble::majority(3), 2, Contents::default());
     let link = stage.accept(Plane::Election, 2);
     assert_eq!(stage.hang_up_of(link), Some(Hangup::OwnId(ServerId(2))));
@@ -77,7 +77,7 @@ fn c1_a_link_with_ones_own_id_is_refused() {
 /// Both ends dialled at once and both kept the connection, or both dropped it; old workers leaked; the
 /// vote on the dropped one was lost (ZOOKEEPER-880, -2836). Exactly one stays, however often it breaks.
 #[test]
-fn c3_exactly_one_connection_between_two_servers() {
+fn exactly_one_connection_between_two_servers() {
     let timing = Timing { tick: 200 * MILLI, ..Timing::default() };
     let ensemble = Ensemble::majority(2);
     let config = WorldConfig { keep_log: false, timing, ..WorldConfig::new(ensemble) };
@@ -104,7 +104,7 @@ fn c3_exactly_one_connection_between_two_servers() {
 /// A path that died without a word left one side believing in a connection, and its peer, restarted
 /// meanwhile, could not get a new one (ZOOKEEPER-3340's kin). The newer introduction wins.
 #[test]
-fn c3_a_half_open_connection_does_not_keep_its_peer_out() {
+fn a_half_open_connection_does_not_keep_its_peer_out() {
     for restarted in [1, 2] {
         let network = NetworkConfig {
             silent_min: 3_000 * SECOND,
@@ -154,7 +154,7 @@ fn says_new_leader(output: &Output) -> bool {
 /// server crashes at each write of an epoch and at each promise that rests on one, and the write
 /// survives or does not; it always starts again and the ensemble settles.
 #[test]
-fn e1_a_crash_at_every_write_of_an_epoch() {
+fn a_crash_at_every_write_of_an_epoch() {
     let mut crashed = 0;
     let points = [writes_accepted, writes_current, says_leader_info, says_ack, says_new_leader];
     for seed in 0..8 {
@@ -189,7 +189,7 @@ fn e1_a_crash_at_every_write_of_an_epoch() {
 /// last zxid and used twice, and two transactions got one number (ZOOKEEPER-335). Epochs come from what
 /// a quorum has promised; no two reigns share one.
 #[test]
-fn e2_no_epoch_is_led_twice() {
+fn no_epoch_is_led_twice() {
     let mut config = WorldConfig::new(Ensemble::majority(3));
     for id in 1..=3 {
         config = config.with_history(id, Zxid(zxid(1, 10)));
@@ -213,7 +213,7 @@ fn e2_no_epoch_is_led_twice() {
 /// The leader ignored that a follower had promised as much as itself, or more (ZOOKEEPER-1343, -1291).
 /// The new epoch is one more than the highest that any of the quorum has promised.
 #[test]
-fn e3_the_epoch_is_one_more_than_any_promise() {
+fn the_epoch_is_one_more_than_any_promise() {
     for (leaders, followers, new) in [(5, 5, 6), (5, 6, 7), (5, 20, 21), (5, 4, 6), (0, 0, 1)] {
         let mut stage = elected(durable(leaders, 0, 0));
         let link = registers(&mut stage, learner_info(1, followers));

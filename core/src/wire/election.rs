@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn f3_the_layout() {
+    fn the_layout() {
         let bytes = payload(b"text");
         let fields: [&[u8]; 8] = [
             &1_i32.to_be_bytes(),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn f4_every_length_of_every_version() {
+    fn every_length_of_every_version() {
         for version in [i32::MIN, -1, 0, 1, 2, 3, i32::MAX] {
             for length in 0..=48 {
                 let bytes = Bytes::from(with_version(version)).slice(..length);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn f4_config_lengths_and_states() {
+    fn config_lengths_and_states() {
         for (length, accepted) in
             [(-1, false), (i32::MIN, false), (i32::MAX, false), (5, false), (4, true), (0, true)]
         {
@@ -401,7 +401,7 @@ mod tests {
 
     /// ZOOKEEPER-3769: one malformed notification was the last that a server received.
     #[test]
-    fn x2_the_notification_after_a_malformed_one_arrives() {
+    fn the_notification_after_a_malformed_one_arrives() {
         let mut framed = BytesMut::new();
         encode_notification(&notification(b"text"), &mut framed);
         for malformed in [
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn f2_frame_lengths() {
+    fn frame_lengths() {
         for length in [0, -1, i32::MIN, i32::MAX, 524_289] {
             let mut buf = BytesMut::from(&length.to_be_bytes()[..]);
             let error = DecodeError::FrameLength(length);
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn f6_random_bytes_never_panic() {
+    fn random_bytes_never_panic() {
         let mut rng = Rng::new(6);
         for _ in 0..20_000 {
             let mut bytes = vec![0; rng.below(80) as usize];

@@ -832,7 +832,7 @@ mod tests {
     }
 
     #[test]
-    fn f6_random_bytes_never_panic() {
+    fn random_bytes_never_panic() {
         let mut rng = Rng::new(6);
         for _ in 0..20_000 {
             let mut bytes = vec![0; rng.below(80) as usize];

@@ -73,7 +73,7 @@ async fn has_ended<R: Runtime>(stage: &Stage<R>, server: &Server<R, App>) {
 
 /// A leader whose disk failed led on without being able to log anything, and a follower applied what its
 /// own disk had not taken (ZOOKEEPER-2247, -4882). Whose disk fails ends, and says where; the others go on.
-pub async fn b3_a_server_whose_disk_fails_ends_and_the_others_go_on<R: Runtime>(stage: Stage<R>) {
+pub async fn a_server_whose_disk_fails_ends_and_the_others_go_on<R: Runtime>(stage: Stage<R>) {
     for leads in [true, false] {
         let mut ensemble = stage.journals(3, 0);
         ensemble.start_all().await;

@@ -138,7 +138,7 @@ macro_rules! suite {
             endings: {
                 the_end_of_a_server_is_told_to_those_who_wait,
                 a_handle_kept_after_the_end_says_so,
-                b3_a_server_whose_disk_fails_ends_and_the_others_go_on,
+                a_server_whose_disk_fails_ends_and_the_others_go_on,
                 a_panic_of_the_application_ends_its_server_only,
                 a_panic_of_the_application_on_its_thread_ends_its_server_only,
                 a_panic_of_a_reader_is_its_own,
