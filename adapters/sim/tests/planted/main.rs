@@ -138,8 +138,8 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::SessionFromAnswer, Hunt::Offers(200), 69),
     (Mistake::SecondOfferAfterLostAnswer, Hunt::Offers(200), 1),
     (Mistake::OvertakesMissingNeighbour, Hunt::Offers(200), 2),
-    (Mistake::TermFromAnswer, Hunt::Lease(Expiry::Observed, 200), 8),
-    (Mistake::ConflictIgnored, Hunt::Lease(Expiry::Observed, 200), 8),
+    (Mistake::TermFromAnswer, Hunt::Lease(Expiry::Observed, 400), 176),
+    (Mistake::ConflictIgnored, Hunt::Lease(Expiry::Observed, 200), 22),
     (Mistake::ObserverUsesOwnDuration, Hunt::Lease(Expiry::Observed, 200), 4),
     (Mistake::ReleasedBeforeGuards, Hunt::Offers(200), 7),
 ];
@@ -191,7 +191,11 @@ fn look(at: Hunt) -> Option<(Option<u64>, String)> {
         Generations(seeds) => (Story::Elections, true, seeds),
         Hunt::Offers(seeds) => return through_a_store(seeds, offers),
         Hunt::Lease(expiry, seeds) => {
-            return through_a_store(seeds, |seed| Lease::elect(Plan::of(seed), expiry).run());
+            return through_a_store(seeds, |seed| {
+                // Whoever deletes a key that is waited for by the clock lets two lead.
+                let plan = Plan { deletions: expiry == Expiry::Store, ..Plan::of(seed) };
+                Lease::elect(plan, expiry).run()
+            });
         }
         Hunt::Story(tell) => return tell().err().map(|failure| (None, failure)),
     };
