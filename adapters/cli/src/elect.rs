@@ -74,8 +74,9 @@ pub(crate) struct Arguments {
     /// With --auth and ZooKeeper: nobody else may touch the nodes.
     #[arg(long, requires = "auth")]
     private: bool,
-    /// Where `quorate designate` says who leads while the store is out of reach. The token is the operator's then.
-    #[arg(long, value_name = "FILE")]
+    /// Where `quorate designate` says who leads while the store is out of reach: a file, or the http:// URL of one.
+    /// The token is the operator's then.
+    #[arg(long, value_name = "FILE|URL")]
     designation: Option<PathBuf>,
     /// For how many seconds a designation counts.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, requires = "designation")]
@@ -247,7 +248,10 @@ async fn through_etcd(_: &str, _: &str, _: Times, _: &Arguments) -> Result<(), F
 
 fn designation(arguments: &Arguments) -> Option<Designation> {
     let age = Duration::from_secs(arguments.designation_age);
-    arguments.designation.as_ref().map(|file| Designation::file(file, age))
+    arguments.designation.as_ref().map(|place| match place.to_str() {
+        Some(url) if url.starts_with("http://") => Designation::page(url, age),
+        Some(_) | None => Designation::file(place, age),
+    })
 }
 
 /// What may stand on the command line, or in a file.

@@ -93,9 +93,11 @@ impl<S: Store> Candidate<S> {
         };
         let is_out_of_reach = matches!(error, StoreError::Unreachable(_) | StoreError::Elapsed(_));
         let designation = self.inner.designation.as_ref().filter(|_| is_out_of_reach);
-        match designation.map(Designation::read) {
-            Some(Ok((leader, _))) => Ok(Some(leader)),
-            Some(Err(_)) | None => Err(error),
+        let Some(designation) = designation.cloned() else { return Err(error) };
+        // A page takes its time.
+        match tokio::task::spawn_blocking(move || designation.read()).await {
+            Ok(Ok((leader, _))) => Ok(Some(leader)),
+            Ok(Err(_)) | Err(_) => Err(error),
         }
     }
 

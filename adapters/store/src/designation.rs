@@ -1,16 +1,17 @@
 //! A leader that an operator names by hand, for when the store cannot be reached.
 //!
 //! ```text
-//!   store out of reach for a whole session, file names us, not too old ──► leads, designated
+//!   store out of reach for a whole session, file or page names us, not too old ──► leads, designated
 //!   store in reach again ──► guards are told ──► they are gone ──► the election goes on
 //! ```
 //!
 //! It is off unless it is asked for, and never mixed with an elected leader: its token says that it is
 //! designated, and its number is the operator's, who answers for its being greater than any before, and
-//! for there being one file.
+//! for there being one file, or one page.
 
+use std::fmt;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,8 +24,23 @@ use crate::store::Contender;
 /// Where an operator says who leads, and for how long that counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Designation {
-    file: PathBuf,
+    source: Source,
     max_age: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    File(PathBuf),
+    Page(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(file) => file.display().fmt(f),
+            Self::Page(url) => url.fmt(f),
+        }
+    }
 }
 
 /// Why nobody is designated.
@@ -39,6 +55,22 @@ pub enum DesignationError {
         /// Why.
         error: io::Error,
     },
+    /// The page cannot be had.
+    #[error("{url}: {error}")]
+    Page {
+        /// Which.
+        url: String,
+        /// Why.
+        error: minreq::Error,
+    },
+    /// Whoever serves the page has none.
+    #[error("{url} answers {status}")]
+    Status {
+        /// Which.
+        url: String,
+        /// What it answers.
+        status: u16,
+    },
     /// It is something else.
     #[error("{0} is no designation: TOKEN SECONDS IDENTITY, in one line")]
     Malformed(String),
@@ -50,18 +82,28 @@ pub enum DesignationError {
 impl Designation {
     /// What stands in a file counts for `max_age`, by the clocks on the wall of whoever wrote it and here.
     pub fn file(file: impl Into<PathBuf>, max_age: Duration) -> Self {
-        Self { file: file.into(), max_age }
+        Self { source: Source::File(file.into()), max_age }
     }
 
-    /// Who is designated, and for how long that counts yet.
+    /// What an `http://` URL answers counts for `max_age`, as [`file`](Self::file) does: the same line. It is
+    /// given five seconds, and 4 KiB; redirections are not followed.
+    pub fn page(url: impl Into<String>, max_age: Duration) -> Self {
+        Self { source: Source::Page(url.into()), max_age }
+    }
+
+    /// Who is designated, and for how long that counts yet. Waits for the answer if it is a page.
     ///
     /// # Errors
     ///
-    /// If the file is not there or cannot be read, is something else, or is too old.
+    /// If the file or page is not there or cannot be read, is something else, or is too old.
     pub fn read(&self) -> Result<(Contender, Duration), DesignationError> {
-        let path = || self.file.display().to_string();
-        let text =
-            fs::read(&self.file).map_err(|error| DesignationError::File { path: path(), error })?;
+        let path = || self.source.to_string();
+        let text = match &self.source {
+            Source::File(file) => {
+                fs::read(file).map_err(|error| DesignationError::File { path: path(), error })?
+            }
+            Source::Page(url) => fetch(url)?,
+        };
         let (token, written, identity) =
             parse(&text).ok_or_else(|| DesignationError::Malformed(path()))?;
         let age = now().checked_sub(written);
@@ -71,6 +113,29 @@ impl Designation {
         Ok((Contender { identity, token, key: String::new() }, left))
     }
 }
+
+/// What a page says.
+fn fetch(url: &str) -> Result<Vec<u8>, DesignationError> {
+    let request = minreq::get(url).with_timeout(PAGE_SECONDS).with_follow_redirects(false);
+    let request = request
+        .with_max_headers_size(Some(PAGE_BYTES_MAX))
+        .with_max_status_line_length(Some(PAGE_BYTES_MAX));
+    let page = |error| DesignationError::Page { url: url.to_owned(), error };
+    let answer = request.send_lazy().map_err(page)?;
+    let status = answer.status_code;
+    if status != 200 {
+        return Err(DesignationError::Status { url: url.to_owned(), status });
+    }
+    let (mut text, most) = (Vec::new(), u64::try_from(PAGE_BYTES_MAX).unwrap_or(u64::MAX));
+    let read = answer.take(most).read_to_end(&mut text);
+    read.map_err(|error| DesignationError::File { path: url.to_owned(), error })?;
+    Ok(text)
+}
+
+/// How long a page may take.
+const PAGE_SECONDS: u64 = 5;
+/// How long it may be, and what stands before it.
+const PAGE_BYTES_MAX: usize = 4096;
 
 /// Designates a leader: writes the file in one step. `token` has to be greater than that of every leader before,
 /// elected or designated: whatever is guarded refuses it otherwise.
@@ -138,5 +203,48 @@ mod tests {
                 "{text:?}: {error}"
             );
         }
+    }
+
+    /// Answers each of so many connections with one of these, and gives the URL.
+    fn page(answers: Vec<String>) -> String {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            for answer in answers {
+                let Ok((mut stream, _)) = listener.accept() else { return };
+                let mut asked = [0; 1024];
+                drop(stream.read(&mut asked));
+                drop(stream.write_all(answer.as_bytes()));
+            }
+        });
+        format!("http://{address}/leader")
+    }
+
+    #[test]
+    fn a_page_says_the_same_as_a_file_and_no_more_is_read_than_that() {
+        let ok = |text: &str| {
+            let length = text.len();
+            format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
+            )
+        };
+        let line = format!("12 {} host 7\n", now().as_secs());
+        let url = page(vec![
+            ok(&line),
+            "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
+                .to_owned(),
+            ok(&"1".repeat(1 << 20)),
+            "no answer of any kind".to_owned(),
+        ]);
+        let designation = Designation::page(&url, Duration::from_secs(60));
+        let (leader, _) = designation.read().expect("designated");
+        assert_eq!((&*leader.name(), leader.token), ("host 7", FencingToken::designated(12)));
+        assert!(matches!(designation.read(), Err(DesignationError::Status { status: 404, .. })));
+        assert!(matches!(designation.read(), Err(DesignationError::Status { status: 302, .. })));
+        assert!(matches!(designation.read(), Err(DesignationError::Malformed(_))));
+        assert!(designation.read().is_err());
+        let nobody = Designation::page("http://127.0.0.1:1/", Duration::from_secs(60));
+        assert!(matches!(nobody.read(), Err(DesignationError::Page { .. })));
     }
 }

@@ -18,10 +18,17 @@ use crate::designation::Designation;
 use crate::news::{Event, Status};
 use crate::recipe::{Input, Machine, Output};
 use crate::settings::{Settings, StartError};
-use crate::store::{Happened, Store, Teller};
+use crate::store::{Contender, Happened, Store, Teller};
 
 /// How many events wait for somebody who reads slowly.
 const EVENTS_MAX: usize = 256;
+
+/// Who is designated, after a while; for ever if nobody can be. Apart from the loop, since a page takes its time.
+async fn look(designation: Option<Designation>) -> Option<(Contender, Duration)> {
+    let Some(designation) = designation else { return std::future::pending().await };
+    tokio::time::sleep(LOOK_EVERY).await;
+    tokio::task::spawn_blocking(move || designation.read().ok()).await.ok().flatten()
+}
 
 /// How often a designation is looked for while the store is out of reach.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -165,18 +172,12 @@ impl<S: Store> Run<S> {
         };
         let stops = self.course != Course::Out;
         let holds_back = self.held_back.is_some();
-        let looks = self.designation.is_some() && self.away_since.is_some() && !holds_back;
-        let look = async move {
-            if looks {
-                tokio::time::sleep(LOOK_EVERY).await;
-            } else {
-                std::future::pending::<()>().await;
-            }
-        };
+        let looks = self.away_since.is_some() && !holds_back;
+        let look = look(self.designation.clone().filter(|_| looks));
         tokio::select! {
             happened = self.happened.recv(), if !holds_back => self.hear(happened?),
-            () = look => {
-                self.look_for_designation();
+            found = look => {
+                self.on_designation(found);
                 None
             }
             // Told to, or the last handle is gone.
@@ -253,15 +254,15 @@ impl<S: Store> Run<S> {
         Some(Input::Store(happened))
     }
 
-    /// The store is out of reach. Whoever was elected before has stopped by now.
-    fn look_for_designation(&mut self) {
+    /// The store is out of reach, and this is who is designated. Whoever was elected before has stopped by now.
+    fn on_designation(&mut self, found: Option<(Contender, Duration)>) {
         let now = tokio::time::Instant::now();
         let waited = self.away_since.is_some_and(|since| since + self.session_time <= now);
         let elected = self.token.is_some() && self.designated.is_none();
-        let Some(designation) = self.designation.as_ref().filter(|_| waited && !elected) else {
+        if !waited || elected {
             return;
-        };
-        let found = designation.read().ok().filter(|(leader, _)| leader.identity == self.identity);
+        }
+        let found = found.filter(|(leader, _)| leader.identity == self.identity);
         let token = found.as_ref().map(|(leader, _)| leader.token);
         self.designated = found.map(|(_, left)| now + left);
         if token != self.token {
