@@ -30,6 +30,7 @@
 //!
 //! ```text
 //! cargo run --release -p quorate -- sim --seeds 200000
+//! cargo run --release -p quorate -- sim --story days --seeds 200
 //! cargo run --release -p quorate-sim --example model -- recovery voters=3 rounds=2 crashes=1 transactions=2 seconds=1800
 //! cargo run --release -p quorate-sim --example model -- election voters=5 depth=16 seconds=900
 //! cargo run --release -p quorate-sim --example model -- election crashes=1 live seconds=900
@@ -37,7 +38,7 @@
 //! cargo fuzz run NAME -s none -- -max_total_time=300
 //! ```
 //!
-//! The first prints seeds, events, virtual time, and how often each kind of fault occurred; the models print
+//! The first two print seeds, events, virtual time, and how often each kind of fault occurred; the models print
 //! states, depth, and whether that was all there is. Shards and targets are run one after the other.
 //!
 //! # What is checked
