@@ -11,14 +11,14 @@ use quorate_core::recipe::offer::Session;
 use quorate_core::recipe::{Loss, Seat as Said};
 use quorate_core::time::Instant as CoreInstant;
 use quorate_leadership::{FencingToken, Seat};
-use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::mpsc;
 use tokio::sync::{Notify, broadcast, watch};
 
 use crate::designation::Designation;
 use crate::news::{Event, Status};
 use crate::recipe::{Input, Machine, Output};
 use crate::settings::{Settings, StartError};
-use crate::store::{Contender, Happened, Store, Teller};
+use crate::store::{Contender, HEARD_MAX, Happened, Store, Teller};
 
 /// How many events wait for somebody who reads slowly.
 const EVENTS_MAX: usize = 256;
@@ -46,7 +46,7 @@ pub(crate) struct Run<S> {
     /// Rung when the last guard has gone.
     bell: Arc<Notify>,
     stops: mpsc::Receiver<Stop>,
-    happened: UnboundedReceiver<Happened>,
+    happened: mpsc::Receiver<Happened>,
     tell: Teller,
     events: broadcast::Sender<Event>,
     status: watch::Sender<Status>,
@@ -98,7 +98,7 @@ impl<S: Store> Run<S> {
         let origin = tokio::time::Instant::now().into_std();
         let bell = Arc::new(Notify::new());
         let rung = Arc::clone(&bell);
-        let (sender, happened) = mpsc::unbounded_channel();
+        let (sender, happened) = mpsc::channel(HEARD_MAX);
         Ok(Self {
             store,
             machine,

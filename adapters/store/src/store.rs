@@ -12,7 +12,8 @@ use quorate_core::recipe::{Attempt, Failure, SessionId, lease, offer};
 use quorate_core::time::Instant as CoreInstant;
 use quorate_leadership::FencingToken;
 use thiserror::Error;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::settings::{Settings, StartError};
 
@@ -132,15 +133,15 @@ pub(crate) enum Happened {
 /// How a [`Store`] says what happened. One that nobody listens to any more takes it in silence.
 #[derive(Clone, Debug)]
 pub struct Teller {
-    pub(crate) sender: UnboundedSender<Happened>,
+    pub(crate) sender: Sender<Happened>,
     /// The origin of the core's time.
     pub(crate) origin: Instant,
 }
 
 impl Teller {
     /// One for whoever asks once and does not compete.
-    pub(crate) fn for_one_question() -> (Self, UnboundedReceiver<Happened>) {
-        let (sender, heard) = unbounded_channel();
+    pub(crate) fn for_one_question() -> (Self, Receiver<Happened>) {
+        let (sender, heard) = channel(HEARD_MAX);
         (Self { sender, origin: Instant::now() }, heard)
     }
 
@@ -161,6 +162,10 @@ impl Teller {
 
     /// The store has answered something that was sent at `sent`, and that keeps the session alive.
     pub fn renewed(&self, session: SessionId, sent: Instant) {
+        // Nobody has listened for long: a renewal that is not heard only confirms less.
+        if self.sender.capacity() < HEARD_MAX / 2 {
+            return;
+        }
         let sent = CoreInstant::from_origin(sent.saturating_duration_since(self.origin));
         self.say(Happened::Session(Session::Renewed { session, sent }));
     }
@@ -186,10 +191,17 @@ impl Teller {
     }
 
     fn say(&self, happened: Happened) {
-        // Nobody listens any more: the candidate has ended.
-        drop(self.sender.send(happened));
+        // Closed: the candidate has ended. It is full only where the guarded work of a designated leader has
+        // gone on for hours after it was told to end, while the session broke again and again; an answer that
+        // is lost then is one that the recipe waits for in vain, as for any other.
+        if let Err(TrySendError::Full(lost)) = self.sender.try_send(happened) {
+            tracing::error!(?lost, "nobody has listened for long");
+        }
     }
 }
+
+/// How much can wait to be heard: a few calls are under way at a time, and a session changes at its pace.
+pub(crate) const HEARD_MAX: usize = 1024;
 
 /// Begins the work of a call: its first part is done when this returns, and with it what it sends, or its
 /// place in a row of those that wait. The rest is done by a task of its own.
