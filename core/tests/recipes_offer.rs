@@ -824,6 +824,20 @@ fn offers_of_all_kinds_stand_in_one_row_and_the_rest_is_ignored() {
     assert_eq!(counters, ["0000000003", "0000000005", "0000000007", "0000000009", "0000000012"]);
 }
 
+/// Curator takes a name for its own only with a UUID in it (`ProtectedUtils.isProtectedZNode`); kazoo has no dashes.
+#[test]
+fn beside_curator_and_kazoo_our_offers_are_called_as_theirs_are() {
+    let guid = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
+    for (naming, expected) in [
+        (Naming::Latch, "_c_01234567-89ab-cdef-0123-456789abcdef-latch-"),
+        (Naming::Kazoo, "0123456789abcdef0123456789abcdef__lock__"),
+    ] {
+        let bench = Bench::with(Config { naming, ..Config::new(&b"host"[..], guid) }).up();
+        let Call::Create { name, .. } = bench.call() else { panic!("no offer") };
+        assert_eq!(name, expected);
+    }
+}
+
 /// The counter is a Java `int`: after 2147483647 comes -2147483648, with eleven characters.
 #[test]
 fn the_row_goes_on_when_the_counter_wraps() {

@@ -44,7 +44,8 @@ impl Config {
     }
 
     /// How offers are called. [`Naming::Guid`] if it is not said; beside Java's `LeaderElectionSupport`, which
-    /// reads no other names than its own, [`Naming::Java`].
+    /// reads no other names than its own, [`Naming::Java`]; so it is with Curator's `LeaderLatch` and
+    /// [`Naming::Latch`], with kazoo's `Election` and [`Naming::Kazoo`].
     #[must_use]
     pub const fn naming(mut self, naming: Naming) -> Self {
         self.settings.recipe = Recipe::Offer(naming);

@@ -21,8 +21,9 @@
 //! Each candidate leaves an *offer* below the root, an ephemeral sequential node with its identity in it.
 //! The lowest leads, and each other watches its neighbour: one that goes wakes one. Apache's own recipe for
 //! Java, `LeaderElectionSupport`, does the same with the same nodes: both can compete under one root
-//! ([`Config::naming`] with [`Naming::Java`]). [`Config::lease`] is the other recipe: one node, and who
-//! creates it leads.
+//! ([`Config::naming`] with [`Naming::Java`]), as can Curator's `LeaderLatch` ([`Naming::Latch`]) and kazoo's
+//! `Election` for Python ([`Naming::Kazoo`]). [`Config::lease`] is the other recipe: one node, and who creates it
+//! leads.
 //!
 //! The root is created if it is missing. If no session can be had, or the ensemble refuses
 //! something, it is tried again, less and less often; [`Candidate::status`] and [`Candidate::events`]

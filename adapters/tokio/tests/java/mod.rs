@@ -37,11 +37,17 @@ pub fn available() -> bool {
     } else {
         return true;
     };
+    skipped(missing, "zookeeper, default-jre-headless")
+}
+
+/// Says that a test is skipped since something is missing, and what it comes with; fails if it must be there.
+/// False.
+pub fn skipped(missing: &str, packages: &str) -> bool {
     for (name, wanted) in [("QUORATE_REQUIRE_PEERS", "1"), ("CI", "true")] {
         let required = std::env::var(name).is_ok_and(|value| value == wanted);
         assert!(!required, "{missing} is missing, and {name}={wanted}");
     }
-    println!("skipped: {missing} is missing (Debian: zookeeper, default-jre-headless)");
+    println!("skipped: {missing} is missing (Debian: {packages})");
     false
 }
 

@@ -1,5 +1,5 @@
-//! What the tests compete through and with: Java ZooKeeper servers, a wire that can be cut, Apache's own
-//! candidates.
+//! What the tests compete through and with: Java ZooKeeper servers, a wire that can be cut, the candidates of
+//! others.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
 
 #[path = "../../../tokio/tests/java/mod.rs"]
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use quorate_core::id::ServerId;
 use quorate_core::membership::Membership;
-use quorate_zookeeper::{Candidate, Config, Status};
+use quorate_zookeeper::{Candidate, Config, Naming, Status};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -30,8 +30,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Sessions in these tests; servers tick every 500 ms and so allow no less than a second.
 pub const SESSION: Duration = Duration::from_secs(2);
 
-/// Sessions of Apache's own candidates, which fail for good when they cannot connect within one.
-const JAVA_SESSION: Duration = Duration::from_secs(8);
+/// Sessions of others' candidates; LeaderElectionSupport fails for good when it cannot connect within one.
+const THEIR_SESSION: Duration = Duration::from_secs(8);
 
 /// A port that nobody uses and that the system gives to no one who connects.
 pub fn free_port() -> u16 {
@@ -258,28 +258,89 @@ async fn carry(
     drop(is_cut.wait_for(|cut| !cut).await);
 }
 
-/// Apache's own candidate in a JVM of its own. Dropping it kills it.
-pub struct JavaCandidate {
+/// An implementation of somebody else's.
+#[derive(Clone, Copy, Debug)]
+pub enum Other {
+    /// Apache's LeaderElectionSupport for Java.
+    Support,
+    /// Curator's LeaderLatch for Java.
+    Latch,
+    /// kazoo's Election for Python.
+    Kazoo,
+}
+
+impl Other {
+    /// How ours are called beside it.
+    pub const fn naming(self) -> Naming {
+        match self {
+            Self::Support => Naming::Java,
+            Self::Latch => Naming::Latch,
+            Self::Kazoo => Naming::Kazoo,
+        }
+    }
+
+    /// What it comes as, and in which package of Debian's.
+    const fn comes_as(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Support => {
+                ("/usr/share/java/zookeeper-recipes-election.jar", "libzookeeper-java")
+            }
+            Self::Latch => ("/usr/share/java/curator-recipes.jar", "libcurator-recipes-java"),
+            Self::Kazoo => ("/usr/lib/python3/dist-packages/kazoo", "python3-kazoo"),
+        }
+    }
+
+    /// Whether it is on this machine. Says so if not, and fails if it must be.
+    pub fn available(self) -> bool {
+        let (path, package) = self.comes_as();
+        Path::new(path).exists() || java::skipped(path, package)
+    }
+
+    fn command(self) -> Command {
+        let resource =
+            |name: &str| format!("{}/tests/resources/{name}", env!("CARGO_MANIFEST_DIR"));
+        let java = |name| {
+            let (jar, _) = self.comes_as();
+            let jars = [jar, "/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-nop.jar"];
+            let mut java = Command::new("java");
+            java.args(["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
+            java.arg("-cp").arg(jars.join(":")).arg(resource(name));
+            java
+        };
+        match self {
+            Self::Support => java("Support.java"),
+            Self::Latch => java("Latch.java"),
+            Self::Kazoo => {
+                let mut python = Command::new("/usr/bin/python3");
+                python.arg(resource("election.py"));
+                python
+            }
+        }
+    }
+}
+
+/// The node that a leader has for as long as it leads, next to the root. Whoever finds it taken leads together
+/// with another.
+pub fn seat(root: &str) -> String {
+    format!("{root}-led-by")
+}
+
+/// A candidate of somebody else's in a process of its own. Dropping it kills it.
+///
+/// It says `leads` when it leads and has the [`seat`], and `failed` with a reason. To each line it is told it says
+/// `leader` and a name. When there are no more it leaves the seat, and ends in order.
+pub struct OtherCandidate {
+    name: String,
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
-const ELECTION_JAR: &str = "/usr/share/java/zookeeper-recipes-election.jar";
-const ELECTOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/resources/Elector.java");
-
-impl JavaCandidate {
-    pub fn start(hosts: &str, root: &str, name: &str) -> Self {
-        assert!(
-            Path::new(ELECTION_JAR).exists(),
-            "{ELECTION_JAR} comes with Debian's libzookeeper-java"
-        );
-        let jars = [ELECTION_JAR, "/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-nop.jar"];
-        let mut java = Command::new("java");
-        java.args(["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
-        java.arg("-cp").arg(jars.join(":")).arg(ELECTOR);
-        java.args([hosts, root, name, &JAVA_SESSION.as_millis().to_string()]);
-        java.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = java.spawn().unwrap();
+impl OtherCandidate {
+    pub fn start(other: Other, hosts: &str, root: &str, name: &str) -> Self {
+        let mut command = other.command();
+        command.args([hosts, root, name, &THEIR_SESSION.as_millis().to_string(), &seat(root)]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
         let output = BufReader::new(child.stdout.take().unwrap());
         let heard = Arc::clone(&lines);
@@ -288,31 +349,23 @@ impl JavaCandidate {
                 heard.lock().unwrap().push(line);
             }
         });
-        Self { child, lines }
+        Self { name: name.to_owned(), child, lines }
     }
 
-    /// What it has told so far.
-    pub fn said(&self) -> Vec<String> {
-        self.lines.lock().unwrap().clone()
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    /// How often it has told this.
-    pub fn count(&self, line: &str) -> usize {
-        self.said().iter().filter(|said| *said == line).count()
-    }
-
-    pub async fn waits(&self) {
-        until("Java's candidate to wait", async || {
-            assert_eq!(self.count("event FAILED"), 0, "{:?}", self.said());
-            (self.count("event READY_COMPLETE") > 0).then_some(())
-        })
-        .await;
+    /// What it has said so far, which is of no failure.
+    fn said(&self) -> Vec<String> {
+        let said = self.lines.lock().unwrap().clone();
+        assert!(!said.iter().any(|line| line.starts_with("failed")), "{}: {said:?}", self.name);
+        said
     }
 
     pub async fn leads(&self) {
-        until("Java's candidate to lead", async || {
-            assert_eq!(self.count("event FAILED"), 0, "{:?}", self.said());
-            (self.count("event ELECTED_COMPLETE") > 0).then_some(())
+        until("another's candidate to lead", async || {
+            self.said().iter().any(|line| line == "leads").then_some(())
         })
         .await;
     }
@@ -322,7 +375,7 @@ impl JavaCandidate {
         use std::io::Write as _;
         let before = self.said().len();
         self.child.stdin.as_mut().unwrap().write_all(b"?\n").unwrap();
-        until("an answer of Java's candidate", async || {
+        until("an answer of another's candidate", async || {
             let said = self.said();
             let answers = said[before..].iter().find_map(|line| line.strip_prefix("leader "));
             answers.map(str::to_owned)
@@ -341,7 +394,7 @@ impl JavaCandidate {
     }
 }
 
-impl Drop for JavaCandidate {
+impl Drop for OtherCandidate {
     fn drop(&mut self) {
         self.kill();
     }

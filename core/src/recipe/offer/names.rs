@@ -4,7 +4,7 @@
 //!   n_0000000007                              LeaderElectionSupport
 //!   67f2…-n_0000000008                        with a unique id in front (ZooKeeper's recipes page)
 //!   100004e8a3b0001-0000000009                with the session in front
-//!   _c_67f2…-latch-0000000010                 Curator's LeaderLatch
+//!   _c_67f2…-…-…-…-…-latch-0000000010         Curator's LeaderLatch
 //!   67f2…__lock__0000000011                   kazoo's Election
 //!          └── the counter of the root: ten characters, an `int` that wraps
 //! ```
@@ -32,7 +32,8 @@ pub enum Naming {
     Java,
     /// `{session}-` and the counter, the session in hexadecimal digits.
     Session,
-    /// `_c_{guid}-latch-` and the counter, beside Curator's LeaderLatch.
+    /// `_c_{uuid}-latch-` and the counter, beside Curator's LeaderLatch; the guid as a UUID, in groups with
+    /// dashes between, for Curator knows no other names as its own (`ProtectedUtils`).
     Latch,
     /// `{guid}__lock__` and the counter, beside kazoo's Election.
     Kazoo,
@@ -48,7 +49,11 @@ impl Naming {
             Self::Guid => format!("{guid:032x}-n_"),
             Self::Java => String::from("n_"),
             Self::Session => format!("{:x}-", session.0),
-            Self::Latch => format!("_c_{guid:032x}-latch-"),
+            Self::Latch => {
+                let [a, b, c, d] = [96, 80, 64, 48].map(|shift| guid >> shift);
+                let [b, c, d, e] = [b & 0xffff, c & 0xffff, d & 0xffff, guid & 0xffff_ffff_ffff];
+                format!("_c_{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}-latch-")
+            }
             Self::Kazoo => format!("{guid:032x}__lock__"),
             Self::Lease => format!("{:x}", session.0),
         }
