@@ -6,11 +6,13 @@
 //! ```
 //!
 //! A link of the election plane carries one notification on the wire and one in the mailbox, where the newest
-//! takes the place of the one before. A link of the quorum plane carries packets in order. What an end that
+//! takes the place of the one before; of the letters of elections by generation, one of each kind. A link of the quorum plane carries packets in order. What an end that
 //! is gone has sent may still come, or the rest of it be lost.
 
+use quorate_core::ballot::Body;
 use quorate_core::id::LinkId;
 use quorate_core::input::Plane;
+use quorate_core::message::Message;
 use quorate_core::timers::Timer;
 use quorate_core::txn::Txn;
 use stateright::{Model, Property};
@@ -141,13 +143,13 @@ impl Ensemble {
                 Timer::ConnectLimit | Timer::Silence | Timer::Init | Timer::Introduction => {
                     scope.recovery && spent.timeouts < scope.timeouts
                 }
+                Timer::Candidacy => spent.candidacies < scope.candidacies,
                 Timer::Start
                 | Timer::Rest
                 | Timer::Notification
                 | Timer::Finalize
                 | Timer::Redial
                 | Timer::HandOver
-                | Timer::Candidacy
                 | Timer::Heartbeat
                 | Timer::Lease => true,
             };
@@ -211,13 +213,26 @@ impl Ensemble {
         if queue.last() == Some(&NONE) {
             return;
         }
-        if wire.is_some_and(|wire| queue.len() >= wire) {
-            queue.pop();
-        }
-        if queue.last() != Some(&letter) || wire.is_none() {
+        let kind = self.kind(letter);
+        let waiting = wire.and_then(|wire| {
+            (wire.saturating_sub(1)..queue.len()).find(|at| kind.is_some() && self.kind(queue[*at]) == kind)
+        });
+        if let Some(at) = waiting {
+            queue[at] = letter;
+            queue.dedup();
+        } else if queue.last() != Some(&letter) || wire.is_none() {
             queue.push(letter);
         }
         *inbound = self.queues.number(queue);
+    }
+
+    /// What a mailbox holds one of: a notification, or a letter of each kind.
+    fn kind(&self, letter: u32) -> Option<usize> {
+        match self.letters.get(letter) {
+            Letter::Message(Message::Notification(_)) => Some(Body::KINDS),
+            Letter::Message(Message::Letter(letter)) => Some(letter.body.kind()),
+            Letter::Message(Message::Packet(_)) | Letter::Snapshot(..) | Letter::End => None,
+        }
     }
 
     /// One end of a link is closed: it hears no more, and what it has sent still comes.
@@ -324,6 +339,7 @@ impl Ensemble {
                 {
                     state.spent.timeouts += 1;
                 }
+                state.spent.candidacies += u8::from(timer == Timer::Candidacy);
                 self.happen(state, id, Happening::Due(timer));
             }
             Action::Dial(from, plane, to) => self.dial(state, from, plane, to),
@@ -397,13 +413,14 @@ impl Ensemble {
             links: Vec::new(),
             dials: 0,
             reigns: [0; EPOCHS],
+            led: [0; EPOCHS],
             brought: [NONE; EPOCHS],
             committed: NONE,
             spent: Spent::default(),
             broken: None,
         };
         for (id, disk) in (0..voters).zip(disks) {
-            let server = Server::new(id, voters, disk.clone());
+            let server = Server::new(id, voters, self.scope.electing, disk.clone());
             state.servers[usize::from(id)] = self.servers.number(server);
         }
         for id in 0..voters {

@@ -80,12 +80,26 @@ use self::server::Letter;
 use self::state::State;
 use self::store::Store;
 
+/// How it is found out who is to lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Electing {
+    /// By votes that all tell one another.
+    Fast,
+    /// By one vote for each server and generation.
+    Generation {
+        /// Whether a server asks first whether it would be elected.
+        pre_vote: bool,
+    },
+}
+
 /// What may happen in a model, and how often.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// How many voters there are.
     pub voters: usize,
-    /// The last round of elections.
+    /// How it is found out who is to lead.
+    pub electing: Electing,
+    /// The last round of elections, or the last generation.
     pub rounds: i64,
     /// Whether servers reach each other's quorum ports; otherwise elections alone are looked at.
     pub recovery: bool,
@@ -95,6 +109,8 @@ pub struct Scope {
     pub breaks: u8,
     /// How often a server may give up waiting for another.
     pub timeouts: u8,
+    /// How often a server may ask to lead because it hears no leader, in elections by generation.
+    pub candidacies: u8,
     /// How many transactions may be asked for.
     pub transactions: u8,
     /// How often a notification may be lost, repeated or overtaken; as often as you like, if none.
@@ -120,11 +136,13 @@ impl Scope {
     pub fn election(voters: usize) -> Self {
         Self {
             voters,
+            electing: Electing::Fast,
             rounds: 1,
             recovery: false,
             crashes: 0,
             breaks: 0,
             timeouts: 0,
+            candidacies: 0,
             transactions: 0,
             mischief: None,
             lossy: false,
@@ -140,6 +158,12 @@ impl Scope {
     /// The same, and what comes after the election.
     pub fn recovery(voters: usize) -> Self {
         Self { recovery: true, prompt: true, ..Self::election(voters) }
+    }
+
+    /// The same, where servers elect by generation: the first two time-outs end in a candidacy.
+    #[must_use]
+    pub fn by_generation(self, pre_vote: bool) -> Self {
+        Self { electing: Electing::Generation { pre_vote }, candidacies: 2, ..self }
     }
 
     /// The same, where notifications are lost, repeated and overtake one another.
@@ -264,6 +288,12 @@ pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
         }),
         Property::<Ensemble>::sometimes("a quorum agrees who leads", Ensemble::is_led),
     ];
+    let by_generation = matches!(scope.electing, Electing::Generation { .. });
+    if by_generation && scope.rounds > 1 && scope.candidacies > 1 {
+        properties.push(Property::<Ensemble>::sometimes("two generations", |_, state| {
+            state.led.iter().filter(|leader| **leader != 0).count() > 1
+        }));
+    }
     if scope.crashes > 0 {
         properties.push(Property::<Ensemble>::sometimes(
             "a server has restarted and settled",

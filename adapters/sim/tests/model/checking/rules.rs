@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use quorate_core::ballot::{Ballot, Generation};
+use quorate_core::id::ServerId;
 use quorate_core::txn::Txn;
-use quorate_core::vote::ServerState;
+use quorate_core::vote::{ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 
+use super::Electing;
 use super::ensemble::Ensemble;
 use super::server::{Effect, Server, name, number};
 use super::state::State;
@@ -17,6 +20,10 @@ pub enum Rule {
     Leadership,
     /// A vote was counted that was not cast, or for somebody older than the voter.
     Votes,
+    /// Two servers were elected in one generation.
+    Generation,
+    /// A disk has another vote in a generation than it had, or an earlier one.
+    Ballot,
     /// A quorum was counted that is not on the disks.
     Quorum,
     /// Something left a server that its disk does not hold.
@@ -44,6 +51,8 @@ impl fmt::Display for Rule {
         f.write_str(match self {
             Self::Leadership => "two leaders are established in one epoch",
             Self::Votes => "a vote is counted that was not cast, or for an older history",
+            Self::Generation => "two servers are elected in one generation",
+            Self::Ballot => "a voter votes twice in a generation",
             Self::Quorum => "a quorum is counted that is not on the disks",
             Self::Promise => "what leaves a server is not on its disk",
             Self::Synchronised => "an epoch is entered without the leader's history on disk",
@@ -69,6 +78,11 @@ impl Ensemble {
         match effect {
             Effect::Dial(..) | Effect::Send(..) | Effect::Hangup(_) => None,
             Effect::Broken(rule) => Some(*rule),
+            Effect::Elected(generation, vote, members)
+                if matches!(self.scope.electing, Electing::Generation { .. }) =>
+            {
+                self.judge_election(state, by, *generation, *vote, members)
+            }
             Effect::Elected(round, vote, members) => {
                 let sound = members.iter().all(|member| {
                     let member = usize::from(number(*member));
@@ -121,6 +135,37 @@ impl Ensemble {
             }
             Effect::Deliver(zxid) => self.judge_delivery(state, by, *zxid),
         }
+    }
+
+    /// Each vote was given, and is on disk; nobody else has them.
+    fn judge_election(
+        &self,
+        state: &mut State,
+        by: usize,
+        generation: i64,
+        vote: Vote,
+        members: &[ServerId],
+    ) -> Option<Rule> {
+        let ballot = Ballot { generation: Generation(generation), vote: vote.leader };
+        let sound = members.iter().all(|member| {
+            let member = usize::from(number(*member));
+            self.server(state, member, |server| {
+                let Server { brief, store, .. } = server;
+                let looks =
+                    brief.up && brief.state == ServerState::Looking && brief.round == generation;
+                // Who has voted again since tells nothing of this vote.
+                let later = member != by && store.ballot.generation > ballot.generation;
+                let fresh = (store.current, store.last()) <= (vote.peer_epoch, vote.zxid);
+                later || (store.ballot == ballot && (!looks || fresh))
+            })
+        });
+        let slot = usize::try_from(generation).ok().and_then(|at| state.led.get_mut(at));
+        let Some(slot) = slot else { return Some(Rule::Unforeseen) };
+        let leader = u8::try_from(by).unwrap_or(u8::MAX) + 1;
+        if ![0, leader].contains(&std::mem::replace(slot, leader)) {
+            return Some(Rule::Generation);
+        }
+        (!sound || !members.contains(&vote.leader)).then_some(Rule::Votes)
     }
 
     fn judge_reign(&self, state: &mut State, by: usize, epoch: Epoch) -> Option<Rule> {

@@ -11,7 +11,8 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use quorate_core::config::{Config, Timing};
+use quorate_core::ballot::{Ballot, Body};
+use quorate_core::config::{Config, Election, Generations, Timing};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
 use quorate_core::message::{Message, Packet, Request};
@@ -25,7 +26,9 @@ use quorate_core::vote::{ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_sim::Ensemble;
 
+use super::Electing;
 use super::rules::Rule;
+use super::state::link_peer;
 use super::store::{Op, Store};
 use super::tables::Table;
 
@@ -33,7 +36,7 @@ use super::tables::Table;
 const NOW: Instant = Instant(1_000_000_000);
 
 /// Every timer that may be set, in the order of its bit in [`Brief::due`].
-pub const TIMERS: [Timer; 11] = [
+pub const TIMERS: [Timer; 13] = [
     Timer::Start,
     Timer::Rest,
     Timer::Notification,
@@ -45,6 +48,8 @@ pub const TIMERS: [Timer; 11] = [
     Timer::Silence,
     Timer::Init,
     Timer::Ping,
+    Timer::Candidacy,
+    Timer::Heartbeat,
 ];
 
 /// What goes over a link.
@@ -88,7 +93,7 @@ pub enum Effect {
     Send(LinkId, u32),
     /// It closes a link.
     Hangup(LinkId),
-    /// It was elected in this round, by these servers' votes.
+    /// It was elected in this round or generation, by these servers' votes.
     Elected(i64, Vote, Vec<ServerId>),
     /// It takes over its own history in this epoch, which a quorum has promised.
     Begins(Epoch),
@@ -133,6 +138,7 @@ pub struct Server {
     /// Whom it takes itself for; from 0.
     pub id: u8,
     voters: u8,
+    electing: Electing,
     /// What runs.
     pub peer: Option<Peer>,
     /// What is durable.
@@ -166,7 +172,7 @@ fn packets(txn: &Txn, form: Form) -> Vec<Packet> {
 
 impl Server {
     /// A server that has not started, with this on its disk.
-    pub fn new(id: u8, voters: u8, store: Store) -> Self {
+    pub fn new(id: u8, voters: u8, electing: Electing, store: Store) -> Self {
         let brief = Brief {
             up: false,
             state: ServerState::Looking,
@@ -179,7 +185,7 @@ impl Server {
             writes: 0,
         };
         let (pending, delivered, receiving) = (Vec::new(), Zxid::ZERO, None);
-        Self { id, voters, peer: None, store, pending, delivered, receiving, brief }
+        Self { id, voters, electing, peer: None, store, pending, delivered, receiving, brief }
     }
 
     /// What the disk will hold when everything under way is durable.
@@ -198,6 +204,11 @@ impl Server {
         timing.redial_max = timing.redial_min;
         timing.connect_retry_max = timing.connect_retry_min;
         config.timing = Timing { ..timing.clone() };
+        if let Electing::Generation { pre_vote } = self.electing {
+            let rules = Generations::default();
+            let timeout_max = rules.timeout_min;
+            config.election = Election::Generation(Generations { timeout_max, pre_vote, ..rules });
+        }
         config
     }
 
@@ -222,10 +233,10 @@ impl Server {
         let event = match what {
             Happening::Crash(survivors) => {
                 let survivors: Vec<_> = self.pending.drain(..usize::from(survivors)).collect();
-                survivors.iter().for_each(|op| self.store.apply(op));
+                survivors.iter().for_each(|op| self.keep(op, &mut effects));
                 let mut store = self.store.clone();
                 store.close();
-                *self = Self::new(self.id, self.voters, store);
+                *self = Self::new(self.id, self.voters, self.electing, store);
                 return effects;
             }
             Happening::Start => {
@@ -240,7 +251,7 @@ impl Server {
             }
             Happening::Persisted => {
                 let op = self.pending.remove(0);
-                self.store.apply(&op);
+                self.keep(&op, &mut effects);
                 let Op::Write(ticket, write) = op else { return effects };
                 if let Write::CurrentEpoch(epoch) = write {
                     effects.push(Effect::Enters(epoch));
@@ -273,6 +284,16 @@ impl Server {
         };
         self.step(event, letters, &mut effects);
         effects
+    }
+
+    /// Something is durable. The vote in a generation stays what it is, and no earlier one follows.
+    fn keep(&mut self, op: &Op, effects: &mut Vec<Effect>) {
+        let before = self.store.ballot;
+        self.store.apply(op);
+        let now = self.store.ballot;
+        if now != before && now.generation <= before.generation {
+            effects.push(Effect::Broken(Rule::Ballot));
+        }
     }
 
     fn step(&mut self, event: Event, letters: &Table<Letter>, effects: &mut Vec<Effect>) {
@@ -375,6 +396,7 @@ impl Server {
     fn judge(&self, link: LinkId, message: &Message, effects: &mut Vec<Effect>) {
         let disk = &self.store;
         let holds = |zxid: Zxid| disk.through(zxid).last().is_some_and(|txn| txn.zxid == zxid);
+        let voted = |generation, vote| disk.ballot == Ballot { generation, vote };
         let kept = match message {
             Message::Notification(notification) => {
                 let standing = &notification.standing;
@@ -398,7 +420,15 @@ impl Server {
             }
             Message::Packet(Packet::Ack(zxid)) => holds(*zxid),
             Message::Packet(Packet::Acks(run)) => run.zxids().all(holds),
-            Message::Packet(_) | Message::Letter(_) => true,
+            Message::Letter(letter) => match letter.body {
+                Body::Request(poll) => poll.pre || voted(poll.generation, name(self.id)),
+                Body::Answer { poll, granted } => {
+                    let to = name(link_peer(link));
+                    !granted || poll.pre || voted(poll.generation, to)
+                }
+                Body::Standing { .. } => true,
+            },
+            Message::Packet(_) => true,
         };
         if !kept {
             effects.push(Effect::Broken(Rule::Promise));
@@ -406,7 +436,7 @@ impl Server {
     }
 
     fn summary(&self) -> Brief {
-        let new = Self::new(self.id, self.voters, Store::default()).brief;
+        let new = Self::new(self.id, self.voters, self.electing, Store::default()).brief;
         let Some(peer) = &self.peer else { return new };
         let (standing, status) = (peer.standing(), peer.status());
         let reign = peer.reign().map(|reign| reign.epoch);

@@ -15,7 +15,7 @@ use super::rules::Rule;
 
 /// The most servers.
 pub const MOST: usize = 5;
-/// The most epochs, with the one before all.
+/// The most epochs, and the most generations, with the one before all.
 pub(super) const EPOCHS: usize = 8;
 /// Which letter says that the other end is closed, and which queue is empty, and which history.
 pub(super) const NONE: u32 = 0;
@@ -61,6 +61,11 @@ pub(super) fn link_id(plane: Plane, peer: u8, slot: u8) -> LinkId {
     LinkId(1 + u64::from(slot) + 8 * (u64::from(peer) + 8 * plane))
 }
 
+/// With whom a server has the link that it knows by this number.
+pub(super) fn link_peer(link: LinkId) -> u8 {
+    u8::try_from((link.0 - 1) / 8 % 8).unwrap_or(u8::MAX)
+}
+
 impl Link {
     /// Who is at the other end of what this server knows by that number.
     pub fn other(&self, server: usize, link: LinkId) -> Option<usize> {
@@ -86,6 +91,8 @@ pub struct Spent {
     pub breaks: u8,
     /// Deadlines that passed without need.
     pub timeouts: u8,
+    /// Time-outs after which a server asked to lead, in elections by generation.
+    pub candidacies: u8,
     /// Transactions that were asked for.
     pub transactions: u8,
     /// Notifications that were lost, repeated or overtaken, where that is counted.
@@ -103,6 +110,8 @@ pub struct State {
     pub(super) dials: u64,
     /// Who was established in each epoch: its number plus one.
     pub reigns: [u8; EPOCHS],
+    /// Who was elected in each generation: its number plus one.
+    pub led: [u8; EPOCHS],
     /// Which history the leader of each epoch has brought into it.
     pub brought: [u32; EPOCHS],
     /// Which history is committed.
@@ -126,8 +135,9 @@ impl Hash for State {
         }
         hasher.write_u64(self.dials);
         hasher.write_u64(u64::from_le_bytes(self.reigns));
+        hasher.write_u64(u64::from_le_bytes(self.led));
         self.brought.iter().for_each(|history| hasher.write_u32(*history));
-        let Spent { crashes, breaks, timeouts, transactions, mischief } = self.spent;
+        let Spent { crashes, breaks, timeouts, candidacies, transactions, mischief } = self.spent;
         hasher.write_u32(self.committed);
         hasher.write_u64(u64::from_le_bytes([
             crashes,
@@ -135,7 +145,7 @@ impl Hash for State {
             timeouts,
             transactions,
             mischief,
-            0,
+            candidacies,
             0,
             0,
         ]));

@@ -22,6 +22,8 @@ pub struct Store {
     pub accepted: Epoch,
     /// The epoch whose history was taken over.
     pub current: Epoch,
+    /// The last vote given in an election by generation.
+    pub ballot: Ballot,
     /// The label of the snapshot from which the application starts; zero if there is none.
     pub label: Zxid,
     /// Every transaction, those in the snapshot too.
@@ -41,7 +43,8 @@ pub enum Op {
 impl Default for Store {
     fn default() -> Self {
         let (accepted, current, label) = (Epoch::ZERO, Epoch::ZERO, Zxid::ZERO);
-        Self { accepted, current, label, history: Vec::new(), beside: None }
+        let ballot = Ballot::NONE;
+        Self { accepted, current, ballot, label, history: Vec::new(), beside: None }
     }
 }
 
@@ -77,7 +80,7 @@ impl Store {
             last_zxid: self.last(),
             floor: self.label,
             snapshot: self.label,
-            ballot: Ballot::NONE,
+            ballot: self.ballot,
             window: self.history[self.through(self.label).len()..].iter().cloned().collect(),
         }
     }
@@ -115,10 +118,10 @@ impl Store {
                     (self.label, self.history) = (label, history);
                 }
             }
-            Op::Write(
-                _,
-                Write::GrantedVote { .. } | Write::Membership(_) | Write::NextMembership(_),
-            ) => {}
+            Op::Write(_, Write::GrantedVote { generation, vote }) => {
+                self.ballot = Ballot { generation: *generation, vote: *vote };
+            }
+            Op::Write(_, Write::Membership(_) | Write::NextMembership(_)) => {}
         }
     }
 
