@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `election` or `recovery` | which of the two planes is looked at closely; `election` if neither |
 //! | `voters=3 rounds=1 crashes=0 breaks=0 timeouts=0 transactions=0` | the bounds |
+//! | `generation` or `generation-without-pre-vote` | servers elect by generation; `rounds` are generations then |
+//! | `candidacies=2` | how often a server may ask to lead because it hears no leader |
 //! | `lossy repeating reordering wire=1` | what notifications suffer, and how many a link holds |
 //! | `mischief=2` | how often they do; as often as you like, without it |
 //! | `slow-dials` | dials of election ports may take their time |
 //! | `accidents` | begin with disks that differ |
-//! | `live` | look for a fair cycle without a leader |
+//! | `live` | look for a fair cycle without a leader; not by generation |
 //! | `depth=… taken=… seconds=… threads=2` | how much is looked at: so deep, so many transitions (states, if `live`), for so long |
 //!
 //! Figures, and what the bounds mean, stand in `tests/model/checking/mod.rs`.
@@ -23,7 +25,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use checking::ensemble::Ensemble;
-use checking::{Budget, Scope, check, liveness};
+use checking::{Budget, Electing, Scope, check, liveness};
 
 fn main() -> ExitCode {
     let (mut scope, mut live) = (Scope::election(3), false);
@@ -41,7 +43,7 @@ fn main() -> ExitCode {
             "recovery" => scope = Scope::recovery(scope.voters),
             "voters" => scope.voters = many,
             "generation" => scope = scope.by_generation(true),
-            "no-pre-vote" => scope = scope.by_generation(false),
+            "generation-without-pre-vote" => scope = scope.by_generation(false),
             "candidacies" => scope.candidacies = few,
             "rounds" => scope.rounds = i64::from(number),
             "crashes" => scope.crashes = few,
@@ -65,6 +67,10 @@ fn main() -> ExitCode {
                 return ExitCode::FAILURE;
             }
         }
+    }
+    if live && scope.electing != Electing::Fast {
+        println!("live: not by generation");
+        return ExitCode::FAILURE;
     }
     let failed = if live {
         let good = if scope.recovery { Ensemble::is_served } else { Ensemble::is_led };

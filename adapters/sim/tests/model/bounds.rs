@@ -56,6 +56,49 @@ fn histories_that_differ_are_made_one() {
 }
 
 #[test]
+fn a_generation_elects_one_leader_with_votes_that_are_on_disk() {
+    for pre_vote in [true, false] {
+        let outcome = look(Scope { candidacies: 1, ..Scope::election(3).by_generation(pre_vote) });
+        assert!(outcome.unseen.is_empty() && outcome.exhausted, "{outcome}");
+    }
+}
+
+#[test]
+fn two_candidates_of_a_generation_are_not_both_elected() {
+    let outcome = look(Scope::election(3).by_generation(false));
+    assert!(outcome.unseen.is_empty(), "{outcome}");
+    assert!(outcome.exhausted || cfg!(debug_assertions), "{outcome}");
+    look(Scope { rounds: 2, ..Scope::election(3).by_generation(false) }.after_accidents());
+}
+
+#[test]
+fn a_voter_that_crashes_around_its_vote_does_not_vote_twice_in_a_generation() {
+    for pre_vote in [true, false] {
+        let scope = Scope { crashes: 1, candidacies: 1, ..Scope::election(3) };
+        let outcome = look(scope.by_generation(pre_vote));
+        assert!(outcome.exhausted || pre_vote || cfg!(debug_assertions), "{outcome}");
+    }
+    look(Scope { crashes: 1, ..Scope::election(3).by_generation(false) });
+}
+
+#[test]
+fn letters_that_are_lost_repeated_or_late_elect_nobody_else() {
+    for pre_vote in [true, false] {
+        look(Scope::election(3).by_generation(pre_vote).on_bad_links());
+    }
+}
+
+#[test]
+fn whoever_a_generation_elects_loses_nothing() {
+    for pre_vote in [true, false] {
+        let scope = Scope { rounds: 2, crashes: 1, candidacies: 1, ..Scope::recovery(3) };
+        let outcome = look(scope.by_generation(pre_vote));
+        assert!(outcome.exhausted || cfg!(debug_assertions), "{outcome}");
+        look(Scope { rounds: 2, ..Scope::recovery(3) }.by_generation(pre_vote).after_accidents());
+    }
+}
+
+#[test]
 fn three_voters_do_not_go_on_without_a_leader_for_ever() {
     let found = search(Scope::election(3), MANY, Ensemble::is_led);
     println!("{found}");

@@ -19,6 +19,10 @@ use crate::checking::{Budget, Scope, check};
 enum Look {
     /// Among votes, for disks that differ.
     Votes,
+    /// Among the first votes in a generation.
+    Generation,
+    /// In two generations, for disks that differ.
+    Generations,
     /// From nothing to two transactions.
     Service,
     /// From disks that differ to service.
@@ -27,7 +31,7 @@ enum Look {
     AccidentsAndBreak,
 }
 
-use Look::{Accidents, AccidentsAndBreak, Service, Votes};
+use Look::{Accidents, AccidentsAndBreak, Generation, Generations, Service, Votes};
 
 /// How much is looked at for each mistake, at most.
 const BUDGET: Budget = Budget { transitions: Some(1_500_000), depth: None, time: None, threads: 2 };
@@ -37,6 +41,13 @@ const BUDGET: Budget = Budget { transitions: Some(1_500_000), depth: None, time:
 const TABLE: &[(Mistake, Look)] = &[
     (Mistake::TieBreakAcrossEpochs, Votes),
     (Mistake::VoteBeforeDisk, AccidentsAndBreak),
+    (Mistake::GrantBeforeDisk, Generation),
+    (Mistake::OwnVoteBeforeDisk, Generation),
+    (Mistake::SecondGrant, Generation),
+    (Mistake::RejectionCounted, Generation),
+    (Mistake::SeenIsVoted, Generation),
+    (Mistake::LogUnchecked, Generations),
+    (Mistake::StaleAnswerCounted, Generations),
     (Mistake::EpochFromLog, Accidents),
     (Mistake::LeaderInfoBeforeDisk, Accidents),
     (Mistake::AckEpochBeforeDisk, Accidents),
@@ -61,6 +72,10 @@ impl Look {
         let recovery = Scope { rounds: 2, ..Scope::recovery(3) };
         match self {
             Votes => Scope::election(3).after_accidents(),
+            Generation => Scope::election(3).by_generation(false),
+            Generations => {
+                Scope { rounds: 2, ..Scope::election(3).by_generation(false) }.after_accidents()
+            }
             Service => Scope { transactions: 2, ..Scope::recovery(3) },
             Accidents => recovery.after_accidents(),
             AccidentsAndBreak => Scope { breaks: 1, ..recovery }.after_accidents(),
@@ -89,7 +104,10 @@ fn every_planted_mistake_is_found_and_nothing_else() {
         plant(None);
         let place = format!("{look:?}");
         let states = outcome.states;
-        let Some((what, way)) = outcome.violation else {
+        // Where all was looked at, what was never seen does not happen any more.
+        let never = outcome.unseen.first().filter(|_| outcome.exhausted);
+        let never = never.map(|what| (format!("never seen: {what}"), Vec::new()));
+        let Some((what, way)) = outcome.violation.or(never) else {
             println!("{name:28} {place:18} {states:>8} {took:>8.2} {:>5}  NOT FOUND", "");
             missed.push(name);
             continue;

@@ -215,7 +215,8 @@ impl Ensemble {
         }
         let kind = self.kind(letter);
         let waiting = wire.and_then(|wire| {
-            (wire.saturating_sub(1)..queue.len()).find(|at| kind.is_some() && self.kind(queue[*at]) == kind)
+            (wire.saturating_sub(1)..queue.len())
+                .find(|at| kind.is_some() && self.kind(queue[*at]) == kind)
         });
         if let Some(at) = waiting {
             queue[at] = letter;

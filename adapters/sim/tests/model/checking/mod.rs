@@ -23,7 +23,10 @@
 //! - Since the clock stands, nothing has ever lasted long: waits do not grow, a link is always young, a learner
 //!   is dropped for its silence only when its own deadline passes. A leader looks for its quorum
 //!   ([`Timer::Ping`](quorate_core::timers::Timer::Ping)) only when it has none.
-//! - What comes in a round beyond the last is not looked at.
+//! - What comes in a round beyond the last, or in a generation, is not looked at.
+//! - In elections by generation a leader that was heard was heard just now until the listener's own time-out,
+//!   and a leader's heartbeats have always just been answered. Only so many time-outs end in a candidacy: an attempt
+//!   has a number, so that there is no way back to a state before it, and no search for cycles.
 //! - Not here: observers, weights, changes of the membership, leases, hand-over, reads; the log is never longer
 //!   than memory.
 //!
@@ -142,7 +145,7 @@ impl Scope {
             crashes: 0,
             breaks: 0,
             timeouts: 0,
-            candidacies: 0,
+            candidacies: 2,
             transactions: 0,
             mischief: None,
             lossy: false,
@@ -160,10 +163,10 @@ impl Scope {
         Self { recovery: true, prompt: true, ..Self::election(voters) }
     }
 
-    /// The same, where servers elect by generation: the first two time-outs end in a candidacy.
+    /// The same, where servers elect by generation.
     #[must_use]
     pub fn by_generation(self, pre_vote: bool) -> Self {
-        Self { electing: Electing::Generation { pre_vote }, candidacies: 2, ..self }
+        Self { electing: Electing::Generation { pre_vote }, ..self }
     }
 
     /// The same, where notifications are lost, repeated and overtake one another.
