@@ -108,6 +108,10 @@ fn through_the_codec(message: &Message) -> Option<Message> {
             wire::encode_packet(packet, &mut bytes);
             wire::decode_packet(&mut bytes).ok()?.map(Message::Packet)
         }
+        Message::Letter(letter) => {
+            wire::encode_letter(letter, &mut bytes);
+            wire::take_letter(&mut bytes).ok()?.map(Message::Letter)
+        }
     }
 }
 
