@@ -45,8 +45,8 @@
 //! |---|---|---|---|
 //! | `election` | 62,530 | 26 | yes |
 //! | `election lossy repeating` | 608,305 | 19 | yes |
-//! | `election lossy repeating reordering wire=2 mischief=1` | 3,107,983 | 32 | yes |
-//! | `election crashes=1` | 3,028,915 | 36 | yes |
+//! | `election lossy repeating reordering wire=2 mischief=1` | 3,097,705 | 34 | yes |
+//! | `election crashes=1` | 3,019,553 | 36 | yes |
 //! | `generation` | 2,803,821 | 44 | yes |
 //! | `generation-without-pre-vote crashes=1` | 1,534,358 | 38 | yes |
 //! | `generation candidacies=1 crashes=1` | 1,101,441 | 44 | yes |
