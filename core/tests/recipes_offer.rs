@@ -204,6 +204,21 @@ fn a_candidate_without_an_identity_is_refused() {
     assert!(refused.to_string().contains("identity"));
 }
 
+/// A session is kept alive by whoever keeps it; nothing else is asked of the store, by who leads or who waits.
+#[test]
+fn in_quiet_times_a_candidate_asks_for_nothing() {
+    for mut bench in [Bench::java().leading(), Bench::java().ready().0] {
+        let asked = bench.calls.len();
+        let (state, notices) = (bench.candidate.state(), bench.notices.len());
+        for second in 1..1_000 {
+            bench.tick_at(at(10 * second));
+            bench.renew(at(10 * second));
+        }
+        assert_eq!(bench.calls.len(), asked, "{:?}", bench.calls.last());
+        assert_eq!((bench.candidate.state(), bench.notices.len()), (state, notices));
+    }
+}
+
 #[test]
 fn a_follower_that_becomes_leader_says_the_twelve_events_in_order() {
     let (mut bench, _, neighbour) = Bench::java().ready();
