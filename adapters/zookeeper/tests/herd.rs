@@ -2,69 +2,100 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 mod peers;
+#[path = "peers/process.rs"]
+mod process;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use quorate_zookeeper::{Candidate, Event, Notice, State};
+use quorate_zookeeper::{Candidate, Event, Naming, Notice, State};
 use zookeeper_client::{Acls, Client, CreateMode, EventType};
 
-use self::peers::{Ensemble, standing, within};
+use self::peers::{Ensemble, standing, until, within};
+use self::process::{Kind, Process};
 
 const CANDIDATES: usize = 200;
 const KILLS: usize = 50;
 const WATCHERS: usize = 100;
 
-/// Events of ZooKeeper are counted by what a candidate does for each: it looks for its place again.
+/// The first fifty of the row are processes, and killed one after the other: each time the server tells one watch of
+/// one node, and one candidate looks for its place.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_hundred_candidates_one_is_woken_by_each_death_of_a_leader() {
-    let Some(ensemble) = Ensemble::start_with(1, &["maxClientCnxns=0"]).await else { return };
-    let woken = Arc::new(AtomicUsize::new(0));
-    let (mut all, mut counters) = (Vec::new(), Vec::new());
-    for number in 0..CANDIDATES {
-        let config = ensemble.config("/herd", &number.to_string());
-        let config = config.session_timeout(Duration::from_secs(10));
-        all.push(Candidate::start(config.deadline(Duration::from_secs(30))).await.unwrap());
+    let properties = ["maxClientCnxns=0", "tickTime=100", "maxSessionTimeout=60000"];
+    let Some(ensemble) = Ensemble::start_with(1, &properties).await else { return };
+    // Nobody's session ends before its time, however busy this machine is.
+    let session = Duration::from_secs(60);
+    let mut doomed = BTreeMap::new();
+    for number in 0..KILLS {
+        let (name, kind) = (format!("doomed {number}"), Kind::Ours(Naming::Guid));
+        let process = Process::start(kind, &ensemble, "/herd", &name, session).await;
+        doomed.insert(name, process);
     }
-    for candidate in &all {
-        let placed = |state| matches!(state, State::Ready | State::Elected);
-        standing(candidate, "its place", |status| placed(status.state)).await;
+    let is_placed = |one: &Process| one.times("leads") + one.times("ready") > 0;
+    until("fifty processes", async || doomed.values().all(is_placed).then_some(())).await;
+    let mut others = Vec::new();
+    for number in KILLS..CANDIDATES {
+        let config = ensemble.config("/herd", &number.to_string()).session_timeout(session);
+        others.push(Candidate::start(config.deadline(Duration::from_secs(30))).await.unwrap());
     }
-    let row = all[0].candidates().await.unwrap();
-    assert_eq!(row.len(), CANDIDATES);
+    for candidate in &others {
+        standing(candidate, "its place", |status| status.state == State::Ready).await;
+    }
+    let row = others[0].candidates().await.unwrap();
+    let order: Vec<_> = row.iter().map(|one| one.name().into_owned()).collect();
+    assert_eq!(order.len(), CANDIDATES);
+    let heir: usize = order[KILLS].parse().unwrap();
+
     // Whoever was placed while others came may look again; from here on nobody has a reason to.
-    for candidate in &all {
+    let woken = Arc::new(AtomicUsize::new(0));
+    for candidate in &others {
         let (mut events, woken) = (candidate.events(), Arc::clone(&woken));
-        counters.push(tokio::spawn(async move {
+        tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 if event == Event::Notice(Notice::DetermineStart) {
                     woken.fetch_add(1, Ordering::Relaxed);
                 }
             }
-        }));
+        });
     }
-    let place =
-        |contender: &quorate_zookeeper::Contender| contender.name().parse::<usize>().unwrap();
-    let order: Vec<usize> = row.iter().map(place).collect();
-    let mut before = None;
-    for pair in order.windows(2).take(KILLS) {
-        let leadership = within("leadership", all[pair[0]].leadership()).await.unwrap();
-        assert!(before < Some(leadership.token()));
-        before = Some(leadership.token());
-        // The session ends with the last handle, as with a process.
-        drop(leadership);
-        all[pair[0]].stop().await;
-        standing(&all[pair[1]], "the next to lead", |status| status.leads.is_some()).await;
+    let looks = |doomed: &BTreeMap<String, Process>| {
+        doomed.values().map(|one| one.times("looks")).sum::<usize>()
+    };
+    let before = looks(&doomed);
+    assert_eq!(deletions_told(&ensemble).await, 0);
+    let mut token = None;
+    for (killed, name) in order[..KILLS].iter().enumerate() {
+        doomed[name].says("leads").await;
+        let next = Some(doomed[name].tells("token").await.parse::<u64>().unwrap());
+        assert!(token < next, "{next:?} after {token:?}");
+        token = next;
+        assert_eq!(looks(&doomed) - before, killed);
+        assert_eq!(woken.load(Ordering::Relaxed), 0);
+        doomed.get_mut(name).unwrap().kill(Duration::ZERO).await;
+        until("the end of a session", async || {
+            (deletions_told(&ensemble).await > killed).then_some(())
+        })
+        .await;
+        assert_eq!(deletions_told(&ensemble).await, killed + 1, "watches of what was deleted");
     }
-    // The last first: nobody stands behind them. What was on its way to anybody has come before the answer.
-    for &number in order[KILLS..].iter().rev() {
-        all[number].stop().await;
+    let leadership = within("leadership", others[heir - KILLS].leadership()).await.unwrap();
+    assert!(token < Some(leadership.token().as_u64()));
+    // What was on its way to anybody has come before the answer.
+    for candidate in &others {
+        candidate.leader().await.unwrap();
     }
-    for counter in counters {
-        within("the end of the events", counter).await.unwrap();
-    }
-    assert_eq!(woken.load(Ordering::Relaxed), KILLS);
+    assert_eq!((looks(&doomed) - before, woken.load(Ordering::Relaxed)), (KILLS - 1, 1));
+}
+
+/// How many watches the server has told of a deletion so far.
+async fn deletions_told(ensemble: &Ensemble) -> usize {
+    let figures = ensemble.servers[0].as_ref().unwrap().ask("mntr").await.unwrap();
+    let told =
+        figures.lines().find_map(|line| line.strip_prefix("zk_sum_node_deleted_watch_count"));
+    told.unwrap_or_else(|| panic!("{figures}")).trim().parse().unwrap()
 }
 
 /// What is avoided: all watch the leader's node.

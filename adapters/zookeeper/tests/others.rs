@@ -3,27 +3,36 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 mod peers;
+#[path = "peers/process.rs"]
+mod process;
 
 use std::time::Duration;
 
 use quorate_zookeeper::{Candidate, Config, FencingToken, Leadership, Lost, Naming, State};
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use self::peers::{Ensemble, Other, OtherCandidate, Wire, make, seat, standing, until, within};
+use self::peers::{Ensemble, make, standing, until, within};
+use self::process::{Kind, Process, seat};
 
 const ROOT: &str = "/election";
+
+/// Sessions of processes; LeaderElectionSupport fails for good when it cannot connect within one.
+const THEIR_SESSION: Duration = Duration::from_secs(8);
+
+/// What is left of the session of one that was killed.
+const LEFT: Duration = Duration::from_secs(1);
 
 /// One election, in which all say who leads.
 struct Election {
     ensemble: Ensemble,
-    other: Other,
+    other: Kind,
     client: Client,
     /// The newest leader's.
     token: Option<FencingToken>,
 }
 
 impl Election {
-    async fn of(other: Other) -> Option<Self> {
+    async fn of(other: Kind) -> Option<Self> {
         let ensemble = Ensemble::start(1).await?;
         if !other.available() {
             return None;
@@ -45,22 +54,37 @@ impl Election {
         candidate
     }
 
-    /// One of theirs behind all others, as one of ours sees it.
-    async fn theirs(&self, name: &str, seen_by: &Candidate) -> OtherCandidate {
-        let theirs = OtherCandidate::start(self.other, &self.ensemble.hosts(), ROOT, name);
-        until("theirs to wait", async || {
+    /// One in a process of its own behind all others, as one of ours sees it.
+    async fn process(&self, kind: Kind, name: &str, seen_by: &Candidate) -> Process {
+        let process = Process::start(kind, &self.ensemble, ROOT, name, THEIR_SESSION).await;
+        until("a process to wait", async || {
             row(seen_by).await.iter().any(|one| one == name).then_some(())
         })
         .await;
-        theirs
+        process
+    }
+
+    /// One of theirs.
+    async fn theirs(&self, name: &str, seen_by: &Candidate) -> Process {
+        self.process(self.other, name, seen_by).await
+    }
+
+    /// One of ours that can be killed.
+    async fn ours_apart(&self, name: &str, seen_by: &Candidate) -> Process {
+        self.process(Kind::Ours(self.other.naming()), name, seen_by).await
+    }
+
+    /// Takes the seat for one of ours.
+    async fn takes_seat(&self) {
+        let mode = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+        let taken = self.client.create(&seat(ROOT), b"ours", &mode).await;
+        taken.expect("another leads at the same time");
     }
 
     /// One of ours leads, and nobody else does.
     async fn leads(&self, candidate: &Candidate) -> Leadership {
         let leadership = within("leadership", candidate.leadership()).await.unwrap();
-        let mode = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-        let taken = self.client.create(&seat(ROOT), b"ours", &mode).await;
-        taken.expect("another leads at the same time");
+        self.takes_seat().await;
         leadership
     }
 
@@ -70,17 +94,12 @@ impl Election {
     }
 
     /// All say that this one leads; its token is greater than the one before.
-    async fn led_by(
-        &mut self,
-        name: &str,
-        ours: &[&Candidate],
-        theirs: &mut [&mut OtherCandidate],
-    ) {
-        for one in theirs {
+    async fn led_by(&mut self, name: &str, here: &[&Candidate], processes: &mut [&mut Process]) {
+        for one in processes {
             assert_eq!(one.leader().await, name, "as {} says", one.name());
         }
         let mut token = None;
-        for one in ours {
+        for one in here {
             let leader = one.leader().await.unwrap().unwrap();
             assert_eq!(leader.name(), name);
             token = Some(leader.token);
@@ -95,14 +114,13 @@ async fn row(candidate: &Candidate) -> Vec<String> {
     row.iter().map(|one| one.name().into_owned()).collect()
 }
 
-/// Ours, theirs, ours, theirs, in this order; each dies or stops in turn, and others come.
-async fn all_agree_through_kills_and_stops(other: Other) {
+/// Ours, theirs, ours, theirs, in this order; each dies or stops in turn, and those that were killed come again.
+async fn all_agree_through_kills_and_restarts(other: Kind) {
     let Some(mut election) = Election::of(other).await else { return };
     let first = Candidate::start(election.config("ours-1")).await.unwrap();
     let leadership = election.leads(&first).await;
     let mut one = election.theirs("theirs-1", &first).await;
-    let server = election.ensemble.servers[0].as_ref().unwrap().client_port();
-    let wire = Wire::to(server).await;
+    let wire = election.ensemble.wire().await;
     let hosts = format!("127.0.0.1:{}", wire.port);
     // Half of its session is between its end and that of the session.
     let cautious = Config::new(hosts, ROOT, "ours-2").naming(other.naming());
@@ -116,46 +134,66 @@ async fn all_agree_through_kills_and_stops(other: Other) {
     election.leaves().await;
     drop(leadership);
     first.stop().await;
-    one.leads().await;
+    one.says("leads").await;
     let third = election.ours(election.config("ours-3")).await;
     election.led_by("theirs-1", &[&second, &third], &mut [&mut one, &mut two]).await;
 
-    // Theirs is killed: its session has to end.
-    one.kill();
+    // Theirs is killed: its session has to end. It comes again, behind one of ours.
+    one.kill(LEFT).await;
     let leadership = election.leads(&second).await;
-    let mut three = election.theirs("theirs-3", &third).await;
-    election.led_by("ours-2", &[&second, &third], &mut [&mut two, &mut three]).await;
+    let mut four = election.ours_apart("ours-4", &third).await;
+    one = election.theirs("theirs-1", &third).await;
+    let processes = &mut [&mut one, &mut two, &mut four];
+    election.led_by("ours-2", &[&second, &third], processes).await;
 
-    // Nothing more is heard of ours, as if it were killed: its session has to end. It has stopped by then.
+    // Nothing more is heard of ours, and it lives on: it has stopped by when its session ends.
     wire.cut();
     assert_eq!(within("the loss", leadership.lost()).await, Lost::Deposed);
     election.leaves().await;
-    two.leads().await;
-    election.led_by("theirs-2", &[&third], &mut [&mut two, &mut three]).await;
+    two.says("leads").await;
+    election.led_by("theirs-2", &[&third], &mut [&mut one, &mut two, &mut four]).await;
 
     // Theirs stops in order.
     two.stop();
     let leadership = election.leads(&third).await;
-    election.led_by("ours-3", &[&third], &mut [&mut three]).await;
+    election.led_by("ours-3", &[&third], &mut [&mut one, &mut four]).await;
     election.leaves().await;
     drop(leadership);
-    three.leads().await;
-    election.led_by("theirs-3", &[&third], &mut [&mut three]).await;
+    four.says("leads").await;
+    election.takes_seat().await;
+    election.led_by("ours-4", &[&third], &mut [&mut one, &mut four]).await;
+
+    // Ours is killed, and comes again.
+    four.kill(LEFT).await;
+    election.leaves().await;
+    one.says("leads").await;
+    four = election.ours_apart("ours-4", &third).await;
+    election.led_by("theirs-1", &[&third], &mut [&mut one, &mut four]).await;
+    assert_eq!(row(&third).await, ["theirs-1", "ours-3", "ours-4"]);
+
+    // Those that have come again go on as all do.
+    one.kill(LEFT).await;
+    let leadership = election.leads(&third).await;
+    election.led_by("ours-3", &[&third], &mut [&mut four]).await;
+    election.leaves().await;
+    drop(leadership);
+    four.says("leads").await;
+    election.led_by("ours-4", &[&third], &mut [&mut four]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beside_leader_election_support_all_agree_through_kills_and_stops() {
-    all_agree_through_kills_and_stops(Other::Support).await;
+async fn beside_leader_election_support_all_agree_through_kills_and_restarts() {
+    all_agree_through_kills_and_restarts(Kind::Support).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beside_curators_leader_latch_all_agree_through_kills_and_stops() {
-    all_agree_through_kills_and_stops(Other::Latch).await;
+async fn beside_curators_leader_latch_all_agree_through_kills_and_restarts() {
+    all_agree_through_kills_and_restarts(Kind::Latch).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beside_kazoos_election_all_agree_through_kills_and_stops() {
-    all_agree_through_kills_and_stops(Other::Kazoo).await;
+async fn beside_kazoos_election_all_agree_through_kills_and_restarts() {
+    all_agree_through_kills_and_restarts(Kind::Kazoo).await;
 }
 
 /// Names of other kinds stand in the same row, and Java's reads them.

@@ -1,21 +1,17 @@
-//! What the tests compete through and with: Java ZooKeeper servers, a wire that can be cut, the candidates of
-//! others.
+//! What the tests compete through: Java ZooKeeper servers, and a wire that can be cut.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
 
 #[path = "../../../tokio/tests/java/mod.rs"]
 pub mod java;
 
-use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorate_core::id::ServerId;
 use quorate_core::membership::Membership;
-use quorate_zookeeper::{Candidate, Config, Naming, Status};
+use quorate_zookeeper::{Candidate, Config, Status};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -29,9 +25,6 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sessions in these tests; servers tick every 500 ms and so allow no less than a second.
 pub const SESSION: Duration = Duration::from_secs(2);
-
-/// Sessions of others' candidates; LeaderElectionSupport fails for good when it cannot connect within one.
-const THEIR_SESSION: Duration = Duration::from_secs(8);
 
 /// A port that nobody uses and that the system gives to no one who connects.
 pub fn free_port() -> u16 {
@@ -134,6 +127,11 @@ impl Ensemble {
         .await
     }
 
+    /// A wire to the only server.
+    pub async fn wire(&self) -> Wire {
+        Wire::to(self.ports[0]).await
+    }
+
     pub fn hosts(&self) -> String {
         let hosts: Vec<_> = self.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         hosts.join(",")
@@ -204,23 +202,35 @@ impl Wire {
 
     /// Ends the session that was opened last, as an administrator of the ensemble could.
     pub async fn end_session(&self, server: u16) {
-        // Length, version, time-out, session, length, password.
-        let greeting = self.greeting.lock().unwrap().clone();
-        let (session, password) = (&greeting[12..20], &greeting[20..40]);
-        let mut stream = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
-        // Version, last zxid, time-out.
-        let mut request =
-            [&[0; 12][..], &10_000_i32.to_be_bytes(), session, password, &[0]].concat();
-        request.splice(0..0, 45_i32.to_be_bytes());
-        stream.write_all(&request).await.unwrap();
-        let mut answer = [0; 20];
-        stream.read_exact(&mut answer).await.unwrap();
-        assert_eq!(&answer[12..20], session, "the session is not what was taken for it");
+        let mut stream = self.take_session(server, Duration::from_secs(10)).await;
         // closeSession, as request 1.
         let close = [8_i32.to_be_bytes(), 1_i32.to_be_bytes(), (-11_i32).to_be_bytes()].concat();
         stream.write_all(&close).await.unwrap();
         let mut rest = Vec::new();
         drop(stream.read_to_end(&mut rest).await);
+    }
+
+    /// The session that was opened last, of which nothing more is heard, runs out this soon, or as soon as the
+    /// server allows.
+    pub async fn hasten_expiry(&self, server: u16, timeout: Duration) {
+        drop(self.take_session(server, timeout).await);
+    }
+
+    /// Takes over the session that was opened last.
+    async fn take_session(&self, server: u16, timeout: Duration) -> TcpStream {
+        // Length, version, time-out, session, length, password.
+        let greeting = self.greeting.lock().unwrap().clone();
+        let (session, password) = (&greeting[12..20], &greeting[20..40]);
+        let mut stream = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
+        let timeout = i32::try_from(timeout.as_millis()).unwrap().to_be_bytes();
+        // Version, last zxid, time-out; whether reading is enough.
+        let mut request = [&[0; 12][..], &timeout, session, password, &[0]].concat();
+        request.splice(0..0, 45_i32.to_be_bytes());
+        stream.write_all(&request).await.unwrap();
+        let mut answer = [0; 20];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer[12..20], session, "the session is not what was taken for it");
+        stream
     }
 }
 
@@ -256,146 +266,4 @@ async fn carry(
         _ = cut.wait_for(|cut| *cut) => {}
     }
     drop(is_cut.wait_for(|cut| !cut).await);
-}
-
-/// An implementation of somebody else's.
-#[derive(Clone, Copy, Debug)]
-pub enum Other {
-    /// Apache's LeaderElectionSupport for Java.
-    Support,
-    /// Curator's LeaderLatch for Java.
-    Latch,
-    /// kazoo's Election for Python.
-    Kazoo,
-}
-
-impl Other {
-    /// How ours are called beside it.
-    pub const fn naming(self) -> Naming {
-        match self {
-            Self::Support => Naming::Java,
-            Self::Latch => Naming::Latch,
-            Self::Kazoo => Naming::Kazoo,
-        }
-    }
-
-    /// What it comes as, and in which package of Debian's.
-    const fn comes_as(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Support => {
-                ("/usr/share/java/zookeeper-recipes-election.jar", "libzookeeper-java")
-            }
-            Self::Latch => ("/usr/share/java/curator-recipes.jar", "libcurator-recipes-java"),
-            Self::Kazoo => ("/usr/lib/python3/dist-packages/kazoo", "python3-kazoo"),
-        }
-    }
-
-    /// Whether it is on this machine. Says so if not, and fails if it must be.
-    pub fn available(self) -> bool {
-        let (path, package) = self.comes_as();
-        Path::new(path).exists() || java::skipped(path, package)
-    }
-
-    fn command(self) -> Command {
-        let resource =
-            |name: &str| format!("{}/tests/resources/{name}", env!("CARGO_MANIFEST_DIR"));
-        let java = |name| {
-            let (jar, _) = self.comes_as();
-            let jars = [jar, "/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-nop.jar"];
-            let mut java = Command::new("java");
-            java.args(["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
-            java.arg("-cp").arg(jars.join(":")).arg(resource(name));
-            java
-        };
-        match self {
-            Self::Support => java("Support.java"),
-            Self::Latch => java("Latch.java"),
-            Self::Kazoo => {
-                let mut python = Command::new("/usr/bin/python3");
-                python.arg(resource("election.py"));
-                python
-            }
-        }
-    }
-}
-
-/// The node that a leader has for as long as it leads, next to the root. Whoever finds it taken leads together
-/// with another.
-pub fn seat(root: &str) -> String {
-    format!("{root}-led-by")
-}
-
-/// A candidate of somebody else's in a process of its own. Dropping it kills it.
-///
-/// It says `leads` when it leads and has the [`seat`], and `failed` with a reason. To each line it is told it says
-/// `leader` and a name. When there are no more it leaves the seat, and ends in order.
-pub struct OtherCandidate {
-    name: String,
-    child: Child,
-    lines: Arc<Mutex<Vec<String>>>,
-}
-
-impl OtherCandidate {
-    pub fn start(other: Other, hosts: &str, root: &str, name: &str) -> Self {
-        let mut command = other.command();
-        command.args([hosts, root, name, &THEIR_SESSION.as_millis().to_string(), &seat(root)]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let heard = Arc::clone(&lines);
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                heard.lock().unwrap().push(line);
-            }
-        });
-        Self { name: name.to_owned(), child, lines }
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// What it has said so far, which is of no failure.
-    fn said(&self) -> Vec<String> {
-        let said = self.lines.lock().unwrap().clone();
-        assert!(!said.iter().any(|line| line.starts_with("failed")), "{}: {said:?}", self.name);
-        said
-    }
-
-    pub async fn leads(&self) {
-        until("another's candidate to lead", async || {
-            self.said().iter().any(|line| line == "leads").then_some(())
-        })
-        .await;
-    }
-
-    /// Who leads, as it sees it.
-    pub async fn leader(&mut self) -> String {
-        use std::io::Write as _;
-        let before = self.said().len();
-        self.child.stdin.as_mut().unwrap().write_all(b"?\n").unwrap();
-        until("an answer of another's candidate", async || {
-            let said = self.said();
-            let answers = said[before..].iter().find_map(|line| line.strip_prefix("leader "));
-            answers.map(str::to_owned)
-        })
-        .await
-    }
-
-    /// Lets it stop in order.
-    pub fn stop(&mut self) {
-        drop(self.child.stdin.take());
-    }
-
-    pub fn kill(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
-impl Drop for OtherCandidate {
-    fn drop(&mut self) {
-        self.kill();
-    }
 }
