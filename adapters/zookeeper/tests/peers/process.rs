@@ -221,6 +221,8 @@ async fn a_candidate_in_a_process_of_its_own() {
     let mut guard = None;
     loop {
         tokio::select! {
+            // What it went through before what has come of it.
+            biased;
             event = events.next() => match event {
                 Some(Event::Notice(Notice::DetermineStart)) => println!("\nlooks"),
                 Some(Event::Notice(Notice::ReadyComplete)) => println!("\nready"),
