@@ -12,8 +12,8 @@
 //! file of the same name under [`learner`](crate::learner).
 //!
 //! Here stands who decides: what learners, the application and the clock say finds its way to the room
-//! where it is judged. Who may come stands in `introductions`, how one phase follows the other in
-//! `office`.
+//! where it is judged (learners' packets on a page of their own, `packets`). Who may come stands in
+//! `introductions`, how one phase follows the other in `office`.
 
 pub mod broadcast;
 pub mod discovery;
@@ -21,10 +21,12 @@ pub mod hand_over;
 mod introductions;
 pub mod learners;
 mod office;
+mod packets;
 pub mod progress;
 pub mod reconfiguration;
 pub mod succession;
 pub mod synchronization;
+pub mod tally;
 
 use alloc::vec::Vec;
 
@@ -35,10 +37,10 @@ use crate::leader::broadcast::{Asker, quorum_left};
 use crate::leader::hand_over::{HandOver, Purpose};
 use crate::leader::office::{Office, Phase};
 use crate::leader::progress::{Busy, Stage};
-use crate::message::{Packet, Request, Run};
+use crate::message::Request;
 use crate::output::{Hangup, Kept, Output, Refusal};
 use crate::quorum::Support;
-use crate::report::{self, Change, Reason, Seat};
+use crate::report::{self, Reason, Seat};
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::txn::{Draft, Txn};
@@ -127,62 +129,6 @@ impl Leader {
                 succession::on_link_down(cx, broadcast, &mut self.office.learners, link)
             }
             Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
-        }
-    }
-
-    /// A learner has said something.
-    pub fn on_packet(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet) -> Verdict {
-        let Some(learner) = self.office.learners.get_mut(link) else { return Verdict::Stay };
-        learner.heard = cx.now;
-        if let (Packet::Ack(zxid), Stage::Serving) = (&packet, learner.stage) {
-            // The most frequent of all.
-            return self.on_ack(cx, link, Run::one(*zxid));
-        }
-        match (learner.stage, packet) {
-            (Stage::Silent, Packet::FollowerInfo(info)) => {
-                introductions::on_info(cx, &mut self.office, link, info, true)
-            }
-            (Stage::Silent, Packet::ObserverInfo(info)) => {
-                introductions::on_info(cx, &mut self.office, link, info, false)
-            }
-            (Stage::Told, Packet::AckEpoch { last, current_epoch }) => {
-                introductions::on_ack_epoch(cx, &mut self.office, link, last, current_epoch)
-            }
-            (Stage::Syncing, Packet::Ack(zxid))
-                if learner.cursor.new_leader
-                    && zxid.is_epoch_start()
-                    && Some(zxid.epoch()) == self.office.phase.epoch() =>
-            {
-                self.on_history_ack(cx, link)
-            }
-            (Stage::Syncing | Stage::Acknowledged | Stage::Serving, Packet::Ack(zxid)) => {
-                self.on_ack(cx, link, Run::one(zxid))
-            }
-            (Stage::Syncing | Stage::Acknowledged | Stage::Serving, Packet::Acks(run)) => {
-                self.on_ack(cx, link, run)
-            }
-            (Stage::Serving, packet @ (Packet::Ping { .. } | Packet::Lease { .. })) => {
-                let promises = matches!(packet, Packet::Lease { .. }) && learner.leases;
-                let answered = learner.beats.on_answer(promises);
-                let leases = learner.leases;
-                // Whoever answers with a ping what asks for a promise does not promise so long ones.
-                learner.leases &= promises || !answered;
-                if let (true, Phase::Broadcast(broadcast)) = (answered, &mut self.office.phase) {
-                    if leases {
-                        broadcast.renew(cx, &self.office.learners);
-                    }
-                    broadcast.serve_reads(cx, &mut self.office.learners);
-                }
-                self.move_on(cx)
-            }
-            (Stage::Serving, Packet::Request(request)) => self.on_request(cx, link, request),
-            (Stage::Acknowledged, Packet::Ping { .. })
-            // Sessions are a service above us, and none is there yet.
-            | (Stage::Serving, Packet::Revalidate(_)) => Verdict::Stay,
-            (_, packet) => {
-                self.office.drop_learner(cx, link, Hangup::OutOfTurn(packet.name()));
-                Verdict::Stay
-            }
         }
     }
 
@@ -452,64 +398,6 @@ impl Leader {
         } else {
             Verdict::leave(Reason::Deserted { voter })
         }
-    }
-
-    /// ACK of NEWLEADER: it has our history.
-    fn on_history_ack(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        let Some(learner) = self.office.learners.get_mut(link) else { return Verdict::Stay };
-        learner.stage = Stage::Acknowledged;
-        let (id, votes) = (learner.id, learner.votes);
-        cx.outbox.report(
-            Change::Learner { id, synced: true },
-            Reason::Acknowledged { members: Vec::from([id]) },
-        );
-        match &mut self.office.phase {
-            Phase::Synchronization(synchronization) => {
-                if votes {
-                    synchronization.on_ack(cx, id);
-                }
-                self.office.advance(cx)
-            }
-            Phase::Broadcast(_) => {
-                self.office.welcome(cx, link);
-                self.move_on(cx)
-            }
-            Phase::Discovery(_) => Verdict::Stay,
-        }
-    }
-
-    /// ACK of transactions. Those of the history that it was brought, which ZooKeeper's learners send,
-    /// say nothing new.
-    fn on_ack(&mut self, cx: &mut Context<'_>, link: LinkId, run: Run) -> Verdict {
-        let Some(learner) = self.office.learners.get_mut(link) else { return Verdict::Stay };
-        let outdated = run.last <= self.office.inherited.max(learner.acks.through());
-        if outdated || run.last.is_epoch_start() {
-            return Verdict::Stay;
-        }
-        let may = learner.follower || run.last <= cx.history.committed();
-        if (run.last > learner.cursor.reach() && !planted!(AckOfUnsent)) || !may {
-            if !core::mem::replace(&mut self.warned, true) {
-                let (id, zxid) = (learner.id, run.last);
-                cx.outbox.report(Change::Ignored { id, zxid }, Reason::NotProposed);
-            }
-            return Verdict::Stay;
-        }
-        if learner.acks.on_ack(run) && learner.votes && learner.stage == Stage::Serving {
-            if let Phase::Broadcast(broadcast) = &mut self.office.phase {
-                let (id, through) = (learner.id, learner.acks.through());
-                broadcast.on_ack(cx, &mut self.office.learners, id, through);
-            }
-        }
-        self.move_on(cx)
-    }
-
-    /// REQUEST of a learner's client.
-    fn on_request(&mut self, cx: &mut Context<'_>, link: LinkId, request: Request) -> Verdict {
-        let Phase::Broadcast(broadcast) = &mut self.office.phase else { return Verdict::Stay };
-        if !broadcast.on_request(cx, &mut self.office.learners, link, request) {
-            self.office.drop_learner(cx, link, Hangup::TooManyRequests);
-        }
-        Verdict::Stay
     }
 
     /// Twice per tick: silent learners are given up, the others pinged; once per tick the quorum is

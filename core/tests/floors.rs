@@ -20,9 +20,11 @@ enum Place {
     Floor(u8),
     /// Beside the house, as high as this floor. It may use the floors below; no floor may use it.
     Wing(u8),
+    /// One more page of the module above: more of the same type. What it uses, that module uses.
+    Page,
 }
 
-use Place::{Floor, Wing};
+use Place::{Floor, Page, Wing};
 
 /// The plan of the house. Moving a wall is one line here.
 ///
@@ -31,6 +33,9 @@ use Place::{Floor, Wing};
 const PLAN: &[(&str, Place)] = &[
     // One server.
     ("peer", Floor(11)),
+    ("peer::checks", Page),
+    ("peer::events", Page),
+    ("peer::turns", Page),
     ("peer::letters", Floor(3)),
     ("peer::voting", Floor(3)),
     ("peer::instruments", Floor(2)),
@@ -40,6 +45,7 @@ const PLAN: &[(&str, Place)] = &[
     ("peer::role", Floor(1)),
     // Zab, from each side.
     ("leader", Floor(10)),
+    ("leader::packets", Page),
     ("leader::introductions", Floor(6)),
     ("leader::office", Floor(5)),
     ("leader::succession", Floor(5)),
@@ -49,8 +55,12 @@ const PLAN: &[(&str, Place)] = &[
     ("leader::synchronization", Floor(2)),
     ("leader::discovery", Floor(2)),
     ("leader::learners", Floor(2)),
+    ("leader::tally", Floor(1)),
     ("leader::progress", Floor(1)),
+    ("leader::progress::acks", Floor(1)),
+    ("leader::progress::beats", Floor(1)),
     ("learner", Floor(10)),
+    ("learner::packets", Page),
     ("learner::broadcast", Floor(3)),
     ("learner::synchronization", Floor(2)),
     ("learner::reconfiguration", Floor(1)),
@@ -200,21 +210,23 @@ fn survey(
         let at = |line: usize, what: &str| {
             format!("{}, line {line}: {what}", if name.is_empty() { "the root" } else { &name })
         };
+        let own = book(plan, &name);
         survey.complaints.extend(tricks.iter().map(|(line, what)| at(*line, what)));
         // The root documents and re-exports; it may name everything.
         if module.is_empty() {
             continue;
         }
         for Use { line, text, path } in uses {
-            let target = planned(plan, &path);
-            if standing.contains(&(&name, &target)) {
-                idle.retain(|allowed| *allowed != (&name, &target));
+            let planned = planned(plan, &path);
+            let target = book(plan, &planned);
+            if standing.contains(&(own, target)) {
+                idle.retain(|allowed| *allowed != (own, target));
                 continue;
             }
-            if target != name && !target.is_empty() {
-                edges.entry(name.clone()).or_default().insert(target.clone());
+            if target != own && !target.is_empty() {
+                edges.entry(own.to_owned()).or_default().insert(target.to_owned());
             }
-            if let Err(why) = judge(plan, &name, &target) {
+            if let Err(why) = judge(plan, own, target) {
                 survey.complaints.push(at(line, &format!("`{text}`: {why}")));
             }
         }
@@ -229,6 +241,14 @@ fn survey(
 
 fn place(plan: &[(&str, Place)], name: &str) -> Option<Place> {
     plan.iter().find(|row| row.0 == name).map(|row| row.1)
+}
+
+/// The module that a page belongs to; any other is its own.
+fn book<'a>(plan: &[(&str, Place)], name: &'a str) -> &'a str {
+    match place(plan, name) {
+        Some(Page) => name.rsplit_once("::").map_or(name, |(above, _)| above),
+        Some(Floor(_) | Wing(_)) | None => name,
+    }
 }
 
 /// The module in which a path ends: as much of it as the plan knows.
@@ -257,6 +277,7 @@ fn judge(plan: &[(&str, Place)], from: &str, to: &str) -> Result<(), String> {
     };
     match (own, other) {
         (_, Wing(_)) => Err(format!("{theirs} stands apart")),
+        (Page, _) | (_, Page) => Err(format!("{ours} or {theirs} is a page of another module")),
         (Floor(own) | Wing(own), Floor(other)) if other < own => Ok(()),
         (Floor(own) | Wing(own), Floor(other)) if other == own => {
             Err(format!("sideways, both stand on floor {own}"))
@@ -530,6 +551,14 @@ fn a_folder_does_not_know_what_stands_on_it() {
     caught("leader::discovery", "use super::Leader;", "leader stands above its folder");
     caught("leader::discovery", "use super::*;", "leader stands above its folder");
     caught("leader::discovery", "use super::{Leader, progress::send};", "above its folder");
+}
+
+#[test]
+fn a_page_is_what_it_belongs_to() {
+    fine("peer::turns", "use crate::peer::Peer; use crate::leader::Leader; use super::role::Role;");
+    caught("election", "use crate::peer::turns::T;", "up, from floor 9 to floor 11");
+    caught("peer::role", "use crate::peer::turns::T;", "peer stands above its folder");
+    caught("peer::turns", "use crate::wire::decode_packet;", "wire stands apart");
 }
 
 #[test]

@@ -12,10 +12,15 @@
 //! transactions are under way misses none and gets none twice (ZOOKEEPER-962, -2418), nothing queues up
 //! for one that is slow, and forwarding is nothing but the cursor having reached the end.
 
-use alloc::collections::{BTreeSet, VecDeque};
+pub mod acks;
+pub mod beats;
+
+use alloc::collections::VecDeque;
 
 use crate::context::Context;
 use crate::id::{LinkId, ServerId};
+use crate::leader::progress::acks::Acks;
+use crate::leader::progress::beats::Beats;
 use crate::message::{Message, Packet, Run};
 use crate::output::{Form, Output};
 use crate::time::Instant;
@@ -428,139 +433,11 @@ impl Progress {
             return false;
         }
         self.cursor.new_leader = true;
-        self.acks.begin(reign);
+        self.acks.begin(reign.epoch, reign.committed);
         let config = cx.config.last_seen().text().clone();
         let zxid = Zxid::start_of(reign.epoch);
         send(cx, link, Packet::NewLeader { zxid, config });
         true
-    }
-}
-
-/// What a follower has acknowledged on this link, without a gap.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Acks {
-    /// Everything through this.
-    through: Zxid,
-    /// Acknowledged ahead of their turn.
-    early: BTreeSet<Zxid>,
-    /// A transaction that waits for its acknowledgement, and since when; and a later one.
-    oldest: Option<(Zxid, Instant)>,
-    newest: Option<(Zxid, Instant)>,
-}
-
-impl Acks {
-    /// NEWLEADER is sent: what is committed by now needs no acknowledgement, and its own covers what
-    /// came before.
-    fn begin(&mut self, reign: Reign) {
-        self.through = self.through.max(reign.committed).max(Zxid::start_of(reign.epoch));
-        self.close_gap();
-        self.forgive();
-    }
-
-    /// A transaction of our epoch was sent.
-    const fn on_sent(&mut self, now: Instant, sent: Zxid) {
-        let slot = if self.oldest.is_none() { &mut self.oldest } else { &mut self.newest };
-        *slot = Some((sent, now));
-    }
-
-    /// The learner has acknowledged transactions of our epoch that it was sent. Returns whether it has
-    /// acknowledged more than before without a gap.
-    pub fn on_ack(&mut self, run: Run) -> bool {
-        if run.first.0 > self.through.0 + 1 && !planted!(AckAcrossGap) {
-            for zxid in run.zxids() {
-                if self.early.len() >= EARLY_MAX {
-                    break;
-                }
-                self.early.insert(zxid);
-            }
-            return false;
-        }
-        if run.last <= self.through {
-            return false;
-        }
-        self.through = run.last;
-        self.close_gap();
-        self.forgive();
-        true
-    }
-
-    /// What is acknowledged is not owed.
-    fn forgive(&mut self) {
-        if self.oldest.is_some_and(|(oldest, _)| oldest <= self.through) {
-            self.oldest = self.newest.take().filter(|(newest, _)| *newest > self.through);
-        }
-    }
-
-    #[inline]
-    fn close_gap(&mut self) {
-        if !self.early.is_empty() {
-            self.close_early();
-        }
-    }
-
-    fn close_early(&mut self) {
-        while let Some(early) = self.early.first().copied() {
-            if early.0 > self.through.0 + 1 {
-                return;
-            }
-            self.early.pop_first();
-            self.through = self.through.max(early);
-        }
-    }
-
-    /// Everything through this is acknowledged.
-    pub const fn through(&self) -> Zxid {
-        self.through
-    }
-
-    /// Since when, at least, it owes us an acknowledgement.
-    pub fn owing_since(&self) -> Option<Instant> {
-        self.oldest.map(|(_, since)| since)
-    }
-}
-
-/// The pings that a learner has answered. Answers come in the order of the pings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Beats {
-    unanswered: VecDeque<(u64, Instant)>,
-    answered: u64,
-    promised: Option<Instant>,
-}
-
-impl Beats {
-    /// Whether so many answers are owed that no more are kept.
-    pub fn is_full(&self) -> bool {
-        self.unanswered.len() >= PINGS_MAX
-    }
-
-    /// A ping was sent that will be answered.
-    pub fn on_ping(&mut self, beat: u64, now: Instant) {
-        self.unanswered.push_back((beat, now));
-    }
-
-    /// One was answered, with or without a promise to establish nobody else; returns whether anybody may
-    /// wait for that.
-    pub fn on_answer(&mut self, promises: bool) -> bool {
-        match self.unanswered.pop_front() {
-            Some((beat, sent)) => {
-                self.answered = beat;
-                if promises {
-                    self.promised = Some(sent);
-                }
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// When the last ping was sent that was answered with such a promise.
-    pub const fn promised(&self) -> Option<Instant> {
-        self.promised
-    }
-
-    /// The last ping that was answered.
-    pub const fn answered(&self) -> u64 {
-        self.answered
     }
 }
 
@@ -579,10 +456,3 @@ fn send_commits(cx: &mut Context<'_>, link: LinkId, run: Run) {
 
 /// About what a PROPOSAL takes beside its transaction.
 const PACKET_BYTES: usize = 20;
-
-/// How many pings may be under way to a learner. More than come together while a reader after the other waits
-/// for one round trip.
-const PINGS_MAX: usize = 1024;
-
-/// How many acknowledgements ahead of their turn are kept. Nobody who follows the protocol sends one.
-const EARLY_MAX: usize = 1024;

@@ -1,0 +1,291 @@
+//! What the leader says, phase by phase, and what a learner makes of it.
+//!
+//! ```text
+//!   packet ─┬─ discovery ───────► LEADERINFO ─► the epoch, or a refusal
+//!           ├─ synchronization ─► history, NEWLEADER, UPTODATE ─► serves
+//!           └─ broadcast ───────► PROPOSAL, COMMIT, PING, HANDOVER
+//! ```
+//!
+//! What a packet does stands in the room of its phase; here stands which one it is meant for, and what becomes
+//! of us when it is refused there.
+
+use crate::context::{Context, Verdict};
+use crate::id::{LinkId, ServerId};
+use crate::learner::discovery::Announced;
+use crate::learner::synchronization::{Synchronization, Taken};
+use crate::learner::{Learner, Phase, broadcast, discovery, reconfiguration, synchronization};
+use crate::message::{LearnerInfo, Packet, Run};
+use crate::output::{Fault, Hangup};
+use crate::report::{self, Change, Reason};
+use crate::timers::Timer;
+use crate::zxid::Zxid;
+
+impl Learner {
+    /// The leader has said something.
+    pub fn on_packet(&mut self, cx: &mut Context<'_>, from: LinkId, packet: Packet) -> Verdict {
+        if self.link() != Some(from) {
+            return Verdict::Stay;
+        }
+        self.heard(cx);
+        match &mut self.phase {
+            Phase::Reaching { .. } => Verdict::Stay,
+            Phase::Discovery(link) => {
+                let link = *link;
+                self.on_discovery(cx, link, packet)
+            }
+            Phase::Synchronization(..) => self.on_synchronization(cx, packet),
+            Phase::Broadcast(..) => self.on_broadcast(cx, packet),
+        }
+    }
+
+    pub(super) fn on_discovery(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        packet: Packet,
+    ) -> Verdict {
+        let leader = self.leader;
+        let Packet::LeaderInfo { epoch, protocol } = packet else {
+            return self.misbehaved(cx, link, packet.name());
+        };
+        if !LearnerInfo::go_together(protocol, cx.config.protocol) {
+            cx.links.hangup(link, Hangup::OtherApplication(protocol), cx.outbox);
+            return Verdict::leave(Reason::LeaderMisbehaved { leader, packet: "LEADERINFO" });
+        }
+        let accepted = cx.epochs.accepted_epoch;
+        match discovery::on_leader_info(cx, link, leader, epoch, self.blank) {
+            Announced::Accepted => {
+                // For a later epoch we have told what we have.
+                self.blank &= epoch == accepted;
+                let change = Change::Phase {
+                    from: report::Phase::Discovery,
+                    to: report::Phase::Synchronization,
+                };
+                cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
+                self.phase = Phase::Synchronization(link, Synchronization::new(cx, epoch));
+                Verdict::Stay
+            }
+            Announced::Refused => {
+                let reason = if epoch.is_valid() {
+                    Hangup::OldEpoch(epoch)
+                } else {
+                    Hangup::EpochOutOfRange(epoch)
+                };
+                cx.links.hangup(link, reason, cx.outbox);
+                Verdict::leave(Reason::OldEpoch { announced: epoch, accepted })
+            }
+        }
+    }
+
+    pub(super) fn on_synchronization(&mut self, cx: &mut Context<'_>, packet: Packet) -> Verdict {
+        let leader = self.leader;
+        let Phase::Synchronization(link, synchronization) = &mut self.phase else {
+            return Verdict::Stay;
+        };
+        let (link, start, name) = (*link, Zxid::start_of(synchronization.epoch), packet.name());
+        let acknowledging = synchronization.acknowledging;
+        let acknowledged = synchronization.acknowledged;
+        let (zxid, taken) = match packet {
+            // Who said that it has nothing must get everything: what it has still lies there.
+            Packet::Diff(zxid) | Packet::Trunc(zxid) if self.blank => (zxid, Taken::OutOfTurn),
+            Packet::Diff(label) => (label, synchronization.on_diff(cx, label)),
+            Packet::Trunc(zxid) => (zxid, synchronization.on_trunc(cx, link, zxid)),
+            Packet::Snap(label) => (label, synchronization.on_snap(cx, link, label)),
+            Packet::Proposal(txn) => (txn.zxid, synchronization.on_proposal(cx, txn)),
+            Packet::Proposals(txns) => {
+                let mut last = (start, Taken::Well);
+                for txn in &*txns {
+                    last = (txn.zxid, synchronization.on_proposal(cx, txn.clone()));
+                    if last.1 != Taken::Well {
+                        break;
+                    }
+                }
+                last
+            }
+            Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => {
+                (zxid, synchronization.on_commit(cx, zxid))
+            }
+            Packet::Commits(run) => (run.last, synchronization.on_commit(cx, run.last)),
+            Packet::Inform(txn) | Packet::InformAndActivate { txn, .. } => {
+                (txn.zxid, synchronization.on_inform(cx, txn))
+            }
+            Packet::NewLeader { zxid, config } if zxid == start => {
+                synchronization.on_config(config);
+                (zxid, synchronization::on_new_leader(cx, link, leader, synchronization))
+            }
+            Packet::UpToDate
+                if acknowledged && acknowledging.is_some_and(|t| cx.outbox.is_durable(t)) =>
+            {
+                return self.on_up_to_date(cx);
+            }
+            Packet::NewLeader { zxid, .. } => (zxid, Taken::OutOfTurn),
+            Packet::UpToDate => (start, Taken::OutOfTurn),
+            // Java ignores everything else here, pings too, and so its leaders expect no answer.
+            Packet::FollowerInfo(_)
+            | Packet::ObserverInfo(_)
+            | Packet::LeaderInfo { .. }
+            | Packet::AckEpoch { .. }
+            | Packet::Ack(_)
+            | Packet::Acks(_)
+            | Packet::Ping { .. }
+            | Packet::Request(_)
+            | Packet::Revalidate(_)
+            | Packet::HandOver { .. }
+            | Packet::Lease { .. }
+            | Packet::Sync => (start, Taken::Well),
+        };
+        self.judge(cx, link, zxid, name, taken)
+    }
+
+    /// UPTODATE: a quorum has the leader's history; we serve.
+    pub(super) fn on_up_to_date(&mut self, cx: &mut Context<'_>) -> Verdict {
+        let Phase::Synchronization(link, synchronization) = &mut self.phase else {
+            return Verdict::Stay;
+        };
+        let link = *link;
+        let (leader, epoch) = (self.leader, synchronization.epoch);
+        let (from, to) = (report::Phase::Synchronization, report::Phase::Broadcast);
+        let change = Change::Phase { from, to };
+        cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
+        let observer = self.observer;
+        let (committed, pending) = synchronization.end(cx);
+        let covered = synchronization.covered();
+        cx.history.commit(committed, cx.rng, cx.outbox);
+        // Before what is pending brings another one.
+        let committed = committed.max(Zxid::start_of(epoch));
+        let verdict = reconfiguration::activate(cx, committed, None, self.settled, observer);
+        let broadcast = broadcast::on_up_to_date(cx, link, observer, epoch, covered, pending);
+        self.phase = Phase::Broadcast(link, broadcast);
+        if verdict == Verdict::Stay { Verdict::Serve(epoch) } else { verdict }
+    }
+
+    pub(super) fn on_broadcast(&mut self, cx: &mut Context<'_>, packet: Packet) -> Verdict {
+        let Phase::Broadcast(link, broadcast) = &mut self.phase else { return Verdict::Stay };
+        let (link, name) = (*link, packet.name());
+        let mut next = None;
+        let (zxid, taken) = match packet {
+            Packet::Proposal(txn) => (txn.zxid, broadcast.on_proposals(cx, txn.into())),
+            Packet::Proposals(txns) => {
+                (txns.last().map_or(Zxid::ZERO, |last| last.zxid), broadcast.on_proposals(cx, txns))
+            }
+            Packet::Commit(zxid) => (zxid, broadcast.on_commit(cx, Run::one(zxid))),
+            Packet::CommitAndActivate { zxid, leader } => {
+                next = Some(leader);
+                (zxid, broadcast.on_commit(cx, Run::one(zxid)))
+            }
+            Packet::Commits(run) => (run.last, broadcast.on_commit(cx, run)),
+            Packet::Inform(txn) => (txn.zxid, broadcast.on_inform(cx, txn)),
+            Packet::InformAndActivate { txn, leader } => {
+                next = Some(leader);
+                (txn.zxid, broadcast.on_inform(cx, txn))
+            }
+            Packet::Ping { zxid, .. } => {
+                broadcast.on_ping(cx, link, zxid);
+                return Verdict::Stay;
+            }
+            Packet::Lease { zxid, length } => {
+                broadcast.on_lease(cx, link, zxid, length);
+                return Verdict::Stay;
+            }
+            Packet::Sync => {
+                broadcast.on_sync(cx);
+                return Verdict::Stay;
+            }
+            Packet::HandOver { vote, round } => {
+                let has = vote.zxid <= cx.history.last() || planted!(SeatTakenWithLess);
+                let able = cx.quorum.weight(cx.config.id) > 0 && has;
+                if vote.leader == cx.config.id && !able {
+                    // We are to lead without a vote, or with what we do not have.
+                    return self.misbehaved(cx, link, "HANDOVER");
+                }
+                cx.lease.release(broadcast.epoch, cx.now);
+                broadcast.hand_on(cx);
+                return Verdict::Appointed { vote, round };
+            }
+            // Java ignores everything else, and so do we.
+            Packet::FollowerInfo(_)
+            | Packet::ObserverInfo(_)
+            | Packet::LeaderInfo { .. }
+            | Packet::AckEpoch { .. }
+            | Packet::Diff(_)
+            | Packet::Trunc(_)
+            | Packet::Snap(_)
+            | Packet::NewLeader { .. }
+            | Packet::UpToDate
+            | Packet::Ack(_)
+            | Packet::Acks(_)
+            | Packet::Request(_)
+            | Packet::Revalidate(_) => return Verdict::Stay,
+        };
+        if taken != Taken::Well {
+            return self.judge(cx, link, zxid, name, taken);
+        }
+        if cx.config.next_membership.is_some() { self.activate(cx, next) } else { Verdict::Stay }
+    }
+
+    /// Puts the next membership in force, if it is committed; `leader` leads from then on.
+    pub(super) fn activate(&mut self, cx: &mut Context<'_>, leader: Option<ServerId>) -> Verdict {
+        let committed = cx.history.committed();
+        let verdict = reconfiguration::activate(cx, committed, leader, self.settled, self.observer);
+        if let (Phase::Broadcast(_, broadcast), Verdict::Appointed { .. }) =
+            (&mut self.phase, &verdict)
+        {
+            broadcast.hand_on(cx);
+            if leader.is_some_and(|leader| leader != self.leader) {
+                cx.lease.release(broadcast.epoch, cx.now);
+            }
+        }
+        verdict
+    }
+
+    /// What becomes of us after a packet of the leader.
+    pub(super) fn judge(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        zxid: Zxid,
+        packet: &'static str,
+        taken: Taken,
+    ) -> Verdict {
+        match taken {
+            Taken::Well => Verdict::Stay,
+            Taken::OutOfTurn => self.misbehaved(cx, link, packet),
+            // It is refused rather than logged (ZOOKEEPER-2418).
+            Taken::Hole(after) => {
+                cx.links.hangup(link, Hangup::Hole { zxid, after }, cx.outbox);
+                Verdict::leave(Reason::Hole { leader: self.leader, zxid, after })
+            }
+            Taken::Differs(zxid) => {
+                cx.links.hangup(link, Hangup::Differs(zxid), cx.outbox);
+                Verdict::leave(Reason::Differs { leader: self.leader, zxid })
+            }
+            Taken::CannotCut(zxid) => {
+                // To the same leader, without another election: it counts us by what we said first.
+                cx.links.hangup(link, Hangup::CannotCut(zxid), cx.outbox);
+                let wait = cx.config.timing.connect_retry_min;
+                self.phase = Phase::Reaching { wait, refused: false };
+                self.blank = true;
+                cx.timers.stop(Timer::Silence);
+                cx.timers.after(Timer::ConnectLimit, cx.now, cx.config.timing.connect_time());
+                let (from, to) = (report::Phase::Synchronization, report::Phase::Discovery);
+                cx.outbox.report(Change::Phase { from, to }, Reason::CannotCut { zxid });
+                self.dial(cx)
+            }
+            Taken::CommittedCut(zxid) => {
+                let (leader, committed) = (self.leader, cx.history.committed());
+                cx.outbox.halt(Fault::CommittedCut { leader, zxid, committed });
+                Verdict::Stay
+            }
+        }
+    }
+
+    pub(super) fn misbehaved(
+        &self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        packet: &'static str,
+    ) -> Verdict {
+        cx.links.hangup(link, Hangup::OutOfTurn(packet), cx.outbox);
+        Verdict::leave(Reason::LeaderMisbehaved { leader: self.leader, packet })
+    }
+}

@@ -1,0 +1,290 @@
+//! What happens to a server, each thing handed to whom it concerns.
+//!
+//! ```text
+//!   Received ──► by the place of its link ─┬─► the election      notifications, letters
+//!   LinkUp, LinkDown, DialFailed ──► Links ─┼─► Leader            learners' packets, requests
+//!   Propose, Read, Persisted, Tick ─────────┴─► Learner           the leader's packets
+//! ```
+//!
+//! What does not fit who we are just now is refused here. What comes of the rest is the machines' business;
+//! what they make of the role stands in `turns`.
+
+use crate::ballot::{Body, Letter};
+use crate::context::Adrift;
+use crate::election::ElectorEvent;
+use crate::generation::ClockEvent;
+use crate::id::{LinkId, ReadId, ServerId};
+use crate::input::{Cause, LinkUp, Plane};
+use crate::leader::hand_over::Purpose;
+use crate::lease::Lease;
+use crate::links::Place;
+use crate::message::{Message, Notification, Packet, Request};
+use crate::output::{Hangup, Kept, Output, Refusal};
+use crate::peer::electing::Electing;
+use crate::peer::role::Role;
+use crate::peer::{Peer, early};
+use crate::time::Instant;
+use crate::timers::Timer;
+use crate::vote::{Round, ServerState, Standing, Vote};
+
+impl Peer {
+    #[inline]
+    pub(super) fn on_received(&mut self, link: LinkId, message: Message) {
+        // Of a link that we have hung up meanwhile.
+        let Some(place) = self.instruments.links.place(link) else { return };
+        // The most frequent of all inputs: a message is large, and handed on as it lies.
+        match message {
+            Message::Notification(notification) => match place {
+                Place::Election(from) => self.on_notification(link, from, &notification),
+                Place::Leader(_) | Place::Learner => self.on_misplaced(link, "notification"),
+            },
+            Message::Letter(letter) => match place {
+                Place::Election(from) => self.on_letter(link, from, letter),
+                Place::Leader(_) | Place::Learner => self.on_misplaced(link, "letter"),
+            },
+            Message::Packet(packet) => match place {
+                Place::Leader(_) => {
+                    if let (Role::Learning(learner), mut cx) = self.lend() {
+                        let verdict = learner.on_packet(&mut cx, link, packet);
+                        self.obey(verdict);
+                    }
+                }
+                Place::Learner => self.on_learner_packet(link, packet),
+                Place::Election(_) => self.on_misplaced(link, packet.name()),
+            },
+        }
+    }
+
+    /// A message on the plane of the other kind.
+    #[cold]
+    pub(super) fn on_misplaced(&mut self, link: LinkId, name: &'static str) {
+        self.on_link_down(link, Cause::Garbled);
+        self.instruments.outbox.hangup(link, Hangup::OutOfTurn(name));
+    }
+
+    #[inline]
+    pub(super) fn on_notification(
+        &mut self,
+        link: LinkId,
+        from: ServerId,
+        notification: &Notification,
+    ) {
+        if let Electing::Generation(_) = self.instruments.elector {
+            return self.on_misplaced(link, "notification");
+        }
+        let Notification { standing, version, config } = notification;
+        let (standing, version) = (*standing, *version);
+        if self.instruments.config.reconfig_enabled
+            && matches!(self.role, Role::Looking)
+            && self.instruments.adopt(from, config)
+        {
+            return self.look();
+        }
+        self.elect(ElectorEvent::Heard { from, standing, versioned: version > 0 });
+        if matches!(self.role, Role::Looking) {
+            return;
+        }
+        if self.instruments.elector.quorum().is_voter(from) {
+            self.with_leader(|leader, cx| leader.on_looking(cx, from, standing));
+        }
+        self.with_learner(|learner, _| learner.on_standing(from, standing));
+    }
+
+    /// A server that elects by generation has said something.
+    pub(super) fn on_letter(&mut self, link: LinkId, from: ServerId, letter: Letter) {
+        if let Electing::Fast(_) = self.instruments.elector {
+            return self.on_misplaced(link, "letter");
+        }
+        if self.instruments.config.reconfig_enabled
+            && matches!(self.role, Role::Looking)
+            && self.instruments.adopt(from, &letter.config)
+        {
+            return self.look();
+        }
+        let (body, round) = (letter.body, Round(letter.generation.0));
+        self.poll(ClockEvent::Heard { from, letter });
+        if let (Body::Standing { leader, .. }, Role::Learning(_)) = (body, &self.role) {
+            // Whoever does not lead any more does not lead this generation again.
+            let state = ServerState::Following;
+            let standing = Standing { state, vote: Vote { leader, ..Vote::ABSTENTION }, round };
+            self.with_learner(|learner, _| learner.on_standing(from, standing));
+        }
+    }
+
+    /// Something from a link that was accepted on the quorum port.
+    pub(super) fn on_learner_packet(&mut self, link: LinkId, packet: Packet) {
+        if let (Role::Leading(leader), mut cx) = self.lend() {
+            // Nobody waits for one who leads.
+            let verdict = leader.on_packet(&mut cx, link, packet);
+            return self.obey(verdict);
+        }
+        early::on_packet(&mut self.instruments.lend(), link, packet);
+    }
+
+    pub(super) fn on_link_up(&mut self, up: &LinkUp) {
+        let link = up.link;
+        match (up.plane, up.dialled, up.peer) {
+            (Plane::Election, _, _) => {
+                let (_, cx) = self.lend();
+                let kept = cx.links.on_election_up(cx.now, up, cx.rng, cx.outbox);
+                let Some(peer) = kept else { return };
+                self.elect(ElectorEvent::Reachable(peer));
+                self.instruments.greet(link, peer);
+                if self.instruments.config.is_member(peer) {
+                    self.poll(ClockEvent::Reachable(peer));
+                }
+            }
+            (Plane::Quorum, true, Some(peer)) => {
+                self.instruments.links.on_leader_up(link, peer);
+                if let Role::Learning(_) = self.role {
+                    self.with_learner(|learner, cx| learner.on_link_up(cx, link, peer));
+                } else {
+                    self.instruments.hangup(link, Hangup::Unwanted);
+                }
+            }
+            (Plane::Quorum, _, _) => self.on_learner_up(link),
+        }
+    }
+
+    /// Somebody comes to learn. A leader takes it in; while we look with ourselves as proposal it
+    /// may only be early, and waits a little; so it may be while the membership changes, and the next
+    /// leader is about to be named.
+    pub(super) fn on_learner_up(&mut self, link: LinkId) {
+        self.instruments.links.on_learner_up(link);
+        if let Role::Leading(_) = self.role {
+            self.with_leader(|leader, cx| leader.on_link_up(cx, link));
+        } else if (matches!(self.role, Role::Looking) && self.instruments.proposes_itself())
+            || (self.serving.is_some() && self.instruments.config.next_membership.is_some())
+        {
+            early::on_link_up(&mut self.instruments.lend(), link);
+        } else {
+            self.instruments.hangup(link, Hangup::NotLeading);
+        }
+    }
+
+    pub(super) fn on_link_down(&mut self, link: LinkId, cause: Cause) {
+        let (_, cx) = self.lend();
+        match cx.links.on_down(cx.now, link, cx.rng, cx.outbox) {
+            Some(Place::Leader(_)) => {
+                self.with_learner(|learner, cx| learner.on_link_down(cx, link, cause));
+            }
+            Some(Place::Learner) => self.with_leader(|leader, cx| leader.on_link_down(cx, link)),
+            Some(Place::Election(_)) | None => {}
+        }
+    }
+
+    pub(super) fn on_dial_failed(&mut self, plane: Plane, peer: ServerId) {
+        match plane {
+            Plane::Election => {
+                let (_, cx) = self.lend();
+                if cx.links.on_election_dial_failed(cx.now, peer, cx.rng, cx.outbox) {
+                    self.elect(ElectorEvent::Unreachable(peer));
+                    self.with_learner(|learner, _| learner.on_unreachable(peer));
+                }
+            }
+            Plane::Quorum => {
+                self.instruments.links.on_leader_dial_over(peer);
+                self.with_learner(|learner, cx| learner.on_dial_failed(cx, peer));
+            }
+        }
+    }
+
+    pub(super) fn on_persisted(&mut self) {
+        if matches!(self.role, Role::Fencing) {
+            self.look();
+        } else {
+            self.with_leader(|leader, cx| leader.on_persisted(cx));
+            self.with_learner(|learner, cx| learner.on_persisted(cx));
+        }
+    }
+
+    /// The operator wants another server to lead.
+    pub(super) fn on_hand_over(&mut self, to: Option<ServerId>) {
+        if let Role::Leading(_) = self.role {
+            self.with_leader(|leader, cx| leader.on_hand_over(cx, to, Purpose::Asked));
+        } else {
+            self.instruments.outbox.push(Output::HandedOver(Err(Kept::NotLeading)));
+        }
+    }
+
+    pub(super) fn on_shutdown(&mut self) {
+        self.end_role();
+        self.refuse_adrift();
+        self.instruments.links.hangup_all(Hangup::Shutdown, &mut self.instruments.outbox);
+        self.role = Role::Stopped;
+        self.serving = None;
+    }
+
+    pub(super) fn on_propose(&mut self, request: Request) {
+        let (id, length) = (request.id, request.body.len());
+        if length > Request::BODY_BYTES_MAX {
+            self.instruments.outbox.push(Output::Refused { id, reason: Refusal::TooLong(length) });
+        } else if self.is_adrift() {
+            self.instruments.adrift.push_back(Adrift::Propose(request));
+        } else if self.serving.is_none() {
+            self.instruments.outbox.push(Output::Refused { id, reason: Refusal::NotServing });
+        } else if let Role::Leading(_) = self.role {
+            self.with_leader(|leader, cx| leader.on_propose(cx, request));
+        } else {
+            self.with_learner(|learner, cx| learner.on_propose(cx, request));
+        }
+    }
+
+    pub(super) fn on_read(&mut self, read: ReadId) {
+        if self.is_adrift() {
+            self.instruments.adrift.push_back(Adrift::Read(read));
+        } else if self.serving.is_none() {
+            self.instruments.outbox.push(Output::ReadRefused { read, reason: Refusal::NotServing });
+        } else {
+            self.with_leader(|leader, cx| leader.on_read(cx, read));
+            self.with_learner(|learner, cx| learner.on_read(cx, read));
+        }
+    }
+
+    pub(super) fn on_tick(&mut self) {
+        let (_, cx) = self.lend();
+        cx.links.redial(cx.now, cx.now, cx.outbox);
+        let now = self.instruments.now;
+        if self.instruments.elector.deadline().is_some_and(|(at, _)| at <= now) {
+            self.elect(ElectorEvent::Tick);
+            if matches!(self.role, Role::Looking) && self.appointed {
+                // Whoever was named has not been elected in time.
+                self.refuse_adrift();
+            }
+            self.poll(ClockEvent::Tick);
+        }
+        while let Some((due, timer)) = self.instruments.timers.next().filter(|(at, _)| *at <= now) {
+            self.on_timer(timer, due);
+        }
+    }
+
+    /// A deadline of the table has come.
+    pub(super) fn on_timer(&mut self, timer: Timer, due: Instant) {
+        self.instruments.timers.stop(timer);
+        match timer {
+            Timer::Start => {
+                let (_, cx) = self.lend();
+                *cx.lease = Lease::begin(cx.now, cx.config.lease);
+                self.look();
+            }
+            Timer::Rest => self.look(),
+            Timer::Introduction => early::on_late(&mut self.instruments.lend(), due),
+            Timer::Lease => {
+                self.with_leader(|leader, cx| leader.on_timer(cx, timer));
+                self.with_learner(|learner, cx| learner.on_timer(cx, timer));
+            }
+            Timer::Connect | Timer::ConnectLimit | Timer::Silence => {
+                self.with_learner(|learner, cx| learner.on_timer(cx, timer));
+            }
+            Timer::Init | Timer::HandOver | Timer::Ping => {
+                self.with_leader(|leader, cx| leader.on_timer(cx, timer));
+            }
+            // These belong to the election and the links, not to the table.
+            Timer::Notification
+            | Timer::Finalize
+            | Timer::Candidacy
+            | Timer::Heartbeat
+            | Timer::Redial => {}
+        }
+    }
+}

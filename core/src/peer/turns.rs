@@ -1,0 +1,255 @@
+//! What becomes of a server's role, when an election or a machine says so.
+//!
+//! ```text
+//!            ┌────────────────────── leave ◄───────────────────┐
+//!            ▼                                                 │
+//!   rest ─► look ─► elect or poll ─► on_decided ─► a role ─► obey ─► serve
+//!            ▲                                                 │
+//!            └──────────────── on_appointed ◄──────────────────┘
+//! ```
+//!
+//! Nothing is judged here: a decision comes from the election, a [`Verdict`] from the role.
+
+use core::time::Duration;
+
+use crate::context::{Adrift, Context, Verdict};
+use crate::election::ElectorEvent;
+use crate::generation::{ClockEvent, Cue};
+use crate::leader::Leader;
+use crate::learner::Learner;
+use crate::output::{Output, Refusal};
+use crate::peer::electing::Electing;
+use crate::peer::instruments::Instruments;
+use crate::peer::letters::{After, cue_of};
+use crate::peer::role::Role;
+use crate::peer::{Peer, early};
+use crate::report::{Change, Phase, Reason};
+use crate::timers::Timer;
+use crate::vote::{Round, ServerState, Standing, Vote};
+
+impl Peer {
+    /// Begins an election, once everything that the vote tells is on disk.
+    pub(super) fn look(&mut self) {
+        self.instruments.timers.stop(Timer::Rest);
+        if !self.instruments.fence() {
+            self.role = Role::Fencing;
+            return;
+        }
+        self.role = Role::Looking;
+        if self.instruments.concessions.nominee.is_some() {
+            // Those who do not know the next membership cannot follow whom we propose: not for ever.
+            let patience = self.instruments.config.timing.init_time();
+            self.instruments.timers.after(Timer::Rest, self.instruments.now, patience);
+        }
+        let (own, cue) = (self.instruments.own_vote(), self.instruments.take_cue());
+        self.elect(ElectorEvent::Look(own));
+        self.poll(ClockEvent::Look { own, cue });
+    }
+
+    /// Hands something to the fast election, if we take part in one, and does what it wants.
+    #[inline]
+    pub(super) fn elect(&mut self, event: ElectorEvent) {
+        let Instruments { elector, now, told, .. } = &mut self.instruments;
+        let Electing::Fast(elector) = elector else { return };
+        elector.step_into(*now, event, told);
+        if !told.is_empty() {
+            self.carry_out();
+        }
+    }
+
+    /// Hands something to an election by generation, if we take part in one, and does what it wants.
+    pub(super) fn poll(&mut self, event: ClockEvent) {
+        let after = self.instruments.poll(event);
+        self.follow(after);
+    }
+
+    /// What follows from an election by generation.
+    pub(super) fn follow(&mut self, after: After) {
+        match after {
+            After::Nothing => {}
+            After::Decided(standing, why) => self.on_decided(standing, why),
+            After::Leave(reason) => self.leave(reason, Duration::ZERO),
+        }
+    }
+
+    /// Does what the election wants; if it is over, there is a role for us.
+    pub(super) fn carry_out(&mut self) {
+        if let Some((decision, why)) = self.instruments.carry_out() {
+            self.on_decided(decision.standing, why);
+        } else if !self.instruments.proposes_itself() {
+            early::dismiss(&mut self.instruments.lend());
+        }
+    }
+
+    /// Builds the role that the election has found. Observers that look are told: they ask less and
+    /// less often, and nobody else tells them.
+    pub(super) fn on_decided(&mut self, standing: Standing, why: Option<Reason>) {
+        self.instruments.timers.stop(Timer::Rest);
+        self.instruments.tell_observers(standing);
+        let support = self.instruments.elector.support().clone();
+        let (role, mut cx) = self.lend();
+        let members = support.members(cx.quorum).collect();
+        let quorum = Reason::Quorum { members, leader: standing.vote.leader };
+        let change = Change::Phase { from: Phase::Election, to: Phase::Discovery };
+        cx.outbox.report(change, why.unwrap_or(quorum));
+        let verdict = if standing.state == ServerState::Leading {
+            let (leader, verdict) = Leader::new(&mut cx, standing.round, support);
+            *role = Role::Leading(leader);
+            verdict
+        } else {
+            cx.concessions.promise.clear();
+            let (learner, verdict) = Learner::new(&mut cx, standing);
+            *role = Role::Learning(learner);
+            early::dismiss(&mut self.instruments.lend());
+            verdict
+        };
+        self.obey(verdict);
+    }
+
+    /// Lends the instruments to the leader, if we are one, and does what it returns.
+    pub(super) fn with_leader(
+        &mut self,
+        act: impl FnOnce(&mut Leader, &mut Context<'_>) -> Verdict,
+    ) {
+        if let (Role::Leading(leader), mut cx) = self.lend() {
+            let verdict = act(leader, &mut cx);
+            self.obey(verdict);
+        }
+    }
+
+    /// Lends the instruments to the learner, if we are one, and does what it returns.
+    pub(super) fn with_learner(
+        &mut self,
+        act: impl FnOnce(&mut Learner, &mut Context<'_>) -> Verdict,
+    ) {
+        if let (Role::Learning(learner), mut cx) = self.lend() {
+            let verdict = act(learner, &mut cx);
+            self.obey(verdict);
+        }
+    }
+
+    /// The role, and apart from it everything that its machine may touch.
+    #[inline]
+    pub(super) const fn lend(&mut self) -> (&mut Role, Context<'_>) {
+        (&mut self.role, self.instruments.lend())
+    }
+
+    /// The role is over.
+    pub(super) fn end_role(&mut self) {
+        let (role, mut cx) = self.lend();
+        role.end(&mut cx);
+    }
+
+    #[inline]
+    pub(super) fn obey(&mut self, verdict: Verdict) {
+        if self.instruments.reseated || verdict != Verdict::Stay {
+            self.turn(verdict);
+        }
+    }
+
+    /// Something becomes of the role: seldom, and kept out of the way of what is not.
+    #[cold]
+    pub(super) fn turn(&mut self, verdict: Verdict) {
+        if core::mem::take(&mut self.instruments.reseated) {
+            let Instruments { elector, config, now, .. } = &mut self.instruments;
+            elector.reseat(config, *now);
+        }
+        match verdict {
+            Verdict::Stay => {}
+            Verdict::Serve(epoch) => {
+                self.serving = Some(epoch);
+                self.rest.on_served();
+                self.instruments.concessions.history.clear();
+                self.instruments.elector.establish(epoch);
+                self.appointed = false;
+                for adrift in core::mem::take(&mut self.instruments.adrift) {
+                    match adrift {
+                        Adrift::Propose(request) => self.on_propose(request),
+                        Adrift::Read(read) => self.on_read(read),
+                    }
+                }
+            }
+            Verdict::Appointed { vote, round } => self.on_appointed(vote, round),
+            Verdict::Leave { reason, rest } => self.leave(reason, rest),
+        }
+    }
+
+    /// The seat was given to another server, or to us, or we follow the same leader in another role: the next
+    /// role begins without an election. Whoever asks for something meanwhile waits.
+    pub(super) fn on_appointed(&mut self, vote: Vote, round: Round) {
+        let old = self.instruments.elector.standing();
+        let (from, to) = (old.vote.leader, vote.leader);
+        let reason = if from == to {
+            Reason::Reconfigured { version: self.instruments.config.membership.version() }
+        } else {
+            Reason::HandedOver { from, to }
+        };
+        self.end_role();
+        (self.serving, self.appointed) = (None, true);
+        self.instruments.clear();
+        let change = Change::Phase { from: Phase::Broadcast, to: Phase::Election };
+        self.instruments.outbox.report(change, reason.clone());
+        let Instruments { elector, now, told, .. } = &mut self.instruments;
+        match elector {
+            Electing::Fast(elector) => {
+                elector.appoint(*now, vote, round, reason, told);
+                self.carry_out();
+            }
+            Electing::Generation(by) => {
+                if by.clock.appoint(vote, reason, &mut by.told) {
+                    let after = self.instruments.carry_letters();
+                    return self.follow(after);
+                }
+                // Whoever was named is elected like any other.
+                by.clock.retire();
+                by.cue = Cue::Appointed(to);
+                self.look();
+            }
+        }
+    }
+
+    /// Whether what is asked for now has to wait for a reign that is about to begin.
+    pub(super) fn is_adrift(&self) -> bool {
+        self.appointed
+            && self.serving.is_none()
+            && self.instruments.adrift.len() < self.instruments.config.history.requests
+    }
+
+    /// No reign is about to begin: what waits for one is refused.
+    pub(super) fn refuse_adrift(&mut self) {
+        self.appointed = false;
+        let reason = Refusal::ReignOver;
+        for adrift in core::mem::take(&mut self.instruments.adrift) {
+            self.instruments.outbox.push(match adrift {
+                Adrift::Propose(request) => Output::Refused { id: request.id, reason },
+                Adrift::Read(read) => Output::ReadRefused { read, reason },
+            });
+        }
+    }
+
+    /// Gives up the role; looks for a leader again, an observer a little later than the voters.
+    pub(super) fn leave(&mut self, reason: Reason, rest: Duration) {
+        let from = self.instruments.elector.standing().state;
+        let phase = self.status().phase;
+        let served = self.serving.is_some();
+        self.end_role();
+        self.refuse_adrift();
+        self.instruments.cue(cue_of(&reason));
+        self.role = Role::Resting;
+        self.serving = None;
+        self.instruments.elector.retire();
+        self.instruments.clear();
+        let to = ServerState::Looking;
+        let outbox = &mut self.instruments.outbox;
+        outbox.report(Change::State { from, to }, reason.clone());
+        outbox.report(Change::Phase { from: phase, to: Phase::Election }, reason);
+        let rest = rest.max(self.rest.length(&mut self.instruments.lend(), from, served));
+        if rest.is_zero() {
+            self.look();
+        } else {
+            self.instruments.cue(Cue::Fresh);
+            let (_, cx) = self.lend();
+            cx.timers.after(Timer::Rest, cx.now, rest);
+        }
+    }
+}
