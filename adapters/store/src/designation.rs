@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Answers each of so many connections with one of these, and gives the URL.
+    /// Answers each of so many connections with one of these, `|` being a while, and gives the URL.
     fn page(answers: Vec<String>) -> String {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -214,27 +214,34 @@ mod tests {
                 let Ok((mut stream, _)) = listener.accept() else { return };
                 let mut asked = [0; 1024];
                 drop(stream.read(&mut asked));
-                drop(stream.write_all(answer.as_bytes()));
+                for part in answer.split_inclusive('|') {
+                    drop(stream.write_all(part.trim_end_matches('|').as_bytes()));
+                    if part.ends_with('|') {
+                        std::thread::sleep(Duration::from_secs(1));
+                    }
+                }
             }
         });
         format!("http://{address}/leader")
     }
 
+    fn ok(text: &str) -> String {
+        let length = text.replace('|', "").len();
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}")
+    }
+
     #[test]
     fn a_page_says_the_same_as_a_file_and_no_more_is_read_than_that() {
-        let ok = |text: &str| {
-            let length = text.len();
-            format!(
-                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
-            )
-        };
-        let line = format!("12 {} host 7\n", now().as_secs());
+        let now = now().as_secs();
+        let line = format!("12 {now} host 7\n");
+        let elsewhere = page(vec![ok(&line)]);
         let url = page(vec![
             ok(&line),
             "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
-            "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
-                .to_owned(),
-            ok(&"1".repeat(1 << 20)),
+            format!("HTTP/1.1 302 Found\r\nLocation: {elsewhere}\r\nContent-Length: 0\r\n\r\n"),
+            // A line, were it read to its end.
+            ok(&format!("12 {now} {}\n", "x".repeat(1 << 20))),
+            format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n{line}", "x".repeat(1 << 20)),
             "no answer of any kind".to_owned(),
         ]);
         let designation = Designation::page(&url, Duration::from_secs(60));
@@ -243,8 +250,17 @@ mod tests {
         assert!(matches!(designation.read(), Err(DesignationError::Status { status: 404, .. })));
         assert!(matches!(designation.read(), Err(DesignationError::Status { status: 302, .. })));
         assert!(matches!(designation.read(), Err(DesignationError::Malformed(_))));
+        assert!(matches!(designation.read(), Err(DesignationError::Page { .. })), "its headers");
         assert!(designation.read().is_err());
         let nobody = Designation::page("http://127.0.0.1:1/", Duration::from_secs(60));
         assert!(matches!(nobody.read(), Err(DesignationError::Page { .. })));
+    }
+
+    #[test]
+    fn a_page_that_never_ends_is_not_waited_for() {
+        // Somewhere in it every second, whole after twelve.
+        let line = format!("12 {} h||||||||||||ost 7\n", now().as_secs());
+        let designation = Designation::page(page(vec![ok(&line)]), Duration::from_secs(60));
+        assert!(designation.read().is_err());
     }
 }

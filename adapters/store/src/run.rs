@@ -3,6 +3,8 @@
 //! What it does not do: decide. Time is looked at before each step, so that a process that was paused
 //! hears of its own lateness before anything else.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,11 +26,15 @@ use crate::store::{Contender, HEARD_MAX, Happened, Store, Teller};
 const EVENTS_MAX: usize = 256;
 
 /// Who is designated, after a while; for ever if nobody can be. Apart from the loop, since a page takes its time.
-async fn look(designation: Option<Designation>) -> Option<(Contender, Duration)> {
-    let Some(designation) = designation else { return std::future::pending().await };
-    tokio::time::sleep(LOOK_EVERY).await;
-    tokio::task::spawn_blocking(move || designation.read().ok()).await.ok().flatten()
+fn look(designation: Option<Designation>) -> Look {
+    Box::pin(async move {
+        let Some(designation) = designation else { return std::future::pending().await };
+        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::task::spawn_blocking(move || designation.read().ok()).await.ok().flatten()
+    })
 }
+
+type Look = Pin<Box<dyn Future<Output = Option<(Contender, Duration)>> + Send>>;
 
 /// How often a designation is looked for while the store is out of reach.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -59,6 +65,8 @@ pub(crate) struct Run<S> {
     deadline: Duration,
     /// Who says who leads while the store is out of reach.
     designation: Option<Designation>,
+    /// The look at it that is under way; whatever else happens does not begin it anew.
+    look: Option<Look>,
     identity: Bytes,
     /// Since when the store is out of reach, or was looked for in vain.
     away_since: Option<tokio::time::Instant>,
@@ -66,7 +74,9 @@ pub(crate) struct Run<S> {
     session_time: Duration,
     /// Until when this candidate leads by designation, if it does.
     designated: Option<tokio::time::Instant>,
-    /// The store is there again; it is heard when those who were let in by designation have gone.
+    /// A designation has ended, and those whom it let in may still be there.
+    lingers: bool,
+    /// The store is there again; the machine hears of it when those have gone.
     held_back: Option<Happened>,
     /// What is to become of the candidate when its machine has stopped.
     course: Course,
@@ -115,10 +125,12 @@ impl<S: Store> Run<S> {
             patience: None,
             deadline: settings.deadline,
             designation: settings.designation.clone(),
+            look: None,
             identity: settings.identity.clone(),
             away_since: Some(tokio::time::Instant::now()),
             session_time: settings.session_timeout,
             designated: None,
+            lingers: false,
             held_back: None,
             course: Course::On,
         })
@@ -171,12 +183,13 @@ impl<S: Store> Run<S> {
             }
         };
         let stops = self.course != Course::Out;
-        let holds_back = self.held_back.is_some();
-        let looks = self.away_since.is_some() && !holds_back;
-        let look = look(self.designation.clone().filter(|_| looks));
-        tokio::select! {
-            happened = self.happened.recv(), if !holds_back => self.hear(happened?),
-            found = look => {
+        let looks = self.away_since.is_some() && !self.lingers;
+        let mut looking = self.look.take().unwrap_or_else(|| look(self.designation.clone()));
+        let mut looked = false;
+        let input = tokio::select! {
+            happened = self.happened.recv() => happened.and_then(|happened| self.hear(happened)),
+            found = &mut looking, if looks => {
+                looked = true;
                 self.on_designation(found);
                 None
             }
@@ -193,7 +206,9 @@ impl<S: Store> Run<S> {
                 self.course = Course::Over;
                 None
             }
-        }
+        };
+        self.look = Some(looking).filter(|_| !looked);
+        input
     }
 
     /// Tells the machine what became of the guards.
@@ -209,6 +224,7 @@ impl<S: Store> Run<S> {
             self.step(Input::Stop).await;
         }
         if self.seat.is_vacant() {
+            self.lingers = false;
             if let Some(happened) = self.held_back.take() {
                 self.step(Input::Store(happened)).await;
             }
@@ -228,22 +244,24 @@ impl<S: Store> Run<S> {
         });
     }
 
-    /// What a store says, unless it has to wait until nobody leads by designation.
+    /// What a store says, unless it has to wait until nobody leads by designation. It is listened to all the
+    /// same: of its comings and goings the last counts.
     fn hear(&mut self, happened: Happened) -> Option<Input> {
         match &happened {
             Happened::Session(Session::Connected { .. }) => {
                 self.away_since = None;
-                if self.designated.take().is_some() {
+                if self.designated.is_some() {
                     tracing::warn!("the store is there again: nobody is designated any more");
-                    self.token = None;
-                    self.seat.set(None, None);
-                    self.publish(Event::Lost(Loss::Stopped));
+                    self.end_designation();
+                }
+                if self.lingers {
                     self.held_back = Some(happened);
                     return None;
                 }
             }
             Happened::Session(Session::Suspended | Session::Expired) => {
                 self.away_since.get_or_insert_with(tokio::time::Instant::now);
+                self.held_back = None;
             }
             Happened::Session(Session::Renewed { .. })
             | Happened::Trouble(_)
@@ -264,19 +282,28 @@ impl<S: Store> Run<S> {
         }
         let found = found.filter(|(leader, _)| leader.identity == self.identity);
         let token = found.as_ref().map(|(leader, _)| leader.token);
-        self.designated = found.map(|(_, left)| now + left);
-        if token != self.token {
-            match token {
-                Some(token) => {
-                    tracing::warn!(%token, "leads by designation");
-                    self.publish(Event::Designated(token));
-                }
-                None => self.publish(Event::Lost(Loss::Stopped)),
-            }
-            self.token = token;
+        if self.designated.is_some() && token != self.token {
+            // Whoever is designated next is let in when these have gone.
+            return self.end_designation();
         }
-        self.seat.set(token, self.designated.map(tokio::time::Instant::into_std));
-        self.status.send_modify(|status| status.leads = token);
+        let Some((token, left)) = token.zip(found.map(|(_, left)| left)) else { return };
+        if self.token.replace(token).is_none() {
+            tracing::warn!(%token, "leads by designation");
+            self.publish(Event::Designated(token));
+        }
+        let until = now + left;
+        self.designated = Some(until);
+        self.seat.set(self.token, Some(until.into_std()));
+        self.status.send_modify(|status| status.leads = Some(token));
+    }
+
+    /// Nobody is designated any more: those who are there are told.
+    fn end_designation(&mut self) {
+        (self.designated, self.token) = (None, None);
+        self.lingers = true;
+        self.seat.set(None, None);
+        self.status.send_modify(|status| status.leads = None);
+        self.publish(Event::Lost(Loss::Stopped));
     }
 
     async fn step(&mut self, input: Input) {

@@ -191,9 +191,8 @@ impl Teller {
     }
 
     fn say(&self, happened: Happened) {
-        // Closed: the candidate has ended. It is full only where the guarded work of a designated leader has
-        // gone on for hours after it was told to end, while the session broke again and again; an answer that
-        // is lost then is one that the recipe waits for in vain, as for any other.
+        // Closed: the candidate has ended. Full: it was not let run for very long; an answer that is lost then
+        // is one that the recipe waits for in vain, as for any other.
         if let Err(TrySendError::Full(lost)) = self.sender.try_send(happened) {
             tracing::error!(?lost, "nobody has listened for long");
         }
@@ -246,5 +245,30 @@ impl Pace {
 impl Default for Pace {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a store that talks and is not listened to, answers and news wait up to a bound; renewals leave room.
+    #[test]
+    fn what_waits_to_be_heard_is_bounded() {
+        let (tell, mut heard) = Teller::for_one_question();
+        let session = SessionId(1);
+        let begun = tell.origin;
+        for _ in 0..10 * HEARD_MAX {
+            tell.renewed(session, begun);
+        }
+        assert!(heard.len() <= HEARD_MAX / 2 + 1, "{}", heard.len());
+        for attempt in 0..10 * HEARD_MAX as u64 {
+            tell.offer(Attempt(attempt), Ok(offer::Answer::Done));
+        }
+        assert_eq!(heard.len(), HEARD_MAX);
+        // Whoever listens again hears what is said from then on.
+        while heard.try_recv().is_ok() {}
+        tell.expired();
+        assert!(matches!(heard.try_recv(), Ok(Happened::Session(Session::Expired))));
     }
 }
