@@ -6,15 +6,15 @@
 //! # async fn work(_: quorate_etcd::FencingToken) {}
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let endpoints = ["http://etcd1:2379", "http://etcd2:2379", "http://etcd3:2379"];
-//! let candidate = Candidate::start(Config::new(endpoints, "election", "host-7")).await?;
+//! let config = Config::new(["http://etcd1:2379", "http://etcd2:2379"], "nightly", "host-7");
+//! let candidate = Candidate::start(config).await?;
 //! loop {
 //!     let leadership = candidate.leadership().await?; // waits until this process leads
-//!     let token = leadership.token();                 // greater than every earlier leader's
+//!     let token = leadership.token();                 // its key's create revision: greater than every earlier one
 //!     if let Err(lost) = leadership.run(work(token)).await {
 //!         println!("{lost}");                         // the work has been dropped
 //!     }
-//! }
+//! }                                                   // the guard goes, and the next in the row leads
 //! # }
 //! ```
 //!

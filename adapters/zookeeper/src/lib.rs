@@ -6,15 +6,14 @@
 //! # async fn work(_: quorate_zookeeper::FencingToken) {}
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let config = Config::new("zk1:2181,zk2:2181,zk3:2181", "/election", "host-7");
-//! let candidate = Candidate::start(config).await?;
+//! let candidate = Candidate::start(Config::new("zk1:2181,zk2:2181", "/nightly", "host-7")).await?;
 //! loop {
 //!     let leadership = candidate.leadership().await?; // waits until this process leads
-//!     let token = leadership.token();                 // greater than every earlier leader's
+//!     let token = leadership.token();                 // the zxid of its offer: greater than every earlier one
 //!     if let Err(lost) = leadership.run(work(token)).await {
 //!         println!("{lost}");                         // the work has been dropped
 //!     }
-//! }
+//! }                                                   // the guard goes, and the next in the row leads
 //! # }
 //! ```
 //!
