@@ -415,17 +415,17 @@ impl History {
         }
     }
 
-    /// What always holds.
-    ///
-    /// # Panics
-    ///
-    /// If it does not.
-    pub fn check(&self) {
-        assert!(self.durable <= self.last, "what is durable is logged");
-        assert!(self.committed() <= self.last, "what is committed is logged");
-        assert!(self.before <= self.last, "the window ends with the last");
-        if let Some(last) = self.window.back() {
-            assert_eq!(last.zxid, self.last, "the window ends with the last");
+    /// What does not hold though it always should, if anything.
+    pub fn broken(&self) -> Option<&'static str> {
+        let window = self.window.back().is_none_or(|last| last.zxid == self.last);
+        if self.durable > self.last {
+            Some("more is durable than is logged")
+        } else if self.committed() > self.last {
+            Some("more is committed than is logged")
+        } else if self.before > self.last || !window {
+            Some("what it remembers of its log does not end where the log does")
+        } else {
+            None
         }
     }
 }

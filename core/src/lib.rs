@@ -90,9 +90,9 @@
 //! - At most one leader is established in an epoch, because an epoch is one more than every epoch that
 //!   a quorum has promised, and promises are on disk before anybody hears of them.
 //! - A server never votes, promises or acknowledges what a crash could take back.
-//! - Bytes and messages from others never make it panic, allocate by an unchecked length, or loop. A
-//!   broken invariant of its own does, where going on would be unsafe; what is expensive to look at is looked
-//!   at after each step of a build with debug assertions: see [`Peer::check`](peer::Peer::check).
+//! - Bytes and messages from others never make it panic, allocate by an unchecked length, or loop. After
+//!   every step it looks whether what always holds of it still does
+//!   ([`Peer::broken`](peer::Peer::broken)); if not, it stops, and what that step wanted is left undone.
 //! - A transaction that was acknowledged to anybody is on the disks of a quorum, and every later leader
 //!   has it. Nothing reaches the application before that is known, so nothing is ever taken back.
 #![no_std]

@@ -119,6 +119,13 @@ impl Outbox {
         self.ready.push(Output::Halt(fault));
     }
 
+    /// Stops the server, and leaves undone what was said beyond the first `before` outputs.
+    #[cold]
+    pub fn stop_short(&mut self, before: usize, fault: Fault) {
+        self.ready.truncate(before);
+        self.halt(fault);
+    }
+
     /// Whether the server was stopped.
     pub const fn is_halted(&self) -> bool {
         self.halted

@@ -377,4 +377,10 @@ pub enum Fault {
         /// What was committed.
         committed: Zxid,
     },
+    /// Something is untrue of this server that always holds ([`Peer::broken`](crate::peer::Peer::broken)).
+    /// Nothing is done of what the last step would have done.
+    #[error(
+        "{0}: a mistake in this program, which stops before it does harm; keep this data directory"
+    )]
+    Broken(&'static str),
 }

@@ -34,7 +34,7 @@ use crate::election::ElectorEvent;
 use crate::generation::ClockEvent;
 use crate::input::{Event, Input};
 use crate::leader::hand_over::Purpose;
-use crate::output::Output;
+use crate::output::{Fault, Output};
 use crate::peer::instruments::Instruments;
 use crate::peer::rest::Rest;
 use crate::peer::role::Role;
@@ -98,6 +98,7 @@ impl Peer {
             return;
         }
         self.instruments.now = self.instruments.now.max(input.at);
+        let before = outputs.len();
         self.instruments.outbox.swap(outputs);
         match input.event {
             Event::Received { link, message } => self.on_received(link, message),
@@ -145,20 +146,20 @@ impl Peer {
             Event::Released => self.with_leader(|leader, cx| leader.on_released(cx)),
             Event::Shutdown => self.on_shutdown(),
         }
-        self.conclude(outputs);
+        self.conclude(before, outputs);
     }
 
-    /// The end of a step: `outputs` is what is to be done.
+    /// The end of a step: `outputs` is what is to be done, those of this step behind the first `before`.
     #[inline]
-    fn conclude(&mut self, outputs: &mut Vec<Output>) {
+    fn conclude(&mut self, before: usize, outputs: &mut Vec<Output>) {
+        if let Some(what) = self.broken() {
+            self.instruments.outbox.stop_short(before, Fault::Broken(what));
+        }
         if self.instruments.outbox.is_halted() {
             self.role = Role::Stopped;
             self.serving = None;
         }
         self.instruments.outbox.swap(outputs);
-        if cfg!(debug_assertions) {
-            self.check();
-        }
     }
 
     /// The earliest time at which a [`Event::Tick`] is due, and what for. A stopped server has none.

@@ -668,7 +668,7 @@ fn lives(change: fn(&mut Config)) -> BTreeMap<&'static str, usize> {
         for _ in 0..600 {
             let before = bench.said.len();
             lawful(&mut dice, &mut bench);
-            bench.peer.check();
+            assert_eq!(bench.peer.broken(), None);
             let status = bench.status();
             let follows = matches!(status.state, Following | Observing);
             seen.extend((status.state == Leading).then_some("led"));
@@ -751,7 +751,7 @@ fn nothing_that_a_driver_reports_makes_a_server_panic() {
                     issued = ticket.0;
                 }
             }
-            peer.check();
+            assert_eq!(peer.broken(), None);
         }
         peer.step(Input { at: Instant(now), event: Event::Shutdown });
     }

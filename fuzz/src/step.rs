@@ -152,7 +152,7 @@ pub fn feed(data: &[u8]) {
         boundary.before(&event);
         let outputs = peer.step(Input { at: now, event });
         boundary.after(&outputs, &peer.status());
-        peer.check();
+        assert_eq!(peer.broken(), None);
     }
 }
 

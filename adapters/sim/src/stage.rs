@@ -120,7 +120,6 @@ impl Stage {
         let (now, id) = (self.now, self.config.id);
         self.record.note(now, id, What::Hear(event.clone()));
         let outputs = self.peer.step(Input { at: now, event });
-        self.peer.check();
         for output in outputs {
             self.record.note(now, id, What::Do(output.clone()));
             match output {
@@ -136,7 +135,10 @@ impl Stage {
                     self.disk.persist(ticket, write);
                 }
                 Output::Report(report) => self.reports.push(report),
-                Output::Halt(fault) => self.fault = Some(fault),
+                Output::Halt(fault) => {
+                    assert!(!matches!(fault, Fault::Broken(_)), "{fault}");
+                    self.fault = Some(fault);
+                }
                 Output::CallOff { .. }
                 | Output::Pace(_)
                 | Output::Locate { .. }

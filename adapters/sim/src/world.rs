@@ -439,7 +439,6 @@ impl World {
         self.trace.mix(&input);
         let mut outputs = std::mem::take(&mut self.outputs);
         peer.step_into(input, &mut outputs);
-        peer.check();
         self.steps += 1;
         let status = peer.status();
         let mut led = server.brief.is_some_and(|b| b.serving && b.state == ServerState::Leading);

@@ -12,28 +12,32 @@ use crate::time::Instant;
 use crate::timers::Timer;
 
 impl Peer {
-    /// What always holds; called after every step in debug builds.
-    ///
-    /// # Panics
-    ///
-    /// If an invariant of ours is broken.
-    pub fn check(&self) {
-        let (epochs, last) = (&self.instruments.epochs, self.instruments.history.last());
-        assert!(epochs.current_epoch <= epochs.accepted_epoch, "no epoch is current unpromised");
-        assert!(last.epoch() <= epochs.accepted_epoch, "nothing is logged of an epoch unpromised");
-        if let Some(epoch) = self.serving {
-            assert_eq!(epoch, epochs.current_epoch, "a server serves in its current epoch");
+    /// What does not hold of this server though it always should, if anything. It is asked after every step: a
+    /// server of which something is untrue stops, and does nothing of what that step would have done
+    /// ([`Fault::Broken`](crate::output::Fault::Broken)).
+    pub fn broken(&self) -> Option<&'static str> {
+        let Instruments { epochs, history, elector, config, told, .. } = &self.instruments;
+        if epochs.current_epoch > epochs.accepted_epoch {
+            return Some("its current epoch was never accepted");
         }
-        self.instruments.history.check();
-        let looking = matches!(self.role, Role::Looking);
-        assert!(
-            looking == self.instruments.elector.is_looking() || matches!(self.role, Role::Stopped),
-            "the role and the election agree"
-        );
-        assert!(self.instruments.told.is_empty(), "nothing of the election is left undone");
-        if let Role::Leading(_) = self.role {
-            assert_eq!(self.instruments.elector.standing().vote.leader, self.instruments.config.id);
+        if history.last().epoch() > epochs.accepted_epoch {
+            return Some("it has logged something of an epoch that it never accepted");
         }
+        if self.serving.is_some_and(|epoch| epoch != epochs.current_epoch) {
+            return Some("it serves in an epoch that is not its current one");
+        }
+        if !told.is_empty() {
+            return Some("something that its election wants was left undone");
+        }
+        let agree = match &self.role {
+            Role::Stopped => true,
+            Role::Looking => elector.is_looking(),
+            Role::Leading(_) => {
+                !elector.is_looking() && elector.standing().vote.leader == config.id
+            }
+            Role::Idle | Role::Fencing | Role::Resting | Role::Learning(_) => !elector.is_looking(),
+        };
+        if agree { history.broken() } else { Some("its role and its election disagree") }
     }
 
     /// When a deadline of this name passes, if there is one. [`Peer::deadline`] tells the earliest of all.
@@ -86,7 +90,7 @@ impl Peer {
         } else {
             self.on_timer(timer, due);
         }
-        self.conclude(&mut outputs);
+        self.conclude(0, &mut outputs);
         Some(outputs)
     }
 
@@ -94,5 +98,52 @@ impl Peer {
     pub fn rewind(&mut self) {
         self.instruments.rng = Rng::new(self.instruments.config.seed);
         self.instruments.elector.rewind();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::durable::Durable;
+    use crate::id::ServerId;
+    use crate::input::{Event, Input};
+    use crate::membership::Membership;
+    use crate::output::Fault;
+    use crate::zxid::Epoch;
+
+    /// A server that has just begun to look, and what its first step said.
+    fn looking() -> (Peer, Vec<Output>) {
+        let text = "server.1=a:2888:3888:participant\nserver.2=b:2888:3888:participant\nversion=0";
+        let membership = Membership::parse(text).expect("two servers");
+        let config = Config::new(ServerId(1), membership);
+        let mut peer = Peer::new(config, Durable::default()).expect("a server");
+        let outputs = peer.step(Input { at: Instant::ORIGIN, event: Event::Tick });
+        assert_eq!(peer.broken(), None);
+        (peer, outputs)
+    }
+
+    #[test]
+    fn a_server_of_which_something_is_untrue_stops_and_leaves_its_step_undone() {
+        type Break = fn(&mut Peer);
+        let breaks: [(&str, Break); 3] = [
+            ("never accepted", |peer| peer.instruments.epochs.current_epoch = Epoch(9)),
+            ("not its current one", |peer| peer.serving = Some(Epoch(9))),
+            ("disagree", |peer| peer.role = Role::Resting),
+        ];
+        for (what, break_it) in breaks {
+            let (mut peer, mut outputs) = looking();
+            let before = outputs.clone();
+            break_it(&mut peer);
+            peer.step_into(Input { at: Instant::ORIGIN, event: Event::Tick }, &mut outputs);
+            let Some(Output::Halt(Fault::Broken(said))) = outputs.pop() else {
+                panic!("{what}: {outputs:?}");
+            };
+            assert!(said.contains(what), "{said}");
+            assert_eq!(outputs, before, "what was said before stands, and nothing more is said");
+            assert_eq!(peer.step(Input { at: Instant::ORIGIN, event: Event::Tick }), vec![]);
+        }
     }
 }

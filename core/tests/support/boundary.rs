@@ -18,7 +18,7 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, Origin, ReadId, ServerId, Ticket};
 use quorate_core::input::{Event, Place, Plane};
 use quorate_core::message::{Message, Packet, Request};
-use quorate_core::output::{Form, Output, Write};
+use quorate_core::output::{Fault, Form, Output, Write};
 use quorate_core::report::Status;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::vote::ServerState;
@@ -430,7 +430,10 @@ impl Boundary {
                 let at = self.requests.iter().position(|asked| asked == id);
                 self.requests.remove(at.expect("somebody asked"));
             }
-            Output::Halt(_) => self.halted = true,
+            Output::Halt(fault) => {
+                assert!(!matches!(fault, Fault::Broken(_)), "{fault}");
+                self.halted = true;
+            }
             Output::Persist { .. }
             | Output::DeliverThrough(_)
             | Output::TakeSnapshot(_)

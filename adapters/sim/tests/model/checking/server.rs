@@ -313,7 +313,6 @@ impl Server {
     ) -> Vec<Event> {
         if let Some(peer) = &mut self.peer {
             peer.rewind();
-            peer.check();
         }
         let mut events = Vec::new();
         for output in outputs {
