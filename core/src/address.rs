@@ -1,4 +1,7 @@
 //! Where a server listens.
+//!
+//! A host and a port, as an operator wrote them: names are not looked up here, since they may mean another
+//! machine tomorrow. Whoever dials does that, anew each time.
 
 use alloc::string::String;
 use core::fmt;

@@ -1,4 +1,10 @@
 //! A configuration, built up in a program instead of read from a `zoo.cfg`.
+//!
+//! ```text
+//!   members, durations ─► ServerConfigBuilder ─► build ─► ServerConfig, or what is wrong with it
+//! ```
+//!
+//! Nothing is checked before the end, so that the order of the calls is free; the rules are the core's.
 
 use std::path::PathBuf;
 use std::time::Duration;

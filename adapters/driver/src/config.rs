@@ -1,4 +1,8 @@
 //! What a server is told before it starts, beyond what the core wants to know.
+//!
+//! Directories, sizes and limits of this machine; the protocol's own are in
+//! [`Config`](quorate_core::config::Config), which lies inside. Where it comes from is another matter: a
+//! [`ZooCfg`](crate::zoo_cfg::ZooCfg), or a [`ServerConfigBuilder`](crate::ServerConfigBuilder).
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,7 @@
 //! What programs name, whatever their runtime.
+//!
+//! One macro, so that the crates of the runtimes cannot come to differ: each is its [`Runtime`](crate::Runtime)
+//! and one line.
 
 /// Gives the crate of a runtime what programs that embed a server name, the same in each: the types of
 /// this crate, `Server` on that runtime, `start` and `start_with`. Stands at the root of that crate.

@@ -1,4 +1,6 @@
-//! A number of places that are taken and given back.
+//! A number of places that are taken and given back: how many connections may be under way at once.
+//!
+//! On a channel, and so on any runtime, and in the order in which they came.
 
 use async_channel::{Receiver, Sender, bounded};
 

@@ -1,4 +1,6 @@
-//! Warnings that outsiders can cause, at a bounded rate.
+//! Warnings that outsiders can cause, at a bounded rate: a log is no place that they may fill.
+//!
+//! What was kept back is counted, and the count is said with the next one.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,4 +1,13 @@
 //! One data directory, opened by one server.
+//!
+//! ```text
+//!   open ─► Found: epochs, history, vote        append, cut, stage ─► sync ─► durable
+//!             └─► the core's Durable            epochs, vote ─► durable at once
+//! ```
+//!
+//! The front of this crate: it holds the lock, and hands each act to the room that knows its files. In which
+//! order writes have to become durable is the core's decision; that they are when this says so is decided
+//! here.
 
 use std::io;
 use std::path::{Path, PathBuf};

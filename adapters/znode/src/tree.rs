@@ -1,4 +1,12 @@
 //! The tree: nodes, sessions, access lists, and what finds some nodes quickly.
+//!
+//! ```text
+//!   request ─► prepare ─► transaction ─► apply ─► Tree ─► snapshot
+//!              (leader)                  (all)
+//! ```
+//!
+//! Here it is held and looked at. It is changed by `apply` alone, the same on every server; what a leader makes
+//! of requests stands in `prepare`, bytes on disk in `snapshot`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,12 @@
 //! How far a quorum has acknowledged.
+//!
+//! ```text
+//!   S3 ── 5.9 ─┐
+//!   S1 ── 5.7 ─┴─► of three, a quorum has 5.7
+//!   S2 ── 5.4
+//! ```
+//!
+//! What counts as acknowledged is decided by the [`broadcast`](crate::leader::broadcast); here it is counted.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,6 @@
 //! What always holds of a server, and a clock that model checkers turn by hand.
+//!
+//! What holds between servers no server can see: simulators and model checkers look at that from outside.
 
 use alloc::vec::Vec;
 

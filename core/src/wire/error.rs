@@ -1,4 +1,12 @@
 //! Why bytes are not a message, and whether the link can stay.
+//!
+//! ```text
+//!   bytes ─┬─► a message
+//!          ├─► an error inside a frame whose end is known: it is left out, the link stays
+//!          └─► an error that loses the frame: the link ends
+//! ```
+//!
+//! Which length is too long stands in `limits`; what becomes of a link is the caller's business.
 
 use super::limits::{MAX_ADDRESSES, MAX_DATA, MAX_FRAME, MAX_IDENTITIES};
 use crate::zxid::Zxid;
