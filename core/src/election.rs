@@ -39,6 +39,7 @@ use core::time::Duration;
 pub use crate::election::boundary::{
     Decision, ElectorConfig, ElectorEvent, ElectorOutput, Recipient,
 };
+pub use crate::election::votes::DIAL_TELLS;
 use crate::election::votes::Votes;
 use crate::id::ServerId;
 use crate::quorum::{Quorum, Support};
@@ -192,7 +193,9 @@ impl Elector {
                 self.on_heard(at, from, standing, versioned, out);
             }
             ElectorEvent::Look(own) => self.on_look(at, own, out),
-            ElectorEvent::Unreachable(peer) => self.on_unreachable(at, peer, out),
+            ElectorEvent::Unreachable { peer, dialled } => {
+                self.on_unreachable(at, peer, dialled, out);
+            }
             ElectorEvent::Reachable(peer) => self.on_reachable(at, peer),
             ElectorEvent::Oracle(yes) => {
                 self.config.quorum.hear_oracle(yes);
@@ -392,11 +395,16 @@ impl Elector {
         self.decide(at, heard.vote, reason, out);
     }
 
-    fn on_unreachable(&mut self, at: Instant, peer: ServerId, out: &mut Vec<ElectorOutput>) {
+    fn on_unreachable(
+        &mut self,
+        at: Instant,
+        peer: ServerId,
+        dialled: Instant,
+        out: &mut Vec<ElectorOutput>,
+    ) {
         let Some(position) = self.config.quorum.position(peer) else { return };
-        if self.votes.on_unreachable(position) {
-            self.count(at, out);
-        }
+        self.votes.on_unreachable(position, dialled);
+        self.count(at, out);
     }
 
     /// Whoever was alone for long says soon again what it says now: the peer looks, too, and where it leads
@@ -500,11 +508,11 @@ impl Elector {
         let quorum = &self.config.quorum;
         if !self.votes.support.is_enough(quorum) {
             self.finalize_at = None;
-        } else if self.config.finish_when_settled && self.votes.is_settled(quorum) {
+        } else if self.config.finish_when_settled && self.votes.is_settled(quorum, at) {
             let reason = Reason::Settled {
                 members: self.votes.support.members(quorum).collect(),
                 leader: self.vote.leader,
-                unreachable: self.votes.unreachable(quorum),
+                unreachable: self.votes.unreachable(quorum, at),
             };
             self.decide(at, self.vote, reason, out);
         } else if self.finalize_at.is_none() {

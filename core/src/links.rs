@@ -68,6 +68,9 @@ pub struct Waiting {
 /// A knock on a link or a dial that is younger than this crossed with our own dial; that is good.
 const CROSSED: Duration = Duration::from_millis(100);
 
+/// A dial that is older than this hangs: no way to a server and back takes as long.
+const HANGS: Duration = Duration::from_millis(500);
+
 /// Among so many links one is found by looking at each.
 const FEW: usize = 16;
 
@@ -77,7 +80,8 @@ struct UnderWay {
     since: Instant,
     /// It was made since every missing link was dialled afresh the last time, and is not called off.
     fresh: bool,
-    /// The server has asked for it, or for the one after it.
+    /// It came of a sign that the server can be reached, or the one after it will: it is not called off for
+    /// another, since one that leads nowhere has to come to its end, and to the next address.
     asked: bool,
 }
 
@@ -326,8 +330,16 @@ impl Links {
             neighbour.link = None;
             self.hangup(old.link, Hangup::Replaced(peer), outbox);
         }
+        self.dial_back(now, peer, outbox);
+    }
+
+    /// A member has shown that it reaches us: so we should reach it, and a dial that hangs does so because
+    /// of what was before.
+    pub fn dial_back(&mut self, now: Instant, peer: ServerId, outbox: &mut Outbox) {
+        if self.election(peer).is_some() || !self.neighbours.contains_key(&peer) {
+            return;
+        }
         match self.dials.get_mut(&peer) {
-            // It reaches us, so we should reach it: that dial hangs because of what was before.
             Some(dial) if !dial.asked && now.since(dial.since) >= CROSSED => {
                 (dial.fresh, dial.asked) = (false, true);
                 outbox.push(Output::CallOff { plane: Plane::Election, peer });
@@ -336,6 +348,17 @@ impl Links {
             None => {
                 self.dial(now, peer, outbox);
                 self.dials.entry(peer).and_modify(|dial| dial.asked = true);
+            }
+        }
+    }
+
+    /// A server looks, and somebody has come within reach: perhaps the others have, too. Dials that hang were
+    /// made into a network that was, and would be repeated later and later: each is made anew, once.
+    pub fn retry(&mut self, now: Instant, outbox: &mut Outbox) {
+        for (peer, dial) in &mut self.dials {
+            if !dial.asked && now.since(dial.since) >= HANGS {
+                (dial.fresh, dial.asked) = (false, true);
+                outbox.push(Output::CallOff { plane: Plane::Election, peer: *peer });
             }
         }
     }
@@ -448,32 +471,29 @@ impl Links {
         Some(place)
     }
 
-    /// Takes note that a dial of the election port came to nothing; returns whether that tells that
-    /// the server cannot be reached now.
+    /// Takes note that a dial of the election port came to nothing; returns when it was made, if nothing
+    /// that came later has to be waited for.
     pub fn on_election_dial_failed(
         &mut self,
         now: Instant,
         peer: ServerId,
         rng: &mut Rng,
         outbox: &mut Outbox,
-    ) -> bool {
+    ) -> Option<Instant> {
         let over = self.dials.remove(&peer);
         let redial_max = self.redial_max;
-        let Some(neighbour) = self.neighbours.get_mut(&peer) else { return false };
-        if neighbour.link.is_some() {
-            return false;
-        }
-        if !over.is_some_and(|dial| dial.fresh) {
+        let neighbour = self.neighbours.get_mut(&peer).filter(|n| n.link.is_none())?;
+        let Some(dial) = over.filter(|dial| dial.fresh) else {
             // Somebody asked for a fresh dial while this one was under way.
             self.dial(now, peer, outbox);
             let asked = over.is_some_and(|dial| dial.asked);
             self.dials.entry(peer).and_modify(|dial| dial.asked = asked);
-            return false;
-        }
+            return None;
+        };
         if neighbour.wanted {
             neighbour.put_off(now, redial_max, rng);
         }
-        true
+        Some(dial.since)
     }
 
     /// Dials what is due by `due`, now as a rule.

@@ -66,6 +66,12 @@ impl Rig {
         self.elector.step(Instant(self.at), event)
     }
 
+    /// A dial made now fails at once.
+    fn unreachable(&mut self, peer: i64) -> Vec<ElectorOutput> {
+        let dialled = Instant(self.at);
+        self.tell(ElectorEvent::Unreachable { peer: ServerId(peer), dialled })
+    }
+
     fn wait(&mut self, ms: u64) -> Vec<ElectorOutput> {
         self.at += ms * MS;
         self.tell(ElectorEvent::Tick)
@@ -369,7 +375,7 @@ fn the_unreachable_are_not_waited_for_but_the_silent_are() {
     let mut two = Rig::looking(2, &[1, 2, 3], vote(0, 0, 2));
     two.tell(heard(1, Looking, vote(0, 0, 2), 1));
     assert!(two.elector.is_looking());
-    let outputs = two.tell(ElectorEvent::Unreachable(ServerId(3)));
+    let outputs = two.unreachable(3);
     assert_eq!(decision(&outputs).unwrap().standing.state, Leading);
     assert!(outputs.iter().any(|output| matches!(
         output,
@@ -379,7 +385,7 @@ fn the_unreachable_are_not_waited_for_but_the_silent_are() {
     // A quorum is needed all the same.
     let mut two = Rig::looking(2, &[1, 2, 3], vote(0, 0, 2));
     for gone in [1, 3] {
-        assert!(decision(&two.tell(ElectorEvent::Unreachable(ServerId(gone)))).is_none());
+        assert!(decision(&two.unreachable(gone)).is_none());
     }
     // Whoever votes like us and then cannot be reached is not another one who need not be waited for.
     let mut five = Rig::looking(5, &[1, 2, 3, 4, 5], vote(1, 9, 5));
@@ -387,20 +393,41 @@ fn the_unreachable_are_not_waited_for_but_the_silent_are() {
         five.tell(heard(from, Looking, vote(1, 9, 5), 1));
     }
     for gone in [2, 4] {
-        assert!(decision(&five.tell(ElectorEvent::Unreachable(ServerId(gone)))).is_none());
+        assert!(decision(&five.unreachable(gone)).is_none());
     }
-    assert!(decision(&five.tell(ElectorEvent::Unreachable(ServerId(1)))).is_some());
+    assert!(decision(&five.unreachable(1)).is_some());
     // It came back: the wait is on again.
     let mut two = Rig::looking(2, &[1, 2, 3], vote(0, 0, 2));
-    two.tell(ElectorEvent::Unreachable(ServerId(3)));
+    two.unreachable(3);
     two.tell(ElectorEvent::Reachable(ServerId(3)));
     assert!(decision(&two.tell(heard(1, Looking, vote(0, 0, 2), 1))).is_none());
     // What was known of an earlier round does not count in this one.
     let mut two = Rig::looking(2, &[1, 2, 3], vote(0, 0, 2));
-    two.tell(ElectorEvent::Unreachable(ServerId(3)));
+    two.unreachable(3);
     let outputs = two.tell(heard(1, Looking, vote(0, 0, 2), 2));
     assert!(outputs.contains(&ElectorOutput::Redial), "asks anew");
     assert!(decision(&outputs).is_none());
+}
+
+#[test]
+fn a_dial_tells_of_when_it_was_made() {
+    for (made, heard_after, settled) in
+        [(0, 0, true), (0, 1_000, true), (0, 1_001, false), (500, 1_500, true), (500, 1_501, false)]
+    {
+        let mut two = Rig::looking(2, &[1, 2, 3], vote(0, 0, 2));
+        two.wait(made);
+        two.unreachable(3);
+        two.wait(heard_after - made);
+        let outputs = two.tell(heard(1, Looking, vote(0, 0, 2), 1));
+        assert_eq!(decision(&outputs).is_some(), settled, "{made} {heard_after}");
+    }
+    // One that hung tells nothing of now: what it was made for has not answered, which may have changed.
+    let mut two = Rig::looking(2, &[1, 2, 3], vote(0, 0, 2));
+    two.tell(heard(1, Looking, vote(0, 0, 2), 1));
+    let dialled = Instant(two.at);
+    two.at += 5_000 * MS;
+    let late = ElectorEvent::Unreachable { peer: ServerId(3), dialled };
+    assert!(decision(&two.tell(late)).is_none());
 }
 
 #[test]
@@ -514,7 +541,7 @@ fn what_the_first_to_look_said_is_known_to_the_last() {
     assert_eq!(two.standing().state, Following);
     two.tell(heard(1, Looking, vote(1, 0, 1), 2));
     two.tell(ElectorEvent::Look(vote(1, 0, 2)));
-    let outputs = two.tell(ElectorEvent::Unreachable(ServerId(3)));
+    let outputs = two.unreachable(3);
     assert!(decision(&outputs).is_none(), "1 voted for itself, it has not heard us yet");
     let outputs = two.tell(heard(1, Looking, vote(1, 0, 2), 2));
     assert_eq!(decision(&outputs).unwrap().took, Duration::ZERO);

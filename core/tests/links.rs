@@ -347,6 +347,53 @@ fn a_knock_calls_off_a_dial_that_hangs_and_it_is_dialled_afresh() {
     assert!(!bench.is_dialling(Plane::Election, 1));
 }
 
+/// A server that was alone for long has dials that hang, and TCP repeats them less and less often. Where one other
+/// can be reached again, more may be: waiting for them would split the election.
+#[test]
+fn whoever_looks_and_reaches_one_dials_all_others_afresh() {
+    let called_off = |seen: &Seen| {
+        let off = |output: &Output| match output {
+            Output::CallOff { plane: Plane::Election, peer } => Some(peer.0),
+            _ => None,
+        };
+        seen.0.iter().filter_map(off).collect::<Vec<_>>()
+    };
+    let five = |bench_at: u64| {
+        let mut bench = Bench::of(5, &ensemble(&[1, 2, 3, 4, 5]), Durable::default());
+        bench.ms(bench_at);
+        bench
+    };
+    let mut bench = five(499);
+    assert!(called_off(&bench.dialled(1).1).is_empty(), "they are young, and may come through");
+    bench.ms(1);
+    assert_eq!(called_off(&bench.dialled(2).1), [3, 4]);
+    assert_eq!(bench.refused(Plane::Election, 3).election_dials(), [3], "at once");
+    assert_eq!(bench.state(), Looking, "and nobody is unreachable because of that");
+    bench.ms(600);
+    assert!(called_off(&bench.dialled(4).1).is_empty(), "each once: it has to come to its end");
+
+    // Not by one that has a leader: nobody waits for its links.
+    let mut bench = five(0);
+    bench.win(&[1, 2]);
+    bench.ms(600);
+    assert!(called_off(&bench.dialled(3).1).is_empty());
+}
+
+/// It settled on us by what others said, and what it says itself does not reach us.
+#[test]
+fn a_learner_that_comes_early_is_dialled_on_the_election_port() {
+    let mut bench = one_of_three(3);
+    bench.refused(Plane::Election, 1);
+    let link = bench.learner();
+    let hello = Message::Packet(Packet::FollowerInfo(info(1, 0)));
+    let seen = bench.step(Event::Received { link, message: hello });
+    assert_eq!(seen.election_dials(), [1]);
+    // One that is no member is not: it would make us dial where it likes.
+    let link = bench.learner();
+    let hello = Message::Packet(Packet::FollowerInfo(info(77, 0)));
+    assert!(bench.step(Event::Received { link, message: hello }).dials().is_empty());
+}
+
 #[test]
 fn a_link_that_broke_comes_back_by_itself_in_any_state() {
     let mut bench = one_of_three(3);
@@ -541,7 +588,7 @@ fn an_early_learner_is_held_for_a_second_at_most() {
     let mut bench = one_of_three(3);
     bench.ms(100);
     let link = bench.learner();
-    bench.receive(link, Packet::FollowerInfo(info(2, 0))).is_nothing();
+    assert_eq!(bench.receive(link, Packet::FollowerInfo(info(2, 0))).hangups(), []);
     let came = bench.now;
     let seen = bench.to(Timer::Introduction);
     assert_eq!(bench.now.since(came), Duration::from_secs(1));

@@ -80,11 +80,16 @@ fn reign(world: &World) -> Option<(ServerId, i64)> {
 fn told(what: &str, times: &mut [Duration], bound: Duration) {
     times.sort_unstable();
     let (count, longest) = (times.len(), times.last().copied().unwrap_or_default());
-    let of = |permille| times.get(count * permille / 1000).copied().unwrap_or_default();
-    let (median, most) = (of(500), of(990));
+    let (median, most, nearly) = (permille(times, 500), permille(times, 990), permille(times, 999));
     println!(
-        "{what}: {count} times, median {median:.1?}, 99 % {most:.1?}, longest {longest:.1?}, bound {bound:.1?}"
+        "{what}: {count} times, median {median:.1?}, 99 % {most:.1?}, 99.9 % {nearly:.1?}, longest {longest:.1?}, \
+         bound {bound:.1?}"
     );
+}
+
+/// What so many of a thousand of these sorted times do not exceed.
+fn permille(times: &[Duration], of: usize) -> Duration {
+    times.get(times.len() * of / 1000).copied().unwrap_or_default()
 }
 
 /// Everybody starts at once and nothing goes wrong: F + 6 D, one round, one election won.
@@ -107,8 +112,9 @@ fn a_clean_start_takes_one_round() {
     told("a clean start", &mut times, election_max());
 }
 
-/// Servers that could hear nobody, for up to ten minutes, so that they ask less and less often: three seconds
-/// after all of a quorum have links with one another there is a leader, one as a rule; and all votes name it.
+/// Servers that could hear nobody, for up to ten minutes, so that they ask less and less often: a second
+/// after all of a quorum have links with one another there is a leader, in 999 of 1000 cases, and three seconds
+/// after in all; and all votes name it.
 #[test]
 fn a_quorum_that_is_linked_again_has_a_leader_however_long_it_was_not() {
     let mut times = Vec::new();
@@ -125,9 +131,6 @@ fn a_quorum_that_is_linked_again_has_a_leader_however_long_it_was_not() {
         assert!(linked.is_some(), "seed {seed}: no links after {:?}", 5 * SECOND);
         let took = world.run_until(is_led, 3 * SECOND).unwrap();
         times.push(took.unwrap_or_else(|| panic!("seed {seed}: no leader")));
-        if took > Some(SECOND) {
-            println!("SLOW {seed} {took:?}");
-        }
         // One that still believes in a link, or whose SYN was lost, takes longer to come in.
         assert!(world.run_until(World::is_settled, 15 * SECOND).unwrap().is_some(), "seed {seed}");
         let leader = world.leader();
@@ -135,7 +138,7 @@ fn a_quorum_that_is_linked_again_has_a_leader_however_long_it_was_not() {
         assert!(votes.into_iter().all(|vote| vote == leader), "seed {seed}");
     }
     told("linked again", &mut times, 3 * SECOND);
-    assert!(times[times.len() * 99 / 100] <= SECOND, "99 % take less than a second");
+    assert!(permille(&times, 999) <= SECOND, "99.9 % take less than a second");
 }
 
 /// The leader's process ends: as long as an election. Its machine loses power: that, after it is noticed.

@@ -12,6 +12,7 @@ use core::time::Duration;
 use crate::id::ServerId;
 use crate::quorum::Quorum;
 use crate::report::{Change, Reason};
+use crate::time::Instant;
 use crate::vote::{Standing, Vote};
 
 /// What an election needs to know.
@@ -50,9 +51,15 @@ pub enum ElectorEvent {
         /// Whether the message carried a version above 0.
         versioned: bool,
     },
-    /// No link to this voter exists, and a dial made since the last [`ElectorOutput::Redial`] or the
-    /// beginning of the round has failed.
-    Unreachable(ServerId),
+    /// No link to this voter exists, and a dial that was made since the last [`ElectorOutput::Redial`] or
+    /// the beginning of the round has failed. That tells of the moment when it was made, and counts for
+    /// [`DIAL_TELLS`](super::DIAL_TELLS) from then on.
+    Unreachable {
+        /// Whom.
+        peer: ServerId,
+        /// When the dial was made.
+        dialled: Instant,
+    },
     /// There is a link to this voter.
     Reachable(ServerId),
     /// The arbiter of two servers has spoken.

@@ -13,10 +13,18 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::id::ServerId;
 use crate::quorum::{Quorum, Support};
+use crate::time::Instant;
 use crate::vote::{Filed, Round, ServerState};
+
+/// How long a dial that failed tells that a voter cannot be reached, from when it was made: as long as the
+/// longest wait before the next one. One that hung for longer tells of a network that was. Whoever was alone for
+/// minutes and hears others again would otherwise elect with the first of them, by what it knows of the time
+/// before, and each part of the ensemble somebody else.
+pub const DIAL_TELLS: Duration = Duration::from_secs(1);
 
 /// The votes of one round.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +37,8 @@ pub(super) struct Votes {
     /// Who of `filed` votes like us; after a decision, on whose word it rests.
     pub(super) support: Support,
     supporters: usize,
-    unreachable: Vec<bool>,
+    /// When the dial was made that failed last.
+    unreachable: Vec<Option<Instant>>,
     unreachables: usize,
 }
 
@@ -42,7 +51,7 @@ impl Votes {
             uncompared: false,
             support: quorum.support(),
             supporters: 0,
-            unreachable: vec![false; voters],
+            unreachable: vec![None; voters],
             unreachables: 0,
         }
     }
@@ -98,43 +107,47 @@ impl Votes {
     }
 
     /// Whether nothing that could still change the outcome is outstanding: every voter votes like us
-    /// or is known to be unreachable. One that is merely silent is waited for.
+    /// or was unreachable a moment ago. One that is merely silent is waited for.
     #[inline]
-    pub(super) fn is_settled(&self, quorum: &Quorum) -> bool {
+    pub(super) fn is_settled(&self, quorum: &Quorum, at: Instant) -> bool {
         let voters = self.filed.len();
         self.support.is_quorum(quorum)
             && (self.supporters == voters
                 || (self.supporters + self.unreachables >= voters
                     && quorum.voters().zip(&self.unreachable).all(|(id, unreachable)| {
-                        *unreachable || self.support.contains(quorum, id)
+                        tells(*unreachable, at) || self.support.contains(quorum, id)
                     })))
     }
 
-    /// A voter cannot be reached; returns whether that is new.
-    pub(super) fn on_unreachable(&mut self, position: usize) -> bool {
-        let new = !core::mem::replace(&mut self.unreachable[position], true);
-        self.unreachables += usize::from(new);
-        new
+    /// A voter could not be reached by a dial made then.
+    pub(super) fn on_unreachable(&mut self, position: usize, dialled: Instant) {
+        let before = self.unreachable[position].replace(dialled);
+        self.unreachables += usize::from(before.is_none());
     }
 
     /// It can.
     pub(super) fn on_reachable(&mut self, position: usize) {
-        if core::mem::replace(&mut self.unreachable[position], false) {
+        if self.unreachable[position].take().is_some() {
             self.unreachables -= 1;
         }
     }
 
     /// Nobody is known to be unreachable any more.
     pub(super) fn forget_unreachable(&mut self) {
-        self.unreachable.fill(false);
+        self.unreachable.fill(None);
         self.unreachables = 0;
     }
 
     /// Who cannot be reached, ascending.
-    pub(super) fn unreachable(&self, quorum: &Quorum) -> Vec<ServerId> {
+    pub(super) fn unreachable(&self, quorum: &Quorum, at: Instant) -> Vec<ServerId> {
         let unreachable = quorum.voters().zip(&self.unreachable);
-        unreachable.filter_map(|(id, is)| is.then_some(id)).collect()
+        unreachable.filter_map(|(id, dialled)| tells(*dialled, at).then_some(id)).collect()
     }
+}
+
+/// Whether a failed dial still tells that a voter cannot be reached.
+fn tells(dialled: Option<Instant>, at: Instant) -> bool {
+    dialled.is_some_and(|dialled| at.since(dialled) <= DIAL_TELLS)
 }
 
 /// Who of `votes` stands behind `needle`, if they are a quorum and its leader says that it leads.

@@ -23,11 +23,18 @@ pub(super) fn on_link_up(cx: &mut Context<'_>, link: LinkId) {
     arm(cx);
 }
 
-/// One of them introduces itself; more than that nobody says before it is answered.
+/// One of them introduces itself; more than that nobody says before it is answered. It has settled on us, and
+/// we want to hear that: where there is no election link to it there can be one now.
 pub(super) fn on_packet(cx: &mut Context<'_>, link: LinkId, packet: Packet) {
+    let from = if let Packet::FollowerInfo(info) = &packet { info.id } else { None };
     let mut waiting = cx.links.waiting_mut().iter_mut();
     match waiting.find(|waiting| waiting.link == link) {
-        Some(waiting) if waiting.first.is_none() => waiting.first = Some(packet),
+        Some(waiting) if waiting.first.is_none() => {
+            waiting.first = Some(packet);
+            if let Some(from) = from {
+                cx.links.dial_back(cx.now, from, cx.outbox);
+            }
+        }
         Some(_) => {
             let reason = Hangup::OutOfTurn(packet.name());
             cx.links.hangup(link, reason, cx.outbox);

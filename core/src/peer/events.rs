@@ -128,6 +128,10 @@ impl Peer {
                 let (_, cx) = self.lend();
                 let kept = cx.links.on_election_up(cx.now, up, cx.rng, cx.outbox);
                 let Some(peer) = kept else { return };
+                if matches!(self.role, Role::Looking) {
+                    let (_, cx) = self.lend();
+                    cx.links.retry(cx.now, cx.outbox);
+                }
                 self.elect(ElectorEvent::Reachable(peer));
                 self.instruments.greet(link, peer);
                 if self.instruments.config.is_member(peer) {
@@ -177,8 +181,9 @@ impl Peer {
         match plane {
             Plane::Election => {
                 let (_, cx) = self.lend();
-                if cx.links.on_election_dial_failed(cx.now, peer, cx.rng, cx.outbox) {
-                    self.elect(ElectorEvent::Unreachable(peer));
+                let failed = cx.links.on_election_dial_failed(cx.now, peer, cx.rng, cx.outbox);
+                if let Some(dialled) = failed {
+                    self.elect(ElectorEvent::Unreachable { peer, dialled });
                     self.with_learner(|learner, _| learner.on_unreachable(peer));
                 }
             }
