@@ -352,9 +352,8 @@ fn a_knock_calls_off_a_dial_that_hangs_and_it_is_dialled_afresh() {
 #[test]
 fn whoever_looks_and_reaches_one_dials_all_others_afresh() {
     let called_off = |seen: &Seen| {
-        let off = |output: &Output| match output {
-            Output::CallOff { plane: Plane::Election, peer } => Some(peer.0),
-            _ => None,
+        let off = |output: &Output| {
+            if let Output::CallOff { peer, .. } = output { Some(peer.0) } else { None }
         };
         seen.0.iter().filter_map(off).collect::<Vec<_>>()
     };
