@@ -43,7 +43,7 @@ use crate::quiet::Quiet;
 use crate::runtime::Runtime;
 use crate::scope::{Scope, closed};
 use crate::status::Counters;
-use crate::stream::{Intake, Piece, Pieces};
+use crate::stream::{Intake, Piece, Pieces, SnapshotFault};
 
 /// What the tasks around the loop tell it.
 #[derive(Debug)]
@@ -514,7 +514,7 @@ impl<R: Runtime> Reader<'_, R> {
         &self,
         input: &mut (impl AsyncRead + Unpin),
         ahead: BytesMut,
-    ) -> Result<BytesMut, String> {
+    ) -> Result<BytesMut, SnapshotFault> {
         let Ok(intake) = self.intake.recv().await else { return pending().await };
         let mut progress = Progress::new(self.runtime.now());
         intake.put(&ahead);
@@ -548,7 +548,7 @@ impl<R: Runtime> Reader<'_, R> {
                     }
                     spare = intake.spare();
                 }
-                Incoming::Read(Err(error)) => return Err(error.to_string()),
+                Incoming::Read(Err(error)) => return Err(error.into()),
             }
             if progress.is_due(moved, self.runtime.now()) {
                 drop(self.shared.events.send(event(Event::Progress(self.link))).await);
@@ -574,7 +574,7 @@ impl<R: Runtime> Reader<'_, R> {
 
 /// What happens while a snapshot comes in.
 enum Incoming {
-    Done(Result<BytesMut, String>),
+    Done(Result<BytesMut, SnapshotFault>),
     Room,
     Read(io::Result<usize>),
 }

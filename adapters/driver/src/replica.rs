@@ -36,12 +36,14 @@ use quorate_core::zxid::{Epoch, Zxid};
 use quorate_log::reader::Reader;
 
 use crate::application::{Application, Rejected};
-use crate::disk::DiskHandle;
+use crate::disk::{DiskHandle, Unread};
 use crate::feed::Feed;
 use crate::requests::{Look, ReadError, Requests, Service, Tray, own_outcome};
 use crate::scope::Hold;
 use crate::server::ServerError;
-use crate::stream::{self, APPLICATION_STACK, Intake, Pieces, Reception, Stop, Wanted};
+use crate::stream::{
+    self, APPLICATION_STACK, Intake, Pieces, Reception, SnapshotFault, Stop, Wanted,
+};
 
 /// The application, at work in the loop or on its thread.
 pub(crate) struct Replica<A: Application> {
@@ -158,7 +160,7 @@ enum Done<A: Application> {
     Read {
         reached: Zxid,
         through: Zxid,
-        outcome: Result<(), String>,
+        outcome: Result<(), Unread>,
     },
     Inherited(Service),
 }
@@ -176,7 +178,7 @@ pub(crate) enum Ran<A: Application> {
     /// The application or a snapshot of it has panicked, and so will the loop.
     Panicked(Box<dyn Any + Send>),
     /// A snapshot was taken, or could not be.
-    Saved(Zxid, Result<(), String>),
+    Saved(Zxid, Result<(), SnapshotFault>),
 }
 
 pub(crate) struct Worked<A: Application> {
@@ -592,9 +594,12 @@ impl<A: Application> Replica<A> {
                         self.rest.push_front(Errand::Read { after: reached, through });
                     }
                 }
-                Done::Read { reached, outcome: Err(error), .. } => {
+                // With the disk ends the server, and it says why.
+                Done::Read { outcome: Err(Unread::Ended), .. } => {}
+                Done::Read { reached, outcome: Err(Unread::Log(error)), .. } => {
                     if reached >= self.base {
-                        return Err(ServerError::Unreadable { after: reached, error });
+                        let source = Arc::new(error);
+                        return Err(ServerError::Unreadable { after: reached, source });
                     }
                     // A snapshot has taken the place of what was to be read.
                     self.planned = reached;
@@ -609,7 +614,7 @@ impl<A: Application> Replica<A> {
         let hold = self.hold.clone();
         let done = move |outcome| drop(tray.put(Ran::Saved(label, outcome)));
         if let Err(error) = stream::save(label, snapshot, disk, stop, hold, done) {
-            drop(self.tray.put(Ran::Saved(label, Err(error.to_string()))));
+            drop(self.tray.put(Ran::Saved(label, Err(error.into()))));
         }
     }
 }
@@ -673,11 +678,11 @@ impl<A: Application> Hands<A> {
         after: Zxid,
         through: Zxid,
         done: &mut Vec<Done<A>>,
-    ) -> (Zxid, Result<(), String>) {
+    ) -> (Zxid, Result<(), Unread>) {
         let begun = Instant::now();
         let reader = match self.reader.take().filter(|(_, wanted)| *wanted == through) {
             Some((reader, _)) if self.applied == after => Ok(reader),
-            _ => self.disk.reader(after, through).map_err(|error| error.to_string()),
+            _ => self.disk.reader(after, through),
         };
         let mut reader = match reader {
             Ok(reader) => reader,
@@ -693,7 +698,7 @@ impl<A: Application> Hands<A> {
                     }
                 }
                 Ok(None) => return (through, Ok(())),
-                Err(error) => return (reached, Err(error.to_string())),
+                Err(error) => return (reached, Err(error.into())),
             }
         }
         self.reader = Some((reader, through));
@@ -733,13 +738,10 @@ fn work<A: Application>(jobs: &Receiver<Job<A>>, tray: &Tray<Ran<A>>) {
 /// Restores a snapshot on disk.
 pub(crate) fn restore<A: Application>(
     snapshot: &quorate_log::snapshot::SnapshotFile,
-) -> Result<A::Staged, String> {
-    let path = snapshot.path.display();
-    let reader = quorate_log::snapshot::SnapshotReader::open(quorate_log::Disk, snapshot);
-    let mut reader = reader.map_err(|error| error.to_string())?;
-    let state = A::restore(snapshot.label, &mut reader)
-        .map_err(|error| format!("the application cannot restore {path}: {error}"))?;
-    reader.finish().map_err(|error| error.to_string())?;
+) -> Result<A::Staged, SnapshotFault> {
+    let mut reader = quorate_log::snapshot::SnapshotReader::open(quorate_log::Disk, snapshot)?;
+    let state = A::restore(snapshot.label, &mut reader).map_err(SnapshotFault::Restore)?;
+    reader.finish()?;
     Ok(state)
 }
 

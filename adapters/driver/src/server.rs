@@ -35,6 +35,7 @@ use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
 use quorate_leadership::{LeadershipError, Seat};
 use quorate_log::error::FileError;
+use quorate_log::reader;
 use quorate_log::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnapshot};
 use quorate_log::{Found, Log, LogError};
 use thiserror::Error;
@@ -686,12 +687,12 @@ pub enum ServerError {
         source: Arc<io::Error>,
     },
     /// What was committed and is to be applied cannot be read back from the log.
-    #[error("cannot read the log behind {after}, which is to be applied: {error}")]
+    #[error("cannot read the log behind {after}, which is to be applied: {source}")]
     Unreadable {
         /// The last transaction that was applied.
         after: Zxid,
         /// What is in the way.
-        error: String,
+        source: Arc<reader::ReadError>,
     },
     /// The system gives no thread.
     #[error("cannot start a thread: {source}")]

@@ -30,12 +30,45 @@ use quorate_core::output::Form;
 use quorate_core::txn::Txn;
 use quorate_core::wire;
 use quorate_core::zxid::Zxid;
+use quorate_log::LogError;
 use quorate_log::install::Install;
-use quorate_log::snapshot::{Digest, Parts, SYNC_BYTES, SnapshotWriter, StagedSnapshot};
+use quorate_log::snapshot::{
+    Digest, Parts, SYNC_BYTES, SnapshotError, SnapshotWriter, StagedSnapshot,
+};
+use thiserror::Error;
 
 use crate::application::{RestoreError, Snapshot};
-use crate::disk::DiskHandle;
+use crate::disk::{DiskHandle, Unread};
 use crate::scope::{Hold, THREAD_STACK, give_way};
+
+/// Why a snapshot was not written, not restored, or not taken in.
+#[derive(Debug, Error)]
+pub(crate) enum SnapshotFault {
+    /// Its file.
+    #[error(transparent)]
+    File(#[from] SnapshotError),
+    /// The disk does not answer.
+    #[error(transparent)]
+    Disk(#[from] Unread),
+    /// Where it comes from, or goes to.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is written, and cannot take its place.
+    #[error(transparent)]
+    Publish(#[from] Arc<LogError>),
+    /// What the application says of it.
+    #[error("the application cannot restore it: {0}")]
+    Restore(#[source] RestoreError),
+    #[error("it ends before its signature")]
+    Unsigned,
+    #[error("its signature is {0:02x?}")]
+    Signature([u8; SIGNATURE.len()]),
+    /// Meanwhile its leader is gone.
+    #[error("it is not wanted any more")]
+    Unwanted,
+    #[error("the application has panicked")]
+    Panicked,
+}
 
 /// A piece of a stream, or its end.
 #[derive(Debug)]
@@ -251,7 +284,7 @@ impl Pipe {
 pub(crate) struct Intake {
     pipe: Arc<Pipe>,
     room: Receiver<()>,
-    done: Receiver<Result<BytesMut, String>>,
+    done: Receiver<Result<BytesMut, SnapshotFault>>,
 }
 
 impl Intake {
@@ -281,9 +314,9 @@ impl Intake {
     }
 
     /// Waits for the end: whether the snapshot is whole and staged, and if so, what was not taken.
-    pub(crate) async fn done(&self) -> Result<BytesMut, String> {
+    pub(crate) async fn done(&self) -> Result<BytesMut, SnapshotFault> {
         let done = self.done.recv().await;
-        let mut unread = done.map_err(|_| "restoring has panicked".to_owned())??;
+        let mut unread = done.map_err(|_| SnapshotFault::Panicked)??;
         for chunk in std::mem::take(&mut self.pipe.locked().filled) {
             unread.extend_from_slice(chunk.unread());
         }
@@ -352,7 +385,7 @@ pub(crate) fn receive<S: Send + 'static>(reception: Reception<S>) -> io::Result<
                 disk.stage(install);
                 deposit(state);
             });
-            if staged { Ok(unread) } else { Err("it is not wanted any more".to_owned()) }
+            if staged { Ok(unread) } else { Err(SnapshotFault::Unwanted) }
         });
         drop(turn_taken);
         drop(tell.try_send(told));
@@ -366,23 +399,21 @@ fn take_snapshot<S>(
     disk: &DiskHandle,
     label: Zxid,
     restore: fn(Zxid, &mut dyn Read) -> Result<S, RestoreError>,
-) -> Result<(S, Install<quorate_log::Disk>, BytesMut), String> {
+) -> Result<(S, Install<quorate_log::Disk>, BytesMut), SnapshotFault> {
     let dirs = disk.dirs();
     // When the disk has answered anything, it has removed what was staged before, under these names.
-    disk.newest_snapshot().map_err(|error| error.to_string())?;
-    let file = SnapshotWriter::receive(quorate_log::Disk, &dirs.snapshots, label);
-    let file = file.map_err(|error| error.to_string())?;
-    let (file, syncer) = Syncer::start(file).map_err(|error| error.to_string())?;
+    disk.newest_snapshot()?;
+    let file = SnapshotWriter::receive(quorate_log::Disk, &dirs.snapshots, label)?;
+    let (file, syncer) = Syncer::start(file)?;
     let mut tee = Tee { pipe, held: Chunk::of(&[]), written: 0, file, syncer };
     let restored = restore(label, &mut tee)
-        .map_err(|error| format!("the application cannot restore it: {error}"))
+        .map_err(SnapshotFault::Restore)
         .and_then(|state| tee.check_signature().map(|()| state));
     let Tee { held, file, syncer, .. } = tee;
     let synced = syncer.end();
-    match restored.and_then(|state| synced.map(|()| state).map_err(|error| error.to_string())) {
+    match restored.and_then(|state| Ok(synced.map(|()| state)?)) {
         Ok(state) => {
-            let staged = file.finish(Parts::default());
-            let staged = staged.map_err(|error| error.to_string())?;
+            let staged = file.finish(Parts::default())?;
             let unread = BytesMut::from(held.unread());
             Ok((state, Install::new(staged, dirs, disk.txn_bytes_max()), unread))
         }
@@ -421,17 +452,17 @@ impl Tee<'_> {
         true
     }
 
-    fn check_signature(&mut self) -> Result<(), String> {
-        self.copy().map_err(|error| error.to_string())?;
+    fn check_signature(&mut self) -> Result<(), SnapshotFault> {
+        self.copy()?;
         let mut found = [0; SIGNATURE.len()];
         let mut filled = 0;
         while filled < found.len() {
             if self.held.unread.is_empty() && !self.advance() {
-                return Err("it ends before its signature".to_owned());
+                return Err(SnapshotFault::Unsigned);
             }
             filled += self.held.read(&mut found[filled..]);
         }
-        if found == SIGNATURE { Ok(()) } else { Err(format!("its signature is {found:02x?}")) }
+        if found == SIGNATURE { Ok(()) } else { Err(SnapshotFault::Signature(found)) }
     }
 }
 
@@ -527,16 +558,16 @@ pub(crate) fn save(
     disk: DiskHandle,
     stop: Stop,
     hold: Hold,
-    done: impl FnOnce(Result<(), String>) + Send + 'static,
+    done: impl FnOnce(Result<(), SnapshotFault>) + Send + 'static,
 ) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("quorate-save".to_owned());
     thread.stack_size(APPLICATION_STACK).spawn(move || {
         give_way();
         let written = catch_unwind(AssertUnwindSafe(|| write_file(label, snapshot, &disk, &stop)));
-        match written.unwrap_or_else(|_| Err("the application has panicked".to_owned())) {
+        match written.unwrap_or_else(|_| Err(SnapshotFault::Panicked)) {
             Ok(staged) => {
                 disk.publish(staged, move |published| {
-                    done(published.map_err(|error| error.to_string()));
+                    done(published.map_err(SnapshotFault::from));
                 });
             }
             Err(error) => done(Err(error)),
@@ -551,20 +582,19 @@ fn write_file(
     snapshot: impl Snapshot,
     disk: &DiskHandle,
     stop: &Stop,
-) -> Result<StagedSnapshot<quorate_log::Disk>, String> {
+) -> Result<StagedSnapshot<quorate_log::Disk>, SnapshotFault> {
     let digest = snapshot.digest().map(|digest| Digest {
         zxid: label,
         version: DIGEST_VERSION,
         digest: i64::from_be_bytes(digest.to_be_bytes()),
     });
-    let file = SnapshotWriter::take(quorate_log::Disk, &disk.dirs().snapshots, label);
-    let mut file = file.map_err(|error| error.to_string())?;
+    let mut file = SnapshotWriter::take(quorate_log::Disk, &disk.dirs().snapshots, label)?;
     if let Err(error) = snapshot.write(&mut Stoppable { to: &mut file, stop }) {
         // What stays behind is removed by the next start.
         drop(file.discard());
-        return Err(error.to_string());
+        return Err(error.into());
     }
-    file.finish(Parts { digest, last_zxid: None }).map_err(|error| error.to_string())
+    Ok(file.finish(Parts { digest, last_zxid: None })?)
 }
 
 /// The end of a snapshot on the wire: the string `BenWasHere`.
