@@ -76,7 +76,7 @@
 //! | tray | [`context`] | what a machine may touch during one step |
 //! | connections | [`links`] | who is connected, which of two connections stays |
 //! | instruments | [`outbox`], [`timers`], [`history`] | outputs and what waits for the disk; deadlines; what is logged and how a learner is brought up to it |
-//! | boundary | [`input`], [`output`], [`wire`] | what happens, what to do, and the bytes |
+//! | boundary | [`input`], [`output`], [`recorder`], [`wire`] | what happens, what to do, who listens, and the bytes |
 //! | nouns | [`vote`], [`ballot`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`report`], [`durable`] | |
 //! | words | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | |
 //!
@@ -135,6 +135,7 @@ pub mod properties;
 pub mod quorum;
 pub mod recipe;
 pub mod reconfiguration;
+pub mod recorder;
 pub mod report;
 pub mod rng;
 pub mod time;

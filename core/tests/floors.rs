@@ -87,6 +87,7 @@ const PLAN: &[(&str, Place)] = &[
     ("outbox", Floor(6)),
     ("history", Floor(7)),
     // The boundary.
+    ("recorder", Floor(6)),
     ("output", Floor(5)),
     ("timers", Floor(5)),
     ("input", Floor(4)),

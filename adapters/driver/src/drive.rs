@@ -19,6 +19,7 @@ use quorate_core::input::{Cause, Event, Input, Plane, Unreadable};
 use quorate_core::message::{Introduction, Message};
 use quorate_core::output::{Hangup, Kept, Output, Write};
 use quorate_core::peer::Peer;
+use quorate_core::recorder::Recorder;
 use quorate_core::report::{Change, Phase, Report};
 use quorate_core::time::Instant as CoreInstant;
 use quorate_core::zxid::{Epoch, Zxid};
@@ -40,6 +41,8 @@ use crate::stream::{self, Pieces};
 pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) runtime: R,
     pub(crate) peer: Peer,
+    /// Who listens to it, if anybody does.
+    pub(crate) recorder: Option<Box<dyn Recorder>>,
     /// The origin of the core's time.
     pub(crate) origin: Instant,
     pub(crate) shared: Arc<Shared>,
@@ -139,10 +142,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             if let Event::Persisted(ticket) = event {
                 self.replica.on_persisted(ticket);
             }
-            self.peer.step_into(Input { at, event }, &mut turn.outputs);
+            self.advance(Input { at, event }, &mut turn.outputs);
         }
         if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
-            self.peer.step_into(Input { at, event: Event::Tick }, &mut turn.outputs);
+            self.advance(Input { at, event: Event::Tick }, &mut turn.outputs);
         }
         // Those who do what only a leader may hear of its end before anybody else does. Nobody is let in
         // before there is a lease, where there is to be one.
@@ -178,6 +181,17 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             self.handing = None;
         }
         Ok(())
+    }
+
+    /// One step of the core; whoever listens hears of all of them.
+    fn advance(&mut self, input: Input, outputs: &mut Vec<Output>) {
+        let Some(recorder) = &mut self.recorder else {
+            return self.peer.step_into(input, outputs);
+        };
+        let said = outputs.len();
+        recorder.hears(&input);
+        self.peer.step_into(input, outputs);
+        recorder.does(&outputs[said..]);
     }
 
     fn carry_out(&mut self, output: Output, turn: &mut Turn) -> Result<(), ServerError> {

@@ -31,6 +31,7 @@ use quorate_core::message::Request;
 use quorate_core::output::Fault;
 use quorate_core::peer::Peer;
 use quorate_core::reconfiguration::Reconfiguration;
+use quorate_core::recorder::Recorder;
 use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
 use quorate_leadership::{LeadershipError, Seat};
@@ -80,6 +81,31 @@ impl<R: Runtime, A: Application> Server<R, A> {
         config: ServerConfig,
         application: A,
     ) -> Result<Self, StartError> {
+        Self::launch(runtime, config, application, None).await
+    }
+
+    /// The same, and somebody listens to everything that the protocol hears and does here: a flight recorder.
+    /// It is called from the server's loop, between two steps, so whatever takes it long holds the server up.
+    /// What it keeps can be gone through again with `quorate_sim::audit`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`].
+    pub async fn start_recorded(
+        runtime: R,
+        config: ServerConfig,
+        application: A,
+        recorder: Box<dyn Recorder>,
+    ) -> Result<Self, StartError> {
+        Self::launch(runtime, config, application, Some(recorder)).await
+    }
+
+    async fn launch(
+        runtime: R,
+        config: ServerConfig,
+        application: A,
+        recorder: Option<Box<dyn Recorder>>,
+    ) -> Result<Self, StartError> {
         let mut config = config;
         config.core.oracle |= config.oracle_path.is_some();
         config.core.protocol = A::PROTOCOL;
@@ -104,7 +130,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         kept.remember(own.clone());
         let opened = open(&config, application).await?;
         let open = listen::bind(&runtime, &config, &own).await?;
-        assemble(runtime, config, (opened, kept), open, &own)
+        assemble(runtime, config, (opened, kept), open, &own, recorder)
     }
 
     /// Asks the ensemble for a transaction, whoever leads, and waits until it is agreed on and applied
@@ -437,6 +463,7 @@ fn assemble<R: Runtime, A: Application>(
     (opened, kept): (Ready<A>, Kept),
     open: Vec<Open<R>>,
     own: &Member,
+    mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Server<R, A>, StartError> {
     let (sender, events) = bounded(EVENTS_MAX);
     let (quit_sender, quit) = bounded(QUITS_MAX);
@@ -459,6 +486,9 @@ fn assemble<R: Runtime, A: Application>(
     let Ready { log, found: Found { durable, .. }, application, staged } = opened;
     let last = durable.last_zxid;
     let retain = config.retain();
+    if let Some(recorder) = &mut recorder {
+        recorder.starts(&config.core, &durable);
+    }
     let peer = Peer::new(config.core, durable)?;
     let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
     let disk = Disk::start(log, kept, retain, links.hold()).map_err(StartError::Thread)?;
@@ -495,6 +525,7 @@ fn assemble<R: Runtime, A: Application>(
     let driver = Driver {
         runtime: runtime.clone(),
         peer,
+        recorder,
         origin,
         shared: Arc::clone(&shared),
         events,

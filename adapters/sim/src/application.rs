@@ -142,6 +142,11 @@ impl Application {
         self.apart.as_ref().filter(|apart| apart.label > self.state.label).unwrap_or(&self.state)
     }
 
+    /// The newest state, as a snapshot of this label.
+    pub(crate) fn labelled(&self, label: Zxid) -> State {
+        State { label, ..self.newest().clone() }
+    }
+
     /// Makes a transaction of a request: the body with its number before it.
     pub(crate) fn prepare(&mut self, request: &Request, time: i64) -> Draft {
         self.ahead += 1;

@@ -6,12 +6,14 @@
 //!           ├─ promises     what is on disk when it is promised, and after a crash
 //!           ├─ leases       whom a voter may help to establish, and in which order reigns begin
 //!           ├─ conduct      what servers owe to one another
+//!           ├─ books        what is done with transactions, and who is told
 //!           └─ Ledger       transactions: what is committed, who has it, who was told
 //! ```
 //!
 //! The checker sees what the disks really hold, which no server does, and counts quorums with its own
 //! arithmetic. It trusts nothing that a server reports beyond its state.
 
+mod books;
 mod conduct;
 mod elections;
 mod leases;
@@ -37,6 +39,7 @@ use crate::checker::leases::Leases;
 use crate::disk::{Contents, Held};
 use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Ledger, Outcome};
+pub(crate) use books::{Around, Delivered, Standing};
 pub(crate) use rule::broken;
 pub use rule::{Rule, Violation};
 

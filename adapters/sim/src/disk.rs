@@ -239,6 +239,12 @@ impl Contents {
         }
     }
 
+    /// Whether it is what a start has found, but for the snapshots and how far the log goes back.
+    pub(crate) fn is(&self, found: &Durable) -> bool {
+        let ours = self.durable(found.window.len());
+        *found == Durable { floor: found.floor, snapshot: found.snapshot, ..ours }
+    }
+
     /// Where the history ends, as a start tells.
     fn told(&self) -> Zxid {
         if self.unmarked { Zxid::UNKNOWN } else { self.last() }
@@ -452,6 +458,42 @@ impl Disk {
             done.extend(self.carry_out(op));
         }
         (done, last)
+    }
+
+    /// Everything through this ticket is durable; none if it is not under way.
+    pub(crate) fn complete_through(&mut self, ticket: Ticket) -> Option<Vec<Done>> {
+        self.begin();
+        let is_last = |op: &Op| matches!(op, Op::Write(Some(other), _) if *other == ticket);
+        let last = self.syncing.iter().position(is_last)?;
+        let ops: Vec<_> = self.syncing.drain(..=last).collect();
+        Some(ops.into_iter().filter_map(|op| self.carry_out(op)).collect())
+    }
+
+    /// Ends everything under way, in its order: as much of it survives as can, such that `is` holds. None, and
+    /// nothing changes, if no crash leaves that.
+    pub(crate) fn survive(&mut self, is: impl Fn(&Contents) -> bool) -> Option<Vec<Done>> {
+        self.begin();
+        for survivors in (0..=self.syncing.len()).rev() {
+            let mut left = self.clone();
+            left.syncing.truncate(survivors);
+            let (done, _) = left.complete();
+            left.durable.beside = None;
+            left.latest = left.durable.clone();
+            if is(&left.durable) {
+                *self = left;
+                return Some(done);
+            }
+        }
+        None
+    }
+
+    /// Its files are as somebody has found them: the log begins there, and no snapshot is newer.
+    pub(crate) fn tidy(&mut self, floor: Zxid, snapshot: Zxid) {
+        for contents in [&mut self.durable, &mut self.latest] {
+            contents.snapshots.retain(|state| state.label <= snapshot);
+            contents.log.retain(|txn| txn.zxid > floor);
+            contents.floor = floor;
+        }
     }
 
     /// Ends the sync of so many writes and no more; tells what was left of that number if there were fewer,

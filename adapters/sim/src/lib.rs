@@ -22,6 +22,7 @@
 //! - [`Stage`] is for one server among scripted ones: its peers say what the test wants said.
 //! - [`scenario`] is for stories as text: commands, and below each of them what came of it.
 //! - [`store`] is for elections through somebody else's ensemble: a modelled one, and candidates.
+//! - [`audit`] is for servers that really ran: what they recorded has to be what the rules allow.
 //! - [`record`] is what happened; a [`Chart`] shows it in a terminal, a [`Diagram`] as a picture.
 //!
 //! # An hour of it
@@ -84,6 +85,7 @@
 //! | no step heaps up outputs, no server links; time does not stand still | [`Bounds`](Rule::Bounds), [`Progress`](Rule::Progress) | the same |
 //! | every message survives its bytes | [`Codec`](Rule::Codec) | `planted`: `PeerEpochLeftOut` |
 //! | a seed is one run | | `tests/campaign.rs`: `the_same_seed_is_the_same_run` |
+//! | who is told the same says the same, on every runtime; and there, too, all of the above but leases holds | [`audit`] | `tests/traces.rs`; `quorate`'s `tests/traces` |
 //!
 //! That there is a leader, and how soon, is not a rule for every step: `tests/liveness.rs` has the bounds.
 //!
@@ -92,6 +94,7 @@
 
 mod agenda;
 mod application;
+pub mod audit;
 pub mod campaign;
 mod chart;
 mod checker;

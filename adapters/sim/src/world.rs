@@ -26,14 +26,12 @@ use quorate_core::output::Output;
 use quorate_core::peer::Peer;
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
-use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::agenda::Agenda;
 use crate::application::{Application, State};
-use crate::checker::{Checker, Rule, Violation, broken, is_beginning};
+use crate::checker::{Checker, Rule, Standing, Violation, broken};
 use crate::disk::{Disk, DiskConfig};
-use crate::ensemble::Ensemble;
 use crate::faults::{Coverage, FaultClass};
 use crate::network::{Network, NetworkEvent, hit, up_to};
 use crate::record::{Found, What as Told};
@@ -41,7 +39,7 @@ use crate::trace::Trace;
 use crate::world::clock::Clock;
 pub use crate::world::config::{CrashKind, WorldConfig};
 pub use crate::world::server::Brief;
-use crate::world::server::{Server, Standing};
+use crate::world::server::Server;
 
 /// More steps than this without any time passing, and a server spins.
 const STEPS_AT_ONCE_MAX: u32 = 100_000;
@@ -138,7 +136,6 @@ pub struct World {
     /// Notifications and letters that servers have sent.
     election_messages: u64,
     steps_at_once: u32,
-    ensemble: Ensemble,
     /// How often strangers come by.
     strangers: Option<Duration>,
     lease: Option<Duration>,
@@ -179,6 +176,7 @@ impl World {
             let contents = config.disks.get(&id).cloned().unwrap_or_default();
             let server = Server {
                 config: own,
+                recorder: None,
                 peer: None,
                 brief: None,
                 guards: false,
@@ -227,7 +225,6 @@ impl World {
             steps: 0,
             election_messages: 0,
             steps_at_once: 0,
-            ensemble: config.ensemble,
             strangers: config.strangers,
             lease: config.lease,
             leases_void_until: Instant::ORIGIN,
@@ -361,6 +358,9 @@ impl World {
         server.application = Application::new(contents.snapshots.last().cloned());
         (server.busy_until, server.asked, server.guards) = (now, 0, false);
         server.drafts.clear();
+        if let Some(recorder) = &mut server.recorder {
+            recorder.starts(&server.config, &durable);
+        }
         let peer = match Peer::new(server.config.clone(), durable) {
             Ok(peer) => peer,
             Err(error) => panic!("server {id} refuses to start: {error}"),
@@ -437,22 +437,25 @@ impl World {
         self.checker.leases.on_event(id, shown, &event);
         let input = Input { at: shown, event };
         self.trace.mix(&input);
+        if let Some(recorder) = &mut server.recorder {
+            recorder.hears(&input);
+        }
         let mut outputs = std::mem::take(&mut self.outputs);
         peer.step_into(input, &mut outputs);
+        if let Some(recorder) = &mut server.recorder {
+            recorder.does(&outputs);
+        }
         self.steps += 1;
         let status = peer.status();
-        let mut led = server.brief.is_some_and(|b| b.serving && b.state == ServerState::Leading);
         let served =
             server.brief.is_some_and(|b| b.serving && b.current_epoch == status.current_epoch);
-        let leading = server.brief.is_some_and(|b| b.state == ServerState::Leading);
+        let standing = Standing::of(server.brief, &status, &outputs);
         server.brief = Some(Brief::of(&status));
         let guards = peer.reign().is_some_and(|reign| !reign.awaits_lease);
         let begins = guards && !std::mem::replace(&mut server.guards, guards);
-        led |= leading && outputs.iter().any(is_beginning);
         self.trace.mix(&outputs);
         self.checker.on_step(id, &status, &outputs)?;
-        let (leads, epoch) = (status.state == ServerState::Leading, status.current_epoch);
-        let (incarnation, serving) = (server.incarnation, status.serving);
+        let (incarnation, Standing { leads, serving, epoch, .. }) = (server.incarnation, standing);
         for output in &outputs {
             self.coverage.note(output, leads);
         }
@@ -476,7 +479,7 @@ impl World {
             self.trace.note(now, id, || Told::Do(output.clone()));
             self.checker.on_output(id, &output)?;
             self.checker.leases.on_output(id, shown, epoch, &output)?;
-            self.carry_out(id, output, Standing { led, leads, serving, epoch })?;
+            self.carry_out(id, output, standing)?;
             if trap.is_some() {
                 fallen = true;
                 break;

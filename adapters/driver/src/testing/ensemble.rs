@@ -13,6 +13,7 @@ use quorate_core::config::Config;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::membership::{Member, Membership, Role, ServerAddress};
+use quorate_core::recorder::Recorder;
 use tempfile::TempDir;
 
 use super::stage::Stage;
@@ -33,6 +34,8 @@ pub fn free_ports(count: usize) -> Vec<u16> {
     free.take(count).collect()
 }
 
+type MakeRecorder = Box<dyn Fn(ServerId) -> Box<dyn Recorder>>;
+
 /// Servers of one membership, each with its ports and its directory.
 pub struct Ensemble<R: Runtime, A: Application = NoApplication> {
     pub membership: Membership,
@@ -40,6 +43,7 @@ pub struct Ensemble<R: Runtime, A: Application = NoApplication> {
     pub adjust: fn(&mut ServerConfig),
     stage: Stage<R>,
     application: Box<dyn Fn(ServerId) -> A>,
+    recorder: Option<MakeRecorder>,
     servers: BTreeMap<ServerId, Server<R, A>>,
     dir: TempDir,
 }
@@ -70,9 +74,15 @@ impl<R: Runtime, A: Application> Ensemble<R, A> {
             adjust: |_| {},
             stage: stage.clone(),
             application: Box::new(application),
+            recorder: None,
             servers: BTreeMap::new(),
             dir: tempfile::tempdir().unwrap(),
         }
+    }
+
+    /// Each start makes a recorder, too.
+    pub fn record(&mut self, recorder: impl Fn(ServerId) -> Box<dyn Recorder> + 'static) {
+        self.recorder = Some(Box::new(recorder));
     }
 
     pub fn ids(&self) -> Vec<ServerId> {
@@ -121,7 +131,13 @@ impl<R: Runtime, A: Application> Ensemble<R, A> {
         let id = config.core.id;
         let application = (self.application)(id);
         let nth = usize::try_from(id.0 - 1).unwrap();
-        Server::start(self.stage.runtime(nth).clone(), config, application).await
+        let runtime = self.stage.runtime(nth).clone();
+        match &self.recorder {
+            None => Server::start(runtime, config, application).await,
+            Some(recorder) => {
+                Server::start_recorded(runtime, config, application, recorder(id)).await
+            }
+        }
     }
 
     pub async fn start(&mut self, id: ServerId) {

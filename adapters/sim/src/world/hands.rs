@@ -8,6 +8,7 @@ use quorate_core::id::{ReadId, ServerId};
 use quorate_core::input::Event;
 use quorate_core::message::Request;
 use quorate_core::reconfiguration::Reconfiguration;
+use quorate_core::recorder::Recorder;
 use quorate_core::txn::RequestId;
 
 use crate::application::KIND;
@@ -20,6 +21,13 @@ use crate::record::What as Told;
 use crate::world::{What, World};
 
 impl World {
+    /// Lets somebody listen to each server.
+    pub fn listen(&mut self, recorder: impl Fn(ServerId) -> Box<dyn Recorder>) {
+        for (id, server) in &mut self.servers {
+            server.recorder = Some(recorder(*id));
+        }
+    }
+
     /// Starts a server now.
     pub fn start(&mut self, id: i64) {
         self.start_after(id, Duration::ZERO);

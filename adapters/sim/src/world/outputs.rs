@@ -8,10 +8,10 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
 use crate::application::State;
-use crate::checker::Violation;
+use crate::checker::{Around, Delivered, Standing, Violation};
 use crate::faults::FaultClass;
 use crate::network::{Piece, hit, up_to};
-use crate::world::{SNAPSHOT_PIECE, Server, Standing, What, World};
+use crate::world::{SNAPSHOT_PIECE, What, World};
 
 impl World {
     pub(super) fn carry_out(
@@ -22,7 +22,12 @@ impl World {
     ) -> Result<(), Violation> {
         let now = self.agenda.now();
         let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
-        let ledger = &mut self.checker.ledger;
+        let around = Around {
+            disk: &server.disk,
+            application: &mut server.application,
+            incarnation: server.incarnation,
+        };
+        let delivered = self.checker.on_done(id, &output, standing, around)?;
         match output {
             Output::Dial { plane, peer, addresses } => {
                 self.network.dial(now, id, plane, peer, &addresses);
@@ -30,14 +35,6 @@ impl World {
             Output::CallOff { plane, peer } => self.network.call_off(now, id, plane, peer),
             Output::Hangup { link, .. } => self.network.hang_up(now, link),
             Output::Send { link, message } => {
-                let proposed: &[Txn] = match &message {
-                    Message::Packet(Packet::Proposal(txn)) => std::slice::from_ref(txn),
-                    Message::Packet(Packet::Proposals(txns)) => txns,
-                    Message::Packet(_) | Message::Notification(_) | Message::Letter(_) => &[],
-                };
-                for txn in proposed.iter().filter(|txn| standing.mints(txn)) {
-                    ledger.on_logged(id, txn, true)?;
-                }
                 if let Message::Notification(_) | Message::Letter(_) = message {
                     self.election_messages += 1;
                 }
@@ -45,27 +42,9 @@ impl World {
             }
             Output::Pace(link) => self.network.pace(now, link),
             Output::Persist { ticket, write } => {
-                match &write {
-                    Write::Append(txns) => {
-                        for txn in &**txns {
-                            ledger.on_logged(id, txn, standing.mints(txn))?;
-                        }
-                    }
-                    Write::Beside(txn) => ledger.on_logged(id, txn, standing.mints(txn))?,
-                    Write::CurrentEpoch(epoch) if standing.leads => {
-                        ledger.on_reign(id, *epoch, server.disk.latest())?;
-                    }
-                    Write::Install { .. } => {
-                        self.coverage.hit(FaultClass::Installed);
-                        server.application.apart = server.application.received.take();
-                        server.taken.clear();
-                    }
-                    Write::Truncate(_)
-                    | Write::CurrentEpoch(_)
-                    | Write::AcceptedEpoch(_)
-                    | Write::GrantedVote { .. }
-                    | Write::Membership(_)
-                    | Write::NextMembership(_) => {}
+                if let Write::Install { .. } = &write {
+                    self.coverage.hit(FaultClass::Installed);
+                    server.taken.clear();
                 }
                 if server.disk.persist(ticket, write) {
                     self.begin_sync(id);
@@ -89,10 +68,9 @@ impl World {
                     self.agenda.after(wait, What::Prepared { id, incarnation });
                 }
             }
-            Output::DeliverThrough(zxid) => self.deliver(id, zxid, standing)?,
+            Output::DeliverThrough(_) => self.note(delivered),
             Output::TakeSnapshot(zxid) => {
                 let state = server.application.newest().clone();
-                ledger.on_state(id, &state, zxid)?;
                 if hit(&mut self.rng, self.disk.unreadable) {
                     self.coverage.hit(FaultClass::SnapshotFailed);
                     self.answer(id, Event::SnapshotTaken(zxid));
@@ -107,13 +85,7 @@ impl World {
                 if label.is_epoch_start() && label > Zxid::ZERO {
                     self.coverage.hit(FaultClass::SnapOfEpochStart);
                 }
-                let established = (standing.leads && standing.serving).then_some(standing.epoch);
-                let readable = !ledger.unreadable;
-                let held = server.disk.latest();
-                let conduct = &self.checker.conduct;
-                conduct.on_snapshot(id, link, label, established, held, readable)?;
-                let state = State { label, ..server.application.newest().clone() };
-                ledger.on_state(id, &state, label)?;
+                let state = server.application.labelled(label);
                 self.send_snapshot(link, &state);
             }
             Output::ReceiveSnapshot { link, label } => {
@@ -129,14 +101,16 @@ impl World {
                 server.application.abandon();
                 server.disk.discard();
             }
-            Output::Answer(read) => ledger.on_answer(id, read, &server.application.state)?,
-            Output::Accepted(request) => ledger.on_accepted(id, request, standing.epoch)?,
-            Output::Refused { id: request, .. } => ledger.on_refused(id, request)?,
-            Output::ReadRefused { read, .. } => ledger.on_read_refused(id, read)?,
             Output::Release => self.answer(id, Event::Released),
             Output::Keep => self.coverage.hit(FaultClass::SeatKept),
             Output::HandedOver(Ok(_)) => self.coverage.hit(FaultClass::SeatGiven),
-            Output::HandedOver(Err(_)) | Output::Report(_) | Output::Halt(_) => {}
+            Output::Answer(_)
+            | Output::Accepted(_)
+            | Output::Refused { .. }
+            | Output::ReadRefused { .. }
+            | Output::HandedOver(Err(_))
+            | Output::Report(_)
+            | Output::Halt(_) => {}
         }
         Ok(())
     }
@@ -151,40 +125,13 @@ impl World {
         self.agenda.at(server.busy_until, What::Answer { id, incarnation, event });
     }
 
-    /// Everything through a transaction is committed: the application gets it.
-    pub(super) fn deliver(
-        &mut self,
-        id: ServerId,
-        through: Zxid,
-        standing: Standing,
-    ) -> Result<(), Violation> {
-        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
-        let Server { application, disk, incarnation, .. } = server;
-        let ledger = &mut self.checker.ledger;
-        let leads = standing.led || (standing.leads && standing.serving);
-        if leads && through > disk.durable().last() {
-            self.coverage.hit(FaultClass::CommittedElsewhereFirst);
-        }
-        ledger.on_deliver(id, through, leads, disk.latest(), &self.ensemble)?;
-        if let Some(apart) = application.apart.take() {
-            self.coverage.hit(if apart.label > application.state.label {
-                FaultClass::Adopted
-            } else {
-                FaultClass::Overtaken
-            });
-            if apart.label > application.state.label {
-                ledger.on_adopted(id, &apart, through)?;
-                application.state = apart;
-            }
-        }
-        let after = application.state.label;
-        for txn in disk.latest().range(after, through) {
-            let in_turn = application.apply(txn);
-            if ledger.on_applied(id, txn, *incarnation, in_turn)? {
-                self.coverage.hit(FaultClass::RequestApplied);
-            }
-        }
-        ledger.on_state(id, &application.state, application.state.label)
+    /// What came of a delivery counts.
+    fn note(&mut self, delivered: Delivered) {
+        let coverage = &mut self.coverage;
+        coverage.hits(FaultClass::CommittedElsewhereFirst, u64::from(delivered.elsewhere_first));
+        coverage.hits(FaultClass::Adopted, u64::from(delivered.adopted == Some(true)));
+        coverage.hits(FaultClass::Overtaken, u64::from(delivered.adopted == Some(false)));
+        coverage.hits(FaultClass::RequestApplied, delivered.asked_here);
     }
 
     /// Puts those snapshots on disk that the log has come up to.

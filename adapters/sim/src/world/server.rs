@@ -6,9 +6,10 @@ use quorate_core::config::Config;
 use quorate_core::id::ServerId;
 use quorate_core::input::Event;
 use quorate_core::peer::Peer;
+use quorate_core::recorder::Recorder;
 use quorate_core::report::{Phase, Status};
 use quorate_core::time::Instant;
-use quorate_core::txn::{Draft, Txn};
+use quorate_core::txn::Draft;
 use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::Epoch;
 
@@ -52,23 +53,6 @@ impl Brief {
     }
 }
 
-/// What a server was when it said what it wants done.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Standing {
-    /// It served as a leader before: what it commits last may end its reign.
-    pub(super) led: bool,
-    pub(super) leads: bool,
-    pub(super) serving: bool,
-    pub(super) epoch: Epoch,
-}
-
-impl Standing {
-    /// Whether it may have given a transaction its number.
-    pub(super) fn mints(self, txn: &Txn) -> bool {
-        self.leads && self.serving && self.epoch == txn.zxid.epoch()
-    }
-}
-
 impl Server {
     /// Whether it runs and has not been restarted.
     pub(super) fn is(&self, incarnation: u64) -> bool {
@@ -79,6 +63,8 @@ impl Server {
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) config: Config,
+    /// Who listens to it, if anybody does.
+    pub(super) recorder: Option<Box<dyn Recorder>>,
     pub(super) peer: Option<Peer>,
     pub(super) brief: Option<Brief>,
     /// Whether it leads, with a lease if there is to be one.
