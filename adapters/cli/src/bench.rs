@@ -23,6 +23,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::failure::Failure;
+#[cfg(feature = "runtimes")]
+use crate::runtime::ASYNC_STD_THREADS;
+use crate::runtime::Kind;
 
 /// Measure what replication costs on this machine.
 #[derive(Debug, Args)]
@@ -67,8 +70,8 @@ struct Broadcast {
     #[arg(long, value_enum, default_value_t = At::Leader)]
     at: At,
     /// What runs the servers. Others than tokio are there if built with `--features runtimes`.
-    #[arg(long, value_enum, default_value_t = Runtime::Tokio)]
-    runtime: Runtime,
+    #[arg(long, value_enum, default_value_t)]
+    runtime: Kind,
     /// Where the servers' files are for that time.
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -85,23 +88,11 @@ enum At {
     All,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Runtime {
-    /// One thread for each server.
-    Tokio,
-    /// As many threads as `SMOL_THREADS` says, or one.
-    #[cfg(feature = "runtimes")]
-    Smol,
-    /// As many threads as `ASYNC_STD_THREAD_COUNT` says, or one, as on smol.
-    #[cfg(feature = "runtimes")]
-    AsyncStd,
-}
-
 /// `quorate bench`.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let What::Broadcast(broadcast) = &arguments.what;
     #[cfg(feature = "runtimes")]
-    if broadcast.runtime == Runtime::AsyncStd && std::env::var_os(ASYNC_STD_THREADS).is_none() {
+    if broadcast.runtime == Kind::AsyncStd && std::env::var_os(ASYNC_STD_THREADS).is_none() {
         return on_one_thread();
     }
     broadcast::run(broadcast)
@@ -119,6 +110,3 @@ fn on_one_thread() -> Result<(), Failure> {
     // It returns only if it fails.
     Err(cannot(std::process::Command::new(own).args(again).env(ASYNC_STD_THREADS, "1").exec()))
 }
-
-#[cfg(feature = "runtimes")]
-const ASYNC_STD_THREADS: &str = "ASYNC_STD_THREAD_COUNT";

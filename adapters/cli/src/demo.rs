@@ -38,6 +38,7 @@ pub(crate) use child::{Arguments as ServerArguments, run as serve};
 
 use crate::failure::Failure;
 use crate::paint::Paint;
+use crate::runtime::Kind;
 
 /// Start an ensemble here, kill its leader again and again, and measure.
 ///
@@ -86,8 +87,8 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     tick_time: u64,
     /// How it is found out who is to lead: as ZooKeeper does, or by generation.
-    #[arg(long, value_enum, default_value_t = Kind::Fast)]
-    election: Kind,
+    #[arg(long, value_enum, default_value_t = Manner::Fast)]
+    election: Manner,
     /// By generation: the shortest silence after which a leader is given up; the longest is twice as long.
     #[arg(long, value_name = "MS", default_value_t = 150,
           value_parser = clap::value_parser!(u64).range(4..=600_000))]
@@ -95,6 +96,9 @@ pub(crate) struct Arguments {
     /// The leader is not killed but stopped where it stands: its connections stay open, and it falls silent.
     #[arg(long, requires = "processes")]
     silence: bool,
+    /// What runs the servers. Others than tokio are there if built with `--features runtimes`.
+    #[arg(long, value_enum, default_value_t, requires = "processes", requires = "load")]
+    runtime: Kind,
     /// How long each step may take before the demo gives up.
     #[arg(long, value_name = "SECONDS", default_value_t = 30,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -103,7 +107,7 @@ pub(crate) struct Arguments {
 
 /// See [`Election`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Kind {
+enum Manner {
     /// ZooKeeper's fast leader election.
     Fast,
     /// One vote for each server and generation, and heartbeats.
@@ -133,12 +137,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let view = if json { view::View::json() } else { view::View::text(paint) };
     let timeout = Duration::from_millis(arguments.election_timeout);
     let election = match arguments.election {
-        Kind::Fast => Election::Fast,
-        Kind::Generation => Election::Generation(Generations::within(timeout, timeout * 2)),
+        Manner::Fast => Election::Fast,
+        Manner::Generation => Election::Generation(Generations::within(timeout, timeout * 2)),
     };
     let times = world::Times { tick, election };
-    let (world, events) =
-        world::World::new(way, servers, times, weight.is_some()).map_err(Failure::failed)?;
+    let (world, events) = world::World::new(way, servers, times, weight.map(|_| arguments.runtime))
+        .map_err(Failure::failed)?;
     let wishes = plot::Wishes {
         kills,
         hand_over: arguments.hand_over,

@@ -30,6 +30,7 @@ mod paint;
 mod play;
 mod probe;
 mod reconfig;
+mod runtime;
 mod serve;
 mod sim;
 

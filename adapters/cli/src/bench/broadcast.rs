@@ -20,10 +20,11 @@ use quorate_driver::{Replicated, RestoreError, Runtime, ServerConfig, StateMachi
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::{At, Broadcast, Runtime as Kind, bare};
+use super::{At, Broadcast, bare};
 use crate::cpu::cpu_time;
 use crate::failure::Failure;
 use crate::paint::Paint;
+use crate::runtime::Kind;
 
 type Server<R> = quorate_driver::Server<R, Replicated<Sink>>;
 
@@ -103,14 +104,13 @@ pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
     // Before and afterwards: what else happens on the machine changes.
     let bare = |when| bare::rounds(&dir.path().join(when), arguments.servers.into(), BARE_TIME);
     let mut least = bare("before").map_err(fails)?;
-    let (runtime, measured) = match arguments.runtime {
-        Kind::Tokio => ("tokio", measure(quorate_tokio::Tokio, on_tokio, dir.path(), arguments)?),
+    let measured = match arguments.runtime {
+        Kind::Tokio => measure(quorate_tokio::Tokio, on_tokio, dir.path(), arguments)?,
         #[cfg(feature = "runtimes")]
-        Kind::Smol => ("smol", measure(quorate_smol::Smol, on_smol, dir.path(), arguments)?),
+        Kind::Smol => measure(quorate_smol::Smol, on_smol, dir.path(), arguments)?,
         #[cfg(feature = "runtimes")]
         Kind::AsyncStd => {
-            let runtime = quorate_async_std::AsyncStd;
-            ("async-std", measure(runtime, on_async_std, dir.path(), arguments)?)
+            measure(quorate_async_std::AsyncStd, on_async_std, dir.path(), arguments)?
         }
     };
     let Measured { times, writes, failed, took, cpu } = measured;
@@ -125,7 +125,7 @@ pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
     let count = writes as f64;
     let report = Report {
         bench: "broadcast",
-        runtime,
+        runtime: arguments.runtime.name(),
         servers: arguments.servers,
         payload_bytes: arguments.payload,
         clients: arguments.clients,

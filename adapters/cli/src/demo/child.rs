@@ -7,30 +7,45 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use clap::Args;
+use quorate_driver::{Runtime, Server};
 use quorate_tokio::zoo_cfg::ZooCfg;
-use quorate_tokio::{Changes, ServerConfig, start_with};
+use quorate_tokio::{Changes, ServerConfig, Tokio};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::ledger;
 use super::port::{Answer, Ask, Outcome};
 use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
+use crate::runtime::Kind;
 use crate::serve::thread;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     file: PathBuf,
+    #[arg(long, value_enum, default_value_t)]
+    runtime: Kind,
 }
 
 /// Runs until stdin ends.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let begun = Instant::now();
     crate::start_logs(Some("warn"), "warn")?;
     let cfg = ZooCfg::read(&arguments.file).map_err(|error| Failure::usage(error.to_string()))?;
     let mut config = ServerConfig::from(cfg);
     config.changes_kept = 4096;
     ledger::keep_everything(&mut config);
-    let server = start_with(config, ledger::application()).await;
+    // The process is tokio's in any case; the server is wherever it was said.
+    match arguments.runtime {
+        Kind::Tokio => serve(Tokio, config).await,
+        #[cfg(feature = "runtimes")]
+        Kind::Smol => serve(quorate_smol::Smol, config).await,
+        #[cfg(feature = "runtimes")]
+        Kind::AsyncStd => serve(quorate_async_std::AsyncStd, config).await,
+    }
+}
+
+async fn serve<R: Runtime>(runtime: R, config: ServerConfig) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let server = Server::start(runtime, config, ledger::application()).await;
     let server = server.map_err(|error| Failure::failed(error.to_string()))?;
 
     let lines = writer()?;

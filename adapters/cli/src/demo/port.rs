@@ -11,6 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use quorate_driver::{Runtime, Server};
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -31,7 +32,11 @@ pub(super) enum Outcome {
 
 impl Outcome {
     /// Writes to a server and tells what came of it.
-    pub(super) async fn of_write(server: &ledger::Server, number: u64, length: usize) -> Self {
+    pub(super) async fn of_write<R: Runtime>(
+        server: &Server<R, ledger::Application>,
+        number: u64,
+        length: usize,
+    ) -> Self {
         match server.propose(ledger::command(number, length)).await {
             Ok(proposed) => Self::Done(proposed.zxid.0),
             Err(error) if error.may_have_happened() => Self::Doubtful,

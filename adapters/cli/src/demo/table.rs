@@ -34,12 +34,14 @@ pub(super) struct Row {
     pub(super) rejoin: Option<Duration>,
 }
 
-/// Smallest, middle and largest of some times.
+/// Smallest, middle, nearly largest and largest of some times.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Spread {
     /// None if there were no times.
     pub(super) min: Option<f64>,
     pub(super) median: Option<f64>,
+    /// Where there are a hundred, the largest but for one of them.
+    pub(super) p99: Option<f64>,
     pub(super) max: Option<f64>,
 }
 
@@ -54,6 +56,7 @@ impl Spread {
         Self {
             min: Some(millis(*min)),
             median: Some(millis((low + high) / 2)),
+            p99: Some(millis(times[(times.len() * 99).div_ceil(100) - 1])),
             max: Some(millis(*max)),
         }
     }

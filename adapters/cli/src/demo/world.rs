@@ -27,6 +27,9 @@ use tokio::task::JoinSet;
 use super::ledger;
 use super::port::{Pipe, Port, Roster};
 use crate::event::{ChangeLine, Line};
+#[cfg(feature = "runtimes")]
+use crate::runtime::ASYNC_STD_THREADS;
+use crate::runtime::Kind;
 
 /// How the servers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +79,8 @@ pub(super) struct World {
     times: Times,
     /// Who may be written to, if anybody writes.
     roster: Option<Roster>,
+    /// What runs those that can be written to, if they are processes.
+    runtime: Kind,
     begun: Instant,
     running: BTreeMap<i64, Running>,
     /// Processes that were stopped where they stood.
@@ -95,12 +100,12 @@ enum Running {
 
 impl World {
     /// Servers 1 to `servers` with ports and directories, none of them running; perhaps such that
-    /// can be written to.
+    /// can be written to, on this runtime if they are processes.
     pub(super) fn new(
         way: Way,
         servers: u8,
         times: Times,
-        writable: bool,
+        writable: Option<Kind>,
     ) -> Result<(Self, UnboundedReceiver<Seen>), String> {
         let cannot = |what: &str, error: &io::Error| format!("cannot {what}: {error}");
         let dir = tempfile::Builder::new()
@@ -120,7 +125,8 @@ impl World {
             way,
             membership,
             times,
-            roster: writable.then(Roster::default),
+            roster: writable.map(|_| Roster::default()),
+            runtime: writable.unwrap_or_default(),
             begun: Instant::now(),
             running: BTreeMap::new(),
             silent: BTreeMap::new(),
@@ -386,7 +392,10 @@ impl World {
         let log = fs::File::options().create(true).append(true).open(self.log_file(id))?;
         let mut command = Command::new(std::env::current_exe()?);
         match self.roster {
-            Some(_) => command.arg("demo-server").arg(self.cfg_file(id)),
+            Some(_) => command
+                .arg("demo-server")
+                .arg(self.cfg_file(id))
+                .args(["--runtime", self.runtime.name()]),
             None => command.arg("serve").arg(self.cfg_file(id)).args([
                 "--json",
                 "--until-stdin-ends",
@@ -394,6 +403,10 @@ impl World {
                 "warn",
             ]),
         };
+        #[cfg(feature = "runtimes")]
+        if std::env::var_os(ASYNC_STD_THREADS).is_none() {
+            command.env(ASYNC_STD_THREADS, "1");
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true).spawn()
     }
 }

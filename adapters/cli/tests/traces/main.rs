@@ -15,6 +15,7 @@
 mod cells;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 #[cfg(not(quorate_planted))]
 use std::time::Instant;
@@ -26,7 +27,7 @@ use quorate_driver::core::input::Event;
 #[cfg(quorate_planted)]
 use quorate_driver::core::planted::{Mistake, plant};
 use quorate_driver::core::zxid::Zxid;
-use quorate_driver::testing::{Ensemble, Stage, Task};
+use quorate_driver::testing::{Ensemble, Gate, Gated, Stage, Task};
 use quorate_driver::{Proposal, Runtime, Server, ServerConfig};
 #[cfg(not(quorate_planted))]
 use quorate_sim::audit::What;
@@ -38,7 +39,9 @@ use cells::Cells;
 const ENTRIES: usize = 10_000;
 
 fn adjust(config: &mut ServerConfig) {
-    config.core.timing.tick = Duration::from_millis(200);
+    // A leader that is cut off is given up after a fifth of a second.
+    config.core.timing.tick = Duration::from_millis(50);
+    (config.core.timing.init_limit, config.core.timing.sync_limit) = (100, 4);
     // Snapshots are taken and sent, and old logs go.
     (config.core.history.snap_count, config.core.history.window_count) = (200, 50);
     config.preallocate = 1 << 16;
@@ -70,11 +73,37 @@ struct Recorded {
     states: BTreeMap<i64, (u64, BTreeMap<u8, Zxid>)>,
 }
 
-/// Leaders are killed, end in order, and hand their seats over, followers are killed, and everybody comes
-/// back, while clients write and read everywhere.
-async fn recorded<R: Runtime>(stage: &Stage<R>, voters: i64, entries: usize) -> Recorded {
+/// The ways of one server, which are closed until this is dropped: its connections stay, and nothing passes.
+struct Cut(Arc<Gate>);
+
+impl Cut {
+    fn off<R: Runtime>(stage: &Stage<Gated<R>>, ServerId(id): ServerId) -> Self {
+        let gate = Arc::clone(&stage.runtime(usize::try_from(id).unwrap() - 1).gate);
+        gate.hold();
+        Self(gate)
+    }
+}
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+/// Waits until somebody else serves as the leader.
+async fn replaced<R: Runtime>(stage: &Stage<R>, ensemble: &Ensemble<R, Cells>, old: ServerId) {
+    let leads = |(id, server): (ServerId, &Server<R, Cells>)| {
+        id != old && server.leader().is_some_and(|leader| leader.0 == id)
+    };
+    stage.until("another leader", || ensemble.running().any(leads)).await;
+}
+
+/// Leaders are killed, end in order, hand their seats over and are cut off, followers are killed, and everybody
+/// comes back, while clients write and read everywhere.
+async fn recorded<R: Runtime>(runtime: R, voters: i64, entries: usize) -> Recorded {
     let (tape, mut rounds) = (Tape::default(), 0);
     let servers = usize::try_from(voters).unwrap();
+    let stage = &Stage::new([runtime]).gated(servers);
     let mut ensemble = Ensemble::new(stage, "127.0.0.1", [servers, 0], |_| Cells::default());
     ensemble.adjust = adjust;
     let recorders = tape.clone();
@@ -84,7 +113,7 @@ async fn recorded<R: Runtime>(stage: &Stage<R>, voters: i64, entries: usize) -> 
         let leader = ensemble.agreed().await.0;
         let follower = ensemble.other_than(&[leader]);
         let clients = ensemble.running().flat_map(|(_, server)| load(stage, server)).collect();
-        match rounds % 4 {
+        match rounds % 5 {
             0 => ensemble.kill(leader).await,
             // It may have been deposed meanwhile, or not come to it; that is no matter here.
             1 => {
@@ -92,7 +121,11 @@ async fn recorded<R: Runtime>(stage: &Stage<R>, voters: i64, entries: usize) -> 
                 let _ = stage.within("a hand-over", handed).await;
             }
             2 => stage.within("an end", ensemble.take(leader).shutdown()).await.unwrap(),
-            _ => ensemble.kill(follower).await,
+            3 => ensemble.kill(follower).await,
+            _ => {
+                let _cut = Cut::off(stage, leader);
+                replaced(stage, &ensemble, leader).await;
+            }
         }
         ensemble.agreed().await;
         ensemble.start_all().await;
@@ -116,9 +149,9 @@ fn audited(voters: i64, tape: &[Entry]) -> Result<Audit, Objection> {
 }
 
 #[cfg(not(quorate_planted))]
-async fn story<R: Runtime>(stage: Stage<R>, voters: i64) {
+async fn story<R: Runtime>(runtime: R, voters: i64) {
     let begun = Instant::now();
-    let Recorded { tape, rounds, states } = recorded(&stage, voters, ENTRIES).await;
+    let Recorded { tape, rounds, states } = recorded(runtime, voters, ENTRIES).await;
     let (took, begun) = (begun.elapsed(), Instant::now());
     let audit = match audited(voters, &tape) {
         Ok(audit) => audit,
@@ -157,8 +190,55 @@ mod sound {
 
     async fn stories<R: Runtime>(runtime: R) {
         for voters in [3, 5] {
-            story(Stage::new([runtime.clone()]), voters).await;
+            story(runtime.clone(), voters).await;
         }
+    }
+
+    /// How long it takes until somebody else leads when the ways of a leader are closed, again and again; the
+    /// old one comes back each time.
+    async fn cuts<R: Runtime>(runtime: R) {
+        let (tape, mut times) = (Tape::default(), Vec::new());
+        let stage = Stage::new([runtime]).gated(5);
+        let mut ensemble = Ensemble::new(&stage, "127.0.0.1", [5, 0], |_| Cells::default());
+        ensemble.adjust = adjust;
+        let recorders = tape.clone();
+        ensemble.record(move |id| recorders.recorder(id));
+        ensemble.start_all().await;
+        for _ in 0..200 {
+            let leader = ensemble.agreed().await.0;
+            let (_cut, begun) = (Cut::off(&stage, leader), Instant::now());
+            replaced(&stage, &ensemble, leader).await;
+            times.push(begun.elapsed());
+        }
+        ensemble.agreed().await;
+        for id in ensemble.ids() {
+            ensemble.kill(id).await;
+        }
+        if let Err(objection) = audited(5, &tape.take()) {
+            panic!("{objection}");
+        }
+        times.sort();
+        let (median, p99, worst) = (times[100], times[197], times[199]);
+        println!("led again after {median:.1?} (median), {p99:.1?} (p99), {worst:.1?} (worst)");
+    }
+
+    #[test]
+    #[ignore = "a minute on each runtime"]
+    fn leaders_on_tokio_are_cut_off_two_hundred_times() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().build().unwrap().block_on(cuts(quorate_tokio::Tokio));
+    }
+
+    #[test]
+    #[ignore = "a minute on each runtime"]
+    fn leaders_on_smol_are_cut_off_two_hundred_times() {
+        smol::block_on(cuts(quorate_smol::Smol));
+    }
+
+    #[test]
+    #[ignore = "a minute on each runtime"]
+    fn leaders_on_async_std_are_cut_off_two_hundred_times() {
+        async_std::task::block_on(cuts(quorate_async_std::AsyncStd));
     }
 
     #[test]
@@ -191,8 +271,7 @@ fn tapes_of_servers_that_make_a_mistake_are_refused() {
         Mistake::CommitToldEarly,
     ] {
         plant(Some(mistake));
-        let stage = Stage::new([quorate_smol::Smol]);
-        let Recorded { tape, .. } = smol::block_on(recorded(&stage, 3, ENTRIES / 10));
+        let Recorded { tape, .. } = smol::block_on(recorded(quorate_smol::Smol, 3, ENTRIES / 10));
         match audited(3, &tape) {
             Ok(_) => panic!("{mistake:?}: the tape is accepted"),
             Err(objection) => println!("{mistake:?}: {objection}"),
