@@ -115,17 +115,17 @@ async fn recorded<R: Runtime>(runtime: R, voters: i64, entries: usize) -> Record
         let clients = ensemble.running().flat_map(|(_, server)| load(stage, server)).collect();
         match rounds % 5 {
             0 => ensemble.kill(leader).await,
-            // It may have been deposed meanwhile, or not come to it; that is no matter here.
             1 => {
-                let handed = ensemble.server(leader).hand_over(follower);
-                let _ = stage.within("a hand-over", handed).await;
-            }
-            2 => stage.within("an end", ensemble.take(leader).shutdown()).await.unwrap(),
-            3 => ensemble.kill(follower).await,
-            _ => {
                 let _cut = Cut::off(stage, leader);
                 replaced(stage, &ensemble, leader).await;
             }
+            // It may have been deposed meanwhile, or not come to it; that is no matter here.
+            2 => {
+                let handed = ensemble.server(leader).hand_over(follower);
+                let _ = stage.within("a hand-over", handed).await;
+            }
+            3 => stage.within("an end", ensemble.take(leader).shutdown()).await.unwrap(),
+            _ => ensemble.kill(follower).await,
         }
         ensemble.agreed().await;
         ensemble.start_all().await;
