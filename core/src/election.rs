@@ -49,6 +49,9 @@ use crate::timers::Timer;
 use crate::vote::{Filed, Round, ServerState, Standing, Vote};
 use crate::zxid::{Epoch, Zxid};
 
+/// Whoever was not heard in so much of a round is not heard: links that can come up have, by then.
+const HEARD_BY_THEN: Duration = Duration::from_millis(500);
+
 /// The election of one server, round after round.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Elector {
@@ -65,6 +68,9 @@ pub struct Elector {
     /// The newest vote of each voter that began to look before us, for when we do.
     early: Vec<Option<Standing>>,
     began: Instant,
+    /// Since when we are in this round, and whom we have heard in it.
+    round_began: Instant,
+    heard: Vec<bool>,
     wait: Duration,
     notify_at: Option<Instant>,
     finalize_at: Option<Instant>,
@@ -83,6 +89,8 @@ impl Elector {
             settled: vec![None; voters],
             early: vec![None; voters],
             began: Instant::ORIGIN,
+            round_began: Instant::ORIGIN,
+            heard: vec![false; voters],
             wait: config.notification_min,
             notify_at: None,
             finalize_at: None,
@@ -157,7 +165,7 @@ impl Elector {
         if self.is_looking() {
             return;
         }
-        self.change_round(round, reason.clone(), out);
+        self.change_round(at, round, reason.clone(), out);
         self.settled.fill(None);
         self.votes.support_all(&self.config.quorum);
         self.began = at;
@@ -176,6 +184,7 @@ impl Elector {
         self.config.observer = observer;
         self.settled = vec![None; voters];
         self.early = vec![None; voters];
+        self.heard = vec![false; voters];
         self.votes = Votes::new(&self.config.quorum);
     }
 
@@ -216,7 +225,7 @@ impl Elector {
         self.state = ServerState::Looking;
         let round = self.round.next();
         let reason = if own == Vote::ABSTENTION { Reason::NoVote } else { Reason::OwnVote };
-        self.change_round(round, reason.clone(), out);
+        self.change_round(at, round, reason.clone(), out);
         self.own = own;
         self.began = at;
         self.wait = self.config.notification_min;
@@ -275,6 +284,7 @@ impl Elector {
             }
             ServerState::Observing => {}
         }
+        self.heard[position] = true;
     }
 
     /// A voter that is looking, as we are.
@@ -314,19 +324,28 @@ impl Elector {
         if heard.round != self.round {
             // What was collected belongs to an earlier round; so does what we proposed: the vote that
             // came is compared with the one for ourselves.
-            let reason = Reason::LaterRound { from, theirs: heard.round, ours: self.round };
-            self.change_round(heard.round, reason.clone(), out);
-            self.forget_unreachable(out);
-            let vote = match self.why_better(from, heard.vote, self.own) {
-                Some(_) => heard.vote,
-                None => ours,
+            if self.hears_few(at, position) {
+                // Nobody else tells us how this round ends.
+                self.ask_soon(at);
+            }
+            let better = self.why_better(from, heard.vote, self.own).is_some();
+            let (vote, reason) = if better || !self.yields(at, position, self.own, heard.vote) {
+                let reason = Reason::LaterRound { from, theirs: heard.round, ours: self.round };
+                (if better { heard.vote } else { ours }, reason)
+            } else {
+                (heard.vote, Reason::HearsFew { from })
             };
+            self.change_round(at, heard.round, reason.clone(), out);
+            self.forget_unreachable(out);
             self.propose(vote, reason, out);
         } else if heard.vote != self.vote {
             if let Some(reason) = self.why_better(from, heard.vote, self.vote) {
                 self.propose(heard.vote, reason, out);
             } else if ours != self.own {
                 self.propose(ours, Reason::OwnVote, out);
+            } else if self.yields(at, position, self.vote, heard.vote) {
+                self.votes.uncompared = true;
+                self.propose(heard.vote, Reason::HearsFew { from }, out);
             } else if heard.vote > self.vote {
                 self.votes.uncompared = true;
             }
@@ -360,6 +379,13 @@ impl Elector {
         if let Some(support) = self.joinable(&self.settled, &needle) {
             return self.join(at, heard, support, out);
         }
+        let (leader, from) = (heard.vote.leader, self.config.quorum.id(position));
+        if heard.state == ServerState::Leading && leader == from && self.hears_few(at, position) {
+            let mut support = self.config.quorum.support();
+            support.add_at(&self.config.quorum, position);
+            (self.round, self.votes.support) = (heard.round, support);
+            return self.decide(at, heard.vote, Reason::OnlyLeaderHeard { leader }, out);
+        }
         if heard.state == ServerState::Leading && self.config.quorum.oracle() == Some(false) {
             // The arbiter prefers the other of two servers, and that one leads.
             let mut support = self.config.quorum.support();
@@ -369,6 +395,36 @@ impl Elector {
             let reason = Reason::Oracle { leader: heard.vote.leader };
             self.decide(at, heard.vote, reason, out);
         }
+    }
+
+    /// Whether our vote is for ourselves, who hear too few to be elected, so that any other is worth more. At most
+    /// once in a round: it is for another then.
+    fn yields(&self, at: Instant, from: usize, ours: Vote, theirs: Vote) -> bool {
+        let may_lead = self.config.quorum.weight(theirs.leader) > 0;
+        let own = |vote: Vote| vote.leader == self.config.id;
+        own(ours) && !own(theirs) && may_lead && self.hears_few(at, from)
+    }
+
+    /// Whether so few voters are heard that we can neither be elected nor count who is: in this round, that has
+    /// lasted for half a second, those that have said anything are no quorum with us and this one.
+    ///
+    /// That is a server at the edge, where links are broken and not all can hear all. ZooKeeper's election leaves
+    /// it out, and with it whoever is in the middle: all vote for the best vote that anybody has heard of, which
+    /// may be that of one who cannot be reached by a quorum; and who is reached by one is not believed by those
+    /// who hear nobody else. So a server at the edge does not insist on itself, and takes the word of a leader
+    /// who says that it leads. It can harm nobody: who leads without a quorum is never established.
+    fn hears_few(&self, at: Instant, from: usize) -> bool {
+        if at.since(self.round_began) < HEARD_BY_THEN {
+            return false;
+        }
+        let quorum = &self.config.quorum;
+        let mut heard = quorum.support();
+        for (position, id) in quorum.voters().enumerate() {
+            if self.heard[position] || position == from || id == self.config.id {
+                heard.add_at(quorum, position);
+            }
+        }
+        !heard.is_enough(quorum)
     }
 
     fn joinable(&self, votes: &[Option<Filed>], needle: &Filed) -> Option<Support> {
@@ -412,6 +468,11 @@ impl Elector {
     fn on_reachable(&mut self, at: Instant, peer: ServerId) {
         let Some(position) = self.config.quorum.position(peer) else { return };
         self.votes.on_reachable(position);
+        self.ask_soon(at);
+    }
+
+    /// The wait for notifications begins anew, as short as at first.
+    fn ask_soon(&mut self, at: Instant) {
         if let Some(due) = self.notify_at {
             self.wait = self.config.notification_min;
             self.notify_at = Some(due.min(at + self.wait));
@@ -460,7 +521,15 @@ impl Elector {
         vote.better_than(&over).map(|why| Reason::BetterVote { from, why })
     }
 
-    fn change_round(&mut self, round: Round, reason: Reason, out: &mut Vec<ElectorOutput>) {
+    fn change_round(
+        &mut self,
+        at: Instant,
+        round: Round,
+        reason: Reason,
+        out: &mut Vec<ElectorOutput>,
+    ) {
+        self.round_began = at;
+        self.heard.fill(false);
         if round != self.round {
             let change = Change::Round { from: self.round, to: round };
             out.push(ElectorOutput::Changed(change, reason));

@@ -228,6 +228,16 @@ pub enum Reason {
         /// In which field.
         why: Better,
     },
+    /// A peer votes for another server; ours is for ourselves, and fewer than a quorum hear it.
+    HearsFew {
+        /// Whose vote.
+        from: ServerId,
+    },
+    /// A leader says that it leads, and we hear too few others to count who follows it.
+    OnlyLeaderHeard {
+        /// Who.
+        leader: ServerId,
+    },
     /// A peer's vote names a server that may be elected; ours named one of weight 0.
     MayBeElected {
         /// Whose vote.
@@ -457,6 +467,12 @@ impl fmt::Display for Reason {
             Self::OwnVote => f.write_str("a round begins with one's own vote"),
             Self::NoVote => f.write_str("this server has no vote"),
             Self::BetterVote { from, why } => write!(f, "{why}, says {from}"),
+            Self::HearsFew { from } => {
+                write!(f, "too few are heard to insist on oneself, {from} votes otherwise")
+            }
+            Self::OnlyLeaderHeard { leader } => {
+                write!(f, "{leader} says that it leads, and too few others are heard")
+            }
             Self::MayBeElected { from } => {
                 write!(f, "may be elected, unlike the one before, says {from}")
             }

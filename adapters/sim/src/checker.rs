@@ -87,7 +87,7 @@ struct Seen {
     announced: BTreeMap<LinkId, Epoch>,
     ticket: Ticket,
     /// The oldest vote for itself in each round, over all its incarnations; none where it joined a
-    /// leader that others followed, since that is no vote.
+    /// leader that others followed, since that is no vote, and where it heard too few to insist on it.
     own_votes: BTreeMap<Round, Option<Vote>>,
     /// The membership that its disk has, if it is another than the first, and the one that is to follow.
     membership: Option<Ensemble>,
@@ -271,7 +271,7 @@ impl Checker {
             let entry = seen.own_votes.entry(status.round).or_insert(Some(vote));
             *entry = entry.map(|earlier| earlier.min(vote));
         }
-        if outputs.iter().any(is_joining) {
+        if outputs.iter().any(|output| is_joining(output) || is_yielding(output)) {
             seen.own_votes.insert(status.round, None);
         }
         let established = seen.established;
@@ -378,6 +378,10 @@ impl Checker {
 
 fn is_joining(output: &Output) -> bool {
     matches!(output, Output::Report(report) if matches!(report.reason, Reason::Joined { .. }))
+}
+
+fn is_yielding(output: &Output) -> bool {
+    matches!(output, Output::Report(report) if matches!(report.reason, Reason::HearsFew { .. }))
 }
 
 /// Whether a server begins to broadcast; a leader, if that is what it is.

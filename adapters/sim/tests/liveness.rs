@@ -12,7 +12,7 @@ use quorate_core::config::Timing;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::rng::Rng;
-use quorate_core::vote::Round;
+use quorate_core::vote::{Round, ServerState};
 use quorate_sim::{CrashKind, DiskConfig, Ensemble, NetworkConfig, World, WorldConfig};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -238,4 +238,202 @@ fn a_leader_that_reaches_a_quorum_stays_whatever_the_others_hear() {
         let samples = u32::try_from((leader - 1) * (leader - 2) / 2).unwrap() * 100;
         assert_eq!((led, reign(&world)), (samples, before), "seed {seed}");
     }
+}
+
+/// Whether a server believes that it leads an ensemble that serves.
+fn leads(world: &World, id: ServerId) -> bool {
+    world.brief(id.0).is_some_and(|b| b.state == ServerState::Leading && b.serving)
+}
+
+/// A machine stands still, and its clock with it or not; or nothing comes of what is asked of its disk, its
+/// listener or its timers. A leader is replaced after its followers' patience and an election, and gives up its
+/// seat as soon as it goes on. One that loses a quorum in that way gives it up by its own clock.
+#[test]
+fn who_stands_still_gives_up_its_role_within_the_sync_limit() {
+    let limit = Timing { tick: Duration::from_millis(200), ..Timing::default() }.sync_time();
+    // It looks at each tick whom it has heard in time, and what is under way still comes.
+    let alone = limit + limit / 5 + 2 * NetworkConfig::default().latency_max;
+    let (mut replaced, mut woken, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    for seed in 0..90 {
+        let mut rng = Rng::new(seed);
+        let voters = 3 + 2 * i64::try_from(seed % 3).unwrap();
+        let mut world = settled(voters, seed);
+        world.run_for(Duration::from_millis(rng.below(1_000))).unwrap();
+        let old = world.leader().unwrap();
+        if rng.below(2) == 0 {
+            world.pause(old.0);
+        } else {
+            world.suspend(old.0);
+        }
+        let next = |w: &World| is_led(w) && w.leader() != Some(old);
+        let took = world.run_until(next, limit + election_max()).unwrap();
+        replaced.push(took.unwrap_or_else(|| panic!("seed {seed}: {old} is not replaced")));
+        world.run_for(Duration::from_millis(rng.below(20_000))).unwrap();
+        world.resume(old.0).unwrap();
+        let took = world.run_until(|w| !leads(w, old), limit).unwrap();
+        woken.push(took.unwrap_or_else(|| panic!("seed {seed}: {old} leads on")));
+        assert!(world.run_until(World::is_settled, 15 * SECOND).unwrap().is_some(), "seed {seed}");
+
+        let leader = world.leader().unwrap();
+        for id in (1..=voters)
+            .filter(|id| *id != leader.0)
+            .take(usize::try_from(voters).unwrap().div_ceil(2))
+        {
+            world.pause(id);
+        }
+        let took = world.run_until(|w| !leads(w, leader), alone).unwrap();
+        left.push(took.unwrap_or_else(|| panic!("seed {seed}: {leader} leads on alone")));
+    }
+    told("a leader that stands still is replaced", &mut replaced, limit + election_max());
+    told("it goes on, and leaves", &mut woken, limit);
+    told("a leader whose followers stand still leaves", &mut left, alone);
+}
+
+/// Which servers a server hears: a matrix of ways that are free in both directions.
+#[derive(Clone, PartialEq, Eq)]
+struct Ways(Vec<Vec<bool>>);
+
+impl Ways {
+    fn all(voters: usize) -> Self {
+        Self(vec![vec![true; voters]; voters])
+    }
+
+    fn set(&mut self, a: usize, b: usize, free: bool) {
+        (self.0[a][b], self.0[b][a]) = (free, free);
+    }
+
+    /// Whether more than half hear this server, itself included.
+    fn reaches_a_quorum(&self, at: usize) -> bool {
+        self.0[at].iter().filter(|free| **free).count() > self.0.len() / 2
+    }
+
+    /// Whether some server hears a quorum of which nobody has a newer history.
+    fn somebody_may_lead(&self, world: &World) -> bool {
+        let held = |at: usize| {
+            let disk = world.durable(i64::try_from(at).unwrap() + 1).unwrap();
+            (disk.current_epoch, disk.last())
+        };
+        (0..self.0.len()).any(|at| {
+            let behind = |other: &usize| self.0[at][*other] && held(*other) <= held(at);
+            (0..self.0.len()).filter(behind).count() > self.0.len() / 2
+        })
+    }
+
+    fn somebody_reaches_a_quorum(&self) -> bool {
+        (0..self.0.len()).any(|at| self.reaches_a_quorum(at))
+    }
+
+    fn apply(&self, world: &mut World) {
+        world.heal();
+        let id = |at: usize| i64::try_from(at).unwrap() + 1;
+        for (a, row) in self.0.iter().enumerate() {
+            for (b, _) in row.iter().enumerate().filter(|(_, free)| !**free) {
+                world.block(id(a), id(b));
+            }
+        }
+    }
+}
+
+/// What came of ten minutes after each of some changes of the ways.
+#[derive(Debug, Default)]
+struct Reached {
+    changes: u32,
+    /// Where each who hears a quorum has an older history than one who is needed for it.
+    hopeless: u32,
+    led: u32,
+    samples: u32,
+    /// Leaders beyond one for each change.
+    storms: u32,
+    slowest: Duration,
+    longest: Vec<Duration>,
+}
+
+/// Each of these ways of being joined lasts ten minutes.
+fn live_through(world: &mut World, all: &[Ways], reached: &mut Reached) {
+    let step = 100 * MILLI;
+    for ways in all {
+        let leader = reign(world);
+        ways.apply(world);
+        if !ways.somebody_may_lead(world) {
+            reached.hopeless += 1;
+            world.run_for(60 * SECOND).unwrap();
+            continue;
+        }
+        let (mut since, mut gap, mut seen, mut last) = (world.now(), Duration::ZERO, 0, leader);
+        for _ in 0..6_000 {
+            world.run_for(step).unwrap();
+            let led = is_led(world);
+            reached.samples += 1;
+            reached.led += u32::from(led);
+            if led {
+                since = world.now();
+                if reign(world) != last {
+                    (seen, last) = (seen + 1, reign(world));
+                }
+            }
+            gap = gap.max(world.now().since(since));
+        }
+        reached.changes += 1;
+        reached.storms += u32::from(seen > 1);
+        reached.slowest = reached.slowest.max(gap);
+        reached.longest.push(gap);
+    }
+}
+
+/// Ways break and come back, whichever, so that as a rule not all can hear all; but some server can hear a
+/// quorum, and be heard. There is a leader, 99 % of the time, and no more than one new one for each change.
+#[test]
+fn where_one_server_reaches_a_quorum_there_is_a_leader() {
+    let mut reached = Reached::default();
+    for seed in 0..16 {
+        let mut rng = Rng::new(seed);
+        let voters = 3 + 2 * usize::try_from(rng.below(3)).unwrap();
+        let mut world = settled(i64::try_from(voters).unwrap(), seed);
+        let mut all = Vec::new();
+        while all.len() < 4 {
+            let mut ways = Ways::all(voters);
+            let of = 20 + rng.below(70);
+            for a in 0..voters {
+                for b in 0..a {
+                    ways.set(a, b, rng.below(100) >= of);
+                }
+            }
+            if ways.somebody_reaches_a_quorum() {
+                all.push(ways);
+            }
+        }
+        let (led, samples) = (reached.led, reached.samples);
+        live_through(&mut world, &all, &mut reached);
+        let (led, samples) = (reached.led - led, reached.samples - samples);
+        if led * 100 < samples * 99 {
+            println!("seed {seed}: {voters} voters, led {led} of {samples}");
+        }
+    }
+    told("nobody leads, at most, after a change", &mut reached.longest, 6 * SECOND);
+    let Reached { led, samples, storms, changes, hopeless, .. } = reached;
+    println!("led {led} of {samples}, storms {storms} of {changes} changes, hopeless {hopeless}");
+    assert!(u64::from(led) * 100 >= u64::from(samples) * 99);
+    assert_eq!(storms, 0);
+}
+
+/// All but one lose each other, and that one is not the leader.
+#[test]
+fn a_hub_that_does_not_lead_comes_to_lead() {
+    let mut reached = Reached::default();
+    for seed in 0..24 {
+        let voters = 5 + 2 * usize::try_from(seed % 3).unwrap();
+        let mut world = settled(i64::try_from(voters).unwrap(), seed);
+        let hub = usize::try_from(seed).unwrap() / 3 % (voters - 1);
+        let mut star = Ways::all(voters);
+        for a in 0..voters {
+            for b in 0..a {
+                star.set(a, b, a == hub || b == hub);
+            }
+        }
+        live_through(&mut world, &[star], &mut reached);
+        assert_eq!(world.leader(), Some(ServerId(i64::try_from(hub).unwrap() + 1)), "seed {seed}");
+    }
+    told("a hub comes to lead", &mut reached.longest, 6 * SECOND);
+    assert!(u64::from(reached.led) * 100 >= u64::from(reached.samples) * 99, "{reached:?}");
+    assert_eq!(reached.storms, 0);
 }

@@ -77,7 +77,10 @@ impl Instruments {
                 }
                 ElectorOutput::Redial => self.links.sweep(self.now, &mut self.outbox),
                 ElectorOutput::Changed(change, reason) => {
-                    if let Reason::HandedOver { .. } | Reason::Reconfigured { .. } = reason {
+                    if let Reason::HandedOver { .. }
+                    | Reason::Reconfigured { .. }
+                    | Reason::OnlyLeaderHeard { .. } = reason
+                    {
                         why = Some(reason.clone());
                     }
                     self.outbox.report(change, reason);

@@ -27,7 +27,8 @@ pub(crate) struct Conduct {
     heard: BTreeMap<ServerId, BTreeSet<ServerId>>,
     /// Where the history of the learner on a link ends, as it says.
     learners: BTreeMap<(ServerId, LinkId), Zxid>,
-    /// Links of those who are no servers of this ensemble: they owe nothing.
+    /// Links of those who are no servers of this ensemble, by the address that they come from: what they say is
+    /// drawn at random, and refusing it is what is wanted. Of servers it would be a fault of theirs.
     strange: BTreeSet<(ServerId, LinkId)>,
 }
 
@@ -81,7 +82,11 @@ impl Conduct {
     ) -> Result<(), Violation> {
         for output in outputs {
             let Output::Report(report) = output else { continue };
-            let Reason::Joined { leader, .. } = &report.reason else { continue };
+            let (Reason::Joined { leader, .. } | Reason::OnlyLeaderHeard { leader }) =
+                &report.reason
+            else {
+                continue;
+            };
             let says_so = self.heard.get(&id).is_some_and(|heard| heard.contains(leader));
             if *leader != id && !says_so {
                 let detail = format!("joins {leader}, which has not said that it leads");

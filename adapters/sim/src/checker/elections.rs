@@ -59,7 +59,10 @@ impl Checker {
             held.map_or(own, |h| Vote { peer_epoch: h.current_epoch, zxid: h.last_zxid, ..own });
         let own = own.max(held);
         // Whoever took over the same epoch by a snapshot under the label of its start has just its initial
-        // history, as the one that others follow in it has.
+        // history, as the one that others follow in it has: an epoch is current only with that history on disk,
+        // and the label (the start of the epoch) names no transaction, only the end of it. It is a higher number
+        // for the same history, or for an older one. Only of one that was joined: in a count of votes whoever
+        // has the higher number wins.
         let initial = |theirs: &Vote| {
             joined
                 && theirs.peer_epoch == own.peer_epoch
