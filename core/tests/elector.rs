@@ -409,6 +409,43 @@ fn the_unreachable_are_not_waited_for_but_the_silent_are() {
     assert!(decision(&outputs).is_none());
 }
 
+/// Server 5 of five hears 1 alone, which hears all. It is not elected, and counts nobody's votes.
+#[test]
+fn whoever_hears_few_does_not_insist_on_itself_and_takes_a_leaders_word() {
+    // 1 has tried to follow 5, and begins another round with its own vote.
+    let at_the_edge = |after: u64| {
+        let mut five = Rig::looking(5, &[1, 2, 3, 4, 5], vote(1, 0, 5));
+        five.tell(heard(1, Looking, vote(1, 0, 5), 1));
+        five.wait(after);
+        let outputs = five.tell(heard(1, Looking, vote(1, 0, 1), 2));
+        (five, outputs)
+    };
+    let (mut five, outputs) = at_the_edge(500);
+    assert_eq!(five.standing(), standing(Looking, vote(1, 0, 1), 2));
+    let few = |output: &ElectorOutput| {
+        matches!(output, ElectorOutput::Changed(_, Reason::HearsFew { from: ServerId(1) }))
+    };
+    assert!(outputs.iter().any(few), "{outputs:?}");
+    // The round is young again: 2 and 3 may still come within reach.
+    assert!(decision(&five.tell(heard(1, Leading, vote(1, 0, 1), 2))).is_none());
+    five.wait(500);
+    let outputs = five.tell(heard(1, Leading, vote(1, 0, 1), 2));
+    assert_eq!(decision(&outputs).unwrap().standing, standing(Following, vote(1, 0, 1), 2));
+    // Not before it could have heard others, and not if it has.
+    let (five, _) = at_the_edge(499);
+    assert_eq!(five.standing().vote, vote(1, 0, 5));
+    let mut five = Rig::looking(5, &[1, 2, 3, 4, 5], vote(1, 0, 5));
+    five.tell(heard(1, Looking, vote(1, 0, 5), 1));
+    five.tell(heard(2, Following, vote(0, 0, 3), 7));
+    five.wait(500);
+    five.tell(heard(1, Looking, vote(1, 0, 1), 2));
+    assert_eq!(five.standing().vote, vote(1, 0, 5));
+    // A follower's word is not a leader's.
+    let (mut five, _) = at_the_edge(500);
+    five.wait(500);
+    assert!(decision(&five.tell(heard(1, Following, vote(1, 0, 2), 2))).is_none());
+}
+
 #[test]
 fn a_dial_tells_of_when_it_was_made() {
     for (made, heard_after, settled) in
