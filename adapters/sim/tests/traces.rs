@@ -255,7 +255,6 @@ fn a_tape_of_servers_that_make_a_mistake_is_refused() {
         Mistake::OwnCopyBeforeDisk,
         Mistake::CommitToldEarly,
         Mistake::DeliveredAtCommit,
-        Mistake::ReadWithoutLeader,
     ] {
         plant(Some(mistake));
         let (seed, tape, broken) = (0..50)
