@@ -312,6 +312,9 @@ fn an_election_goes_as_the_description_has_it() {
                     pick(rng, &[1, 2, 3, 4, 5, 6])
                 };
                 let (epoch, zxid, _) = ballot(leader);
+                // Once they serve they tell the new epoch, one after the other.
+                let serves = state != ServerState::Looking && rng.below(3) == 0;
+                let epoch = epoch + i64::from(serves);
                 // Members of one ensemble may differ in what they say of their leader.
                 let said = Said {
                     state,
