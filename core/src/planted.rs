@@ -219,6 +219,21 @@ mistakes! {
     ObserverUsesOwnDuration,
     /// A node is given back while guarded work still runs.
     ReleasedBeforeGuards,
+
+    // --- bytes and texts: found by what fuzzing has left behind, see `fuzz/tests/planted.rs` ---
+
+    /// An announced length is believed before its bytes are there.
+    LengthBelieved,
+    /// The last of several addresses is introduced.
+    LastAddressIntroduced,
+    /// Proposals are taken as one run though some between them are missing.
+    RunWithHole,
+    /// A membership writes itself without its weights.
+    WeightsUnwritten,
+    /// A backslash in a properties file stands for itself.
+    BackslashKept,
+    /// What a node was stays in the digest of its tree.
+    DigestKeepsOld,
 }
 
 static PLANTED: AtomicU8 = AtomicU8::new(NOTHING);

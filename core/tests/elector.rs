@@ -608,6 +608,27 @@ fn an_observer_follows_and_never_proposes_itself() {
     assert_eq!(decision(&outputs).unwrap().standing, standing(Observing, vote(1, 0, 2), 4));
 }
 
+/// However new its history is: nobody could elect it.
+#[test]
+fn who_proposes_nobody_takes_the_vote_of_whoever_proposes_somebody() {
+    let mut four = Rig::new(config(4, &[1, 2, 3]));
+    let own = Vote { leader: ServerId::NOBODY, ..vote(5, 9, 0) };
+    let why = |outputs: &[ElectorOutput]| match &outputs[0] {
+        ElectorOutput::Changed(Change::Round { .. }, reason) => Some(reason.clone()),
+        ElectorOutput::Changed(..)
+        | ElectorOutput::Redial
+        | ElectorOutput::Notify { .. }
+        | ElectorOutput::Decided(_) => None,
+    };
+    assert_eq!(four.tell(heard(9, Looking, vote(1, 1, 1), 1)), [], "it has nothing to say yet");
+    assert_eq!(why(&four.tell(ElectorEvent::Look(own))), Some(Reason::OwnVote));
+    assert_eq!(four.tell(ElectorEvent::Look(own)), [], "it looks already");
+    four.tell(heard(1, Looking, vote(1, 1, 1), 1));
+    assert_eq!(four.standing().vote, vote(1, 1, 1));
+    let mut five = Rig::new(config(5, &[1, 2, 3]));
+    assert_eq!(why(&five.tell(ElectorEvent::Look(Vote::ABSTENTION))), Some(Reason::NoVote));
+}
+
 #[test]
 fn a_server_of_weight_0_is_never_elected_and_follows() {
     let groups = || {
@@ -620,6 +641,8 @@ fn a_server_of_weight_0_is_never_elected_and_follows() {
     five.tell(ElectorEvent::Look(vote(1, 9, 5)));
     five.tell(heard(6, Looking, vote(9, 99, 6), 1));
     assert_eq!(five.standing().vote, vote(1, 9, 5), "whatever its history");
+    five.tell(heard(4, Looking, vote(1, 1, 4), 1));
+    assert_eq!(five.standing().vote, vote(1, 9, 5), "that may be elected, and is older");
     let mut six = Rig::new(ElectorConfig { quorum: groups(), ..config(6, &[6]) });
     six.tell(ElectorEvent::Look(vote(9, 99, 6)));
     let outputs = six.tell(heard(5, Looking, vote(1, 9, 5), 1));
@@ -704,7 +727,9 @@ fn the_oracle_lets_one_of_two_go_on_alone_after_a_wait() {
     let quorum = Quorum::majority([ServerId(1), ServerId(2)]).with_oracle();
     let mut one = Rig::new(ElectorConfig { quorum, ..config(1, &[1, 2]) });
     one.tell(ElectorEvent::Look(vote(1, 0, 1)));
-    assert!(decision(&one.wait(200)).is_none());
+    one.tell(ElectorEvent::Oracle(true));
+    assert!(decision(&one.wait(200)).is_none(), "the other server has not had its time");
+    one.tell(ElectorEvent::Oracle(false));
     assert!(decision(&one.wait(400)).is_none());
     one.tell(ElectorEvent::Oracle(true));
     let outputs = one.wait(200);

@@ -392,6 +392,17 @@ fn a_seat_is_offered_when_nothing_is_under_way_and_then_all_are_told() {
     assert_eq!(bench.receive(link, Packet::Sync).answers(), [read]);
 }
 
+/// It has what was proposed, and no quorum has.
+#[test]
+fn a_seat_is_not_offered_before_what_its_taker_has_is_committed() {
+    let (mut bench, _, two) = leader();
+    bench.write(1);
+    assert!(has(&ask(&mut bench, 2), &Output::Release));
+    bench.step(Event::Released);
+    assert_eq!(bench.receive(two, Packet::Ack(z(5, 1))).names(two), [""; 0]);
+    assert_eq!(bench.persisted().names(two), ["COMMIT", "HANDOVER"]);
+}
+
 /// Whatever stops it on the way: whoever asked is told, requests go on, and the seat is kept.
 #[test]
 fn a_hand_over_is_called_off_at_each_stage() {

@@ -13,7 +13,7 @@ use quorate_core::input::Event;
 use quorate_core::membership::Membership;
 use quorate_core::message::{LearnerInfo, Message, Packet};
 use quorate_core::output::{Fault, Hangup, Write};
-use quorate_core::report::{Phase, Reason, Seat};
+use quorate_core::report::{Change, Phase, Reason, Seat};
 use quorate_core::timers::Timer;
 use quorate_core::vote::ServerState::{Following, Leading, Looking};
 use quorate_core::zxid::{Epoch, Zxid};
@@ -632,6 +632,64 @@ fn a_learner_that_never_introduces_itself_goes_after_the_init_limit() {
     }
     assert_eq!(gone, Some(Hangup::Unintroduced));
     within(bench.now.since(silent), Duration::from_secs(30), Duration::from_millis(31_500));
+}
+
+/// Whether or not a ping falls on the very moment.
+#[test]
+fn who_acknowledges_nothing_or_says_nothing_goes_whenever_that_began() {
+    for (writes, reason) in
+        [(1, Hangup::Unacknowledged(ServerId(2))), (0, Hangup::Silent(ServerId(2)))]
+    {
+        for offset in [0, 1] {
+            let (mut bench, two) = established();
+            bench.to(Timer::Ping);
+            bench.wait(Duration::from_millis(offset));
+            bench.receive(two, pong(1));
+            bench.write(writes);
+            bench.persisted();
+            let began = bench.now;
+            let gone = loop {
+                let seen = bench.to(Timer::Ping);
+                if let Some(gone) = seen.hung_up(two) {
+                    break gone;
+                }
+                assert!(bench.now.since(began) < Duration::from_secs(60), "never");
+                if writes > 0 {
+                    bench.receive(two, pong(1));
+                }
+            };
+            assert_eq!(gone, reason);
+            assert!(bench.now.since(began) > bench.peer.config().timing.sync_time(), "too early");
+        }
+    }
+}
+
+#[test]
+fn a_promise_that_was_counted_is_not_lost_with_its_link() {
+    let (mut bench, _) = elected_of(&[1, 2, 3, 4, 5], 5, &[1, 2, 3, 4], Durable::default());
+    let links = [1, 2].map(|id| bench.follower(id, 0).0);
+    bench.persisted();
+    bench.receive(links[0], ack_epoch(0, 0));
+    bench.down(links[0]);
+    bench.down(links[1]);
+    let (one, _) = bench.follower(1, 1);
+    assert_eq!(bench.receive(one, ack_epoch_again(0)).left(), None);
+    assert_eq!(bench.phase(), Phase::Discovery);
+}
+
+#[test]
+fn who_has_not_introduced_itself_has_no_seat() {
+    let (mut bench, _) = established();
+    bench.learner();
+    assert_eq!(bench.status().learners.len(), 1);
+}
+
+#[test]
+fn who_goes_before_it_has_everything_was_never_counted() {
+    let (mut bench, _) = established();
+    let (one, _) = bench.follower(1, 0);
+    let changes = bench.down(one).changes();
+    assert!(!changes.iter().any(|change| matches!(change, Change::Learner { .. })), "{changes:?}");
 }
 
 /// A learner answers no ping before UPTODATE, and UPTODATE waits for the others: its silence until

@@ -157,6 +157,25 @@ fn a_leader_whose_both_ports_refuse_is_given_up_at_once() {
     within(bench.now.0, 0, 20_000_000);
 }
 
+/// Two ports that refuse are one server that has gone: not one port alone, nor those of two servers.
+#[test]
+fn a_leader_of_which_one_port_refuses_is_tried_again() {
+    let (mut bench, links) = settled(Durable::default());
+    bench.down(links[0]);
+    while !bench.is_dialling(Plane::Election, 3) {
+        bench.next();
+    }
+    assert_eq!(bench.refused(Plane::Election, 3).left(), None);
+    let (mut bench, links) = settled(Durable::default());
+    assert_eq!(bench.refused(Plane::Quorum, 3).left(), None);
+    bench.down(links[1]);
+    while !bench.is_dialling(Plane::Election, 2) {
+        bench.next();
+    }
+    assert_eq!(bench.refused(Plane::Election, 2).left(), None);
+    assert_eq!(bench.state(), Following);
+}
+
 #[test]
 fn another_servers_silence_says_nothing_about_the_leader() {
     let (mut bench, links) = settled(Durable::default());

@@ -167,6 +167,19 @@ fn the_window_is_bounded_by_a_count_and_by_bytes() {
     }
 }
 
+#[test]
+fn what_is_cut_makes_room_in_the_window() {
+    let limits = HistoryLimits { window_count: 500, window_bytes: 400, ..HistoryLimits::default() };
+    let (mut rng, mut outbox) = (Rng::new(1), Outbox::default());
+    let mut history = History::new(&mut six_hundred(z(4, 60)), limits, &mut rng);
+    assert_eq!(history.before(), z(5, 590));
+    history.truncate(z(5, 595), &mut outbox);
+    history.append(entries(5, 596, 600).into(), &mut outbox);
+    outbox.on_persisted(quorate_core::id::Ticket(2));
+    history.on_persisted(&outbox);
+    assert_eq!(history.before(), z(5, 590), "as many as before");
+}
+
 /// An artificial hole: the decision alone; a learner would refuse what follows.
 #[test]
 fn a_learner_in_a_hole_is_cut_back_to_before_it() {

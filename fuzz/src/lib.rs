@@ -12,11 +12,15 @@
 
 pub mod ensemble;
 pub mod garbage;
+pub mod generation;
+mod guards;
 pub mod handshake;
+pub mod leases;
 pub mod log_files;
 pub mod membership;
 pub mod messages;
 pub mod notification;
+pub mod offers;
 pub mod packet;
 pub mod record;
 pub mod snapshot;
@@ -29,14 +33,17 @@ pub mod zoo_cfg;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 17] = [
     ("ensemble", ensemble::feed),
     ("garbage", garbage::feed),
+    ("generation", generation::feed),
     ("handshake", handshake::feed),
+    ("leases", leases::feed),
     ("log_files", log_files::feed),
     ("membership", membership::feed),
     ("messages", messages::feed),
     ("notification", notification::feed),
+    ("offers", offers::feed),
     ("packet", packet::feed),
     ("record", record::feed),
     ("snapshot", snapshot::feed),

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use quorate_core::config::{Election, Generations, Ties};
 use quorate_driver::zoo_cfg::{ConfigError, ZooCfg};
 
 /// Feeds these bytes: up to three texts with a zero byte between them. What the first needs at least stands
@@ -96,6 +97,17 @@ fn written(cfg: &ZooCfg) -> String {
     say("quorate.finishWhenSettled", Some(cfg.finish_when_settled.to_string()));
     say("quorate.priority", Some(cfg.priority.to_string()));
     say("quorate.lease", cfg.lease.as_ref().map(ms));
+    let by_generation = match &cfg.election {
+        Election::Fast => None,
+        Election::Generation(generations) => Some(generations),
+    };
+    say("quorate.election", by_generation.map(|_| "generation".to_owned()));
+    let timeout = |of: fn(&Generations) -> Duration| by_generation.map(|by| ms(&of(by)));
+    say("quorate.election.minTimeout", timeout(|by| by.timeout_min));
+    say("quorate.election.maxTimeout", timeout(|by| by.timeout_max));
+    say("quorate.election.preVote", by_generation.map(|by| by.pre_vote.to_string()));
+    let ties = |by: &Generations| if by.ties == Ties::FirstCome { "first" } else { "rank" };
+    say("quorate.election.ties", by_generation.map(|by| ties(by).to_owned()));
     say("db.autocreate", Some(cfg.autocreate.to_string()));
     say("quorate.self", cfg.own_line.as_ref().map(ToString::to_string));
     out

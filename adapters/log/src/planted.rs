@@ -49,6 +49,10 @@ mistakes! {
     OldHistoryKept,
     /// A snapshot is published before the log is durable as far.
     PublishedAhead,
+    /// A record is taken whatever its checksum is.
+    ChecksumUnchecked,
+    /// A snapshot is taken whatever its seals are.
+    SealUnchecked,
 }
 
 /// Whether this one is planted.

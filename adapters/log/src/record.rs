@@ -148,7 +148,7 @@ pub fn decode(bytes: &[u8], max: usize) -> Found {
     }
     let txn = &bytes[PREFIX_BYTES..end];
     let computed = adler32_slice(txn);
-    if checksum != u64::from(computed) {
+    if checksum != u64::from(computed) && !planted!(ChecksumUnchecked) {
         return Found::Damaged(Damage::Checksum { found: checksum, computed });
     }
     match zxid_of(txn) {

@@ -36,11 +36,15 @@
 //! cargo run --release -p quorate-sim --example model -- election voters=5 depth=16 seconds=900
 //! cargo run --release -p quorate-sim --example model -- election crashes=1 live seconds=900
 //! cargo mutants -p quorate-core --shard 0/20
-//! cargo fuzz run NAME -s none -- -max_total_time=300
+//! CARGO_PROFILE_RELEASE_LTO=off cargo fuzz run --features libfuzzer -s none NAME -- -max_total_time=300
 //! ```
 //!
 //! The first two print seeds, events, virtual time, and how often each kind of fault occurred; the models print
 //! states, depth, and whether that was all there is. Shards and targets are run one after the other.
+//!
+//! Of 669 mutants of the modules election, history, leader and learner, taken at random, 617 were caught by the
+//! core's tests, and 19 change nothing (among them all conditions with `planted!`): 95 of 100. To have so many in an
+//! hour they were built into one program that is told which of them to be, not one after the other.
 //!
 //! # What is checked
 //!

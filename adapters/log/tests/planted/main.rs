@@ -31,6 +31,9 @@ use std::time::Instant;
 
 use quorate_log::planted::Mistake;
 
+/// What `fuzz/tests/planted.rs` looks for.
+const ELSEWHERE: &[Mistake] = &[Mistake::ChecksumUnchecked, Mistake::SealUnchecked];
+
 /// Which tests find what.
 const TABLE: &[(Mistake, &str)] = &[
     (Mistake::AppendUnsynced, "log_crash::"),
@@ -65,7 +68,7 @@ fn failing(mistake: Mistake, tests: &str) -> Vec<String> {
 fn every_planted_mistake_in_the_data_directory_is_found() {
     for mistake in Mistake::ALL {
         let rows = TABLE.iter().filter(|(planted, _)| planted == mistake).count();
-        assert_eq!(rows, 1, "{mistake:?} has a row");
+        assert_eq!(rows, usize::from(!ELSEWHERE.contains(mistake)), "{mistake:?} has a row");
     }
     let mut missed = Vec::new();
     for (mistake, tests) in TABLE {

@@ -46,6 +46,16 @@ use quorate_core::recipe::lease::Expiry;
 use quorate_core::recipe::offer::Naming;
 use quorate_sim::store::{Lease, Offers, Plan, Standing};
 
+/// Mistakes with bytes and texts that hardly ever come up here; `fuzz/tests/planted.rs` looks for them.
+const ELSEWHERE: &[Mistake] = &[
+    Mistake::LengthBelieved,
+    Mistake::LastAddressIntroduced,
+    Mistake::RunWithHole,
+    Mistake::WeightsUnwritten,
+    Mistake::BackslashKept,
+    Mistake::DigestKeepsOld,
+];
+
 /// What is looked for and where; and the seed that was the first to fail when this was written, on two
 /// processors; 0 for a story.
 const TABLE: &[(Mistake, Hunt, u64)] = &[
@@ -210,7 +220,8 @@ fn every_planted_mistake_is_found_and_nothing_else() {
     let (begun, mut missed) = (Instant::now(), Vec::new());
     for mistake in Mistake::ALL {
         let rows = TABLE.iter().filter(|(planted, ..)| planted == mistake).count();
-        assert_eq!(rows, 1, "{mistake:?} has a row");
+        let elsewhere = ELSEWHERE.contains(mistake);
+        assert_eq!(rows, usize::from(!elsewhere), "{mistake:?} has a row");
     }
     println!("{:>6} {:>7}  {:28} found as", "seed", "seconds", "mistake");
     for (mistake, at, _) in TABLE {
