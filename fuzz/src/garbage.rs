@@ -114,7 +114,6 @@ impl World {
     fn step(&mut self, id: ServerId, event: Event) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let outputs = peer.step(Input { at: self.now, event });
-        peer.check();
         for output in outputs {
             self.carry_out(id, output);
         }

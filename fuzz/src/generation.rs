@@ -213,11 +213,10 @@ impl Case {
             }
         }
         let (before, ticks) = (self.clock.generation(), matches!(event, ClockEvent::Tick));
-        let asks = match &event {
-            ClockEvent::Heard {
-                letter: Letter { claim, body: Body::Request(poll), .. }, ..
-            } => Some((*poll, *claim)),
-            _ => None,
+        let asks = if let ClockEvent::Heard { letter, .. } = &event {
+            if let Body::Request(poll) = letter.body { Some((poll, letter.claim)) } else { None }
+        } else {
+            None
         };
         let outputs = self.clock.step(self.now, event);
         assert!(outputs.len() <= OUTPUTS_MAX, "{} outputs", outputs.len());
