@@ -156,8 +156,9 @@ impl Case {
                     Failure::Rejected,
                 ];
                 let failure = failures[usize::from(how) % failures.len()];
-                let writes = matches!(call, Call::Put { .. } | Call::Renew { .. });
-                if writes && failure == Failure::Unknown {
+                // What was refused may be found nevertheless; a renewal changes nothing that is found.
+                let may = matches!(call, Call::Put { .. });
+                if may || matches!(call, Call::Renew { .. }) && failure == Failure::Unknown {
                     self.wrote = self.wrote.max(Some(sent));
                 }
                 done(attempt, Err(failure))
