@@ -19,7 +19,7 @@
 //!
 //! A server that comes late finds the election over. It joins the leader that a quorum reports, if
 //! the leader says so itself; otherwise it might follow a corpse that the others have not noticed yet
-//! (ZOOKEEPER-569).
+//! (ZOOKEEPER-569). Only a server that hears too few to know takes the leader's word alone (`edge`).
 //!
 //! [`Elector`] is the election alone: no connections, no epochs, no history. It is what
 //! [`Peer`](crate::peer::Peer) drives, and what one drives who brings a recovery of one's own: hand
@@ -30,6 +30,8 @@
 //! [`Vote`].
 
 mod boundary;
+mod edge;
+mod proposal;
 mod votes;
 
 use alloc::vec;
@@ -48,9 +50,6 @@ use crate::time::Instant;
 use crate::timers::Timer;
 use crate::vote::{Filed, Round, ServerState, Standing, Vote};
 use crate::zxid::{Epoch, Zxid};
-
-/// Whoever was not heard in so much of a round is not heard: links that can come up have, by then.
-const HEARD_BY_THEN: Duration = Duration::from_millis(500);
 
 /// The election of one server, round after round.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -397,36 +396,6 @@ impl Elector {
         }
     }
 
-    /// Whether our vote is for ourselves, who hear too few to be elected, so that any other is worth more. At most
-    /// once in a round: it is for another then.
-    fn yields(&self, at: Instant, from: usize, ours: Vote, theirs: Vote) -> bool {
-        let may_lead = self.config.quorum.weight(theirs.leader) > 0;
-        let own = |vote: Vote| vote.leader == self.config.id;
-        own(ours) && !own(theirs) && may_lead && self.hears_few(at, from)
-    }
-
-    /// Whether so few voters are heard that we can neither be elected nor count who is: in this round, that has
-    /// lasted for half a second, those that have said anything are no quorum with us and this one.
-    ///
-    /// That is a server at the edge, where links are broken and not all can hear all. ZooKeeper's election leaves
-    /// it out, and with it whoever is in the middle: all vote for the best vote that anybody has heard of, which
-    /// may be that of one who cannot be reached by a quorum; and who is reached by one is not believed by those
-    /// who hear nobody else. So a server at the edge does not insist on itself, and takes the word of a leader
-    /// who says that it leads. It can harm nobody: who leads without a quorum is never established.
-    fn hears_few(&self, at: Instant, from: usize) -> bool {
-        if at.since(self.round_began) < HEARD_BY_THEN {
-            return false;
-        }
-        let quorum = &self.config.quorum;
-        let mut heard = quorum.support();
-        for (position, id) in quorum.voters().enumerate() {
-            if self.heard[position] || position == from || id == self.config.id {
-                heard.add_at(quorum, position);
-            }
-        }
-        !heard.is_enough(quorum)
-    }
-
     fn joinable(&self, votes: &[Option<Filed>], needle: &Filed) -> Option<Support> {
         votes::joinable(votes, needle, &self.config.quorum, self.config.id, self.round)
     }
@@ -519,104 +488,5 @@ impl Elector {
             }
         }
         vote.better_than(&over).map(|why| Reason::BetterVote { from, why })
-    }
-
-    fn change_round(
-        &mut self,
-        at: Instant,
-        round: Round,
-        reason: Reason,
-        out: &mut Vec<ElectorOutput>,
-    ) {
-        self.round_began = at;
-        self.heard.fill(false);
-        if round != self.round {
-            let change = Change::Round { from: self.round, to: round };
-            out.push(ElectorOutput::Changed(change, reason));
-        }
-        self.round = round;
-        self.votes.forget();
-        self.finalize_at = None;
-    }
-
-    /// Makes `vote` ours and tells everybody.
-    fn propose(&mut self, vote: Vote, reason: Reason, out: &mut Vec<ElectorOutput>) {
-        if vote != self.vote {
-            let change = Change::Vote { from: self.vote, to: vote };
-            out.push(ElectorOutput::Changed(change, reason));
-        }
-        self.vote = vote;
-        self.finalize_at = None;
-        self.votes.clear();
-        if self.votes.uncompared {
-            let ours = Filed { standing: self.standing(), versioned: false };
-            self.votes.recount(&self.config.quorum, &ours);
-        }
-        let standing = self.standing();
-        if let Some(position) = self.config.quorum.position(self.config.id) {
-            if vote != Vote::ABSTENTION {
-                self.file(position, Filed { standing, versioned: false });
-            }
-        }
-        out.push(ElectorOutput::Notify { to: Recipient::Voters, standing });
-    }
-
-    /// Files what a voter said, and keeps the count of those that vote like us.
-    #[inline]
-    fn file(&mut self, position: usize, filed: Filed) {
-        let ours = Filed { standing: self.standing(), versioned: false };
-        self.votes.file(&self.config.quorum, position, filed, &ours);
-    }
-
-    /// Whether a quorum votes like us; if so, ends the round or waits for a better vote.
-    #[inline]
-    fn count(&mut self, at: Instant, out: &mut Vec<ElectorOutput>) {
-        if !self.is_looking() {
-            return;
-        }
-        let quorum = &self.config.quorum;
-        if !self.votes.support.is_enough(quorum) {
-            self.finalize_at = None;
-        } else if self.config.finish_when_settled && self.votes.is_settled(quorum, at) {
-            let reason = Reason::Settled {
-                members: self.votes.support.members(quorum).collect(),
-                leader: self.vote.leader,
-                unreachable: self.votes.unreachable(quorum, at),
-            };
-            self.decide(at, self.vote, reason, out);
-        } else if self.finalize_at.is_none() {
-            // Not begun anew by each vote: a peer that repeats itself must not hold up the end.
-            self.finalize_at = Some(at + self.config.finalize_wait);
-        }
-    }
-
-    fn decide(&mut self, at: Instant, vote: Vote, reason: Reason, out: &mut Vec<ElectorOutput>) {
-        let to = if vote.leader == self.config.id {
-            ServerState::Leading
-        } else if self.config.observer {
-            ServerState::Observing
-        } else {
-            ServerState::Following
-        };
-        if vote != self.vote {
-            let change = Change::Vote { from: self.vote, to: vote };
-            out.push(ElectorOutput::Changed(change, reason.clone()));
-        }
-        let change = Change::State { from: self.state, to };
-        out.push(ElectorOutput::Changed(change, reason));
-        self.state = to;
-        self.vote = vote;
-        self.notify_at = None;
-        self.finalize_at = None;
-        out.push(ElectorOutput::Decided(Decision {
-            standing: self.standing(),
-            took: at.since(self.began),
-        }));
-    }
-
-    /// Only dials made from now on tell that a voter cannot be reached.
-    fn forget_unreachable(&mut self, out: &mut Vec<ElectorOutput>) {
-        self.votes.forget_unreachable();
-        out.push(ElectorOutput::Redial);
     }
 }

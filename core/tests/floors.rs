@@ -68,6 +68,8 @@ const PLAN: &[(&str, Place)] = &[
     // Who leads.
     ("election", Floor(9)),
     ("election::boundary", Floor(1)),
+    ("election::edge", Page),
+    ("election::proposal", Page),
     ("election::votes", Floor(1)),
     ("generation", Floor(9)),
     ("generation::heartbeats", Floor(3)),
