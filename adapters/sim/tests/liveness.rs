@@ -245,9 +245,9 @@ fn leads(world: &World, id: ServerId) -> bool {
     world.brief(id.0).is_some_and(|b| b.state == ServerState::Leading && b.serving)
 }
 
-/// A machine stands still, and its clock with it or not; or nothing comes of what is asked of its disk, its
-/// listener or its timers. A leader is replaced after its followers' patience and an election, and gives up its
-/// seat as soon as it goes on. One that loses a quorum in that way gives it up by its own clock.
+/// A machine stands still, and its clock with it or not. A leader is replaced after its followers' patience and
+/// an election, and gives up its seat as soon as it goes on. One that loses a quorum in that way gives it up by
+/// its own clock: at the first tick after the sync limit.
 #[test]
 fn who_stands_still_gives_up_its_role_within_the_sync_limit() {
     let limit = Timing { tick: Duration::from_millis(200), ..Timing::default() }.sync_time();
