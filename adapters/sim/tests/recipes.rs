@@ -1,6 +1,8 @@
 //! Elections through a store, with accidents from a seed.
 #![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
 
+use std::time::Duration;
+
 use quorate_core::recipe::lease::Expiry;
 use quorate_core::recipe::offer::Naming;
 use quorate_sim::store::{Election, Lease, Offers, Plan, Recipe};
@@ -104,4 +106,72 @@ fn one_key_wakes_everybody() {
         woken += left;
     }
     assert_eq!(woken, 4950);
+}
+
+/// What a message takes at most where nothing goes wrong, and what else passes: a copy lags, time is looked at.
+const HOP: Duration = Duration::from_millis(21);
+const LAG: Duration = Duration::from_millis(10 + 20 + 1);
+
+/// Three candidates that have settled, with this seed.
+fn three<R: Recipe>(seed: u64, make: impl Fn(Plan) -> Election<R>) -> Election<R> {
+    let mut election = make(Plan { seed, ..Plan::quiet(3) });
+    election.start().unwrap();
+    election
+}
+
+#[test]
+fn after_an_offer_that_is_given_back_the_next_leads_within_two_round_trips() {
+    for naming in NAMINGS {
+        for seed in seeds() {
+            let mut election = three(seed, |plan| Offers::elect(plan, naming));
+            election.stop(election.leader().unwrap(), Duration::from_secs(5)).unwrap();
+            let (took, calls) = election.until_led(Duration::from_secs(5)).unwrap();
+            assert_eq!(calls, 2, "{naming:?}, seed {seed}");
+            assert!(took <= LAG + HOP + 4 * HOP, "{naming:?}, seed {seed}: {took:?}");
+        }
+    }
+}
+
+#[test]
+fn after_a_lease_that_is_given_back_the_next_leads_within_two_round_trips() {
+    for seed in seeds() {
+        for expiry in [Expiry::Store, Expiry::Observed] {
+            let mut election = three(seed, |plan| Lease::elect(plan, expiry));
+            let holder = election.leader().unwrap();
+            election.stop(holder, Duration::from_secs(5)).unwrap();
+            let (took, _) = election.until_led(Duration::from_secs(5)).unwrap();
+            // The write passes the store's leader.
+            assert!(took <= LAG + HOP + 2 * HOP + 4 * HOP, "{expiry:?}, seed {seed}: {took:?}");
+        }
+    }
+}
+
+/// The session's time-out or the lease's, one heartbeat in which the last was perhaps sent, and what follows.
+#[test]
+fn after_a_leader_that_is_killed_the_next_leads_within_the_time_out_and_a_heartbeat() {
+    fn kill<R: Recipe>(name: &str, seed: u64, most: Duration, mut election: Election<R>) {
+        let creates = election.standing().creates;
+        election.kill(election.leader().unwrap());
+        let (took, _) = election.until_led(most).unwrap_or_else(|wrong| {
+            panic!("{name}, seed {seed}: {wrong}");
+        });
+        assert!(took > Duration::ZERO);
+        let offers = election.standing().creates - creates;
+        assert!(name.contains("lease") || offers == 0, "{name}, seed {seed}: {offers} offers");
+    }
+    let timeout = Plan::quiet(3).timeout;
+    let heartbeat = timeout / 4;
+    for seed in seeds() {
+        for naming in NAMINGS {
+            let election = three(seed, |plan| Offers::elect(plan, naming));
+            // No heartbeat is needed: it counts from what was heard last.
+            kill(&format!("{naming:?}"), seed, timeout + LAG + 5 * HOP, election);
+        }
+        let most = timeout + heartbeat;
+        kill("lease", seed, most, three(seed, |plan| Lease::elect(plan, Expiry::Store)));
+        // Every other candidate's lease lasts twice as long.
+        let election = three(seed, |plan| Lease::elect(plan, Expiry::Observed));
+        let lasts = if election.leader().unwrap() % 2 == 0 { 2 * timeout } else { timeout };
+        kill("observed lease", seed, lasts + heartbeat, election);
+    }
 }

@@ -26,7 +26,7 @@ use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 
-use super::{Happening, Op, Recipe, Reply, Store};
+use super::{Happening, Node, Op, Recipe, Reply, Store};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -91,7 +91,9 @@ pub struct Standing {
     pub terms: u64,
     /// Watches that have fired, and reached whoever left them.
     pub woken: u64,
-    /// Listings of the children that the store was asked for.
+    /// Calls on the store, without what keeps sessions alive.
+    pub calls: u64,
+    /// Listings of the children among them.
     pub lists: u64,
     /// Nodes that it was asked for.
     pub creates: u64,
@@ -321,15 +323,56 @@ impl<R: Recipe> Election<R> {
     ///
     /// What does not hold, and when.
     pub fn crash(&mut self, client: usize) -> Result<(), String> {
-        self.clients[client].crashed = true;
-        self.clients[client].term = None;
-        self.clients[client].guards = None;
+        self.kill(client);
         if let Some(session) = self.clients[client].session {
             self.store.end(session);
         }
+        self.run_for(Duration::from_secs(5))
+    }
+
+    /// A candidate's process ends, and the store has to find that out.
+    pub fn kill(&mut self, client: usize) {
         let link = self.clients[client].link;
         self.hang_up(link, true);
-        self.run_for(Duration::from_secs(5))
+        let client = &mut self.clients[client];
+        (client.crashed, client.term, client.guards) = (true, None, None);
+    }
+
+    /// A candidate is told to stop; goes on until its node is gone or written over, which takes no longer than
+    /// this.
+    ///
+    /// # Errors
+    ///
+    /// What does not hold, and when.
+    pub fn stop(&mut self, client: usize, most: Duration) -> Result<(), String> {
+        let token = self.clients[client].term.map(|term| term.token);
+        self.want(client, false)?;
+        let owner =
+            self.store.nodes.values().find(|node| Some(Token(node.created)) == token).cloned();
+        let is_its = |node: &Node| owner.as_ref().is_some_and(|its| its.data == node.data);
+        self.until(most, |election| !election.store.nodes.values().any(is_its)).map(drop)
+    }
+
+    /// Goes on until somebody leads; says how long that has taken, and how often the store was called.
+    ///
+    /// # Errors
+    ///
+    /// What does not hold, and when; that nobody leads after this time.
+    pub fn until_led(&mut self, most: Duration) -> Result<(Duration, u64), String> {
+        let (terms, calls) = (self.standing.terms, self.standing.calls);
+        let took = self.until(most, |election| election.standing.terms > terms)?;
+        Ok((took, self.standing.calls - calls))
+    }
+
+    fn until(&mut self, most: Duration, so: impl Fn(&Self) -> bool) -> Result<Duration, String> {
+        let begun = self.now;
+        while !so(self) {
+            if self.now - begun > nanos(most) {
+                return Err(format!("not after {most:?}"));
+            }
+            self.run_for(Duration::from_millis(1))?;
+        }
+        Ok(Duration::from_nanos(self.now - begun))
     }
 
     /// Goes on for a while.

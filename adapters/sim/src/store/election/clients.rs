@@ -111,6 +111,7 @@ impl<R: Recipe> Election<R> {
             self.say(|| format!("{client}:     {wish:?}"));
             match wish {
                 Wish::Op(attempt, op) => {
+                    self.standing.calls += 1;
                     self.standing.lists += u64::from(matches!(op, Op::List { .. }));
                     self.standing.creates += u64::from(matches!(op, Op::Create { .. }));
                     if matches!(op, Op::Create { numbered: true, .. }) {
