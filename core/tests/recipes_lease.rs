@@ -190,6 +190,27 @@ fn the_first_to_create_the_key_leads_and_renews_it() {
     }
 }
 
+/// The holder renews, which is its heartbeat; who waits asks for nothing, unless it has to count itself.
+#[test]
+fn in_quiet_times_nothing_is_asked_for_but_renewals() {
+    let mut holder = Bench::store().leading();
+    holder.answer(found(&Held { record: record_of(&holder), version: 7, created: 7 }));
+    let asked = holder.calls.len();
+    for renewals in 1..1_000 {
+        holder.rest();
+        assert!(matches!(holder.call(), Call::Renew { .. }), "{:?}", holder.call());
+        holder.answer(written(7));
+        assert_eq!((holder.calls.len() - asked, holder.now), (renewals, at(2 * renewals as u64)));
+    }
+    let mut waiter = Bench::store();
+    waiter.answer(found(&theirs(3)));
+    let asked = waiter.calls.len();
+    for second in 1..1_000 {
+        waiter.tick_at(at(10 * second));
+    }
+    assert_eq!(waiter.calls.len(), asked, "{:?}", waiter.calls.last());
+}
+
 /// What the candidate wrote when it took the key.
 fn record_of(bench: &Bench) -> Record {
     let put = bench.calls.iter().rev().find_map(|call| match call {

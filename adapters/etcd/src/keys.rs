@@ -67,7 +67,6 @@ async fn put(
     let key = config.root.as_str();
     let (condition, options) = match expect {
         None => {
-            renew_once(live).await?;
             let absent = Compare::create_revision(key, CompareOp::Equal, 0);
             (absent, PutOptions::new().with_lease(live.lease))
         }
@@ -75,7 +74,13 @@ async fn put(
     };
     let write = TxnOp::put(key, record.encode(), Some(options));
     let transaction = Txn::new().when([condition]).and_then([write, TxnOp::get(key, None)]);
-    let done = live.client.clone().txn(transaction).await.map_err(|error| failure(&error))?;
+    let mut client = live.client.clone();
+    let done = client.txn(transaction);
+    // In one round trip: whichever comes first, the key goes no sooner than the lease as it is renewed here.
+    let (renewed, done) =
+        if expect.is_none() { tokio::join!(renew_once(live), done) } else { (Ok(()), done.await) };
+    let done = done.map_err(|error| failure(&error))?;
+    renewed?;
     if !done.succeeded() {
         return Err(Failure::Conflict);
     }

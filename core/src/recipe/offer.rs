@@ -41,6 +41,7 @@
 //! That a process which leads does its work: one that cannot has to stop its candidate. That an election is
 //! quick: each step waits for the store, [`Config::call_deadline`] at most.
 
+mod answers;
 mod boundary;
 mod names;
 mod row;
@@ -52,7 +53,7 @@ pub use crate::recipe::offer::boundary::{
     Answer, Call, Config, Event, Input, Notice, Output, Session, State,
 };
 pub use crate::recipe::offer::names::{Entry, Naming, queue};
-use crate::recipe::offer::row::{Live, Own, Pending, Phase, Place, Root, What, claims};
+use crate::recipe::offer::row::{Live, Own, Pending, Phase, Place, Root, What};
 use crate::recipe::pace::Pace;
 use crate::recipe::tenure::Tenure;
 use crate::recipe::terms::{Attempt, ConfigError, Failure, Loss, Seat, SessionId, Token};
@@ -331,169 +332,6 @@ impl Candidate {
             // The one that was being looked at may be it.
             *claims = None;
         }
-    }
-
-    // --- what the store says ---
-
-    fn on_done(
-        &mut self,
-        attempt: Attempt,
-        result: Result<Answer, Failure>,
-        out: &mut Vec<Output>,
-    ) {
-        if self.pending.as_ref().is_some_and(|pending| pending.attempt == attempt) {
-            self.answered(result, out);
-        }
-    }
-
-    fn answered(&mut self, result: Result<Answer, Failure>, out: &mut Vec<Output>) {
-        let (Some(Pending { attempt, what, .. }), Some(live)) = (self.pending.take(), self.session)
-        else {
-            return;
-        };
-        match (what, result) {
-            (_, Err(Failure::Expired)) => self.expire(out),
-            (What::Root, Ok(_)) => self.root = Root::Ensured,
-            (What::Create, Ok(Answer::Created { name })) => self.hold(name, out),
-            (What::Create, Err(Failure::Absent)) if self.root == Root::Assumed => {
-                self.root = Root::Missing
-            }
-            (What::Search, Ok(Answer::Listed(entries))) => {
-                let claims = claims(self.config.naming, &self.prefix(live.id), &entries);
-                self.own = Own::Unknown { claims: Some(claims) };
-            }
-            (What::Search, Err(Failure::Absent)) => {
-                (self.own, self.root) = (Own::None, Root::Missing)
-            }
-            (What::Claim(name), Ok(Answer::Read { data, owner, .. })) => {
-                let telling = self.config.naming.is_telling();
-                if owner == Some(live.id) && (telling || data == self.config.identity) {
-                    self.hold(name, out);
-                } else if telling {
-                    self.strays.push(name);
-                }
-            }
-            (What::List { fresh }, Ok(Answer::Listed(entries))) => {
-                self.on_listed(fresh, &entries, live.id, out);
-            }
-            (What::Verify, Ok(Answer::Read { owner, created, .. })) => {
-                if owner == Some(live.id) || planted!(OfferOfAnotherSession) {
-                    if let Own::Held { watch, created: known, .. } = &mut self.own {
-                        (*watch, *known) = (Some(attempt), created);
-                    }
-                    self.confirm(out);
-                } else {
-                    self.own_is_gone(out);
-                }
-            }
-            (What::List { .. } | What::Verify, Err(Failure::Absent)) => self.own_is_gone(out),
-            (What::Watch, Ok(Answer::Read { created, .. })) => {
-                self.wait_behind(attempt, created, out);
-            }
-            (What::Watch, Err(Failure::Absent)) => {
-                if planted!(OvertakesMissingNeighbour) {
-                    self.strays.extend(self.offer().map(String::from));
-                    self.own = Own::None;
-                }
-                self.place = Place::STALE;
-            }
-            (What::Delete(name), Ok(_) | Err(Failure::Absent)) => {
-                self.strays.retain(|stray| *stray != name);
-            }
-            (What::Claim(_), Err(Failure::Absent | Failure::Denied)) => {}
-            (what, Err(failure)) => self.on_failure(&what, failure, out),
-            (what, Ok(_)) => self.on_failure(&what, Failure::Rejected, out),
-        }
-    }
-
-    /// Our offer is in the store.
-    fn hold(&mut self, name: String, out: &mut Vec<Output>) {
-        self.own = Own::Held { name, watch: None, created: Token(0) };
-        (self.place, self.root) = (Place::STALE, Root::Assumed);
-        if self.is_running() {
-            out.push(Output::Notice(Notice::OfferComplete));
-        }
-    }
-
-    fn on_listed(&mut self, fresh: bool, entries: &[Entry], id: SessionId, out: &mut Vec<Output>) {
-        let prefix = self.prefix(id);
-        let Own::Held { name, watch, .. } = &mut self.own else { return };
-        if self.config.naming.is_telling() {
-            let ours = entries.iter().map(|entry| &entry.name);
-            let others = ours.filter(|other| other.starts_with(&prefix) && *other != name);
-            self.strays.extend(others.cloned());
-        }
-        let Some(place) = Place::of(name, entries) else {
-            if fresh {
-                return self.own_is_gone(out);
-            }
-            self.place = Place::Stale { fresh: true };
-            return;
-        };
-        if place == Place::First {
-            // What we lead with is read once more behind what was listed.
-            *watch = None;
-        }
-        self.place = place;
-        self.determining = false;
-        out.push(Output::Notice(Notice::DetermineComplete));
-    }
-
-    fn wait_behind(&mut self, attempt: Attempt, found: Token, out: &mut Vec<Output>) {
-        let Place::Behind { created, watch, .. } = &mut self.place else { return };
-        if created.is_some_and(|created| created != found) {
-            // Where names come back it may stand behind us by now, and wait for us.
-            self.place = Place::STALE;
-            return;
-        }
-        *watch = Some(attempt);
-        self.pace.reset();
-        if self.state != State::Ready {
-            self.state = State::Ready;
-            out.push(Output::Notice(Notice::ReadyStart));
-            out.push(Output::Notice(Notice::ReadyComplete));
-        }
-    }
-
-    fn on_fired(&mut self, attempt: Attempt, gone: bool, out: &mut Vec<Output>) {
-        if let Own::Held { watch, .. } = &mut self.own {
-            if *watch == Some(attempt) {
-                *watch = None;
-                if gone {
-                    return self.own_is_gone(out);
-                }
-            }
-        }
-        if let Place::Behind { watch, .. } = &mut self.place {
-            if *watch == Some(attempt) {
-                *watch = None;
-                if gone {
-                    self.place = Place::STALE;
-                }
-            }
-        }
-    }
-
-    fn on_failure(&mut self, what: &What, failure: Failure, out: &mut Vec<Output>) {
-        let lost = matches!(failure, Failure::Unknown | Failure::Exists);
-        let finds_out = !matches!(what, What::Delete(_)) && !self.tenure.is_on();
-        if lost && *what == What::Create && !planted!(SecondOfferAfterLostAnswer) {
-            self.own = Own::Unknown { claims: None };
-        } else if !lost && finds_out {
-            self.fail(out);
-        }
-        if matches!(what, What::Claim(_)) {
-            // It is looked for again, behind a new listing.
-            self.own = Own::Unknown { claims: None };
-        }
-        if *what == What::Create && self.root == Root::Ensured {
-            self.root = Root::Assumed;
-        }
-        let waits = matches!(self.phase, Phase::Failed { again: false }) && self.is_clear();
-        let connected = self.session.is_some_and(|live| live.connected);
-        let again = (connected && !waits).then(|| self.pace.rest());
-        self.rest_until = again.map(|rest| self.now + rest);
-        out.push(Output::Trouble { failure, again });
     }
 
     // --- what is next ---
