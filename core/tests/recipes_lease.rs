@@ -342,6 +342,46 @@ fn the_holder_stops_before_the_lease_is_over_counted_from_the_sending() {
     assert_eq!(bench.seats.last(), Some(&Seat::Confirmed { until: at(12) }), "sent at 2");
 }
 
+/// ZooKeeper's leader counts what its followers have told it of, which is older than what it has answered.
+#[test]
+fn the_holder_counts_from_what_the_store_counts_if_that_is_older_than_what_it_has_answered() {
+    let mut bench = Bench::store();
+    bench.now = at(4);
+    bench.say(Event::Counted { sent: at(1) });
+    bench.answer(NOTHING).answer(written(7));
+    assert_eq!(bench.seats, [Seat::Taken { token: Token(7), until: at(11) }]);
+    bench.answer(found(&Held { record: record_of(&bench), version: 7, created: 7 }));
+    // It is renewed in its time all the same.
+    for (renewed, counted) in [(6, 5), (8, 5), (10, 20)] {
+        bench.rest();
+        assert_eq!(bench.now, at(renewed));
+        bench.say(Event::Counted { sent: at(counted) });
+        bench.answer(written(7));
+        let until = at(renewed.min(counted) + 10);
+        assert_eq!(bench.seats.last(), Some(&Seat::Confirmed { until }), "{renewed}");
+    }
+
+    // Who learns that nothing counts takes a rest.
+    let mut bench = Bench::store();
+    bench.now = at(30);
+    bench.say(Event::Counted { sent: at(1) });
+    bench.answer(NOTHING).answer(written(9));
+    assert!(matches!(bench.call(), Call::Renew { .. }), "{:?}", bench.call());
+    bench.answer(written(9));
+    assert_eq!((bench.pending.as_ref(), bench.candidate.leads()), (None, None));
+
+    // The write whose answer was lost, too.
+    let mut bench = Bench::store();
+    bench.now = at(4);
+    bench.say(Event::Counted { sent: at(1) });
+    bench.answer(NOTHING);
+    let record = bench.record();
+    bench.answer(Err(Failure::Unknown));
+    bench.rest();
+    bench.answer(found(&Held { record, version: 7, created: 7 }));
+    assert_eq!(bench.seats, [Seat::Taken { token: Token(7), until: at(11) }]);
+}
+
 /// kubernetes/client-go: no renewal succeeds from 0 on, and each call takes five seconds.
 #[test]
 fn the_holder_stops_in_time_though_a_call_is_under_way() {

@@ -294,10 +294,10 @@ impl Times {
     fn new(arguments: &Arguments) -> Result<Self, Failure> {
         let session = Duration::from_millis(arguments.session_timeout);
         let grace = arguments.grace.map_or(session / 5, Duration::from_millis);
-        // A third passes between two heartbeats; some of the rest has to be left to lead in.
-        if grace > session / 2 {
+        // Half passes until a heartbeat counts and the next one does; some of the rest has to be left to lead in.
+        if grace > session / 4 {
             return Err(Failure::usage(format!(
-                "a grace of {} ms is more than half of the session's time-out, {} ms",
+                "a grace of {} ms is more than a quarter of the session's time-out, {} ms",
                 grace.as_millis(),
                 session.as_millis()
             )));

@@ -39,7 +39,7 @@ impl Stage {
     fn arguments(&self, identity: &str, more: &[&str]) -> Vec<String> {
         let hosts = self.hosts();
         let fixed = ["elect", "--zookeeper", &hosts, "--path", "/election"];
-        let own = ["--identity", identity, "--session-timeout", "2000"];
+        let own = ["--identity", identity, "--session-timeout", "4000"];
         fixed.into_iter().chain(own).chain(more.iter().copied()).map(str::to_owned).collect()
     }
 

@@ -29,7 +29,18 @@ pub(crate) struct Live {
     pub(crate) client: Client,
     pub(crate) lease: i64,
     pub(crate) time_to_live: Duration,
+    /// What is to be told of renewals is told with the calls.
+    by_calls: bool,
     pub(crate) watches: Arc<Mutex<calls::Watches>>,
+}
+
+impl Live {
+    /// etcd counts what it answers: with the lease recipe every call says it by itself.
+    fn renewed(&self, tell: &Teller, sent: Instant) {
+        if !self.by_calls {
+            tell.renewed(SessionId(self.lease), sent);
+        }
+    }
 }
 
 impl std::fmt::Debug for Live {
@@ -56,7 +67,7 @@ impl Store for Etcd {
                     let session = SessionId(live.lease);
                     self.set_live(Some(live.clone()));
                     tell.connected(session, live.time_to_live);
-                    tell.renewed(session, sent);
+                    live.renewed(&tell, sent);
                     self.renew(live, &tell).await;
                     self.set_live(None);
                     tell.expired();
@@ -138,7 +149,8 @@ impl Etcd {
             let seconds = u64::try_from(granted.ttl()).unwrap_or(0);
             let time_to_live = Duration::from_secs(seconds);
             let watches = Arc::default();
-            Ok((Live { client, lease: granted.id(), time_to_live, watches }, sent))
+            let (lease, by_calls) = (granted.id(), self.config.is_lease());
+            Ok((Live { client, lease, time_to_live, by_calls, watches }, sent))
         };
         match tokio::time::timeout(deadline, granted).await {
             Ok(granted) => granted.map_err(|error| store_error(&error)),
@@ -199,7 +211,7 @@ async fn renew_while_answered(live: &Live, connected: &mut bool, tell: &Teller) 
         if !std::mem::replace(connected, true) {
             tell.connected(session, live.time_to_live);
         }
-        tell.renewed(session, sent);
+        live.renewed(tell, sent);
         tokio::time::sleep_until((sent + every).into()).await;
         sent = Instant::now();
         let renewed = async {

@@ -11,7 +11,11 @@
 //! that what one client has written another does not see. A client sees its own past: it connects to no
 //! server that is behind what it has seen. A watch is told before the state that it was left for, and ends with
 //! the connection. A write whose connection has broken may still take effect, until the session is
-//! connected elsewhere (*Sessions* and *Consistency Guarantees* in ZooKeeper's Programmer's Guide).
+//! connected elsewhere (*Sessions* and *Consistency Guarantees* in ZooKeeper's Programmer's Guide). A server that
+//! is cut off from the leader serves what it has for a while, as a follower does for `syncLimit` ticks, and then
+//! sends its clients away. Where the [`Plan`] says so, a server tells the leader only now and then whom it has
+//! heard, as ZooKeeper's followers do with their answers to its pings: what the leader has confirmed in between,
+//! it does not count.
 //!
 //! [`Election`] has candidates elect through it, with clocks of their own, and accidents from a seed.
 
@@ -24,7 +28,7 @@ use bytes::Bytes;
 use quorate_core::recipe::{Attempt, Failure, SessionId};
 
 pub use candidates::{Happening, Lease, Offers, Recipe, Wish};
-pub use election::{Election, Plan, Standing};
+pub use election::{Election, Plan, SYNC_LIMIT, Standing};
 
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +123,10 @@ struct Session {
 #[derive(Clone, Debug, Default)]
 struct Server {
     applied: usize,
+    /// Until when nothing comes through between it and the leader.
+    cut_until: u64,
+    /// Whom it has heard since it told the leader last, and on which connection.
+    heard: BTreeSet<(SessionId, u64)>,
     nodes: BTreeMap<String, Node>,
     /// By name: connection, and the call that left it.
     watches: BTreeMap<String, BTreeSet<(u64, Attempt)>>,
@@ -176,6 +184,11 @@ impl Store {
         let session = self.sessions.get_mut(&id)?;
         *session = Session { link, heard: now };
         Some(id)
+    }
+
+    /// Whether this is the connection of this session.
+    fn is_on(&self, session: SessionId, link: u64) -> bool {
+        self.sessions.get(&session).is_some_and(|session| session.link == link)
     }
 
     /// Something of this session has arrived on this connection; whether that is where it is.

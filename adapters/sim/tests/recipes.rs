@@ -59,6 +59,32 @@ fn a_lease_that_candidates_observe_through_accidents_of_all_kinds() {
     }
 }
 
+/// Servers lose their leader, and tell it only now and then whom they have heard.
+fn followers(seed: u64, hasty: bool) -> Plan {
+    Plan { cuts: true, touches: true, hasty, ..plan(seed, false) }
+}
+
+#[test]
+fn followers_that_are_cut_off_confirm_nothing_that_is_not_counted() {
+    for seed in seeds() {
+        run("lease", seed, || Lease::elect(followers(seed, false), Expiry::Store));
+        for naming in [Naming::Guid, Naming::Java] {
+            run(&format!("{naming:?}"), seed, || Offers::elect(followers(seed, false), naming));
+        }
+    }
+}
+
+/// What ZooKeeper's leader has confirmed last it may not have counted yet: its followers tell it of sessions with
+/// their answers to its pings.
+#[test]
+fn whoever_relies_on_the_last_heartbeat_leads_too_long_behind_a_follower_that_is_cut_off() {
+    let two = |wrong: String| wrong.contains("lead");
+    let offers = |seed| Offers::elect(followers(seed, true), Naming::Guid).run();
+    let lease = |seed| Lease::elect(followers(seed, true), Expiry::Store).run();
+    assert!((0..500).any(|seed| offers(seed).is_err_and(two)));
+    assert!((0..500).any(|seed| lease(seed).is_err_and(two)));
+}
+
 /// A row of candidates that have settled, and no accidents.
 fn settled(candidates: usize) -> Election<Offers> {
     let mut election = Offers::elect(Plan::quiet(candidates), Naming::Guid);
@@ -165,7 +191,8 @@ fn after_a_leader_that_is_killed_the_next_leads_within_the_time_out_and_a_heartb
         for naming in NAMINGS {
             let election = three(seed, |plan| Offers::elect(plan, naming));
             // No heartbeat is needed: it counts from what was heard last.
-            kill(&format!("{naming:?}"), seed, timeout + LAG + 5 * HOP, election);
+            // What was on its way arrives.
+            kill(&format!("{naming:?}"), seed, timeout + LAG + 6 * HOP, election);
         }
         let most = timeout + heartbeat;
         kill("lease", seed, most, three(seed, |plan| Lease::elect(plan, Expiry::Store)));

@@ -183,11 +183,14 @@ fn lease_event(input: Input) -> Option<lease::Event> {
         Input::Released => lease::Event::Released,
         Input::Store(Happened::Session(Session::Suspended)) => lease::Event::Suspended,
         Input::Store(Happened::Session(Session::Expired)) => lease::Event::Expired,
+        Input::Store(Happened::Session(Session::Renewed { sent, .. })) => {
+            lease::Event::Counted { sent }
+        }
         Input::Store(Happened::Lease { attempt, result }) => lease::Event::Done { attempt, result },
         Input::Store(Happened::Fired { attempt, gone }) => lease::Event::Fired { attempt, gone },
         // It renews by calls of its own.
         Input::Store(
-            Happened::Session(Session::Connected { .. } | Session::Renewed { .. })
+            Happened::Session(Session::Connected { .. })
             | Happened::Offer { .. }
             | Happened::Trouble(_),
         ) => return None,

@@ -62,6 +62,8 @@ impl Settings {
     pub(crate) fn lease(&self, duration: Duration, unique: u128) -> lease::Config {
         let mut config = lease::Config::new(self.identity.clone(), unique, duration);
         config.margin = self.margin;
+        // What the store counts may be older than what it has answered.
+        config.renew_every = Some(duration / 6);
         config.call_deadline = Some(self.deadline.min(duration / 3));
         config
     }

@@ -160,7 +160,9 @@ impl Teller {
         self.say(Happened::Session(Session::Expired));
     }
 
-    /// The store has answered something that was sent at `sent`, and that keeps the session alive.
+    /// The store counts what was sent at `sent` as keeping the session alive, or something later. With the lease
+    /// recipe: and nothing later for sure, though it has been answered. A store that counts what it answers does
+    /// not say it there.
     pub fn renewed(&self, session: SessionId, sent: Instant) {
         // Nobody has listened for long: a renewal that is not heard only confirms less.
         if self.sender.capacity() < HEARD_MAX / 2 {

@@ -68,9 +68,8 @@ impl Config {
     }
 
     /// How much earlier than that a leader stops by its own clock: a tenth if it is not said. It has to cover
-    /// how far clocks run apart, and how long guarded work takes to end. A server that is cut off from
-    /// ZooKeeper's leader goes on answering for up to `syncLimit` ticks: heartbeats pass the leader for
-    /// that reason.
+    /// how far clocks run apart, and how long guarded work takes to end. What a follower of ZooKeeper's confirms
+    /// that its leader does not count is not relied upon, as long as sessions last two ticks at least.
     #[must_use]
     pub const fn margin(mut self, margin: Duration) -> Self {
         self.settings.margin = Some(margin);

@@ -3,9 +3,11 @@
 //! The version of a key is the zxid of its last change. ZooKeeper compares versions that count from 0 in
 //! each node; so a change is made in two steps, of which the second fails if anything came between.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use quorate_core::recipe::lease::{Answer, Call, Held, Record};
-use quorate_core::recipe::{Attempt, Failure};
+use quorate_core::recipe::{Attempt, Failure, SessionId};
 use quorate_store::{Contender, FencingToken, StoreError, Teller, begin};
 use zookeeper_client::{Client, CreateMode, Error, OneshotWatcher, Stat};
 
@@ -22,12 +24,18 @@ pub(crate) async fn lease(
 ) {
     let store = store.clone();
     begin(async move {
+        let called = Instant::now();
         let (result, watcher) = match call {
             Call::Read { watch } => read(&store, &client, watch).await,
             Call::Put { record, expect } => (put(&store, &client, record, expect).await, None),
             Call::Renew { version, .. } => (renew(&store, &client, version).await, None),
             Call::Delete { version } => (delete(&store, &client, version).await, None),
         };
+        if result.is_ok() {
+            // What it keeps alive is counted from then.
+            let session = SessionId(client.session_id().0);
+            tell.renewed(session, store.beats().counted(called));
+        }
         tell.lease(attempt, result);
         // The session ends with its last handle.
         drop((store, client));

@@ -1,16 +1,17 @@
 //! Sessions with the ensemble, one after another, and their heartbeats.
 //!
 //! The client library pings by itself and does not say when. So each session has heartbeats of its own:
-//! a `sync`, which a server that has lost its leader cannot answer, and whose sending is what counts.
+//! a `sync`, which a server that has lost its leader cannot answer. Which of them count: see [`Beats`].
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use quorate_core::recipe::{Attempt, Failure, SessionId, lease, offer};
 use quorate_store::{Contender, Pace, Settings, StartError, Store, StoreError, Teller};
 use zookeeper_client::{Client, Error, SessionState, StateWatcher};
 
+use crate::beats::Beats;
 use crate::config::Config;
 use crate::{calls, keys};
 
@@ -20,6 +21,8 @@ pub struct ZooKeeper {
     pub(crate) config: Arc<Config>,
     /// The present session.
     client: Arc<Mutex<Option<Client>>>,
+    /// Its heartbeats.
+    beats: Arc<Mutex<Beats>>,
 }
 
 impl Store for ZooKeeper {
@@ -27,7 +30,9 @@ impl Store for ZooKeeper {
 
     fn open(config: Config) -> Result<(Self, Settings), StartError> {
         let (config, settings) = config.checked()?;
-        Ok((Self { config: Arc::new(config), client: Arc::default() }, settings))
+        let beats = Beats::new(Instant::now(), config.session_time());
+        let beats = Arc::new(Mutex::new(beats));
+        Ok((Self { config: Arc::new(config), client: Arc::default(), beats }, settings))
     }
 
     async fn keep_session(&self, tell: Teller) {
@@ -102,15 +107,22 @@ impl ZooKeeper {
         let session = SessionId(client.session_id().0);
         let timeout = client.session_timeout();
         let states = client.state_watcher();
+        *self.beats() = Beats::new(sent, timeout);
         tell.connected(session, timeout);
         tell.renewed(session, sent);
         let beats = async {
             loop {
                 let sent = Instant::now();
                 if client.sync(&self.config.root).await.is_ok() {
-                    tell.renewed(session, sent);
+                    let counted = {
+                        let mut beats = self.beats();
+                        beats.answered(sent, Instant::now());
+                        beats.counted(sent)
+                    };
+                    tell.renewed(session, counted);
                 }
-                tokio::time::sleep_until((sent + timeout / 3).into()).await;
+                let pause = self.beats().pause();
+                tokio::time::sleep(pause).await;
             }
         };
         tokio::select! {
@@ -121,6 +133,10 @@ impl ZooKeeper {
 
     pub(crate) fn client(&self) -> Option<Client> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn beats(&self) -> MutexGuard<'_, Beats> {
+        self.beats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn set_client(&self, client: Option<Client>) {

@@ -61,6 +61,8 @@ pub struct Candidate {
     /// Which read left a watch on the key.
     watch: Option<Attempt>,
     claim: Claim,
+    /// What was sent until then is counted by the store, and later calls perhaps are not; none if all are.
+    counted: Option<Instant>,
     /// Who leads, as was told last.
     leader: Option<Leader>,
     pending: Option<Pending>,
@@ -110,6 +112,8 @@ struct Claim {
     unsure: Option<Instant>,
     /// When what was acknowledged last was sent.
     contact: Option<Instant>,
+    /// From when on the store counts, at the earliest.
+    counts_from: Option<Instant>,
     /// Its term is over: it is to be given back.
     spent: bool,
 }
@@ -150,6 +154,7 @@ impl Candidate {
             key: Key::Unread,
             watch: None,
             claim: Claim::new(config.unique),
+            counted: None,
             leader: None,
             pending: None,
             races: 0,
@@ -180,6 +185,7 @@ impl Candidate {
             Event::Released => self.on_released(out),
             Event::Suspended => tell(self.tenure.suspend(), out),
             Event::Expired => self.on_expired(out),
+            Event::Counted { sent } => self.counted = Some(sent),
             Event::Done { attempt, result } => {
                 if self.pending.is_some_and(|pending| pending.attempt == attempt) {
                     self.answered(result, out);
@@ -287,8 +293,16 @@ impl Candidate {
 
     /// Until when the key is ours, by our own clock.
     fn held_until(&self) -> Option<Instant> {
-        let until = self.claim.contact.map(|sent| sent + self.config.relied_on());
+        let until = self.claim.counts_from.map(|sent| sent + self.config.relied_on());
         until.filter(|until| *until > self.now)
+    }
+
+    /// What was sent then is answered.
+    fn hear(&mut self, sent: Instant) {
+        self.claim.contact = Some(sent);
+        let counts_from = self.counted.map_or(sent, |counted| counted.min(sent));
+        self.claim.counts_from =
+            Some(if planted!(TermFromAnswer) { self.now } else { counts_from });
     }
 
     fn confirm(&mut self, out: &mut Vec<Output>) {
@@ -447,7 +461,7 @@ impl Candidate {
 
 impl Claim {
     const fn new(holder: u128) -> Self {
-        Self { holder, unsure: None, contact: None, spent: false }
+        Self { holder, unsure: None, contact: None, counts_from: None, spent: false }
     }
 
     /// Whether a key in the store may be of this claim.

@@ -183,6 +183,8 @@ impl Recipe for Offers {
 pub struct Lease {
     candidate: lease::Candidate,
     expiry: Expiry,
+    /// What the store counts is older than what it has answered.
+    counted: bool,
     session: Option<SessionId>,
     /// The reads that are not answered, and those that may have left a watch on this connection.
     reads: Vec<Attempt>,
@@ -203,19 +205,21 @@ impl Lease {
     pub fn new(config: lease::Config) -> Self {
         let expiry = config.expiry;
         let candidate = lease::Candidate::new(config).expect("it can work");
-        Self { candidate, expiry, session: None, reads: Vec::new(), renewals: Vec::new() }
+        let (reads, renewals) = (Vec::new(), Vec::new());
+        Self { candidate, expiry, counted: false, session: None, reads, renewals }
     }
 
     /// An election among candidates of this recipe; their leases last as long as sessions do, or up to twice
     /// as long where others observe them: each has a duration of its own.
     pub fn elect(plan: Plan, expiry: Expiry) -> Election<Self> {
-        let timeout = plan.timeout;
+        let (timeout, counted) = (plan.timeout, plan.touches);
         Election::new(plan, |number, seed| {
             let longer = expiry == Expiry::Observed && number % 2 == 0;
             let duration = if longer { 2 * timeout } else { timeout };
             let unique = (1 + number as u128) << 64;
             let config = lease::Config::new(format!("host {number}"), unique, duration);
-            Self::new(lease::Config { expiry, seed, ..config })
+            let candidate = Self::new(lease::Config { expiry, seed, ..config });
+            Self { counted, ..candidate }
         })
     }
 
@@ -296,6 +300,7 @@ impl Recipe for Lease {
                 self.session = None;
                 vec![lease::Event::Expired]
             }
+            Happening::Renewed(_, sent) if self.counted => vec![lease::Event::Counted { sent }],
             Happening::Renewed(..) => Vec::new(),
             Happening::Done(attempt, result) => {
                 let result = match result {

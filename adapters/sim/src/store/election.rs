@@ -26,10 +26,13 @@ use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 
-use super::{Happening, Node, Op, Recipe, Reply, Store};
+use super::{Happening, Node, Op, Recipe, Reply, Server, Store};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
+
+/// For how long a server serves that hears nothing of the leader.
+pub const SYNC_LIMIT: Duration = Duration::from_secs(3);
 
 /// What a run is made of.
 #[derive(Clone, Debug)]
@@ -49,6 +52,12 @@ pub struct Plan {
     /// What comes from a connection that is lost takes effect though the session has moved on, as in etcd,
     /// where a lease is on no connection. Whoever stops ends its session then.
     pub late: bool,
+    /// Servers are cut off from the leader now and then.
+    pub cuts: bool,
+    /// The leader hears of sessions from their servers, every fifth of the time-out.
+    pub touches: bool,
+    /// A candidate relies on the heartbeat that was answered last, though only earlier ones are sure to be counted.
+    pub hasty: bool,
     /// By how much a clock may run faster or slower: so many thousandths.
     pub drift: u64,
 }
@@ -65,6 +74,9 @@ impl Plan {
             deletions: rng.below(4) == 0,
             counter: if rng.below(4) == 0 { i32::MAX - 3 } else { 0 },
             late: false,
+            cuts: false,
+            touches: false,
+            hasty: false,
             drift: 40,
         }
     }
@@ -79,6 +91,9 @@ impl Plan {
             deletions: false,
             counter: 0,
             late: false,
+            cuts: false,
+            touches: false,
+            hasty: false,
             drift: 0,
         }
     }
@@ -133,6 +148,9 @@ struct Client<R> {
     /// How much of the log it knows of.
     seen: usize,
     in_flight: Vec<Attempt>,
+    /// When the newest heartbeat was sent that counts for sure; and when later ones were sent, and answered.
+    counted: Instant,
+    beats: VecDeque<(Instant, Instant)>,
     paused: bool,
     backlog: VecDeque<(u64, Message)>,
     wanted: bool,
@@ -163,6 +181,8 @@ struct Link {
     leader: u64,
     again: u64,
     down: u64,
+    /// Until when an answer of the leader is waited for that does not come through, and all behind it.
+    held: u64,
     /// What is on its way to the server does not arrive.
     cut: bool,
     open: bool,
@@ -196,8 +216,14 @@ enum Happens {
     CatchUp(usize),
     Wake(usize),
     Ping(usize),
+    /// On this connection.
+    Beat(usize, u64),
+    /// A server tells the leader whom it has heard.
+    Touch(usize),
     Dial(usize),
     Resume(usize),
+    /// A server that is still cut off sends its clients away.
+    GiveUp(usize),
     /// Of the term with this token.
     GuardsGone(usize, Token),
     Expire,
@@ -218,6 +244,8 @@ impl<R: Recipe> Election<R> {
             session: None,
             seen: 0,
             in_flight: Vec::new(),
+            counted: Instant::ORIGIN,
+            beats: VecDeque::new(),
             paused: false,
             backlog: VecDeque::new(),
             wanted: true,
@@ -249,10 +277,15 @@ impl<R: Recipe> Election<R> {
         for client in 0..election.clients.len() {
             let at = election.rng.below(SECOND);
             election.plan_at(at, Happens::Dial(client));
-            election.plan_at(at, Happens::Ping(client));
+            if !election.plan.touches {
+                election.plan_at(at, Happens::Ping(client));
+            }
         }
         for server in 0..3 {
             election.plan_at(0, Happens::CatchUp(server));
+            if election.plan.touches {
+                election.plan_at(server as u64 * SECOND / 3, Happens::Touch(server));
+            }
         }
         election.plan_at(0, Happens::Expire);
         election.plan_at(SECOND, Happens::Accident);
@@ -397,6 +430,9 @@ impl<R: Recipe> Election<R> {
     /// Ends all accidents, and waits until nothing is under way.
     fn settle(&mut self) -> Result<(), String> {
         self.quiet = true;
+        for server in &mut self.store.servers {
+            server.cut_until = 0;
+        }
         let live = pick(&mut self.rng, self.clients.len());
         for client in 0..self.clients.len() {
             if self.clients[client].paused {
@@ -486,8 +522,10 @@ impl<R: Recipe> Election<R> {
             Happens::CatchUp(server) => {
                 let (from, to) = (self.store.servers[server].applied, self.store.log.len());
                 let more = if self.quiet { to - from } else { pick(&mut self.rng, to - from + 1) };
-                let fired = self.store.apply(server, from + more);
-                self.fire(fired);
+                if self.store.servers[server].cut_until <= self.now {
+                    let fired = self.store.apply(server, from + more);
+                    self.fire(fired);
+                }
                 let next = if self.quiet { 10 } else { 5 + self.rng.below(400) };
                 self.plan_at(self.now + next * MS, Happens::CatchUp(server));
             }
@@ -500,8 +538,26 @@ impl<R: Recipe> Election<R> {
                 let next = nanos(self.plan.timeout) / 4;
                 self.plan_at(self.now + next, Happens::Ping(client));
             }
+            Happens::Beat(client, link) => {
+                let Client { link: present, paused, crashed, .. } = self.clients[client];
+                if link == present && paused {
+                    self.plan_at(self.now + SECOND, Happens::Beat(client, link));
+                } else if link == present && !crashed {
+                    self.send(client, None, Op::Ping);
+                }
+            }
+            Happens::Touch(server) => {
+                let Server { cut_until, heard, .. } = &mut self.store.servers[server];
+                if *cut_until <= self.now {
+                    for (session, link) in std::mem::take(heard) {
+                        self.store.hear(session, link, self.now);
+                    }
+                }
+                self.plan_at(self.now + nanos(self.plan.timeout) / 5, Happens::Touch(server));
+            }
             Happens::Dial(client) => self.dial(client),
             Happens::Resume(client) => return self.resume(client),
+            Happens::GiveUp(server) => self.give_up(server),
             Happens::GuardsGone(client, token) => {
                 if self.clients[client].paused {
                     self.plan_at(self.now + SECOND, Happens::GuardsGone(client, token));

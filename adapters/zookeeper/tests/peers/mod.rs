@@ -24,7 +24,7 @@ use self::java::JavaServer;
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sessions in these tests; servers tick every 500 ms and so allow no less than a second.
-pub const SESSION: Duration = Duration::from_secs(2);
+pub const SESSION: Duration = Duration::from_secs(4);
 
 /// A port that nobody uses and that the system gives to no one who connects.
 pub fn free_port() -> u16 {

@@ -20,7 +20,7 @@ impl Candidate {
                 self.on_read(found, out);
             }
             (What::Take, Ok(Answer::Written { version, .. })) => {
-                self.claim.contact = Some(if planted!(TermFromAnswer) { self.now } else { sent });
+                self.hear(sent);
                 self.key = Key::Ours { version, token: Token(version), released: false };
                 self.watch = None;
             }
@@ -28,8 +28,12 @@ impl Candidate {
                 if let Key::Ours { version, .. } = &mut self.key {
                     *version = now;
                 }
-                self.claim.contact = Some(if planted!(TermFromAnswer) { self.now } else { sent });
+                self.hear(sent);
                 self.confirm(out);
+                if self.held_until().is_none() {
+                    // It is kept, and what is counted is too old.
+                    self.rest_until = Some(self.now + self.pace.rest());
+                }
             }
             (What::Mark, Ok(Answer::Written { version: now, .. })) => {
                 if let Key::Ours { version, released, .. } = &mut self.key {
@@ -47,7 +51,7 @@ impl Candidate {
             }
             (What::Renew, Err(Failure::Absent)) => self.on_read(None, out),
             (What::Renew, Err(Failure::Conflict)) if planted!(ConflictIgnored) => {
-                self.claim.contact = Some(sent);
+                self.hear(sent);
                 self.confirm(out);
             }
             (What::Renew | What::Mark | What::Delete, Err(Failure::Conflict | Failure::Absent)) => {
@@ -68,7 +72,9 @@ impl Candidate {
         };
         if held.record.holder == self.claim.holder {
             // Without an answer of its own it is as old as the first attempt at it.
-            self.claim.contact = self.claim.contact.or(self.claim.unsure);
+            if let (None, Some(sent)) = (self.claim.contact, self.claim.unsure) {
+                self.hear(sent);
+            }
             let (version, released) = (held.version, held.record.released);
             self.key = Key::Ours { version, token: held.token(), released };
             return;

@@ -116,6 +116,12 @@ pub enum Event {
     Suspended,
     /// What our key hangs on in the store (session, lease) is over for good: the store said so.
     Expired,
+    /// What the store counts: what was sent until then, and nothing later for sure, whatever it has answered. Not
+    /// said of a store that counts what it answers.
+    Counted {
+        /// When it was sent.
+        sent: Instant,
+    },
     /// A call was answered.
     Done {
         /// Which.

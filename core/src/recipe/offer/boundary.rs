@@ -21,8 +21,9 @@ pub struct Config {
     pub naming: Naming,
     /// By how much we stop relying on a session before the store may end it; a tenth of its timeout if none.
     ///
-    /// It has to cover how far clocks run apart, and for how long the store confirms a session that it no
-    /// longer keeps alive: a follower of ZooKeeper that has lost its leader answers for up to `syncLimit` ticks.
+    /// It has to cover how far clocks run apart. That a session is confirmed which the store no longer keeps alive
+    /// is up to whoever says [`Session::Renewed`]: a follower of ZooKeeper that has lost its leader answers pings for
+    /// up to `syncLimit` ticks.
     pub margin: Option<Duration>,
     /// How long we wait for an answer before we take it for lost; for ever if none.
     pub call_deadline: Option<Duration>,

@@ -1,6 +1,6 @@
 //! What goes wrong: connections, pauses, people who stop and start candidates, or delete nodes.
 
-use super::{Election, Happens, nanos, pick};
+use super::{Election, Happens, SYNC_LIMIT, nanos, pick};
 use crate::store::Recipe;
 
 impl<R: Recipe> Election<R> {
@@ -8,7 +8,7 @@ impl<R: Recipe> Election<R> {
         let anybody = pick(&mut self.rng, self.clients.len());
         // The leader is who matters.
         let client = self.leader().filter(|_| self.rng.below(3) == 0).unwrap_or(anybody);
-        match self.rng.below(10) {
+        match self.rng.below(if self.plan.cuts { 13 } else { 10 }) {
             0..4 => self.lose_connection(client),
             4..6 => {
                 if !self.clients[client].paused {
@@ -30,9 +30,38 @@ impl<R: Recipe> Election<R> {
                     self.lose_connection(client);
                 }
             }
-            _ => self.delete_something(),
+            9 => self.delete_something(),
+            _ => self.cut_off(client),
         }
         Ok(())
+    }
+
+    /// The server of this client loses the leader.
+    fn cut_off(&mut self, client: usize) {
+        let Some(server) = self.links.get(&self.clients[client].link).map(|link| link.server)
+        else {
+            return;
+        };
+        if self.store.servers[server].cut_until > self.now {
+            return;
+        }
+        self.say(|| format!("server {server}: cut off"));
+        let most = 3 * nanos(SYNC_LIMIT);
+        self.store.servers[server].cut_until = self.now + self.rng.below(most);
+        self.plan_at(self.now + nanos(SYNC_LIMIT), Happens::GiveUp(server));
+    }
+
+    pub(super) fn give_up(&mut self, server: usize) {
+        if self.store.servers[server].cut_until <= self.now {
+            return;
+        }
+        self.say(|| format!("server {server}: serves no more"));
+        for client in 0..self.clients.len() {
+            let its = self.links.get(&self.clients[client].link);
+            if its.is_some_and(|link| link.server == server) {
+                self.lose_connection(client);
+            }
+        }
     }
 
     /// An operator deletes a node.

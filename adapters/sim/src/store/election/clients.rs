@@ -1,6 +1,11 @@
 //! Candidates, each with its clock: what reaches them, when, and what they do about it.
 
-use super::{Election, Happens, MS, Message};
+use std::collections::VecDeque;
+
+use quorate_core::recipe::SessionId;
+use quorate_core::time::Instant;
+
+use super::{Election, Happens, MS, Message, Plan, nanos};
 use crate::store::{Happening, Op, Recipe, Wish};
 
 impl<R: Recipe> Election<R> {
@@ -21,6 +26,10 @@ impl<R: Recipe> Election<R> {
         match message {
             Message::Connected(session, sent) => {
                 client.session = Some(session);
+                (client.counted, client.beats) = (sent, VecDeque::new());
+                if self.plan.touches {
+                    self.plan_at(self.now, Happens::Beat(number, link));
+                }
                 let timeout = self.plan.timeout;
                 self.deliver(number, Happening::Connected(session, timeout))?;
                 self.deliver(number, Happening::Renewed(session, sent))
@@ -37,10 +46,22 @@ impl<R: Recipe> Election<R> {
                 match (request.attempt, request.session, result) {
                     (Some(attempt), _, result) => {
                         client.in_flight.retain(|in_flight| *in_flight != attempt);
+                        let passed = matches!(request.op, Op::Ping | Op::Create { .. });
+                        if let (Some(session), Ok(_), true) = (request.session, &result, passed) {
+                            self.counts(number, session, request.sent)?;
+                        }
                         self.deliver(number, Happening::Done(attempt, result))
                     }
                     (None, Some(session), Ok(_)) => {
-                        self.deliver(number, Happening::Renewed(session, request.sent))
+                        if !self.plan.touches {
+                            return self.deliver(number, Happening::Renewed(session, request.sent));
+                        }
+                        let next = self.now + nanos(self.plan.timeout) / 8;
+                        self.plan_at(next, Happens::Beat(number, link));
+                        self.counts(number, session, request.sent)?;
+                        let answered = self.clock(number);
+                        self.clients[number].beats.push_back((request.sent, answered));
+                        Ok(())
                     }
                     (None, _, _) => {
                         self.lose_connection(number);
@@ -54,6 +75,23 @@ impl<R: Recipe> Election<R> {
             }
             Message::Here(happening) => self.deliver(number, happening),
         }
+    }
+
+    /// What was sent then has passed the leader and is answered: a heartbeat that was answered a quarter of the
+    /// time-out before counts.
+    fn counts(&mut self, number: usize, session: SessionId, sent: Instant) -> Result<(), String> {
+        let Plan { touches, hasty, timeout, .. } = self.plan;
+        let client = &mut self.clients[number];
+        let is_past = |(_, answered): &&(Instant, Instant)| *answered + timeout / 4 <= sent;
+        while let Some((beat, _)) = client.beats.front().filter(is_past) {
+            client.counted = *beat;
+            client.beats.pop_front();
+        }
+        let counted = if hasty { sent } else { client.counted };
+        if touches {
+            return self.deliver(number, Happening::Renewed(session, counted));
+        }
+        Ok(())
     }
 
     pub(super) fn wake(&mut self, client: usize) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use quorate_core::recipe::{Attempt, Failure};
 
 use super::{Client, Election, Happens, Link, MS, Message, Request, SECOND, pick};
-use crate::store::{Fired, Happening, Op, Recipe, Reply};
+use crate::store::{Fired, Happening, Op, Recipe, Reply, Server};
 
 impl<R: Recipe> Election<R> {
     pub(super) fn send(&mut self, client: usize, attempt: Option<Attempt>, op: Op) {
@@ -34,12 +34,17 @@ impl<R: Recipe> Election<R> {
     pub(super) fn at_server(&mut self, request: Request) {
         let (to_leader, back) = (self.delay(), self.delay());
         let Some(link) = self.links.get_mut(&request.link).filter(|link| !link.cut) else { return };
+        let Server { cut_until, heard, .. } = &mut self.store.servers[link.server];
+        let cut_until = *cut_until;
+        if self.plan.touches {
+            heard.extend(request.session.map(|session| (session, request.link)));
+        }
         if matches!(request.op, Op::Read { .. } | Op::List { fresh: false }) {
             link.again = (link.again + 1).max(self.now);
             let at = link.again;
             self.plan_at(at, Happens::AtServerAgain(request, Ok(Reply::Done), 0));
         } else {
-            link.leader = (link.leader + 1).max(self.now + to_leader);
+            link.leader = (link.leader + 1).max(self.now + to_leader).max(cut_until);
             link.again = (link.again + 1).max(link.leader + back);
             let Link { leader, again, .. } = *link;
             self.plan_at(leader, Happens::AtLeader(request, again));
@@ -48,7 +53,12 @@ impl<R: Recipe> Election<R> {
 
     pub(super) fn at_leader(&mut self, request: Request, again: u64) {
         let Some(session) = request.session else { return };
-        let result = if self.store.hear(session, request.link, self.now) {
+        let is_on = if self.plan.touches {
+            self.store.is_on(session, request.link)
+        } else {
+            self.store.hear(session, request.link, self.now)
+        };
+        let result = if is_on {
             self.say(|| format!("leader: {session} {:?}", request.op));
             self.store.write(&request.op)
         } else if self.store.is_alive(session) && self.plan.late {
@@ -71,9 +81,16 @@ impl<R: Recipe> Election<R> {
         end: usize,
     ) {
         let delay = self.delay();
-        let Some(link) = self.links.get(&request.link).copied().filter(|link| link.open) else {
+        let Some(link) = self.links.get_mut(&request.link).filter(|link| link.open) else {
             return;
         };
+        if end > 0 {
+            link.held = link.held.max(self.store.servers[link.server].cut_until);
+        }
+        let link = *link;
+        if link.held > self.now {
+            return self.plan_at(link.held, Happens::AtServerAgain(request, result, end));
+        }
         let fired = self.store.apply(link.server, end);
         self.fire(fired);
         let result = match (&request.op, request.attempt, result) {
@@ -108,7 +125,8 @@ impl<R: Recipe> Election<R> {
             return;
         }
         let server = pick(&mut self.rng, self.store.servers.len());
-        if paused || self.store.servers[server].applied < seen {
+        let Server { applied, cut_until, .. } = self.store.servers[server];
+        if paused || applied < seen || cut_until > self.now {
             self.plan_at(self.now + 50 * MS, Happens::Dial(client));
             return;
         }
@@ -123,6 +141,7 @@ impl<R: Recipe> Election<R> {
             leader: now,
             again: now,
             down: now,
+            held: 0,
             cut: false,
             open: true,
         };

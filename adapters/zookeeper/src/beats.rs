@@ -1,0 +1,75 @@
+//! Heartbeats, and which of them count.
+//!
+//! ```text
+//!   heartbeat   sent ── answered ─── a quarter of the time-out ───►   the next one, answered: the first counts
+//!   follower              ───── ping ─── whom it has heard ─────►  leader
+//! ```
+//!
+//! ZooKeeper's leader ends a session by what it has counted. What a follower has heard of a session it tells the
+//! leader with its answer to the next ping, which comes every half tick; that the leader has answered a heartbeat
+//! before means nothing if the follower is lost then. On the connection between the two nothing overtakes: once a
+//! heartbeat is answered that was sent half a tick after another was answered, that other one is counted. Sessions
+//! last two ticks at least (`minSessionTimeout`), so a quarter of the time-out is enough.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// The heartbeats of one session.
+#[derive(Clone, Debug)]
+pub(crate) struct Beats {
+    /// The newest that is known to count was sent then.
+    counted: Instant,
+    /// When later ones were sent, and answered.
+    answered: VecDeque<(Instant, Instant)>,
+    /// How long a follower may keep to itself what it has heard.
+    lag: Duration,
+}
+
+impl Beats {
+    /// Of a session that was asked for at `opened`, which passes the leader.
+    pub(crate) fn new(opened: Instant, timeout: Duration) -> Self {
+        Self { counted: opened, answered: VecDeque::new(), lag: timeout / 4 }
+    }
+
+    /// How long after an answer the next heartbeat is sent.
+    pub(crate) fn pause(&self) -> Duration {
+        self.lag / 2
+    }
+
+    /// What was sent then has passed the leader, and is answered now.
+    pub(crate) fn answered(&mut self, sent: Instant, now: Instant) {
+        self.counted(sent);
+        self.answered.push_back((sent, now));
+    }
+
+    /// When that was sent which the leader counts, now that it has answered what was sent at `sent`.
+    pub(crate) fn counted(&mut self, sent: Instant) -> Instant {
+        while let Some((beat, _)) = self.answered.front().filter(|(_, at)| *at + self.lag <= sent) {
+            self.counted = *beat;
+            self.answered.pop_front();
+        }
+        self.counted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_counts_when_one_is_answered_that_was_sent_a_while_after_its_answer() {
+        let begun = Instant::now();
+        let at = |ms| begun + Duration::from_millis(ms);
+        let mut beats = Beats::new(begun, Duration::from_millis(400));
+        assert_eq!(beats.counted(at(20)), begun);
+        beats.answered(at(20), at(30));
+        beats.answered(at(80), at(90));
+        assert_eq!(beats.counted(at(129)), begun, "its answer came at 30");
+        assert_eq!(beats.counted(at(130)), at(20));
+        assert_eq!(beats.counted(at(500)), at(80));
+        assert_eq!(beats.counted(at(100)), at(80), "it is known by now");
+        // The answer was long on its way: what was sent soon after it proves nothing.
+        beats.answered(at(500), at(900));
+        assert_eq!(beats.counted(at(950)), at(80));
+    }
+}
