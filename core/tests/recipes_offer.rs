@@ -624,6 +624,25 @@ fn a_renewal_of_another_session_confirms_nothing() {
     assert_eq!(bench.candidate.confirmed_until(), Some(at(36)));
 }
 
+/// Servers of one ensemble may bound what they grant differently.
+#[test]
+fn a_session_that_is_taken_up_again_for_a_shorter_time_is_relied_on_no_longer() {
+    let mut bench = Bench::java().leading();
+    bench.now = at(5);
+    bench.say(Event::Session(Session::Suspended));
+    let timeout = TIMEOUT / 4;
+    bench.say(Event::Session(Session::Connected { session: OURS, timeout }));
+    let over = at(9);
+    assert_eq!(
+        bench.candidate.deadline(),
+        Some(over),
+        "nine tenths of ten seconds from the contact"
+    );
+    bench.now = over;
+    bench.say(Event::Tick);
+    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Unconfirmed)));
+}
+
 #[test]
 fn after_a_reconnection_leadership_is_confirmed_when_our_node_was_read_again() {
     let mut bench = Bench::java().leading();

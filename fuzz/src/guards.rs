@@ -1,5 +1,5 @@
 //! What the guards of a candidate are told makes sense: terms come one after the other, and each is confirmed
-//! for longer and longer, but never for longer than the store has promised.
+//! for longer and longer, a lost contact aside, but never for longer than the store has promised.
 
 use quorate_core::recipe::{Seat, Token};
 use quorate_core::time::Instant;
@@ -11,6 +11,8 @@ pub(crate) struct Guards {
     pub(crate) term: Option<(Token, Instant)>,
     /// Guarded work may still run.
     pub(crate) guarded: bool,
+    /// Contact was lost since it was confirmed.
+    suspended: bool,
     /// The seat is to be given up.
     release: bool,
 }
@@ -27,14 +29,18 @@ impl Guards {
                 assert!(self.term.is_none() && !self.guarded, "a term in another");
                 confirmed(until);
                 (self.term, self.guarded, self.release) = (Some((token, until)), true, false);
+                self.suspended = false;
             }
             Seat::Confirmed { until } => {
                 let (_, before) = self.term.as_mut().expect("there is a term");
                 confirmed(until);
-                assert!(until >= *before, "it shrinks");
-                *before = until;
+                assert!(until >= *before || self.suspended, "it shrinks");
+                (*before, self.suspended) = (until, false);
             }
-            Seat::Suspended => assert!(self.term.is_some(), "there is no term"),
+            Seat::Suspended => {
+                assert!(self.term.is_some(), "there is no term");
+                self.suspended = true;
+            }
             Seat::Release => {
                 assert!(self.term.is_some() && !self.release, "nobody has a seat to give up");
                 self.release = true;

@@ -142,8 +142,6 @@ impl Case {
                 }
                 self.connection_ends();
                 let contact = known.and_then(|(_, _, contact)| contact);
-                // As long as at first.
-                let timeout = known.map_or(timeout, |(_, timeout, _)| timeout);
                 (self.session, self.connected) = (Some((id, timeout, contact)), true);
                 Event::Session(Session::Connected { session: id, timeout })
             }

@@ -32,10 +32,10 @@
 //!
 //! The token of a leader is the zxid with which its node was created: greater than that of everyone who
 //! led before. A leader stops by its own monotonic clock before the ensemble can end its session: counted
-//! from when the heartbeat was *sent* that ZooKeeper's leader is sure to have counted. A heartbeat is a `sync`, which
-//! passes the leader, some seven in each time-out; but its followers tell it of sessions only every half tick, so the
-//! last that was answered is not the last that counts. What a paused process still has under way no clock can hold back: whatever
-//! is guarded has to refuse tokens smaller than it has seen.
+//! from when the heartbeat was *sent* that ZooKeeper's leader is sure to have counted. A heartbeat is a `sync`,
+//! which passes the leader, some seven in each time-out; but its followers tell it of sessions only every half
+//! tick, so the last that was answered is not the last that counts. What a paused process still has under way
+//! no clock can hold back: whatever is guarded has to refuse tokens smaller than it has seen.
 #![forbid(unsafe_code, unused_must_use)]
 
 mod beats;

@@ -220,8 +220,12 @@ impl Candidate {
                 self.disconnect(out);
                 let contact = self.session.filter(|live| live.id == session);
                 let contact = contact.and_then(|live| live.contact);
-                self.session = Some(Live { id: session, timeout, connected: true, contact });
+                let live = Live { id: session, timeout, connected: true, contact };
+                self.session = Some(live);
                 self.rest_until = None;
+                if let Some(until) = self.relied_on(live) {
+                    self.tenure.shorten(until);
+                }
             }
             Session::Suspended => self.disconnect(out),
             Session::Expired => self.expire(out),
@@ -271,9 +275,13 @@ impl Candidate {
     /// Until when nobody else can lead, if the store keeps its sessions as it says.
     fn confirmed(&self) -> Option<Instant> {
         let live = self.session.filter(|live| live.connected)?;
+        self.relied_on(live).filter(|until| *until > self.now)
+    }
+
+    /// The same of this session, wherever we are.
+    fn relied_on(&self, live: Live) -> Option<Instant> {
         let margin = self.config.margin.unwrap_or(live.timeout / 10);
-        let relied_on = live.timeout.saturating_sub(margin);
-        live.contact.map(|sent| sent + relied_on).filter(|until| *until > self.now)
+        live.contact.map(|sent| sent + live.timeout.saturating_sub(margin))
     }
 
     /// Tells the guards for how long we lead, if our node is known to be there.

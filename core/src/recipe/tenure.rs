@@ -63,6 +63,13 @@ impl Tenure {
         Some(Seat::Confirmed { until })
     }
 
+    /// The store keeps the session for a shorter time than before: the term ends by then, if it is not confirmed.
+    pub(crate) fn shorten(&mut self, until: Instant) {
+        if let Some(term) = &mut self.term {
+            term.until = term.until.min(until);
+        }
+    }
+
     pub(crate) fn suspend(&mut self) -> Option<Seat> {
         let term = self.term.as_mut().filter(|term| !term.suspended)?;
         term.suspended = true;

@@ -114,11 +114,12 @@ pub enum Seat {
     },
     /// It is confirmed for longer, and again if it was [suspended](Self::Suspended).
     Confirmed {
-        /// Until when; never before what was said earlier in this term.
+        /// Until when. That is before what was said earlier in this term only where it was suspended, and the
+        /// store has given the session a shorter time-out since.
         until: Instant,
     },
     /// Contact with the store is lost: leadership is not confirmed. Before the last `until` either it is
-    /// confirmed again, or it is lost.
+    /// confirmed again, or it is lost; earlier, if the session is taken up again with a shorter time-out.
     Suspended,
     /// The seat is to be given up. It is kept until whoever does what only a leader may has ended that, and
     /// `Released` was said.
