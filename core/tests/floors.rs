@@ -127,9 +127,11 @@ const PLAN: &[(&str, Place)] = &[
     // Elections on an external ensemble: they know values, and no ensemble of ours.
     ("recipe", Wing(2)),
     ("recipe::lease", Floor(3)),
+    ("recipe::lease::answers", Page),
     ("recipe::lease::boundary", Floor(2)),
     ("recipe::lease::record", Floor(1)),
     ("recipe::offer", Floor(3)),
+    ("recipe::offer::answers", Page),
     ("recipe::offer::boundary", Floor(2)),
     ("recipe::offer::row", Floor(2)),
     ("recipe::offer::names", Floor(1)),
