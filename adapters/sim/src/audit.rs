@@ -14,7 +14,7 @@
 //! - each life is lived again by a `Peer` made of the same configuration and the same disk, and has to say
 //!   the same to everything that it hears. Whatever a driver keeps from the core, or tells it in another
 //!   way than it was recorded, comes out here;
-//! - every rule of the [`Checker`](crate::Checker) holds after every step, over the servers together. A disk
+//! - every rule of the [`Checker`] holds after every step, over the servers together. A disk
 //!   holds what its server was told to be durable, no more: a leader that counted on an acknowledgement
 //!   before that was given is found out by the order of the tape. What a server finds on its real
 //!   disk when it starts again has to be what a crash can have left there.
