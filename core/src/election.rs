@@ -320,6 +320,13 @@ impl Elector {
         } else {
             self.own
         };
+        if self.has_outlived(heard.vote) {
+            let reason = Reason::Outlived { from, zxid: heard.vote.zxid };
+            self.change_round(at, heard.round.next().max(heard.round), reason.clone(), out);
+            self.forget_unreachable(out);
+            self.propose(self.own, reason, out);
+            return self.count(at, out);
+        }
         if heard.round != self.round {
             // What was collected belongs to an earlier round; so does what we proposed: the vote that
             // came is compared with the one for ourselves.
@@ -351,6 +358,16 @@ impl Elector {
         }
         self.file(position, filed);
         self.count(at, out);
+    }
+
+    /// Whether this is a vote for ourselves with more than we have. It was cast when we had it: since then our disk
+    /// was emptied, or we followed a leader that sent us a snapshot instead, and an earlier round came again. Whoever
+    /// adopted it would elect us for a history that is gone. So the round begins anew: those who vote so begin with
+    /// their own votes again, and hear what is.
+    fn has_outlived(&self, vote: Vote) -> bool {
+        let history = |vote: Vote| (vote.peer_epoch, vote.zxid);
+        let own = self.own.leader == self.config.id && vote.leader == self.config.id;
+        own && history(vote) > history(self.own)
     }
 
     /// A voter that has a leader already.

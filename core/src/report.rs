@@ -243,6 +243,13 @@ pub enum Reason {
         /// Whose vote.
         from: ServerId,
     },
+    /// A peer votes for us, for a history that we have no more.
+    Outlived {
+        /// Who.
+        from: ServerId,
+        /// Where that history ended.
+        zxid: Zxid,
+    },
     /// A peer is in a later round.
     LaterRound {
         /// Who.
@@ -475,6 +482,9 @@ impl fmt::Display for Reason {
             }
             Self::MayBeElected { from } => {
                 write!(f, "may be elected, unlike the one before, says {from}")
+            }
+            Self::Outlived { from, zxid } => {
+                write!(f, "{from} votes for us as we were, with {zxid}: the round begins anew")
             }
             Self::LaterRound { from, theirs, ours } => {
                 write!(f, "round {theirs} > {ours}, says {from}")

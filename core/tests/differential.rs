@@ -193,6 +193,14 @@ impl Book {
             if said.round < self.round || self.recvset.get(&from) == Some(&said) {
                 return;
             }
+            let (epoch, zxid, leader) = said.ballot;
+            if leader == self.id && (epoch, zxid) > (self.init.0, self.init.1) {
+                // Ours: the description adopts what others remember of us.
+                self.round = said.round + 1;
+                self.recvset.clear();
+                self.propose(self.init);
+                return self.count(at);
+            }
             if said.round > self.round {
                 self.round = said.round;
                 self.recvset.clear();

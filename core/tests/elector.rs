@@ -370,6 +370,28 @@ fn everybody_heard_ends_the_round_at_once() {
     assert_eq!(decision(&outputs).unwrap().took, Duration::ZERO);
 }
 
+/// Its disk was emptied, or a snapshot took the place of its log, and then its round came again.
+#[test]
+fn nobody_is_elected_for_a_history_that_is_gone() {
+    for round in [1, 4] {
+        let mut one = Rig::looking(1, &[1, 2, 3], vote(2, 7, 1));
+        let outputs = one.tell(heard(2, Looking, vote(2, 9, 1), round));
+        let own = standing(Looking, vote(2, 7, 1), round + 1);
+        assert_eq!((one.standing(), told(&outputs)), (own, vec![(Recipient::Voters, own)]));
+        assert!(decision(&outputs).is_none());
+        // What is said again is of an earlier round; and in the new one it is elected as it is.
+        one.tell(heard(2, Looking, vote(2, 9, 1), round));
+        assert_eq!(one.standing(), own);
+        one.tell(heard(2, Looking, vote(2, 7, 1), round + 1));
+        let outputs = one.tell(heard(3, Looking, vote(2, 7, 1), round + 1));
+        assert_eq!(decision(&outputs).unwrap().standing.vote, vote(2, 7, 1));
+    }
+    // A vote for less than it has is of an earlier life, too, and is outvoted like any other.
+    let mut one = Rig::looking(1, &[1, 2, 3], vote(2, 7, 1));
+    one.tell(heard(2, Looking, vote(2, 5, 1), 1));
+    assert_eq!(one.standing(), standing(Looking, vote(2, 7, 1), 1));
+}
+
 #[test]
 fn the_unreachable_are_not_waited_for_but_the_silent_are() {
     let mut two = Rig::looking(2, &[1, 2, 3], vote(0, 0, 2));
