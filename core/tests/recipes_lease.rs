@@ -541,6 +541,19 @@ fn a_paused_holder_says_lost_before_anything_else_and_its_token_is_the_smaller()
     assert!(leader.token > old);
 }
 
+/// That nobody works was said while the term went on, when it means nothing: somebody may have begun since.
+#[test]
+fn guards_that_were_gone_before_the_term_was_over_may_be_there_again() {
+    let mut bench = Bench::store().leading();
+    bench.now = at(60);
+    bench.say(Event::Released);
+    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Unconfirmed)));
+    let given_back = |bench: &Bench| matches!(&bench.pending, Some((_, Call::Put { record, .. })) if record.released);
+    assert!(!given_back(&bench), "they are waited for");
+    bench.say(Event::Released);
+    assert!(given_back(&bench));
+}
+
 #[test]
 fn a_term_of_our_own_that_is_over_is_given_back_and_the_next_has_a_greater_token() {
     let mut bench = Bench::store().leading();

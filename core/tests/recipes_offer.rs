@@ -682,6 +682,18 @@ fn a_paused_leader_says_lost_before_anything_else() {
     assert_eq!(bench.call(), Call::Delete { name: own }, "its term is over, and so is its node");
 }
 
+/// That nobody works was said while the term went on, when it means nothing: somebody may have begun since.
+#[test]
+fn guards_that_were_gone_before_the_term_was_over_may_be_there_again() {
+    let mut bench = Bench::java().leading();
+    bench.now = at(100);
+    bench.say(Event::Released);
+    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Unconfirmed)));
+    assert_eq!(bench.pending, None, "they are waited for");
+    bench.say(Event::Released);
+    assert!(matches!(bench.call(), Call::Delete { .. }));
+}
+
 // --- the end of a term ---
 
 #[test]

@@ -188,7 +188,7 @@ impl Case {
                     self.open.insert(attempt, call);
                     return None;
                 };
-                if fresh {
+                if fresh && attempt.0 == self.last_attempt {
                     self.is_looked_for();
                 }
                 let entry = |(counter, of_us): &(u8, bool)| {
@@ -234,7 +234,8 @@ impl Case {
                     self.session_ends();
                     return Some(Event::Session(Session::Expired));
                 }
-                if call == (Call::List { fresh: true }) && failure == Failure::Absent {
+                let current = attempt.0 == self.last_attempt;
+                if current && call == (Call::List { fresh: true }) && failure == Failure::Absent {
                     self.is_looked_for();
                 }
                 if matches!(call, Call::Create { .. }) && failure == Failure::Unknown {

@@ -174,6 +174,11 @@ impl Candidate {
     /// The same, appended to `outputs`.
     pub fn step_into(&mut self, input: Input, out: &mut Vec<Output>) {
         self.now = self.now.max(input.at);
+        // Whoever says so knows of nothing that happens in this step: of a term that was going on when it was
+        // said it means nothing, though that should be over now.
+        if matches!(input.event, Event::Released) {
+            self.on_released(out);
+        }
         // Before anything else: we may have been paused.
         if self.tenure.until().is_some_and(|until| until <= self.now) {
             self.lose(Loss::Unconfirmed, out);
@@ -182,7 +187,7 @@ impl Candidate {
             Event::Tick => self.on_tick(out),
             Event::Start => self.on_start(),
             Event::Stop => self.on_stop(out),
-            Event::Released => self.on_released(out),
+            Event::Released => {}
             Event::Suspended => tell(self.tenure.suspend(), out),
             Event::Expired => self.on_expired(out),
             Event::Counted { sent } => self.counted = Some(sent),

@@ -119,13 +119,18 @@ impl Candidate {
     /// The same, appended to `outputs`.
     pub fn step_into(&mut self, input: Input, out: &mut Vec<Output>) {
         self.now = self.now.max(input.at);
+        // Whoever says so knows of nothing that happens in this step: of a term that was going on when it was
+        // said it means nothing, though that should be over now.
+        if matches!(input.event, Event::Released) {
+            tell(self.tenure.on_released(), out);
+        }
         // Before anything else: we may have been paused.
         self.expire_by_clock(out);
         match input.event {
             Event::Tick => self.on_tick(out),
+            Event::Released => {}
             Event::Start => self.on_start(out),
             Event::Stop => self.on_stop(out),
-            Event::Released => tell(self.tenure.on_released(), out),
             Event::Session(session) => self.on_session(session, out),
             Event::Done { attempt, result } => self.on_done(attempt, result, out),
             Event::Fired { attempt, gone } => self.on_fired(attempt, gone, out),
