@@ -30,6 +30,8 @@ struct Link {
     hash: u64,
     /// Of it and everything before.
     digest: u64,
+    /// The epoch of the leader that committed it; before the first, if it was before the run.
+    by: Epoch,
 }
 
 /// What a disk holds, kept up by each write that becomes durable.
@@ -122,7 +124,8 @@ impl Ledger {
         let mut state = ledger.base.clone();
         for (zxid, txn) in all.range(..=known).filter(|(zxid, _)| **zxid > ledger.base.label) {
             state.apply(txn);
-            ledger.chain.push(Link { zxid: *zxid, hash: hash_of(txn), digest: state.digest });
+            let by = Epoch(0);
+            ledger.chain.push(Link { zxid: *zxid, hash: hash_of(txn), digest: state.digest, by });
         }
         ledger
     }
@@ -161,11 +164,22 @@ impl Ledger {
         self.copies.remove(&id);
     }
 
-    /// A write has become durable.
-    pub(crate) fn on_durable(&mut self, id: ServerId, done: &Done) -> Result<(), Violation> {
+    /// A write has become durable. What is committed it must not take away, unless the server has not
+    /// promised the epoch in which it was: it was not counted then, and obeys an earlier leader that has a
+    /// quorum's promises, too, and whose reign comes to nothing. Those that were counted have it still.
+    pub(crate) fn on_durable(
+        &mut self,
+        id: ServerId,
+        done: &Done,
+        ensemble: &Ensemble,
+    ) -> Result<(), Violation> {
         let copy = self.copies.entry(id).or_default();
         let chain = &self.chain;
-        let committed = |zxid: &Zxid| chain.binary_search_by_key(zxid, |link| link.zxid).is_ok();
+        let link = |zxid: &Zxid| {
+            chain.binary_search_by_key(zxid, |link| link.zxid).ok().map(|at| chain[at])
+        };
+        let counts = |link: Link| link.by <= done.held.accepted_epoch;
+        let mut given_up = None;
         match &done.write {
             Write::Append(txns) => {
                 for txn in &**txns {
@@ -179,10 +193,11 @@ impl Ledger {
             }
             Write::Truncate(zxid) => {
                 let gone = copy.log.split_off(&Zxid(zxid.0 + 1));
-                if let Some(lost) = gone.keys().find(|zxid| committed(zxid)) {
+                if let Some(lost) = gone.keys().find(|zxid| link(zxid).is_some_and(counts)) {
                     let detail = format!("cuts its log at {zxid}, and {lost} is committed");
                     return broken(Rule::Committed, id, detail);
                 }
+                given_up = gone.into_keys().rfind(|zxid| link(zxid).is_some());
                 if copy.label > *zxid {
                     let detail = format!("cuts at {zxid}, below its snapshot of {}", copy.label);
                     return broken(Rule::Committed, id, detail);
@@ -202,12 +217,14 @@ impl Ledger {
                     }
                     copy.log.insert(txn.zxid, hash_of(txn));
                 }
-                let lost = before.keys().rfind(|zxid| committed(zxid) && !copy.covers(**zxid));
+                let gone = |zxid: &Zxid| link(zxid).filter(|_| !copy.covers(*zxid));
+                let lost = before.keys().rfind(|zxid| gone(zxid).is_some_and(counts));
                 if let Some(lost) = lost.filter(|_| !self.unreadable) {
                     let detail = format!("installs a history without {lost}, which is committed");
                     return broken(Rule::Committed, id, detail);
                 }
-                return self.on_state(id, state, *label);
+                given_up = before.keys().rfind(|zxid| gone(zxid).is_some()).copied();
+                self.on_state(id, state, *label)?;
             }
             // Whoever says that it has taken over an epoch's history has it, acknowledged or not.
             Write::CurrentEpoch(epoch) if self.reigns.contains_key(epoch) => {
@@ -220,7 +237,10 @@ impl Ledger {
             | Write::Membership(_)
             | Write::NextMembership(_) => {}
         }
-        Ok(())
+        match given_up {
+            Some(zxid) => self.on_quorum(id, zxid, self.in_force.as_ref().unwrap_or(ensemble)),
+            None => Ok(()),
+        }
     }
 
     /// A server writes a transaction; `mints` if it is the established leader of its epoch.
@@ -287,13 +307,14 @@ impl Ledger {
         broken(Rule::Durability, id, detail)
     }
 
-    /// A server delivers everything through a transaction: if nobody did so before, it must be a leader,
-    /// and a quorum must have it on disk.
+    /// A server delivers everything through a transaction in an epoch: if nobody did so before, it must be a
+    /// leader, and a quorum must have it on disk.
     pub(crate) fn on_deliver(
         &mut self,
         id: ServerId,
         through: Zxid,
         leads: bool,
+        by: Epoch,
         log: &Contents,
         ensemble: &Ensemble,
     ) -> Result<(), Violation> {
@@ -305,7 +326,7 @@ impl Ledger {
             let mut state = State { digest, count, ..State::default() };
             state.apply(txn);
             (digest, count) = (state.digest, state.count);
-            self.chain.push(Link { zxid: txn.zxid, hash: hash_of(txn), digest });
+            self.chain.push(Link { zxid: txn.zxid, hash: hash_of(txn), digest, by });
             if self.minted.last_key_value().is_some_and(|(epoch, _)| *epoch > txn.zxid.epoch()) {
                 let detail = format!("commits {}, and a later leader has proposed", txn.zxid);
                 return broken(Rule::Order, id, detail);
@@ -335,14 +356,14 @@ impl Ledger {
         self.on_quorum(id, last, self.in_force.as_ref().unwrap_or(ensemble))
     }
 
-    /// A leader commits a transaction: a quorum has to have it on disk.
+    /// A transaction is committed, or a server has given up one that is: a quorum has to have it on disk.
     fn on_quorum(&self, id: ServerId, zxid: Zxid, ensemble: &Ensemble) -> Result<(), Violation> {
         let has = |member: ServerId| self.copies.get(&member).is_some_and(|c| c.covers(zxid));
         if ensemble.is_quorum(has) {
             return Ok(());
         }
         let where_: Vec<_> = ensemble.ids().filter(|id| has(*id)).collect();
-        let detail = format!("commits {zxid}, which is on the disks of {where_:?}");
+        let detail = format!("{zxid} is committed and on the disks of {where_:?}");
         broken(Rule::Committed, id, detail)
     }
 

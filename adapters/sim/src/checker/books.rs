@@ -136,7 +136,7 @@ impl Checker {
         let Around { disk, application, incarnation } = around;
         let ledger = &mut self.ledger;
         let leads = standing.led || (standing.leads && standing.serving);
-        ledger.on_deliver(id, through, leads, disk.latest(), &self.ensemble)?;
+        ledger.on_deliver(id, through, leads, standing.epoch, disk.latest(), &self.ensemble)?;
         let apart = application.apart.take();
         let newer = |apart: &State| apart.label > application.state.label;
         let adopted = apart.as_ref().map(newer);

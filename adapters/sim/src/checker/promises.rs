@@ -28,7 +28,7 @@ impl Checker {
 
     /// A write has become durable.
     pub(crate) fn on_durable(&mut self, id: ServerId, done: &Done) -> Result<(), Violation> {
-        self.ledger.on_durable(id, done)?;
+        self.ledger.on_durable(id, done, &self.ensemble)?;
         let now = done.held;
         let Some(seen) = self.servers.get_mut(&id) else { return Ok(()) };
         let before = std::mem::replace(&mut seen.durable, now);

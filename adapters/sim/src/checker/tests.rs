@@ -86,7 +86,7 @@ impl Scene {
         let id = ServerId(id);
         let ensemble = Ensemble::majority(3);
         let log = self.disks[&id].latest();
-        self.checker.ledger.on_deliver(id, through, leads, log, &ensemble)
+        self.checker.ledger.on_deliver(id, through, leads, Epoch(1), log, &ensemble)
     }
 
     fn applies(&mut self, id: i64, txn: &Txn) -> Checked {
