@@ -140,6 +140,8 @@ impl Ensemble {
             let may = match timer {
                 Timer::Ping => brief.deserted,
                 Timer::Connect => scope.recovery,
+                // Whoever was elected by the votes of one that has ended since waits for nobody.
+                Timer::Init if !scope.recovery => scope.crashes > 0,
                 Timer::ConnectLimit | Timer::Silence | Timer::Init | Timer::Introduction => {
                     scope.recovery && spent.timeouts < scope.timeouts
                 }
@@ -335,11 +337,11 @@ impl Ensemble {
             }
             Action::Write(id) => self.happen(state, id, Happening::Persisted),
             Action::Due(id, timer) => {
-                if let Timer::ConnectLimit | Timer::Silence | Timer::Init | Timer::Introduction =
-                    timer
-                {
-                    state.spent.timeouts += 1;
-                }
+                let limit = matches!(
+                    timer,
+                    Timer::ConnectLimit | Timer::Silence | Timer::Init | Timer::Introduction
+                );
+                state.spent.timeouts += u8::from(limit && self.scope.recovery);
                 state.spent.candidacies += u8::from(timer == Timer::Candidacy);
                 self.happen(state, id, Happening::Due(timer));
             }

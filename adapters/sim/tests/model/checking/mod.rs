@@ -23,7 +23,9 @@
 //! - Since the clock stands, nothing has ever lasted long: waits do not grow, a link is always young, a learner
 //!   is dropped for its silence only when its own deadline passes. A leader looks for its quorum
 //!   ([`Timer::Ping`](quorate_core::timers::Timer::Ping)) only when it has none.
-//! - What comes in a round, or a generation, beyond the last is not looked at.
+//! - What comes in a round, or a generation, beyond the last is not looked at. Where servers may end, one that was
+//!   elected with the votes of one that ended gives up when nobody has followed it for
+//!   [`Timer::Init`](quorate_core::timers::Timer::Init), and so leaves the first round.
 //! - In elections by generation a leader that was heard was heard just now until the listener's own time-out,
 //!   and a leader's heartbeats have always just been answered. Only so many time-outs end in a candidacy: an attempt
 //!   has a number, so that there is no way back to a state before it, and no search for cycles.
