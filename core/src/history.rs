@@ -19,8 +19,8 @@
 //!
 //! | | the learner's last zxid | it gets |
 //! |---|---|---|
-//! | 1 | anything, and we have nothing; it has nothing either | DIFF, empty |
-//! | 2 | it says that it has nothing, or could not cut where it was told to | SNAP |
+//! | 1 | nothing, nor have we anything | DIFF, empty |
+//! | 2 | nothing, or it could not cut where it was told to ([`Zxid::UNKNOWN`]) | SNAP, of nothing too |
 //! | 3 | processed, or our last | DIFF, empty |
 //! | 4 | beyond our last, a transaction of the epoch of our last | TRUNC to our last |
 //! | 5 | beyond our last, of another epoch, and we are not established | TRUNC to our last; DIFF, empty, if it is the bare start of an epoch |
@@ -40,7 +40,7 @@
 //! learner may be needed for that: two of three, of which one brings a later epoch's transaction that no
 //! quorum ever had. So it is cut to our last (5). It has that: its epoch was established on a history of
 //! which ours is a continuation, and whose last transaction before that epoch is our last. One that
-//! cannot cut there, since its snapshot is later, comes back as if it had nothing (2); and one that stands
+//! cannot cut there, since its snapshot is later, comes back blank (2); and one that stands
 //! at the bare start of that epoch has just that history, and needs nothing. DIFF never starts below the
 //! floor: there would be a hole.
 //!
@@ -339,7 +339,7 @@ impl History {
         let top = established.map_or(self.last, |_| self.committed());
         let processed = established.map_or(top, |epoch| top.max(Zxid::start_of(epoch)));
         if learner <= Zxid::ZERO {
-            let nothing = self.last == Zxid::ZERO;
+            let nothing = learner == Zxid::ZERO && self.last == Zxid::ZERO;
             return if nothing { Plan::Diff { label: top, after: Zxid::ZERO } } else { Plan::Snap };
         }
         if learner > processed && established.is_some() && planted!(AckOutlivesLink) {

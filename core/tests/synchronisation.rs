@@ -427,6 +427,22 @@ fn after_a_diff_come_committed_transactions_then_outstanding_ones_then_newleader
     }
 }
 
+/// An observer's log begins behind a snapshot, and the leader has nothing: where it is told to cut it cannot,
+/// and comes back. That both have nothing now is not so; told DIFF, it would come again and again.
+#[test]
+fn who_comes_back_blank_is_sent_even_an_empty_state() {
+    let mut bench = elected(Durable::default());
+    let (link, seen) = follower_at(&mut bench, Zxid(0));
+    assert_eq!(seen.packets(link)[0], Packet::Diff(Zxid(0)));
+    let observer = bench.learner();
+    bench.receive(observer, Packet::ObserverInfo(info(9, 1)));
+    let seen = bench.receive(observer, ack_epoch(1, z(1, 1).0));
+    assert_eq!(seen.packets(observer)[0], Packet::Trunc(Zxid(0)));
+    bench.down(observer);
+    let (observer, seen) = observer_at(&mut bench, Zxid::UNKNOWN);
+    assert_eq!((seen.names(observer), seen.snapshots()), (vec![], vec![(observer, Zxid(0))]));
+}
+
 /// The first leader after an election, (c) of the worked example: log (0, 1), (1, 1), (1, 2), epoch 2.
 #[test]
 fn just_after_an_election_packet_by_packet() {

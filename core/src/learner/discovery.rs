@@ -35,8 +35,8 @@ pub fn introduce(cx: &mut Context<'_>, link: LinkId, observer: bool) {
 }
 
 /// LEADERINFO: promises the epoch, durably, before it says so. A learner that comes back `blank`, since
-/// its log could not be cut where the leader wanted, says that it has nothing; its real history was told
-/// on the link before, and counted.
+/// its log could not be cut where the leader wanted, names a zxid before all others; its real history was told
+/// on the link before, and counted. Of one with zxid 0 a leader that has nothing would think that it has the same.
 pub fn on_leader_info(
     cx: &mut Context<'_>,
     link: LinkId,
@@ -48,7 +48,7 @@ pub fn on_leader_info(
     if !epoch.is_valid() || epoch < accepted {
         return Announced::Refused;
     }
-    let last = if blank && epoch == accepted { Zxid::ZERO } else { cx.history.claim() };
+    let last = if blank && epoch == accepted { Zxid::UNKNOWN } else { cx.history.claim() };
     if epoch == accepted && !planted!(EpochPromisedTwice) {
         // Who comes back in another role may still be writing what it tells of.
         let packet = Packet::AckEpoch { last, current_epoch: None };

@@ -71,7 +71,7 @@ impl Checker {
             Message::Packet(Packet::AckEpoch { last, current_epoch }) => {
                 let announced = seen.announced.get(&link);
                 // One that comes back blank has told the truth on an earlier link.
-                let blank = *last == Zxid::ZERO && current_epoch.is_none();
+                let blank = *last == Zxid::UNKNOWN && current_epoch.is_none();
                 if current_epoch.is_some() {
                     let (epoch, to) = (durable.accepted_epoch, seen.links.get(&link).copied());
                     if let Some(to) = to.flatten() {
