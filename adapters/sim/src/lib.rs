@@ -88,6 +88,7 @@
 //! | outputs make sense: links that are up, one dial at a time, new tickets; nobody stops | [`Boundary`](Rule::Boundary), [`Progress`](Rule::Progress) | `outputs_that_make_no_sense` |
 //! | no step heaps up outputs, no server links; time does not stand still | [`Bounds`](Rule::Bounds), [`Progress`](Rule::Progress) | the same |
 //! | every message survives its bytes | [`Codec`](Rule::Codec) | `planted`: `PeerEpochLeftOut` |
+//! | what a story expects is so whatever ways and writes take | all | `cargo test -p quorate-sim --test scenarios`: each in 100 worlds |
 //! | a seed is one run | | `tests/campaign.rs`: `the_same_seed_is_the_same_run` |
 //! | who is told the same says the same, on every runtime; and there, too, all of the above but leases holds | [`audit`] | `tests/traces.rs`; `quorate`'s `tests/traces` |
 //!

@@ -19,6 +19,10 @@
 //! [`Stage`](crate::Stage) only one is, and the script says what the others say. In both, every way takes
 //! one millisecond, and so does every write to a disk, so that a story can be followed on paper; nothing is
 //! left to chance that the story does not ask for.
+//!
+//! What is written below the commands is true of that world alone. What the commands expect has to be true in
+//! any: [`Player::perturbed`] plays the story where every way and every write takes its own time. So a story
+//! waits with `until` for what comes when it comes, and does not `run` for as long as that took once.
 
 mod command;
 mod condition;

@@ -2,6 +2,11 @@
 //!
 //! `QUORATE_REWRITE=1 cargo test -p quorate-sim --test scenarios` writes what happened into the files;
 //! then read the difference.
+//!
+//! They are played in other worlds, too, where every way and every write takes its own time. There nobody
+//! compares what stands below the commands; what a story expects, and every rule, has to hold all the same.
+//! `QUORATE_SEEDS=1000` says in how many worlds, `QUORATE_STORY=name QUORATE_SEED=17` in which one, and then
+//! shows what happened.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -14,9 +19,26 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
 }
 
+/// All stories, in the order of their names.
+fn stories() -> Vec<(PathBuf, Result<Scenario, ScenarioError>)> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let read = |file: &PathBuf| Scenario::read(&name(file), &fs::read_to_string(file).unwrap());
+    files.into_iter().map(|file| (file.clone(), read(&file))).collect()
+}
+
+fn name(file: &Path) -> String {
+    file.strip_prefix(directory()).unwrap().display().to_string()
+}
+
 /// Plays a story; what came of each command, as far as it went, and what is wrong.
-fn play(scenario: &Scenario, compare: bool) -> (Vec<Vec<String>>, Result<(), ScenarioError>) {
-    let (mut player, mut traces) = (Player::new(), Vec::new());
+fn play(
+    scenario: &Scenario,
+    mut player: Player,
+    compare: bool,
+) -> (Vec<Vec<String>>, Result<(), ScenarioError>) {
+    let mut traces = Vec::new();
     for step in scenario.steps() {
         let (moments, done) = player.play(step);
         traces.push(Player::trace(&moments));
@@ -32,27 +54,54 @@ fn play(scenario: &Scenario, compare: bool) -> (Vec<Vec<String>>, Result<(), Sce
 #[test]
 fn every_story_goes_as_it_is_written() {
     let rewrite = std::env::var_os("QUORATE_REWRITE").is_some();
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
     let mut wrong = Vec::new();
-    for file in files {
-        let name = file.strip_prefix(directory()).unwrap().display().to_string();
-        let text = fs::read_to_string(&file).unwrap();
-        let scenario = match Scenario::read(&name, &text) {
+    for (file, scenario) in stories() {
+        let scenario = match scenario {
             Ok(scenario) => scenario,
             Err(error) => {
                 wrong.push(error.to_string());
                 continue;
             }
         };
-        let (traces, done) = play(&scenario, !rewrite);
+        let (traces, done) = play(&scenario, Player::new(), !rewrite);
         wrong.extend(done.err().map(|error| error.to_string()));
         if rewrite {
             fs::write(&file, scenario.rewritten(&traces)).unwrap();
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Nothing that a story expects rests on how long a way or a write takes.
+#[test]
+fn every_story_comes_to_the_same_end_in_other_worlds() {
+    let number = |name: &str| std::env::var(name).ok().map(|n| n.parse::<u64>().unwrap());
+    let alone = std::env::var("QUORATE_STORY").ok();
+    let seeds = match number("QUORATE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("QUORATE_SEEDS").unwrap_or(100),
+    };
+    let mut wrong = Vec::new();
+    for (file, scenario) in stories() {
+        let story = name(&file);
+        let story = story.trim_end_matches(".txt");
+        if alone.as_ref().is_some_and(|alone| alone != story) {
+            continue;
+        }
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+        for seed in seeds.clone() {
+            let (traces, done) = play(&scenario, Player::perturbed(seed), false);
+            let Err(error) = done else { continue };
+            wrong.push(format!(
+                "{error}\n  QUORATE_STORY={story} QUORATE_SEED={seed} \
+                 cargo test -p quorate-sim --test scenarios other_worlds"
+            ));
+            if alone.is_some() && seeds.clone().count() == 1 {
+                wrong.push(scenario.rewritten(&traces));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} times:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]

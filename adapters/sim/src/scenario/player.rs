@@ -53,6 +53,14 @@ impl Player {
         }
     }
 
+    /// The same, in a world in which ways, disks and applications take their own time, and whatever is left to
+    /// chance comes from this seed. What the story sets, and what it waits for, is as it says.
+    pub fn perturbed(seed: u64) -> Self {
+        let mut player = Self::new();
+        player.settings.perturb(seed);
+        player
+    }
+
     /// Carries out one command; returns what is to be told of it, also if it failed.
     pub fn play(&mut self, step: &Step) -> (Vec<Moment>, Result<(), Problem>) {
         let done = self.carry_out(&step.command, &step.text);

@@ -5,16 +5,22 @@ use std::time::Duration;
 
 use quorate_core::config::{Config, HistoryLimits, Timing};
 use quorate_core::id::ServerId;
+use quorate_core::rng::Rng;
 
 use super::command::Setting;
 use crate::disk::{Contents, DiskConfig, Survival};
 use crate::ensemble::Ensemble;
-use crate::network::{Dialect, NetworkConfig};
+use crate::network::{Dialect, NetworkConfig, up_to};
 use crate::stage::Stage;
 use crate::world::{World, WorldConfig};
 
 /// How long every way takes, and every write to a disk.
 const STEP: Duration = Duration::from_millis(1);
+/// The longest that any way takes where stories are perturbed: much less than the 200 ms for which an elected
+/// server waits for a better vote.
+const LONGEST_WAY: Duration = Duration::from_millis(20);
+/// The longest that any write to a disk takes there.
+const LONGEST_SYNC: Duration = Duration::from_millis(40);
 /// After which silence a connection to a machine without power is given up.
 const SILENCE: Duration = Duration::from_secs(5);
 /// Certain, in 65536ths.
@@ -36,6 +42,8 @@ pub(super) struct Settings {
     settle: bool,
     reconfig: bool,
     by_hand: bool,
+    /// The seed of another world than the one in which the story was written.
+    otherwise: Option<u64>,
 }
 
 impl Default for Settings {
@@ -63,6 +71,7 @@ impl Default for Settings {
             settle: true,
             reconfig: false,
             by_hand: false,
+            otherwise: None,
         }
     }
 }
@@ -107,6 +116,11 @@ impl Settings {
         }
     }
 
+    /// Everything that the story leaves open is drawn from this seed.
+    pub(super) fn perturb(&mut self, seed: u64) {
+        self.otherwise = Some(seed);
+    }
+
     /// What crashes leave of writes that are under way.
     pub(super) fn survival(&self) -> Survival {
         self.disk.survival
@@ -114,7 +128,7 @@ impl Settings {
 
     /// The world of these settings.
     pub(super) fn world(&self) -> World {
-        let config = WorldConfig {
+        let mut config = WorldConfig {
             disks: self.disks.clone(),
             views: self.views.clone(),
             old: self.old.clone(),
@@ -129,7 +143,10 @@ impl Settings {
             keep_log: true,
             ..WorldConfig::new(self.ensemble.clone())
         };
-        World::new(self.seed, config)
+        if let Some(seed) = self.otherwise {
+            perturb(&mut config, &mut Rng::new(seed));
+        }
+        World::new(self.otherwise.unwrap_or(self.seed), config)
     }
 
     /// A stage for one server.
@@ -139,11 +156,25 @@ impl Settings {
             config.timing = self.timing.clone();
             config.history = self.history.clone();
             config.finish_when_settled = self.settle;
-            config.seed = self.seed;
+            config.seed = self.otherwise.unwrap_or(self.seed);
         };
         let ensemble = self.views.get(&ServerId(id)).unwrap_or(&self.ensemble);
         let mut stage = Stage::with(ensemble, id, contents, change);
         stage.sync_at_once = !self.by_hand;
         stage
     }
+}
+
+/// Ways, disks and applications of which each takes its own time, anything between nothing and the longest; how
+/// long that is depends on the seed, and is often short.
+fn perturb(config: &mut WorldConfig, draw: &mut Rng) {
+    let mut longest = |bound: Duration| {
+        let longest = bound / (1 << draw.below(7));
+        (up_to(draw, longest / 2), longest)
+    };
+    let network = &mut config.network;
+    (network.latency_min, network.latency_max) = longest(LONGEST_WAY);
+    (_, network.write_max) = longest(STEP);
+    (_, config.application_max) = longest(STEP);
+    (config.disk.sync_min, config.disk.sync_max) = longest(LONGEST_SYNC);
 }
