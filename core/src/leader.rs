@@ -29,9 +29,10 @@ pub mod synchronization;
 pub mod tally;
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::context::{Context, Verdict};
-use crate::id::{LinkId, ReadId, ServerId};
+use crate::id::{LinkId, ReadId, ServerId, Ticket};
 use crate::input::{Located, Unreadable};
 use crate::leader::broadcast::{Asker, quorum_left};
 use crate::leader::hand_over::{HandOver, Purpose};
@@ -59,6 +60,8 @@ pub struct Leader {
     halves: u64,
     /// A warning about an acknowledgement was given in this tick.
     warned: bool,
+    /// The last write at some half tick that was not durable, and when that was.
+    unwritten: Option<(Ticket, Instant)>,
 }
 
 impl Leader {
@@ -72,6 +75,7 @@ impl Leader {
             elected: cx.now,
             halves: 0,
             warned: false,
+            unwritten: None,
         };
         cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
         cx.timers.after(Timer::Ping, cx.now, cx.config.timing.ping_interval());
@@ -406,6 +410,9 @@ impl Leader {
         cx.timers.after(Timer::Ping, cx.now, cx.config.timing.ping_interval());
         self.halves += 1;
         self.warned = false;
+        if let Some(waits) = self.disk_hangs(cx) {
+            return Verdict::leave(Reason::DiskHangs { waits });
+        }
         for (link, reason) in self.office.learners.overdue(cx) {
             self.office.drop_learner(cx, link, reason);
         }
@@ -421,6 +428,25 @@ impl Leader {
             }
         }
         self.prefer(cx)
+    }
+
+    /// For how long our disk has made nothing durable of what it was given, if that is too long: a follower would
+    /// be dropped for that. The others can commit without our disk, so nobody else would notice, but everything
+    /// that we promise waits for it. A write is found at the first half tick after it, and so is the end of our
+    /// patience: it all comes to the sync limit at most, if that is two ticks or more.
+    fn disk_hangs(&mut self, cx: &Context<'_>) -> Option<Duration> {
+        let waits = self.unwritten.filter(|(ticket, _)| !cx.outbox.is_durable(*ticket));
+        let (_, since) = match waits {
+            Some(waits) => waits,
+            None => {
+                self.unwritten = (!cx.outbox.is_settled()).then(|| (cx.outbox.last(), cx.now));
+                self.unwritten?
+            }
+        };
+        let timing = &cx.config.timing;
+        let patience = timing.sync_time().saturating_sub(timing.tick).max(timing.tick);
+        let waits = cx.now.since(since);
+        (waits >= patience).then_some(waits)
     }
 }
 

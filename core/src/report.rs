@@ -4,6 +4,7 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use crate::id::ServerId;
 use crate::vote::{Better, Round, ServerState, Vote};
@@ -385,6 +386,11 @@ pub enum Reason {
         /// Who was there.
         members: Vec<ServerId>,
     },
+    /// Nothing has become durable here for so long that another should lead.
+    DiskHangs {
+        /// How long a write waits, at least.
+        waits: Duration,
+    },
     /// A voter has newer history than this leader; the next election will find it.
     NewerHistory {
         /// Who.
@@ -540,6 +546,9 @@ impl fmt::Display for Reason {
             Self::CounterEnd(zxid) => write!(f, "no transaction can follow {zxid} in its epoch"),
             Self::NoQuorum { phase, members } => {
                 write!(f, "no quorum in {phase}, only {}", Set(members))
+            }
+            Self::DiskHangs { waits } => {
+                write!(f, "a write has waited for the disk for {} ms", waits.as_millis())
             }
             Self::NewerHistory { voter, current_epoch, last } => {
                 write!(f, "voter {voter} is newer (epoch {current_epoch}, zxid {last})")

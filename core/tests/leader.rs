@@ -760,6 +760,34 @@ fn a_silent_quorum_ends_the_reign_within_the_sync_limit_and_a_tick() {
     within(bench.now.since(silent), Duration::from_secs(15), Duration::from_secs(18));
 }
 
+/// The others commit without its disk, and nobody else notices.
+#[test]
+fn a_leader_whose_disk_hangs_leaves_within_the_sync_limit_and_one_whose_disk_is_slow_does_not() {
+    let (mut bench, link) = established();
+    let hangs = bench.now;
+    bench.write(1);
+    while bench.state() == Leading {
+        let seen = bench.to(Timer::Ping);
+        if let Some(reason) = seen.left() {
+            assert!(matches!(reason, Reason::DiskHangs { .. }), "{reason:?}");
+            break;
+        }
+        bench.receive(link, pong(1));
+    }
+    within(bench.now.since(hangs), Duration::from_secs(13), Duration::from_secs(15));
+
+    // There is always something that it has not written yet; but it writes.
+    let (mut bench, link) = established();
+    bench.write(2);
+    for written in 1..40 {
+        assert_eq!(bench.to(Timer::Ping).left(), None);
+        bench.receive(link, pong(1));
+        bench.receive(link, Packet::Ack(Zxid(Zxid::start_of(Epoch(1)).0 + written)));
+        bench.write(1);
+        bench.persisted_one();
+    }
+}
+
 #[test]
 fn an_operator_may_end_the_reign() {
     let (mut bench, link) = established();

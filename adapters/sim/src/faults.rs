@@ -124,6 +124,8 @@ classes! {
     DiskError,
     /// A disk was full, and the server ended.
     DiskFull,
+    /// A write waited for a disk that hung.
+    DiskHangs,
     /// The link broke, or the server ended, while the log or a snapshot was streamed.
     StreamCut,
     /// What was to be streamed could not be read.

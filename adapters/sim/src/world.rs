@@ -188,6 +188,7 @@ impl World {
                 busy_until: Instant::ORIGIN,
                 asked: 0,
                 incarnation: 0,
+                disk_hangs: false,
                 paused: false,
                 clock: Clock::new(clock::TRUE - config.drift + drifts.below(2 * config.drift + 1)),
                 suspended: None,

@@ -289,6 +289,34 @@ fn who_stands_still_gives_up_its_role_within_the_sync_limit() {
     told("a leader whose followers stand still leaves", &mut left, alone);
 }
 
+/// A disk neither fails nor makes anything durable. Its server hears and answers as ever, and the others commit
+/// without it; but everything that it has to promise would wait.
+#[test]
+fn a_leader_whose_disk_hangs_gives_up_its_role_within_the_sync_limit() {
+    let limit = Timing { tick: Duration::from_millis(200), ..Timing::default() }.sync_time();
+    let (mut left, mut replaced) = (Vec::new(), Vec::new());
+    for seed in 0..90 {
+        let mut rng = Rng::new(seed);
+        let voters = 3 + 2 * i64::try_from(seed % 3).unwrap();
+        let mut world = settled(voters, seed);
+        world.run_for(Duration::from_millis(rng.below(1_000))).unwrap();
+        let old = world.leader().unwrap();
+        world.hang_disk(old.0, true);
+        world.propose(old.0, 1).unwrap().expect("it is accepted");
+        let commits = world.checker().commits();
+        let took = world.run_until(|w| !leads(w, old), limit).unwrap();
+        left.push(took.unwrap_or_else(|| panic!("seed {seed}: {old} leads on")));
+        assert_eq!(world.checker().commits(), commits + 1, "the others have it");
+        let next = |w: &World| is_led(w) && w.leader() != Some(old);
+        let took = world.run_until(next, election_max()).unwrap();
+        replaced.push(took.unwrap_or_else(|| panic!("seed {seed}: {old} is not replaced")));
+        world.hang_disk(old.0, false);
+        assert!(world.run_until(World::is_settled, 15 * SECOND).unwrap().is_some(), "seed {seed}");
+    }
+    told("a leader whose disk hangs leaves", &mut left, limit);
+    told("it is replaced", &mut replaced, election_max());
+}
+
 /// Which servers a server hears: a matrix of ways that are free in both directions.
 #[derive(Clone, PartialEq, Eq)]
 struct Ways(Vec<Vec<bool>>);

@@ -33,6 +33,7 @@ pub(super) enum Kind {
     ClockJump,
     Suspension,
     FullDisk,
+    HangingDisk,
     Star,
     Forgetting,
     MembersChange,
@@ -58,6 +59,7 @@ impl Kind {
             Self::ClockJump => "a clock jumps",
             Self::Suspension => "a machine is suspended",
             Self::FullDisk => "a disk is full",
+            Self::HangingDisk => "a disk hangs",
             Self::Star => "one server hears all, the others only it",
             Self::Forgetting => "a server's disk is emptied that nobody needs",
             Self::MembersChange => "members and roles change",
@@ -209,6 +211,12 @@ impl Run {
                 self.world.fill_disk(id, true);
                 self.pass(2 * soon)?;
                 self.world.fill_disk(id, false);
+            }
+            Kind::HangingDisk => {
+                let whose = if rng.below(2) == 0 { leader } else { id };
+                self.world.hang_disk(whose, true);
+                self.pass(2 * soon)?;
+                self.world.hang_disk(whose, false);
             }
             Kind::Star => self.world.star(id),
             Kind::Forgetting => {

@@ -34,6 +34,7 @@ const ACCIDENTS: &[(Kind, u64)] = &[
     (Kind::ClockJump, 1),
     (Kind::Suspension, 1),
     (Kind::FullDisk, 1),
+    (Kind::HangingDisk, 1),
     (Kind::Star, 1),
 ];
 

@@ -40,6 +40,7 @@ const ACCIDENTS: &[(Kind, u64)] = &[
     (Kind::ClockJump, 1),
     (Kind::Suspension, 1),
     (Kind::FullDisk, 1),
+    (Kind::HangingDisk, 1),
     (Kind::Star, 1),
 ];
 
@@ -58,6 +59,7 @@ const ACCIDENTS_AND_CHANGES: &[(Kind, u64)] = &[
     (Kind::ClockJump, 1),
     (Kind::Suspension, 1),
     (Kind::FullDisk, 1),
+    (Kind::HangingDisk, 1),
     (Kind::Star, 1),
     (Kind::MembersChange, 14),
     (Kind::Forgetting, 2),

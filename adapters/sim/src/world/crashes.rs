@@ -25,6 +25,7 @@ impl World {
         self.trace.note(now, id, || Told::Crash(kind));
         server.peer = None;
         (server.paused, server.suspended) = (false, None);
+        server.disk_hangs = false;
         server.backlog.clear();
         server.tick = None;
         let (states, lost) = server.disk.crash(self.disk.survival, &mut self.rng);

@@ -285,7 +285,7 @@ impl World {
         self.strangers = None;
         (self.disk.slow, self.disk.failing) = (0, 0);
         for server in self.servers.values_mut() {
-            server.disk_full = false;
+            (server.disk_full, server.disk_hangs) = (false, false);
         }
         self.clocks_run_true();
         self.crash_within = 0;

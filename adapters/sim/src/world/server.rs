@@ -72,6 +72,8 @@ pub(super) struct Server {
     pub(super) disk: Disk,
     /// No room is left on it.
     pub(super) disk_full: bool,
+    /// It makes nothing durable.
+    pub(super) disk_hangs: bool,
     pub(super) application: Application,
     /// Transactions that are prepared, each in its reign.
     pub(super) drafts: Vec<(Epoch, Draft)>,

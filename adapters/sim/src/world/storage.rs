@@ -1,5 +1,7 @@
 //! A server's disk at work: syncs that begin and end, snapshots that are put there.
 
+use std::time::Duration;
+
 use quorate_core::id::ServerId;
 use quorate_core::input::Event;
 
@@ -8,11 +10,21 @@ use crate::faults::FaultClass;
 use crate::network::{hit, up_to};
 use crate::world::{CrashKind, What, World};
 
+/// How often it is looked whether a disk that hangs goes on.
+const HUNG_FOR: Duration = Duration::from_millis(20);
+
 impl World {
     /// Lets a server's disk have no room left, or have some again.
     pub fn fill_disk(&mut self, id: i64, full: bool) {
         if let Some(server) = self.servers.get_mut(&ServerId(id)) {
             server.disk_full = full;
+        }
+    }
+
+    /// Lets a server's disk make nothing durable of what it is given, and fail nothing either, or go on.
+    pub fn hang_disk(&mut self, id: i64, hangs: bool) {
+        if let Some(server) = self.servers.get_mut(&ServerId(id)) {
+            server.disk_hangs = hangs;
         }
     }
 
@@ -30,6 +42,11 @@ impl World {
     pub(super) fn on_synced(&mut self, id: ServerId, incarnation: u64) -> Result<(), Violation> {
         let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         if server.incarnation != incarnation || server.peer.is_none() {
+            return Ok(());
+        }
+        if server.disk_hangs {
+            self.coverage.hit(FaultClass::DiskHangs);
+            self.agenda.after(HUNG_FOR, What::Synced { id, incarnation });
             return Ok(());
         }
         if server.disk_full {
