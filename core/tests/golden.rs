@@ -680,6 +680,40 @@ fn damaged_messages_never_panic() {
     }
 }
 
+/// Each message as real servers sent it, of each length and each kind of beginning once: every prefix of it, and
+/// every byte of it as every other byte.
+#[test]
+fn every_byte_of_a_message_may_be_any_other_and_the_last() {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut look = |file: &str, skip: usize, decode: fn(&[u8])| {
+        for bytes in lines(file).skip(skip).filter(|l| l["hex"].is_string()).map(|l| hex_of(&l)) {
+            if bytes.len() > 400
+                || !seen.insert((bytes.len(), bytes[..bytes.len().min(8)].to_vec()))
+            {
+                continue;
+            }
+            (0..bytes.len()).for_each(|end| decode(&bytes[..end]));
+            for at in 0..bytes.len() {
+                let mut bytes = bytes.clone();
+                for value in 0..=u8::MAX {
+                    bytes[at] = value;
+                    decode(&bytes);
+                }
+            }
+        }
+    };
+    for (_, file) in ELECTIONS {
+        look(file, 0, |bytes| {
+            drain(bytes, wire::decode_introduction);
+            drain(bytes, wire::take_notification);
+        });
+    }
+    for (_, file) in SESSIONS {
+        look(file, 1, |bytes| drain(bytes, wire::decode_packet));
+    }
+    assert!(seen.len() > 40, "only {}", seen.len());
+}
+
 fn drain<T>(bytes: &[u8], decode: impl Fn(&mut BytesMut) -> Result<Option<T>, DecodeError>) {
     let mut buf = BytesMut::from(bytes);
     let capacity = buf.capacity();
