@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use quorate_core::ballot::Letter;
+use quorate_core::ballot::{Body, Generation, Letter, Poll};
 use quorate_core::config::Config;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
@@ -331,6 +331,17 @@ impl Stage {
             Message::Packet(packet) => Some(packet),
             Message::Notification(_) | Message::Letter(_) => None,
         })
+    }
+
+    /// The last vote, or pre-vote, that the server has asked for in a generation.
+    pub fn poll(&self, generation: Generation, pre: bool) -> Option<Poll> {
+        let asked = |message: &Message| {
+            let Message::Letter(Letter { body: Body::Request(poll), .. }) = message else {
+                return None;
+            };
+            (poll.generation == generation && poll.pre == pre).then_some(*poll)
+        };
+        self.sent.values().flatten().filter_map(asked).max_by_key(|poll| poll.attempt)
     }
 
     /// The notifications sent on a link since the last call.

@@ -59,7 +59,7 @@ impl fmt::Display for Said<'_> {
         match self.0 {
             Message::Notification(notification) => notified(notification, f),
             Message::Packet(packet) => packed(packet, f),
-            Message::Letter(letter) => letter.fmt(f),
+            Message::Letter(letter) => f.write_str(&shortened(&letter.to_string())),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use quorate_core::address::HostPort;
+use quorate_core::ballot::Generation;
+use quorate_core::config::Election;
 use quorate_core::id::ServerId;
 use quorate_core::message::Message;
 use quorate_core::reconfiguration::Reconfiguration;
@@ -67,6 +69,14 @@ pub(super) enum Line {
     Ready(Message),
     Proposal(Zxid),
     Inform(Zxid),
+    /// Its answer to the last vote, or pre-vote, that it was asked for in this generation, and which generation
+    /// it has seen itself.
+    Answer {
+        granted: bool,
+        pre: bool,
+        asked: Generation,
+        seen: Generation,
+    },
 }
 
 /// Something about the world, fixed before anything starts.
@@ -95,6 +105,8 @@ pub(super) enum Setting {
     Crash(Survival),
     /// Whether elections end as soon as nothing can change them.
     Settle(bool),
+    /// How it is found out who is to lead.
+    Election(Election),
     /// Whether the membership may change while the servers run.
     Reconfig(bool),
     /// Whether a stage's writes become durable at once.

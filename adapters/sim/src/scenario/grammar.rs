@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quorate_core::address::HostPort;
+use quorate_core::ballot::{Ballot, Body, Claim, Generation, Letter, Poll};
+use quorate_core::config::{Election, Generations};
+use quorate_core::id::ServerId;
 use quorate_core::message::{Message, Packet};
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::vote::ServerState;
@@ -26,11 +29,12 @@ before anything starts
   groups 1 2 3 | 4 5 6=0           groups of voters; 6 has weight 0, the others 1
   view 1 servers 2                 the configuration of server 1 says something else (also while it is down)
   spares 4 5                       these are no members at first, and know those who are
-  disk 2 accepted 1 current 1 last 1.5 [2.1 2.2] [snapshot 1.3 [floor]]
+  disk 2 accepted 1 current 1 last 1.5 [2.1 2.2] [snapshot 1.3 [floor]] [voted 3 in 7]
   speak 3.4|3.5 1 2                these are that old: they read no newer handshake
   disk 2 unmarked                  empty, and it may not always have been (db.autocreate=false)
   set tick 200ms | init 10 | sync 5 | latency 1ms | silence 5s | stream 50ms | window 5 | snap 20 |
-      crash nothing|prefix|any|everything | settle off | reconfig on | seed 7 | disk by hand
+      crash nothing|prefix|any|everything | settle off | reconfig on | seed 7 | disk by hand |
+      election generation
   stage 1                          only server 1 is real, the others are scripted
   show nothing | votes phases messages disk deliveries clients links | all
 what is done
@@ -46,6 +50,8 @@ on a stage
   1 hears 3: FOLLOWERINFO 5 | OBSERVERINFO 5 | LEADERINFO 6 | ACKEPOCH current 5 last 5.2 |
       ACKEPOCH again last 5.2 | DIFF 1.2 | TRUNC 1.2 | SNAP 1.2 | PROPOSAL 1.3 | COMMIT 1.3 |
       INFORM 1.3 | NEWLEADER 2 | UPTODATE | ACK 2.1
+  1 hears 2: REQUEST vote|pre-vote 6 epoch 5 zxid 5.2 | GRANTS vote|pre-vote 6 [seen 6] |
+      REFUSES vote|pre-vote 6 [seen 9] | FOLLOWS 3 in 6 | FOLLOWS nobody in 6 | LEADS 6
   3 connects       3 hangs up           snapshot 1.5       sync    write       restart 1 [nothing]
 conditions
   led [by 3]   no leader   settled [1 2 3]   level
@@ -242,6 +248,11 @@ fn disk(words: &mut Words<'_>) -> Result<Setting, Problem> {
             contents = contents.with_floor(label);
         }
     }
+    if words.has("voted") {
+        let vote = command::id(words.id()?);
+        words.word("in")?;
+        contents.ballot = Ballot { generation: generation(words)?, vote };
+    }
     Ok(Setting::Disk(id, Box::new(contents)))
 }
 
@@ -259,6 +270,10 @@ fn setting(words: &mut Words<'_>) -> Result<Setting, Problem> {
         "snap" => Setting::Snap(words.number("how many transactions")?),
         "crash" => Setting::Crash(words.one_of(&SURVIVALS)?),
         "settle" => Setting::Settle(words.one_of(&[("off", false), ("on", true)])?),
+        "election" => {
+            words.word("generation")?;
+            Setting::Election(Election::Generation(Generations::default()))
+        }
         "reconfig" => Setting::Reconfig(words.one_of(&[("off", false), ("on", true)])?),
         "disk" => {
             words.word("by")?;
@@ -268,7 +283,7 @@ fn setting(words: &mut Words<'_>) -> Result<Setting, Problem> {
         _ => {
             return Err(start.wrong(
                 "`seed`, `tick`, `init`, `sync`, `latency`, `silence`, `stream`, `window`, `snap`, \
-                 `crash`, `settle`, `reconfig` or `disk`",
+                 `crash`, `settle`, `election`, `reconfig` or `disk`",
             ));
         }
     })
@@ -427,6 +442,9 @@ fn line(peer: i64, words: &mut Words<'_>) -> Result<Line, Problem> {
         words.next();
         return notification(state, words);
     }
+    if let Some(letter) = letter_of(peer, words)? {
+        return Ok(letter);
+    }
     let start = *words;
     let packet = match words.next().unwrap_or_default() {
         "FOLLOWERINFO" => Packet::FollowerInfo(learner_info(peer, words.number("an epoch")?)),
@@ -457,9 +475,53 @@ fn line(peer: i64, words: &mut Words<'_>) -> Result<Line, Problem> {
         }
         "UPTODATE" => Packet::UpToDate,
         "ACK" => Packet::Ack(words.zxid()?),
-        _ => return Err(start.wrong("a state or the name of a packet")),
+        _ => return Err(start.wrong("a state or the name of a packet or letter")),
     };
     Ok(Line::Ready(Message::Packet(packet)))
+}
+
+/// What is said in elections by generation, if this is.
+fn letter_of(peer: i64, words: &mut Words<'_>) -> Result<Option<Line>, Problem> {
+    let letter = |generation, body, claim| {
+        let from = command::id(peer);
+        let letter = Letter { from, generation, claim, body, config: Bytes::new() };
+        Some(Line::Ready(Message::Letter(letter)))
+    };
+    let unknown = Claim { current_epoch: Epoch::ZERO, last: Zxid::ZERO };
+    let kind = [("vote", false), ("pre-vote", true)];
+    let answers = [("REFUSES", false), ("GRANTS", true)];
+    if let Some((name, granted)) = answers.into_iter().find(|(name, _)| words.peek() == Some(name))
+    {
+        words.word(name)?;
+        let pre = words.one_of(&kind)?;
+        let asked = generation(words)?;
+        // Nobody is in a generation for having been asked for a pre-vote in it.
+        let own = Generation(asked.0 - i64::from(pre));
+        let seen = if words.has("seen") { generation(words)? } else { own };
+        return Ok(Some(Line::Answer { granted, pre, asked, seen }));
+    }
+    Ok(if words.has("REQUEST") {
+        let pre = words.one_of(&kind)?;
+        let wanted = generation(words)?;
+        words.word("epoch")?;
+        let current_epoch = Epoch(words.number("an epoch")?);
+        words.word("zxid")?;
+        let claim = Claim { current_epoch, last: words.zxid()? };
+        letter(wanted, Body::Request(Poll { generation: wanted, attempt: 1, pre }), claim)
+    } else if words.has("LEADS") {
+        let leader = command::id(peer);
+        letter(generation(words)?, Body::Standing { leader, beat: 1 }, unknown)
+    } else if words.has("FOLLOWS") {
+        let leader = if words.has("nobody") { ServerId::NOBODY } else { command::id(words.id()?) };
+        words.word("in")?;
+        letter(generation(words)?, Body::Standing { leader, beat: 0 }, unknown)
+    } else {
+        None
+    })
+}
+
+fn generation(words: &mut Words<'_>) -> Result<Generation, Problem> {
+    Ok(Generation(words.number("a generation")?))
 }
 
 fn notification(state: ServerState, words: &mut Words<'_>) -> Result<Line, Problem> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_core::config::{Config, HistoryLimits, Timing};
+use quorate_core::config::{Config, Election, HistoryLimits, Timing};
 use quorate_core::id::ServerId;
 use quorate_core::rng::Rng;
 
@@ -40,6 +40,7 @@ pub(super) struct Settings {
     network: NetworkConfig,
     disk: DiskConfig,
     settle: bool,
+    election: Election,
     reconfig: bool,
     by_hand: bool,
     /// The seed of another world than the one in which the story was written.
@@ -69,6 +70,7 @@ impl Default for Settings {
             },
             disk: DiskConfig { sync_min: STEP, sync_max: STEP, ..DiskConfig::default() },
             settle: true,
+            election: Election::Fast,
             reconfig: false,
             by_hand: false,
             otherwise: None,
@@ -111,6 +113,7 @@ impl Settings {
             }
             Setting::Crash(survival) => self.disk.survival = *survival,
             Setting::Settle(on) => self.settle = *on,
+            Setting::Election(election) => self.election = election.clone(),
             Setting::Reconfig(on) => self.reconfig = *on,
             Setting::DiskByHand => self.by_hand = true,
         }
@@ -139,6 +142,7 @@ impl Settings {
             network: self.network.clone(),
             disk: self.disk.clone(),
             finish_when_settled: self.settle,
+            election: self.election.clone(),
             application_max: Duration::ZERO,
             keep_log: true,
             ..WorldConfig::new(self.ensemble.clone())
@@ -156,6 +160,7 @@ impl Settings {
             config.timing = self.timing.clone();
             config.history = self.history.clone();
             config.finish_when_settled = self.settle;
+            config.election = self.election.clone();
             config.seed = self.otherwise.unwrap_or(self.seed);
         };
         let ensemble = self.views.get(&ServerId(id)).unwrap_or(&self.ensemble);

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_core::id::LinkId;
+use bytes::Bytes;
+use quorate_core::ballot::{Body, Claim, Letter};
+use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::Plane;
 use quorate_core::message::{Message, Packet};
 use quorate_core::txn::Txn;
 use quorate_core::vote::ServerState;
-use quorate_core::zxid::Zxid;
+use quorate_core::zxid::{Epoch, Zxid};
 
 use super::Problem;
 use super::command::{Line, Outcome};
@@ -80,6 +82,16 @@ impl Staging {
             Line::Ready(message) => message.clone(),
             Line::Proposal(zxid) => Message::Packet(Packet::Proposal(self.txn(*zxid))),
             Line::Inform(zxid) => Message::Packet(Packet::Inform(self.txn(*zxid))),
+            Line::Answer { granted, pre, asked, seen } => {
+                let Some(poll) = self.stage()?.poll(*asked, *pre) else {
+                    let why = format!("nobody was asked for that in generation {asked}");
+                    return Err(Problem::Impossible(why));
+                };
+                let body = Body::Answer { poll, granted: *granted };
+                let claim = Claim { current_epoch: Epoch::ZERO, last: Zxid::ZERO };
+                let (from, config) = (ServerId(peer), Bytes::new());
+                Message::Letter(Letter { from, generation: *seen, claim, body, config })
+            }
         };
         let plane = match &message {
             Message::Notification(_) | Message::Letter(_) => Plane::Election,
