@@ -130,6 +130,9 @@ pub struct World {
     fuse: Option<Fuse>,
     /// The same, of writes that are made durable.
     write_fuse: Option<Fuse>,
+    /// What burns when the first of them has burnt down.
+    next_fuse: Option<Fuse>,
+    next_write_fuse: Option<Fuse>,
     application_max: Duration,
     outputs: Vec<Output>,
     steps: u64,
@@ -221,6 +224,8 @@ impl World {
             trap: None,
             fuse: None,
             write_fuse: None,
+            next_fuse: None,
+            next_write_fuse: None,
             application_max: config.application_max,
             outputs: Vec::new(),
             steps: 0,

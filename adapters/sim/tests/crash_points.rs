@@ -1,5 +1,6 @@
 //! A server is cut off its power after each single thing that it does, in every scenario; and, in another
-//! pass, at each boundary between two of its writes, before it hears that the first of them is durable.
+//! pass, at each boundary between two of its writes, before it hears that the first of them is durable. Then
+//! a second one is, or the same again, at each boundary that comes behind the first.
 //!
 //! ```text
 //!   prepare ─► act, and after its k-th output one server ends ─► it starts again ─► everybody follows,
@@ -264,6 +265,44 @@ enum After {
     Writes,
 }
 
+/// A cut of a server after so many of what is counted.
+type Cut = (i64, u64);
+
+/// Tells the scenario with these cuts, each counted from the one before it, if there is one; whether all of them
+/// were made.
+fn cut(
+    scenario: &Scenario,
+    after: After,
+    survival: Survival,
+    (first, second): (Cut, Option<Cut>),
+    again: Option<Duration>,
+) -> bool {
+    let mut world = scenario.world(survival);
+    let class = match after {
+        After::Outputs => FaultClass::CrashInsideStep,
+        After::Writes => FaultClass::CrashInsideSync,
+    };
+    let before = world.coverage().of(class);
+    match after {
+        After::Outputs => world.crash_after_outputs(first.0, first.1, again),
+        After::Writes => world.crash_after_writes(first.0, first.1, again),
+    }
+    if let Some((victim, count)) = second {
+        match after {
+            After::Outputs => world.then_crash_after_outputs(victim, count, again),
+            After::Writes => world.then_crash_after_writes(victim, count, again),
+        }
+    }
+    (scenario.act)(&mut world);
+    let made = world.coverage().of(class) - before == 1 + u64::from(second.is_some());
+    if made {
+        let name = scenario.name;
+        let cuts = format!("{name}: cut after {after:?} {first:?} {second:?}, {survival:?}");
+        ends_well(&mut world, &cuts);
+    }
+    made
+}
+
 /// Tells the scenario until all that is counted comes before the cut; returns how often a server was cut.
 fn cut_everywhere(
     scenario: &Scenario,
@@ -272,26 +311,34 @@ fn cut_everywhere(
     victim: i64,
     again: Option<Duration>,
 ) -> u64 {
-    for k in 0.. {
-        let told =
-            format!("{}: server {victim} cut after {k} {after:?}, {survival:?}", scenario.name);
-        let mut world = scenario.world(survival);
-        let class = match after {
-            After::Outputs => FaultClass::CrashInsideStep,
-            After::Writes => FaultClass::CrashInsideSync,
-        };
-        let before = world.coverage().of(class);
-        match after {
-            After::Outputs => world.crash_after_outputs(victim, k, again),
-            After::Writes => world.crash_after_writes(victim, k, again),
+    let made = |k: &u64| cut(scenario, after, survival, ((victim, *k), None), again);
+    (0..).take_while(made).count() as u64
+}
+
+/// The same with every second cut behind each first one, of any server; returns how many pairs there were. A
+/// `stride` of more than one leaves out those between.
+fn cut_twice_everywhere(
+    scenario: &Scenario,
+    after: After,
+    survival: Survival,
+    again: Option<Duration>,
+    stride: usize,
+) -> u64 {
+    let ids: Vec<i64> = scenario.world(survival).ensemble().ids().map(|id| id.0).collect();
+    let mut pairs = 0;
+    for first in &ids {
+        for k in (0..).step_by(stride) {
+            if !cut(scenario, after, survival, ((*first, k), None), again) {
+                break;
+            }
+            for second in &ids {
+                let both = |j: &u64| ((*first, k), Some((*second, *j)));
+                let made = |j: &u64| cut(scenario, after, survival, both(j), again);
+                pairs += (0..).step_by(stride).take_while(made).count() as u64;
+            }
         }
-        (scenario.act)(&mut world);
-        if world.coverage().of(class) == before {
-            return k;
-        }
-        ends_well(&mut world, &told);
     }
-    0
+    pairs
 }
 
 /// At each boundary between two writes, a server loses its power: the one before survives, the one behind
@@ -331,4 +378,35 @@ fn a_server_cut_at_every_output_of_every_scenario() {
         println!("{:>6} cuts: {}", cuts - before, scenario.name);
     }
     assert!(cuts > 1_000, "only {cuts}");
+}
+
+/// Two cuts, the second at every boundary between writes that comes behind the first, of the same server, started
+/// again, or another. The first one comes back at once, or when all do.
+#[test]
+fn two_cuts_at_every_two_boundaries_between_writes_of_every_scenario() {
+    let mut all = 0;
+    for scenario in SCENARIOS {
+        let mut pairs = 0;
+        for again in [None, Some(20 * MILLI)] {
+            pairs += cut_twice_everywhere(scenario, After::Writes, Survival::Nothing, again, 1);
+        }
+        println!("{pairs:>6} pairs: {}", scenario.name);
+        all += pairs;
+    }
+    assert!(all > 1_000, "only {all}");
+}
+
+/// The same behind every output; of outputs there are so many that `QUORATE_STRIDE` may leave out some.
+#[test]
+#[ignore = "takes many minutes"]
+fn two_cuts_at_every_two_outputs_of_every_scenario() {
+    let stride = std::env::var("QUORATE_STRIDE").map_or(1, |stride| stride.parse().unwrap());
+    for scenario in SCENARIOS {
+        let mut pairs = 0;
+        for survival in [Survival::Nothing, Survival::Everything] {
+            let again = Some(20 * MILLI);
+            pairs += cut_twice_everywhere(scenario, After::Outputs, survival, again, stride);
+        }
+        println!("{pairs:>6} pairs: {}", scenario.name);
+    }
 }

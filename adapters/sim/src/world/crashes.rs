@@ -82,6 +82,17 @@ impl World {
         self.write_fuse = Some(Fuse { id: ServerId(id), left: count, again });
     }
 
+    /// Another crash behind the one of [`crash_after_outputs`](Self::crash_after_outputs), of the same server or
+    /// another, counted from there.
+    pub fn then_crash_after_outputs(&mut self, id: i64, count: u64, again: Option<Duration>) {
+        self.next_fuse = Some(Fuse { id: ServerId(id), left: count, again });
+    }
+
+    /// Another behind the one of [`crash_after_writes`](Self::crash_after_writes), likewise.
+    pub fn then_crash_after_writes(&mut self, id: i64, count: u64, again: Option<Duration>) {
+        self.next_write_fuse = Some(Fuse { id: ServerId(id), left: count, again });
+    }
+
     /// Crashes a server just before it carries out the first output that `at` accepts.
     pub fn crash_before(&mut self, id: i64, at: fn(&Output) -> bool) {
         self.trap = Some(Trap { id: ServerId(id), at, after: false });
@@ -112,7 +123,7 @@ impl World {
             }
         };
         let again = fuse.again;
-        self.write_fuse = None;
+        self.write_fuse = self.next_write_fuse.take();
         for done in &durable {
             self.checker.on_durable(id, done)?;
         }
@@ -134,7 +145,7 @@ impl World {
         }
         if fuse.left == 0 {
             let again = fuse.again;
-            self.fuse = None;
+            self.fuse = self.next_fuse.take();
             if let Some(wait) = again {
                 self.start_after(id.0, wait);
             }

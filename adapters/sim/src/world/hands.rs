@@ -291,6 +291,7 @@ impl World {
         self.crash_within = 0;
         self.trap = None;
         (self.fuse, self.write_fuse) = (None, None);
+        (self.next_fuse, self.next_write_fuse) = (None, None);
         self.disk.unreadable = 0;
     }
 
