@@ -12,6 +12,7 @@ use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Place};
 use quorate_core::message::{Packet, Request, Run};
 use quorate_core::output::{Form, Hangup};
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::rng::Rng;
 use quorate_core::timers::Timer;
 use quorate_core::zxid::Zxid;
@@ -309,6 +310,40 @@ fn who_falls_below_the_window_is_served_from_the_log_and_catches_up() {
     let seen = bench.streamed(nine);
     assert_eq!(seen.names(nine), ["INFORM"]);
     has_everything(&bench, nine, "");
+}
+
+/// That the change is in force it hears behind what the driver sends it.
+#[test]
+fn who_is_served_from_the_log_is_told_afterwards_that_a_change_is_in_force() {
+    let slow = |config: &mut Config| {
+        config.reconfig_enabled = true;
+        config.history.window_count = 5;
+        config.history.pace_bytes = 1;
+    };
+    let (mut bench, two) = leader(four(), slow);
+    let one = join(&mut bench, true);
+    bench.write(1);
+    bench.persisted();
+    settle(&mut bench, two);
+    acknowledge(&mut bench, two);
+    let body = Reconfiguration::change([], [ServerId(9)]).encode();
+    let change = Request { op: Request::RECONFIGURE, body, ..request(7) };
+    bench.step(Event::Propose(change));
+    let seen = bench.prepared();
+    assert_eq!(seen.names(one), ["PROPOSAL"]);
+    for _ in 0..8 {
+        bench.persisted();
+        settle(&mut bench, two);
+        bench.write(1);
+    }
+    bench.persisted();
+    settle(&mut bench, two);
+    let seen = bench.step(Event::Drained(one));
+    assert_eq!(seen.streams(), [(one, z(5, 2), z(5, 10), Form::Proposals)]);
+    let seen = acknowledge(&mut bench, two);
+    assert_eq!((bench.delivered(), seen.names(one)), (z(5, 10), vec![]));
+    let seen = bench.streamed(one);
+    assert_eq!(seen.names(one).first(), Some(&"COMMITANDACTIVATE"));
 }
 
 /// What it got from the log it has to acknowledge like the rest, and may have before the driver says that

@@ -651,6 +651,25 @@ fn who_proposes_nobody_takes_the_vote_of_whoever_proposes_somebody() {
     assert_eq!(why(&five.tell(ElectorEvent::Look(Vote::ABSTENTION))), Some(Reason::NoVote));
 }
 
+/// Whoever has taken a vote holds it against a worse one; it does not come to propose itself.
+#[test]
+fn who_proposes_nobody_keeps_the_vote_that_it_has_taken() {
+    let mut two = Rig::looking(2, &[1, 2, 3], Vote { leader: ServerId::NOBODY, ..vote(1, 5, 0) });
+    two.tell(heard(3, Looking, vote(1, 9, 3), 1));
+    two.tell(heard(1, Looking, vote(1, 1, 1), 1));
+    assert_eq!(two.standing().vote, vote(1, 9, 3));
+}
+
+/// While the membership changes it may be needed by those who know only of this one.
+#[test]
+fn who_proposes_nobody_while_the_membership_changes_proposes_itself_once_others_look() {
+    let quorum = Quorum::hierarchical([vec![(ServerId(1), 1), (ServerId(2), 1), (ServerId(3), 0)]]);
+    let mut two = Rig::new(ElectorConfig { quorum, may_change: true, ..config(2, &[1, 2, 3]) });
+    two.tell(ElectorEvent::Look(Vote { leader: ServerId::NOBODY, ..vote(1, 5, 0) }));
+    two.tell(heard(3, Looking, vote(1, 9, 3), 1));
+    assert_eq!(two.standing().vote, vote(1, 5, 2), "3 cannot be elected");
+}
+
 #[test]
 fn a_server_of_weight_0_is_never_elected_and_follows() {
     let groups = || {

@@ -9,13 +9,16 @@ use quorate_core::config::Config;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Plane};
+use quorate_core::membership::Membership;
 use quorate_core::message::{LearnerInfo, Packet};
 use quorate_core::output::{Hangup, Kept, Output, Refusal};
+use quorate_core::reconfiguration::body_of;
 use quorate_core::report::{Phase, Reason};
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
+use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::vote::Round;
-use quorate_core::vote::ServerState::{Following, Leading, Looking};
+use quorate_core::vote::ServerState::{Following, Leading, Looking, Observing};
 use quorate_core::zxid::{Epoch, Zxid};
 use support::*;
 
@@ -51,8 +54,10 @@ fn has(seen: &Seen, output: &Output) -> bool {
 /// election links to 3 and 2, and the link to the leader.
 fn follower() -> (Bench, Vec<LinkId>, LinkId) {
     let durable = stored(1, 1, z(1, 0), entries(1, 1, 3));
-    let mut bench =
-        Bench::with(1, &ensemble(&[1, 2, 3]), durable, |config| config.lease = Some(LEASE));
+    let mut bench = Bench::with(1, &ensemble(&[1, 2, 3]), durable, |config| {
+        config.lease = Some(LEASE);
+        config.reconfig_enabled = true;
+    });
     bench.wait(LEASE);
     let links = bench.lose(3, &[2], 1, z(1, 3).0);
     let link = bench.serve(3, 2);
@@ -215,6 +220,18 @@ fn a_follower_that_is_given_the_seat_leads_in_that_round_and_closes_its_link() {
     assert_eq!(bench.status().current_epoch, Epoch(3));
 }
 
+/// Everybody was told of it, and counts until it looks elsewhere.
+#[test]
+fn a_leader_that_was_given_the_seat_bears_one_voter_that_looks_elsewhere() {
+    let (mut bench, links, link) = promised();
+    let last = bench.status().last;
+    bench.receive(link, hand_over(1, last, 7));
+    let looks = |leader| standing(Looking, vote(1, last.0, leader), 8);
+    assert_eq!(bench.hear(links[1], looks(2)).left(), None);
+    let deserted = Reason::Deserted { voter: ServerId(3) };
+    assert_eq!(bench.hear(links[0], looks(3)).left(), Some(deserted));
+}
+
 #[test]
 fn who_is_told_of_the_next_leader_goes_to_it_at_once() {
     let (mut bench, _, link) = promised();
@@ -228,6 +245,35 @@ fn who_is_told_of_the_next_leader_goes_to_it_at_once() {
     bench.receive(two, Packet::Diff(bench.status().last));
     bench.receive(two, new_leader(3));
     assert_eq!(bench.persisted().packets(two), [ack(3)], "its leader has given up its seat");
+}
+
+/// A change that names another leader ends the promise to this one; one that does not, does not.
+#[test]
+fn who_is_led_by_another_behind_a_change_has_promised_nothing() {
+    for leader in [2, 3] {
+        let (mut bench, _, link) = promised();
+        let next = if leader == 2 { with_observers(&[1, 2], &[3]) } else { with_observers(&[2, 3], &[1]) };
+        let next = Membership::parse(next).unwrap().with_version(z(2, 1).0);
+        let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: Txn::RECONFIGURATION };
+        let txn = Txn { zxid: z(2, 1), header, body: body_of(&next) };
+        bench.receive(link, Packet::Proposal(txn));
+        bench.persisted();
+        let activate = Packet::CommitAndActivate { zxid: z(2, 1), leader: ServerId(leader) };
+        bench.receive(link, activate);
+        bench.persisted();
+        assert_eq!(bench.status().leader, Some(ServerId(leader)));
+        if leader == 3 {
+            assert_eq!(bench.state(), Observing);
+            assert_eq!(bench.status().vote.peer_epoch, Epoch(2), "that is what its leader says, too");
+            continue;
+        }
+        let (two, _) = bench.reach(2);
+        bench.receive(two, leader_info(3));
+        bench.persisted();
+        bench.receive(two, Packet::Diff(bench.status().last));
+        bench.receive(two, new_leader(3));
+        assert_eq!(bench.persisted().packets(two), [ack(3)]);
+    }
 }
 
 /// A seat for which we lack something, that is no voter's, or nobody's.
@@ -498,6 +544,29 @@ fn who_asked_is_told_when_the_reign_ends_on_the_way() {
     assert_eq!(handed_over(&bench.step(Event::Shutdown)), [lost]);
 }
 
+/// Only servers of ours know what an offer is, and that they are to follow whoever takes it.
+#[test]
+fn the_seat_is_offered_to_nobody_else_than_servers_of_ours_and_only_if_they_make_a_quorum() {
+    let mut bench = Bench::of(5, &ensemble(&[1, 2, 3, 4, 5]), disk(4, 4, z(4, 0).0));
+    bench.win(&[1, 2, 3, 4]);
+    let links = [3, 4].map(|id| bench.follower(id, 4).0);
+    bench.persisted();
+    for link in links {
+        bench.receive(link, ack_epoch(4, z(4, 0).0));
+    }
+    bench.persisted();
+    for link in links {
+        bench.receive(link, ack(5));
+    }
+    assert!(bench.status().serving);
+    let whoever = |bench: &mut Bench| handed_over(&bench.step(Event::HandOver(None)));
+    assert_eq!(whoever(&mut bench), [Err(Kept::Nobody)]);
+    join(&mut bench, 1);
+    assert_eq!(whoever(&mut bench), [Err(Kept::NoQuorum)], "3 and 4 would go to nobody");
+    join(&mut bench, 2);
+    assert!(has(&bench.step(Event::HandOver(None)), &Output::Release));
+}
+
 #[test]
 fn a_second_wish_is_refused_while_the_first_is_on_its_way() {
     let (mut bench, _, two) = leader();
@@ -593,6 +662,19 @@ fn a_lease_is_withdrawn_before_the_link_is_closed() {
     let seen = bench.receive(two, ack_epoch(5, 0));
     assert_eq!(seen.hung_up(two), Some(Hangup::OutOfTurn("ACKEPOCH")));
     assert_eq!(lease(&bench), Some(bench.now), "1 has promised nothing");
+}
+
+/// ZooKeeper's followers know of no leases.
+#[test]
+fn who_promises_no_leases_is_not_asked_for_one() {
+    let (mut bench, one, two) = leased();
+    bench.down(one);
+    let (foreign, _) = bench.follower(1, 5);
+    bench.receive(foreign, ack_epoch_again(z(4, 2).0));
+    bench.receive(foreign, ack(5));
+    let seen = bench.to(Timer::Ping);
+    assert!(matches!(seen.packets(foreign)[..], [Packet::Ping { .. }]), "{seen:?}");
+    assert_eq!(seen.packets(two), [lease_of(5, LEASE)]);
 }
 
 /// Whoever is offered the seat takes it whenever it hears of that, and its promise ends with that.

@@ -677,6 +677,16 @@ fn a_promise_that_was_counted_is_not_lost_with_its_link() {
     assert_eq!(bench.phase(), Phase::Discovery);
 }
 
+/// It is brought what there is; its promise helps nobody to begin.
+#[test]
+fn who_does_not_know_how_far_its_history_goes_has_promised_nothing_that_counts() {
+    let (mut bench, _) = elected(Durable::default());
+    let (two, _) = bench.follower(2, 0);
+    bench.persisted();
+    bench.receive(two, ack_epoch(0, Zxid::UNKNOWN.0));
+    assert_eq!(bench.phase(), Phase::Discovery);
+}
+
 #[test]
 fn who_has_not_introduced_itself_has_no_seat() {
     let (mut bench, _) = established();
@@ -851,6 +861,27 @@ fn a_voter_with_an_open_learner_link_has_not_deserted() {
     assert_eq!((seen.left(), bench.state()), (None, Leading));
     bench.down(link);
     assert!(bench.hear(links[0], standing(Looking, vote(0, 0, 1), 9)).left().is_some());
+}
+
+/// Nor has one that says on a new link what it said when it elected us.
+#[test]
+fn a_new_link_of_a_voter_in_our_round_is_no_desertion() {
+    let (mut bench, links) = elected_of(&[1, 2], 2, &[1], Durable::default());
+    let now = standing(Looking, vote(0, 0, 1), bench.status().round.0);
+    bench.ms(5);
+    bench.down(links[0]);
+    bench.to(Timer::Redial);
+    let (link, _) = bench.dialled(1);
+    assert_eq!(bench.hear(link, now).left(), None);
+}
+
+/// That another one follows does not bring it back.
+#[test]
+fn a_voter_has_deserted_whoever_else_follows() {
+    let (mut bench, links) = elected_of(&[1, 2, 3, 4, 5], 5, &[1, 2], Durable::default());
+    bench.follower(1, 0);
+    let seen = bench.hear(links[1], standing(Looking, vote(0, 0, 2), 9));
+    assert_eq!(seen.left(), Some(Reason::Deserted { voter: ServerId(2) }));
 }
 
 #[test]

@@ -329,6 +329,18 @@ fn acknowledgements_of_the_history_that_was_brought_along_say_nothing_new() {
     bench.receive(two, ack(5)).is_nothing();
 }
 
+/// Nor while it is on its way as a snapshot.
+#[test]
+fn acknowledgements_of_what_a_snapshot_brings_say_nothing_new() {
+    let mut bench = elected(stored(4, 4, z(4, 0), entries(4, 1, 2)), |_| {});
+    let (two, _) = bench.follower(2, 4);
+    bench.persisted();
+    let mut seen = bench.receive(two, ack_epoch(0, 0));
+    seen.add(bench.persisted());
+    assert_eq!(seen.snapshots().len(), 1);
+    bench.receive(two, acks(4, 1)).is_nothing();
+}
+
 /// Whoever acknowledges how much in whatever order: committed is what a quorum has on disk on links that
 /// are up, and never less than before.
 #[test]

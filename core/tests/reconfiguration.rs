@@ -182,6 +182,29 @@ fn a_leader_that_moves_where_the_others_weigh_nothing_stays_in_its_seat() {
     assert_eq!((world.leader(), world.status(3).current_epoch.0), (3, 1));
 }
 
+/// Behind its own address it leads on no longer: another that may lead takes the seat.
+#[test]
+fn a_leader_that_moves_hands_its_seat_on_to_a_voter_with_weight() {
+    let mut world = World::new(&[1, 2, 3]);
+    let text = ensemble(&[1, 2, 3]).replace("host3", "elsewhere").replace("version=0", "");
+    let text = text + "group.1=1:2:3\nweight.1=1\nweight.2=0\nweight.3=1";
+    let moved = world.ask(1, &Reconfiguration::whole(Membership::parse(text).unwrap()));
+    world.run(|world| world.outcome(moved).is_some());
+    assert_eq!(world.settle(), [1, 2, 3]);
+    assert_eq!((world.leader(), world.status(1).current_epoch.0), (1, 2), "2 weighs nothing");
+}
+
+/// It could not be elected any more, and is: it does what it did.
+#[test]
+fn a_leader_that_weighs_nothing_from_now_on_leads_on() {
+    let mut world = World::new(&[1, 2, 3]);
+    let text = ensemble(&[1, 2, 3]).replace("version=0", "");
+    let text = text + "group.1=1:2:3\nweight.1=1\nweight.2=1\nweight.3=0";
+    assert!(world.reconfigure(1, &Reconfiguration::whole(Membership::parse(text).unwrap())).is_ok());
+    assert_eq!(world.settle(), [1, 2, 3]);
+    assert_eq!((world.leader(), world.status(3).current_epoch.0), (3, 1));
+}
+
 // --- roles change ---
 
 #[test]

@@ -10,7 +10,7 @@ use quorate_core::id::LinkId;
 use quorate_core::input::{Event, Plane};
 use quorate_core::membership::Membership;
 use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request};
-use quorate_core::output::Write;
+use quorate_core::output::{Hangup, Output, Write};
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged, body_of};
 use quorate_core::report::{Phase, Reason};
 use quorate_core::timers::Timer;
@@ -549,4 +549,57 @@ fn the_promise_of_a_next_voter_that_is_ahead_in_vain_counts() {
     let seen = bench.receive(four, ack_epoch(1, z(1, 3).0));
     assert_eq!(bench.phase(), Phase::Synchronization);
     assert_eq!(seen.packets(four)[0], Packet::Trunc(z(1, 2)));
+}
+
+/// An answer to an earlier question, say: this one has not been asked.
+#[test]
+fn a_leader_that_leaves_waits_for_no_answer_that_came_before_its_question() {
+    let (mut bench, two, _) = leader();
+    let (one, _) = bench.follower(1, 1);
+    bench.receive(one, ack_epoch_again(0));
+    bench.receive(one, ack(1));
+    reconfigure(&mut bench, &Reconfiguration::change([], [s(3)]));
+    bench.step(Event::Released);
+    bench.persisted();
+    bench.receive(one, Packet::Ack(z(1, 1)));
+    let seen = bench.receive(two, Packet::Ack(z(1, 1)));
+    assert!(seen.0.contains(&Output::Release), "{seen:?}");
+    assert_eq!((bench.state(), seen.names(two)), (ServerState::Leading, vec![]));
+    let seen = bench.step(Event::Released);
+    assert_eq!(seen.names(two), ["COMMITANDACTIVATE"]);
+    assert_eq!(bench.state(), ServerState::Following);
+}
+
+/// It still follows, and no quorum waits for it.
+#[test]
+fn a_follower_that_is_a_voter_no_more_has_no_vote() {
+    let (mut bench, two, _) = leader();
+    let (one, _) = bench.follower(1, 1);
+    bench.receive(one, ack_epoch_again(0));
+    bench.receive(one, ack(1));
+    let votes = |bench: &Bench| -> Vec<_> {
+        bench.status().learners.iter().filter(|seat| seat.voter).map(|seat| seat.id.0).collect()
+    };
+    assert_eq!(votes(&bench), [1, 2]);
+    reconfigure(&mut bench, &Reconfiguration::change([], [s(1)]));
+    bench.persisted();
+    for link in [one, two] {
+        bench.receive(link, Packet::Ack(z(1, 1)));
+    }
+    assert_eq!(votes(&bench), [2]);
+    assert!(bench.is_up(one));
+}
+
+/// Who is refused for anything else knows nothing newer.
+#[test]
+fn a_leader_gives_way_to_nobody_that_knows_the_same_configuration() {
+    let text = ensemble(&[1, 2, 3]).replace("version=0", "version=100000000");
+    let durable = stored(1, 1, z(1, 0), vec![entry(z(1, 1))]);
+    let mut bench = Bench::with(3, &text, durable, |config| config.reconfig_enabled = true);
+    bench.win(&[1, 2]);
+    let link = bench.learner();
+    let old = LearnerInfo { protocol: 1, config_version: z(1, 0).0, ..info(2, 1) };
+    let seen = bench.receive(link, Packet::FollowerInfo(old));
+    assert_eq!(seen.hung_up(link), Some(Hangup::OldProtocol(1)));
+    assert_eq!(bench.state(), ServerState::Leading);
 }

@@ -1015,8 +1015,9 @@ fn bring_up(pair: &Pair, cases: &mut Cases) {
 #[test]
 fn every_plan_leads_to_the_leaders_history() {
     let mut cases = Cases::default();
-    let seeds = std::env::var("QUORATE_DIFFERENTIAL").map_or(200_000, |n| n.parse().unwrap());
-    for seed in 0..seeds {
+    let seeds: usize =
+        std::env::var("QUORATE_DIFFERENTIAL").map_or(200_000, |n| n.parse().unwrap());
+    for seed in 0..seeds as u64 {
         let pair = Pair::new(seed);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             bring_up(&pair, &mut cases);
@@ -1029,6 +1030,6 @@ fn every_plan_leads_to_the_leaders_history() {
     }
     let Cases { empty, memory, disk, trunc, snap, beyond } = cases;
     for many in [empty, memory, disk, trunc, snap, beyond] {
-        assert!(many > 4_000, "a test of nothing: {cases:?}");
+        assert!(many > seeds / 50, "a test of nothing: {cases:?}");
     }
 }

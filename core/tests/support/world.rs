@@ -22,7 +22,7 @@ use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::support::{self, s, voters};
+use super::support::{self, s, voters};
 
 /// What the disk of one server holds; what was asked for is done at once.
 #[derive(Clone, Debug)]
