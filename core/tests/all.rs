@@ -54,7 +54,9 @@ fn every_file_of_tests_is_here() {
     let here = include_str!("all.rs");
     for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
-        let known = name == "all.rs" || ["floors.rs", "golden.rs"].contains(&name.as_str()) || here.contains(&format!("#[path = \"{name}\"]"));
+        let known = name == "all.rs"
+            || ["floors.rs", "golden.rs"].contains(&name.as_str())
+            || here.contains(&format!("#[path = \"{name}\"]"));
         assert!(known || !name.ends_with(".rs"), "{name} is not in all.rs");
     }
 }

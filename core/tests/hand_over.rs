@@ -252,7 +252,8 @@ fn who_is_told_of_the_next_leader_goes_to_it_at_once() {
 fn who_is_led_by_another_behind_a_change_has_promised_nothing() {
     for leader in [2, 3] {
         let (mut bench, _, link) = promised();
-        let next = if leader == 2 { with_observers(&[1, 2], &[3]) } else { with_observers(&[2, 3], &[1]) };
+        let next =
+            if leader == 2 { with_observers(&[1, 2], &[3]) } else { with_observers(&[2, 3], &[1]) };
         let next = Membership::parse(next).unwrap().with_version(z(2, 1).0);
         let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: Txn::RECONFIGURATION };
         let txn = Txn { zxid: z(2, 1), header, body: body_of(&next) };
@@ -264,7 +265,11 @@ fn who_is_led_by_another_behind_a_change_has_promised_nothing() {
         assert_eq!(bench.status().leader, Some(ServerId(leader)));
         if leader == 3 {
             assert_eq!(bench.state(), Observing);
-            assert_eq!(bench.status().vote.peer_epoch, Epoch(2), "that is what its leader says, too");
+            assert_eq!(
+                bench.status().vote.peer_epoch,
+                Epoch(2),
+                "that is what its leader says, too"
+            );
             continue;
         }
         let (two, _) = bench.reach(2);

@@ -336,7 +336,7 @@ fn acknowledgements_of_what_a_snapshot_brings_say_nothing_new() {
     let (two, _) = bench.follower(2, 4);
     bench.persisted();
     let mut seen = bench.receive(two, ack_epoch(0, 0));
-    seen.add(bench.persisted());
+    seen.0.extend(bench.persisted().0);
     assert_eq!(seen.snapshots().len(), 1);
     bench.receive(two, acks(4, 1)).is_nothing();
 }

@@ -200,7 +200,9 @@ fn a_leader_that_weighs_nothing_from_now_on_leads_on() {
     let mut world = World::new(&[1, 2, 3]);
     let text = ensemble(&[1, 2, 3]).replace("version=0", "");
     let text = text + "group.1=1:2:3\nweight.1=1\nweight.2=1\nweight.3=0";
-    assert!(world.reconfigure(1, &Reconfiguration::whole(Membership::parse(text).unwrap())).is_ok());
+    assert!(
+        world.reconfigure(1, &Reconfiguration::whole(Membership::parse(text).unwrap())).is_ok()
+    );
     assert_eq!(world.settle(), [1, 2, 3]);
     assert_eq!((world.leader(), world.status(3).current_epoch.0), (3, 1));
 }
