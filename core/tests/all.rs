@@ -1,5 +1,6 @@
 //! The tests of this directory in one program, for `cargo mutants`: it is linked anew for each mutant, and one program
 //! is linked in a fraction of the time of two dozen. `cargo test` leaves it out.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "acknowledgements.rs"]
 mod acknowledgements;

@@ -752,6 +752,24 @@ fn a_leader_waits_on_while_the_stream_to_a_voter_moves() {
     assert!(bench.status().serving);
 }
 
+/// Whoever has everything waits with it, and has nothing to say.
+#[test]
+fn who_has_everything_is_kept_while_the_stream_to_another_voter_moves() {
+    let mut bench = Bench::of(3, &ensemble(&[1, 2, 3, 4, 5]), six());
+    bench.win(&[1, 2]);
+    let [one, two] = [1, 2].map(|id| bench.follower(id, 5).0);
+    bench.persisted();
+    bench.receive(one, ack_epoch(5, z(5, 6).0));
+    bench.receive(two, ack_epoch(5, 0));
+    bench.persisted();
+    bench.receive(one, ack(6));
+    for _ in 0..5 {
+        assert_eq!(bench.ms(20_000).left(), None);
+        bench.step(Event::Progress(two)).is_nothing();
+    }
+    assert!(bench.is_up(one));
+}
+
 fn six() -> Durable {
     stored(5, 5, z(5, 3), entries(5, 4, 6))
 }
