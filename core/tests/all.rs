@@ -44,6 +44,8 @@ mod reconfiguration_at_random;
 mod reconfiguration_leases;
 #[path = "reconfiguration_packets.rs"]
 mod reconfiguration_packets;
+#[path = "small_widths.rs"]
+mod small_widths;
 #[path = "synchronisation.rs"]
 mod synchronisation;
 #[path = "three_servers.rs"]
