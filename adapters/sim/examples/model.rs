@@ -12,6 +12,7 @@
 //! | `slow-dials` | dials of election ports may take their time |
 //! | `accidents` | begin with disks that differ |
 //! | `live` | look for a fair cycle without a leader; not by generation |
+//! | `deep` | the last state that was found comes first: takes little memory, and finds less within a `depth` |
 //! | `depth=… taken=… seconds=… threads=2` | how much is looked at: so deep, so many transitions (states, if `live`), for so long |
 //!
 //! Figures, and what the bounds mean, stand in `tests/model/checking/mod.rs`.
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
             "taken" => budget.transitions = Some(many),
             "seconds" => budget.time = Some(Duration::from_secs(u64::from(number))),
             "threads" => budget.threads = many,
+            "deep" => budget.deep = true,
             _ => {
                 println!("{word}: not known");
                 return ExitCode::FAILURE;

@@ -263,7 +263,7 @@ impl World {
     #[cfg(unix)]
     pub(super) fn silence(&mut self, id: i64) -> Result<(), String> {
         use rustix::process::{Pid, Signal, kill_process};
-        let Some(Running::Process(child, _)) = self.running.remove(&id) else {
+        let Some(Running::Process(child, pipe)) = self.running.remove(&id) else {
             return Err(format!("server {id} is no process"));
         };
         self.leave(id);
@@ -271,6 +271,10 @@ impl World {
         let pid = pid.ok_or_else(|| format!("server {id} has ended"))?;
         kill_process(pid, Signal::STOP)
             .map_err(|error| format!("cannot stop server {id}: {error}"))?;
+        // Whoever waits for it would wait until it is buried; what it was asked stays in doubt.
+        if let Some(pipe) = pipe {
+            pipe.close();
+        }
         self.silent.insert(id, child);
         Ok(())
     }

@@ -247,6 +247,9 @@ pub struct Budget {
     pub time: Option<Duration>,
     /// By so many threads.
     pub threads: usize,
+    /// The last state that was found first. That keeps no state, only its fingerprint, and so goes on for longer; but
+    /// of what is cut at a depth not everything is found that lies within it.
+    pub deep: bool,
 }
 
 /// What came of it.
@@ -374,7 +377,15 @@ pub fn check(scope: Scope, budget: Budget) -> Outcome {
     if let Some(time) = budget.time {
         checker = checker.timeout(time);
     }
-    let checker = checker.spawn_bfs().join();
+    if budget.deep {
+        told(&checker.spawn_dfs().join(), &budget, start)
+    } else {
+        told(&checker.spawn_bfs().join(), &budget, start)
+    }
+}
+
+/// What came of it, and how long it took.
+fn told(checker: &impl Checker<Ensemble>, budget: &Budget, start: Instant) -> Outcome {
     let took = now().duration_since(start);
     let discoveries = checker.discoveries();
     let model = checker.model();
