@@ -66,7 +66,7 @@
 //! | the arithmetic of quorums | | `ensemble::tests::the_core_counts_quorums_as_the_rule_says` |
 //! | a leader's history is at least as new as those of the quorum behind it | [`Newest`](Rule::Newest) | `a_leader_with_an_older_history_than_those_who_elected_it` |
 //! | a leader has everything committed in epochs before its own | [`Committed`](Rule::Committed) | `what_is_committed_is_not_on_a_quorum_of_disks_or_is_cut` |
-//! | what is committed is on a quorum of disks, and no disk ever gives it up | [`Committed`](Rule::Committed) | the same |
+//! | what is committed is on a quorum of disks, and stays on one; nobody gives it up who has promised the epoch in which it was | [`Committed`](Rule::Committed) | the same; `who_was_not_counted_gives_up_what_is_committed_while_a_quorum_has_it_and_no_longer` |
 //! | a number names one transaction; the established leader of its epoch has proposed it (*integrity*) | [`Payload`](Rule::Payload) | `two_transactions_of_one_number_or_one_that_nobody_proposed` |
 //! | all servers apply one sequence, each a prefix, nothing twice, nothing before it is committed (*total order*, *agreement*) | [`Applied`](Rule::Applied) | `applied_before_it_is_committed_or_out_of_turn` |
 //! | a leader's transactions are committed in the order in which it proposed them (*local primary order*), later leaders' behind earlier ones' (*global primary order*) | [`Order`](Rule::Order), [`Contiguous`](Rule::Contiguous) | `a_leader_proposes_out_of_order_or_before_it_has_what_was_committed` |

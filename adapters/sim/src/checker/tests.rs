@@ -351,6 +351,29 @@ fn what_is_committed_is_not_on_a_quorum_of_disks_or_is_cut() {
     breaks(Rule::Committed, scene.serves(1, 2));
 }
 
+/// Server 1 has promised epoch 1 only, and has what the leader of epoch 2 commits with server 2.
+#[test]
+fn who_was_not_counted_gives_up_what_is_committed_while_a_quorum_has_it_and_no_longer() {
+    let mut scene = reign();
+    scene.proposes(&written_before(ONE, 1), &[1, 2, 3]).unwrap();
+    for id in 2..=3 {
+        scene.writes(id, Write::AcceptedEpoch(Epoch(2))).unwrap();
+    }
+    let (log, ensemble) = (scene.disks[&ServerId(3)].latest(), Ensemble::majority(3));
+    let ledger = &mut scene.checker.ledger;
+    ledger.on_deliver(ServerId(3), ONE, true, Epoch(2), log, &ensemble).unwrap();
+    scene.writes(1, Write::Truncate(Zxid::ZERO)).unwrap();
+    breaks(Rule::Committed, scene.writes(2, Write::Truncate(Zxid::ZERO)));
+
+    let mut scene = reign();
+    scene.proposes(&written_before(ONE, 1), &[1, 2, 3]).unwrap();
+    let log = scene.disks[&ServerId(3)].latest();
+    let ledger = &mut scene.checker.ledger;
+    ledger.on_deliver(ServerId(3), ONE, true, Epoch(2), log, &ensemble).unwrap();
+    scene.checker.on_wipe(ServerId(2));
+    breaks(Rule::Committed, scene.writes(1, Write::Truncate(Zxid::ZERO)));
+}
+
 #[test]
 fn applied_before_it_is_committed_or_out_of_turn() {
     let mut scene = reign();
