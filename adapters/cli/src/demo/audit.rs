@@ -9,7 +9,8 @@
 //! The logs are read with the readers of `quorate-log`, record by record, through the last acknowledged
 //! transaction: all servers have said that they applied it. Nothing is purged in a demo, so they are
 //! complete; where one begins later all the same, because its server was brought up with a snapshot,
-//! that snapshot's sum must be the one that the others' logs give. So must every snapshot's.
+//! that snapshot's sum must be the one that the others' logs give. So must every snapshot's. When all have
+//! been brought up in that way, of what is before all logs only the number can be compared.
 //!
 //! What it does not do: look at anything that a server tells.
 
@@ -77,6 +78,20 @@ struct History {
     snapshots: Vec<(i64, Sum)>,
 }
 
+impl History {
+    /// The state from which a log goes on that begins with this transaction: the latest snapshot before it, the
+    /// first state if there is none.
+    fn before(&self, first: i64) -> (i64, Sum) {
+        let before = self.snapshots.iter().filter(|(label, _)| *label < first);
+        before.max_by_key(|(label, _)| *label).copied().unwrap_or_default()
+    }
+
+    /// The state from which its log goes on.
+    fn base(&self) -> (i64, Sum) {
+        self.before(self.marks.first().map_or(i64::MAX, |mark| mark.zxid))
+    }
+}
+
 /// Compares all servers' disks with each other and with what was acknowledged.
 pub(super) fn audit(
     servers: &[(i64, PathBuf)],
@@ -99,26 +114,6 @@ fn read(server: i64, dir: &Path, through: i64, verdict: &mut Verdict) -> Result<
     for finding in report.findings.iter().filter(|found| found.severity == Severity::Error) {
         verdict.say(format!("server {server}: {finding}"));
     }
-    let mut marks: Vec<Mark> = Vec::new();
-    let mut sum = Sum::default();
-    for line in &report.logs {
-        let entries = Dump::open(&line.path, TXN_BYTES_MAX).map_err(|error| error.to_string())?;
-        for entry in entries {
-            let Entry::Record { txn, .. } = entry.map_err(|error| error.to_string())? else {
-                // What is damaged is not there.
-                continue;
-            };
-            if txn.zxid.0 > through {
-                continue;
-            }
-            let command = command(&txn);
-            if let Some(command) = command {
-                sum.add(txn.zxid, command);
-            }
-            let number = command.and_then(ledger::number);
-            marks.push(Mark { zxid: txn.zxid.0, hash: hash(&txn), number, sum });
-        }
-    }
     let mut snapshots = Vec::new();
     for line in report.snapshots.iter().filter(|line| line.content.is_some()) {
         let file = &line.file;
@@ -129,7 +124,28 @@ fn read(server: i64, dir: &Path, through: i64, verdict: &mut Verdict) -> Result<
             snapshots.push((file.label.0, state));
         }
     }
-    Ok(History { server, marks, snapshots })
+    let mut history = History { server, marks: Vec::new(), snapshots };
+    let mut sum = None;
+    for line in &report.logs {
+        let entries = Dump::open(&line.path, TXN_BYTES_MAX).map_err(|error| error.to_string())?;
+        for entry in entries {
+            let Entry::Record { txn, .. } = entry.map_err(|error| error.to_string())? else {
+                // What is damaged is not there.
+                continue;
+            };
+            if txn.zxid.0 > through {
+                continue;
+            }
+            let sum = sum.get_or_insert_with(|| history.before(txn.zxid.0).1);
+            let command = command(&txn);
+            if let Some(command) = command {
+                sum.add(txn.zxid, command);
+            }
+            let number = command.and_then(ledger::number);
+            history.marks.push(Mark { zxid: txn.zxid.0, hash: hash(&txn), number, sum: *sum });
+        }
+    }
+    Ok(history)
 }
 
 fn judge(histories: &[History], acknowledged: &[(u64, i64)], verdict: &mut Verdict) {
@@ -140,6 +156,17 @@ fn judge(histories: &[History], acknowledged: &[(u64, i64)], verdict: &mut Verdi
         }
         return;
     };
+    // All servers may have been brought up with a snapshot, one after the other. What is before all logs has only
+    // the number of writes in that state to vouch for it.
+    let (base, state) = reference.base();
+    let before = acknowledged.iter().filter(|(_, zxid)| *zxid <= base).count();
+    let missing = before.saturating_sub(usize::try_from(state.writes).unwrap_or(usize::MAX));
+    if missing > 0 {
+        let (label, writes) = (Zxid(base), state.writes);
+        verdict.say(format!(
+            "{before} writes were acknowledged by {label}, {writes} are in its state"
+        ));
+    }
     let mut lost = BTreeSet::new();
     for history in histories {
         let diverged = divergence(history, reference);
@@ -151,7 +178,7 @@ fn judge(histories: &[History], acknowledged: &[(u64, i64)], verdict: &mut Verdi
             // It has what the reference has.
             continue;
         }
-        for (number, zxid) in acknowledged {
+        for (number, zxid) in acknowledged.iter().filter(|(_, zxid)| *zxid > base) {
             let there = at(&history.marks, *zxid).is_some_and(|mark| mark.number == Some(*number));
             if !there && lost.insert(*number) {
                 let zxid = Zxid(*zxid);
@@ -162,7 +189,7 @@ fn judge(histories: &[History], acknowledged: &[(u64, i64)], verdict: &mut Verdi
             }
         }
     }
-    verdict.lost = lost.len();
+    verdict.lost = lost.len() + missing;
     for history in histories {
         let mut numbers: Vec<_> = history.marks.iter().filter_map(|mark| mark.number).collect();
         numbers.sort_unstable();
@@ -207,13 +234,15 @@ fn divergence(history: &History, reference: &History) -> Option<String> {
         let (ours, theirs) = (zxid(history.marks.get(at)), zxid(rest.get(at)));
         return Some(format!("its log has {ours} where the others' have {theirs}"));
     }
-    // The sums of a log that begins later are those of its own part only.
-    let expected = |label: i64| {
+    // A snapshot that is older than all logs, nobody can check.
+    let (base, state) = reference.base();
+    let differs = |label: i64, is: Sum| {
         let after = reference.marks.partition_point(|mark| mark.zxid <= label);
-        after.checked_sub(1).map_or(Sum::default(), |last| reference.marks[last].sum)
+        let expected = after.checked_sub(1).map_or(state, |last| reference.marks[last].sum);
+        label >= base && is != expected
     };
     if let Some((label, _)) =
-        history.snapshots.iter().find(|(label, state)| *state != expected(*label))
+        history.snapshots.iter().find(|(label, state)| differs(*label, *state))
     {
         return Some(format!("its snapshot of {} is not what the log gives", Zxid(*label)));
     }
@@ -344,6 +373,23 @@ mod tests {
         let histories = [history(1, &[10, 11]), history(2, &[10, 12]), history(3, &[10, 11])];
         assert_eq!(judged(&histories, &[(10, 1)]), (0, 0, 1));
         assert_eq!(judged(&histories, &[(11, 2)]), (1, 0, 1), "one of them does not have it");
+    }
+
+    #[test]
+    fn what_is_before_all_logs_is_counted_in_the_snapshots() {
+        let late = |server| {
+            let mut late = history(server, &[10, 11, 12, 13]);
+            late.snapshots = vec![(2, late.marks[1].sum)];
+            late.marks.drain(..2);
+            late
+        };
+        let acknowledged = [(10, 1), (11, 2), (12, 3), (13, 4)];
+        assert_eq!(judged(&[late(1), late(2)], &acknowledged), (0, 0, 0));
+        assert_eq!(judged(&[late(1), late(2)], &[(10, 1), (11, 2), (14, 2)]), (1, 0, 0));
+        assert_eq!(judged(&[late(1), late(2)], &[(15, 5)]), (1, 0, 0));
+        let mut other = late(2);
+        other.snapshots[0].1 = Sum::default();
+        assert_eq!(judged(&[late(1), other], &acknowledged), (0, 0, 1));
     }
 
     #[test]
