@@ -34,7 +34,8 @@ enum Look {
 use Look::{Accidents, AccidentsAndBreak, Generation, Generations, Service, Votes};
 
 /// How much is looked at for each mistake, at most.
-const BUDGET: Budget = Budget { transitions: Some(1_500_000), depth: None, time: None, threads: 2 };
+const BUDGET: Budget =
+    Budget { transitions: Some(1_500_000), depth: None, time: None, threads: 2, deep: false };
 
 /// Which mistake is looked for where. Those of observers, weights, leases, reads and changes of the membership
 /// have no place in these models; a few others take more servers, or more steps, than are looked at here.
