@@ -766,6 +766,12 @@ fn a_reign_awaits_its_first_lease_where_there_will_be_one() {
     bench.receive(two, lease_of(5, LEASE));
     assert!(!awaits(&bench) && lease(&bench).is_some());
 
+    // We stood still, and it was over when we heard of it: another may lead by now.
+    let (mut bench, _, two) = leased();
+    bench.now = bench.now + LEASE;
+    bench.receive(two, lease_of(5, LEASE));
+    assert!(awaits(&bench) && lease(&bench).is_none());
+
     assert!(!awaits(&leader().0), "leases are off");
     // Both promise shorter ones only.
     let (mut bench, one, two) = leased();

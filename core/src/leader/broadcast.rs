@@ -308,6 +308,10 @@ impl Broadcast {
             let present = promised(cx, learners, &cx.config.membership.quorum());
             until = present.min(until.max(self.lease));
         }
+        if self.awaits_lease {
+            // It may have come when it was over: of a first one that ended before it began nobody is told.
+            until = until.filter(|until| *until > cx.now);
+        }
         self.awaits_lease &= until.is_none() && !needs_others(cx, learners);
         if let Some(until) = until.or(self.lease.map(|_| cx.now)) {
             self.lease = Some(until);
