@@ -32,21 +32,28 @@
 //! ```text
 //! cargo run --release -p quorate -- sim --seeds 200000
 //! cargo run --release -p quorate -- sim --story days --seeds 200
-//! cargo run --release -p quorate-sim --example model -- recovery voters=3 rounds=2 crashes=1 transactions=2 seconds=1800
-//! cargo run --release -p quorate-sim --example model -- election voters=5 depth=16 seconds=900
-//! cargo run --release -p quorate-sim --example model -- election crashes=1 live seconds=900
+//! cargo run --release -p quorate-sim --example model -- recovery voters=3 rounds=2 crashes=1 transactions=2 taken=20000000
+//! cargo run --release -p quorate-sim --example model -- election voters=5 depth=16 deep taken=6000000
+//! cargo run --release -p quorate-sim --example model -- election crashes=1 live
 //! cargo test --release -p quorate-sim --test crash_points -- --ignored --nocapture
-//! cargo mutants -p quorate-core --shard 0/20
+//! QUORATE_DIFFERENTIAL=1000000000 cargo test --release -p quorate-core --test differential
+//! cargo test --release -p quorate --features runtimes --test traces -- --ignored --nocapture
+//! cargo mutants -p quorate-core -f 'core/src/{election,history,leader,learner}{.rs,/**}' --shard 0/20 --sharding round-robin
 //! CARGO_PROFILE_RELEASE_LTO=off cargo fuzz run --features libfuzzer -s none NAME -- -max_total_time=300
 //! ```
 //!
-//! The first two print seeds, events, virtual time, and how often each kind of fault occurred; the models print
-//! states, depth, and whether that was all there is; the crash points how many pairs of crashes there were. Shards
-//! and targets are run one after the other.
+//! What came of them in November 2026, on a machine that had other work to do:
 //!
-//! Of 669 mutants of the modules election, history, leader and learner, taken at random, 617 were caught by the
-//! core's tests, and 19 change nothing (among them all conditions with `planted!`): 95 of 100. To have so many in an
-//! hour they were built into one program that is told which of them to be, not one after the other.
+//! | | |
+//! |---|---|
+//! | `--seeds 200000` | 1,845,171,999 steps, all rules after each, 506,778 in a second of a processor; 929,654 elections, 116 million commits; one order explains 125 million writes and reads; of 91 kinds of events all but one (`StreamedCommits`) came to pass, each in 999 runs at least. Of the pairs, versions before 3.5 never meet changes of the membership, which they do not know; the rarest else is in 23 runs. One seed of 200,000 failed: a lease that was over before it was heard of; mended |
+//! | `--story days` | 411 days, 388,071,945 steps, none failed; 79,630 simulated seconds, and 868,517 steps, in a second of a processor |
+//! | models | see `tests/model/checking/mod.rs` |
+//! | crash points | 109,093 pairs of cuts at outputs; the 3,659 at writes are in every `cargo test` |
+//! | differential | 1,000,000,000 messages of elections, and as many pairs of votes, decided twice |
+//! | traces, `--ignored` | 200 leaders cut off on each runtime, all replaced: led again in 427 to 429 ms (median), 520 to 556 ms (99 %), of which 200 ms are the followers' patience |
+//! | mutants | of 669 taken at random 639 are noticed, 28 change nothing (22 of them are left out by name, with the reason), one does not compile, and one is open: `&& with \|\|` in `Synchronization::end` |
+//! | fuzzing | 27,660,000 executions of 17 targets, 90 seconds each; none failed |
 //!
 //! # What is checked
 //!
