@@ -14,7 +14,7 @@ use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
 use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request};
 use quorate_core::output::{Fault, Hangup, Output};
-use quorate_core::peer::Peer;
+use quorate_core::peer::{Peer, Reign};
 use quorate_core::report::{Report, Status};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
@@ -290,6 +290,11 @@ impl Stage {
     /// Where the server stands.
     pub fn status(&self) -> Status {
         self.peer.status()
+    }
+
+    /// Its reign, if it leads.
+    pub fn reign(&self) -> Option<Reign> {
+        self.peer.reign()
     }
 
     /// Whether the server is looking.
