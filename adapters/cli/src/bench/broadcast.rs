@@ -341,6 +341,13 @@ impl<R: Runtime> Ensemble<R> {
             tally.counts.store(true, Ordering::Relaxed);
         }
         std::thread::sleep(time);
+        // Where the machine has other things to do, until there is one at least.
+        let is_empty = |tally: &Arc<Tally>| {
+            tally.times.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        };
+        while tallies.iter().all(is_empty) && begun.elapsed() < PATIENCE {
+            std::thread::sleep(WARM_UP);
+        }
         for tally in &tallies {
             tally.counts.store(false, Ordering::Relaxed);
         }
