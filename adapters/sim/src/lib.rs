@@ -53,7 +53,9 @@
 //! | differential | 1,000,000,000 messages of elections, and as many pairs of votes, decided twice |
 //! | traces, `--ignored` | 200 leaders cut off on each runtime, all replaced: led again in 427 to 429 ms (median), 520 to 556 ms (99 %), of which 200 ms are the followers' patience |
 //! | mutants | of 669 taken at random 639 are noticed, 28 change nothing (22 of them are left out by name, with the reason), one does not compile, and one is open: `&& with \|\|` in `Synchronization::end` |
-//! | fuzzing | 27,660,000 executions of 17 targets, 90 seconds each; none failed |
+//! | lines and branches of the core | 96.8 % and 91.2 %, of its own tests alone 94.7 and 89.4: `RUSTC_BOOTSTRAP=1 cargo llvm-cov --branch --no-report -p quorate-core`, the same with `-p quorate-sim --test scenarios --test worked_examples --test lessons --test generation --test crash_points`, then `cargo llvm-cov report --branch --summary-only` |
+//! | stopped leaders | `demo --servers 3 --kill-leader 110 --processes --load --clients 1 --silence --election generation --runtime R`: on each runtime all replaced, nothing lost; elections 141 to 264 ms (99 %), with failure detection 407 to 529 ms |
+//! | fuzzing | 252,653,291 executions of 17 targets, each 90 seconds at least; 190 million of them are handshakes; none failed |
 //!
 //! # What is checked
 //!
