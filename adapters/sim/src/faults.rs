@@ -118,7 +118,7 @@ classes! {
     ClockJump,
     /// A server stood still, and so did its clock.
     Suspended,
-    /// A server said what an older version of ZooKeeper says.
+    /// A server said what some version of ZooKeeper says, and nothing that only ours do.
     OldVersion,
     /// A disk failed, and with it the server.
     DiskError,

@@ -83,6 +83,11 @@ impl<'a> Course<'a> {
     pub(super) const fn dense(kinds: &'a [(Kind, u64)], most: u64) -> Self {
         Self { kinds, count: (0, most), pause_max: Duration::from_millis(1200) }
     }
+
+    /// Many, and hardly any time between them.
+    pub(super) const fn heaped(kinds: &'a [(Kind, u64)]) -> Self {
+        Self { kinds, count: (10, 40), pause_max: Duration::from_millis(600) }
+    }
 }
 
 /// One accident of a run.

@@ -113,7 +113,9 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     };
     let clients = draw.note(true, Condition::Clients).then_some(clients);
     let accidents = if changes { ACCIDENTS_AND_CHANGES } else { ACCIDENTS };
-    Run::new(draw, config, clients, &Course::dense(accidents, 8))
+    let heaped = case.is_heaped();
+    let course = if heaped { Course::heaped(accidents) } else { Course::dense(accidents, 8) };
+    Run::new(draw, config, clients, &course)
 }
 
 impl Run {

@@ -56,12 +56,16 @@ pub(super) fn world(draw: &mut Draw<'_>, fair: WorldConfig) -> WorldConfig {
         match draw.rng.below(4) {
             0 => drop(old.insert(id, Dialect::V34)),
             1 => drop(old.insert(id, Dialect::V35)),
+            2 => drop(old.insert(id, Dialect::V38)),
             _ => {}
         }
     }
-    // Before there were changes of the membership, nobody knew what to make of one.
-    if !draw.one_in(4, Condition::OldVersions) || fair.may_change {
+    if !draw.one_in(4, Condition::OldVersions) {
         old.clear();
+    }
+    // Before there were changes of the membership, nobody knew what to make of one.
+    if fair.may_change {
+        old.values_mut().for_each(|dialect| *dialect = Dialect::V38);
     }
     let every = Duration::from_millis(draw.pick(&[3, 30, 300]));
     let strangers = draw.one_in(4, Condition::Strangers).then_some(every);

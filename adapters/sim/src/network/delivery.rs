@@ -12,7 +12,6 @@ use crate::application::State as Snapshot;
 use crate::ensemble::Ensemble;
 use crate::faults::FaultClass;
 use crate::network::connection::{Reading, Segment, State, Told, each};
-use crate::network::dialect::heard;
 use crate::network::{ACCEPTOR, DIALLER, Network, NetworkEvent, PROGRESS_EVERY, hit, pack, remote};
 
 /// The longest first packet of a learner that a driver waits for.
@@ -285,12 +284,15 @@ impl Network {
             if let Message::Packet(Packet::Snap(_)) = message {
                 end.reading = Reading::Snapshot;
             }
-            let message = match self.old.contains_key(&receiver).then(|| heard(message.clone())) {
-                None => message,
-                Some(Some(message)) => message,
-                Some(None) => {
-                    self.problem =
-                        Some(format!("{sender} says to {receiver}, which is old: {message:?}"));
+            let heard = match self.old.get(&receiver) {
+                None => Ok(message),
+                Some(dialect) => dialect.heard(message.clone()).ok_or(message),
+            };
+            let message = match heard {
+                Ok(message) => message,
+                Err(message) => {
+                    let what = format!("{sender} says what {receiver} does not know: {message:?}");
+                    self.problem = Some(what);
                     return;
                 }
             };

@@ -1,11 +1,12 @@
-//! What servers of older versions of ZooKeeper say, and what they understand.
+//! What servers of ZooKeeper say in its versions, and what they understand.
 //!
 //! | | notification | introduction | FOLLOWERINFO, OBSERVERINFO | NEWLEADER |
 //! |---|---|---|---|---|
 //! | [`V34`](Dialect::V34) | 40 bytes, no version | the bare id | 12 bytes | without a text |
 //! | [`V35`](Dialect::V35) | version 1, no configuration | as ours | as ZooKeeper's today | as ours |
+//! | [`V38`](Dialect::V38) | as ours | as ours | as ZooKeeper's today | as ours |
 //!
-//! Neither says or understands what only servers of ours do. The server itself is one of ours all the same:
+//! None says or understands what only servers of ours do. The server itself is one of ours all the same:
 //! what is tested is what the others make of what it says, and it of what it does not hear.
 
 use bytes::{Bytes, BytesMut};
@@ -19,6 +20,8 @@ pub enum Dialect {
     V34,
     /// As the first of ZooKeeper 3.5.
     V35,
+    /// As ZooKeeper 3.8: the membership may change beside such a server.
+    V38,
 }
 
 /// Where the version begins in a notification with its frame, and how long the oldest is that has none.
@@ -29,11 +32,12 @@ const INFO_V34: usize = 16 + 12;
 impl Dialect {
     /// A notification as the other end reads it, and as bytes.
     pub(super) fn notification(self, notification: &Notification) -> (Notification, Bytes) {
-        let version = match self {
-            Self::V34 => 0,
-            Self::V35 => 1,
+        let (version, config) = match self {
+            Self::V34 => (0, Bytes::new()),
+            Self::V35 => (1, Bytes::new()),
+            Self::V38 => (notification.version, notification.config.clone()),
         };
-        let said = Notification { version, config: Bytes::new(), ..notification.clone() };
+        let said = Notification { version, config, ..notification.clone() };
         let mut bytes = BytesMut::new();
         wire::encode_notification(&said, &mut bytes);
         if self == Self::V34 {
@@ -69,20 +73,20 @@ impl Dialect {
         }
         (said, bytes.freeze())
     }
-}
 
-/// A message as a server of an older version understands it; none if only ours have such.
-#[allow(clippy::wildcard_enum_match_arm, reason = "the others are the same in all versions")]
-pub(super) fn heard(message: Message) -> Option<Message> {
-    Some(match message {
-        Message::Notification(heard) => {
-            Message::Notification(Notification { config: Bytes::new(), ..heard })
-        }
-        Message::Packet(Packet::HandOver { .. } | Packet::Lease { .. }) | Message::Letter(_) => {
-            return None;
-        }
-        Message::Packet(packet) => Message::Packet(understood(packet)),
-    })
+    /// A message as such a server understands it; none if only ours have such.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others are the same in all versions")]
+    pub(super) fn heard(self, message: Message) -> Option<Message> {
+        Some(match message {
+            Message::Notification(heard) if self != Self::V38 => {
+                Message::Notification(Notification { config: Bytes::new(), ..heard })
+            }
+            Message::Packet(Packet::HandOver { .. } | Packet::Lease { .. })
+            | Message::Letter(_) => return None,
+            Message::Packet(packet) => Message::Packet(understood(packet)),
+            message => message,
+        })
+    }
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "the others say nothing of versions")]

@@ -88,7 +88,7 @@ pub(super) enum Setting {
     View(i64, Ensemble),
     /// Who is no member at first.
     Spares(Vec<i64>),
-    /// Who speaks as an older version of ZooKeeper does.
+    /// Who speaks as some version of ZooKeeper does.
     Speak(Dialect, Vec<i64>),
     Disk(i64, Box<Contents>),
     Seed(u64),

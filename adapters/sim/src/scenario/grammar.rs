@@ -30,7 +30,7 @@ before anything starts
   view 1 servers 2                 the configuration of server 1 says something else (also while it is down)
   spares 4 5                       these are no members at first, and know those who are
   disk 2 accepted 1 current 1 last 1.5 [2.1 2.2] [snapshot 1.3 [floor]] [voted 3 in 7]
-  speak 3.4|3.5 1 2                these are that old: they read no newer handshake
+  speak 3.4|3.5|3.8 1 2            these say and understand what that ZooKeeper does
   disk 2 unmarked                  empty, and it may not always have been (db.autocreate=false)
   set tick 200ms | init 10 | sync 5 | latency 1ms | silence 5s | stream 50ms | window 5 | snap 20 |
       crash nothing|prefix|any|everything | settle off | reconfig on | seed 7 | disk by hand |
@@ -102,7 +102,8 @@ fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
         }
         "spares" => Command::Set(Setting::Spares(words.ids()?)),
         "speak" => {
-            let dialect = words.one_of(&[("3.4", Dialect::V34), ("3.5", Dialect::V35)])?;
+            let known = [("3.4", Dialect::V34), ("3.5", Dialect::V35), ("3.8", Dialect::V38)];
+            let dialect = words.one_of(&known)?;
             Command::Set(Setting::Speak(dialect, words.ids()?))
         }
         "disk" => Command::Set(disk(words)?),
