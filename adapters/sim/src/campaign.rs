@@ -10,9 +10,8 @@
 //! There are three [`Story`]s. Elections: many servers, histories that differ, and how long it takes until
 //! there is a leader again. Histories: clients that write and read all the time, and an ensemble that has
 //! to serve in the end and to have lost nothing. Days: the same in the time of an ordinary ensemble, where
-//! hours pass between one accident and the next. In every sixteenth run everything is heaped up, so that what
-//! is rare meets what is rare. Safety is tested after every step of all, by the
-//! checker and its book.
+//! hours pass between one accident and the next. In every eighth run everything is heaped up, so that what
+//! is rare meets what is rare. Safety is tested after every step of all, by the checker and its book.
 //!
 //! Each condition and each accident is drawn from a fork of the seed of its own. So a case may be told to
 //! leave all out but a few ([`Case::only`]), and those happen as before: that is how a failure is made

@@ -191,6 +191,11 @@ impl Run {
                 self.world.hand_over(leader, to)?;
                 let victim = if rng.below(2) == 0 { leader } else { id };
                 self.may_crash_soon(rng, victim, 20);
+                // Who is to have the seat may be lost on the way to it.
+                if rng.below(4) == 0 {
+                    self.pass(soon / 50)?;
+                    self.isolate(id);
+                }
             }
             Kind::Wipe => {
                 // Only who is in no quorum may forget what it has.

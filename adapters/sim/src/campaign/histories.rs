@@ -120,8 +120,12 @@ fn begin(case: &Case, keep_log: bool) -> Run {
 
 impl Run {
     fn history(&mut self) -> Result<Outcome, Failure> {
-        for id in &self.ids {
-            let wait = up_to(&mut self.rng, Duration::from_millis(200));
+        let late = self.case.is_heaped() && self.rng.below(2) == 0;
+        for (at, id) in self.ids.iter().enumerate() {
+            let mut wait = up_to(&mut self.rng, Duration::from_millis(200));
+            if late && at == 0 {
+                wait += Duration::from_millis(800);
+            }
             self.world.start_after(*id, wait);
         }
         let first = up_to(&mut self.rng, Duration::from_secs(1));
