@@ -82,7 +82,9 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     let tick = Duration::from_millis(draw.pick(&[100, 200, 400]));
     let ticks = 1 + u32::try_from(draw.rng.below(5)).unwrap_or(0);
     let lease = (draw.rng.below(3) == 0).then(|| tick * ticks);
-    let changes = draw.rng.below(2) == 0 && ensemble.is_plain() && ids.len() > 2;
+    let heaped = case.is_heaped();
+    let may_change = if heaped { draw.rng.below(4) > 0 } else { draw.rng.below(2) == 0 };
+    let changes = may_change && ensemble.is_plain() && ids.len() > 2;
     let first = ids.last().map_or(1, |last| last + 1);
     let more = i64::try_from(draw.rng.below(3)).unwrap_or(0);
     let spares = if changes { (first..first + more).map(ServerId).collect() } else { Vec::new() };
@@ -113,7 +115,6 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     };
     let clients = draw.note(true, Condition::Clients).then_some(clients);
     let accidents = if changes { ACCIDENTS_AND_CHANGES } else { ACCIDENTS };
-    let heaped = case.is_heaped();
     let course = if heaped { Course::heaped(accidents) } else { Course::dense(accidents, 8) };
     Run::new(draw, config, clients, &course)
 }
