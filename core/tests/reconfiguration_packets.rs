@@ -534,21 +534,29 @@ fn a_next_voter_that_may_be_needed_is_proposed_by_the_leader_that_gives_up() {
     assert_eq!(bench.status().vote, vote(1, z(1, 3).0, 4));
 }
 
-/// Two of two are needed, and one of them is ahead: without it there would never be a leader.
+/// Two of two are needed, or three of four whom one does not hear, and one of them is ahead: without it there would
+/// never be a leader. What it has beyond us, it and the one that is not heard cannot have committed.
 #[test]
 fn the_promise_of_a_next_voter_that_is_ahead_in_vain_counts() {
-    let text = ensemble(&[3]).replace("version=0", "version=100000000");
-    let durable = stored(1, 1, z(1, 0), entries(1, 1, 2));
-    let mut bench = Bench::with(3, &text, durable, |config| {
-        config.reconfig_enabled = true;
-        config.next_membership = Some(voters(&[3, 4]).with_version(z(1, 2).0));
-    });
-    bench.win(&[4]);
-    let (four, _) = bench.follower(4, 1);
-    bench.persisted();
-    let seen = bench.receive(four, ack_epoch(1, z(1, 3).0));
-    assert_eq!(bench.phase(), Phase::Synchronization);
-    assert_eq!(seen.packets(four)[0], Packet::Trunc(z(1, 2)));
+    let cases: [(&[i64], &[i64]); 2] = [(&[3, 4], &[]), (&[3, 4, 5, 6], &[5])];
+    for (next, others) in cases {
+        let text = ensemble(&[3]).replace("version=0", "version=100000000");
+        let durable = stored(1, 1, z(1, 0), entries(1, 1, 2));
+        let mut bench = Bench::with(3, &text, durable, |config| {
+            config.reconfig_enabled = true;
+            config.next_membership = Some(voters(next).with_version(z(1, 2).0));
+        });
+        bench.win(&[&[4], others].concat());
+        let (four, _) = bench.follower(4, 1);
+        let others: Vec<_> = others.iter().map(|id| bench.follower(*id, 1).0).collect();
+        bench.persisted();
+        for link in others {
+            bench.receive(link, ack_epoch(1, z(1, 2).0));
+        }
+        let seen = bench.receive(four, ack_epoch(1, z(1, 3).0));
+        assert_eq!(bench.phase(), Phase::Synchronization);
+        assert_eq!(seen.packets(four)[0], Packet::Trunc(z(1, 2)));
+    }
 }
 
 /// An answer to an earlier question, say: this one has not been asked.

@@ -309,11 +309,8 @@ impl Synchronization {
     /// UPTODATE: everything through the returned zxid is committed, and what is left without COMMIT is
     /// returned to be logged.
     pub fn end(&mut self, cx: &Context<'_>) -> (Zxid, VecDeque<Txn>) {
-        let mut known = self.label.max(self.committed).min(cx.history.last());
-        if known.is_epoch_start() && self.step == Step::Following(How::Diff) {
-            // No transaction: what it stands for ends before, and what follows may still be cut.
-            known = cx.history.until(known);
-        }
+        // The start of an epoch is no transaction: what it stands for ends before, and what follows may still be cut.
+        let known = cx.history.until(self.label.max(self.committed));
         let known = if planted!(DeliveredWholeLog) { cx.history.last() } else { known };
         if planted!(PendingForgotten) {
             self.pending.clear();
