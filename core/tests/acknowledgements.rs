@@ -91,3 +91,19 @@ fn acknowledgements_that_come_while_the_log_is_streamed_count() {
     bench.receive(second, Packet::Ack(zxid(2, 3)));
     assert_eq!(bench.delivered(), zxid(2, 3), "all three are on a quorum of disks");
 }
+
+/// No follower that follows the protocol does so; of one that does, nothing counts that an earlier one is missing of.
+#[test]
+fn acknowledgements_ahead_of_their_turn_wait_for_every_one_that_is_missing() {
+    let mut bench = Bench::of(3, &ensemble(&[1, 2, 3]), disk(0, 0, 0));
+    bench.win(&[1, 2]);
+    let link = bench.establish(1);
+    bench.write(5);
+    bench.persisted();
+    let acknowledged = [(3, 0), (5, 0), (2, 0), (1, 3), (4, 5)];
+    for (counter, through) in acknowledged {
+        bench.receive(link, Packet::Ack(zxid(1, counter)));
+        let delivered = bench.delivered();
+        assert_eq!(delivered.max(zxid(1, 0)), zxid(1, through), "after that of {counter}");
+    }
+}
