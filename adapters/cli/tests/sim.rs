@@ -30,7 +30,7 @@ fn figures_are_shown_as_a_table() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.starts_with("8 seeds from 0: "), "{text}");
-    assert!(text.contains("rarest together:"), "{text}");
+    assert!(text.contains("rarest faults together:"), "{text}");
     assert!(text.ends_with("every rule held after every step of 8 runs\n"), "{text}");
     assert!(stderr(&output).is_empty(), "no bar where nobody looks");
 }

@@ -310,12 +310,13 @@ impl Pairs {
         self.0[class as usize * CLASSES + class as usize]
     }
 
-    /// All pairs of two that happen, the rarest first: in how many cases they met.
-    pub fn rarest(&self) -> Vec<(u32, FaultClass, FaultClass)> {
-        let mut all = Vec::with_capacity(CLASSES * (CLASSES - 1) / 2);
-        for (at, one) in FaultClass::ALL.into_iter().enumerate() {
-            for other in FaultClass::ALL.into_iter().skip(at + 1) {
-                all.push((self.0[at * CLASSES + other as usize], one, other));
+    /// All pairs of two of these that happen, the rarest first: in how many cases they met.
+    pub fn rarest(&self, of: &[FaultClass]) -> Vec<(u32, FaultClass, FaultClass)> {
+        let mut all = Vec::with_capacity(of.len() * of.len() / 2);
+        for (at, one) in of.iter().enumerate() {
+            for other in &of[at + 1..] {
+                let (first, second) = (*one.min(other), *one.max(other));
+                all.push((self.0[first as usize * CLASSES + second as usize], *one, *other));
             }
         }
         all.retain(|(_, one, other)| self.cases(*one) > 0 && self.cases(*other) > 0);
@@ -343,7 +344,7 @@ mod tests {
         coverage.hits(FaultClass::Pause, 9);
         coverage.hit(FaultClass::Wipe);
         pairs.note(&coverage);
-        let most = pairs.rarest().last().copied();
+        let most = pairs.rarest(FaultClass::FAULTS).last().copied();
         assert_eq!(most, Some((1, FaultClass::Wipe, FaultClass::Pause)));
         assert_eq!(pairs.cases(FaultClass::Pause), 1);
         assert_eq!(pairs.cases(FaultClass::HalfOpen), 0);

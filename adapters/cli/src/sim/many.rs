@@ -18,8 +18,9 @@ use crate::paint::Paint;
 
 /// How many runs a failure may take to be made small.
 const SHRINK_MAX: u32 = 500;
-/// How many pairs are shown.
+/// How many pairs are shown, and how many are in JSON.
 const PAIRS_SHOWN: usize = 5;
+const PAIRS_TOLD: usize = 100;
 /// How wide the bar is.
 const BAR: usize = 30;
 
@@ -54,6 +55,8 @@ struct Report {
     missing: Vec<String>,
     /// The pairs that met least often.
     rarest_pairs: Vec<Pair>,
+    /// The same of what the world did to servers, without what they did about it.
+    rarest_fault_pairs: Vec<Pair>,
     /// The same for the same seeds, on every machine.
     digest: String,
     failures: Vec<Failed>,
@@ -149,6 +152,7 @@ fn report(
         classes: [format!("{one:?}"), format!("{other:?}")],
         runs,
     };
+    let rarest = |of| tally.pairs.rarest(of).into_iter().take(PAIRS_TOLD).map(pair).collect();
     let missing = tally.coverage.missing(&runner.must_happen());
     Report {
         first: runner.first,
@@ -174,7 +178,8 @@ fn report(
         rejoined: Times::of(&tally.rejoined),
         coverage: FaultClass::ALL.into_iter().map(class).collect(),
         missing: missing.iter().map(|class| format!("{class:?}")).collect(),
-        rarest_pairs: tally.pairs.rarest().into_iter().take(PAIRS_SHOWN).map(pair).collect(),
+        rarest_pairs: rarest(&FaultClass::ALL),
+        rarest_fault_pairs: rarest(FaultClass::FAULTS),
         digest: format!("{:016x}", tally.digest),
         failures: tally
             .failures
@@ -271,9 +276,12 @@ fn table(report: &Report, paint: Paint) -> String {
         let alarming = report.missing.contains(class);
         let _ = writeln!(text, "{}", if alarming { paint.alarm(&line) } else { line });
     }
-    text.push_str("\nrarest together:");
-    for Pair { classes: [one, other], runs } in &report.rarest_pairs {
-        let _ = write!(text, " {one} and {other} ({runs} runs);");
+    let rarest = [("faults", &report.rarest_fault_pairs), ("of all", &report.rarest_pairs)];
+    for (of, pairs) in rarest {
+        let _ = write!(text, "\nrarest {of} together:");
+        for Pair { classes: [one, other], runs } in pairs.iter().take(PAIRS_SHOWN) {
+            let _ = write!(text, " {one} and {other} ({runs} runs);");
+        }
     }
     let _ = write!(text, "\nthe digest of all runs is {}\n", report.digest);
     text.push_str(&verdict(report, paint));
