@@ -577,6 +577,19 @@ fn the_seat_is_offered_to_nobody_else_than_servers_of_ours_and_only_if_they_make
     assert!(has(&bench.step(Event::HandOver(None)), &Output::Release));
 }
 
+/// Whoever says that it observes has no vote in this reign, and nobody has to hear it as a leader.
+#[test]
+fn a_voter_that_came_to_observe_is_not_offered_the_seat() {
+    let (mut bench, one, _) = leader();
+    bench.down(one);
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 9, true);
+    let (link, last) = (bench.learner(), bench.status().last);
+    bench.receive(link, Packet::ObserverInfo(LearnerInfo { protocol, ..info(1, 5) }));
+    bench.receive(link, ack_epoch_again(last.0));
+    assert_eq!(bench.receive(link, ack(5)).names(link).first(), Some(&"UPTODATE"));
+    assert_eq!(handed_over(&ask(&mut bench, 1)), [Err(Kept::NoFollower(ServerId(1)))]);
+}
+
 #[test]
 fn a_second_wish_is_refused_while_the_first_is_on_its_way() {
     let (mut bench, _, two) = leader();
