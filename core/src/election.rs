@@ -57,6 +57,9 @@ pub struct Elector {
     config: ElectorConfig,
     state: ServerState,
     round: Round,
+    /// The highest round that we have looked in. Whoever joins an ensemble takes its round, which may be lower; whoever
+    /// looked in a round for a second time would say what the others have on file already, and that nobody answers.
+    looked: Round,
     /// The vote for ourselves of this round.
     own: Vote,
     /// What we propose; once settled, what ended the election.
@@ -82,6 +85,7 @@ impl Elector {
         Self {
             state: ServerState::Looking,
             round: Round(0),
+            looked: Round(0),
             own: Vote::ABSTENTION,
             vote: Vote::ABSTENTION,
             votes: Votes::new(&config.quorum),
@@ -216,13 +220,13 @@ impl Elector {
         }
     }
 
-    /// A round begins: one more than the last, everything collected is forgotten.
+    /// A round begins: one more than any before, everything collected is forgotten.
     fn on_look(&mut self, at: Instant, own: Vote, out: &mut Vec<ElectorOutput>) {
         if self.is_looking() && own == self.own {
             return;
         }
         self.state = ServerState::Looking;
-        let round = self.round.next();
+        let round = self.round.max(self.looked).next();
         let reason = if own == Vote::ABSTENTION { Reason::NoVote } else { Reason::OwnVote };
         self.change_round(at, round, reason.clone(), out);
         self.own = own;
@@ -238,6 +242,7 @@ impl Elector {
                 if self.is_looking() {
                     let from = self.config.quorum.id(position);
                     self.on_looking(at, from, position, heard, out);
+                    self.heard[position] = true;
                 }
             }
         }
@@ -335,7 +340,7 @@ impl Elector {
                 self.ask_soon(at);
             }
             let better = self.why_better(from, heard.vote, self.own).is_some();
-            let (vote, reason) = if better || !self.yields(at, position, self.own, heard.vote) {
+            let (vote, reason) = if better || !self.yields(at, position, heard.vote) {
                 let reason = Reason::LaterRound { from, theirs: heard.round, ours: self.round };
                 (if better { heard.vote } else { ours }, reason)
             } else {
@@ -349,9 +354,6 @@ impl Elector {
                 self.propose(heard.vote, reason, out);
             } else if ours != self.own {
                 self.propose(ours, Reason::OwnVote, out);
-            } else if self.yields(at, position, self.vote, heard.vote) {
-                self.votes.uncompared = true;
-                self.propose(heard.vote, Reason::HearsFew { from }, out);
             } else if heard.vote > self.vote {
                 self.votes.uncompared = true;
             }
@@ -396,28 +398,26 @@ impl Elector {
             return self.join(at, heard, support, out);
         }
         let (leader, from) = (heard.vote.leader, self.config.quorum.id(position));
-        if heard.state == ServerState::Leading && leader == from && self.hears_few(at, position) {
-            let mut support = self.config.quorum.support();
-            support.add_at(&self.config.quorum, position);
-            (self.round, self.votes.support) = (heard.round, support);
-            return self.decide(at, heard.vote, Reason::OnlyLeaderHeard { leader }, out);
-        }
-        if heard.state == ServerState::Leading && self.config.quorum.oracle() == Some(false) {
+        let reason = if heard.state != ServerState::Leading {
+            return;
+        } else if leader == from && self.heard[position] && self.hears_few(at, position) {
+            Reason::OnlyLeaderHeard { leader }
+        } else if self.config.quorum.oracle() == Some(false) {
             // The arbiter prefers the other of two servers, and that one leads.
-            let mut support = self.config.quorum.support();
-            support.add_at(&self.config.quorum, position);
-            self.round = heard.round;
-            self.votes.support = support;
-            let reason = Reason::Oracle { leader: heard.vote.leader };
-            self.decide(at, heard.vote, reason, out);
-        }
+            Reason::Oracle { leader }
+        } else {
+            return;
+        };
+        let mut support = self.config.quorum.support();
+        support.add_at(&self.config.quorum, position);
+        self.follow(at, heard, support, reason, out);
     }
 
     fn joinable(&self, votes: &[Option<Filed>], needle: &Filed) -> Option<Support> {
         votes::joinable(votes, needle, &self.config.quorum, self.config.id, self.round)
     }
 
-    /// Takes the ensemble's word for who leads, and its round, even if that is lower than ours.
+    /// Takes the ensemble's word for who leads.
     fn join(
         &mut self,
         at: Instant,
@@ -427,7 +427,18 @@ impl Elector {
     ) {
         let leader = heard.vote.leader;
         let members = support.members(&self.config.quorum).collect();
-        let reason = Reason::Joined { members, leader };
+        self.follow(at, heard, support, Reason::Joined { members, leader }, out);
+    }
+
+    /// Goes with who leads already, and into its round, even if that is lower than ours.
+    fn follow(
+        &mut self,
+        at: Instant,
+        heard: Standing,
+        support: Support,
+        reason: Reason,
+        out: &mut Vec<ElectorOutput>,
+    ) {
         if heard.round != self.round {
             let change = Change::Round { from: self.round, to: heard.round };
             out.push(ElectorOutput::Changed(change, reason.clone()));
@@ -492,8 +503,14 @@ impl Elector {
     }
 
     /// Why `vote` should be adopted in place of `over`: it is better, and its server may be elected.
+    ///
+    /// What a server without weight says is no reason. It may be the only one that hears whom it votes for; a quorum
+    /// that hears itself would elect that one again and again. Whoever can be elected is heard by those with weight.
     fn why_better(&self, from: ServerId, vote: Vote, over: Vote) -> Option<Reason> {
         let quorum = &self.config.quorum;
+        if quorum.has_weightless() && !quorum.has_weight(from) {
+            return None;
+        }
         if quorum.has_weightless() && !planted!(WeightlessElected)
             || over.leader == ServerId::NOBODY
         {

@@ -410,7 +410,13 @@ impl Leader {
         cx.timers.after(Timer::Ping, cx.now, cx.config.timing.ping_interval());
         self.halves += 1;
         self.warned = false;
-        if let Some(waits) = self.disk_hangs(cx) {
+        let timing = &cx.config.timing;
+        let limit = match self.office.phase {
+            Phase::Broadcast(_) => timing.sync_time(),
+            // Learners have as long.
+            Phase::Discovery(_) | Phase::Synchronization(_) => timing.init_time(),
+        };
+        if let Some(waits) = self.disk_hangs(cx, limit) {
             return Verdict::leave(Reason::DiskHangs { waits });
         }
         for (link, reason) in self.office.learners.overdue(cx) {
@@ -430,11 +436,11 @@ impl Leader {
         self.prefer(cx)
     }
 
-    /// For how long our disk has made nothing durable of what it was given, if that is too long: a follower would
-    /// be dropped for that. The others can commit without our disk, so nobody else would notice, but everything
+    /// For how long our disk has owed us what it had been given when we last looked, if that is too long: a follower
+    /// would be dropped for that. The others can commit without our disk, so nobody else would notice, but everything
     /// that we promise waits for it. A write is found at the first half tick after it, and so is the end of our
-    /// patience: it all comes to the sync limit at most, if that is two ticks or more.
-    fn disk_hangs(&mut self, cx: &Context<'_>) -> Option<Duration> {
+    /// patience: it all comes to `limit` at most, if that is two ticks or more.
+    fn disk_hangs(&mut self, cx: &Context<'_>, limit: Duration) -> Option<Duration> {
         let waits = self.unwritten.filter(|(ticket, _)| !cx.outbox.is_durable(*ticket));
         let (_, since) = match waits {
             Some(waits) => waits,
@@ -443,8 +449,8 @@ impl Leader {
                 self.unwritten?
             }
         };
-        let timing = &cx.config.timing;
-        let patience = timing.sync_time().saturating_sub(timing.tick).max(timing.tick);
+        let tick = cx.config.timing.tick;
+        let patience = limit.saturating_sub(tick).max(tick);
         let waits = cx.now.since(since);
         (waits >= patience).then_some(waits)
     }

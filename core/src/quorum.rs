@@ -200,6 +200,12 @@ impl Quorum {
         })
     }
 
+    /// Whether `id` counts for anything, in the present configuration or the next.
+    pub fn has_weight(&self, id: ServerId) -> bool {
+        let seats = self.position(id).map(|at| self.voters[at].seats);
+        seats.is_some_and(|seats| seats.iter().flatten().any(|seat| seat.weight > 0))
+    }
+
     /// Whether some voter has weight 0.
     #[inline]
     pub const fn has_weightless(&self) -> bool {

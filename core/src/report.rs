@@ -386,7 +386,7 @@ pub enum Reason {
         /// Who was there.
         members: Vec<ServerId>,
     },
-    /// Nothing has become durable here for so long that another should lead.
+    /// The disk here has owed something for so long that another should lead.
     DiskHangs {
         /// How long a write waits, at least.
         waits: Duration,

@@ -148,13 +148,15 @@ impl Book {
         self.recvset.insert(self.id, self.needle());
     }
 
-    /// Weightless servers are never better, and worse than any other.
-    fn better(&self, new: Ballot, current: Ballot) -> bool {
-        match (weight(&self.groups, new.2), weight(&self.groups, current.2)) {
-            (0, _) => false,
-            (_, 0) => true,
-            _ => new > current,
-        }
+    /// Weightless servers are never better, and worse than any other; nor is any better because they say so, other
+    /// than in the description.
+    fn better(&self, from: i64, new: Ballot, current: Ballot) -> bool {
+        weight(&self.groups, from) > 0
+            && match (weight(&self.groups, new.2), weight(&self.groups, current.2)) {
+                (0, _) => false,
+                (_, 0) => true,
+                _ => new > current,
+            }
     }
 
     fn tracker(&self, votes: &BTreeMap<i64, Said>, needle: &Said) -> bool {
@@ -204,10 +206,9 @@ impl Book {
             if said.round > self.round {
                 self.round = said.round;
                 self.recvset.clear();
-                let best =
-                    if self.better(said.ballot, self.init) { said.ballot } else { self.init };
-                self.propose(best);
-            } else if self.better(said.ballot, self.proposal) {
+                let better = self.better(from, said.ballot, self.init);
+                self.propose(if better { said.ballot } else { self.init });
+            } else if self.better(from, said.ballot, self.proposal) {
                 self.propose(said.ballot);
             }
             self.recvset.insert(from, said);

@@ -468,6 +468,48 @@ fn whoever_hears_few_does_not_insist_on_itself_and_takes_a_leaders_word() {
     assert!(decision(&five.tell(heard(1, Following, vote(1, 0, 2), 2))).is_none());
 }
 
+/// Server 5 of five was alone, and has what only 1 and 2 have, who are down; then it hears 4, in a later round, to whom
+/// it has said nothing. ZooKeeper elects 5.
+#[test]
+fn whoever_was_alone_says_what_it_has_before_it_gives_its_vote_away() {
+    let mut five = Rig::looking(5, &[1, 2, 3, 4, 5], vote(1, 9, 5));
+    five.wait(600);
+    five.tell(heard(4, Looking, vote(1, 7, 4), 2));
+    assert_eq!(five.standing(), standing(Looking, vote(1, 9, 5), 2), "4 has to hear of it");
+}
+
+/// The same, and 4 has led until now; 1 to 3 follow 3 since, and are heard a moment later.
+#[test]
+fn whoever_was_alone_takes_nobodys_word_before_the_others_can_have_spoken() {
+    let mut five = Rig::looking(5, &[1, 2, 3, 4, 5], vote(1, 9, 5));
+    five.wait(600);
+    for peer in [1, 2, 3, 4] {
+        five.tell(ElectorEvent::Reachable(ServerId(peer)));
+    }
+    let outputs = five.tell(heard(4, Leading, vote(1, 9, 4), 1));
+    assert!(decision(&outputs).is_none(), "1, 2 and 3 are there, too");
+    five.tell(heard(3, Leading, vote(2, 9, 3), 2));
+    five.tell(heard(2, Following, vote(2, 9, 3), 2));
+    let outputs = five.tell(heard(1, Following, vote(2, 9, 3), 2));
+    assert_eq!(decision(&outputs).unwrap().standing.vote.leader, ServerId(3));
+}
+
+/// Whoever joins an ensemble of an earlier round goes back to it. Looking again in a round in which it has voted
+/// already it would say what the others have on file, and be answered by nobody for up to a minute.
+#[test]
+fn nobody_looks_twice_in_one_round() {
+    let mut three = Rig::looking(3, &[1, 2, 3, 4, 5], vote(1, 9, 3));
+    three.tell(heard(1, Looking, vote(1, 9, 1), 5));
+    assert_eq!(three.standing(), standing(Looking, vote(1, 9, 3), 5), "1 has heard of this");
+    three.tell(heard(4, Following, vote(1, 9, 2), 4));
+    three.tell(heard(5, Following, vote(1, 9, 2), 4));
+    let outputs = three.tell(heard(2, Leading, vote(1, 9, 2), 4));
+    assert_eq!(decision(&outputs).unwrap().standing.round, Round(4));
+    three.elector.retire();
+    three.tell(ElectorEvent::Look(vote(1, 9, 3)));
+    assert_eq!(three.standing().round, Round(6));
+}
+
 #[test]
 fn a_dial_tells_of_when_it_was_made() {
     for (made, heard_after, settled) in

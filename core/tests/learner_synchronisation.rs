@@ -507,7 +507,7 @@ fn it_has_nothing_for_this_leader_and_this_epoch_only_and_never_votes_so() {
     assert_eq!(seen.left(), Some(Reason::LeaderUnreachable { leader: ServerId(3) }));
 }
 
-/// Who said that it has nothing must get everything. What it has still lies there.
+/// Who said that it is unknown what it has must get everything. That still lies there.
 #[test]
 fn who_came_with_nothing_takes_nothing_but_a_snapshot() {
     for packet in [Packet::Diff(Zxid(0)), Packet::Diff(z(1, 9)), Packet::Trunc(z(1, 8))] {

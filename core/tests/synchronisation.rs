@@ -989,7 +989,7 @@ fn bring_up(pair: &Pair, cases: &mut Cases) {
             (kept, to)
         }
         Plan::Snap => {
-            // Whoever says that it has nothing may only not have been able to cut.
+            // Whoever says that it is unknown what it has may only not have been able to cut.
             let in_memory = pair.last > Zxid::ZERO && pair.last >= history.before();
             assert!(!(prefix && readable && in_memory), "a snapshot, and all of it is in memory");
             let label = pair.label(&history);

@@ -14,26 +14,33 @@ use crate::election::Elector;
 use crate::time::Instant;
 use crate::vote::Vote;
 
-/// Whoever was not heard in so much of a round is not heard: links that can come up have, by then.
+/// Whoever was not heard in so much of a round is taken for one that is not heard. A link may still come up later, so
+/// what is concluded from it is no more than whose word is taken.
 const HEARD_BY_THEN: Duration = Duration::from_millis(500);
 
 impl Elector {
-    /// Whether our vote is for ourselves, who hear too few to be elected, so that any other is worth more. At most
-    /// once in a round: it is for another then.
-    pub(super) fn yields(&self, at: Instant, from: usize, ours: Vote, theirs: Vote) -> bool {
-        let may_lead = self.config.quorum.weight(theirs.leader) > 0;
+    /// Whether we go into a later round with `theirs` rather than with our own vote, which is better: we hear too few
+    /// to be elected. Only to a server that has heard of ours in this round: what we have may be newer, and who leads
+    /// has to have it, so it is said before it is given up.
+    pub(super) fn yields(&self, at: Instant, from: usize, theirs: Vote) -> bool {
         let own = |vote: Vote| vote.leader == self.config.id;
-        own(ours) && !own(theirs) && may_lead && self.hears_few(at, from)
+        let may_lead = self.config.quorum.weight(theirs.leader) > 0;
+        let told = self.heard[from];
+        told && own(self.own) && !own(theirs) && may_lead && self.hears_few(at, from)
     }
 
     /// Whether so few voters are heard that we can neither be elected nor count who is: in this round, that has
-    /// lasted for half a second, those that have said anything are no quorum with us and this one.
+    /// lasted for half a second, those that have said anything are no quorum with us and this one. While the
+    /// membership changes, no quorum of both.
     ///
     /// That is a server at the edge, where links are broken and not all can hear all. ZooKeeper's election leaves
     /// it out, and with it whoever is in the middle: all vote for the best vote that anybody has heard of, which
     /// may be that of one who cannot be reached by a quorum; and who is reached by one is not believed by those
     /// who hear nobody else. So a server at the edge does not insist on itself, and takes the word of a leader
-    /// who says that it leads. It can harm nobody: who leads without a quorum is never established.
+    /// that it has heard before in this round: by now others, if they are there, have been heard, too. So does an
+    /// observer. Who hears one other of three is no such server.
+    ///
+    /// It can cost an election, not safety: a leader is established by a quorum only, none of whom has more than it.
     pub(super) fn hears_few(&self, at: Instant, from: usize) -> bool {
         if at.since(self.round_began) < HEARD_BY_THEN {
             return false;

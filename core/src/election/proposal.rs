@@ -30,6 +30,7 @@ impl Elector {
             out.push(ElectorOutput::Changed(change, reason));
         }
         self.round = round;
+        self.looked = self.looked.max(round);
         self.votes.forget();
         self.finalize_at = None;
     }

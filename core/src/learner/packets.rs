@@ -86,7 +86,7 @@ impl Learner {
         let acknowledging = synchronization.acknowledging;
         let acknowledged = synchronization.acknowledged;
         let (zxid, taken) = match packet {
-            // Who said that it has nothing must get everything: what it has still lies there.
+            // Who said that it is unknown what it has must get everything: that still lies there.
             Packet::Diff(zxid) | Packet::Trunc(zxid) if self.blank => (zxid, Taken::OutOfTurn),
             Packet::Diff(label) => (label, synchronization.on_diff(cx, label)),
             Packet::Trunc(zxid) => (zxid, synchronization.on_trunc(cx, link, zxid)),

@@ -3,7 +3,7 @@
 //! ```text
 //!   DIFF  ────────────────────────────┐  PROPOSAL, COMMIT …
 //!   TRUNC ─► cut? ── yes ─────────────┼──────────────► NEWLEADER ─► disk ─► ACK ─► … ─► UPTODATE ─► serve
-//!     │        └──── no ─► come back with nothing
+//!     │        └──── no ─► come back blank
 //!   SNAP ─► staged beside the history ┘
 //! ```
 //!

@@ -73,6 +73,8 @@ const STORIES: &[Bundled] = bundle! {
     "a-slow-snapshot-that-is-needed"
     "an-epoch-is-never-given-twice"
     "announced-when-durable"
+    "a-quorum-beside-a-server-without-weight"
+    "whoever-was-alone-tells-what-it-has"
     "an-epoch-that-nobody-promised"
     "a-promise-is-given-once"
     "a-promise-is-counted-once"
