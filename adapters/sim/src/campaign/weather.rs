@@ -14,11 +14,12 @@ use crate::world::WorldConfig;
 
 /// What may be wrong with connections.
 pub(super) fn network(draw: &mut Draw<'_>, fair: NetworkConfig) -> NetworkConfig {
+    let often = if draw.case.is_heaped() { 5 } else { 1 };
     let mut seldom = |of, condition, chance| if draw.one_in(of, condition) { chance } else { 0 };
     let linger = seldom(3, Condition::LingeringLinks, 0x8000);
     let slow_link = seldom(4, Condition::SlowLinks, 0x4000);
     let slow_dial = seldom(4, Condition::SlowDials, 0x2000);
-    let damage = seldom(4, Condition::DamagedMessages, 30);
+    let damage = seldom(4, Condition::DamagedMessages, 30 * often);
     NetworkConfig {
         linger,
         linger_max: Duration::from_millis(draw.pick(&[30, 300, 1500])),
