@@ -23,6 +23,8 @@
 //! - Since the clock stands, nothing has ever lasted long: waits do not grow, a link is always young, a learner
 //!   is dropped for its silence only when its own deadline passes. A leader looks for its quorum
 //!   ([`Timer::Ping`](quorate_core::timers::Timer::Ping)) only when it has none.
+//!   Nor does anybody find out that it hears few: the rule of servers at the edge (`election/edge.rs` of the core) is
+//!   not in here. It is in `tests/liveness.rs`, where ways are broken at random.
 //! - What comes in a round, or a generation, beyond the last is not looked at. Where servers may end, one that was
 //!   elected with the votes of one that ended gives up when nobody has followed it for
 //!   [`Timer::Init`](quorate_core::timers::Timer::Init), and so leaves the first round.
