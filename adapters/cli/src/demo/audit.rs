@@ -157,7 +157,8 @@ fn judge(histories: &[History], acknowledged: &[(u64, i64)], verdict: &mut Verdi
         return;
     };
     // All servers may have been brought up with a snapshot, one after the other. What is before all logs has only
-    // the number of writes in that state to vouch for it.
+    // the number of writes in that state to vouch for it: those that were in doubt and came to pass are in it, too, and
+    // could hide as many that are lost.
     let (base, state) = reference.base();
     let before = acknowledged.iter().filter(|(_, zxid)| *zxid <= base).count();
     let missing = before.saturating_sub(usize::try_from(state.writes).unwrap_or(usize::MAX));
