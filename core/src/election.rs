@@ -508,12 +508,11 @@ impl Elector {
     /// that hears itself would elect that one again and again. Whoever can be elected is heard by those with weight.
     fn why_better(&self, from: ServerId, vote: Vote, over: Vote) -> Option<Reason> {
         let quorum = &self.config.quorum;
-        if quorum.has_weightless() && !quorum.has_weight(from) {
+        let some_weigh_nothing = quorum.has_weightless() && !planted!(WeightlessElected);
+        if some_weigh_nothing && !quorum.has_weight(from) {
             return None;
         }
-        if quorum.has_weightless() && !planted!(WeightlessElected)
-            || over.leader == ServerId::NOBODY
-        {
+        if some_weigh_nothing || over.leader == ServerId::NOBODY {
             if quorum.weight(vote.leader) == 0 {
                 return None;
             }
