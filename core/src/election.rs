@@ -282,7 +282,11 @@ impl Elector {
             return;
         }
         match heard.state {
-            ServerState::Looking => self.on_looking(at, from, position, heard, out),
+            ServerState::Looking => {
+                // Whatever leader it told of is over for it: counted on, it could elect one that it would not vote for.
+                self.settled[position] = None;
+                self.on_looking(at, from, position, heard, out);
+            }
             ServerState::Following | ServerState::Leading => {
                 self.on_settled(at, position, heard, versioned, out);
             }

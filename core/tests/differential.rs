@@ -187,6 +187,10 @@ impl Book {
 
     fn hear(&mut self, at: u64, from: i64, said: Said) {
         let is_voter = |id: i64| self.groups.iter().flatten().any(|(of, _)| *of == id);
+        // The description goes on counting it.
+        if self.decided.is_none() && said.state == ServerState::Looking {
+            self.outofelection.remove(&from);
+        }
         if self.decided.is_some() || !is_voter(from) || !is_voter(said.ballot.2) {
             return;
         }

@@ -494,6 +494,19 @@ fn whoever_was_alone_takes_nobodys_word_before_the_others_can_have_spoken() {
     assert_eq!(decision(&outputs).unwrap().standing.vote.leader, ServerId(3));
 }
 
+/// 4 and 5 said that they follow 3, in an earlier round. 4 looks again since, and has more than 3: what 2 says now does
+/// not make 3 the leader with 4's word of before.
+#[test]
+fn whoever_looks_again_follows_nobody_any_more() {
+    let mut three = Rig::looking(3, &[1, 2, 3, 4, 5], vote(1, 9, 3));
+    three.tell(heard(4, Following, vote(1, 9, 3), 0));
+    three.tell(heard(5, Following, vote(1, 9, 3), 0));
+    three.tell(heard(4, Looking, vote(1, 10, 4), 1));
+    let outputs = three.tell(heard(2, Following, vote(1, 9, 3), 1));
+    assert!(decision(&outputs).is_none(), "{outputs:?}");
+    assert_eq!(three.standing(), standing(Looking, vote(1, 10, 4), 1));
+}
+
 /// Whoever joins an ensemble of an earlier round goes back to it. Looking again in a round in which it has voted
 /// already it would say what the others have on file, and be answered by nobody for up to a minute.
 #[test]

@@ -105,10 +105,11 @@ fn silence(rng: &mut Rng) -> Vec<(Duration, Bytes)> {
     vec![(up_to(rng, most), Bytes::new())]
 }
 
-/// Bytes that mean nothing.
+/// Bytes that mean nothing; least of all the id of a member, with which a connection of ZooKeeper 3.4 begins.
 fn noise(rng: &mut Rng) -> Bytes {
     let mut bytes = BytesMut::new();
-    for _ in 0..=rng.below(40) {
+    bytes.put_u64((rng.next_u64() >> (8 * rng.below(8))).max(1 << 10));
+    for _ in 0..rng.below(40) {
         bytes.put_u64(rng.next_u64() >> (8 * rng.below(8)));
     }
     bytes.freeze()
