@@ -770,6 +770,19 @@ fn a_silent_quorum_ends_the_reign_within_the_sync_limit_and_a_tick() {
     within(bench.now.since(silent), Duration::from_secs(15), Duration::from_secs(18));
 }
 
+/// Until it is established a leader waits for its disk as long as for learners: longer than a follower would be borne.
+#[test]
+fn a_leader_that_is_not_established_bears_its_disk_beyond_the_sync_limit() {
+    let mut bench = Bench::of(3, &ensemble(&[1, 2, 3]), disk(0, 0, 0));
+    bench.win(&[1, 2]);
+    bench.follower(1, 0);
+    let begun = bench.now;
+    while bench.now.since(begun) < Duration::from_secs(20) {
+        assert_eq!(bench.to(Timer::Ping).left(), None);
+    }
+    assert_eq!((bench.state(), bench.phase()), (Leading, Phase::Discovery));
+}
+
 /// The others commit without its disk, and nobody else notices.
 #[test]
 fn a_leader_whose_disk_hangs_leaves_within_the_sync_limit_and_one_whose_disk_is_slow_does_not() {
