@@ -56,7 +56,7 @@
 //! | mutants | shards 3, 11 and 17 of 20, 205 taken at random: 26 do not compile, 169 are caught, 5 never come to an end, 5 were missed: 97.2 % of 179. Of those five three have a test now, two change nothing and are left out by name |
 //! | lines and branches of the core | 96.8 % and 91.2 %, of its own tests alone 94.7 and 89.4: `RUSTC_BOOTSTRAP=1 cargo llvm-cov --branch --no-report -p quorate-core`, the same with `-p quorate-sim --test scenarios --test worked_examples --test lessons --test generation --test crash_points`, then `cargo llvm-cov report --branch --summary-only` |
 //! | stopped leaders | `demo --servers 3 --kill-leader 110 --processes --load --clients 1 --silence --election generation --runtime R`, built without optimisation: on each runtime all replaced, nothing lost; elections 141 to 264 ms (99 %), with failure detection 407 to 529 ms |
-//! | fuzzing | 252,653,291 executions of 17 targets, each 90 seconds at least; 190 million of them are handshakes; none failed |
+//! | fuzzing | 252,653,291 executions of 17 targets, each 90 seconds at least; 190 million of them are handshakes; none failed. In 12 seconds each with the seeds alone, `handshake`, `packet`, `record` and `synchronisation` find their last new edge in the first hundredth; the others find some until the end |
 //!
 //! # What is checked
 //!
