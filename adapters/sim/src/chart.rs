@@ -126,6 +126,7 @@ impl Chart {
             | Happening::Resume
             | Happening::Way { .. }
             | Happening::Break(_)
+            | Happening::Visit { .. }
             | Happening::Message(_)
             | Happening::Durable(_)
             | Happening::Deliver(_)
@@ -176,6 +177,7 @@ impl Chart {
             }
             Happening::Wipe
             | Happening::Pause
+            | Happening::Visit { .. }
             | Happening::Change(_)
             | Happening::Deliver(_)
             | Happening::HangUp { .. }
