@@ -67,6 +67,7 @@ fn load<R: Runtime>(stage: &Stage<R>, server: &Server<R, Cells>) -> Vec<Task<()>
 }
 
 /// What servers recorded, and what they had applied in the end.
+#[cfg_attr(quorate_planted, expect(dead_code, reason = "whose mistakes show on the tape alone"))]
 struct Recorded {
     tape: Vec<Entry>,
     rounds: usize,
