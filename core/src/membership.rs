@@ -699,6 +699,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "megabytes of text")]
     fn size_is_bounded() {
         let long = alloc::vec![b'#'; Membership::TEXT_BYTES_MAX + 1];
         assert_eq!(Membership::parse(&long), Err(MembershipError::TooLong { bytes: long.len() }));
@@ -767,7 +768,7 @@ mod tests {
         let mut below = |n: usize| usize::try_from(rng.below(n as u64)).unwrap();
         let alphabet = b"server.group.weight.version=:;|[]123456789abf\n\\ #u\xc3\xa9";
         let (mut accepted, mut refused) = (0, 0);
-        for round in 0..20_000 {
+        for round in 0..if cfg!(miri) { 20 } else { 20_000 } {
             let mut text = CAPTURED[round % CAPTURED.len()].as_bytes().to_vec();
             for _ in 0..=below(2) {
                 let at = below(text.len());
@@ -790,6 +791,9 @@ mod tests {
                 }
             }
         }
-        assert!(accepted > 1_000 && refused > 1_000, "{accepted} accepted, {refused} refused");
+        assert!(
+            cfg!(miri) || accepted > 1_000 && refused > 1_000,
+            "{accepted} accepted, {refused} refused"
+        );
     }
 }

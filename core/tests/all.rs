@@ -53,6 +53,7 @@ mod three_servers;
 
 /// `floors` is about what the sources look like, whatever they do.
 #[test]
+#[cfg_attr(miri, ignore = "reads a directory")]
 fn every_file_of_tests_is_here() {
     let here = include_str!("all.rs");
     for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")).unwrap() {

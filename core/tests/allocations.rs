@@ -1,5 +1,6 @@
 //! A vote that changes nothing costs no memory, nor does a transaction on its way: counted by an
 //! allocator, not guessed.
+#![cfg(not(miri))] // thousands of transactions each, of which other tests have some
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod support;

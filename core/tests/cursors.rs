@@ -150,6 +150,7 @@ fn a_learner_that_joins_while_transactions_are_under_way_misses_none_and_gets_no
     ];
     let mixes = merges(4, stories[0].len());
     assert_eq!(mixes.len(), 330);
+    let mixes = &mixes[if cfg!(miri) { 100..101 } else { 0..330 }];
     for follows in [true, false] {
         for last in [Zxid(0), z(4, 0), z(4, 2), z(4, 4), z(5, 0)] {
             for (n, limit) in limits.iter().enumerate() {
@@ -527,7 +528,7 @@ fn what_others_have_committed_and_our_disk_has_not_is_sent_from_memory() {
 #[test]
 fn whatever_learners_do_each_gets_every_transaction_once() {
     let (mut snapshots, mut streams, mut serving) = (0, 0, 0);
-    for seed in 0..400 {
+    for seed in 0..if cfg!(miri) { 1 } else { 400 } {
         let mut rng = Rng::new(seed);
         let mut below = |bound: usize| usize::try_from(rng.below(bound as u64)).unwrap();
         let limits = HistoryLimits {
@@ -607,7 +608,7 @@ fn whatever_learners_do_each_gets_every_transaction_once() {
         }
     }
     assert!(
-        snapshots > 100 && streams > 100 && serving > 1_000,
+        cfg!(miri) || snapshots > 100 && streams > 100 && serving > 1_000,
         "a test of nothing: {snapshots}, {streams}, {serving}"
     );
 }

@@ -22,6 +22,9 @@ use quorate_core::zxid::{Epoch, Zxid};
 
 /// How many inputs there are to be.
 fn wanted() -> u64 {
+    if cfg!(miri) {
+        return 200;
+    }
     std::env::var("QUORATE_DIFFERENTIAL").map_or(1_000_000, |count| count.parse().unwrap())
 }
 
@@ -359,5 +362,5 @@ fn an_election_goes_as_the_description_has_it() {
             Some(_) => 2,
         }] += 1;
     }
-    assert!(outcomes.iter().all(|count| *count > heard / 500), "{outcomes:?}");
+    assert!(cfg!(miri) || outcomes.iter().all(|count| *count > heard / 500), "{outcomes:?}");
 }

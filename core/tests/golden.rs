@@ -649,7 +649,7 @@ fn damaged_messages_never_panic() {
     let corners: [u32; 8] =
         [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, 0x8_0001, 0x1f_fffe, 0x1f_ffff];
     let mut rng = Rng::new(3769);
-    for _ in 0..40_000 {
+    for _ in 0..if cfg!(miri) { 200 } else { 40_000 } {
         let mut pick = |bound: usize| usize::try_from(rng.below(bound as u64)).unwrap();
         let mut bytes = messages[pick(messages.len())].clone();
         for _ in 0..=pick(3) {
@@ -683,6 +683,7 @@ fn damaged_messages_never_panic() {
 /// Each message as real servers sent it, of each length and each kind of beginning once: every prefix of it, and
 /// every byte of it as every other byte.
 #[test]
+#[cfg_attr(miri, ignore = "a million messages")]
 fn every_byte_of_a_message_may_be_any_other_and_the_last() {
     let mut seen = std::collections::BTreeSet::new();
     let mut look = |file: &str, skip: usize, decode: fn(&[u8])| {

@@ -359,7 +359,7 @@ fn committed_is_what_a_quorum_has() {
         nine,
     ];
     let mut commits = 0;
-    for seed in 0..300 {
+    for seed in 0..if cfg!(miri) { 1 } else { 300 } {
         let mut rng = Rng::new(seed);
         let mut below = |bound: usize| usize::try_from(rng.below(bound as u64)).unwrap();
         let text = &texts[below(texts.len())];
@@ -430,7 +430,7 @@ fn committed_is_what_a_quorum_has() {
         }
         commits += usize::from(committed > z(1, 5));
     }
-    assert!(commits > 200, "a test of nothing: {commits}");
+    assert!(cfg!(miri) || commits > 200, "a test of nothing: {commits}");
 }
 
 #[test]

@@ -659,7 +659,7 @@ const MEMORABLE: [&str; 41] = [
 /// A thousand lives of six hundred events; in how many of them each of these came about.
 fn lives(change: fn(&mut Config)) -> BTreeMap<&'static str, usize> {
     let mut lives = BTreeMap::new();
-    for seed in 0..1_000 {
+    for seed in 0..if cfg!(miri) { 1 } else { 1_000 } {
         let mut dice = Dice::new(seed);
         let mut config = dice.config();
         change(&mut config);
@@ -691,10 +691,10 @@ fn nothing_that_a_peer_says_or_the_network_does_breaks_a_server() {
     let lives = lives(|_| {});
     let often = |what: &str| lives.get(what).copied().unwrap_or(0);
     for (what, least) in [("led", 200), ("followed", 200), ("led on", 100), ("followed on", 100)] {
-        assert!(often(what) >= least, "a test of nothing: {lives:?}");
+        assert!(cfg!(miri) || often(what) >= least, "a test of nothing: {lives:?}");
     }
     for what in MEMORABLE {
-        assert!(often(what) > 0, "{what} never came about: {lives:?}");
+        assert!(cfg!(miri) || often(what) > 0, "{what} never came about: {lives:?}");
     }
 }
 
@@ -707,7 +707,7 @@ fn the_same_where_the_membership_may_change() {
 /// tickets, time that goes back.
 #[test]
 fn nothing_that_a_driver_reports_makes_a_server_panic() {
-    for seed in 0..200 {
+    for seed in 0..if cfg!(miri) { 1 } else { 200 } {
         let mut dice = Dice::new(seed);
         let mut config = dice.config();
         config.reconfig_enabled = dice.chance(50);
@@ -759,7 +759,7 @@ fn nothing_that_a_driver_reports_makes_a_server_panic() {
 
 #[test]
 fn the_same_inputs_do_the_same_and_a_copy_goes_on_like_its_original() {
-    for seed in 0..50 {
+    for seed in 0..if cfg!(miri) { 1 } else { 50 } {
         let run = |copied_at: usize| {
             let mut dice = Dice::new(seed);
             let (config, durable) = (dice.config(), dice.durable());
@@ -843,7 +843,7 @@ fn size(bench: &Bench) -> usize {
 fn flood(bench: &mut Bench, mut wave: impl FnMut(&mut Bench, i64)) -> (usize, usize) {
     let mut sizes = [0; 2];
     for size_then in &mut sizes {
-        for at in 0..3_000 {
+        for at in 0..if cfg!(miri) { 300 } else { 3_000 } {
             wave(bench, at);
         }
         *size_then = size(bench);

@@ -66,6 +66,7 @@ fn look(quorum: &Quorum, voters: i64, rule: impl Fn(u32) -> bool) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "millions of sets")]
 fn every_set_of_voters_in_every_small_ensemble_is_a_quorum_or_not_as_the_rule_says() {
     let has = |set: u32| move |id: i64| set >> (id - 1) & 1 == 1;
     let small = [systems(1..=6, 1, 3), systems(1..=4, 3, 3), systems(1..=5, 2, 2)];
@@ -83,6 +84,7 @@ fn every_set_of_voters_in_every_small_ensemble_is_a_quorum_or_not_as_the_rule_sa
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "millions of votes")]
 fn votes_are_ordered_by_epoch_then_zxid_then_id() {
     let corners = [-1, 0, 1, 2, i64::MAX];
     let votes: Vec<_> = corners

@@ -1017,6 +1017,7 @@ fn every_plan_leads_to_the_leaders_history() {
     let mut cases = Cases::default();
     let seeds: usize =
         std::env::var("QUORATE_DIFFERENTIAL").map_or(200_000, |n| n.parse().unwrap());
+    let seeds = if cfg!(miri) { 20 } else { seeds };
     for seed in 0..seeds as u64 {
         let pair = Pair::new(seed);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -1030,6 +1031,6 @@ fn every_plan_leads_to_the_leaders_history() {
     }
     let Cases { empty, memory, disk, trunc, snap, beyond } = cases;
     for many in [empty, memory, disk, trunc, snap, beyond] {
-        assert!(many > seeds / 50, "a test of nothing: {cases:?}");
+        assert!(cfg!(miri) || many > seeds / 50, "a test of nothing: {cases:?}");
     }
 }

@@ -625,7 +625,7 @@ mod tests {
     #[test]
     fn random_packets_round_trip_with_and_without_their_payload() {
         let mut rng = Rng::new(17);
-        for _ in 0..20_000 {
+        for _ in 0..if cfg!(miri) { 100 } else { 20_000 } {
             let packet = random_packet(&mut rng);
             let bytes = encoded(&packet);
             let mut around = BytesMut::from(&b"earlier"[..]);
@@ -646,7 +646,7 @@ mod tests {
     #[test]
     fn no_prefix_of_a_packet_is_a_packet() {
         let mut rng = Rng::new(18);
-        for _ in 0..300 {
+        for _ in 0..if cfg!(miri) { 10 } else { 300 } {
             let packet = random_packet(&mut rng);
             let bytes = encoded(&packet);
             for length in 0..bytes.len() {
@@ -835,7 +835,7 @@ mod tests {
     #[test]
     fn random_bytes_never_panic() {
         let mut rng = Rng::new(6);
-        for _ in 0..20_000 {
+        for _ in 0..if cfg!(miri) { 100 } else { 20_000 } {
             let mut bytes = vec![0; rng.below(80) as usize];
             bytes.fill_with(|| rng.next_u64().to_be_bytes()[0]);
             if let Some(head) = bytes.first_chunk_mut::<HEAD>() {
