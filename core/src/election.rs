@@ -156,7 +156,8 @@ impl Elector {
     }
 
     /// The seat was given to the leader of `vote` without an election, in this round: everybody says the
-    /// same as if that had ended one.
+    /// same as if that had ended one. Whoever is ahead of the leader that gave it away, since that one came back from a
+    /// crash to those who still followed it, goes on from its own round: in one life rounds do not go back.
     pub fn appoint(
         &mut self,
         at: Instant,
@@ -168,6 +169,8 @@ impl Elector {
         if self.is_looking() {
             return;
         }
+        let same = vote.leader == self.vote.leader;
+        let round = if same { round } else { round.max(self.round.next()) };
         self.change_round(at, round, reason.clone(), out);
         self.settled.fill(None);
         self.votes.support_all(&self.config.quorum);

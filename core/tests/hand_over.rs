@@ -220,6 +220,17 @@ fn a_follower_that_is_given_the_seat_leads_in_that_round_and_closes_its_link() {
     assert_eq!(bench.status().current_epoch, Epoch(3));
 }
 
+/// A leader that came back from a crash to those who still followed it is in an earlier round than they are.
+#[test]
+fn who_is_ahead_of_the_leader_that_gives_its_seat_away_goes_on_from_its_own_round() {
+    for taker in [1, 2] {
+        let (mut bench, _, link) = promised();
+        let (own, last) = (bench.status().round, bench.status().last);
+        bench.receive(link, hand_over(taker, last, own.0 - 1));
+        assert_eq!((bench.status().leader, bench.status().round), (Some(s(taker)), own.next()));
+    }
+}
+
 /// Everybody was told of it, whoever took part in the election before, and counts until it looks elsewhere.
 #[test]
 fn a_leader_that_was_given_the_seat_bears_those_that_look_elsewhere_while_the_others_are_a_quorum()
