@@ -51,12 +51,12 @@
 //! | `election lossy repeating` | 608,305 | 19 | yes |
 //! | `election lossy repeating reordering wire=2 mischief=1` | 3,067,540 | 34 | yes |
 //! | `election crashes=1` | 2,870,746 | 35 | yes |
-//! | `generation` | 2,803,821 | 44 | yes |
-//! | `generation-without-pre-vote crashes=1` | 1,534,358 | 38 | yes |
-//! | `generation candidacies=1 crashes=1` | 2,751,773 | 46 | yes |
+//! | `generation` | 2,803,821 | 45 | yes |
+//! | `generation-without-pre-vote crashes=1` | 3,069,698 | 40 | yes |
+//! | `generation candidacies=1 crashes=1` | 2,751,773 | 45 | yes |
 //! | `generation candidacies=1 lossy repeating reordering wire=2 mischief=1` | 575,408 | 37 | yes |
-//! | `generation-without-pre-vote rounds=2` | 956,819 | 42 | yes |
-//! | `generation-without-pre-vote candidacies=1 crashes=1` | 222,433 | 31 | yes |
+//! | `generation-without-pre-vote rounds=2` | 956,819 | 41 | yes |
+//! | `generation-without-pre-vote candidacies=1 crashes=1` | 422,061 | 29 | yes |
 //! | `recovery generation rounds=2` | 916,559 | 73 | yes |
 //! | `recovery generation rounds=2 crashes=1 candidacies=1` | 362,534 | 72 | yes |
 //! | `recovery rounds=2 crashes=1` | 2,222,484 | 68 | yes |
