@@ -447,7 +447,7 @@ fn a_snapshot_is_asked_for_after_between_half_of_the_count_and_all_of_it() {
             bench.step(Event::SnapshotTaken(z(2, counter))).is_nothing();
         }
     }
-    assert!(counts.len() > 8, "always the same: {counts:?}");
+    assert!(cfg!(miri) || counts.len() > 8, "always the same: {counts:?}");
 }
 
 #[test]
