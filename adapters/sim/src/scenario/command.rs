@@ -58,7 +58,7 @@ pub(super) enum Command {
     },
     /// An operator deletes a candidate's nodes.
     Delete(i64),
-    /// The store ends a candidate's session.
+    /// An operator ends a candidate's session.
     End(i64),
     /// What is of sessions that are over stays in the store.
     Linger(bool),

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use quorate_core::recipe::lease::{self, Expiry};
-use quorate_core::recipe::offer;
+use quorate_core::recipe::offer::{self, Naming};
+use quorate_core::vote::ServerState;
 
 use super::Problem;
 use super::command::{Being, Command, Condition, Means};
@@ -32,7 +33,7 @@ impl Electing {
             ..Plan::quiet(usize::try_from(candidates).unwrap_or(0))
         };
         let even = !settings.is_perturbed();
-        let election = Election::scripted(plan, even, |number, seed| -> Box<dyn Recipe> {
+        let mut election = Election::scripted(plan, even, |number, seed| -> Box<dyn Recipe> {
             let identity = (number + 1).to_string();
             let unique = (number as u128 + 1) << 64;
             match means {
@@ -54,6 +55,9 @@ impl Electing {
                 }
             }
         });
+        if matches!(means, Means::Offers(Naming::Lease)) {
+            election.has_root();
+        }
         Self { election, candidates, heard: 0 }
     }
 
@@ -183,9 +187,9 @@ impl Electing {
     }
 
     fn look(&self, condition: &Condition) -> Result<(bool, String), Problem> {
-        let leads =
-            |id: &i64| self.known(*id).is_ok_and(|client| self.election.stand(client).leads);
-        let leader = self.ids().find(leads);
+        // Where an operator had a hand in it two may believe that they lead: the newer one does.
+        let token = |id: &i64| self.known(*id).ok().and_then(|it| self.election.stand(it).leads);
+        let leader = self.ids().filter(|id| token(id).is_some()).max_by_key(token);
         let led = leader.map_or("nobody leads".to_owned(), |leader| format!("{leader} leads"));
         let count = |expected: u64, found: u64| (expected == found, format!("it is {found}"));
         Ok(match condition {
@@ -202,8 +206,8 @@ impl Electing {
             Condition::Is(id, being) => {
                 let stand = self.election.stand(self.known(*id)?);
                 let holds = match being {
-                    Being::In(state) => *state == LEADING && stand.leads,
-                    Being::Suspended => stand.has_term && !stand.leads,
+                    Being::In(state) => *state == ServerState::Leading && stand.leads.is_some(),
+                    Being::Suspended => stand.has_term && stand.leads.is_none(),
                     Being::Waiting => !stand.down && !stand.stopped && !stand.has_term,
                     Being::Stopped => stand.stopped,
                     Being::Working => stand.works,
@@ -242,13 +246,11 @@ impl Electing {
     }
 }
 
-const LEADING: quorate_core::vote::ServerState = quorate_core::vote::ServerState::Leading;
-
 fn describe(id: i64, stand: Stand) -> String {
     let works = if stand.works { ", and works" } else { "" };
     let is = match stand {
         Stand { down: true, .. } => "down",
-        Stand { leads: true, .. } => "leading",
+        Stand { leads: Some(_), .. } => "leading",
         Stand { has_term: true, .. } => "suspended",
         Stand { stopped: true, .. } => "stopped",
         Stand { .. } => "waiting",

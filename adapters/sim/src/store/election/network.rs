@@ -113,10 +113,16 @@ impl<R: Recipe> Election<R> {
             Some(Mishap::Lost) => {
                 self.plan_at(self.now + delay, Happens::Break(client, request.link));
             }
-            mishap => {
-                let delay = delay + mishap.map_or(0, Mishap::nanos);
-                self.post(request.link, delay, Message::Answer(request, result, seen));
+            Some(late @ Mishap::Late(_)) => {
+                let its = |attempt: &Attempt| Some(*attempt) == request.attempt;
+                self.clients[client].in_flight.retain(|attempt| !its(attempt));
+                let message = Message::Answer(request, result, seen);
+                self.plan_at(
+                    self.now + delay + late.nanos(),
+                    Happens::AtClient(client, 0, message),
+                );
             }
+            None => self.post(request.link, delay, Message::Answer(request, result, seen)),
         }
     }
 

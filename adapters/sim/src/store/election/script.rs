@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_core::recipe::{Attempt, SessionId};
+use quorate_core::recipe::{Attempt, SessionId, Token};
 use quorate_core::time::Instant;
 
-use super::{Election, Happens, MS, Plan, Recipe, nanos};
+use super::{Election, Happens, MS, Plan, Recipe, Term, name, nanos};
 use crate::record::{Candidacy, Happening, Moment};
 use crate::store::Op;
 
@@ -38,6 +38,8 @@ pub(super) struct Hand {
     trap: Option<(Errand, Part, Mishap)>,
     /// What it has asked.
     pub(super) asked: BTreeMap<Attempt, Op>,
+    /// The node that it waits for to go.
+    pub(super) waits_for: Option<String>,
 }
 
 /// Of which kind a call is.
@@ -73,7 +75,8 @@ pub(crate) enum Part {
 pub(crate) enum Mishap {
     /// It is lost with its connection.
     Lost,
-    /// It takes so much longer, and so does what is behind it.
+    /// It takes so much longer: a request holds up what is behind it, an answer comes whatever has become of its
+    /// connection.
     Late(Duration),
 }
 
@@ -86,8 +89,8 @@ pub(crate) struct Stand {
     pub(crate) stopped: bool,
     /// It has a term.
     pub(crate) has_term: bool,
-    /// The term is confirmed, by its own clock.
-    pub(crate) leads: bool,
+    /// The token of the term, if that is confirmed, by its own clock.
+    pub(crate) leads: Option<Token>,
     /// What only a leader may do is done there.
     pub(crate) works: bool,
 }
@@ -219,6 +222,11 @@ impl<R: Recipe> Election<R> {
         self.lose_connection(client);
     }
 
+    /// The store has its root from the beginning: what numbers no names needs none.
+    pub(crate) const fn has_root(&mut self) {
+        self.store.root = true;
+    }
+
     /// What becomes of the next call of this kind.
     pub(crate) fn trap(&mut self, client: usize, errand: Errand, part: Part, mishap: Mishap) {
         if let Some(hand) = self.hand(client) {
@@ -242,8 +250,12 @@ impl<R: Recipe> Election<R> {
         self.follow();
     }
 
-    /// The store ends the session of a candidate, for a reason of its own.
+    /// An operator ends the session of a candidate. As with a node that somebody deletes, it may learn of that
+    /// after the next has begun.
     pub(crate) fn end_session(&mut self, client: usize) {
+        for name in self.nodes_of(client) {
+            self.deleted.extend(self.store.nodes.get(&name).map(|node| node.created));
+        }
         if let Some(session) = self.clients[client].session {
             self.store.end(session);
         }
@@ -271,12 +283,12 @@ impl<R: Recipe> Election<R> {
     /// How a candidate stands.
     pub(crate) fn stand(&self, number: usize) -> Stand {
         let client = &self.clients[number];
-        let leads = |until: Instant| self.clock(number) < until;
+        let is_confirmed = |term: &Term| !term.suspended && self.clock(number) < term.until;
         Stand {
             down: client.crashed,
             stopped: client.stopped,
             has_term: client.term.is_some(),
-            leads: client.term.is_some_and(|term| !term.suspended && leads(term.until)),
+            leads: client.term.filter(is_confirmed).map(|term| term.token),
             works: client.guards.is_some(),
         }
     }
@@ -287,6 +299,21 @@ impl<R: Recipe> Election<R> {
     ///
     /// What that is.
     pub(crate) fn settled(&self) -> Result<(), String> {
+        for (number, client) in self.clients.iter().enumerate() {
+            let Some(hand) = self.script.as_ref().map(|script| &script.hands[number]) else {
+                break;
+            };
+            let idles = hand.waits_for.is_some() || self.stand(number).leads.is_some();
+            if client.wanted && !client.crashed && !(idles && client.link != 0) {
+                return Err(format!("{} has something to do", name(number)));
+            }
+            if let Some((errand, part, _)) = hand.trap {
+                return Err(format!(
+                    "{} has made no call to {errand:?} whose {part:?} fails",
+                    name(number)
+                ));
+            }
+        }
         self.at_rest()
     }
 

@@ -54,8 +54,13 @@ impl<R: Recipe> Election<R> {
                 return None;
             }
         };
-        if let (Hears::Connected(session, _), Some(script)) = (heard, &mut self.script) {
-            script.sessions.insert(*session, client);
+        if let Some(script) = &mut self.script {
+            if let Hears::Connected(session, _) = heard {
+                script.sessions.insert(*session, client);
+            }
+            if matches!(heard, Hears::Connected(..) | Hears::Suspended | Hears::Expired) {
+                script.hands[client].waits_for = None;
+            }
         }
         self.tell(client, || told);
         watched
@@ -66,14 +71,18 @@ impl<R: Recipe> Election<R> {
         let recipe = &self.clients[client].recipe;
         let busy = wishes.iter().any(|wish| matches!(wish, Wish::Op(..)));
         let own = |name: &String| recipe.node() == Some(name) || recipe.leads().is_some();
-        if let Some(name) = watched.filter(|name| !busy && !own(name)) {
+        let Some(name) = watched.filter(|name| !busy && !own(name)) else { return };
+        let Some(script) = &mut self.script else { return };
+        if script.hands[client].waits_for.replace(name.clone()).as_ref() != Some(&name) {
             self.tell(client, || Candidacy::Waits(name));
         }
     }
 
     pub(super) fn tell_asked(&mut self, client: usize, attempt: Attempt, op: &Op) {
         if let Some(script) = &mut self.script {
-            script.hands[client].asked.insert(attempt, op.clone());
+            let hand = &mut script.hands[client];
+            hand.asked.insert(attempt, op.clone());
+            hand.waits_for.take_if(|known| !matches!(op, Op::Read { name, .. } if name == known));
         }
         self.tell(client, || Candidacy::Asks(op.clone()));
     }
