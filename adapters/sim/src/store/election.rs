@@ -1,6 +1,6 @@
 //! Candidates that elect through the store: clocks, connections, pauses, and what must hold.
 //!
-//! Everything comes from the seed of the [`Plan`]. Whenever somebody is told that it leads, or still does:
+//! Everything comes from the seed of the [`Plan`]; of a story, as far as that leaves it open. Whenever somebody is told that it leads, or still does:
 //!
 //! - nobody else leads, each by its own clock; the clocks run up to a twenty-fifth apart from true time;
 //! - its token is greater than those of all terms before;
@@ -11,8 +11,8 @@
 //! At the end, when no accident has happened for a while: one leads, each candidate that has not stopped has one
 //! node, there is no other node, and nobody waits for what is not there.
 //!
-//! Where somebody deletes nodes by hand their owner may learn of it after the next has begun: what it does
-//! until then is between it and the token.
+//! Where somebody deletes nodes by hand, or ends a session, their owner may learn of it after the next has begun: what
+//! it does until then is between it and the token.
 
 mod accidents;
 mod clients;
