@@ -131,6 +131,7 @@ impl Chart {
             | Happening::Resume
             | Happening::Way { .. }
             | Happening::Break(_)
+            | Happening::Visit { .. }
             | Happening::Message(_)
             | Happening::Durable(_)
             | Happening::Deliver(_)
@@ -186,6 +187,7 @@ impl Chart {
             }
             Happening::Wipe
             | Happening::Pause
+            | Happening::Visit { .. }
             | Happening::Change(_)
             | Happening::Deliver(_)
             | Happening::HangUp { .. }

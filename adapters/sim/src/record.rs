@@ -79,6 +79,15 @@ pub enum What {
     Unblock(ServerId),
     /// Its connections with this server break.
     Break(ServerId),
+    /// Some who are no members connect to it.
+    Visit {
+        /// How many.
+        crowd: usize,
+        /// To which port.
+        plane: Plane,
+        /// How much each of them says.
+        bytes: usize,
+    },
     /// Who is at the other end of a link, where that is a scripted peer.
     Meet {
         /// The link.

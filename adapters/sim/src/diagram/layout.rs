@@ -366,6 +366,7 @@ fn note(moment: &Moment) -> Note {
         | Happening::Resume
         | Happening::Way { .. }
         | Happening::Break(_)
+        | Happening::Visit { .. }
         | Happening::Message(_)
         | Happening::Deliver(_)
         | Happening::HangUp { .. }

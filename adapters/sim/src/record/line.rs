@@ -22,6 +22,9 @@ impl fmt::Display for Entry {
             What::Block(to) => write!(f, "BLOCKED towards {to}"),
             What::Unblock(to) => write!(f, "UNBLOCKED towards {to}"),
             What::Break(with) => write!(f, "CUT from {with}"),
+            What::Visit { crowd, plane, bytes } => {
+                write!(f, "VISITED by {crowd} ({plane:?}, {bytes} bytes)")
+            }
             What::Meet { link, plane, peer } => write!(f, "{link} is server {peer} ({plane:?})"),
             What::Hear(event) => write!(f, "<- {}", Happened(event)),
             What::Do(output) => write!(f, "  -> {}", Done(output)),

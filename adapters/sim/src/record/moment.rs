@@ -3,7 +3,7 @@
 use std::fmt;
 
 use quorate_core::id::ServerId;
-use quorate_core::input::Event;
+use quorate_core::input::{Event, Plane};
 use quorate_core::message::{Message, Packet, Request};
 use quorate_core::output::{Fault, Hangup, Output, Write};
 use quorate_core::report::{Change, Phase, Reason, Report};
@@ -51,6 +51,15 @@ pub enum Happening {
     },
     /// Its connections with another server break.
     Break(ServerId),
+    /// Some who are no members connect to it and say something.
+    Visit {
+        /// How many.
+        crowd: usize,
+        /// To which port.
+        plane: Plane,
+        /// How much each of them says.
+        bytes: usize,
+    },
     /// Something has changed, and why.
     Change(Report),
     /// A message between two servers.
@@ -156,7 +165,8 @@ impl Moment {
             | Happening::Pause
             | Happening::Resume
             | Happening::Way { .. }
-            | Happening::Break(_) => Topic::Fate,
+            | Happening::Break(_)
+            | Happening::Visit { .. } => Topic::Fate,
             Happening::Change(report) => match report.change {
                 Change::State { .. } | Change::Vote { .. } | Change::Round { .. } => Topic::Votes,
                 // Said by the state, too.
@@ -248,6 +258,22 @@ impl fmt::Display for Moment {
                 write!(f, "{what} from {who} to {}", to.join(", "))
             }
             Happening::Break(with) => write!(f, "the connections of {who} and {with} break"),
+            Happening::Visit { crowd, plane, bytes } => {
+                let port = match plane {
+                    Plane::Election => "election",
+                    Plane::Quorum => "quorum",
+                };
+                let strangers = match crowd {
+                    1 => "a stranger says".to_owned(),
+                    _ => format!("{crowd} strangers say"),
+                };
+                let said = match bytes {
+                    0 => "nothing".to_owned(),
+                    1 => "1 byte".to_owned(),
+                    _ => format!("{bytes} bytes"),
+                };
+                write!(f, "{strangers} {said} to the {port} port of {who}")
+            }
             Happening::Change(report) => {
                 write!(f, "{who} ")?;
                 changed(who, report, f)

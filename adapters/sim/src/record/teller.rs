@@ -71,6 +71,9 @@ impl Teller {
             What::Block(to) => Some(Happening::Way { to: vec![*to], open: false }),
             What::Unblock(to) => Some(Happening::Way { to: vec![*to], open: true }),
             What::Break(with) => Some(Happening::Break(*with)),
+            What::Visit { crowd, plane, bytes } => {
+                Some(Happening::Visit { crowd: *crowd, plane: *plane, bytes: *bytes })
+            }
             What::Meet { link, peer, .. } => {
                 let end = End { server, peer: Some(*peer), scripted: true };
                 self.ends.insert(*link, end);

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use quorate_core::address::HostPort;
 use quorate_core::ballot::Generation;
 use quorate_core::config::Election;
 use quorate_core::id::ServerId;
+use quorate_core::input::Plane;
 use quorate_core::message::Message;
 use quorate_core::recipe::lease::Expiry;
 use quorate_core::recipe::offer::Naming;
@@ -64,6 +66,13 @@ pub(super) enum Command {
     Linger(bool),
     /// How long a candidate's guarded work takes to end.
     Guards(i64, Duration),
+    /// So many who are no members say these pieces to a port of a server.
+    Strangers {
+        crowd: usize,
+        to: i64,
+        plane: Plane,
+        pieces: Vec<Bytes>,
+    },
     Heal,
     BlackHole(i64, bool),
     Advertise(i64, HostPort),
@@ -186,6 +195,8 @@ pub(super) enum Condition {
     Follows(i64, i64),
     Round(i64, i64),
     Votes(i64, i64),
+    /// So many connections join two servers, known to both.
+    Links(i64, i64, Plane, usize),
     LogIs(i64, Vec<Zxid>),
     LogEnds(i64, Zxid),
     Epochs(i64, Epoch, Epoch),

@@ -1,5 +1,6 @@
 //! Whether something is the case, and what is if it is not.
 
+use quorate_core::input::Plane;
 use quorate_core::membership::Membership;
 use quorate_core::zxid::Zxid;
 
@@ -31,6 +32,9 @@ pub(super) trait Place {
 
     /// Whether all have applied everything.
     fn is_level(&self) -> bool;
+
+    /// How many connections join two servers, known to both.
+    fn links(&self, a: i64, b: i64, plane: Plane) -> usize;
 
     /// What became of the last write, or read.
     fn outcome(&self, write: bool) -> Outcome;
@@ -92,6 +96,10 @@ fn look(place: &dyn Place, condition: &Condition) -> (bool, String) {
         }
         Condition::Votes(id, whom) => {
             (brief(id).is_some_and(|brief| brief.vote.leader.0 == *whom), told(id))
+        }
+        Condition::Links(a, b, plane, count) => {
+            let found = place.links(*a, *b, *plane);
+            (found == *count, format!("there are {found}"))
         }
         Condition::LogIs(id, zxids) => {
             let log: Vec<Zxid> = place

@@ -137,6 +137,7 @@ impl Electing {
             | Command::Split(_)
             | Command::Break(..)
             | Command::BlackHole(..)
+            | Command::Strangers { .. }
             | Command::Advertise(..)
             | Command::Write(..)
             | Command::Read(_)
@@ -230,6 +231,7 @@ impl Electing {
             | Condition::Follows(..)
             | Condition::Round(..)
             | Condition::Votes(..)
+            | Condition::Links(..)
             | Condition::LogIs(..)
             | Condition::LogEnds(..)
             | Condition::Epochs(..)

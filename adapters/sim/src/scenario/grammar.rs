@@ -7,6 +7,7 @@ use quorate_core::address::HostPort;
 use quorate_core::ballot::{Ballot, Body, Claim, Generation, Letter, Poll};
 use quorate_core::config::{Election, Generations};
 use quorate_core::id::ServerId;
+use quorate_core::input::Plane;
 use quorate_core::message::{Message, Packet};
 use quorate_core::recipe::lease::Expiry;
 use quorate_core::recipe::offer::Naming;
@@ -47,6 +48,7 @@ what is done
   trap 1 before|after accepted-epoch|current-epoch|append|LEADERINFO|ACK|NEWLEADER
   cut 1 -> 2       cut 1 <-> 2          split 1 2 | 3 4 5          break 1 2    heal
   black-hole 3 [off]                    advertise 1 0.0.0.0:3888
+  strangers 1 tell 2 election|quorum ffff0001 00…               (bytes, one piece after the other)
   write 1 x        read 1               hand over 3 [to 2]         step down 3
   reconfigure 3 [join 4 5] [observe 6] [leave 1 2]
   run 200ms        until CONDITION [within 5s]      hold CONDITION for 5s      expect CONDITION
@@ -69,7 +71,7 @@ through a store
 conditions
   led [by 3]   no leader   settled [1 2 3]   level
   1 is looking|following|leading|observing|serving|not-serving|down
-  1 follows 3   1 in round 2   1 votes 3
+  1 follows 3   1 in round 2   1 votes 3   links 1 2 election|quorum = 1
   voters 1 = 1 2 3   next voters 1 = 3 4 5 | none
   log 1 = 1.1 1.2   log 1 ends 1.5   disk 1 accepted 2 current 1   applied 3 = 5   committed 1.5
   last write done [1.5]|accepted|refused|lost|open         last read done [1.5]|refused|open
@@ -106,6 +108,7 @@ const ERRANDS: [(&str, Errand); 7] = [
     ("delete", Errand::Delete),
     ("ping", Errand::Ping),
 ];
+const PLANES: [(&str, Plane); 2] = [("election", Plane::Election), ("quorum", Plane::Quorum)];
 
 const STATES: [(&str, ServerState); 4] = [
     ("LOOKING", ServerState::Looking),
@@ -203,6 +206,18 @@ fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
             Command::Break(a, words.id()?)
         }
         "heal" => Command::Heal,
+        "strangers" => {
+            let crowd = words.take("how many, 1 to 1000", |word| {
+                word.parse().ok().filter(|n| (1..=1000).contains(n))
+            })?;
+            words.word("tell")?;
+            let (to, plane) = (words.id()?, words.one_of(&PLANES)?);
+            let mut pieces = Vec::new();
+            while words.peek().is_some() {
+                pieces.push(words.take("bytes, two digits each", bytes)?);
+            }
+            Command::Strangers { crowd, to, plane, pieces }
+        }
         "black-hole" => Command::BlackHole(words.id()?, !words.has("off")),
         "advertise" => Command::Advertise(words.id()?, words.take("host:port", address)?),
         "write" if words.peek().is_none() => Command::Write(0, b'x'),
@@ -268,6 +283,15 @@ fn address(word: &str) -> Option<HostPort> {
 fn letter(word: &str) -> Option<u8> {
     let [letter] = word.as_bytes() else { return None };
     letter.is_ascii_alphanumeric().then_some(*letter)
+}
+
+fn bytes(word: &str) -> Option<Bytes> {
+    let digits = word.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| {
+        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+        u8::from_str_radix(pair, 16).ok()
+    };
+    digits.map(byte).collect()
 }
 
 fn servers(words: &mut Words<'_>) -> Result<Ensemble, Problem> {
@@ -417,6 +441,11 @@ fn condition(words: &mut Words<'_>) -> Result<Condition, Problem> {
         }
         "settled" => Condition::Settled(words.maybe_ids()),
         "level" => Condition::Level,
+        "links" => {
+            let (a, b, plane) = (words.id()?, words.id()?, words.one_of(&PLANES)?);
+            words.word("=")?;
+            Condition::Links(a, b, plane, words.number("how many connections")?)
+        }
         "log" => {
             let id = words.id()?;
             if words.one_of(&[("=", true), ("ends", false)])? {

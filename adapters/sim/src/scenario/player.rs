@@ -228,6 +228,10 @@ fn in_world(cast: &mut Worldly, command: &Command, text: &str) -> Result<(), Pro
         }
         Command::Break(a, b) => world.cut(*a, *b),
         Command::Heal => world.heal(),
+        Command::Strangers { crowd, to, plane, pieces } => {
+            known(world, &[*to])?;
+            world.visit(*to, *plane, pieces, *crowd);
+        }
         Command::BlackHole(id, on) => world.black_hole(*id, *on),
         Command::Advertise(id, address) => world.advertise(*id, address.clone()),
         Command::Write(id, cell) => {
@@ -341,6 +345,7 @@ fn on_stage(
         | Command::Split(_)
         | Command::Break(..)
         | Command::Heal
+        | Command::Strangers { .. }
         | Command::BlackHole(..)
         | Command::Advertise(..)
         | Command::Write(..)

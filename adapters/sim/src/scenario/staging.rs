@@ -218,6 +218,10 @@ impl Place for Staging {
         false
     }
 
+    fn links(&self, _: i64, _: i64, _: Plane) -> usize {
+        0
+    }
+
     fn outcome(&self, _: bool) -> Outcome {
         Outcome::Open
     }

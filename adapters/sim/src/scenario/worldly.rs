@@ -1,6 +1,7 @@
 //! A story among real servers.
 
 use quorate_core::id::{ReadId, ServerId};
+use quorate_core::input::Plane;
 use quorate_core::message::{Message, Packet};
 use quorate_core::output::{Output, Write};
 use quorate_core::txn::RequestId;
@@ -91,6 +92,10 @@ impl Place for Worldly {
 
     fn is_level(&self) -> bool {
         self.world.is_level()
+    }
+
+    fn links(&self, a: i64, b: i64, plane: Plane) -> usize {
+        self.world.links_between(a, b, plane)
     }
 
     fn outcome(&self, write: bool) -> Outcome {

@@ -25,10 +25,13 @@ use crate::application::KIND;
 use crate::ensemble::Ensemble;
 use crate::faults::FaultClass;
 use crate::network::{Visit, hit, up_to};
+use crate::record::What as Told;
 use crate::world::{What, World};
 
 /// How long a visit takes at most.
 const VISIT_MAX: Duration = Duration::from_millis(1500);
+/// How long a stranger waits who says something piece by piece.
+const BETWEEN_PIECES: Duration = Duration::from_millis(10);
 /// How many connections, or messages, a flood has at most.
 const FLOOD_MAX: u64 = 150;
 
@@ -56,6 +59,22 @@ impl World {
         self.enter_network();
         let wait = up_to(&mut self.rng, 2 * every) + Duration::from_millis(1);
         self.agenda.after(wait, What::Stranger);
+    }
+
+    /// So many who are no members connect to a server at once, say these bytes one after the other, and are silent
+    /// for a while before they go.
+    pub fn visit(&mut self, target: i64, plane: Plane, pieces: &[Bytes], crowd: usize) {
+        let (now, target) = (self.now(), ServerId(target));
+        let bytes = pieces.iter().map(Bytes::len).sum();
+        self.trace.note(now, target, || Told::Visit { crowd, plane, bytes });
+        for _ in 0..crowd {
+            let stranger = Ensemble::stranger(self.rng.next_u64());
+            let mut script: Vec<_> =
+                pieces.iter().map(|bytes| (BETWEEN_PIECES, bytes.clone())).collect();
+            script.push((VISIT_MAX, Bytes::new()));
+            self.network.visit(now, Visit { stranger, target, plane, script, listens: false });
+        }
+        self.enter_network();
     }
 
     fn script(&mut self, stranger: ServerId, plane: Plane) -> Vec<(Duration, Bytes)> {
