@@ -17,7 +17,7 @@ use quorate_core::id::ServerId;
 use quorate_core::report::Change;
 use quorate_core::vote::ServerState;
 
-use crate::record::{Arrow, Fate, Happening, Moment};
+use crate::record::{Arrow, Candidacy, Fate, Happening, Moment};
 
 /// The characters of the time and the space around it.
 const TIME: usize = 12;
@@ -121,6 +121,11 @@ impl Chart {
                     self.states.insert(moment.server, to);
                 }
             }
+            Happening::Candidate(candidacy) => match candidacy.state() {
+                Some(Some(state)) => drop(self.states.insert(moment.server, state)),
+                Some(None) => drop(self.states.remove(&moment.server)),
+                None => {}
+            },
             Happening::Wipe
             | Happening::Pause
             | Happening::Resume
@@ -157,8 +162,13 @@ impl Chart {
         let mut canvas = self.lifelines();
         let column = |id| self.servers.iter().position(|one| *one == id).map(|at| at * self.lane);
         let mark = match &moment.what {
-            Happening::Start(_) | Happening::Resume => '○',
-            Happening::Crash(_) | Happening::Halt(_) | Happening::Break(_) => '✗',
+            Happening::Start(_) | Happening::Resume | Happening::Candidate(Candidacy::Starts) => {
+                '○'
+            }
+            Happening::Candidate(Candidacy::Way { open: false } | Candidacy::Suspended)
+            | Happening::Crash(_)
+            | Happening::Halt(_)
+            | Happening::Break(_) => '✗',
             Happening::Message(Arrow { from, to, fate, .. }) => {
                 if let (Some(from), Some(to)) = (column(*from), column(*to)) {
                     draw_arrow(&mut canvas, from, to, *fate);
@@ -181,6 +191,7 @@ impl Chart {
             | Happening::Change(_)
             | Happening::Deliver(_)
             | Happening::HangUp { .. }
+            | Happening::Candidate(_)
             | Happening::Other(_) => '●',
             Happening::Durable(_) => '▪',
         };

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   World, Stage ── Entry ──► Record ──► Teller ── Moment ──► lines, Chart, Diagram
+//!                     │                    │          ▲
+//!                     │                    │          └─ Candidacy: told by an election through a store
 //!                     │                    └─ which send arrived where, what a disk now holds
 //!                     └─ one line each, for a log
 //! ```
@@ -9,6 +11,7 @@
 //! A record is kept only when asked for: a failing seed can simply be run again. It is bounded; of a long
 //! run the end is left.
 
+mod candidacy;
 mod line;
 mod moment;
 mod teller;
@@ -26,6 +29,7 @@ use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::world::CrashKind;
 
+pub use candidacy::Candidacy;
 pub(crate) use moment::millis;
 pub use moment::{Arrow, Fate, Happening, Moment, Topic};
 pub use teller::Teller;

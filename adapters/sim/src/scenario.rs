@@ -15,9 +15,10 @@
 //! A line that begins with `#` tells something; a line that begins with a space is a part of a trace, written
 //! by the player and compared by whoever tests it. The commands are listed in [`COMMANDS`].
 //!
-//! There are two kinds of stories. In one of a [`World`](crate::World) all servers are real. In one of a
-//! [`Stage`](crate::Stage) only one is, and the script says what the others say. In both, every way takes
-//! one millisecond, and so does every write to a disk, so that a story can be followed on paper; nothing is
+//! There are three kinds of stories. In one of a [`World`](crate::World) all servers are real. In one of a
+//! [`Stage`](crate::Stage) only one is, and the script says what the others say. In one of an
+//! [`Election`](crate::store::Election) real candidates elect through a store that is modelled. In all of them every
+//! way takes one millisecond, and so does every write to a disk, so that a story can be followed on paper; nothing is
 //! left to chance that the story does not ask for.
 //!
 //! What is written below the commands is true of that world alone. What the commands expect has to be true in
@@ -26,6 +27,7 @@
 
 mod command;
 mod condition;
+mod electing;
 mod grammar;
 mod library;
 mod player;
@@ -86,6 +88,9 @@ pub enum Problem {
     /// A rule of the protocol was broken.
     #[error("a rule is broken: {0}")]
     Broken(#[from] Violation),
+    /// A rule of elections through a store was broken.
+    #[error("a rule is broken: {0}")]
+    NotKept(String),
 }
 
 /// The first line in which a trace differs from what is written.

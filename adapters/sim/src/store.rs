@@ -17,7 +17,8 @@
 //! heard, as ZooKeeper's followers do with their answers to its pings: what the leader has confirmed in between,
 //! it does not count.
 //!
-//! [`Election`] has candidates elect through it, with clocks of their own, and accidents from a seed.
+//! [`Election`] has candidates elect through it, with clocks of their own, and accidents from a seed or from a
+//! story.
 
 mod candidates;
 mod election;
@@ -29,6 +30,7 @@ use quorate_core::recipe::{Attempt, Failure, SessionId};
 
 pub use candidates::{Happening, Lease, Offers, Recipe, Wish};
 pub use election::{Election, Plan, SYNC_LIMIT, Standing};
+pub(crate) use election::{Errand, Mishap, Part, Stand};
 
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,6 +149,8 @@ pub struct Store {
     servers: Vec<Server>,
     /// How long a session may be silent, in nanoseconds.
     timeout: u64,
+    /// Sessions that are over and whose nodes are there still, while the store is late with that.
+    late: Option<Vec<SessionId>>,
 }
 
 impl Store {
@@ -161,6 +165,7 @@ impl Store {
             last_session: 0x1000,
             servers: vec![Server::default(); servers],
             timeout,
+            late: None,
         }
     }
 
@@ -213,6 +218,20 @@ impl Store {
     /// Ends a session, and with it what is its.
     fn end(&mut self, session: SessionId) {
         self.sessions.remove(&session);
+        match &mut self.late {
+            Some(late) => late.push(session),
+            None => self.remove_all_of(session),
+        }
+    }
+
+    /// What is of sessions that are over stays, or goes at last.
+    fn linger(&mut self, on: bool) {
+        let over = if on { None } else { self.late.take() };
+        self.late = on.then(|| self.late.take().unwrap_or_default());
+        over.into_iter().flatten().for_each(|session| self.remove_all_of(session));
+    }
+
+    fn remove_all_of(&mut self, session: SessionId) {
         let its = self.nodes.iter().filter(|(_, node)| node.owner == Some(session));
         let its: Vec<_> = its.map(|(name, _)| name.clone()).collect();
         for name in its {

@@ -360,6 +360,7 @@ fn note(moment: &Moment) -> Note {
             | Change::Learner { .. } => Mark::Dot,
         },
         Happening::Durable(_) => Mark::Disk,
+        Happening::Candidate(candidacy) => candidacy.state().map_or(Mark::Dot, Mark::State),
         Happening::Wipe
         | Happening::Pause
         | Happening::Resume

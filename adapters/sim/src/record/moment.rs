@@ -10,6 +10,7 @@ use quorate_core::report::{Change, Phase, Reason, Report};
 use quorate_core::time::Instant;
 use quorate_core::zxid::Zxid;
 
+use super::candidacy::Candidacy;
 use super::words::{For, Said, Short, Written, shortened};
 use super::{Entry, Found, What};
 use crate::world::CrashKind;
@@ -74,6 +75,8 @@ pub enum Happening {
         /// Why.
         reason: Hangup,
     },
+    /// Something about a candidate in an election through a store; its number is the server's.
+    Candidate(Candidacy),
     /// Anything else: dials, links, timers.
     Other(Entry),
 }
@@ -120,11 +123,11 @@ pub enum Fate {
 pub enum Topic {
     /// Starts, crashes, cuts: told always.
     Fate,
-    /// States, votes and rounds.
+    /// States, votes and rounds; who leads through a store.
     Votes,
-    /// Phases, epochs, how learners are brought up.
+    /// Phases, epochs, how learners are brought up; sessions with a store, and what is in it.
     Phases,
-    /// Messages, but heartbeats.
+    /// Messages, but heartbeats; calls on a store, and answers.
     Messages,
     /// What becomes durable.
     Disk,
@@ -197,6 +200,7 @@ impl Moment {
                 ..
             } => Topic::Rest,
             Happening::HangUp { .. } => Topic::Phases,
+            Happening::Candidate(candidacy) => candidacy.topic(),
             Happening::Other(entry) => match &entry.what {
                 What::Do(
                     Output::Answer(_)
@@ -303,6 +307,7 @@ impl fmt::Display for Moment {
             Happening::HangUp { with: None, reason } => {
                 write!(f, "{who} hangs up: {}", shortened(&reason.to_string()))
             }
+            Happening::Candidate(candidacy) => candidacy.say(who, f),
             Happening::Other(entry) => {
                 if let Some(text) = asked(&entry.what) {
                     return write!(f, "{who} {text}");

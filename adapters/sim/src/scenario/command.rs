@@ -9,6 +9,8 @@ use quorate_core::config::Election;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::message::Message;
+use quorate_core::recipe::lease::Expiry;
+use quorate_core::recipe::offer::Naming;
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
@@ -17,6 +19,7 @@ use crate::disk::{Contents, Survival};
 use crate::ensemble::Ensemble;
 use crate::network::Dialect;
 use crate::record::Topic;
+use crate::store::{Errand, Mishap, Part};
 use crate::world::CrashKind;
 
 /// A command.
@@ -26,9 +29,13 @@ pub(super) enum Command {
     Set(Setting),
     /// Only this server is real; the script says what the others say.
     Stage(i64),
+    /// So many candidates elect through a store, by these means.
+    Elect(i64, Means),
     /// How much is told.
     Show(Vec<Topic>),
     Start(Vec<i64>),
+    /// A candidate gives up in good order.
+    Stop(Vec<i64>),
     Crash(Vec<i64>, CrashKind),
     /// Crash with these writes surviving, and start again.
     Restart(Vec<i64>, Option<Survival>),
@@ -40,6 +47,25 @@ pub(super) enum Command {
     Cut(Vec<(i64, i64)>),
     Split(Vec<Vec<i64>>),
     Break(i64, i64),
+    /// Nothing passes between a candidate and the store.
+    CutOff(i64),
+    /// A candidate's connection breaks, or it notices that.
+    BreakOff(i64),
+    /// What becomes of the next call of this kind.
+    Mishap {
+        id: i64,
+        errand: Errand,
+        part: Part,
+        what: Mishap,
+    },
+    /// An operator deletes a candidate's nodes.
+    Delete(i64),
+    /// An operator ends a candidate's session.
+    End(i64),
+    /// What is of sessions that are over stays in the store.
+    Linger(bool),
+    /// How long a candidate's guarded work takes to end.
+    Guards(i64, Duration),
     /// So many who are no members say these pieces to a port of a server.
     Strangers {
         crowd: usize,
@@ -70,6 +96,13 @@ pub(super) enum Command {
     Snapshot(Zxid),
     /// What was written becomes durable.
     Sync,
+}
+
+/// By which means candidates elect.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Means {
+    Offers(Naming),
+    Lease(Expiry),
 }
 
 /// What a scripted peer says; transactions get their contents when they are said.
@@ -120,6 +153,14 @@ pub(super) enum Setting {
     Reconfig(bool),
     /// Whether a stage's writes become durable at once.
     DiskByHand,
+    /// After how much silence a store ends a session, or a lease.
+    Session(Duration),
+    /// How long the lease of one candidate lasts where others observe it.
+    Lease(i64, Duration),
+    /// By how much a candidate stops before that.
+    Margin(Duration),
+    /// The counter of a store's offers.
+    Counter(i32),
 }
 
 /// A point in what a server does.
@@ -167,15 +208,30 @@ pub(super) enum Condition {
     Committed(Zxid),
     LastWrite(Outcome),
     LastRead(Outcome),
+    /// So many nodes are in the store.
+    Nodes(u64),
+    /// So many of them are of one candidate.
+    NodesOf(i64, u64),
+    /// So many were made in all.
+    Made(u64),
+    /// So many terms have begun.
+    Terms(u64),
 }
 
-/// What a server is.
+/// What a server is, or a candidate.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Being {
     In(ServerState),
     Serving,
     NotServing,
     Down,
+    /// It leads and is not confirmed.
+    Suspended,
+    Waiting,
+    Stopped,
+    /// What only a leader may do is done there, or is not.
+    Working,
+    Idle,
 }
 
 /// What became of a request.

@@ -6,8 +6,6 @@ use quorate_core::zxid::Zxid;
 
 use super::Problem;
 use super::command::{Being, Condition, Outcome};
-use super::staging::Staging;
-use super::worldly::Worldly;
 use crate::disk::Contents;
 use crate::record::Short;
 use crate::world::Brief;
@@ -77,7 +75,15 @@ fn look(place: &dyn Place, condition: &Condition) -> (bool, String) {
                 (Being::Serving, Some(brief)) => brief.serving,
                 (Being::NotServing, Some(brief)) => !brief.serving,
                 (Being::Down, Some(_))
-                | (Being::In(_) | Being::Serving | Being::NotServing, None) => false,
+                | (Being::In(_) | Being::Serving | Being::NotServing, None)
+                | (
+                    Being::Suspended
+                    | Being::Waiting
+                    | Being::Stopped
+                    | Being::Working
+                    | Being::Idle,
+                    _,
+                ) => false,
             };
             (holds, told(id))
         }
@@ -132,6 +138,9 @@ fn look(place: &dyn Place, condition: &Condition) -> (bool, String) {
         }
         Condition::LastWrite(outcome) => became(*outcome, place.outcome(true)),
         Condition::LastRead(outcome) => became(*outcome, place.outcome(false)),
+        Condition::Nodes(_) | Condition::NodesOf(..) | Condition::Made(_) | Condition::Terms(_) => {
+            (false, "there is no store here".to_owned())
+        }
     }
 }
 
@@ -164,20 +173,4 @@ fn describe(id: i64, brief: Option<&Brief>) -> String {
     let under = leader.map_or(String::new(), |leader| format!(" under {leader}"));
     let serves = if *serving { ", serving" } else { "" };
     format!("{id} is {state}{under}{serves}, in round {round}, votes {}", vote.leader)
-}
-
-/// Where a story takes place.
-#[derive(Debug)]
-pub(super) enum Cast {
-    World(Box<Worldly>),
-    Stage(Box<Staging>),
-}
-
-impl Cast {
-    pub(super) fn place(&self) -> &dyn Place {
-        match self {
-            Self::World(world) => &**world,
-            Self::Stage(stage) => &**stage,
-        }
-    }
 }

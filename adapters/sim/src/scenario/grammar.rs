@@ -9,18 +9,21 @@ use quorate_core::config::{Election, Generations};
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::message::{Message, Packet};
+use quorate_core::recipe::lease::Expiry;
+use quorate_core::recipe::offer::Naming;
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use super::Problem;
-use super::command::{self, Being, Command, Condition, Line, Outcome, Point, Setting, Trap};
+use super::command::{self, Being, Command, Condition, Line, Means, Outcome, Point, Setting, Trap};
 use super::words::Words;
 use crate::disk::{Contents, Survival};
 use crate::ensemble::Ensemble;
 use crate::network::Dialect;
 use crate::record::Topic;
 use crate::stage::{learner_info, says};
+use crate::store::{Errand, Mishap, Part};
 use crate::world::CrashKind;
 
 /// Every command, for people.
@@ -35,8 +38,10 @@ before anything starts
   disk 2 unmarked                  empty, and it may not always have been (db.autocreate=false)
   set tick 200ms | init 10 | sync 5 | latency 1ms | silence 5s | stream 50ms | window 5 | snap 20 |
       crash nothing|prefix|any|everything | settle off | reconfig on | seed 7 | disk by hand |
-      election generation
+      election generation | session 10s | lease 2 30s | margin 1s | counter 2147483647
   stage 1                          only server 1 is real, the others are scripted
+  elect 3 by offers|java|session|latch|kazoo|etcd|lease|observed      no servers: candidates that elect through a
+                                   store, each with a node in a row, or all for one lease
   show nothing | votes phases messages disk deliveries clients links | all
 what is done
   start 1 2 3      crash 3 [power]      restart 3      wipe 3      pause 3      resume 3
@@ -55,13 +60,23 @@ on a stage
   1 hears 2: REQUEST vote|pre-vote 6 epoch 5 zxid 5.2 | GRANTS vote|pre-vote 6 [seen 6] |
       REFUSES vote|pre-vote 6 [seen 9] | FOLLOWS 3 in 6 | FOLLOWS nobody in 6 | LEADS 6
   3 connects       3 hangs up           snapshot 1.5       sync    write       restart 1 [nothing]
+through a store
+  start 1 2        stop 1 2        crash 1        pause 1        resume 1
+  cut 1            break 1         heal           nothing passes to the store; the connection breaks; all is well
+  lose request|answer 1 root|create|list|read|write|delete|ping      the next such call, with the connection
+  late request|answer 1 ping 5s    it comes so much later: a request with all behind it, an answer on its own
+  delete 1         end 1           an operator deletes its nodes, or ends its session
+  linger [off]                     nodes of sessions that are over stay in the store
+  guards 1 keep 3s                 so long its guarded work takes to end
 conditions
   led [by 3]   no leader   settled [1 2 3]   level
   1 is looking|following|leading|observing|serving|not-serving|down
   1 follows 3   1 in round 2   1 votes 3   links 1 2 election|quorum = 1
   voters 1 = 1 2 3   next voters 1 = 3 4 5 | none
   log 1 = 1.1 1.2   log 1 ends 1.5   disk 1 accepted 2 current 1   applied 3 = 5   committed 1.5
-  last write done [1.5]|accepted|refused|lost|open         last read done [1.5]|refused|open";
+  last write done [1.5]|accepted|refused|lost|open         last read done [1.5]|refused|open
+  1 is leading|suspended|waiting|stopped|down|working|idle          led   no leader   settled
+  nodes = 2   nodes of 1 = 1   made = 5   terms = 2                 (through a store)";
 
 /// How long `until` waits if nothing is said.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -73,6 +88,26 @@ const SURVIVALS: [(&str, Survival); 4] = [
     ("everything", Survival::Everything),
 ];
 
+const MEANS: [(&str, Means); 8] = [
+    ("offers", Means::Offers(Naming::Guid)),
+    ("java", Means::Offers(Naming::Java)),
+    ("session", Means::Offers(Naming::Session)),
+    ("latch", Means::Offers(Naming::Latch)),
+    ("kazoo", Means::Offers(Naming::Kazoo)),
+    ("etcd", Means::Offers(Naming::Lease)),
+    ("lease", Means::Lease(Expiry::Store)),
+    ("observed", Means::Lease(Expiry::Observed)),
+];
+
+const ERRANDS: [(&str, Errand); 7] = [
+    ("root", Errand::Root),
+    ("create", Errand::Create),
+    ("list", Errand::List),
+    ("read", Errand::Read),
+    ("write", Errand::Write),
+    ("delete", Errand::Delete),
+    ("ping", Errand::Ping),
+];
 const PLANES: [(&str, Plane); 2] = [("election", Plane::Election), ("quorum", Plane::Quorum)];
 
 const STATES: [(&str, ServerState); 4] = [
@@ -113,6 +148,13 @@ fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
         "disk" => Command::Set(disk(words)?),
         "set" => Command::Set(setting(words)?),
         "stage" => Command::Stage(words.id()?),
+        "elect" => {
+            let count = words.take("how many candidates, 1 to 9", |word| {
+                word.parse().ok().filter(|n| (1..=9).contains(n))
+            })?;
+            words.word("by")?;
+            Command::Elect(count, words.one_of(&MEANS)?)
+        }
         "show" => Command::Show(topics(words)?),
         "start" => Command::Start(words.ids()?),
         "crash" => {
@@ -129,8 +171,22 @@ fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
         "wipe" => Command::Wipe(words.id()?),
         "pause" => Command::Pause(words.id()?),
         "resume" => Command::Resume(words.id()?),
+        "stop" => Command::Stop(words.ids()?),
+        "lose" => mishap(words, false)?,
+        "late" => mishap(words, true)?,
+        "delete" => Command::Delete(words.id()?),
+        "end" => Command::End(words.id()?),
+        "linger" => Command::Linger(!words.has("off")),
+        "guards" => {
+            let id = words.id()?;
+            words.word("keep")?;
+            Command::Guards(id, words.duration()?)
+        }
         "cut" => {
             let a = words.id()?;
+            if words.peek().is_none() {
+                return Ok(Command::CutOff(a));
+            }
             let both = words.one_of(&[("->", false), ("<->", true)])?;
             let b = words.id()?;
             Command::Cut(if both { vec![(a, b), (b, a)] } else { vec![(a, b)] })
@@ -142,7 +198,13 @@ fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
             }
             Command::Split(groups)
         }
-        "break" => Command::Break(words.id()?, words.id()?),
+        "break" => {
+            let a = words.id()?;
+            if words.peek().is_none() {
+                return Ok(Command::BreakOff(a));
+            }
+            Command::Break(a, words.id()?)
+        }
         "heal" => Command::Heal,
         "strangers" => {
             let crowd = words.take("how many, 1 to 1000", |word| {
@@ -188,6 +250,15 @@ fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
         "sync" => Command::Sync,
         _ => return Err(start.wrong("a command")),
     })
+}
+
+/// What becomes of a call: it is lost, or it is late.
+fn mishap(words: &mut Words<'_>, late: bool) -> Result<Command, Problem> {
+    let part = words.one_of(&[("request", Part::Request), ("answer", Part::Answer)])?;
+    let id = words.id()?;
+    let errand = words.one_of(&ERRANDS)?;
+    let what = if late { Mishap::Late(words.duration()?) } else { Mishap::Lost };
+    Ok(Command::Mishap { id, errand, part, what })
 }
 
 fn reconfiguration(words: &mut Words<'_>) -> Result<Reconfiguration, Problem> {
@@ -300,6 +371,10 @@ fn setting(words: &mut Words<'_>) -> Result<Setting, Problem> {
             words.word("generation")?;
             Setting::Election(Election::Generation(Generations::default()))
         }
+        "session" => Setting::Session(words.duration()?),
+        "lease" => Setting::Lease(words.id()?, words.duration()?),
+        "margin" => Setting::Margin(words.duration()?),
+        "counter" => Setting::Counter(words.number("a counter")?),
         "reconfig" => Setting::Reconfig(words.one_of(&[("off", false), ("on", true)])?),
         "disk" => {
             words.word("by")?;
@@ -309,7 +384,8 @@ fn setting(words: &mut Words<'_>) -> Result<Setting, Problem> {
         _ => {
             return Err(start.wrong(
                 "`seed`, `tick`, `init`, `sync`, `latency`, `silence`, `stream`, `window`, `snap`, \
-                 `crash`, `settle`, `election`, `reconfig` or `disk`",
+                 `crash`, `settle`, `election`, `reconfig`, `disk`, `session`, `lease`, `margin` or \
+                 `counter`",
             ));
         }
     })
@@ -403,6 +479,13 @@ fn condition(words: &mut Words<'_>) -> Result<Condition, Problem> {
             Condition::NextVoters(id, if none { Vec::new() } else { words.ids()? })
         }
         "committed" => Condition::Committed(words.zxid()?),
+        "nodes" => {
+            let whose = if words.has("of") { Some(words.id()?) } else { None };
+            let count = number(words, "how many nodes")?;
+            whose.map_or(Condition::Nodes(count), |id| Condition::NodesOf(id, count))
+        }
+        "made" => Condition::Made(number(words, "how many nodes")?),
+        "terms" => Condition::Terms(number(words, "how many terms")?),
         "last" => {
             let write = words.one_of(&[("write", true), ("read", false)])?;
             let outcome = outcome(words)?;
@@ -410,6 +493,12 @@ fn condition(words: &mut Words<'_>) -> Result<Condition, Problem> {
         }
         _ => return Err(start.wrong("a condition")),
     })
+}
+
+/// `= 5`.
+fn number(words: &mut Words<'_>, what: &str) -> Result<u64, Problem> {
+    words.word("=")?;
+    words.number(what)
 }
 
 fn of_one(words: &mut Words<'_>) -> Result<Condition, Problem> {
@@ -426,6 +515,11 @@ fn of_one(words: &mut Words<'_>) -> Result<Condition, Problem> {
                 ("serving", Being::Serving),
                 ("not-serving", Being::NotServing),
                 ("down", Being::Down),
+                ("suspended", Being::Suspended),
+                ("waiting", Being::Waiting),
+                ("stopped", Being::Stopped),
+                ("working", Being::Working),
+                ("idle", Being::Idle),
             ])?,
         ),
         "follows" => Condition::Follows(id, words.id()?),

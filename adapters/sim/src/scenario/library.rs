@@ -19,7 +19,7 @@ macro_rules! bundle {
 }
 
 /// The stories that come with this crate, in the order in which they should be read: how an ensemble finds
-/// a leader and comes back to one history, then what has gone wrong in the field.
+/// a leader and comes back to one history, then what has gone wrong in the field, at last in elections through a store.
 pub const fn bundled() -> &'static [Bundled] {
     STORIES
 }
@@ -115,4 +115,13 @@ const STORIES: &[Bundled] = bundle! {
     "a-later-generation-that-was-only-seen"
     "a-later-generation-and-an-older-log"
     "cut-off-and-back-it-deposes-nobody"
+    "leadership-is-not-found-in-an-old-node"
+    "two-callbacks-that-cross"
+    "answers-that-never-came"
+    "an-offer-whose-name-tells-nothing"
+    "a-deadline-that-was-counted-from-the-answer"
+    "a-lease-that-ended-in-the-queue"
+    "a-lease-that-is-not-renewed"
+    "a-lease-that-was-taken-away"
+    "a-lease-is-over-when-its-record-says-so"
 };

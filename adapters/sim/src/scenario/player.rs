@@ -7,7 +7,8 @@ use quorate_core::id::ServerId;
 use quorate_core::input::Event;
 
 use super::command::{Command, Setting};
-use super::condition::{Cast, test};
+use super::condition::test;
+use super::electing::Electing;
 use super::settings::Settings;
 use super::staging::Staging;
 use super::worldly::{Worldly, known};
@@ -21,6 +22,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What is told unless a story says otherwise.
 const TOPICS: [Topic; 3] = [Topic::Fate, Topic::Votes, Topic::Phases];
+
+/// Where a story takes place.
+#[derive(Debug)]
+enum Cast {
+    World(Box<Worldly>),
+    Stage(Box<Staging>),
+    Store(Box<Electing>),
+}
 
 /// Plays one story.
 #[derive(Debug)]
@@ -73,6 +82,9 @@ impl Player {
 
     /// Everybody in the story, ascending.
     pub fn servers(&self) -> Vec<ServerId> {
+        if let Some(Cast::Store(cast)) = &self.cast {
+            return cast.ids().map(ServerId).collect();
+        }
         let all = self.settings.ensemble.ids().chain(self.settings.spares.iter().copied());
         let all: BTreeSet<_> = all.collect();
         all.into_iter().collect()
@@ -89,8 +101,9 @@ impl Player {
     }
 
     fn listen(&mut self) -> Vec<Moment> {
-        let record = match &self.cast {
+        let record = match &mut self.cast {
             None => return Vec::new(),
+            Some(Cast::Store(cast)) => return cast.listen(),
             Some(Cast::World(cast)) => cast.world.record(),
             Some(Cast::Stage(cast)) => match cast.record() {
                 Some(record) => record,
@@ -130,7 +143,7 @@ impl Player {
                 }
                 Ok(())
             }
-            (Command::Set(_) | Command::Stage(_), Some(_)) => {
+            (Command::Set(_) | Command::Stage(_) | Command::Elect(..), Some(_)) => {
                 Err(Problem::Impossible("something has started already".to_owned()))
             }
             (Command::Stage(id), None) => {
@@ -141,12 +154,17 @@ impl Player {
                 self.cast = Some(Cast::Stage(Box::new(stage)));
                 Ok(())
             }
+            (Command::Elect(count, means), None) => {
+                let cast = Electing::new(*count, *means, &self.settings);
+                self.cast = Some(Cast::Store(Box::new(cast)));
+                Ok(())
+            }
             (_, None) => {
                 let world = Worldly::new(self.settings.world());
                 self.cast = Some(Cast::World(Box::new(world)));
                 self.carry_out(command, text)
             }
-            (Command::Expect(condition), Some(cast)) => test(cast.place(), condition, about(text)),
+            (_, Some(Cast::Store(cast))) => cast.carry_out(command, about(text)),
             (_, Some(Cast::World(cast))) => in_world(cast, command, text),
             (_, Some(Cast::Stage(cast))) => on_stage(cast, command, text, self.settings.survival()),
         }
@@ -165,6 +183,10 @@ fn takes_in(last: &mut Moment, next: &Moment) -> bool {
         }
         _ => false,
     }
+}
+
+fn no_store() -> Problem {
+    Problem::Impossible("only candidates that elect through a store can do that".to_owned())
 }
 
 /// The condition in a command, as it is written.
@@ -223,6 +245,7 @@ fn in_world(cast: &mut Worldly, command: &Command, text: &str) -> Result<(), Pro
         Command::Reconfigure(id, asked) => cast.write = world.reconfigure(*id, asked)?,
         Command::StepDown(id) => world.tell(*id, Event::StepDown)?,
         Command::Run(time) => return Ok(world.run_for(*time)?),
+        Command::Expect(condition) => return test(&*cast, condition, about(text)),
         Command::Until(condition, limit) => {
             let end = world.now() + *limit;
             loop {
@@ -251,10 +274,18 @@ fn in_world(cast: &mut Worldly, command: &Command, text: &str) -> Result<(), Pro
         | Command::Sync
         | Command::Set(_)
         | Command::Stage(_)
-        | Command::Show(_)
-        | Command::Expect(_) => {
+        | Command::Show(_) => {
             return Err(Problem::Impossible("only a stage has scripted servers".to_owned()));
         }
+        Command::Elect(..)
+        | Command::Stop(_)
+        | Command::CutOff(_)
+        | Command::BreakOff(_)
+        | Command::Mishap { .. }
+        | Command::Delete(_)
+        | Command::End(_)
+        | Command::Linger(_)
+        | Command::Guards(..) => return Err(no_store()),
     }
     // What happens at once is told at once.
     Ok(cast.world.run_for(Duration::ZERO)?)
@@ -278,6 +309,7 @@ fn on_stage(
             Ok(())
         }
         Command::Run(time) => cast.pass(*time),
+        Command::Expect(condition) => test(cast, condition, about(text)),
         Command::Until(condition, limit) => {
             let mut left = *limit;
             while let Err(problem) = test(cast, condition, about(text)) {
@@ -303,7 +335,6 @@ fn on_stage(
         Command::Set(_)
         | Command::Stage(_)
         | Command::Show(_)
-        | Command::Expect(_)
         | Command::Start(_)
         | Command::Crash(..)
         | Command::Trap(..)
@@ -324,5 +355,14 @@ fn on_stage(
         | Command::StepDown(_) => {
             Err(Problem::Impossible("on a stage only one server is real".to_owned()))
         }
+        Command::Elect(..)
+        | Command::Stop(_)
+        | Command::CutOff(_)
+        | Command::BreakOff(_)
+        | Command::Mishap { .. }
+        | Command::Delete(_)
+        | Command::End(_)
+        | Command::Linger(_)
+        | Command::Guards(..) => Err(no_store()),
     }
 }

@@ -23,6 +23,8 @@ const LONGEST_WAY: Duration = Duration::from_millis(20);
 const LONGEST_SYNC: Duration = Duration::from_millis(40);
 /// After which silence a connection to a machine without power is given up.
 const SILENCE: Duration = Duration::from_secs(5);
+/// After which silence a store ends a session.
+const SESSION: Duration = Duration::from_secs(10);
 /// Certain, in 65536ths.
 const ALWAYS: u64 = 0x1_0000;
 
@@ -43,6 +45,14 @@ pub(super) struct Settings {
     election: Election,
     reconfig: bool,
     by_hand: bool,
+    /// After how much silence a store ends a session, or a lease.
+    pub(super) session: Duration,
+    /// How long the leases of some candidates last where others observe them.
+    pub(super) leases: BTreeMap<usize, Duration>,
+    /// By how much candidates stop before that, if it is not a tenth.
+    pub(super) margin: Option<Duration>,
+    /// The counter of a store's offers.
+    pub(super) counter: i32,
     /// The seed of another world than the one in which the story was written.
     otherwise: Option<u64>,
 }
@@ -73,6 +83,10 @@ impl Default for Settings {
             election: Election::Fast,
             reconfig: false,
             by_hand: false,
+            session: SESSION,
+            leases: BTreeMap::new(),
+            margin: None,
+            counter: 0,
             otherwise: None,
         }
     }
@@ -116,12 +130,29 @@ impl Settings {
             Setting::Election(election) => self.election = election.clone(),
             Setting::Reconfig(on) => self.reconfig = *on,
             Setting::DiskByHand => self.by_hand = true,
+            Setting::Session(time) => self.session = *time,
+            Setting::Lease(id, time) => {
+                let number = usize::try_from(id - 1).unwrap_or(0);
+                self.leases.insert(number, *time);
+            }
+            Setting::Margin(time) => self.margin = Some(*time),
+            Setting::Counter(counter) => self.counter = *counter,
         }
     }
 
     /// Everything that the story leaves open is drawn from this seed.
     pub(super) fn perturb(&mut self, seed: u64) {
         self.otherwise = Some(seed);
+    }
+
+    /// Whether everything that the story leaves open is drawn.
+    pub(super) const fn is_perturbed(&self) -> bool {
+        self.otherwise.is_some()
+    }
+
+    /// Where it is drawn from.
+    pub(super) fn seed(&self) -> u64 {
+        self.otherwise.unwrap_or(self.seed)
     }
 
     /// What crashes leave of writes that are under way.
@@ -150,7 +181,7 @@ impl Settings {
         if let Some(seed) = self.otherwise {
             perturb(&mut config, &mut Rng::new(seed));
         }
-        World::new(self.otherwise.unwrap_or(self.seed), config)
+        World::new(self.seed(), config)
     }
 
     /// A stage for one server.
@@ -161,7 +192,7 @@ impl Settings {
             config.history = self.history.clone();
             config.finish_when_settled = self.settle;
             config.election = self.election.clone();
-            config.seed = self.otherwise.unwrap_or(self.seed);
+            config.seed = self.seed();
         };
         let ensemble = self.views.get(&ServerId(id)).unwrap_or(&self.ensemble);
         let mut stage = Stage::with(ensemble, id, contents, change);

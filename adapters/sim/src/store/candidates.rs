@@ -1,5 +1,6 @@
 //! Both recipes as one kind of candidate: what an adapter to this store has to do, and nothing else.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -47,7 +48,7 @@ pub enum Wish {
 }
 
 /// A candidate of one of the recipes.
-pub trait Recipe {
+pub trait Recipe: fmt::Debug {
     /// When something is due.
     fn deadline(&self) -> Option<Instant>;
 
@@ -63,6 +64,28 @@ pub trait Recipe {
     /// Whether the store ends what is its when its session ends.
     fn goes_with_its_session(&self) -> bool {
         true
+    }
+}
+
+impl<R: Recipe + ?Sized> Recipe for Box<R> {
+    fn deadline(&self) -> Option<Instant> {
+        (**self).deadline()
+    }
+
+    fn step(&mut self, at: Instant, happening: Happening) -> Vec<Wish> {
+        (**self).step(at, happening)
+    }
+
+    fn leads(&self) -> Option<Token> {
+        (**self).leads()
+    }
+
+    fn node(&self) -> Option<&str> {
+        (**self).node()
+    }
+
+    fn goes_with_its_session(&self) -> bool {
+        (**self).goes_with_its_session()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Candidates that elect through the store: clocks, connections, pauses, and what must hold.
 //!
-//! Everything comes from the seed of the [`Plan`]. Whenever somebody is told that it leads, or still does:
+//! Everything comes from the seed of the [`Plan`]; of a story, as far as that leaves it open. Whenever somebody is told that it leads, or still does:
 //!
 //! - nobody else leads, each by its own clock; the clocks run up to a twenty-fifth apart from true time;
 //! - its token is greater than those of all terms before;
@@ -11,13 +11,15 @@
 //! At the end, when no accident has happened for a while: one leads, each candidate that has not stopped has one
 //! node, there is no other node, and nobody waits for what is not there.
 //!
-//! Where somebody deletes nodes by hand their owner may learn of it after the next has begun: what it does
-//! until then is between it and the token.
+//! Where somebody deletes nodes by hand, or ends a session, their owner may learn of it after the next has begun: what
+//! it does until then is between it and the token.
 
 mod accidents;
 mod clients;
 mod network;
 mod rules;
+mod script;
+mod telling;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -27,6 +29,11 @@ use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 
 use super::{Happening, Node, Op, Recipe, Reply, Server, Store};
+use crate::record::{Candidacy, Happening as Told};
+use crate::world::CrashKind;
+use script::Script;
+
+pub(crate) use script::{Errand, Mishap, Part, Stand};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -131,10 +138,14 @@ pub struct Election<R> {
     /// Nodes that were deleted by hand: their owner may learn of it after the next has begun.
     deleted: BTreeSet<u64>,
     last_token: Option<Token>,
+    /// Which client has made a write.
+    authors: BTreeMap<u64, usize>,
     quiet: bool,
     standing: Standing,
     /// What happened, for people; only if it is asked for.
     history: Option<Vec<String>>,
+    /// What a story decides; none if everything comes from the seed.
+    script: Option<Script>,
 }
 
 #[derive(Clone, Debug)]
@@ -170,6 +181,7 @@ struct Client<R> {
 struct Term {
     token: Token,
     until: Instant,
+    suspended: bool,
 }
 
 /// A connection, and until when its queues are taken.
@@ -221,6 +233,8 @@ enum Happens {
     /// A server tells the leader whom it has heard.
     Touch(usize),
     Dial(usize),
+    /// This connection of a client.
+    Break(usize, u64),
     Resume(usize),
     /// A server that is still cut off sends its clients away.
     GiveUp(usize),
@@ -268,9 +282,11 @@ impl<R: Recipe> Election<R> {
             last_link: 0,
             deleted: BTreeSet::new(),
             last_token: None,
+            authors: BTreeMap::new(),
             quiet: false,
             standing: Standing::default(),
             history: None,
+            script: None,
             rng,
             plan,
         };
@@ -365,6 +381,7 @@ impl<R: Recipe> Election<R> {
 
     /// A candidate's process ends, and the store has to find that out.
     pub fn kill(&mut self, client: usize) {
+        self.tell_so(client, || Told::Crash(CrashKind::Process));
         let link = self.clients[client].link;
         self.hang_up(link, true);
         let client = &mut self.clients[client];
@@ -422,8 +439,10 @@ impl<R: Recipe> Election<R> {
             let ((at, _), happens) = entry.remove_entry();
             self.now = self.now.max(at);
             self.happen(happens)?;
+            self.follow();
         }
         self.now = end;
+        self.follow();
         Ok(())
     }
 
@@ -445,28 +464,29 @@ impl<R: Recipe> Election<R> {
     }
 
     /// What must hold when nothing has happened for a while.
-    fn at_rest(&mut self) -> Result<(), String> {
+    fn at_rest(&self) -> Result<(), String> {
         let mut nodes: Vec<&String> = self.store.nodes.keys().collect();
         let wrong = |what: String| Err(what);
-        for (number, client) in self.clients.iter().enumerate() {
+        let live = || self.clients.iter().enumerate().filter(|(_, client)| !client.crashed);
+        for (number, client) in live() {
             if client.wanted == client.stopped {
-                return wrong(format!("candidate {number} should have stopped, or not"));
+                return wrong(format!("candidate {} should have stopped, or not", name(number)));
             }
             if let Some(own) = client.recipe.node() {
                 let Some(at) = nodes.iter().position(|name| *name == own) else {
-                    return wrong(format!("candidate {number} believes in {own}"));
+                    return wrong(format!("candidate {} believes in {own}", name(number)));
                 };
                 nodes.swap_remove(at);
             } else if client.wanted && client.recipe.node().is_none() && nodes.len() > 1 {
-                return wrong(format!("candidate {number} has no node"));
+                return wrong(format!("candidate {} has no node", name(number)));
             }
         }
-        let own = self.clients.iter().filter(|client| client.recipe.node().is_some()).count();
+        let own = live().filter(|(_, client)| client.recipe.node().is_some()).count();
         let keys = usize::from(own == 0);
         if nodes.len() > keys {
             return wrong(format!("left behind: {nodes:?}"));
         }
-        let leaders = self.clients.iter().filter(|client| client.recipe.leads().is_some()).count();
+        let leaders = live().filter(|(_, client)| client.recipe.leads().is_some()).count();
         if leaders != 1 {
             return wrong(format!("{leaders} lead"));
         }
@@ -498,9 +518,15 @@ impl<R: Recipe> Election<R> {
 
     fn delay(&mut self) -> u64 {
         if !self.quiet && self.rng.below(25) == 0 {
-            return self.rng.below(4 * SECOND);
+            return self.chance(4 * SECOND);
         }
-        MS + self.rng.below(20 * MS)
+        MS + self.chance(20 * MS)
+    }
+
+    /// A number below this one; the first of them where a story leaves nothing to chance.
+    fn chance(&mut self, below: u64) -> u64 {
+        let even = self.script.as_ref().is_some_and(Script::is_even);
+        if even { 0 } else { self.rng.below(below) }
     }
 
     fn say(&mut self, line: impl FnOnce() -> String) {
@@ -525,6 +551,10 @@ impl<R: Recipe> Election<R> {
                 if self.store.servers[server].cut_until <= self.now {
                     let fired = self.store.apply(server, from + more);
                     self.fire(fired);
+                }
+                if self.script.is_some() {
+                    // It comes again when there is something to catch up with.
+                    return Ok(());
                 }
                 let next = if self.quiet { 10 } else { 5 + self.rng.below(400) };
                 self.plan_at(self.now + next * MS, Happens::CatchUp(server));
@@ -556,6 +586,11 @@ impl<R: Recipe> Election<R> {
                 self.plan_at(self.now + nanos(self.plan.timeout) / 5, Happens::Touch(server));
             }
             Happens::Dial(client) => self.dial(client),
+            Happens::Break(client, link) => {
+                if self.clients[client].link == link {
+                    self.lose_connection(client);
+                }
+            }
             Happens::Resume(client) => return self.resume(client),
             Happens::GiveUp(server) => self.give_up(server),
             Happens::GuardsGone(client, token) => {
@@ -563,6 +598,7 @@ impl<R: Recipe> Election<R> {
                     self.plan_at(self.now + SECOND, Happens::GuardsGone(client, token));
                 } else if self.clients[client].guards.is_some_and(|(_, of)| of == token) {
                     self.clients[client].guards = None;
+                    self.tell(client, || Candidacy::Released);
                     return self.deliver(client, Happening::Released);
                 }
             }
@@ -580,6 +616,11 @@ impl<R: Recipe> Election<R> {
         }
         Ok(())
     }
+}
+
+/// A candidate as people count them.
+const fn name(client: usize) -> usize {
+    client + 1
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -1,6 +1,6 @@
 //! What goes wrong: connections, pauses, people who stop and start candidates, or delete nodes.
 
-use super::{Election, Happens, SYNC_LIMIT, nanos, pick};
+use super::{Election, Happens, SYNC_LIMIT, name, nanos, pick};
 use crate::store::Recipe;
 
 impl<R: Recipe> Election<R> {
@@ -12,7 +12,7 @@ impl<R: Recipe> Election<R> {
             0..4 => self.lose_connection(client),
             4..6 => {
                 if !self.clients[client].paused {
-                    self.say(|| format!("{client}: paused"));
+                    self.say(|| format!("{}: paused", name(client)));
                     self.clients[client].paused = true;
                     let most = 2 * nanos(self.plan.timeout);
                     let wait = self.rng.below(most);
@@ -70,8 +70,13 @@ impl<R: Recipe> Election<R> {
             return;
         }
         let at = pick(&mut self.rng, self.store.nodes.len());
-        let Some((name, node)) = self.store.nodes.iter().nth(at) else { return };
-        let (name, created, owner) = (name.clone(), node.created, node.owner);
+        let Some(name) = self.store.nodes.keys().nth(at).cloned() else { return };
+        self.delete(name);
+    }
+
+    pub(super) fn delete(&mut self, name: String) {
+        let Some(node) = self.store.nodes.get(&name) else { return };
+        let (created, owner) = (node.created, node.owner);
         self.say(|| format!("operator: deletes {name}"));
         self.deleted.insert(created);
         for client in self.clients.iter_mut().filter(|client| client.session == owner) {

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use quorate_core::recipe::SessionId;
 use quorate_core::time::Instant;
 
-use super::{Election, Happens, MS, Message, Plan, nanos};
+use super::{Election, Happens, MS, Message, Plan, name, nanos};
+use crate::record::Candidacy;
 use crate::store::{Happening, Op, Recipe, Wish};
 
 impl<R: Recipe> Election<R> {
@@ -15,10 +16,12 @@ impl<R: Recipe> Election<R> {
         link: u64,
         message: Message,
     ) -> Result<(), String> {
-        let client = &mut self.clients[number];
-        if client.crashed || (link != 0 && link != client.link) {
+        let client = &self.clients[number];
+        let lost = link != 0 && (link != client.link || self.is_away(number));
+        if client.crashed || lost {
             return Ok(());
         }
+        let client = &mut self.clients[number];
         if client.paused {
             client.backlog.push_back((link, message));
             return Ok(());
@@ -120,9 +123,9 @@ impl<R: Recipe> Election<R> {
         if !std::mem::take(&mut self.clients[client].paused) {
             return Ok(());
         }
-        self.say(|| format!("{client}: goes on"));
+        self.say(|| format!("{}: goes on", name(client)));
         // What it finds first is up to the machine that it runs on.
-        if self.rng.below(2) == 0 {
+        if self.chance(2) == 0 {
             self.deliver(client, Happening::Tick)?;
         }
         for (link, message) in std::mem::take(&mut self.clients[client].backlog) {
@@ -143,12 +146,16 @@ impl<R: Recipe> Election<R> {
     /// A candidate is told something, and does what it does about it.
     pub(super) fn deliver(&mut self, client: usize, happening: Happening) -> Result<(), String> {
         let at = self.clock(client);
-        self.say(|| format!("{client}: {happening:?}"));
+        self.say(|| format!("{}: {happening:?}", name(client)));
         self.note(client, &happening);
-        for wish in self.clients[client].recipe.step(at, happening) {
-            self.say(|| format!("{client}:     {wish:?}"));
+        let watched = self.tell_heard(client, &happening);
+        let wishes = self.clients[client].recipe.step(at, happening);
+        self.tell_waits(client, watched, &wishes);
+        for wish in wishes {
+            self.say(|| format!("{}:     {wish:?}", name(client)));
             match wish {
                 Wish::Op(attempt, op) => {
+                    self.tell_asked(client, attempt, &op);
                     self.standing.calls += 1;
                     self.standing.lists += u64::from(matches!(op, Op::List { .. }));
                     self.standing.creates += u64::from(matches!(op, Op::Create { .. }));
@@ -161,6 +168,7 @@ impl<R: Recipe> Election<R> {
                 Wish::Stopped => {
                     let wanted = self.clients[client].wanted;
                     self.clients[client].stopped = !wanted;
+                    self.tell(client, || Candidacy::Stopped);
                     if let Some(session) =
                         self.clients[client].session.filter(|_| self.plan.late && !wanted)
                     {

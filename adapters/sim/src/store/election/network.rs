@@ -2,21 +2,26 @@
 
 use quorate_core::recipe::{Attempt, Failure};
 
-use super::{Client, Election, Happens, Link, MS, Message, Request, SECOND, pick};
+use super::script::{Mishap, Part};
+use super::{Client, Election, Happens, Link, MS, Message, Request, SECOND, name};
 use crate::store::{Fired, Happening, Op, Recipe, Reply, Server};
 
 impl<R: Recipe> Election<R> {
     pub(super) fn send(&mut self, client: usize, attempt: Option<Attempt>, op: Op) {
         let sent = self.clock(client);
         let Client { link, session, .. } = self.clients[client];
+        let mishap = self.mishap(client, Part::Request, &op);
         let request = Request { link, session, attempt, sent, op };
-        let delay = self.delay();
+        let delay = self.delay() + mishap.map_or(0, Mishap::nanos);
         match self.links.get_mut(&link) {
             Some(queue) => {
                 queue.up = (queue.up + 1).max(self.now + delay);
                 let at = queue.up;
                 self.clients[client].in_flight.extend(attempt);
-                self.plan_at(at, Happens::AtServer(request));
+                let lost = matches!(mishap, Some(Mishap::Lost));
+                let happens =
+                    if lost { Happens::Break(client, link) } else { Happens::AtServer(request) };
+                self.plan_at(at, happens);
             }
             None => {
                 if let Some(attempt) = attempt {
@@ -70,6 +75,9 @@ impl<R: Recipe> Election<R> {
         } else {
             Err(Failure::Expired)
         };
+        if let (Ok(Reply::Made(_, node)), Some(link)) = (&result, self.links.get(&request.link)) {
+            self.authors.insert(node.version, link.client);
+        }
         let end = self.store.log.len();
         self.plan_at(again, Happens::AtServerAgain(request, result, end));
     }
@@ -100,7 +108,22 @@ impl<R: Recipe> Election<R> {
             (_, _, result) => result,
         };
         let seen = self.store.servers[link.server].applied;
-        self.post(request.link, delay, Message::Answer(request, result, seen));
+        let client = link.client;
+        match self.mishap(client, Part::Answer, &request.op) {
+            Some(Mishap::Lost) => {
+                self.plan_at(self.now + delay, Happens::Break(client, request.link));
+            }
+            Some(late @ Mishap::Late(_)) => {
+                let its = |attempt: &Attempt| Some(*attempt) == request.attempt;
+                self.clients[client].in_flight.retain(|attempt| !its(attempt));
+                let message = Message::Answer(request, result, seen);
+                self.plan_at(
+                    self.now + delay + late.nanos(),
+                    Happens::AtClient(client, 0, message),
+                );
+            }
+            None => self.post(request.link, delay, Message::Answer(request, result, seen)),
+        }
     }
 
     /// Sends something down a connection, behind what was sent before.
@@ -124,9 +147,10 @@ impl<R: Recipe> Election<R> {
         if crashed || link != 0 {
             return;
         }
-        let server = pick(&mut self.rng, self.store.servers.len());
+        let servers = self.store.servers.len() as u64;
+        let server = usize::try_from(self.chance(servers)).unwrap_or(0);
         let Server { applied, cut_until, .. } = self.store.servers[server];
-        if paused || applied < seen || cut_until > self.now {
+        if paused || applied < seen || cut_until > self.now || self.is_away(client) {
             self.plan_at(self.now + 50 * MS, Happens::Dial(client));
             return;
         }
@@ -167,11 +191,11 @@ impl<R: Recipe> Election<R> {
         if link == 0 {
             return;
         }
-        self.say(|| format!("{client}: connection lost"));
-        let cut = self.rng.below(2) == 0;
+        self.say(|| format!("{}: connection lost", name(client)));
+        let cut = self.chance(2) == 0;
         self.hang_up(link, cut);
         self.clients[client].link = 0;
-        let suspended_first = self.rng.below(2) == 0;
+        let suspended_first = self.chance(2) == 0;
         if suspended_first {
             self.here(client, Happening::Suspended);
         }
@@ -181,7 +205,7 @@ impl<R: Recipe> Election<R> {
         if !suspended_first {
             self.here(client, Happening::Suspended);
         }
-        let wait = 10 * MS + self.rng.below(if self.quiet { 100 * MS } else { 6 * SECOND });
+        let wait = 10 * MS + self.chance(if self.quiet { 100 * MS } else { 6 * SECOND });
         self.plan_at(self.now + wait, Happens::Dial(client));
     }
 }

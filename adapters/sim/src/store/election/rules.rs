@@ -2,7 +2,7 @@
 
 use quorate_core::recipe::{Attempt, Loss, Seat, Token};
 
-use super::{Election, Happens, SECOND, Term};
+use super::{Election, Happens, SECOND, Term, name};
 use crate::store::{Happening, Recipe};
 
 impl<R: Recipe> Election<R> {
@@ -34,44 +34,54 @@ impl<R: Recipe> Election<R> {
         // It may have waited for an answer for long enough.
         let reason = std::mem::take(&mut client.may_offer) || client.offering.is_some();
         client.offering = Some(attempt);
-        if reason { Ok(()) } else { Err(format!("{number} makes another offer without a reason")) }
+        if reason {
+            Ok(())
+        } else {
+            Err(format!("{} makes another offer without a reason", name(number)))
+        }
     }
 
     pub(super) fn on_seat(&mut self, client: usize, seat: Seat) -> Result<(), String> {
+        let who = name(client);
+        self.tell_seat(client, seat);
         match seat {
             Seat::Taken { token, until } => {
                 self.standing.terms += 1;
                 if self.clients[client].guards.is_some() {
                     return Err(format!(
-                        "{client} leads again while guards of its last term are there"
+                        "{who} leads again while guards of its last term are there"
                     ));
                 }
                 let by_hand = self.deleted.contains(&token.0);
                 if self.last_token.is_some_and(|last| last >= token) && !by_hand {
-                    return Err(format!("{client} leads with {token} after {:?}", self.last_token));
+                    return Err(format!("{who} leads with {token} after {:?}", self.last_token));
                 }
                 self.last_token = self.last_token.max(Some(token));
-                self.clients[client].term = Some(Term { token, until });
+                self.clients[client].term = Some(Term { token, until, suspended: false });
                 self.clients[client].guards = Some((self.clients[client].session, token));
                 self.alone(client)?;
             }
             Seat::Confirmed { until } => {
                 let Some(term) = &mut self.clients[client].term else {
-                    return Err(format!("{client} is confirmed and does not lead"));
+                    return Err(format!("{who} is confirmed and does not lead"));
                 };
-                term.until = until;
+                (term.until, term.suspended) = (until, false);
                 self.alone(client)?;
             }
-            Seat::Suspended => {}
+            Seat::Suspended => {
+                if let Some(term) = &mut self.clients[client].term {
+                    term.suspended = true;
+                }
+            }
             Seat::Release => self.send_guards_away(client),
             Seat::Lost(loss) => {
                 self.clients[client].may_offer = true;
                 if self.clients[client].term.take().is_none() {
-                    return Err(format!("{client} loses what it does not have"));
+                    return Err(format!("{who} loses what it does not have"));
                 }
                 let stopped = loss == Loss::Stopped;
                 if stopped && self.clients[client].guards.is_some() {
-                    return Err(format!("{client} gave up its seat and guards are there"));
+                    return Err(format!("{who} gave up its seat and guards are there"));
                 }
                 if !stopped {
                     self.send_guards_away(client);
@@ -83,7 +93,8 @@ impl<R: Recipe> Election<R> {
 
     pub(super) fn send_guards_away(&mut self, client: usize) {
         let most = if !self.quiet && self.rng.below(5) == 0 { 30 } else { 1 };
-        let wait = self.rng.below(most * SECOND);
+        let wait = self.chance(most * SECOND);
+        let wait = self.keeps(client).unwrap_or(wait);
         if let Some((_, token)) = self.clients[client].guards {
             self.plan_at(self.now + wait, Happens::GuardsGone(client, token));
         }
@@ -98,14 +109,18 @@ impl<R: Recipe> Election<R> {
         for (number, other) in self.clients.iter().enumerate().filter(|(n, _)| *n != client) {
             let term = other.term.filter(|term| !by_hand(term.token));
             if term.is_some_and(|term| self.clock(number) < term.until) {
-                return Err(format!("{client} and {number} lead"));
+                return Err(format!("{} and {} lead", name(client), name(number)));
             }
             let Some((Some(session), token)) = other.guards.filter(|(_, token)| !by_hand(*token))
             else {
                 continue;
             };
             if other.recipe.goes_with_its_session() && self.store.is_alive(session) {
-                return Err(format!("{client} leads while {number} works with {token}"));
+                return Err(format!(
+                    "{} leads while {} works with {token}",
+                    name(client),
+                    name(number)
+                ));
             }
         }
         Ok(())

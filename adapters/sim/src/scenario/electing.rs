@@ -1,0 +1,261 @@
+//! A story of candidates that elect through a store; it is modelled, they are real.
+
+use std::time::Duration;
+
+use quorate_core::recipe::lease::{self, Expiry};
+use quorate_core::recipe::offer::{self, Naming};
+use quorate_core::vote::ServerState;
+
+use super::Problem;
+use super::command::{Being, Command, Condition, Means};
+use super::settings::Settings;
+use crate::record::Moment;
+use crate::store::{Election, Lease, Offers, Plan, Recipe, Stand};
+
+/// How often a condition that must hold all the time is tested.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// An election, and how much of it was told.
+#[derive(Debug)]
+pub(super) struct Electing {
+    election: Election<Box<dyn Recipe>>,
+    candidates: i64,
+    heard: usize,
+}
+
+impl Electing {
+    /// So many candidates that use these means.
+    pub(super) fn new(candidates: i64, means: Means, settings: &Settings) -> Self {
+        let plan = Plan {
+            seed: settings.seed(),
+            timeout: settings.session,
+            counter: settings.counter,
+            ..Plan::quiet(usize::try_from(candidates).unwrap_or(0))
+        };
+        let even = !settings.is_perturbed();
+        let mut election = Election::scripted(plan, even, |number, seed| -> Box<dyn Recipe> {
+            let identity = (number + 1).to_string();
+            let unique = (number as u128 + 1) << 64;
+            match means {
+                Means::Offers(naming) => Box::new(Offers::new(offer::Config {
+                    naming,
+                    margin: settings.margin,
+                    seed,
+                    ..offer::Config::new(identity, unique)
+                })),
+                Means::Lease(expiry) => {
+                    let own = settings.leases.get(&number).filter(|_| expiry == Expiry::Observed);
+                    let duration = own.copied().unwrap_or(settings.session);
+                    Box::new(Lease::new(lease::Config {
+                        expiry,
+                        margin: settings.margin,
+                        seed,
+                        ..lease::Config::new(identity, unique, duration)
+                    }))
+                }
+            }
+        });
+        if matches!(means, Means::Offers(Naming::Lease)) {
+            election.has_root();
+        }
+        Self { election, candidates, heard: 0 }
+    }
+
+    /// The numbers of all candidates.
+    pub(super) fn ids(&self) -> impl Iterator<Item = i64> + use<> {
+        1..=self.candidates
+    }
+
+    /// What has happened since this was asked last.
+    pub(super) fn listen(&mut self) -> Vec<Moment> {
+        let moments = self.election.moments();
+        let new = moments.get(self.heard..).unwrap_or_default().to_vec();
+        self.heard = moments.len();
+        new
+    }
+
+    pub(super) fn carry_out(&mut self, command: &Command, said: &str) -> Result<(), Problem> {
+        match command {
+            Command::Start(ids) => {
+                for client in self.all_up(ids)? {
+                    self.election.tell_to(client, true).map_err(Problem::NotKept)?;
+                }
+            }
+            Command::Stop(ids) => {
+                for client in self.all_up(ids)? {
+                    self.election.tell_to(client, false).map_err(Problem::NotKept)?;
+                }
+            }
+            Command::Crash(ids, _) => {
+                for client in self.all_up(ids)? {
+                    self.election.kill(client);
+                }
+            }
+            Command::Pause(id) => self.election.pause(self.up(*id)?),
+            Command::Resume(id) => {
+                self.election.unpause(self.up(*id)?).map_err(Problem::NotKept)?;
+            }
+            Command::CutOff(id) => self.election.cut(self.known(*id)?),
+            Command::BreakOff(id) => self.election.break_off(self.known(*id)?),
+            Command::Heal => self.election.heal(),
+            Command::Mishap { id, errand, part, what } => {
+                self.election.trap(self.known(*id)?, *errand, *part, *what);
+            }
+            Command::Delete(id) => self.election.delete_of(self.known(*id)?),
+            Command::End(id) => self.election.end_session(self.known(*id)?),
+            Command::Linger(on) => self.election.linger(*on),
+            Command::Guards(id, time) => self.election.keep(self.known(*id)?, *time),
+            Command::Run(time) => return self.pass(*time),
+            Command::Until(condition, limit) => {
+                let end = self.election.now() + *limit;
+                while let Err(problem) = self.test(condition, said) {
+                    let left = end - self.election.now();
+                    if left.is_zero() {
+                        return Err(problem);
+                    }
+                    self.election.pass(left).map_err(Problem::NotKept)?;
+                }
+                return Ok(());
+            }
+            Command::Holds(condition, time) => {
+                let end = self.election.now() + *time;
+                while self.election.now() < end {
+                    self.test(condition, said)?;
+                    self.pass(LOOK_EVERY.min(end - self.election.now()))?;
+                }
+                return self.test(condition, said);
+            }
+            Command::Expect(condition) => return self.test(condition, said),
+            Command::Set(_)
+            | Command::Stage(_)
+            | Command::Elect(..)
+            | Command::Show(_)
+            | Command::Restart(..)
+            | Command::Trap(..)
+            | Command::Wipe(_)
+            | Command::Cut(_)
+            | Command::Split(_)
+            | Command::Break(..)
+            | Command::BlackHole(..)
+            | Command::Strangers { .. }
+            | Command::Advertise(..)
+            | Command::Write(..)
+            | Command::Read(_)
+            | Command::HandOver(..)
+            | Command::Reconfigure(..)
+            | Command::StepDown(_)
+            | Command::Hears(..)
+            | Command::HangsUp(_)
+            | Command::Connects(_)
+            | Command::Snapshot(_)
+            | Command::Sync => {
+                let why = "the candidates of a store are no servers".to_owned();
+                return Err(Problem::Impossible(why));
+            }
+        }
+        // What happens at once is told at once.
+        self.pass(Duration::ZERO)
+    }
+
+    fn pass(&mut self, time: Duration) -> Result<(), Problem> {
+        self.election.run_for(time).map_err(Problem::NotKept)
+    }
+
+    fn known(&self, id: i64) -> Result<usize, Problem> {
+        let number = usize::try_from(id - 1).ok().filter(|_| id <= self.candidates);
+        number.ok_or_else(|| Problem::Impossible(format!("there is no candidate {id}")))
+    }
+
+    fn up(&self, id: i64) -> Result<usize, Problem> {
+        let client = self.known(id)?;
+        if self.election.stand(client).down {
+            return Err(Problem::Impossible(format!("candidate {id} is down")));
+        }
+        Ok(client)
+    }
+
+    fn all_up(&self, ids: &[i64]) -> Result<Vec<usize>, Problem> {
+        ids.iter().map(|id| self.up(*id)).collect()
+    }
+
+    /// Tests a condition; an error says what is the case instead.
+    fn test(&self, condition: &Condition, said: &str) -> Result<(), Problem> {
+        let (holds, found) = self.look(condition)?;
+        if holds {
+            return Ok(());
+        }
+        Err(Problem::Otherwise { expected: format!("`{said}`"), found })
+    }
+
+    fn look(&self, condition: &Condition) -> Result<(bool, String), Problem> {
+        // Where an operator had a hand in it two may believe that they lead: the newer one does.
+        let token = |id: &i64| self.known(*id).ok().and_then(|it| self.election.stand(it).leads);
+        let leader = self.ids().filter(|id| token(id).is_some()).max_by_key(token);
+        let led = leader.map_or("nobody leads".to_owned(), |leader| format!("{leader} leads"));
+        let count = |expected: u64, found: u64| (expected == found, format!("it is {found}"));
+        Ok(match condition {
+            Condition::Led(None) => (leader.is_some(), led),
+            Condition::Led(Some(who)) => {
+                self.known(*who)?;
+                (leader == Some(*who), led)
+            }
+            Condition::NoLeader => (leader.is_none(), led),
+            Condition::Settled(ids) if ids.is_empty() => match self.election.settled() {
+                Ok(()) => (true, led),
+                Err(why) => (false, why),
+            },
+            Condition::Is(id, being) => {
+                let stand = self.election.stand(self.known(*id)?);
+                let holds = match being {
+                    Being::In(state) => *state == ServerState::Leading && stand.leads.is_some(),
+                    Being::Suspended => stand.has_term && stand.leads.is_none(),
+                    Being::Waiting => !stand.down && !stand.stopped && !stand.has_term,
+                    Being::Stopped => stand.stopped,
+                    Being::Working => stand.works,
+                    Being::Idle => !stand.works,
+                    Being::Down => stand.down,
+                    Being::Serving | Being::NotServing => false,
+                };
+                (holds, describe(*id, stand))
+            }
+            Condition::Nodes(expected) => {
+                count(*expected, self.election.store().nodes().len() as u64)
+            }
+            Condition::NodesOf(id, expected) => {
+                count(*expected, self.election.nodes_of(self.known(*id)?).len() as u64)
+            }
+            Condition::Made(expected) => count(*expected, self.election.made()),
+            Condition::Terms(expected) => count(*expected, self.election.standing().terms),
+            Condition::Settled(_)
+            | Condition::Level
+            | Condition::Follows(..)
+            | Condition::Round(..)
+            | Condition::Votes(..)
+            | Condition::Links(..)
+            | Condition::LogIs(..)
+            | Condition::LogEnds(..)
+            | Condition::Epochs(..)
+            | Condition::Applied(..)
+            | Condition::Voters(..)
+            | Condition::NextVoters(..)
+            | Condition::Committed(_)
+            | Condition::LastWrite(_)
+            | Condition::LastRead(_) => {
+                let why = "that can be asked of servers, not of the candidates of a store";
+                return Err(Problem::Impossible(why.to_owned()));
+            }
+        })
+    }
+}
+
+fn describe(id: i64, stand: Stand) -> String {
+    let works = if stand.works { ", and works" } else { "" };
+    let is = match stand {
+        Stand { down: true, .. } => "down",
+        Stand { leads: Some(_), .. } => "leading",
+        Stand { has_term: true, .. } => "suspended",
+        Stand { stopped: true, .. } => "stopped",
+        Stand { .. } => "waiting",
+    };
+    format!("{id} is {is}{works}")
+}

@@ -1,0 +1,350 @@
+//! What a story decides instead of chance: who starts when, and what goes wrong.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_core::recipe::{Attempt, SessionId, Token};
+use quorate_core::time::Instant;
+
+use super::{Election, Happens, MS, Plan, Recipe, Term, name, nanos};
+use crate::record::{Candidacy, Happening, Moment};
+use crate::store::Op;
+
+/// The story of an election.
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    /// Every way takes one millisecond, and nothing is left to chance.
+    even: bool,
+    pub(super) hands: Vec<Hand>,
+    pub(super) moments: Vec<Moment>,
+    /// Whose sessions are alive, as far as that was told.
+    pub(super) sessions: BTreeMap<SessionId, usize>,
+    /// Who has written the nodes that are there.
+    pub(super) owners: BTreeMap<String, usize>,
+    /// How much of the store's log was told.
+    pub(super) told: usize,
+    /// How many nodes were made.
+    pub(super) made: u64,
+}
+
+/// What a story does to one candidate.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hand {
+    started: bool,
+    /// Nothing passes between it and the store.
+    away: bool,
+    /// How long its guarded work takes to end.
+    keeps: u64,
+    trap: Option<(Errand, Part, Mishap)>,
+    /// What it has asked.
+    pub(super) asked: BTreeMap<Attempt, Op>,
+    /// The node that it waits for to go.
+    pub(super) waits_for: Option<String>,
+}
+
+/// Of which kind a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// Make the root.
+    Root,
+    /// Make a node.
+    Create,
+    /// List the nodes.
+    List,
+    /// Read a node.
+    Read,
+    /// Write a node that is there.
+    Write,
+    /// Delete a node.
+    Delete,
+    /// Be heard.
+    Ping,
+}
+
+/// The way of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// To the store.
+    Request,
+    /// Back.
+    Answer,
+}
+
+/// What becomes of a call there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mishap {
+    /// It is lost with its connection.
+    Lost,
+    /// It takes so much longer: a request holds up what is behind it, an answer comes whatever has become of its
+    /// connection.
+    Late(Duration),
+}
+
+/// How a candidate stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stand {
+    /// Its process has ended.
+    pub(crate) down: bool,
+    /// It has stopped, or never started.
+    pub(crate) stopped: bool,
+    /// It has a term.
+    pub(crate) has_term: bool,
+    /// The token of the term, if that is confirmed, by its own clock.
+    pub(crate) leads: Option<Token>,
+    /// What only a leader may do is done there.
+    pub(crate) works: bool,
+}
+
+impl Script {
+    pub(super) const fn is_even(&self) -> bool {
+        self.even
+    }
+}
+
+impl Errand {
+    fn is(self, op: &Op) -> bool {
+        self == match op {
+            Op::Root => Self::Root,
+            Op::Create { .. } => Self::Create,
+            Op::Write { .. } => Self::Write,
+            Op::Delete { .. } => Self::Delete,
+            Op::Read { .. } => Self::Read,
+            Op::List { .. } => Self::List,
+            Op::Ping => Self::Ping,
+        }
+    }
+}
+
+impl Mishap {
+    /// How much longer it takes.
+    pub(super) fn nanos(self) -> u64 {
+        match self {
+            Self::Lost => 0,
+            Self::Late(by) => nanos(by),
+        }
+    }
+}
+
+impl<R: Recipe> Election<R> {
+    /// Candidates of which none has started, and no accident but those that are asked for. If it is even, every
+    /// way takes a millisecond; otherwise its own time.
+    pub(crate) fn scripted(plan: Plan, even: bool, candidate: impl Fn(usize, u64) -> R) -> Self {
+        let mut election = Self::new(plan, candidate);
+        election.agenda.clear();
+        election.quiet = true;
+        for client in &mut election.clients {
+            (client.wanted, client.stopped) = (false, true);
+        }
+        election.script = Some(Script {
+            even,
+            hands: vec![Hand::default(); election.clients.len()],
+            moments: Vec::new(),
+            sessions: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            told: 0,
+            made: 0,
+        });
+        election.plan_at(0, Happens::Expire);
+        election
+    }
+
+    /// Goes on to whatever happens next, or for this time if nothing does.
+    ///
+    /// # Errors
+    ///
+    /// What does not hold, and when.
+    pub(crate) fn pass(&mut self, most: Duration) -> Result<(), String> {
+        let next = self.agenda.keys().next().map_or(u64::MAX, |(at, _)| *at);
+        let wait = next.saturating_sub(self.now).min(nanos(most));
+        self.run_for(Duration::from_nanos(wait))
+    }
+
+    /// The time.
+    pub(crate) const fn now(&self) -> Instant {
+        Instant(self.now)
+    }
+
+    /// A candidate is to lead, or to stop.
+    ///
+    /// # Errors
+    ///
+    /// What does not hold, and when.
+    pub(crate) fn tell_to(&mut self, client: usize, lead: bool) -> Result<(), String> {
+        if self.clients[client].wanted == lead {
+            return Ok(());
+        }
+        self.tell(client, || if lead { Candidacy::Starts } else { Candidacy::Stops });
+        if self.hand(client).is_some_and(|hand| !std::mem::replace(&mut hand.started, true)) {
+            self.plan_at(self.now, Happens::Dial(client));
+            self.plan_at(self.now + nanos(self.plan.timeout) / 4, Happens::Ping(client));
+        }
+        self.want(client, lead)
+    }
+
+    /// A candidate's process stands still.
+    pub(crate) fn pause(&mut self, client: usize) {
+        self.tell_so(client, || Happening::Pause);
+        self.clients[client].paused = true;
+    }
+
+    /// It goes on.
+    ///
+    /// # Errors
+    ///
+    /// What does not hold, and when.
+    pub(crate) fn unpause(&mut self, client: usize) -> Result<(), String> {
+        self.tell_so(client, || Happening::Resume);
+        self.resume(client)
+    }
+
+    /// Nothing passes any more between a candidate and the store; nobody tells it so.
+    pub(crate) fn cut(&mut self, client: usize) {
+        self.hang_up(self.clients[client].link, true);
+        if let Some(hand) = self.hand(client) {
+            hand.away = true;
+        }
+        self.tell(client, || Candidacy::Way { open: false });
+    }
+
+    /// Everything passes again. What was cut is found out to be broken.
+    pub(crate) fn heal(&mut self) {
+        for client in 0..self.clients.len() {
+            if !self.hand(client).is_some_and(|hand| std::mem::take(&mut hand.away)) {
+                continue;
+            }
+            self.tell(client, || Candidacy::Way { open: true });
+            self.lose_connection(client);
+        }
+    }
+
+    /// The connection of a candidate breaks, or it notices that.
+    pub(crate) fn break_off(&mut self, client: usize) {
+        self.lose_connection(client);
+    }
+
+    /// The store has its root from the beginning: what numbers no names needs none.
+    pub(crate) const fn has_root(&mut self) {
+        self.store.root = true;
+    }
+
+    /// What becomes of the next call of this kind.
+    pub(crate) fn trap(&mut self, client: usize, errand: Errand, part: Part, mishap: Mishap) {
+        if let Some(hand) = self.hand(client) {
+            hand.trap = Some((errand, part, mishap));
+        }
+    }
+
+    /// How long guarded work takes to end.
+    pub(crate) fn keep(&mut self, client: usize, time: Duration) {
+        if let Some(hand) = self.hand(client) {
+            hand.keeps = nanos(time);
+        }
+    }
+
+    /// An operator deletes what a candidate has written.
+    pub(crate) fn delete_of(&mut self, client: usize) {
+        for name in self.nodes_of(client) {
+            self.tell(client, || Candidacy::Deleted(name.clone()));
+            self.delete(name);
+        }
+        self.follow();
+    }
+
+    /// An operator ends the session of a candidate. As with a node that somebody deletes, it may learn of that
+    /// after the next has begun.
+    pub(crate) fn end_session(&mut self, client: usize) {
+        for name in self.nodes_of(client) {
+            self.deleted.extend(self.store.nodes.get(&name).map(|node| node.created));
+        }
+        if let Some(session) = self.clients[client].session {
+            self.store.end(session);
+        }
+        self.follow();
+    }
+
+    /// Nodes of sessions that are over stay where they are; or go, at last.
+    pub(crate) fn linger(&mut self, on: bool) {
+        self.store.linger(on);
+        self.follow();
+    }
+
+    /// The nodes that a candidate has written last.
+    pub(crate) fn nodes_of(&self, client: usize) -> Vec<String> {
+        let its = |version: u64| self.authors.get(&version) == Some(&client);
+        let nodes = self.store.nodes.iter().filter(|(_, node)| its(node.version));
+        nodes.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// How many nodes were made, whatever has become of them.
+    pub(crate) fn made(&self) -> u64 {
+        self.script.as_ref().map_or(0, |script| script.made)
+    }
+
+    /// How a candidate stands.
+    pub(crate) fn stand(&self, number: usize) -> Stand {
+        let client = &self.clients[number];
+        let is_confirmed = |term: &Term| !term.suspended && self.clock(number) < term.until;
+        Stand {
+            down: client.crashed,
+            stopped: client.stopped,
+            has_term: client.term.is_some(),
+            leads: client.term.filter(is_confirmed).map(|term| term.token),
+            works: client.guards.is_some(),
+        }
+    }
+
+    /// What is not yet as it is when nothing has happened for a while.
+    ///
+    /// # Errors
+    ///
+    /// What that is.
+    pub(crate) fn settled(&self) -> Result<(), String> {
+        for (number, client) in self.clients.iter().enumerate() {
+            let Some(hand) = self.script.as_ref().map(|script| &script.hands[number]) else {
+                break;
+            };
+            let idles = hand.waits_for.is_some() || self.stand(number).leads.is_some();
+            if client.wanted && !client.crashed && !(idles && client.link != 0) {
+                return Err(format!("{} has something to do", name(number)));
+            }
+            if let Some((errand, part, _)) = hand.trap {
+                return Err(format!(
+                    "{} has made no call to {errand:?} whose {part:?} fails",
+                    name(number)
+                ));
+            }
+        }
+        self.at_rest()
+    }
+
+    // --- what the others ask ---
+
+    fn hand(&mut self, client: usize) -> Option<&mut Hand> {
+        self.script.as_mut().map(|script| &mut script.hands[client])
+    }
+
+    /// Whether a candidate cannot be reached.
+    pub(super) fn is_away(&self, client: usize) -> bool {
+        self.script.as_ref().is_some_and(|script| script.hands[client].away)
+    }
+
+    /// How long guarded work takes to end, if a story says that.
+    pub(super) fn keeps(&self, client: usize) -> Option<u64> {
+        self.script.as_ref().map(|script| script.hands[client].keeps)
+    }
+
+    /// What becomes of this call, if it is the one that a story has in mind.
+    pub(super) fn mishap(&mut self, client: usize, part: Part, op: &Op) -> Option<Mishap> {
+        let hand = self.hand(client)?;
+        let meant = |(errand, on, _): &(Errand, Part, Mishap)| *on == part && errand.is(op);
+        hand.trap.take_if(|trap| meant(trap)).map(|(_, _, mishap)| mishap)
+    }
+
+    /// Copies come behind the store, each in its time.
+    pub(super) fn spread(&mut self) {
+        for server in 0..self.store.servers.len() {
+            let at = self.now + MS + self.chance(100 * MS);
+            self.plan_at(at, Happens::CatchUp(server));
+        }
+    }
+}
