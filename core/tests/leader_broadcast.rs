@@ -379,7 +379,7 @@ fn committed_is_what_a_quorum_has() {
         let mut through: BTreeMap<i64, (LinkId, Zxid)> =
             others.iter().zip(&links).map(|(id, link)| (*id, (*link, z(1, 0)))).collect();
         let mut committed = Zxid(0);
-        for _ in 0..120 {
+        for _ in 0..if cfg!(miri) { 20 } else { 120 } {
             let last = bench.boundary.disk.last().max(z(1, 0));
             let id = others[below(others.len())];
             match below(10) {

@@ -452,7 +452,7 @@ fn an_observer_waits_a_little_before_it_takes_part_again_and_a_voter_does_not() 
         within(wait, Duration::ZERO, millis(200));
         waits.insert(wait);
     }
-    assert!(waits.len() > 15, "not all at once: {waits:?}");
+    assert!(cfg!(miri) || waits.len() > 15, "not all at once: {waits:?}");
 }
 
 // --- fencing ---
