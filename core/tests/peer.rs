@@ -665,7 +665,7 @@ fn lives(change: fn(&mut Config)) -> BTreeMap<&'static str, usize> {
         change(&mut config);
         let mut bench = Bench::new(config, dice.durable());
         let mut seen = BTreeSet::new();
-        for _ in 0..600 {
+        for _ in 0..if cfg!(miri) { 40 } else { 600 } {
             let before = bench.said.len();
             lawful(&mut dice, &mut bench);
             assert_eq!(bench.peer.broken(), None);
@@ -713,7 +713,7 @@ fn nothing_that_a_driver_reports_makes_a_server_panic() {
         config.reconfig_enabled = dice.chance(50);
         let mut peer = Peer::new(config, dice.durable()).unwrap();
         let (mut issued, mut now, mut links) = (0, 0u64, 0);
-        for _ in 0..1_000 {
+        for _ in 0..if cfg!(miri) { 60 } else { 1_000 } {
             now += dice.rng.below(1_000_000_000);
             let at = Instant(now.saturating_sub(dice.rng.below(10_000_000_000)));
             let link = LinkId(if dice.chance(90) { dice.rng.below(links + 1) } else { 99_999 });
@@ -759,12 +759,13 @@ fn nothing_that_a_driver_reports_makes_a_server_panic() {
 
 #[test]
 fn the_same_inputs_do_the_same_and_a_copy_goes_on_like_its_original() {
+    let half = if cfg!(miri) { 20 } else { 200 };
     for seed in 0..if cfg!(miri) { 1 } else { 50 } {
         let run = |copied_at: usize| {
             let mut dice = Dice::new(seed);
             let (config, durable) = (dice.config(), dice.durable());
             let mut bench = Bench::new(config, durable);
-            for at in 0..400 {
+            for at in 0..2 * half {
                 if at == copied_at {
                     bench = bench.clone();
                 }
@@ -772,7 +773,7 @@ fn the_same_inputs_do_the_same_and_a_copy_goes_on_like_its_original() {
             }
             (bench.peer.clone(), bench.said.clone())
         };
-        let (first, second) = (run(0), run(200));
+        let (first, second) = (run(0), run(half));
         assert_eq!(first.1, second.1, "seed {seed}");
         assert!(first.0 == second.0, "seed {seed}");
         assert!(!first.1.is_empty());
@@ -843,7 +844,7 @@ fn size(bench: &Bench) -> usize {
 fn flood(bench: &mut Bench, mut wave: impl FnMut(&mut Bench, i64)) -> (usize, usize) {
     let mut sizes = [0; 2];
     for size_then in &mut sizes {
-        for at in 0..if cfg!(miri) { 300 } else { 3_000 } {
+        for at in 0..3_000 {
             wave(bench, at);
         }
         *size_then = size(bench);
@@ -865,6 +866,7 @@ fn flood_of(bench: &mut Bench, packet: Packet) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "tens of thousands of messages")]
 fn whatever_floods_a_server_it_holds_no_more_than_its_limits() {
     let members = ensemble(&[1, 2, 3]);
     let looking = || Bench::of(3, &members, Durable::default());
