@@ -69,7 +69,7 @@
 //! | `voters=5 depth=16 deep taken=6000000` | 2,773,673 | 16 | no |
 //! | `recovery rounds=2 crashes=1 transactions=2 taken=20000000` | 6,925,523 | 31 | no |
 //!
-//! The other rows of elections by generation, and the last, were not run again since the election last changed.
+//! The last was not run again since the election last changed.
 //!
 //! The last two end where they were told to: without a bound, states by breadth, they outgrew the machine's 24 GB before
 //! they came to an end.
