@@ -155,9 +155,10 @@ impl Elector {
         self.vote.peer_epoch = epoch;
     }
 
-    /// The seat was given to the leader of `vote` without an election, in this round: everybody says the
-    /// same as if that had ended one. Whoever is ahead of the leader that gave it away, since that one came back from a
-    /// crash to those who still followed it, goes on from its own round: in one life rounds do not go back.
+    /// The seat was given to the leader of `vote` without an election, in this round: everybody says the same as if
+    /// that had ended one. Nobody goes back for that: whoever is ahead of the leader that gave it away, since that one
+    /// came back from a crash to those who still followed it, goes on from its own round; and who keeps its leader
+    /// (in another membership) keeps its round.
     pub fn appoint(
         &mut self,
         at: Instant,
@@ -169,8 +170,8 @@ impl Elector {
         if self.is_looking() {
             return;
         }
-        let same = vote.leader == self.vote.leader;
-        let round = if same { round } else { round.max(self.round.next()) };
+        let least = if vote.leader == self.vote.leader { self.round } else { self.round.next() };
+        let round = round.max(least);
         self.change_round(at, round, reason.clone(), out);
         self.settled.fill(None);
         self.votes.support_all(&self.config.quorum);

@@ -715,6 +715,23 @@ fn who_proposes_nobody_keeps_the_vote_that_it_has_taken() {
     assert_eq!(two.standing().vote, vote(1, 9, 3));
 }
 
+/// Rounds in which servers spoke before must not come again; only who joins others takes theirs, whatever it is.
+#[test]
+fn who_is_appointed_goes_back_to_no_round() {
+    for (leader, given, expected) in
+        [(3, 1, 4), (3, 4, 4), (3, 9, 9), (2, 1, 5), (2, 4, 5), (2, 5, 5), (2, 9, 9)]
+    {
+        let mut one = Rig::looking(1, &[1, 2, 3], vote(1, 5, 1));
+        one.tell(heard(2, Following, vote(1, 5, 3), 4));
+        one.tell(heard(3, Leading, vote(1, 5, 3), 4));
+        assert_eq!(one.standing(), standing(Following, vote(1, 5, 3), 4));
+        let mut outputs = Vec::new();
+        let (next, round) = (vote(1, 5, leader), Round(given));
+        one.elector.appoint(Instant(one.at), next, round, Reason::Asked, &mut outputs);
+        assert_eq!(one.standing(), standing(Following, next, expected), "{leader} in {given}");
+    }
+}
+
 /// While the membership changes it may be needed by those who know only of this one.
 #[test]
 fn who_proposes_nobody_while_the_membership_changes_proposes_itself_once_others_look() {

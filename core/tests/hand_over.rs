@@ -297,7 +297,7 @@ fn who_is_led_by_another_behind_a_change_has_promised_nothing() {
     }
 }
 
-/// A seat for which we lack something, that is no voter's, or nobody's.
+/// A seat for which we lack something, that is no voter's, nobody's, or that of whoever gives it away.
 #[test]
 fn a_seat_that_cannot_be_is_not_taken() {
     let (mut bench, _, link) = promised();
@@ -311,10 +311,11 @@ fn a_seat_that_cannot_be_is_not_taken() {
     assert!(seen.reasons().contains(&unreachable), "{seen:?}");
     assert_eq!(bench.state(), Looking);
 
-    // Its own leader again: it goes there again.
+    // Its own leader again.
     let (mut bench, _, link) = promised();
     let seen = bench.receive(link, hand_over(3, z(1, 3), 7));
-    assert_eq!(seen.dials(), [(Plane::Quorum, 3)]);
+    assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("HANDOVER")));
+    assert_eq!(bench.state(), Looking);
 
     let text = with_observers(&[1, 2, 3], &[9]);
     let weightless = ensemble(&[2, 3, 9]) + "\ngroup.1=2:3:9\nweight.9=0";

@@ -194,8 +194,8 @@ impl Learner {
             Packet::HandOver { vote, round } => {
                 let has = vote.zxid <= cx.history.last() || planted!(SeatTakenWithLess);
                 let able = cx.quorum.weight(cx.config.id) > 0 && has;
-                if vote.leader == cx.config.id && !able {
-                    // We are to lead without a vote, or with what we do not have.
+                // We are to lead without a vote, or with what we do not have; or it gives its seat to itself.
+                if vote.leader == cx.config.id && !able || vote.leader == self.leader {
                     return self.misbehaved(cx, link, "HANDOVER");
                 }
                 cx.lease.release(broadcast.epoch, cx.now);
