@@ -91,12 +91,14 @@ impl Drop for Cut {
     }
 }
 
-/// Waits until somebody else serves as the leader.
+/// Waits until somebody else serves as the leader, and the old one, which hears nothing of that, has given up.
 async fn replaced<R: Runtime>(stage: &Stage<R>, ensemble: &Ensemble<R, Cells>, old: ServerId) {
     let leads = |(id, server): (ServerId, &Server<R, Cells>)| {
         id != old && server.leader().is_some_and(|leader| leader.0 == id)
     };
     stage.until("another leader", || ensemble.running().any(leads)).await;
+    let cut_off = ensemble.server(old);
+    stage.until("its end", || cut_off.leader().is_none_or(|leader| leader.0 != old)).await;
 }
 
 /// Leaders are killed, end in order, hand their seats over and are cut off, followers are killed, and everybody

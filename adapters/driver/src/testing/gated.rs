@@ -1,5 +1,7 @@
 //! A runtime whose connections can be held up: for a server that does not answer, or does not read.
 
+use std::any::Any;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -12,10 +14,24 @@ use futures_io::{AsyncRead, AsyncWrite};
 
 use crate::Runtime;
 
-/// While it is held, nothing goes out through it, and nothing comes in.
+/// While it is held, nothing goes out through it, and nothing comes in: no byte, and no end of a connection.
 #[derive(Debug, Default)]
 pub struct Gate {
-    held: Mutex<Option<Vec<Waker>>>,
+    held: Mutex<Option<Held>>,
+}
+
+/// What waits for a gate to be opened.
+#[derive(Default)]
+struct Held {
+    waiting: Vec<Waker>,
+    /// Connections that we have ended, which the other end must not see yet.
+    ended: Vec<Box<dyn Any + Send>>,
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} waiting, {} ended", self.waiting.len(), self.ended.len())
+    }
 }
 
 impl Gate {
@@ -24,13 +40,24 @@ impl Gate {
     }
 
     pub fn release(&self) {
-        let waiting = self.held.lock().unwrap().take();
-        waiting.into_iter().flatten().for_each(Waker::wake);
+        let held = self.held.lock().unwrap().take().unwrap_or_default();
+        held.waiting.into_iter().for_each(Waker::wake);
+    }
+
+    fn is_held(&self) -> bool {
+        self.held.lock().unwrap().is_some()
+    }
+
+    /// Ends a connection, once it is open.
+    fn end(&self, connection: impl Send + 'static) {
+        if let Some(held) = &mut *self.held.lock().unwrap() {
+            held.ended.push(Box::new(connection));
+        }
     }
 
     fn pass(&self, context: &Context<'_>) -> Poll<()> {
         let mut held = self.held.lock().unwrap();
-        let Some(waiting) = &mut *held else { return Poll::Ready(()) };
+        let Some(Held { waiting, .. }) = &mut *held else { return Poll::Ready(()) };
         if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
             waiting.push(context.waker().clone());
         }
@@ -50,17 +77,30 @@ impl<R> Gated<R> {
         Self { gate: Arc::default(), inner }
     }
 
-    fn behind<S>(&self, inner: S) -> Behind<S> {
-        Behind { gate: Arc::clone(&self.gate), inner }
+    fn behind<S: Send + 'static>(&self, inner: S) -> Behind<S> {
+        Behind { gate: Arc::clone(&self.gate), inner: Some(inner) }
     }
 }
 
 /// A connection behind a gate.
 #[expect(unnameable_types, reason = "nobody names it")]
 #[derive(Debug)]
-pub struct Behind<S> {
+pub struct Behind<S: Send + 'static> {
     gate: Arc<Gate>,
-    inner: S,
+    /// Until the end.
+    inner: Option<S>,
+}
+
+impl<S: Send + Unpin + 'static> Behind<S> {
+    fn inner(&mut self) -> Pin<&mut S> {
+        Pin::new(self.inner.as_mut().expect("taken at its end only"))
+    }
+}
+
+impl<S: Send + 'static> Drop for Behind<S> {
+    fn drop(&mut self) {
+        self.gate.end(self.inner.take());
+    }
 }
 
 impl<R: Runtime> Runtime for Gated<R> {
@@ -93,32 +133,36 @@ impl<R: Runtime> Runtime for Gated<R> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Behind<S> {
+impl<S: AsyncRead + Send + Unpin + 'static> AsyncRead for Behind<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.gate.pass(context));
-        Pin::new(&mut self.inner).poll_read(context, buffer)
+        self.inner().poll_read(context, buffer)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Behind<S> {
+impl<S: AsyncWrite + Send + Unpin + 'static> AsyncWrite for Behind<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.gate.pass(context));
-        Pin::new(&mut self.inner).poll_write(context, bytes)
+        self.inner().poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
+        self.inner().poll_flush(context)
     }
 
     fn poll_close(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_close(context)
+        // Whoever ends a connection does not wait until the other end has seen it.
+        if self.gate.is_held() {
+            return Poll::Ready(Ok(()));
+        }
+        self.inner().poll_close(context)
     }
 }
