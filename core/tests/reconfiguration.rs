@@ -19,6 +19,9 @@ use quorate_core::vote::ServerState;
 use support::*;
 use world::*;
 
+/// Nothing comes about in so long that has not come about by then. Miri has time for less.
+const LONG: Duration = Duration::from_secs(if cfg!(miri) { 10 } else { 120 });
+
 // --- growing and shrinking ---
 
 #[test]
@@ -256,7 +259,7 @@ fn a_leader_that_has_lost_the_next_voters_gives_up_and_the_change_comes_to_pass_
     let mut world = to_those_who_have_gone();
     world.run(|world| !world.status(3).serving);
     let (membership, before) = (world.disks[&s(3)].membership.version(), world.agreed.len());
-    world.pass(Duration::from_secs(120));
+    world.pass(LONG);
     assert!([1, 2, 3].iter().all(|id| !world.status(*id).serving), "the old ones are not enough");
     assert_eq!((world.disks[&s(3)].membership.version(), world.agreed.len()), (membership, before));
     world.cut_off.clear();
@@ -273,13 +276,13 @@ fn both_quorums_are_needed_after_a_restart_too() {
         assert!(world.disks[&s(id)].next.is_some(), "{id} has seen it");
         world.start(id);
     }
-    world.pass(Duration::from_secs(120));
+    world.pass(LONG);
     assert!([1, 2, 3].iter().all(|id| !world.status(*id).serving));
     // The new ones alone are not enough either.
     world.kill(1);
     world.kill(2);
     world.cut_off.clear();
-    world.pass(Duration::from_secs(120));
+    world.pass(LONG);
     assert!([3, 4, 5].iter().all(|id| !world.status(*id).serving));
     world.start(1);
     world.run(|world| world.status(3).serving);

@@ -39,7 +39,7 @@ fn story(seed: u64, cast: &Cast) {
         world.add(id, &voters(&[1, 2, 3, id]));
     }
     world.run(World::all_serve);
-    for _ in 0..40 {
+    for _ in 0..if cfg!(miri) { 8 } else { 40 } {
         let id = 1 + i64::try_from(rng.below(5)).unwrap();
         let running = world.peers.contains_key(&s(id));
         match rng.below(9) {
