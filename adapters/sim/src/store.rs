@@ -339,6 +339,12 @@ impl Store {
         }
     }
 
+    /// Whether a watch was left on this connection, and has not fired.
+    fn watches_on(&self, link: u64) -> bool {
+        let mut all = self.servers.iter().flat_map(|server| server.watches.values());
+        all.any(|watches| watches.iter().any(|(on, _)| *on == link))
+    }
+
     /// How many watches wait, and how many of them on what is not there.
     pub fn watches(&self) -> (usize, usize) {
         let all = self.servers.iter().flat_map(|server| &server.watches);

@@ -3,17 +3,22 @@
 
 use std::time::Duration;
 
-use quorate_core::recipe::lease::Expiry;
-use quorate_core::recipe::offer::Naming;
-use quorate_sim::store::{Election, Lease, Offers, Plan, Recipe};
+use quorate_core::recipe::Token;
+use quorate_core::recipe::lease::{self, Expiry};
+use quorate_core::recipe::offer::{self, Naming};
+use quorate_core::time::Instant;
+use quorate_sim::store::{Election, Happening, Lease, Offers, Plan, Recipe, Wish};
 
 const NAMINGS: [Naming; 6] =
     [Naming::Guid, Naming::Java, Naming::Session, Naming::Latch, Naming::Kazoo, Naming::Lease];
 
-/// As many as there is time for, or the one that is asked for with `QUORATE_SEED`.
+/// As many as there is time for, or as `QUORATE_SEEDS` says, or the one that is asked for with `QUORATE_SEED`.
 fn seeds() -> std::ops::Range<u64> {
-    let seed = std::env::var("QUORATE_SEED").ok().map(|seed| seed.parse().unwrap());
-    seed.map_or(0..60, |seed: u64| seed..seed + 1)
+    let number = |name: &str| std::env::var(name).ok().map(|n| n.parse::<u64>().unwrap());
+    match number("QUORATE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("QUORATE_SEEDS").unwrap_or(60),
+    }
 }
 
 /// Accidents; every other store with revisions is one in which calls take effect late.
@@ -83,6 +88,64 @@ fn whoever_relies_on_the_last_heartbeat_leads_too_long_behind_a_follower_that_is
     let lease = |seed| Lease::elect(followers(seed, true), Expiry::Store).run();
     assert!((0..500).any(|seed| offers(seed).is_err_and(two)));
     assert!((0..500).any(|seed| lease(seed).is_err_and(two)));
+}
+
+/// A candidate that hears nothing and does nothing.
+#[derive(Debug)]
+struct Deaf;
+
+impl Recipe for Deaf {
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn step(&mut self, _at: Instant, _happening: Happening) -> Vec<Wish> {
+        Vec::new()
+    }
+
+    fn leads(&self) -> Option<Token> {
+        None
+    }
+
+    fn node(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// A candidate from its number and a seed.
+type Make = fn(usize, u64) -> Box<dyn Recipe>;
+
+#[test]
+fn a_candidate_that_does_nothing_is_found_whichever_it_is() {
+    fn offers(number: usize, seed: u64) -> Box<dyn Recipe> {
+        let config = offer::Config::new(format!("host {number}"), 1 + number as u128);
+        Box::new(Offers::new(offer::Config { seed, ..config }))
+    }
+    fn leases(number: usize, seed: u64, expiry: Expiry) -> Box<dyn Recipe> {
+        let (unique, timeout) = ((1 + number as u128) << 64, Plan::quiet(1).timeout);
+        let config = lease::Config::new(format!("host {number}"), unique, timeout);
+        Box::new(Lease::new(lease::Config { expiry, seed, ..config }))
+    }
+    let means: [(&str, Make); 3] = [
+        ("offers", offers),
+        ("lease", |number, seed| leases(number, seed, Expiry::Store)),
+        ("observed lease", |number, seed| leases(number, seed, Expiry::Observed)),
+    ];
+    for (name, make) in means {
+        for candidates in 2..=4 {
+            for deaf in 0..candidates {
+                for seed in 0..20 {
+                    let plan = Plan { seed, ..Plan::quiet(candidates) };
+                    let mut election = Election::new(plan, |number, seed| {
+                        if number == deaf { Box::new(Deaf) } else { make(number, seed) }
+                    });
+                    let run = election.run();
+                    let which = format!("{name}, number {deaf} of {candidates}, seed {seed}");
+                    assert!(run.is_err(), "{which} is not found");
+                }
+            }
+        }
+    }
 }
 
 /// A row of candidates that have settled, and no accidents.

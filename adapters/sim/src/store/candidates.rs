@@ -209,10 +209,20 @@ pub struct Lease {
     /// What the store counts is older than what it has answered.
     counted: bool,
     session: Option<SessionId>,
-    /// The reads that are not answered, and those that may have left a watch on this connection.
+    /// The reads that are not answered, and those of them whose connection was lost meanwhile.
     reads: Vec<Attempt>,
+    late: Vec<Attempt>,
+    /// Those that have left a watch, which goes with the connection.
+    watches: Vec<Attempt>,
     /// Renewals that the store answers with nothing, and the version that they are of.
     renewals: Vec<(Attempt, u64)>,
+}
+
+/// Whether it was among them, and is no more.
+fn remove(attempts: &mut Vec<Attempt>, attempt: Attempt) -> bool {
+    let before = attempts.len();
+    attempts.retain(|other| *other != attempt);
+    attempts.len() < before
 }
 
 /// The key that is fought for.
@@ -228,8 +238,16 @@ impl Lease {
     pub fn new(config: lease::Config) -> Self {
         let expiry = config.expiry;
         let candidate = lease::Candidate::new(config).expect("it can work");
-        let (reads, renewals) = (Vec::new(), Vec::new());
-        Self { candidate, expiry, counted: false, session: None, reads, renewals }
+        Self {
+            candidate,
+            expiry,
+            counted: false,
+            session: None,
+            reads: Vec::new(),
+            late: Vec::new(),
+            watches: Vec::new(),
+            renewals: Vec::new(),
+        }
     }
 
     /// An election among candidates of this recipe; their leases last as long as sessions do, or up to twice
@@ -315,28 +333,40 @@ impl Recipe for Lease {
             Happening::Released => vec![lease::Event::Released],
             Happening::Connected(session, _) => {
                 self.session = Some(session);
-                let lost = std::mem::take(&mut self.reads).into_iter();
+                let lost = std::mem::take(&mut self.watches).into_iter();
                 lost.map(|attempt| lease::Event::Fired { attempt, gone: false }).collect()
             }
-            Happening::Suspended => vec![lease::Event::Suspended],
+            Happening::Suspended => {
+                self.late.append(&mut self.reads);
+                vec![lease::Event::Suspended]
+            }
             Happening::Expired => {
                 self.session = None;
+                self.late.append(&mut self.reads);
                 vec![lease::Event::Expired]
             }
             Happening::Renewed(_, sent) if self.counted => vec![lease::Event::Counted { sent }],
             Happening::Renewed(..) => Vec::new(),
             Happening::Done(attempt, result) => {
+                let is_late = remove(&mut self.late, attempt);
+                let is_read = remove(&mut self.reads, attempt) || is_late;
                 let result = match result {
                     Ok(reply) => Ok(self.answer(attempt, reply)),
-                    Err(Failure::Absent) if self.reads.contains(&attempt) => {
-                        Ok(lease::Answer::Found(None))
-                    }
+                    Err(Failure::Absent) if is_read => Ok(lease::Answer::Found(None)),
                     Err(failure) => Err(failure),
                 };
-                vec![lease::Event::Done { attempt, result }]
+                let watches = is_read && result.is_ok();
+                let mut events = vec![lease::Event::Done { attempt, result }];
+                if watches && is_late {
+                    // The watch was lost before it was known.
+                    events.push(lease::Event::Fired { attempt, gone: false });
+                } else if watches {
+                    self.watches.push(attempt);
+                }
+                events
             }
             Happening::Fired(attempt, gone) => {
-                self.reads.retain(|read| *read != attempt);
+                remove(&mut self.watches, attempt);
                 vec![lease::Event::Fired { attempt, gone }]
             }
         };

@@ -1,6 +1,7 @@
 //! Candidates that elect through the store: clocks, connections, pauses, and what must hold.
 //!
-//! Everything comes from the seed of the [`Plan`]; of a story, as far as that leaves it open. Whenever somebody is told that it leads, or still does:
+//! Everything comes from the seed of the [`Plan`]; of a story, as far as that leaves it open. Whenever somebody is
+//! told that it leads, or still does:
 //!
 //! - nobody else leads, each by its own clock; the clocks run up to a twenty-fifth apart from true time;
 //! - its token is greater than those of all terms before;
@@ -9,7 +10,7 @@
 //!   that has not come, a node that is gone.
 //!
 //! At the end, when no accident has happened for a while: one leads, each candidate that has not stopped has one
-//! node, there is no other node, and nobody waits for what is not there.
+//! node, or none of them has, there is no other node, and each waits for something, but nobody for what is not there.
 //!
 //! Where somebody deletes nodes by hand, or ends a session, their owner may learn of it after the next has begun: what
 //! it does until then is between it and the token.
@@ -468,6 +469,8 @@ impl<R: Recipe> Election<R> {
         let mut nodes: Vec<&String> = self.store.nodes.keys().collect();
         let wrong = |what: String| Err(what);
         let live = || self.clients.iter().enumerate().filter(|(_, client)| !client.crashed);
+        // With leases nobody has a node of its own.
+        let own = live().filter(|(_, client)| client.recipe.node().is_some()).count();
         for (number, client) in live() {
             if client.wanted == client.stopped {
                 return wrong(format!("candidate {} should have stopped, or not", name(number)));
@@ -477,11 +480,14 @@ impl<R: Recipe> Election<R> {
                     return wrong(format!("candidate {} believes in {own}", name(number)));
                 };
                 nodes.swap_remove(at);
-            } else if client.wanted && client.recipe.node().is_none() && nodes.len() > 1 {
+            } else if client.wanted && own > 0 {
                 return wrong(format!("candidate {} has no node", name(number)));
             }
+            let waits = self.store.watches_on(client.link) || client.recipe.deadline().is_some();
+            if client.wanted && !waits {
+                return wrong(format!("candidate {} waits for nothing", name(number)));
+            }
         }
-        let own = live().filter(|(_, client)| client.recipe.node().is_some()).count();
         let keys = usize::from(own == 0);
         if nodes.len() > keys {
             return wrong(format!("left behind: {nodes:?}"));
