@@ -67,7 +67,10 @@ impl<R: Recipe> Election<R> {
                         Ok(())
                     }
                     (None, _, _) => {
-                        self.lose_connection(number);
+                        // One that comes late may be of a connection that is gone already.
+                        if request.link == self.clients[number].link {
+                            self.lose_connection(number);
+                        }
                         Ok(())
                     }
                 }

@@ -10,7 +10,8 @@ impl<R: Recipe> Election<R> {
     pub(super) fn send(&mut self, client: usize, attempt: Option<Attempt>, op: Op) {
         let sent = self.clock(client);
         let Client { link, session, .. } = self.clients[client];
-        let mishap = self.mishap(client, Part::Request, &op);
+        // What is not sent has no mishap on its way.
+        let mishap = if link == 0 { None } else { self.mishap(client, Part::Request, &op) };
         let request = Request { link, session, attempt, sent, op };
         let delay = self.delay() + mishap.map_or(0, Mishap::nanos);
         match self.links.get_mut(&link) {
