@@ -114,8 +114,10 @@ fn tell(scenario: &Scenario, player: &mut Player, arguments: &Arguments) -> Resu
             }
         }
     }
-    page.end(scenario, None);
-    Ok(())
+    let last = scenario.steps().last().map_or(0, |step| step.line);
+    let error = player.end().err().map(|problem| scenario.error(last, problem));
+    page.end(scenario, error.as_ref());
+    error.map_or(Ok(()), |error| Err(Failure::failed(error.to_string())))
 }
 
 fn draw(scenario: &Scenario, player: &Player, file: &Path) -> Result<(), Failure> {

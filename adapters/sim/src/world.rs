@@ -98,7 +98,6 @@ enum What {
 /// Where a crash has been laid.
 #[derive(Clone, Copy, Debug)]
 struct Trap {
-    id: ServerId,
     at: fn(&Output) -> bool,
     after: bool,
 }
@@ -126,7 +125,7 @@ pub struct World {
     /// The chance, in 65536ths, that a step with outputs is not carried out to its end.
     crash_within: u64,
     restart_max: Duration,
-    trap: Option<Trap>,
+    traps: BTreeMap<ServerId, Trap>,
     fuse: Option<Fuse>,
     /// The same, of writes that are made durable.
     write_fuse: Option<Fuse>,
@@ -221,7 +220,7 @@ impl World {
             coverage: Coverage::default(),
             crash_within: 0,
             restart_max: Duration::from_secs(1),
-            trap: None,
+            traps: BTreeMap::new(),
             fuse: None,
             write_fuse: None,
             next_fuse: None,
@@ -473,7 +472,7 @@ impl World {
             .then(|| usize::try_from(self.rng.below(outputs.len() as u64 + 1)).unwrap_or(0));
         let mut fallen = false;
         for (at, output) in outputs.drain(..).enumerate() {
-            let trap = self.trap.filter(|trap| trap.id == id && (trap.at)(&output));
+            let trap = self.traps.get(&id).copied().filter(|trap| (trap.at)(&output));
             if crash_at == Some(at) || trap.is_some_and(|trap| !trap.after) {
                 fallen = true;
                 break;
@@ -498,7 +497,7 @@ impl World {
         self.enter_network();
         if fallen {
             self.coverage.hit(FaultClass::CrashInsideStep);
-            self.trap = self.trap.filter(|trap| trap.id != id);
+            self.traps.remove(&id);
             let power = self.rng.below(2) == 0;
             self.crash(id.0, if power { CrashKind::Power } else { CrashKind::Process })?;
             if crash_at.is_some() {

@@ -48,7 +48,8 @@ fn play(
             return (traces, Err(scenario.error(step.line, problem)));
         }
     }
-    (traces, Ok(()))
+    let last = scenario.steps().last().map_or(0, |step| step.line);
+    (traces, player.end().map_err(|problem| scenario.error(last, problem)))
 }
 
 #[test]

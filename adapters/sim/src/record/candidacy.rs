@@ -46,12 +46,12 @@ pub enum Candidacy {
     Leads {
         /// With which token.
         token: Token,
-        /// Until when, by its own clock.
+        /// Until when; its own clock may be ahead of that or behind.
         until: Instant,
         /// It was suspended.
         again: bool,
     },
-    /// It leads for longer.
+    /// It leads for longer, until then.
     Confirmed(Instant),
     /// It is not confirmed.
     Unconfirmed,

@@ -11,6 +11,7 @@ use super::command::{Being, Command, Condition, Means};
 use super::settings::Settings;
 use crate::record::Moment;
 use crate::store::{Election, Lease, Offers, Plan, Recipe, Stand};
+use crate::world::CrashKind;
 
 /// How often a condition that must hold all the time is tested.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -56,7 +57,7 @@ impl Electing {
             }
         });
         if matches!(means, Means::Offers(Naming::Lease)) {
-            election.has_root();
+            election.give_root();
         }
         Self { election, candidates, heard: 0 }
     }
@@ -77,34 +78,78 @@ impl Electing {
     pub(super) fn carry_out(&mut self, command: &Command, said: &str) -> Result<(), Problem> {
         match command {
             Command::Start(ids) => {
-                for client in self.all_up(ids)? {
+                for id in ids {
+                    let client = self.one(*id, |it| !it.paused, "stands still")?;
+                    self.one(*id, |it| !it.wanted, "is to lead already")?;
                     self.election.tell_to(client, true).map_err(Problem::NotKept)?;
                 }
             }
             Command::Stop(ids) => {
-                for client in self.all_up(ids)? {
+                for id in ids {
+                    let client = self.one(*id, |it| !it.paused, "stands still")?;
+                    self.one(*id, |it| it.wanted, "is not to lead")?;
                     self.election.tell_to(client, false).map_err(Problem::NotKept)?;
                 }
             }
-            Command::Crash(ids, _) => {
-                for client in self.all_up(ids)? {
-                    self.election.kill(client);
+            Command::Crash(_, CrashKind::Power) => {
+                let why = "candidates have no power to lose, only processes that end";
+                return Err(Problem::Impossible(why.to_owned()));
+            }
+            Command::Crash(ids, CrashKind::Process) => {
+                for id in ids {
+                    self.election.kill(self.up(*id)?);
                 }
             }
-            Command::Pause(id) => self.election.pause(self.up(*id)?),
+            Command::Pause(id) => {
+                self.election.pause(self.one(*id, |it| !it.paused, "stands still")?);
+            }
             Command::Resume(id) => {
-                self.election.unpause(self.up(*id)?).map_err(Problem::NotKept)?;
+                let client = self.one(*id, |it| it.paused, "does not stand still")?;
+                self.election.unpause(client).map_err(Problem::NotKept)?;
             }
-            Command::CutOff(id) => self.election.cut(self.known(*id)?),
-            Command::BreakOff(id) => self.election.break_off(self.known(*id)?),
-            Command::Heal => self.election.heal(),
+            Command::CutOff(id) => {
+                self.election.cut(self.one(*id, |it| !it.away, "is cut off already")?);
+            }
+            Command::BreakOff(id) => {
+                self.election.break_off(self.one(*id, |it| it.linked, "has no connection")?);
+            }
+            Command::Heal => {
+                if !self.ids().any(|id| self.known(id).is_ok_and(|it| self.election.stand(it).away))
+                {
+                    return Err(Problem::Impossible("nothing is cut".to_owned()));
+                }
+                self.election.heal();
+            }
             Command::Mishap { id, errand, part, what } => {
-                self.election.trap(self.known(*id)?, *errand, *part, *what);
+                let client = self.up(*id)?;
+                if self.election.trap_of(client).is_some() {
+                    let why = format!("candidate {id} has a mishap before it already");
+                    return Err(Problem::Impossible(why));
+                }
+                self.election.trap(client, *errand, *part, *what);
             }
-            Command::Delete(id) => self.election.delete_of(self.known(*id)?),
-            Command::End(id) => self.election.end_session(self.known(*id)?),
-            Command::Linger(on) => self.election.linger(*on),
-            Command::Guards(id, time) => self.election.keep(self.known(*id)?, *time),
+            Command::Delete(id) => {
+                let client = self.known(*id)?;
+                if self.election.nodes_of(client).is_empty() {
+                    return Err(Problem::Impossible(format!("candidate {id} has no node")));
+                }
+                self.election.delete_of(client);
+            }
+            Command::End(id) => {
+                let client = self.known(*id)?;
+                if !self.election.stand(client).in_session {
+                    return Err(Problem::Impossible(format!("candidate {id} has no session")));
+                }
+                self.election.end_session(client);
+            }
+            Command::Linger(on) => {
+                if self.election.lingers() == *on {
+                    let why = if *on { "it stays already" } else { "nothing stays" };
+                    return Err(Problem::Impossible(why.to_owned()));
+                }
+                self.election.linger(*on);
+            }
+            Command::Guards(id, time) => self.election.keep(self.up(*id)?, *time),
             Command::Run(time) => return self.pass(*time),
             Command::Until(condition, limit) => {
                 let end = self.election.now() + *limit;
@@ -174,8 +219,21 @@ impl Electing {
         Ok(client)
     }
 
-    fn all_up(&self, ids: &[i64]) -> Result<Vec<usize>, Problem> {
-        ids.iter().map(|id| self.up(*id)).collect()
+    /// One that is up and of which this holds.
+    fn one(&self, id: i64, so: fn(&Stand) -> bool, otherwise: &str) -> Result<usize, Problem> {
+        let client = self.up(id)?;
+        if !so(&self.election.stand(client)) {
+            return Err(Problem::Impossible(format!("candidate {id} {otherwise}")));
+        }
+        Ok(client)
+    }
+
+    /// What a story has prepared for a call that nobody has made.
+    pub(super) fn unused(&self) -> Option<String> {
+        self.ids().find_map(|id| {
+            let (errand, part) = self.election.trap_of(self.known(id).ok()?)?;
+            Some(format!("{id} has made no call to {errand:?} whose {part:?} fails"))
+        })
     }
 
     /// Tests a condition; an error says what is the case instead.
@@ -209,7 +267,7 @@ impl Electing {
                 let holds = match being {
                     Being::In(state) => *state == ServerState::Leading && stand.leads.is_some(),
                     Being::Suspended => stand.has_term && stand.leads.is_none(),
-                    Being::Waiting => !stand.down && !stand.stopped && !stand.has_term,
+                    Being::Waiting => stand.waits,
                     Being::Stopped => stand.stopped,
                     Being::Working => stand.works,
                     Being::Idle => !stand.works,
@@ -255,7 +313,8 @@ fn describe(id: i64, stand: Stand) -> String {
         Stand { leads: Some(_), .. } => "leading",
         Stand { has_term: true, .. } => "suspended",
         Stand { stopped: true, .. } => "stopped",
-        Stand { .. } => "waiting",
+        Stand { waits: true, .. } => "waiting",
+        Stand { .. } => "neither leading nor waiting",
     };
     format!("{id} is {is}{works}")
 }

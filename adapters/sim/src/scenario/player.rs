@@ -80,6 +80,29 @@ impl Player {
         (shown, done)
     }
 
+    /// What is asked when the last command is done: that all has happened that was prepared to.
+    ///
+    /// # Errors
+    ///
+    /// What has not.
+    pub fn end(&self) -> Result<(), Problem> {
+        let unused = match &self.cast {
+            Some(Cast::World(cast)) => {
+                let trapped = cast.world.trapped();
+                trapped.map(|id| format!("{id} has not come to its trap"))
+            }
+            Some(Cast::Store(cast)) => cast.unused(),
+            Some(Cast::Stage(_)) | None => None,
+        };
+        match unused {
+            Some(found) => {
+                let expected = "what was prepared to happen".to_owned();
+                Err(Problem::Otherwise { expected, found })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Everybody in the story, ascending.
     pub fn servers(&self) -> Vec<ServerId> {
         if let Some(Cast::Store(cast)) = &self.cast {
@@ -214,7 +237,13 @@ fn in_world(cast: &mut Worldly, command: &Command, text: &str) -> Result<(), Pro
             }
             world.start_all(ids.iter().copied());
         }
-        Command::Trap(id, trap) => cast.trap(*id, *trap),
+        Command::Trap(id, trap) => {
+            if world.is_trapped(*id) {
+                let why = format!("server {id} has a trap before it already");
+                return Err(Problem::Impossible(why));
+            }
+            cast.trap(*id, *trap);
+        }
         Command::Wipe(id) if world.is_up(*id) => {
             return Err(Problem::Impossible(format!("server {id} runs")));
         }

@@ -95,12 +95,22 @@ impl World {
 
     /// Crashes a server just before it carries out the first output that `at` accepts.
     pub fn crash_before(&mut self, id: i64, at: fn(&Output) -> bool) {
-        self.trap = Some(Trap { id: ServerId(id), at, after: false });
+        self.traps.insert(ServerId(id), Trap { at, after: false });
     }
 
     /// Crashes a server just after it has carried out the first output that `at` accepts.
     pub fn crash_after(&mut self, id: i64, at: fn(&Output) -> bool) {
-        self.trap = Some(Trap { id: ServerId(id), at, after: true });
+        self.traps.insert(ServerId(id), Trap { at, after: true });
+    }
+
+    /// The first server that is to crash at a point to which it has not come.
+    pub(crate) fn trapped(&self) -> Option<ServerId> {
+        self.traps.keys().next().copied()
+    }
+
+    /// Whether this server is to crash at such a point.
+    pub(crate) fn is_trapped(&self, id: i64) -> bool {
+        self.traps.contains_key(&ServerId(id))
     }
 
     /// Lets any step that has outputs end in a crash with this chance, in 65536ths; the server starts

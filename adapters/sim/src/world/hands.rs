@@ -289,7 +289,7 @@ impl World {
         }
         self.clocks_run_true();
         self.crash_within = 0;
-        self.trap = None;
+        self.traps.clear();
         (self.fuse, self.write_fuse) = (None, None);
         (self.next_fuse, self.next_write_fuse) = (None, None);
         self.disk.unreadable = 0;

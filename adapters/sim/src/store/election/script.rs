@@ -87,6 +87,18 @@ pub(crate) struct Stand {
     pub(crate) down: bool,
     /// It has stopped, or never started.
     pub(crate) stopped: bool,
+    /// It has started, and was not told to stop since.
+    pub(crate) wanted: bool,
+    /// Its process stands still.
+    pub(crate) paused: bool,
+    /// Nothing passes between it and the store.
+    pub(crate) away: bool,
+    /// It believes that it has a connection.
+    pub(crate) linked: bool,
+    /// The store keeps its session.
+    pub(crate) in_session: bool,
+    /// It is connected, and has nothing to do but to wait for a node to go.
+    pub(crate) waits: bool,
     /// It has a term.
     pub(crate) has_term: bool,
     /// The token of the term, if that is confirmed, by its own clock.
@@ -170,11 +182,13 @@ impl<R: Recipe> Election<R> {
     ///
     /// What does not hold, and when.
     pub(crate) fn tell_to(&mut self, client: usize, lead: bool) -> Result<(), String> {
-        if self.clients[client].wanted == lead {
-            return Ok(());
-        }
         self.tell(client, || if lead { Candidacy::Starts } else { Candidacy::Stops });
-        if self.hand(client).is_some_and(|hand| !std::mem::replace(&mut hand.started, true)) {
+        let begins = self.hand(client).is_some_and(|hand| {
+            // What it waited for before it does not wait for now.
+            hand.waits_for = None;
+            !std::mem::replace(&mut hand.started, true)
+        });
+        if begins {
             self.plan_at(self.now, Happens::Dial(client));
             self.plan_at(self.now + nanos(self.plan.timeout) / 4, Happens::Ping(client));
         }
@@ -223,7 +237,7 @@ impl<R: Recipe> Election<R> {
     }
 
     /// The store has its root from the beginning: what numbers no names needs none.
-    pub(crate) const fn has_root(&mut self) {
+    pub(crate) const fn give_root(&mut self) {
         self.store.root = true;
     }
 
@@ -232,6 +246,12 @@ impl<R: Recipe> Election<R> {
         if let Some(hand) = self.hand(client) {
             hand.trap = Some((errand, part, mishap));
         }
+    }
+
+    /// The call of a candidate of which something is to become, if it has not made it.
+    pub(crate) fn trap_of(&self, client: usize) -> Option<(Errand, Part)> {
+        let hand = &self.script.as_ref()?.hands[client];
+        hand.trap.map(|(errand, part, _)| (errand, part))
     }
 
     /// How long guarded work takes to end.
@@ -253,13 +273,18 @@ impl<R: Recipe> Election<R> {
     /// An operator ends the session of a candidate. As with a node that somebody deletes, it may learn of that
     /// after the next has begun.
     pub(crate) fn end_session(&mut self, client: usize) {
-        for name in self.nodes_of(client) {
-            self.deleted.extend(self.store.nodes.get(&name).map(|node| node.created));
-        }
         if let Some(session) = self.clients[client].session {
+            // A node that goes with no session is as good as before.
+            let its = self.store.nodes.values().filter(|node| node.owner == Some(session));
+            self.deleted.extend(its.map(|node| node.created));
             self.store.end(session);
         }
         self.follow();
+    }
+
+    /// Whether nodes of sessions that are over stay where they are.
+    pub(crate) const fn lingers(&self) -> bool {
+        self.store.late.is_some()
     }
 
     /// Nodes of sessions that are over stay where they are; or go, at last.
@@ -284,9 +309,19 @@ impl<R: Recipe> Election<R> {
     pub(crate) fn stand(&self, number: usize) -> Stand {
         let client = &self.clients[number];
         let is_confirmed = |term: &Term| !term.suspended && self.clock(number) < term.until;
+        let hand = self.script.as_ref().map(|script| &script.hands[number]);
+        let away = hand.is_some_and(|hand| hand.away);
+        let linked = client.link != 0;
+        let idles = client.wanted && !client.crashed && client.term.is_none();
         Stand {
             down: client.crashed,
             stopped: client.stopped,
+            wanted: client.wanted,
+            paused: client.paused,
+            away,
+            linked,
+            in_session: client.session.is_some_and(|session| self.store.is_alive(session)),
+            waits: idles && linked && !away && hand.is_some_and(|hand| hand.waits_for.is_some()),
             has_term: client.term.is_some(),
             leads: client.term.filter(is_confirmed).map(|term| term.token),
             works: client.guards.is_some(),
@@ -299,19 +334,22 @@ impl<R: Recipe> Election<R> {
     ///
     /// What that is.
     pub(crate) fn settled(&self) -> Result<(), String> {
-        for (number, client) in self.clients.iter().enumerate() {
-            let Some(hand) = self.script.as_ref().map(|script| &script.hands[number]) else {
-                break;
-            };
-            let idles = hand.waits_for.is_some() || self.stand(number).leads.is_some();
-            if client.wanted && !client.crashed && !(idles && client.link != 0) {
-                return Err(format!("{} has something to do", name(number)));
+        for number in 0..self.clients.len() {
+            let (who, stand) = (name(number), self.stand(number));
+            if stand.wanted && !stand.down {
+                if stand.away {
+                    return Err(format!("{who} is cut off from the store"));
+                }
+                if stand.paused {
+                    return Err(format!("{who} stands still"));
+                }
+                let leads = stand.leads.is_some() && stand.linked;
+                if !stand.waits && !leads {
+                    return Err(format!("{who} has something to do"));
+                }
             }
-            if let Some((errand, part, _)) = hand.trap {
-                return Err(format!(
-                    "{} has made no call to {errand:?} whose {part:?} fails",
-                    name(number)
-                ));
+            if let Some((errand, part)) = self.trap_of(number) {
+                return Err(format!("{who} has made no call to {errand:?} whose {part:?} fails"));
             }
         }
         self.at_rest()
@@ -346,5 +384,64 @@ impl<R: Recipe> Election<R> {
             let at = self.now + MS + self.chance(100 * MS);
             self.plan_at(at, Happens::CatchUp(server));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use quorate_core::recipe::Seat;
+
+    use super::*;
+    use crate::store::{Happening, Reply, Wish};
+
+    /// A candidate that writes a node which goes with no session, and leads with it, whoever else does.
+    #[derive(Debug)]
+    struct Usurper(usize);
+
+    impl Recipe for Usurper {
+        fn deadline(&self) -> Option<Instant> {
+            None
+        }
+
+        fn step(&mut self, at: Instant, happening: Happening) -> Vec<Wish> {
+            if matches!(happening, Happening::Connected(..)) {
+                let (name, data) = (self.0.to_string(), Bytes::new());
+                let make = Op::Create { name, numbered: false, owner: None, data };
+                return vec![Wish::Op(Attempt(1), make)];
+            }
+            let Happening::Done(_, Ok(Reply::Made(_, node))) = happening else {
+                return Vec::new();
+            };
+            let until = at + Duration::from_secs(100);
+            vec![Wish::Seat(Seat::Taken { token: Token(node.created), until })]
+        }
+
+        fn leads(&self) -> Option<Token> {
+            None
+        }
+
+        fn node(&self) -> Option<&str> {
+            None
+        }
+
+        fn goes_with_its_session(&self) -> bool {
+            false
+        }
+    }
+
+    /// Whoever ends a session has no hand in a node that does not go with it: two that lead are two that lead.
+    #[test]
+    fn the_end_of_a_session_excuses_nobody_whose_node_stays() {
+        let second = Duration::from_secs(1);
+        let mut election = Election::scripted(Plan::quiet(2), true, |number, _| Usurper(number));
+        election.tell_to(0, true).unwrap();
+        election.run_for(second).unwrap();
+        assert!(election.stand(0).leads.is_some());
+        election.end_session(0);
+        election.run_for(second).unwrap();
+        election.tell_to(1, true).unwrap();
+        let wrong = election.run_for(second).unwrap_err();
+        assert_eq!(wrong, "2 and 1 lead");
     }
 }
