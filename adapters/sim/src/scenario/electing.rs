@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quorate_core::recipe::lease::{self, Expiry};
 use quorate_core::recipe::offer::{self, Naming};
+use quorate_core::rng::Rng;
 use quorate_core::vote::ServerState;
 
 use super::Problem;
@@ -31,6 +32,7 @@ impl Electing {
             seed: settings.seed(),
             timeout: settings.session,
             counter: settings.counter,
+            drift: if settings.is_perturbed() { drift(settings) } else { 0 },
             ..Plan::quiet(usize::try_from(candidates).unwrap_or(0))
         };
         let even = !settings.is_perturbed();
@@ -304,6 +306,19 @@ impl Electing {
             }
         })
     }
+}
+
+/// By how many thousandths clocks run faster or slower in this world: as far apart as those of campaigns at most,
+/// and never so far that the margin does not cover it.
+fn drift(settings: &Settings) -> u64 {
+    let longest = settings.leases.values().copied().fold(settings.session, Duration::max);
+    let margin = settings.margin.map_or(100, |margin| {
+        let thousandths = margin.as_millis() * 1_000 / longest.as_millis().max(1);
+        u64::try_from(thousandths).unwrap_or(u64::MAX)
+    });
+    // One is fast and the other slow, and each by so much.
+    let most = margin.min(100) * 2 / 5;
+    Rng::new(settings.seed() ^ 0xc10c_0000_0000_0001).below(most + 1)
 }
 
 fn describe(id: i64, stand: Stand) -> String {
