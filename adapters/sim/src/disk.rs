@@ -132,7 +132,7 @@ impl Default for Contents {
 }
 
 /// The longest log of a history that is made up; before it lies a snapshot.
-const MADE_UP_MAX: u32 = 2000;
+pub(crate) const MADE_UP_MAX: u32 = 2000;
 
 impl Contents {
     /// A disk with these epochs, and a history in which nothing but the transactions of one epoch ever

@@ -9,7 +9,7 @@
 //!         0.0  1 votes 1 (epoch 0, zxid 0.0)
 //! until led
 //!         …
-//! expect leader 2                                           fails the story if it is not so
+//! expect led by 2                                           fails the story if it is not so
 //! ```
 //!
 //! A line that begins with `#` tells something; a line that begins with a space is a part of a trace, written
@@ -27,6 +27,7 @@
 
 mod command;
 mod condition;
+mod course;
 mod electing;
 mod grammar;
 mod library;

@@ -211,6 +211,16 @@ impl Stage {
         met
     }
 
+    /// The time.
+    pub(crate) const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// When something is due next.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.peer.deadline().map(|(at, _)| at)
+    }
+
     /// A server has connected; on the election plane it has introduced itself.
     pub fn accept(&mut self, plane: Plane, from: i64) -> LinkId {
         self.link_up(plane, false, ServerId(from))
@@ -339,7 +349,7 @@ impl Stage {
     }
 
     /// The last vote, or pre-vote, that the server has asked for in a generation.
-    pub fn poll(&self, generation: Generation, pre: bool) -> Option<Poll> {
+    pub(crate) fn poll(&self, generation: Generation, pre: bool) -> Option<Poll> {
         let asked = |message: &Message| {
             let Message::Letter(Letter { body: Body::Request(poll), .. }) = message else {
                 return None;

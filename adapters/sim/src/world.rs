@@ -153,17 +153,15 @@ impl World {
     /// If the ensemble or a view is none, say without a voter.
     pub fn new(seed: u64, config: WorldConfig) -> Self {
         let mut rng = Rng::new(seed);
-        let mut network = Network::new(config.network, rng.next_u64());
-        network.old = config.old;
+        let mut network = Network::new(config.network.clone(), rng.next_u64());
+        network.old.clone_from(&config.old);
         network.letters = config.election != Election::Fast;
         let mut drifts = Rng::new(seed ^ 0xc10c);
         let mut servers = BTreeMap::new();
         for id in config.ensemble.ids().chain(config.spares.iter().copied()) {
-            let view = config.views.get(&id).unwrap_or(&config.ensemble).clone();
-            let view = if config.spares.contains(&id) { view.with_voter(id) } else { view };
-            let membership = match view.membership() {
+            let membership = match config.membership_of(id) {
                 Ok(membership) => membership,
-                Err(error) => panic!("{error}: {view:?}"),
+                Err(error) => panic!("{error}: {config:?}"),
             };
             let own = Config {
                 timing: config.timing.clone(),

@@ -119,12 +119,12 @@ type Make = fn(usize, u64) -> Box<dyn Recipe>;
 fn a_candidate_that_does_nothing_is_found_whichever_it_is() {
     fn offers(number: usize, seed: u64) -> Box<dyn Recipe> {
         let config = offer::Config::new(format!("host {number}"), 1 + number as u128);
-        Box::new(Offers::new(offer::Config { seed, ..config }))
+        Box::new(Offers::new(offer::Config { seed, ..config }).unwrap())
     }
     fn leases(number: usize, seed: u64, expiry: Expiry) -> Box<dyn Recipe> {
         let (unique, timeout) = ((1 + number as u128) << 64, Plan::quiet(1).timeout);
         let config = lease::Config::new(format!("host {number}"), unique, timeout);
-        Box::new(Lease::new(lease::Config { expiry, seed, ..config }))
+        Box::new(Lease::new(lease::Config { expiry, seed, ..config }).unwrap())
     }
     let means: [(&str, Make); 3] = [
         ("offers", offers),

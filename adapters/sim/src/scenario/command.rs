@@ -22,9 +22,9 @@ use crate::record::Topic;
 use crate::store::{Errand, Mishap, Part};
 use crate::world::CrashKind;
 
-/// A command.
+/// What a line asks for.
 #[derive(Clone, Debug)]
-pub(super) enum Command {
+pub(super) enum Demand {
     /// Before anything has started.
     Set(Setting),
     /// Only this server is real; the script says what the others say.
@@ -33,6 +33,25 @@ pub(super) enum Command {
     Elect(i64, Means),
     /// How much is told.
     Show(Vec<Topic>),
+    /// Time passes, and something is looked at.
+    Run(Duration),
+    Until(Expected, Duration),
+    Holds(Expected, Duration),
+    Expect(Expected),
+    /// Something is done.
+    Do(Command),
+}
+
+/// A condition, and how it is written.
+#[derive(Clone, Debug)]
+pub(super) struct Expected {
+    pub(super) condition: Condition,
+    pub(super) said: String,
+}
+
+/// Something that is done to servers or candidates.
+#[derive(Clone, Debug)]
+pub(super) enum Command {
     Start(Vec<i64>),
     /// A candidate gives up in good order.
     Stop(Vec<i64>),
@@ -76,18 +95,21 @@ pub(super) enum Command {
     Heal,
     BlackHole(i64, bool),
     Advertise(i64, HostPort),
+    /// Somebody at this server writes one letter.
     Write(i64, u8),
+    /// Somebody at the real server writes something.
+    WriteHere,
     Read(i64),
     HandOver(i64, Option<i64>),
     /// Somebody at this server wants another membership.
     Reconfigure(i64, Reconfiguration),
     StepDown(i64),
-    Run(Duration),
-    Until(Condition, Duration),
-    Holds(Condition, Duration),
-    Expect(Condition),
     /// A scripted peer says something to the real server.
-    Hears(i64, Line),
+    Hears {
+        id: i64,
+        peer: i64,
+        line: Line,
+    },
     /// Its quorum link ends.
     HangsUp(i64),
     /// It opens another quorum link.
@@ -161,6 +183,58 @@ pub(super) enum Setting {
     Margin(Duration),
     /// The counter of a store's offers.
     Counter(i32),
+}
+
+/// Whom a setting changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whom {
+    /// Everybody.
+    All,
+    /// Real servers, all or one.
+    Servers,
+    /// Many real servers.
+    World,
+    /// One server, wherever that is.
+    Server(i64),
+    /// The one real server of a stage.
+    Stage,
+    /// Candidates.
+    Candidates,
+    /// Those that make offers in a store which counts them.
+    Offers,
+    /// One candidate that observes leases.
+    Observer(i64),
+}
+
+impl Setting {
+    /// How it is written, and whom it changes.
+    pub(super) const fn about(&self) -> (&'static str, Whom) {
+        match self {
+            Self::Servers(_) => ("servers", Whom::Servers),
+            Self::View(id, _) => ("view", Whom::Server(*id)),
+            Self::Spares(_) => ("spares", Whom::World),
+            Self::Speak(..) => ("speak", Whom::World),
+            Self::Disk(id, _) => ("disk", Whom::Server(*id)),
+            Self::Seed(_) => ("set seed", Whom::All),
+            Self::Tick(_) => ("set tick", Whom::Servers),
+            Self::InitLimit(_) => ("set init", Whom::Servers),
+            Self::SyncLimit(_) => ("set sync", Whom::Servers),
+            Self::Latency(_) => ("set latency", Whom::World),
+            Self::Silence(_) => ("set silence", Whom::World),
+            Self::Stream(_) => ("set stream", Whom::World),
+            Self::Window(_) => ("set window", Whom::Servers),
+            Self::Snap(_) => ("set snap", Whom::Servers),
+            Self::Crash(_) => ("set crash", Whom::Servers),
+            Self::Settle(_) => ("set settle", Whom::Servers),
+            Self::Election(_) => ("set election", Whom::Servers),
+            Self::Reconfig(_) => ("set reconfig", Whom::World),
+            Self::DiskByHand => ("set disk by hand", Whom::Stage),
+            Self::Session(_) => ("set session", Whom::Candidates),
+            Self::Lease(id, _) => ("set lease", Whom::Observer(*id)),
+            Self::Margin(_) => ("set margin", Whom::Candidates),
+            Self::Counter(_) => ("set counter", Whom::Offers),
+        }
+    }
 }
 
 /// A point in what a server does.

@@ -1,147 +1,148 @@
 //! Whether something is the case, and what is if it is not.
 
-use quorate_core::input::Plane;
 use quorate_core::membership::Membership;
 use quorate_core::zxid::Zxid;
 
 use super::Problem;
 use super::command::{Being, Condition, Outcome};
+use super::worldly::Worldly;
 use crate::disk::Contents;
 use crate::record::Short;
 use crate::world::Brief;
 
 /// Whoever can be asked.
 pub(super) trait Place {
+    /// Nothing is said of a server that does not exist.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such server.
+    fn known(&self, id: i64) -> Result<(), Problem>;
+
     /// Where a server stands; none while it is down.
-    fn brief(&self, id: i64) -> Option<Brief>;
+    ///
+    /// # Errors
+    ///
+    /// If there is no such server, or it is not real.
+    fn brief(&self, id: i64) -> Result<Option<Brief>, Problem>;
 
     /// What is on its disk.
-    fn contents(&self, id: i64) -> Option<&Contents>;
-
-    /// The number of transactions that it has applied.
-    fn applied(&self, id: i64) -> Option<u64>;
+    ///
+    /// # Errors
+    ///
+    /// If there is no such server, or it is not real.
+    fn contents(&self, id: i64) -> Result<&Contents, Problem>;
 
     /// The last transaction that anybody has delivered.
     fn committed(&self) -> Zxid;
 
-    /// Who leads and serves.
-    fn leader(&self) -> Option<i64>;
-
-    /// Whether these, or all, serve under one leader.
-    fn is_settled(&self, ids: &[i64]) -> bool;
-
-    /// Whether all have applied everything.
-    fn is_level(&self) -> bool;
-
-    /// How many connections join two servers, known to both.
-    fn links(&self, a: i64, b: i64, plane: Plane) -> usize;
-
-    /// What became of the last write, or read.
-    fn outcome(&self, write: bool) -> Outcome;
+    /// Where all servers are real.
+    ///
+    /// # Errors
+    ///
+    /// If they are not.
+    fn world(&self) -> Result<&Worldly, Problem>;
 }
 
-/// Tests a condition; an error says what is the case instead.
+/// Whether something is the case, and what is.
 ///
 /// # Errors
 ///
-/// [`Problem::Otherwise`] if it does not hold.
-pub(super) fn test(place: &dyn Place, condition: &Condition, said: &str) -> Result<(), Problem> {
-    let (holds, found) = look(place, condition);
-    if holds {
-        return Ok(());
-    }
-    Err(Problem::Otherwise { expected: format!("`{said}`"), found })
-}
-
-fn look(place: &dyn Place, condition: &Condition) -> (bool, String) {
-    let brief = |id: &i64| place.brief(*id);
-    let told = |id: &i64| describe(*id, place.brief(*id).as_ref());
-    let led = || match place.leader() {
+/// [`Problem::Impossible`] if nobody here can tell.
+pub(super) fn look(place: &dyn Place, condition: &Condition) -> Result<(bool, String), Problem> {
+    let led = || match place.world().ok().and_then(Worldly::leader) {
         Some(leader) => format!("{leader} leads"),
         None => "nobody leads".to_owned(),
     };
-    match condition {
+    Ok(match condition {
         Condition::Led(who) => {
-            let leader = place.leader();
+            who.map_or(Ok(()), |who| place.known(who))?;
+            let leader = place.world()?.leader();
             (leader.is_some() && who.is_none_or(|who| leader == Some(who)), led())
         }
-        Condition::NoLeader => (place.leader().is_none(), led()),
-        Condition::Settled(ids) => (place.is_settled(ids), led()),
-        Condition::Level => (place.is_level(), "somebody has not applied everything".to_owned()),
+        Condition::NoLeader => (place.world()?.leader().is_none(), led()),
+        Condition::Settled(ids) => {
+            ids.iter().try_for_each(|id| place.known(*id))?;
+            (place.world()?.is_settled(ids), led())
+        }
+        Condition::Level => {
+            (place.world()?.is_level(), "somebody has not applied everything".to_owned())
+        }
         Condition::Is(id, being) => {
-            let holds = match (being, brief(id)) {
-                (Being::Down, None) => true,
-                (Being::In(state), Some(brief)) => brief.state == *state,
-                (Being::Serving, Some(brief)) => brief.serving,
-                (Being::NotServing, Some(brief)) => !brief.serving,
-                (Being::Down, Some(_))
-                | (Being::In(_) | Being::Serving | Being::NotServing, None)
-                | (
-                    Being::Suspended
-                    | Being::Waiting
-                    | Being::Stopped
-                    | Being::Working
-                    | Being::Idle,
-                    _,
-                ) => false,
+            let brief = place.brief(*id)?;
+            let holds = match being {
+                Being::Down => brief.is_none(),
+                Being::In(state) => brief.is_some_and(|brief| brief.state == *state),
+                Being::Serving => brief.is_some_and(|brief| brief.serving),
+                Being::NotServing => brief.is_some_and(|brief| !brief.serving),
+                Being::Suspended
+                | Being::Waiting
+                | Being::Stopped
+                | Being::Working
+                | Being::Idle => {
+                    let why = "that can be asked of the candidates of a store, not of servers";
+                    return Err(Problem::Impossible(why.to_owned()));
+                }
             };
-            (holds, told(id))
+            (holds, describe(*id, brief.as_ref()))
         }
         Condition::Follows(id, leader) => {
+            place.known(*leader)?;
+            let brief = place.brief(*id)?;
             let follows = |brief: &Brief| brief.leader.is_some_and(|id| id.0 == *leader);
-            (id != leader && brief(id).as_ref().is_some_and(follows), told(id))
+            (id != leader && brief.as_ref().is_some_and(follows), describe(*id, brief.as_ref()))
         }
         Condition::Round(id, round) => {
-            (brief(id).is_some_and(|brief| brief.round.0 == *round), told(id))
+            let brief = place.brief(*id)?;
+            (brief.is_some_and(|brief| brief.round.0 == *round), describe(*id, brief.as_ref()))
         }
         Condition::Votes(id, whom) => {
-            (brief(id).is_some_and(|brief| brief.vote.leader.0 == *whom), told(id))
+            place.known(*whom)?;
+            let brief = place.brief(*id)?;
+            let votes = brief.is_some_and(|brief| brief.vote.leader.0 == *whom);
+            (votes, describe(*id, brief.as_ref()))
         }
         Condition::Links(a, b, plane, count) => {
-            let found = place.links(*a, *b, *plane);
+            place.known(*a)?;
+            place.known(*b)?;
+            let found = place.world()?.links(*a, *b, *plane);
             (found == *count, format!("there are {found}"))
         }
         Condition::LogIs(id, zxids) => {
-            let log: Vec<Zxid> = place
-                .contents(*id)
-                .map(|contents| contents.log.iter().map(|txn| txn.zxid).collect())
-                .unwrap_or_default();
+            let log: Vec<Zxid> = place.contents(*id)?.log.iter().map(|txn| txn.zxid).collect();
             let shown: Vec<_> = log.iter().map(|zxid| Short(*zxid).to_string()).collect();
             (log == *zxids, format!("it is {}", shown.join(" ")))
         }
         Condition::LogEnds(id, zxid) => {
-            let last = place.contents(*id).map_or(Zxid::ZERO, Contents::last);
+            let last = place.contents(*id)?.last();
             (last == *zxid, format!("it ends with {}", Short(last)))
         }
         Condition::Epochs(id, accepted, current) => {
-            let epochs = place.contents(*id).map(|c| (c.accepted_epoch, c.current_epoch));
-            let found = epochs.map_or("nothing".to_owned(), |(accepted, current)| {
-                format!("accepted {accepted} current {current}")
-            });
-            (epochs == Some((*accepted, *current)), found)
+            let Contents { accepted_epoch, current_epoch, .. } = place.contents(*id)?;
+            let holds = (accepted_epoch, current_epoch) == (accepted, current);
+            (holds, format!("accepted {accepted_epoch} current {current_epoch}"))
         }
         Condition::Applied(id, count) => {
-            let applied = place.applied(*id);
-            (applied == Some(*count), format!("it is {}", applied.unwrap_or(0)))
+            place.known(*id)?;
+            let applied = place.world()?.applied(*id);
+            let found =
+                applied.map_or(format!("{id} is down"), |applied| format!("it is {applied}"));
+            (applied == Some(*count), found)
         }
-        Condition::Voters(id, ids) => {
-            let found = place.contents(*id).and_then(|contents| contents.membership.as_ref());
-            has_voters(found, ids)
-        }
+        Condition::Voters(id, ids) => has_voters(place.contents(*id)?.membership.as_ref(), ids),
         Condition::NextVoters(id, ids) => {
-            let found = place.contents(*id).and_then(|contents| contents.next_membership.as_ref());
-            has_voters(found, ids)
+            has_voters(place.contents(*id)?.next_membership.as_ref(), ids)
         }
         Condition::Committed(zxid) => {
             let committed = place.committed();
             (committed == *zxid, format!("it is {}", Short(committed)))
         }
-        Condition::LastWrite(outcome) => became(*outcome, place.outcome(true)),
-        Condition::LastRead(outcome) => became(*outcome, place.outcome(false)),
+        Condition::LastWrite(outcome) => became(*outcome, place.world()?.written()?),
+        Condition::LastRead(outcome) => became(*outcome, place.world()?.was_read()?),
         Condition::Nodes(_) | Condition::NodesOf(..) | Condition::Made(_) | Condition::Terms(_) => {
-            (false, "there is no store here".to_owned())
+            return Err(Problem::Impossible("there is no store here".to_owned()));
         }
-    }
+    })
 }
 
 fn has_voters(found: Option<&Membership>, ids: &[i64]) -> (bool, String) {

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
+use quorate_core::recipe::ConfigError;
 use quorate_core::recipe::lease::{self, Expiry};
 use quorate_core::recipe::offer::{self, Naming};
 use quorate_core::rng::Rng;
+use quorate_core::time::Instant;
 use quorate_core::vote::ServerState;
 
 use super::Problem;
 use super::command::{Being, Command, Condition, Means};
+use super::course::Course;
 use super::settings::Settings;
 use crate::record::Moment;
 use crate::store::{Election, Lease, Offers, Plan, Recipe, Stand};
 use crate::world::CrashKind;
-
-/// How often a condition that must hold all the time is tested.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// An election, and how much of it was told.
 #[derive(Debug)]
@@ -27,7 +27,12 @@ pub(super) struct Electing {
 
 impl Electing {
     /// So many candidates that use these means.
-    pub(super) fn new(candidates: i64, means: Means, settings: &Settings) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// If something was set with which they cannot work.
+    pub(super) fn new(candidates: i64, means: Means, settings: &Settings) -> Result<Self, Problem> {
+        settings.fit(candidates, means)?;
         let plan = Plan {
             seed: settings.seed(),
             timeout: settings.session,
@@ -36,16 +41,16 @@ impl Electing {
             ..Plan::quiet(usize::try_from(candidates).unwrap_or(0))
         };
         let even = !settings.is_perturbed();
-        let mut election = Election::scripted(plan, even, |number, seed| -> Box<dyn Recipe> {
+        let candidate = |number: usize, seed| -> Result<Box<dyn Recipe>, ConfigError> {
             let identity = (number + 1).to_string();
             let unique = (number as u128 + 1) << 64;
-            match means {
+            Ok(match means {
                 Means::Offers(naming) => Box::new(Offers::new(offer::Config {
                     naming,
                     margin: settings.margin,
                     seed,
                     ..offer::Config::new(identity, unique)
-                })),
+                })?),
                 Means::Lease(expiry) => {
                     let own = settings.leases.get(&number).filter(|_| expiry == Expiry::Observed);
                     let duration = own.copied().unwrap_or(settings.session);
@@ -54,14 +59,16 @@ impl Electing {
                         margin: settings.margin,
                         seed,
                         ..lease::Config::new(identity, unique, duration)
-                    }))
+                    })?)
                 }
-            }
-        });
+            })
+        };
+        let mut election = Election::scripted(plan, even, candidate)
+            .map_err(|error| Problem::Impossible(error.to_string()))?;
         if matches!(means, Means::Offers(Naming::Lease)) {
             election.give_root();
         }
-        Self { election, candidates, heard: 0 }
+        Ok(Self { election, candidates, heard: 0 })
     }
 
     /// The numbers of all candidates.
@@ -77,7 +84,7 @@ impl Electing {
         new
     }
 
-    pub(super) fn carry_out(&mut self, command: &Command, said: &str) -> Result<(), Problem> {
+    pub(super) fn carry_out(&mut self, command: &Command) -> Result<(), Problem> {
         match command {
             Command::Start(ids) => {
                 for id in ids {
@@ -152,32 +159,7 @@ impl Electing {
                 self.election.linger(*on);
             }
             Command::Guards(id, time) => self.election.keep(self.up(*id)?, *time),
-            Command::Run(time) => return self.pass(*time),
-            Command::Until(condition, limit) => {
-                let end = self.election.now() + *limit;
-                while let Err(problem) = self.test(condition, said) {
-                    let left = end - self.election.now();
-                    if left.is_zero() {
-                        return Err(problem);
-                    }
-                    self.election.pass(left).map_err(Problem::NotKept)?;
-                }
-                return Ok(());
-            }
-            Command::Holds(condition, time) => {
-                let end = self.election.now() + *time;
-                while self.election.now() < end {
-                    self.test(condition, said)?;
-                    self.pass(LOOK_EVERY.min(end - self.election.now()))?;
-                }
-                return self.test(condition, said);
-            }
-            Command::Expect(condition) => return self.test(condition, said),
-            Command::Set(_)
-            | Command::Stage(_)
-            | Command::Elect(..)
-            | Command::Show(_)
-            | Command::Restart(..)
+            Command::Restart(..)
             | Command::Trap(..)
             | Command::Wipe(_)
             | Command::Cut(_)
@@ -187,11 +169,12 @@ impl Electing {
             | Command::Strangers { .. }
             | Command::Advertise(..)
             | Command::Write(..)
+            | Command::WriteHere
             | Command::Read(_)
             | Command::HandOver(..)
             | Command::Reconfigure(..)
             | Command::StepDown(_)
-            | Command::Hears(..)
+            | Command::Hears { .. }
             | Command::HangsUp(_)
             | Command::Connects(_)
             | Command::Snapshot(_)
@@ -238,16 +221,7 @@ impl Electing {
         })
     }
 
-    /// Tests a condition; an error says what is the case instead.
-    fn test(&self, condition: &Condition, said: &str) -> Result<(), Problem> {
-        let (holds, found) = self.look(condition)?;
-        if holds {
-            return Ok(());
-        }
-        Err(Problem::Otherwise { expected: format!("`{said}`"), found })
-    }
-
-    fn look(&self, condition: &Condition) -> Result<(bool, String), Problem> {
+    fn asked(&self, condition: &Condition) -> Result<(bool, String), Problem> {
         // Where an operator had a hand in it two may believe that they lead: the newer one does.
         let token = |id: &i64| self.known(*id).ok().and_then(|it| self.election.stand(it).leads);
         let leader = self.ids().filter(|id| token(id).is_some()).max_by_key(token);
@@ -267,14 +241,18 @@ impl Electing {
             Condition::Is(id, being) => {
                 let stand = self.election.stand(self.known(*id)?);
                 let holds = match being {
-                    Being::In(state) => *state == ServerState::Leading && stand.leads.is_some(),
+                    Being::In(ServerState::Leading) => stand.leads.is_some(),
                     Being::Suspended => stand.has_term && stand.leads.is_none(),
                     Being::Waiting => stand.waits,
                     Being::Stopped => stand.stopped,
                     Being::Working => stand.works,
                     Being::Idle => !stand.works,
                     Being::Down => stand.down,
-                    Being::Serving | Being::NotServing => false,
+                    Being::In(
+                        ServerState::Looking | ServerState::Following | ServerState::Observing,
+                    )
+                    | Being::Serving
+                    | Being::NotServing => return Err(of_servers()),
                 };
                 (holds, describe(*id, stand))
             }
@@ -301,8 +279,7 @@ impl Electing {
             | Condition::Committed(_)
             | Condition::LastWrite(_)
             | Condition::LastRead(_) => {
-                let why = "that can be asked of servers, not of the candidates of a store";
-                return Err(Problem::Impossible(why.to_owned()));
+                return Err(of_servers());
             }
         })
     }
@@ -319,6 +296,29 @@ fn drift(settings: &Settings) -> u64 {
     // One is fast and the other slow, and each by so much.
     let most = margin.min(100) * 2 / 5;
     Rng::new(settings.seed() ^ 0xc10c_0000_0000_0001).below(most + 1)
+}
+
+impl Course for Electing {
+    fn now(&self) -> Instant {
+        self.election.now()
+    }
+
+    fn go_on(&mut self, most: Duration) -> Result<(), Problem> {
+        self.election.pass(most).map_err(Problem::NotKept)
+    }
+
+    fn at_once(&mut self) -> Result<(), Problem> {
+        self.pass(Duration::ZERO)
+    }
+
+    fn look(&self, condition: &Condition) -> Result<(bool, String), Problem> {
+        self.asked(condition)
+    }
+}
+
+fn of_servers() -> Problem {
+    let why = "that can be asked of servers, not of the candidates of a store";
+    Problem::Impossible(why.to_owned())
 }
 
 fn describe(id: i64, stand: Stand) -> String {

@@ -16,8 +16,10 @@ use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use super::Problem;
-use super::command::{self, Being, Command, Condition, Line, Means, Outcome, Point, Setting, Trap};
-use super::words::Words;
+use super::command::{
+    self, Being, Command, Condition, Demand, Expected, Line, Means, Outcome, Point, Setting, Trap,
+};
+use super::words::{Words, server, zxid};
 use crate::disk::{Contents, Survival};
 use crate::ensemble::Ensemble;
 use crate::network::Dialect;
@@ -29,7 +31,7 @@ use crate::world::CrashKind;
 /// Every command, for people.
 pub const COMMANDS: &str = "\
 before anything starts
-  servers 5 [observers 6 7]        how many vote (1 to 5), and who does not; later: the files say so now
+  servers 5 [observers 6 7]        how many vote (1 to 9), and who does not; later: the files say so now
   groups 1 2 3 | 4 5 6=0           groups of voters; 6 has weight 0, the others 1
   view 1 servers 2                 the configuration of server 1 says something else (also while it is down)
   spares 4 5                       these are no members at first, and know those who are
@@ -81,6 +83,13 @@ conditions
 /// How long `until` waits if nothing is said.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The shortest tick: what a [`Config`](quorate_core::config::Config) allows. With less a server does nothing else
+/// than look at its clock.
+const TICK_MIN: Duration = Duration::from_millis(1);
+/// The shortest session, or lease: a few ways there and back. One that is over before an answer has come is
+/// renewed again and again, and nobody ever leads.
+const SESSION_MIN: Duration = Duration::from_millis(10);
+
 const SURVIVALS: [(&str, Survival); 4] = [
     ("nothing", Survival::Nothing),
     ("prefix", Survival::Prefix),
@@ -117,45 +126,67 @@ const STATES: [(&str, ServerState); 4] = [
     ("OBSERVING", ServerState::Observing),
 ];
 
-/// Reads a command.
-pub(super) fn command(text: &str) -> Result<Command, Problem> {
+/// Reads a line.
+pub(super) fn demand(text: &str) -> Result<Demand, Problem> {
     let mut words = Words::new(text);
     let read = one(&mut words)?;
     words.end()?;
     Ok(read)
 }
 
-fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
-    if let Some(peer) = words.peek().and_then(|word| word.parse().ok()) {
-        words.next();
-        return said(peer, words);
-    }
+fn one(words: &mut Words<'_>) -> Result<Demand, Problem> {
     let start = *words;
     Ok(match words.next().unwrap_or_default() {
-        "servers" => Command::Set(Setting::Servers(servers(words)?)),
-        "groups" => Command::Set(Setting::Servers(groups(words)?)),
+        "servers" => Demand::Set(Setting::Servers(servers(words)?)),
+        "groups" => Demand::Set(Setting::Servers(groups(words)?)),
         "view" => {
             let id = words.id()?;
             words.word("servers")?;
-            Command::Set(Setting::View(id, servers(words)?))
+            Demand::Set(Setting::View(id, servers(words)?))
         }
-        "spares" => Command::Set(Setting::Spares(words.ids()?)),
+        "spares" => Demand::Set(Setting::Spares(words.ids()?)),
         "speak" => {
             let known = [("3.4", Dialect::V34), ("3.5", Dialect::V35), ("3.8", Dialect::V38)];
             let dialect = words.one_of(&known)?;
-            Command::Set(Setting::Speak(dialect, words.ids()?))
+            Demand::Set(Setting::Speak(dialect, words.ids()?))
         }
-        "disk" => Command::Set(disk(words)?),
-        "set" => Command::Set(setting(words)?),
-        "stage" => Command::Stage(words.id()?),
+        "disk" => Demand::Set(disk(words)?),
+        "set" => Demand::Set(setting(words)?),
+        "stage" => Demand::Stage(words.id()?),
         "elect" => {
             let count = words.take("how many candidates, 1 to 9", |word| {
                 word.parse().ok().filter(|n| (1..=9).contains(n))
             })?;
             words.word("by")?;
-            Command::Elect(count, words.one_of(&MEANS)?)
+            Demand::Elect(count, words.one_of(&MEANS)?)
         }
-        "show" => Command::Show(topics(words)?),
+        "show" => Demand::Show(topics(words)?),
+        "run" => Demand::Run(words.duration()?),
+        "until" => {
+            let expected = expected(words)?;
+            let limit = if words.has("within") { words.duration()? } else { PATIENCE };
+            Demand::Until(expected, limit)
+        }
+        "hold" => {
+            let expected = expected(words)?;
+            words.word("for")?;
+            Demand::Holds(expected, words.duration()?)
+        }
+        "expect" => Demand::Expect(expected(words)?),
+        _ => {
+            *words = start;
+            Demand::Do(command(words)?)
+        }
+    })
+}
+
+fn command(words: &mut Words<'_>) -> Result<Command, Problem> {
+    if words.peek().is_some_and(|word| word.parse::<i64>().is_ok()) {
+        let id = words.id()?;
+        return said(id, words);
+    }
+    let start = *words;
+    Ok(match words.next().unwrap_or_default() {
         "start" => Command::Start(words.ids()?),
         "crash" => {
             let ids = words.ids()?;
@@ -220,7 +251,7 @@ fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
         }
         "black-hole" => Command::BlackHole(words.id()?, !words.has("off")),
         "advertise" => Command::Advertise(words.id()?, words.take("host:port", address)?),
-        "write" if words.peek().is_none() => Command::Write(0, b'x'),
+        "write" if words.peek().is_none() => Command::WriteHere,
         "write" => Command::Write(words.id()?, words.take("one letter", letter)?),
         "read" => Command::Read(words.id()?),
         "hand" => {
@@ -234,18 +265,6 @@ fn one(words: &mut Words<'_>) -> Result<Command, Problem> {
             words.word("down")?;
             Command::StepDown(words.id()?)
         }
-        "run" => Command::Run(words.duration()?),
-        "until" => {
-            let condition = condition(words)?;
-            let limit = if words.has("within") { words.duration()? } else { PATIENCE };
-            Command::Until(condition, limit)
-        }
-        "hold" => {
-            let condition = condition(words)?;
-            words.word("for")?;
-            Command::Holds(condition, words.duration()?)
-        }
-        "expect" => Command::Expect(condition(words)?),
         "snapshot" => Command::Snapshot(words.zxid()?),
         "sync" => Command::Sync,
         _ => return Err(start.wrong("a command")),
@@ -299,13 +318,22 @@ fn servers(words: &mut Words<'_>) -> Result<Ensemble, Problem> {
         word.parse().ok().filter(|n| (1..=9).contains(n))
     })?;
     let ensemble = Ensemble::majority(voters);
-    Ok(if words.has("observers") { ensemble.with_observers(words.ids()?) } else { ensemble })
+    let observers = if words.has("observers") { words.ids()? } else { Vec::new() };
+    possible(ensemble.with_observers(observers))
+}
+
+/// Some servers are no ensemble: one has two seats, or nobody has a vote.
+fn possible(ensemble: Ensemble) -> Result<Ensemble, Problem> {
+    match ensemble.membership() {
+        Ok(_) => Ok(ensemble),
+        Err(error) => Err(Problem::Impossible(error.to_string())),
+    }
 }
 
 fn groups(words: &mut Words<'_>) -> Result<Ensemble, Problem> {
     let weighted = |word: &str| -> Option<(i64, u64)> {
         let (id, weight) = word.split_once('=').unwrap_or((word, "1"));
-        Some((id.parse().ok()?, weight.parse().ok()?))
+        Some((server(id)?, weight.parse().ok()?))
     };
     let mut groups: Vec<Vec<(i64, u64)>> = vec![Vec::new()];
     while words.peek().is_some() {
@@ -316,7 +344,7 @@ fn groups(words: &mut Words<'_>) -> Result<Ensemble, Problem> {
         }
     }
     let groups: Vec<&[(i64, u64)]> = groups.iter().map(Vec::as_slice).collect();
-    Ok(Ensemble::hierarchical(&groups))
+    possible(Ensemble::hierarchical(&groups))
 }
 
 fn disk(words: &mut Words<'_>) -> Result<Setting, Problem> {
@@ -325,21 +353,33 @@ fn disk(words: &mut Words<'_>) -> Result<Setting, Problem> {
         return Ok(Setting::Disk(id, Box::new(Contents::unmarked())));
     }
     words.word("accepted")?;
-    let accepted: i64 = words.number("an epoch")?;
+    let accepted = words.epoch()?;
     words.word("current")?;
-    let current: i64 = words.number("an epoch")?;
+    let current = words.take("an epoch that was accepted", |word| {
+        word.parse().ok().map(Epoch).filter(|epoch| (Epoch::ZERO..=accepted).contains(epoch))
+    })?;
     words.word("last")?;
-    let mut contents = Contents::ending(accepted, current, words.zxid()?);
-    for next in words.zxids() {
+    // What no server could have written is no disk of one.
+    let last = words.take("a transaction of an epoch that was accepted, or `0.0`", |word| {
+        let is_one = |zxid: &Zxid| *zxid == Zxid::ZERO || !zxid.is_epoch_start();
+        zxid(word).filter(|zxid| is_one(zxid) && zxid.epoch() <= accepted)
+    })?;
+    let mut contents = Contents::ending(accepted.0, current.0, last);
+    while words.peek().is_some_and(|word| zxid(word).is_some()) {
+        let next = words.take("the next transaction of an epoch", |word| {
+            let follows = |zxid: &Zxid| zxid.follows(contents.last());
+            zxid(word).filter(|zxid| follows(zxid) && zxid.epoch() <= accepted)
+        })?;
         contents = contents.and(next.epoch().0);
-        if contents.last() != next {
-            let expected = "the next transaction of an epoch".to_owned();
-            let found = format!("`{}.{}`", next.epoch(), next.counter().0);
-            return Err(Problem::Syntax { expected, found });
-        }
     }
     if words.has("snapshot") {
-        let label = words.zxid()?;
+        if !contents.snapshots.is_empty() {
+            let why = "so long a history begins with a snapshot, and there is no other";
+            return Err(Problem::Impossible(why.to_owned()));
+        }
+        let label = words.take("a transaction of the log", |word| {
+            zxid(word).filter(|zxid| contents.get(*zxid).is_some())
+        })?;
         contents = contents.with_snapshot(label);
         if words.has("floor") {
             contents = contents.with_floor(label);
@@ -348,7 +388,7 @@ fn disk(words: &mut Words<'_>) -> Result<Setting, Problem> {
     if words.has("voted") {
         let vote = command::id(words.id()?);
         words.word("in")?;
-        contents.ballot = Ballot { generation: generation(words)?, vote };
+        contents.ballot = Ballot { generation: words.generation()?, vote };
     }
     Ok(Setting::Disk(id, Box::new(contents)))
 }
@@ -357,9 +397,9 @@ fn setting(words: &mut Words<'_>) -> Result<Setting, Problem> {
     let start = *words;
     Ok(match words.next().unwrap_or_default() {
         "seed" => Setting::Seed(words.number("a seed")?),
-        "tick" => Setting::Tick(words.duration()?),
-        "init" => Setting::InitLimit(words.number("how many ticks")?),
-        "sync" => Setting::SyncLimit(words.number("how many ticks")?),
+        "tick" => Setting::Tick(words.period(TICK_MIN)?),
+        "init" => Setting::InitLimit(words.at_least(1, "ticks")?),
+        "sync" => Setting::SyncLimit(words.at_least(1, "ticks")?),
         "latency" => Setting::Latency(words.duration()?),
         "silence" => Setting::Silence(words.duration()?),
         "stream" => Setting::Stream(words.duration()?),
@@ -371,8 +411,8 @@ fn setting(words: &mut Words<'_>) -> Result<Setting, Problem> {
             words.word("generation")?;
             Setting::Election(Election::Generation(Generations::default()))
         }
-        "session" => Setting::Session(words.duration()?),
-        "lease" => Setting::Lease(words.id()?, words.duration()?),
+        "session" => Setting::Session(words.period(SESSION_MIN)?),
+        "lease" => Setting::Lease(words.id()?, words.period(SESSION_MIN)?),
         "margin" => Setting::Margin(words.duration()?),
         "counter" => Setting::Counter(words.number("a counter")?),
         "reconfig" => Setting::Reconfig(words.one_of(&[("off", false), ("on", true)])?),
@@ -428,6 +468,12 @@ fn trap(words: &mut Words<'_>) -> Result<Trap, Problem> {
     Ok(Trap { after, at })
 }
 
+fn expected(words: &mut Words<'_>) -> Result<Expected, Problem> {
+    let start = *words;
+    let condition = condition(words)?;
+    Ok(Expected { condition, said: words.since(&start).to_owned() })
+}
+
 fn condition(words: &mut Words<'_>) -> Result<Condition, Problem> {
     if words.peek().is_some_and(|word| word.parse::<i64>().is_ok()) {
         return of_one(words);
@@ -457,9 +503,9 @@ fn condition(words: &mut Words<'_>) -> Result<Condition, Problem> {
         "disk" => {
             let id = words.id()?;
             words.word("accepted")?;
-            let accepted = Epoch(words.number("an epoch")?);
+            let accepted = words.epoch()?;
             words.word("current")?;
-            Condition::Epochs(id, accepted, Epoch(words.number("an epoch")?))
+            Condition::Epochs(id, accepted, words.epoch()?)
         }
         "applied" => {
             let id = words.id()?;
@@ -551,8 +597,8 @@ fn said(id: i64, words: &mut Words<'_>) -> Result<Command, Problem> {
     match words.one_of(&[("hears", 0), ("connects", 1), ("hangs", 2)])? {
         0 => {
             let peer =
-                words.take("who speaks, say `2:`", |word| word.strip_suffix(':')?.parse().ok())?;
-            Ok(Command::Hears(peer, line(peer, words)?))
+                words.take("who speaks, say `2:`", |word| server(word.strip_suffix(':')?))?;
+            Ok(Command::Hears { id, peer, line: line(peer, words)? })
         }
         1 => Ok(Command::Connects(id)),
         _ => {
@@ -572,10 +618,10 @@ fn line(peer: i64, words: &mut Words<'_>) -> Result<Line, Problem> {
     }
     let start = *words;
     let packet = match words.next().unwrap_or_default() {
-        "FOLLOWERINFO" => Packet::FollowerInfo(learner_info(peer, words.number("an epoch")?)),
-        "OBSERVERINFO" => Packet::ObserverInfo(learner_info(peer, words.number("an epoch")?)),
+        "FOLLOWERINFO" => Packet::FollowerInfo(learner_info(peer, words.epoch()?.0)),
+        "OBSERVERINFO" => Packet::ObserverInfo(learner_info(peer, words.epoch()?.0)),
         "LEADERINFO" => {
-            let epoch = Epoch(words.number("an epoch")?);
+            let epoch = words.epoch()?;
             Packet::LeaderInfo { epoch, protocol: learner_info(peer, 0).protocol }
         }
         "ACKEPOCH" => {
@@ -583,7 +629,7 @@ fn line(peer: i64, words: &mut Words<'_>) -> Result<Line, Problem> {
                 None
             } else {
                 words.word("current")?;
-                Some(Epoch(words.number("an epoch")?))
+                Some(words.epoch()?)
             };
             words.word("last")?;
             Packet::AckEpoch { last: words.zxid()?, current_epoch }
@@ -595,7 +641,7 @@ fn line(peer: i64, words: &mut Words<'_>) -> Result<Line, Problem> {
         "INFORM" => return Ok(Line::Inform(words.zxid()?)),
         "COMMIT" => Packet::Commit(words.zxid()?),
         "NEWLEADER" => {
-            let zxid = Zxid::start_of(Epoch(words.number("an epoch")?));
+            let zxid = Zxid::start_of(words.epoch()?);
             Packet::NewLeader { zxid, config: Bytes::new() }
         }
         "UPTODATE" => Packet::UpToDate,
@@ -619,34 +665,30 @@ fn letter_of(peer: i64, words: &mut Words<'_>) -> Result<Option<Line>, Problem> 
     {
         words.word(name)?;
         let pre = words.one_of(&kind)?;
-        let asked = generation(words)?;
+        let asked = words.generation()?;
         // Nobody is in a generation for having been asked for a pre-vote in it.
-        let own = Generation(asked.0 - i64::from(pre));
-        let seen = if words.has("seen") { generation(words)? } else { own };
+        let own = Generation((asked.0 - i64::from(pre)).max(0));
+        let seen = if words.has("seen") { words.generation()? } else { own };
         return Ok(Some(Line::Answer { granted, pre, asked, seen }));
     }
     Ok(if words.has("REQUEST") {
         let pre = words.one_of(&kind)?;
-        let wanted = generation(words)?;
+        let wanted = words.generation()?;
         words.word("epoch")?;
-        let current_epoch = Epoch(words.number("an epoch")?);
+        let current_epoch = words.epoch()?;
         words.word("zxid")?;
         let claim = Claim { current_epoch, last: words.zxid()? };
         letter(wanted, Body::Request(Poll { generation: wanted, attempt: 1, pre }), claim)
     } else if words.has("LEADS") {
         let leader = command::id(peer);
-        letter(generation(words)?, Body::Standing { leader, beat: 1 }, unknown)
+        letter(words.generation()?, Body::Standing { leader, beat: 1 }, unknown)
     } else if words.has("FOLLOWS") {
         let leader = if words.has("nobody") { ServerId::NOBODY } else { command::id(words.id()?) };
         words.word("in")?;
-        letter(generation(words)?, Body::Standing { leader, beat: 0 }, unknown)
+        letter(words.generation()?, Body::Standing { leader, beat: 0 }, unknown)
     } else {
         None
     })
-}
-
-fn generation(words: &mut Words<'_>) -> Result<Generation, Problem> {
-    Ok(Generation(words.number("a generation")?))
 }
 
 fn notification(state: ServerState, words: &mut Words<'_>) -> Result<Line, Problem> {
@@ -659,7 +701,7 @@ fn notification(state: ServerState, words: &mut Words<'_>) -> Result<Line, Probl
     words.word("round")?;
     let round = words.number("a round")?;
     words.word("epoch")?;
-    let epoch = words.number("an epoch")?;
+    let epoch = words.epoch()?.0;
     let said = says(state, leader, epoch, zxid.0, round);
     Ok(Line::Ready(Message::Notification(said)))
 }

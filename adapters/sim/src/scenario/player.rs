@@ -1,24 +1,21 @@
 //! Plays a story, command by command.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use quorate_core::id::ServerId;
 use quorate_core::input::Event;
 
-use super::command::{Command, Setting};
-use super::condition::test;
+use super::command::{Command, Demand, Setting};
+use super::condition::Place;
+use super::course::{Course, Time, test};
 use super::electing::Electing;
 use super::settings::Settings;
 use super::staging::Staging;
-use super::worldly::{Worldly, known};
+use super::worldly::Worldly;
 use super::{Problem, Step};
 use crate::disk::Survival;
 use crate::record::{Happening, Moment, Teller, Topic};
 use crate::world::CrashKind;
-
-/// How often a condition that must hold all the time is tested.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What is told unless a story says otherwise.
 const TOPICS: [Topic; 3] = [Topic::Fate, Topic::Votes, Topic::Phases];
@@ -36,6 +33,8 @@ enum Cast {
 pub struct Player {
     settings: Settings,
     cast: Option<Cast>,
+    /// How much may still happen.
+    time: Time,
     /// How much of the record has been told.
     heard: usize,
     teller: Teller,
@@ -55,6 +54,7 @@ impl Player {
         Self {
             settings: Settings::default(),
             cast: None,
+            time: Time::default(),
             heard: 0,
             teller: Teller::default(),
             topics: TOPICS.into_iter().collect(),
@@ -72,7 +72,7 @@ impl Player {
 
     /// Carries out one command; returns what is to be told of it, also if it failed.
     pub fn play(&mut self, step: &Step) -> (Vec<Moment>, Result<(), Problem>) {
-        let done = self.carry_out(&step.command, &step.text);
+        let done = self.carry_out(&step.demand);
         let moments = self.listen();
         let shown = |moment: &&Moment| self.topics.contains(&moment.topic());
         let shown = moments.iter().filter(shown).cloned().collect();
@@ -144,52 +144,98 @@ impl Player {
         new
     }
 
-    fn carry_out(&mut self, command: &Command, text: &str) -> Result<(), Problem> {
-        match (command, &mut self.cast) {
-            (Command::Show(topics), _) => {
+    fn carry_out(&mut self, demand: &Demand) -> Result<(), Problem> {
+        match demand {
+            Demand::Show(topics) => {
                 self.topics = topics.iter().copied().collect();
                 Ok(())
             }
-            (Command::Set(Setting::DiskByHand), Some(Cast::Stage(cast))) => cast.by_hand(),
-            (Command::Set(setting), None) => {
+            Demand::Set(setting) => self.set(setting),
+            Demand::Stage(id) => {
+                self.begins()?;
+                let stage = self.settings.stage(*id)?;
+                let all = self.servers();
+                self.cast = Some(Cast::Stage(Box::new(Staging::new(*id, all, stage))));
+                Ok(())
+            }
+            Demand::Elect(count, means) => {
+                self.begins()?;
+                let cast = Electing::new(*count, *means, &self.settings)?;
+                self.cast = Some(Cast::Store(Box::new(cast)));
+                Ok(())
+            }
+            Demand::Run(time) => {
+                let (cast, left) = self.cast()?;
+                left.run(cast.course(), *time)
+            }
+            Demand::Until(expected, limit) => {
+                let (cast, left) = self.cast()?;
+                left.until(cast.course(), expected, *limit)
+            }
+            Demand::Holds(expected, time) => {
+                let (cast, left) = self.cast()?;
+                left.hold(cast.course(), expected, *time)
+            }
+            Demand::Expect(expected) => test(self.cast()?.0.course(), expected),
+            Demand::Do(command) => {
+                let survival = self.settings.survival();
+                match self.cast()?.0 {
+                    Cast::World(cast) => in_world(cast, command),
+                    Cast::Stage(cast) => on_stage(cast, command, survival),
+                    Cast::Store(cast) => cast.carry_out(command),
+                }
+            }
+        }
+    }
+
+    fn set(&mut self, setting: &Setting) -> Result<(), Problem> {
+        match (&mut self.cast, setting) {
+            (None, setting) => {
                 self.settings.set(setting);
                 Ok(())
             }
-            (Command::Set(Setting::Servers(ensemble)), Some(Cast::World(cast))) => {
+            (Some(Cast::Stage(cast)), Setting::DiskByHand) => cast.by_hand(),
+            (Some(Cast::World(cast)), Setting::Servers(ensemble)) => {
+                let ids: Vec<i64> = ensemble.ids().map(|id| id.0).collect();
+                cast.all_known(&ids)?;
                 cast.world.agree_on(ensemble.clone());
                 Ok(())
             }
-            (Command::Set(Setting::View(id, view)), Some(Cast::World(cast))) => {
+            (Some(Cast::World(cast)), Setting::View(id, view)) => {
                 if cast.world.is_up(*id) || !cast.world.show(*id, view) {
                     let why = format!("server {id} runs, or there is none");
                     return Err(Problem::Impossible(why));
                 }
                 Ok(())
             }
-            (Command::Set(_) | Command::Stage(_) | Command::Elect(..), Some(_)) => {
-                Err(Problem::Impossible("something has started already".to_owned()))
-            }
-            (Command::Stage(id), None) => {
-                if self.settings.ensemble.seat(ServerId(*id)).is_none() {
-                    return Err(Problem::Impossible(format!("there is no server {id}")));
-                }
-                let stage = Staging::new(*id, self.settings.stage(*id));
-                self.cast = Some(Cast::Stage(Box::new(stage)));
-                Ok(())
-            }
-            (Command::Elect(count, means), None) => {
-                let cast = Electing::new(*count, *means, &self.settings);
-                self.cast = Some(Cast::Store(Box::new(cast)));
-                Ok(())
-            }
-            (_, None) => {
-                let world = Worldly::new(self.settings.world());
-                self.cast = Some(Cast::World(Box::new(world)));
-                self.carry_out(command, text)
-            }
-            (_, Some(Cast::Store(cast))) => cast.carry_out(command, about(text)),
-            (_, Some(Cast::World(cast))) => in_world(cast, command, text),
-            (_, Some(Cast::Stage(cast))) => on_stage(cast, command, text, self.settings.survival()),
+            (Some(_), _) => self.begins(),
+        }
+    }
+
+    /// What comes before everything else.
+    fn begins(&self) -> Result<(), Problem> {
+        match &self.cast {
+            None => Ok(()),
+            Some(_) => Err(Problem::Impossible("something has started already".to_owned())),
+        }
+    }
+
+    /// Where the story takes place, and how much may still happen there; a world, if nothing else was asked for.
+    fn cast(&mut self) -> Result<(&mut Cast, &mut Time), Problem> {
+        let cast = match self.cast.take() {
+            Some(cast) => cast,
+            None => Cast::World(Box::new(Worldly::new(self.settings.world()?))),
+        };
+        Ok((self.cast.insert(cast), &mut self.time))
+    }
+}
+
+impl Cast {
+    fn course(&mut self) -> &mut dyn Course {
+        match self {
+            Self::World(cast) => &mut **cast,
+            Self::Stage(cast) => &mut **cast,
+            Self::Store(cast) => &mut **cast,
         }
     }
 }
@@ -212,102 +258,106 @@ fn no_store() -> Problem {
     Problem::Impossible("only candidates that elect through a store can do that".to_owned())
 }
 
-/// The condition in a command, as it is written.
-fn about(text: &str) -> &str {
-    text.split_once(' ').map_or(text, |(_, condition)| condition)
-}
-
-fn in_world(cast: &mut Worldly, command: &Command, text: &str) -> Result<(), Problem> {
-    let world = &mut cast.world;
+fn in_world(cast: &mut Worldly, command: &Command) -> Result<(), Problem> {
     match command {
         Command::Start(ids) => {
-            known(world, ids)?;
-            world.start_all(ids.iter().copied());
+            cast.all_known(ids)?;
+            cast.world.start_all(ids.iter().copied());
         }
         Command::Crash(ids, kind) => {
-            known(world, ids)?;
+            cast.all_known(ids)?;
             for id in ids {
-                world.crash(*id, *kind)?;
+                cast.world.crash(*id, *kind)?;
             }
         }
         Command::Restart(ids, _) => {
-            known(world, ids)?;
+            cast.all_known(ids)?;
             for id in ids {
-                world.crash(*id, CrashKind::Process)?;
+                cast.world.crash(*id, CrashKind::Process)?;
             }
-            world.start_all(ids.iter().copied());
+            cast.world.start_all(ids.iter().copied());
         }
         Command::Trap(id, trap) => {
-            if world.is_trapped(*id) {
+            cast.known(*id)?;
+            if cast.world.is_trapped(*id) {
                 let why = format!("server {id} has a trap before it already");
                 return Err(Problem::Impossible(why));
             }
             cast.trap(*id, *trap);
         }
-        Command::Wipe(id) if world.is_up(*id) => {
-            return Err(Problem::Impossible(format!("server {id} runs")));
+        Command::Wipe(id) => {
+            cast.known(*id)?;
+            if cast.world.is_up(*id) {
+                return Err(Problem::Impossible(format!("server {id} runs")));
+            }
+            cast.world.wipe(*id);
         }
-        Command::Wipe(id) => world.wipe(*id),
-        Command::Pause(id) => world.pause(*id),
-        Command::Resume(id) => world.resume(*id)?,
-        Command::Cut(ways) => ways.iter().for_each(|(from, to)| world.block(*from, *to)),
+        Command::Pause(id) => {
+            cast.up(*id)?;
+            cast.world.pause(*id);
+        }
+        Command::Resume(id) => {
+            cast.up(*id)?;
+            cast.world.resume(*id)?;
+        }
+        Command::Cut(ways) => {
+            for (from, to) in ways {
+                cast.all_known(&[*from, *to])?;
+                cast.world.block(*from, *to);
+            }
+        }
         Command::Split(groups) => {
+            groups.iter().try_for_each(|group| cast.all_known(group))?;
             let groups: Vec<&[i64]> = groups.iter().map(Vec::as_slice).collect();
-            world.partition(&groups);
+            cast.world.partition(&groups);
         }
-        Command::Break(a, b) => world.cut(*a, *b),
-        Command::Heal => world.heal(),
+        Command::Break(a, b) => {
+            cast.all_known(&[*a, *b])?;
+            cast.world.cut(*a, *b);
+        }
+        Command::Heal => cast.world.heal(),
         Command::Strangers { crowd, to, plane, pieces } => {
-            known(world, &[*to])?;
-            world.visit(*to, *plane, pieces, *crowd);
+            cast.known(*to)?;
+            cast.world.visit(*to, *plane, pieces, *crowd);
         }
-        Command::BlackHole(id, on) => world.black_hole(*id, *on),
-        Command::Advertise(id, address) => world.advertise(*id, address.clone()),
+        Command::BlackHole(id, on) => {
+            cast.known(*id)?;
+            cast.world.black_hole(*id, *on);
+        }
+        Command::Advertise(id, address) => {
+            cast.known(*id)?;
+            cast.world.advertise(*id, address.clone());
+        }
         Command::Write(id, cell) => {
-            cast.write = world.propose(*id, *cell)?;
-            if cast.write.is_none() {
-                return Err(Problem::Impossible(format!("server {id} is down")));
-            }
+            cast.up(*id)?;
+            cast.write = cast.world.propose(*id, *cell)?;
         }
-        Command::Read(id) => cast.read = world.read(*id)?.map(|read| (*id, read)),
-        Command::HandOver(from, to) => world.hand_over(*from, *to)?,
-        Command::Reconfigure(id, asked) => cast.write = world.reconfigure(*id, asked)?,
-        Command::StepDown(id) => world.tell(*id, Event::StepDown)?,
-        Command::Run(time) => return Ok(world.run_for(*time)?),
-        Command::Expect(condition) => return test(&*cast, condition, about(text)),
-        Command::Until(condition, limit) => {
-            let end = world.now() + *limit;
-            loop {
-                match test(&*cast, condition, about(text)) {
-                    Ok(()) => return Ok(()),
-                    Err(problem) if cast.world.now() >= end => return Err(problem),
-                    Err(_) => {}
-                }
-                let left = end - cast.world.now();
-                let mut steps = 0;
-                cast.world.run_until(|_| std::mem::replace(&mut steps, 1) == 1, left)?;
-            }
+        Command::Read(id) => {
+            cast.up(*id)?;
+            cast.read = cast.world.read(*id)?.map(|read| (*id, read));
         }
-        Command::Holds(condition, time) => {
-            let end = world.now() + *time;
-            while cast.world.now() < end {
-                test(&*cast, condition, about(text))?;
-                cast.world.run_for(LOOK_EVERY.min(end - cast.world.now()))?;
-            }
-            return test(&*cast, condition, about(text));
+        Command::HandOver(from, to) => {
+            cast.up(*from)?;
+            to.map_or(Ok(()), |to| cast.known(to))?;
+            cast.world.hand_over(*from, *to)?;
         }
-        Command::Hears(..)
+        Command::Reconfigure(id, asked) => {
+            cast.up(*id)?;
+            cast.write = cast.world.reconfigure(*id, asked)?;
+        }
+        Command::StepDown(id) => {
+            cast.up(*id)?;
+            cast.world.tell(*id, Event::StepDown)?;
+        }
+        Command::WriteHere
+        | Command::Hears { .. }
         | Command::HangsUp(_)
         | Command::Connects(_)
         | Command::Snapshot(_)
-        | Command::Sync
-        | Command::Set(_)
-        | Command::Stage(_)
-        | Command::Show(_) => {
-            return Err(Problem::Impossible("only a stage has scripted servers".to_owned()));
+        | Command::Sync => {
+            return Err(Problem::Impossible("only on a stage can that be done".to_owned()));
         }
-        Command::Elect(..)
-        | Command::Stop(_)
+        Command::Stop(_)
         | Command::CutOff(_)
         | Command::BreakOff(_)
         | Command::Mishap { .. }
@@ -317,54 +367,26 @@ fn in_world(cast: &mut Worldly, command: &Command, text: &str) -> Result<(), Pro
         | Command::Guards(..) => return Err(no_store()),
     }
     // What happens at once is told at once.
-    Ok(cast.world.run_for(Duration::ZERO)?)
+    cast.at_once()
 }
 
-fn on_stage(
-    cast: &mut Staging,
-    command: &Command,
-    text: &str,
-    survival: Survival,
-) -> Result<(), Problem> {
+fn on_stage(cast: &mut Staging, command: &Command, survival: Survival) -> Result<(), Problem> {
     match command {
-        Command::Hears(peer, line) => cast.hears(*peer, line),
+        Command::Hears { id, peer, line } => {
+            cast.real(*id)?;
+            cast.hears(*peer, line)
+        }
         Command::HangsUp(peer) => cast.hangs_up(*peer),
         Command::Connects(peer) => cast.connects(*peer),
         Command::Snapshot(label) => cast.snapshot(*label),
         Command::Sync => cast.sync(),
-        Command::Write(0, _) => cast.write(),
-        Command::Restart(_, chosen) => {
+        Command::WriteHere => cast.write(),
+        Command::Restart(ids, chosen) => {
+            ids.iter().try_for_each(|id| cast.real(*id))?;
             cast.restart(chosen.unwrap_or(survival));
             Ok(())
         }
-        Command::Run(time) => cast.pass(*time),
-        Command::Expect(condition) => test(cast, condition, about(text)),
-        Command::Until(condition, limit) => {
-            let mut left = *limit;
-            while let Err(problem) = test(cast, condition, about(text)) {
-                if left.is_zero() {
-                    return Err(problem);
-                }
-                let time = LOOK_EVERY.min(left);
-                cast.pass(time)?;
-                left -= time;
-            }
-            Ok(())
-        }
-        Command::Holds(condition, time) => {
-            let mut left = *time;
-            while !left.is_zero() {
-                test(cast, condition, about(text))?;
-                let time = LOOK_EVERY.min(left);
-                cast.pass(time)?;
-                left -= time;
-            }
-            test(cast, condition, about(text))
-        }
-        Command::Set(_)
-        | Command::Stage(_)
-        | Command::Show(_)
-        | Command::Start(_)
+        Command::Start(_)
         | Command::Crash(..)
         | Command::Trap(..)
         | Command::Wipe(_)
@@ -384,8 +406,7 @@ fn on_stage(
         | Command::StepDown(_) => {
             Err(Problem::Impossible("on a stage only one server is real".to_owned()))
         }
-        Command::Elect(..)
-        | Command::Stop(_)
+        Command::Stop(_)
         | Command::CutOff(_)
         | Command::BreakOff(_)
         | Command::Mishap { .. }

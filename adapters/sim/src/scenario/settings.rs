@@ -1,13 +1,16 @@
 //! What a story is set in: everything that is fixed before anything starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::config::{Config, Election, HistoryLimits, Timing};
 use quorate_core::id::ServerId;
+use quorate_core::recipe::lease::Expiry;
+use quorate_core::recipe::offer::Naming;
 use quorate_core::rng::Rng;
 
-use super::command::Setting;
+use super::Problem;
+use super::command::{Means, Setting, Whom};
 use crate::disk::{Contents, DiskConfig, Survival};
 use crate::ensemble::Ensemble;
 use crate::network::{Dialect, NetworkConfig, up_to};
@@ -31,6 +34,8 @@ const ALWAYS: u64 = 0x1_0000;
 /// What is set so far.
 #[derive(Debug)]
 pub(super) struct Settings {
+    /// What a story has set, and whom it changes.
+    given: Vec<(&'static str, Whom)>,
     pub(super) ensemble: Ensemble,
     views: BTreeMap<ServerId, Ensemble>,
     pub(super) spares: Vec<ServerId>,
@@ -60,6 +65,7 @@ pub(super) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            given: Vec::new(),
             ensemble: Ensemble::majority(3),
             views: BTreeMap::new(),
             spares: Vec::new(),
@@ -94,6 +100,7 @@ impl Default for Settings {
 
 impl Settings {
     pub(super) fn set(&mut self, setting: &Setting) {
+        self.given.push(setting.about());
         match setting {
             Setting::Servers(ensemble) => self.ensemble = ensemble.clone(),
             Setting::View(id, ensemble) => {
@@ -161,7 +168,20 @@ impl Settings {
     }
 
     /// The world of these settings.
-    pub(super) fn world(&self) -> World {
+    ///
+    /// # Errors
+    ///
+    /// If they do not fit one another, or are not for a world.
+    pub(super) fn world(&self) -> Result<World, Problem> {
+        let ids: BTreeSet<ServerId> = self.ensemble.ids().chain(self.spares.clone()).collect();
+        self.check("among real servers", |whom| match whom {
+            Whom::All | Whom::Servers | Whom::World => true,
+            Whom::Server(id) => ids.contains(&ServerId(id)),
+            Whom::Stage | Whom::Candidates | Whom::Offers | Whom::Observer(_) => false,
+        })?;
+        if let Some(old) = self.old.keys().find(|id| !ids.contains(id)) {
+            return Err(Problem::Impossible(format!("there is no server {old}")));
+        }
         let mut config = WorldConfig {
             disks: self.disks.clone(),
             views: self.views.clone(),
@@ -181,11 +201,38 @@ impl Settings {
         if let Some(seed) = self.otherwise {
             perturb(&mut config, &mut Rng::new(seed));
         }
-        World::new(self.seed(), config)
+        for id in ids {
+            if let Err(error) = config.membership_of(id) {
+                return Err(Problem::Impossible(format!("what server {id} knows: {error}")));
+            }
+        }
+        Ok(World::new(self.seed(), config))
+    }
+
+    /// Whether all that was set is for somebody here.
+    fn check(&self, here: &str, is_for: impl Fn(Whom) -> bool) -> Result<(), Problem> {
+        match self.given.iter().find(|(_, whom)| !is_for(*whom)) {
+            Some((name, _)) => {
+                Err(Problem::Impossible(format!("a `{name}` before it changes nothing {here}")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// A stage for one server.
-    pub(super) fn stage(&self, id: i64) -> Stage {
+    ///
+    /// # Errors
+    ///
+    /// If there is no such server, or something was set that is not for a stage.
+    pub(super) fn stage(&self, id: i64) -> Result<Stage, Problem> {
+        if self.ensemble.seat(ServerId(id)).is_none() {
+            return Err(Problem::Impossible(format!("there is no server {id}")));
+        }
+        self.check("on a stage for one server", |whom| match whom {
+            Whom::All | Whom::Servers | Whom::Stage => true,
+            Whom::Server(of) => of == id,
+            Whom::World | Whom::Candidates | Whom::Offers | Whom::Observer(_) => false,
+        })?;
         let contents = self.disks.get(&ServerId(id)).cloned().unwrap_or_default();
         let change = |config: &mut Config| {
             config.timing = self.timing.clone();
@@ -197,7 +244,25 @@ impl Settings {
         let ensemble = self.views.get(&ServerId(id)).unwrap_or(&self.ensemble);
         let mut stage = Stage::with(ensemble, id, contents, change);
         stage.sync_at_once = !self.by_hand;
-        stage
+        Ok(stage)
+    }
+
+    /// Whether they are for so many candidates that use these means.
+    ///
+    /// # Errors
+    ///
+    /// If one is not.
+    pub(super) fn fit(&self, candidates: i64, means: Means) -> Result<(), Problem> {
+        let (counts, observes) = match means {
+            Means::Offers(naming) => (naming != Naming::Lease, false),
+            Means::Lease(expiry) => (false, expiry == Expiry::Observed),
+        };
+        self.check("for the candidates of such a store", |whom| match whom {
+            Whom::All | Whom::Candidates => true,
+            Whom::Offers => counts,
+            Whom::Observer(id) => observes && id <= candidates,
+            Whom::Servers | Whom::World | Whom::Server(_) | Whom::Stage => false,
+        })
     }
 }
 

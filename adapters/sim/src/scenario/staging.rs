@@ -8,22 +8,30 @@ use quorate_core::ballot::{Body, Claim, Letter};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::Plane;
 use quorate_core::message::{Message, Packet};
+use quorate_core::time::Instant;
 use quorate_core::txn::Txn;
 use quorate_core::vote::ServerState;
-use quorate_core::zxid::{Epoch, Zxid};
+use quorate_core::zxid::{Counter, Epoch, Zxid};
 
 use super::Problem;
-use super::command::{Line, Outcome};
-use super::condition::Place;
-use crate::disk::{Contents, Survival};
+use super::command::{Condition, Line};
+use super::condition::{Place, look};
+use super::course::Course;
+use super::worldly::Worldly;
+use crate::disk::{Contents, MADE_UP_MAX, Survival};
 use crate::record::Record;
 use crate::stage::{Said, Stage, txn};
 use crate::world::Brief;
+
+/// The last transaction that a snapshot can have which the script makes up, of a log that has all before it.
+const SNAPSHOT_MAX: Counter = Counter(MADE_UP_MAX);
 
 /// A stage, and the links that the script has with it.
 #[derive(Debug)]
 pub(super) struct Staging {
     id: i64,
+    /// Everybody, real or not.
+    all: Vec<ServerId>,
     /// Taken out only while it restarts.
     stage: Option<Stage>,
     links: BTreeMap<(Plane, i64), LinkId>,
@@ -34,9 +42,24 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    pub(super) fn new(id: i64, stage: Stage) -> Self {
+    pub(super) fn new(id: i64, all: Vec<ServerId>, stage: Stage) -> Self {
         let count = count(stage.durable());
-        Self { id, stage: Some(stage), links: BTreeMap::new(), said: BTreeMap::new(), count }
+        let (links, said) = (BTreeMap::new(), BTreeMap::new());
+        Self { id, all, stage: Some(stage), links, said, count }
+    }
+
+    /// This is the one that is real.
+    ///
+    /// # Errors
+    ///
+    /// If it is not.
+    pub(super) fn real(&self, id: i64) -> Result<(), Problem> {
+        self.known(id)?;
+        if id == self.id {
+            return Ok(());
+        }
+        let why = format!("on this stage only server {} is real, and {id} is not", self.id);
+        Err(Problem::Impossible(why))
     }
 
     fn stage(&mut self) -> Result<&mut Stage, Problem> {
@@ -45,11 +68,6 @@ impl Staging {
 
     pub(super) fn record(&self) -> Option<&Record> {
         self.stage.as_ref().map(Stage::record)
-    }
-
-    pub(super) fn pass(&mut self, time: Duration) -> Result<(), Problem> {
-        self.stage()?.pass(time);
-        Ok(())
     }
 
     pub(super) fn by_hand(&mut self) -> Result<(), Problem> {
@@ -123,7 +141,11 @@ impl Staging {
 
     /// The snapshot that the leader has announced has come whole.
     pub(super) fn snapshot(&mut self, label: Zxid) -> Result<(), Problem> {
-        let leader = self.brief(self.id).and_then(|brief| brief.leader);
+        if label.is_epoch_start() || label.counter() > SNAPSHOT_MAX {
+            let why = format!("a snapshot here ends with one of {} transactions", SNAPSHOT_MAX.0);
+            return Err(Problem::Impossible(why));
+        }
+        let leader = self.brief(self.id)?.and_then(|brief| brief.leader);
         let link = leader.and_then(|leader| self.links.get(&(Plane::Quorum, leader.0)).copied());
         let Some(link) = link else {
             return Err(Problem::Impossible("no leader is connected".to_owned()));
@@ -151,6 +173,10 @@ impl Staging {
     fn link(&mut self, plane: Plane, peer: i64) -> Result<LinkId, Problem> {
         let known = self.links.get(&(plane, peer)).copied();
         let id = self.id;
+        if peer == id {
+            let why = format!("server {id} is real: the script says what the others say");
+            return Err(Problem::Impossible(why));
+        }
         let stage = self.stage()?;
         if let Some(link) = known.filter(|link| stage.hang_up_of(*link).is_none()) {
             return Ok(link);
@@ -188,41 +214,53 @@ fn count(contents: &Contents) -> u64 {
 }
 
 impl Place for Staging {
-    fn brief(&self, id: i64) -> Option<Brief> {
-        let stage = self.stage.as_ref().filter(|_| id == self.id)?;
-        stage.fault().is_none().then(|| Brief::of(&stage.status()))
+    fn known(&self, id: i64) -> Result<(), Problem> {
+        if self.all.contains(&ServerId(id)) { Ok(()) } else { Err(nobody(id)) }
     }
 
-    fn contents(&self, id: i64) -> Option<&Contents> {
-        self.stage.as_ref().filter(|_| id == self.id).map(Stage::durable)
+    fn brief(&self, id: i64) -> Result<Option<Brief>, Problem> {
+        self.real(id)?;
+        let up = self.stage.as_ref().filter(|stage| stage.fault().is_none());
+        Ok(up.map(|stage| Brief::of(&stage.status())))
     }
 
-    fn applied(&self, _: i64) -> Option<u64> {
-        None
+    fn contents(&self, id: i64) -> Result<&Contents, Problem> {
+        self.real(id)?;
+        self.stage.as_ref().map(Stage::durable).ok_or_else(|| nobody(id))
     }
 
     fn committed(&self) -> Zxid {
         self.stage.as_ref().and_then(Stage::delivered).unwrap_or(Zxid::ZERO)
     }
 
-    fn leader(&self) -> Option<i64> {
-        let leads = |brief: &Brief| brief.state == ServerState::Leading && brief.serving;
-        self.brief(self.id).filter(leads).map(|_| self.id)
+    fn world(&self) -> Result<&Worldly, Problem> {
+        let why = format!("on a stage nobody can tell: only server {} is real", self.id);
+        Err(Problem::Impossible(why))
+    }
+}
+
+impl Course for Staging {
+    fn now(&self) -> Instant {
+        self.stage.as_ref().map_or(Instant::ORIGIN, Stage::now)
     }
 
-    fn is_settled(&self, _: &[i64]) -> bool {
-        self.brief(self.id).is_some_and(|brief| brief.serving)
+    fn go_on(&mut self, most: Duration) -> Result<(), Problem> {
+        let stage = self.stage()?;
+        let next = stage.deadline().map_or(most, |at| at - stage.now());
+        stage.pass(next.min(most));
+        Ok(())
     }
 
-    fn is_level(&self) -> bool {
-        false
+    fn at_once(&mut self) -> Result<(), Problem> {
+        self.stage()?.pass(Duration::ZERO);
+        Ok(())
     }
 
-    fn links(&self, _: i64, _: i64, _: Plane) -> usize {
-        0
+    fn look(&self, condition: &Condition) -> Result<(bool, String), Problem> {
+        look(self, condition)
     }
+}
 
-    fn outcome(&self, _: bool) -> Outcome {
-        Outcome::Open
-    }
+fn nobody(id: i64) -> Problem {
+    Problem::Impossible(format!("there is no server {id}"))
 }

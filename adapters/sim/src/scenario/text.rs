@@ -1,6 +1,6 @@
 //! The file: what is a head, a note, a command, a trace; and how it is written anew.
 
-use super::command::Command;
+use super::command::Demand;
 use super::{Difference, Problem, ScenarioError, grammar};
 
 /// How far a trace is indented.
@@ -29,7 +29,7 @@ pub struct Step {
     pub trace: Vec<String>,
     /// Notes and empty lines before it, as they are written.
     before: Vec<String>,
-    pub(super) command: Command,
+    pub(super) demand: Demand,
 }
 
 impl Scenario {
@@ -58,8 +58,8 @@ impl Scenario {
                 if scenario.steps.is_empty() {
                     scenario.head = notes(&before);
                 }
-                let command =
-                    grammar::command(written).map_err(|problem| scenario.error(line, problem))?;
+                let demand =
+                    grammar::demand(written).map_err(|problem| scenario.error(line, problem))?;
                 let told = if scenario.steps.is_empty() { Vec::new() } else { notes(&before) };
                 scenario.steps.push(Step {
                     line,
@@ -67,7 +67,7 @@ impl Scenario {
                     notes: told,
                     trace: Vec::new(),
                     before: std::mem::take(&mut before),
-                    command,
+                    demand,
                 });
             }
         }

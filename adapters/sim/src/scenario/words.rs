@@ -1,10 +1,19 @@
 //! The words of a command, read one by one.
 
+use std::fmt::Display;
+use std::str::FromStr;
 use std::time::Duration;
 
+use quorate_core::ballot::Generation;
+use quorate_core::id::ServerId;
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 
 use super::Problem;
+use crate::ensemble::Ensemble;
+
+/// The longest that anything lasts in a story, and the story itself. Nobody waits for what comes after a year, and
+/// times, which are counted in nanoseconds, stay a hundred times away from their end.
+pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The words that are left.
 #[derive(Clone, Copy, Debug)]
@@ -68,13 +77,27 @@ impl<'a> Words<'a> {
         self.take(&names.join(" or "), find)
     }
 
-    pub(super) fn number<T: std::str::FromStr>(&mut self, what: &str) -> Result<T, Problem> {
+    pub(super) fn number<T: FromStr>(&mut self, what: &str) -> Result<T, Problem> {
         self.take(what, |word| word.parse().ok())
+    }
+
+    /// What was read since `start`, as it is written.
+    pub(super) fn since(&self, start: &Self) -> &'a str {
+        start.left[..start.left.len() - self.left.len()].trim_end()
+    }
+
+    /// A number of something: at least this one.
+    pub(super) fn at_least<T>(&mut self, least: T, of: &str) -> Result<T, Problem>
+    where
+        T: FromStr + PartialOrd + Copy + Display,
+    {
+        let number = |word: &str| word.parse().ok().filter(|number| *number >= least);
+        self.take(&format!("how many {of}, at least {least}"), number)
     }
 
     /// A server.
     pub(super) fn id(&mut self) -> Result<i64, Problem> {
-        self.take("a server's number, 1 to 255", server)
+        self.take("a server's number, 1 to 199", server)
     }
 
     /// Servers, at least one, as many as there are.
@@ -109,9 +132,28 @@ impl<'a> Words<'a> {
         all
     }
 
+    /// One of those that are epochs at all.
+    pub(super) fn epoch(&mut self) -> Result<Epoch, Problem> {
+        let epoch = |word: &str| word.parse().ok().map(Epoch).filter(|epoch| epoch.is_valid());
+        self.take(&format!("an epoch, 0 to {}", Epoch::MAX), epoch)
+    }
+
+    /// One in which a server may be.
+    pub(super) fn generation(&mut self) -> Result<Generation, Problem> {
+        let valid = |generation: &Generation| generation.is_valid();
+        let generation = |word: &str| word.parse().ok().map(Generation).filter(valid);
+        self.take("a generation, 0 or more", generation)
+    }
+
     /// `200ms`, `5s`.
     pub(super) fn duration(&mut self) -> Result<Duration, Problem> {
-        self.take("a duration, say `200ms` or `5s`", duration)
+        self.take("a duration, say `200ms` or `5s`, at most a year", duration)
+    }
+
+    /// The same where what happens so often would else be all that happens.
+    pub(super) fn period(&mut self, least: Duration) -> Result<Duration, Problem> {
+        let expected = format!("a duration of {least:?} to a year");
+        self.take(&expected, |word| duration(word).filter(|duration| *duration >= least))
     }
 
     /// Nothing more.
@@ -120,11 +162,12 @@ impl<'a> Words<'a> {
     }
 }
 
-fn server(word: &str) -> Option<i64> {
-    word.parse().ok().filter(|id| (1..=255).contains(id))
+/// The ids above are those of strangers.
+pub(super) fn server(word: &str) -> Option<i64> {
+    word.parse().ok().filter(|id| *id >= 1 && !Ensemble::is_stranger(ServerId(*id)))
 }
 
-fn zxid(word: &str) -> Option<Zxid> {
+pub(super) fn zxid(word: &str) -> Option<Zxid> {
     let (epoch, counter) = word.split_once('.')?;
     let epoch = Epoch(epoch.parse().ok()?);
     epoch.is_valid().then_some(())?;
@@ -134,10 +177,11 @@ fn zxid(word: &str) -> Option<Zxid> {
 fn duration(word: &str) -> Option<Duration> {
     let at = word.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = (word[..at].parse().ok()?, &word[at..]);
-    match unit {
-        "us" => Some(Duration::from_micros(number)),
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        _ => None,
-    }
+    let duration = match unit {
+        "us" => Duration::from_micros(number),
+        "ms" => Duration::from_millis(number),
+        "s" => Duration::from_secs(number),
+        _ => return None,
+    };
+    Some(duration).filter(|duration| *duration <= LONGEST)
 }

@@ -1,14 +1,19 @@
 //! A story among real servers.
 
+use std::time::Duration;
+
 use quorate_core::id::{ReadId, ServerId};
 use quorate_core::input::Plane;
 use quorate_core::message::{Message, Packet};
 use quorate_core::output::{Output, Write};
+use quorate_core::time::Instant;
 use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
 
-use super::command::{self, Outcome, Point, Trap};
-use super::condition::Place;
+use super::Problem;
+use super::command::{self, Condition, Outcome, Point, Trap};
+use super::condition::{Place, look};
+use super::course::Course;
 use crate::disk::Contents;
 use crate::ledger::{Answer, Outcome as Became};
 use crate::world::{Brief, World};
@@ -62,66 +67,136 @@ impl Worldly {
     }
 }
 
-impl Place for Worldly {
-    fn brief(&self, id: i64) -> Option<Brief> {
-        self.world.brief(id)
-    }
-
-    fn contents(&self, id: i64) -> Option<&Contents> {
-        self.world.durable(id)
-    }
-
-    fn applied(&self, id: i64) -> Option<u64> {
+/// What can be asked where all servers are real.
+impl Worldly {
+    /// The number of transactions that a server has applied; none while it is down.
+    pub(super) fn applied(&self, id: i64) -> Option<u64> {
         self.world.applied(id).map(|state| state.count)
     }
 
-    fn committed(&self) -> Zxid {
-        self.world.checker().committed()
-    }
-
-    fn leader(&self) -> Option<i64> {
+    /// Who leads and serves.
+    pub(super) fn leader(&self) -> Option<i64> {
         self.world.leader().map(|id| id.0)
     }
 
-    fn is_settled(&self, ids: &[i64]) -> bool {
+    /// Whether these, or all, serve under one leader.
+    pub(super) fn is_settled(&self, ids: &[i64]) -> bool {
         if ids.is_empty() {
             return self.world.is_settled();
         }
         self.world.is_settled_among(ids.iter().copied().map(command::id))
     }
 
-    fn is_level(&self) -> bool {
+    /// Whether all have applied everything.
+    pub(super) fn is_level(&self) -> bool {
         self.world.is_level()
     }
 
-    fn links(&self, a: i64, b: i64, plane: Plane) -> usize {
+    /// How many connections join two servers, known to both.
+    pub(super) fn links(&self, a: i64, b: i64, plane: Plane) -> usize {
         self.world.links_between(a, b, plane)
     }
 
-    fn outcome(&self, write: bool) -> Outcome {
-        let checker = self.world.checker();
-        if write {
-            return match self.write.and_then(|id| checker.outcome(id)) {
-                None | Some(Became::Asked) => Outcome::Open,
-                Some(Became::Accepted) => Outcome::Accepted,
-                Some(Became::Applied(zxid)) => Outcome::Done(Some(zxid)),
-                Some(Became::Refused) => Outcome::Refused,
-                Some(Became::Lost) => Outcome::Lost,
-            };
-        }
-        match self.read.and_then(|(id, read)| checker.answer(id, read)) {
+    /// What became of the last write.
+    ///
+    /// # Errors
+    ///
+    /// If there was none.
+    pub(super) fn written(&self) -> Result<Outcome, Problem> {
+        let none = || Problem::Impossible("nobody has asked for a write".to_owned());
+        let id = self.write.ok_or_else(none)?;
+        Ok(match self.world.checker().outcome(id) {
+            None | Some(Became::Asked) => Outcome::Open,
+            Some(Became::Accepted) => Outcome::Accepted,
+            Some(Became::Applied(zxid)) => Outcome::Done(Some(zxid)),
+            Some(Became::Refused) => Outcome::Refused,
+            Some(Became::Lost) => Outcome::Lost,
+        })
+    }
+
+    /// What became of the last read.
+    ///
+    /// # Errors
+    ///
+    /// If there was none.
+    pub(super) fn was_read(&self) -> Result<Outcome, Problem> {
+        let none = || Problem::Impossible("nobody has asked for a read".to_owned());
+        let (id, read) = self.read.ok_or_else(none)?;
+        Ok(match self.world.checker().answer(id, read) {
             None | Some(Answer::Asked) => Outcome::Open,
             Some(Answer::Read(zxid)) => Outcome::Done(Some(zxid)),
             Some(Answer::Refused) => Outcome::Refused,
+        })
+    }
+
+    /// These are servers of this world.
+    ///
+    /// # Errors
+    ///
+    /// If one is not.
+    pub(super) fn all_known(&self, ids: &[i64]) -> Result<(), Problem> {
+        let unknown = |id: &&i64| self.world.servers().all(|known| known != ServerId(**id));
+        match ids.iter().find(unknown) {
+            Some(id) => Err(Problem::Impossible(format!("there is no server {id}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// This is one of them, and it runs.
+    ///
+    /// # Errors
+    ///
+    /// If it does not.
+    pub(super) fn up(&self, id: i64) -> Result<(), Problem> {
+        self.known(id)?;
+        if self.world.is_up(id) {
+            Ok(())
+        } else {
+            Err(Problem::Impossible(format!("server {id} is down")))
         }
     }
 }
 
-/// The servers of a list that are in a world.
-pub(super) fn known(world: &World, ids: &[i64]) -> Result<(), super::Problem> {
-    let unknown = ids.iter().find(|id| world.servers().all(|known| known != ServerId(**id)));
-    match unknown {
-        Some(id) => Err(super::Problem::Impossible(format!("there is no server {id}"))),
-        None => Ok(()),
+impl Place for Worldly {
+    fn known(&self, id: i64) -> Result<(), Problem> {
+        self.all_known(&[id])
+    }
+
+    fn brief(&self, id: i64) -> Result<Option<Brief>, Problem> {
+        self.known(id)?;
+        Ok(self.world.brief(id))
+    }
+
+    fn contents(&self, id: i64) -> Result<&Contents, Problem> {
+        let unknown = || Problem::Impossible(format!("there is no server {id}"));
+        self.world.durable(id).ok_or_else(unknown)
+    }
+
+    fn committed(&self) -> Zxid {
+        self.world.checker().committed()
+    }
+
+    fn world(&self) -> Result<&Self, Problem> {
+        Ok(self)
+    }
+}
+
+impl Course for Worldly {
+    fn now(&self) -> Instant {
+        self.world.now()
+    }
+
+    fn go_on(&mut self, most: Duration) -> Result<(), Problem> {
+        let mut steps = 0;
+        self.world.run_until(|_| std::mem::replace(&mut steps, 1) == 1, most)?;
+        Ok(())
+    }
+
+    fn at_once(&mut self) -> Result<(), Problem> {
+        Ok(self.world.run_for(Duration::ZERO)?)
+    }
+
+    fn look(&self, condition: &Condition) -> Result<(bool, String), Problem> {
+        look(self, condition)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorate_core::recipe::lease::{Expiry, Held, Record};
 use quorate_core::recipe::offer::{Entry, Naming, Session};
-use quorate_core::recipe::{Attempt, Failure, Seat, SessionId, Token, lease, offer};
+use quorate_core::recipe::{Attempt, ConfigError, Failure, Seat, SessionId, Token, lease, offer};
 use quorate_core::time::Instant;
 
 use super::{Election, Node, Op, Plan, Reply};
@@ -100,17 +100,21 @@ pub struct Offers {
 impl Offers {
     /// With this configuration.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the configuration cannot work.
-    #[expect(clippy::expect_used, reason = "a mistake of whoever wrote the test")]
-    pub fn new(config: offer::Config) -> Self {
+    /// If it cannot work.
+    pub fn new(config: offer::Config) -> Result<Self, ConfigError> {
         let revisions = config.naming == Naming::Lease;
-        let candidate = offer::Candidate::new(config).expect("it can work");
-        Self { candidate, revisions }
+        let candidate = offer::Candidate::new(config)?;
+        Ok(Self { candidate, revisions })
     }
 
     /// An election among candidates of this recipe.
+    ///
+    /// # Panics
+    ///
+    /// If they cannot work.
+    #[expect(clippy::expect_used, reason = "a mistake of whoever wrote the test")]
     pub fn elect(plan: Plan, naming: Naming) -> Election<Self> {
         Election::new(plan, |number, seed| {
             Self::new(offer::Config {
@@ -120,6 +124,7 @@ impl Offers {
                 seed,
                 ..offer::Config::new(format!("host {number}"), 1 + number as u128)
             })
+            .expect("it can work")
         })
     }
 
@@ -231,14 +236,13 @@ const KEY: &str = "lease";
 impl Lease {
     /// With this configuration.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the configuration cannot work.
-    #[expect(clippy::expect_used, reason = "a mistake of whoever wrote the test")]
-    pub fn new(config: lease::Config) -> Self {
+    /// If it cannot work.
+    pub fn new(config: lease::Config) -> Result<Self, ConfigError> {
         let expiry = config.expiry;
-        let candidate = lease::Candidate::new(config).expect("it can work");
-        Self {
+        let candidate = lease::Candidate::new(config)?;
+        Ok(Self {
             candidate,
             expiry,
             counted: false,
@@ -247,11 +251,16 @@ impl Lease {
             late: Vec::new(),
             watches: Vec::new(),
             renewals: Vec::new(),
-        }
+        })
     }
 
     /// An election among candidates of this recipe; their leases last as long as sessions do, or up to twice
     /// as long where others observe them: each has a duration of its own.
+    ///
+    /// # Panics
+    ///
+    /// If they cannot work.
+    #[expect(clippy::expect_used, reason = "a mistake of whoever wrote the test")]
     pub fn elect(plan: Plan, expiry: Expiry) -> Election<Self> {
         let (timeout, counted) = (plan.timeout, plan.touches);
         Election::new(plan, |number, seed| {
@@ -259,7 +268,8 @@ impl Lease {
             let duration = if longer { 2 * timeout } else { timeout };
             let unique = (1 + number as u128) << 64;
             let config = lease::Config::new(format!("host {number}"), unique, duration);
-            let candidate = Self::new(lease::Config { expiry, seed, ..config });
+            let candidate =
+                Self::new(lease::Config { expiry, seed, ..config }).expect("it can work");
             Self { counted, ..candidate }
         })
     }

@@ -23,6 +23,7 @@ mod script;
 mod telling;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::convert::Infallible;
 use std::time::Duration;
 
 use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
@@ -248,31 +249,40 @@ enum Happens {
 impl<R: Recipe> Election<R> {
     /// Candidates that are made one by one, each from its number and a seed; all of them start.
     pub fn new(plan: Plan, candidate: impl Fn(usize, u64) -> R) -> Self {
+        let Ok(election) =
+            Self::of(plan, |number, seed| Ok::<_, Infallible>(candidate(number, seed)));
+        election
+    }
+
+    /// The same; perhaps a candidate cannot be made.
+    fn of<E>(plan: Plan, candidate: impl Fn(usize, u64) -> Result<R, E>) -> Result<Self, E> {
         let mut rng = Rng::new(plan.seed);
         let nanos = nanos(plan.timeout);
         let rate = |rng: &mut Rng| 1_000 - plan.drift + rng.below(2 * plan.drift + 1);
-        let clients = (0..plan.candidates).map(|number| Client {
-            recipe: candidate(number, rng.next_u64()),
-            offset: rng.below(1_000 * SECOND),
-            rate: rate(&mut rng),
-            link: 0,
-            session: None,
-            seen: 0,
-            in_flight: Vec::new(),
-            counted: Instant::ORIGIN,
-            beats: VecDeque::new(),
-            paused: false,
-            backlog: VecDeque::new(),
-            wanted: true,
-            stopped: false,
-            crashed: false,
-            term: None,
-            may_offer: false,
-            offering: None,
-            guards: None,
-            wake_at: None,
-        });
-        let clients: Vec<_> = clients.collect();
+        let client = |number| {
+            Ok(Client {
+                recipe: candidate(number, rng.next_u64())?,
+                offset: rng.below(1_000 * SECOND),
+                rate: rate(&mut rng),
+                link: 0,
+                session: None,
+                seen: 0,
+                in_flight: Vec::new(),
+                counted: Instant::ORIGIN,
+                beats: VecDeque::new(),
+                paused: false,
+                backlog: VecDeque::new(),
+                wanted: true,
+                stopped: false,
+                crashed: false,
+                term: None,
+                may_offer: false,
+                offering: None,
+                guards: None,
+                wake_at: None,
+            })
+        };
+        let clients = (0..plan.candidates).map(client).collect::<Result<Vec<_>, E>>()?;
         let mut election = Self {
             store: Store::new(3, plan.counter, nanos),
             now: 0,
@@ -306,7 +316,7 @@ impl<R: Recipe> Election<R> {
         }
         election.plan_at(0, Happens::Expire);
         election.plan_at(SECOND, Happens::Accident);
-        election
+        Ok(election)
     }
 
     /// Writes down what happens.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quorate_core::config::{Election, HistoryLimits, Timing};
 use quorate_core::id::ServerId;
+use quorate_core::membership::{Membership, MembershipError};
 use quorate_core::zxid::Zxid;
 
 use crate::disk::{Contents, DiskConfig};
@@ -72,6 +73,19 @@ impl WorldConfig {
             strangers: None,
             keep_log: true,
         }
+    }
+
+    /// What a server is configured with: its view; a spare knows the others, and itself.
+    ///
+    /// # Errors
+    ///
+    /// If that is no ensemble, say without a voter.
+    pub(crate) fn membership_of(&self, id: ServerId) -> Result<Membership, MembershipError> {
+        let view = self.views.get(&id).unwrap_or(&self.ensemble);
+        if self.spares.contains(&id) {
+            return view.clone().with_voter(id).membership();
+        }
+        view.membership()
     }
 
     /// The same with a server whose log ends at `last`; its epochs are that of `last`.

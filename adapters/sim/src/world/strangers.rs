@@ -63,7 +63,7 @@ impl World {
 
     /// So many who are no members connect to a server at once, say these bytes one after the other, and are silent
     /// for a while before they go.
-    pub fn visit(&mut self, target: i64, plane: Plane, pieces: &[Bytes], crowd: usize) {
+    pub(crate) fn visit(&mut self, target: i64, plane: Plane, pieces: &[Bytes], crowd: usize) {
         let (now, target) = (self.now(), ServerId(target));
         let bytes = pieces.iter().map(Bytes::len).sum();
         self.trace.note(now, target, || Told::Visit { crowd, plane, bytes });

@@ -140,8 +140,16 @@ impl Mishap {
 impl<R: Recipe> Election<R> {
     /// Candidates of which none has started, and no accident but those that are asked for. If it is even, every
     /// way takes a millisecond; otherwise its own time.
-    pub(crate) fn scripted(plan: Plan, even: bool, candidate: impl Fn(usize, u64) -> R) -> Self {
-        let mut election = Self::new(plan, candidate);
+    ///
+    /// # Errors
+    ///
+    /// If a candidate cannot be made.
+    pub(crate) fn scripted<E>(
+        plan: Plan,
+        even: bool,
+        candidate: impl Fn(usize, u64) -> Result<R, E>,
+    ) -> Result<Self, E> {
+        let mut election = Self::of(plan, candidate)?;
         election.agenda.clear();
         election.quiet = true;
         for client in &mut election.clients {
@@ -157,7 +165,7 @@ impl<R: Recipe> Election<R> {
             made: 0,
         });
         election.plan_at(0, Happens::Expire);
-        election
+        Ok(election)
     }
 
     /// Goes on to whatever happens next, or for this time if nothing does.
@@ -390,7 +398,7 @@ impl<R: Recipe> Election<R> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use quorate_core::recipe::Seat;
+    use quorate_core::recipe::{ConfigError, Seat};
 
     use super::*;
     use crate::store::{Happening, Reply, Wish};
@@ -434,7 +442,8 @@ mod tests {
     #[test]
     fn the_end_of_a_session_excuses_nobody_whose_node_stays() {
         let second = Duration::from_secs(1);
-        let mut election = Election::scripted(Plan::quiet(2), true, |number, _| Usurper(number));
+        let usurper = |number, _| Ok::<_, ConfigError>(Usurper(number));
+        let mut election = Election::scripted(Plan::quiet(2), true, usurper).unwrap();
         election.tell_to(0, true).unwrap();
         election.run_for(second).unwrap();
         assert!(election.stand(0).leads.is_some());
