@@ -22,6 +22,7 @@ pub mod messages;
 pub mod notification;
 pub mod offers;
 pub mod packet;
+pub mod play;
 pub mod record;
 pub mod snapshot;
 pub mod step;
@@ -33,7 +34,7 @@ pub mod zoo_cfg;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     ("ensemble", ensemble::feed),
     ("garbage", garbage::feed),
     ("generation", generation::feed),
@@ -45,6 +46,7 @@ pub const TARGETS: [Target; 17] = [
     ("notification", notification::feed),
     ("offers", offers::feed),
     ("packet", packet::feed),
+    ("play", play::feed),
     ("record", record::feed),
     ("snapshot", snapshot::feed),
     ("step", step::feed),

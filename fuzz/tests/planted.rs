@@ -48,6 +48,7 @@ const TABLE: &[(&str, Planted, u32)] = &[
     ("offers", Core(Mistake::SecondOfferAfterLostAnswer), 0),
     ("offers", Core(Mistake::OfferOfAnotherSession), 0),
     ("packet", Core(Mistake::RunWithHole), 0),
+    ("play", Core(Mistake::TermFromAnswer), 0),
     ("record", Disk(OnDisk::ChecksumUnchecked), 0),
     ("snapshot", Disk(OnDisk::SealUnchecked), 3_000),
     ("step", Core(Mistake::AckEpochBeforeDisk), 0),

@@ -132,6 +132,18 @@ const REFUSED: &[Refused] = &[
     (2, "only server 1 is real", &["stage 1", "until applied 1 = 0"]),
     (2, "a snapshot here ends", &["stage 1", "snapshot 1.4294967295"]),
     (2, "a snapshot here ends", &["stage 1", "snapshot 1.0"]),
+    (
+        6,
+        "announced no such snapshot",
+        &[
+            "stage 1",
+            "1 hears 2: LOOKING votes 3 zxid 1.3 round 1 epoch 1",
+            "1 hears 3: LOOKING votes 3 zxid 1.3 round 1 epoch 1",
+            "run 1s",
+            "1 hears 3: SNAP 2.50",
+            "snapshot 3.50",
+        ],
+    ),
     // What cannot be asked is not waited for.
     (4, "no candidate 7", &["elect 2 by offers", "start 1", "until led", "until 7 is leading"]),
     (2, "asked of servers", &["elect 2 by offers", "until level within 100000s"]),

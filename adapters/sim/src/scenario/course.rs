@@ -46,16 +46,22 @@ pub(super) trait Course {
 /// How much may still happen in a story.
 #[derive(Debug)]
 pub(super) struct Time {
-    events: u32,
+    most: u32,
+    left: u32,
 }
 
 impl Default for Time {
     fn default() -> Self {
-        Self { events: EVENTS_MAX }
+        Self::of(EVENTS_MAX)
     }
 }
 
 impl Time {
+    /// Of so many things that happen.
+    pub(super) const fn of(most: u32) -> Self {
+        Self { most, left: most }
+    }
+
     /// Time passes.
     pub(super) fn run(&mut self, course: &mut dyn Course, time: Duration) -> Result<(), Problem> {
         let end = end(course, time)?;
@@ -110,11 +116,11 @@ impl Time {
     }
 
     fn go_on(&mut self, course: &mut dyn Course, most: Duration) -> Result<(), Problem> {
-        let Some(left) = self.events.checked_sub(1) else {
-            let why = format!("more than {EVENTS_MAX} things happen, and a story ends before that");
+        let Some(left) = self.left.checked_sub(1) else {
+            let why = format!("more than {} things happen: that is no story any more", self.most);
             return Err(Problem::Impossible(why));
         };
-        self.events = left;
+        self.left = left;
         course.go_on(most)
     }
 }

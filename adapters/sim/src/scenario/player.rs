@@ -70,6 +70,13 @@ impl Player {
         player
     }
 
+    /// The same, if no more than this happens: what is left when it has, is refused.
+    #[must_use]
+    pub fn at_most(mut self, events: u32) -> Self {
+        self.time = Time::of(events);
+        self
+    }
+
     /// Carries out one command; returns what is to be told of it, also if it failed.
     pub fn play(&mut self, step: &Step) -> (Vec<Moment>, Result<(), Problem>) {
         let done = self.carry_out(&step.demand);

@@ -35,6 +35,8 @@ pub(super) struct Staging {
     /// Taken out only while it restarts.
     stage: Option<Stage>,
     links: BTreeMap<(Plane, i64), LinkId>,
+    /// The snapshot that somebody has announced, and with what it ends.
+    announced: Option<(i64, Zxid)>,
     /// What the script has said under which number.
     said: BTreeMap<Zxid, Txn>,
     /// How many transactions come before the next that is new.
@@ -45,7 +47,7 @@ impl Staging {
     pub(super) fn new(id: i64, all: Vec<ServerId>, stage: Stage) -> Self {
         let count = count(stage.durable());
         let (links, said) = (BTreeMap::new(), BTreeMap::new());
-        Self { id, all, stage: Some(stage), links, said, count }
+        Self { id, all, stage: Some(stage), links, announced: None, said, count }
     }
 
     /// This is the one that is real.
@@ -87,6 +89,7 @@ impl Staging {
 
     pub(super) fn restart(&mut self, survival: Survival) {
         self.links.clear();
+        self.announced = None;
         let by_hand = self.stage.as_ref().is_some_and(|stage| !stage.sync_at_once);
         self.stage = self.stage.take().map(|stage| stage.restarted(survival));
         if let Some(stage) = self.stage.as_mut() {
@@ -116,6 +119,9 @@ impl Staging {
             Message::Packet(_) => Plane::Quorum,
         };
         let link = self.link(plane, peer)?;
+        if let Message::Packet(Packet::Snap(label)) = message {
+            self.announced = Some((peer, label));
+        }
         let said = match message {
             Message::Notification(notification) => Said::from(notification),
             Message::Packet(packet) => Said::from(packet),
@@ -145,11 +151,15 @@ impl Staging {
             let why = format!("a snapshot here ends with one of {} transactions", SNAPSHOT_MAX.0);
             return Err(Problem::Impossible(why));
         }
-        let leader = self.brief(self.id)?.and_then(|brief| brief.leader);
-        let link = leader.and_then(|leader| self.links.get(&(Plane::Quorum, leader.0)).copied());
+        let leader = self.brief(self.id)?.and_then(|brief| brief.leader).map(|leader| leader.0);
+        let link = leader.and_then(|leader| self.links.get(&(Plane::Quorum, leader)).copied());
         let Some(link) = link else {
             return Err(Problem::Impossible("no leader is connected".to_owned()));
         };
+        if self.announced.take().is_none_or(|(peer, end)| leader != Some(peer) || end != label) {
+            let why = "its leader has announced no such snapshot";
+            return Err(Problem::Impossible(why.to_owned()));
+        }
         let epoch = label.epoch().0;
         let whole = Contents::ending(epoch, epoch, label).with_snapshot(label);
         let Some(state) = whole.snapshots.last().cloned() else { return Ok(()) };
