@@ -21,6 +21,10 @@
 //! way takes one millisecond, and so does every write to a disk, so that a story can be followed on paper; nothing is
 //! left to chance that the story does not ask for.
 //!
+//! Whatever stands in a text, it is refused at the line that is wrong, or comes to an end: numbers are bounded where
+//! they are read, what is set has to be for somebody, whoever is named has to be there, and no more than a year and a
+//! million events fit into a story.
+//!
 //! What is written below the commands is true of that world alone. What the commands expect has to be true in
 //! any: [`Player::perturbed`] plays the story where every way and every write takes its own time. So a story
 //! waits with `until` for what comes when it comes, and does not `run` for as long as that took once.

@@ -133,13 +133,14 @@ const REFUSED: &[Refused] = &[
     (2, "a snapshot here ends", &["stage 1", "snapshot 1.4294967295"]),
     (2, "a snapshot here ends", &["stage 1", "snapshot 1.0"]),
     (
-        6,
+        7,
         "announced no such snapshot",
         &[
             "stage 1",
             "1 hears 2: LOOKING votes 3 zxid 1.3 round 1 epoch 1",
             "1 hears 3: LOOKING votes 3 zxid 1.3 round 1 epoch 1",
             "run 1s",
+            "1 hears 3: LEADERINFO 2",
             "1 hears 3: SNAP 2.50",
             "snapshot 3.50",
         ],
