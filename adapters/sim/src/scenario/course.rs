@@ -11,9 +11,8 @@ use super::words::LONGEST;
 /// How often a condition is looked at while nothing happens: there are some that time alone changes.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// How often a story goes on to what happens next, at most. That is minutes among many servers and hours in a store, and
-/// a minute for whoever waits: without a bound, a year of ticks of a millisecond would be a run without end, and
-/// everything that happens is kept.
+/// How often a story goes on to what happens next, at most: minutes among many servers, hours in a store, and some
+/// seconds for whoever waits. Without a bound, a year of ticks of a millisecond would be a run without end.
 const EVENTS_MAX: u32 = 1_000_000;
 
 /// Where time passes.
