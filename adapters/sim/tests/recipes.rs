@@ -49,6 +49,23 @@ fn offers_through_accidents_of_all_kinds() {
     }
 }
 
+/// Its offer was made while it did not wait for the answer any more, and went while it stood still: that it makes
+/// another one has a reason that it does not know itself.
+#[test]
+fn whoever_makes_another_offer_for_one_that_is_gone_has_a_reason() {
+    run("Java", 1411, || Offers::elect(followers(1411, false), Naming::Java));
+}
+
+/// A store that numbers no names has none: it lists what there is, and never says that there is no root.
+#[test]
+fn nobody_makes_a_root_where_names_are_not_numbered() {
+    let mut election = Offers::elect(Plan::quiet(3), Naming::Lease);
+    election.record();
+    election.start().unwrap();
+    let root = election.history().iter().find(|line| line.contains("Root"));
+    assert_eq!(root, None);
+}
+
 #[test]
 fn a_lease_that_the_store_ends_through_accidents_of_all_kinds() {
     for seed in seeds() {

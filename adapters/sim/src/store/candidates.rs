@@ -116,7 +116,7 @@ impl Offers {
     /// If they cannot work.
     #[expect(clippy::expect_used, reason = "a mistake of whoever wrote the test")]
     pub fn elect(plan: Plan, naming: Naming) -> Election<Self> {
-        Election::new(plan, |number, seed| {
+        let mut election = Election::new(plan, |number, seed| {
             Self::new(offer::Config {
                 naming,
                 call_deadline: Some(Duration::from_secs(3)),
@@ -125,7 +125,11 @@ impl Offers {
                 ..offer::Config::new(format!("host {number}"), 1 + number as u128)
             })
             .expect("it can work")
-        })
+        });
+        if naming == Naming::Lease {
+            election.give_root();
+        }
+        election
     }
 
     /// The machine.

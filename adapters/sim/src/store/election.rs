@@ -174,6 +174,8 @@ struct Client<R> {
     may_offer: bool,
     /// An offer that was asked for, and no answer has come.
     offering: Option<Attempt>,
+    /// The node of the last one that was answered, whether it knows that or did not wait for the answer.
+    offered: Option<String>,
     /// The session in which guarded work began that still runs.
     guards: Option<(Option<SessionId>, Token)>,
     wake_at: Option<u64>,
@@ -278,6 +280,7 @@ impl<R: Recipe> Election<R> {
                 term: None,
                 may_offer: false,
                 offering: None,
+                offered: None,
                 guards: None,
                 wake_at: None,
             })

@@ -162,6 +162,10 @@ impl<R: Recipe> Election<R> {
                     self.standing.calls += 1;
                     self.standing.lists += u64::from(matches!(op, Op::List { .. }));
                     self.standing.creates += u64::from(matches!(op, Op::Create { .. }));
+                    if let Op::Delete { name, .. } = &op {
+                        // What it deletes itself is no reason to make another.
+                        self.clients[client].offered.take_if(|offered| offered == name);
+                    }
                     if matches!(op, Op::Create { numbered: true, .. }) {
                         self.on_offer(client, attempt)?;
                     }

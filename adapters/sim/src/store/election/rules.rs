@@ -3,19 +3,25 @@
 use quorate_core::recipe::{Attempt, Loss, Seat, Token};
 
 use super::{Election, Happens, SECOND, Term, name};
-use crate::store::{Happening, Recipe};
+use crate::store::{Happening, Recipe, Reply};
 
 impl<R: Recipe> Election<R> {
     /// Takes note of what may be a reason to make another offer.
     pub(super) fn note(&mut self, number: usize, happening: &Happening) {
         let client = &mut self.clients[number];
         let nodes = &self.store.nodes;
-        client.may_offer |= client.recipe.node().is_some_and(|own| !nodes.contains_key(own));
+        let known = [client.recipe.node(), client.offered.as_deref()];
+        if known.into_iter().flatten().any(|own| !nodes.contains_key(own)) {
+            (client.may_offer, client.offered) = (true, None);
+        }
         match happening {
             Happening::Start | Happening::Expired => client.may_offer = true,
             Happening::Done(attempt, result) if client.offering == Some(*attempt) => {
                 client.offering = None;
                 client.may_offer |= result.is_err();
+                if let Ok(Reply::Made(name, _)) = result {
+                    client.offered = Some(name.clone());
+                }
             }
             Happening::Done(..)
             | Happening::Tick
