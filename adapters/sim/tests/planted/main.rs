@@ -148,9 +148,9 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::SessionFromAnswer, Hunt::Offers(200), 69),
     (Mistake::SecondOfferAfterLostAnswer, Hunt::Offers(200), 1),
     (Mistake::OvertakesMissingNeighbour, Hunt::Offers(200), 2),
-    (Mistake::TermFromAnswer, Hunt::Lease(Expiry::Observed, 400), 176),
-    (Mistake::ConflictIgnored, Hunt::Lease(Expiry::Observed, 200), 22),
-    (Mistake::ObserverUsesOwnDuration, Hunt::Lease(Expiry::Observed, 200), 4),
+    (Mistake::TermFromAnswer, Hunt::Lease(Expiry::Observed, 400), 88),
+    (Mistake::ConflictIgnored, Hunt::Lease(Expiry::Observed, 200), 1),
+    (Mistake::ObserverUsesOwnDuration, Hunt::Lease(Expiry::Observed, 200), 1),
     (Mistake::ReleasedBeforeGuards, Hunt::Offers(200), 7),
 ];
 
