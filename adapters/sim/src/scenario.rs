@@ -34,6 +34,7 @@ mod condition;
 mod course;
 mod electing;
 mod grammar;
+mod hearing;
 mod library;
 mod player;
 mod settings;

@@ -1,6 +1,10 @@
 //! Texts that somebody may write who is in a hurry, or means no good: each is refused at the line that is wrong, or
 //! comes to an end. None of them panics, runs for ever, or finds something true of a server that is not there.
 
+use std::time::Duration;
+
+use quorate_core::time::Instant;
+use quorate_sim::record::Topic;
 use quorate_sim::scenario::{Player, Scenario, ScenarioError};
 
 /// The line at which something is wrong, from 1, and a part of what is said of it; the lines.
@@ -235,4 +239,17 @@ fn what_has_to_hold_holds_at_every_moment() {
     let lines = [&lines[..], &["stop 1", "hold led for 4s"]].concat();
     let Err(error) = play(&lines) else { panic!("nobody leads between 2029 and 2037 ms") };
     assert_eq!(error.to_string(), "hostile:8: expected `led`, but nobody leads");
+}
+
+/// More happens within one command than a record keeps.
+#[test]
+fn however_long_a_command_takes_its_beginning_is_told() {
+    let text = "servers 3\nset tick 10ms\nstart 1 2 3\nrun 60s";
+    let scenario = Scenario::read("long", text).unwrap();
+    let mut player = Player::new();
+    for step in scenario.steps() {
+        player.play(step).1.unwrap();
+    }
+    let elected = player.moments().iter().find(|moment| moment.topic() == Topic::Phases).unwrap();
+    assert!(elected.at < Instant::ORIGIN + Duration::from_secs(1), "{elected}");
 }

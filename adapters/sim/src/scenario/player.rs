@@ -14,7 +14,7 @@ use super::staging::Staging;
 use super::worldly::Worldly;
 use super::{Problem, Step};
 use crate::disk::Survival;
-use crate::record::{Happening, Moment, Teller, Topic};
+use crate::record::{Moment, Topic};
 use crate::world::CrashKind;
 
 /// What is told unless a story says otherwise.
@@ -35,9 +35,6 @@ pub struct Player {
     cast: Option<Cast>,
     /// How much may still happen.
     time: Time,
-    /// How much of the record has been told.
-    heard: usize,
-    teller: Teller,
     topics: BTreeSet<Topic>,
     told: Vec<Moment>,
 }
@@ -55,8 +52,6 @@ impl Player {
             settings: Settings::default(),
             cast: None,
             time: Time::default(),
-            heard: 0,
-            teller: Teller::default(),
             topics: TOPICS.into_iter().collect(),
             told: Vec::new(),
         }
@@ -131,24 +126,12 @@ impl Player {
     }
 
     fn listen(&mut self) -> Vec<Moment> {
-        let record = match &mut self.cast {
-            None => return Vec::new(),
-            Some(Cast::Store(cast)) => return cast.listen(),
-            Some(Cast::World(cast)) => cast.world.record(),
-            Some(Cast::Stage(cast)) => match cast.record() {
-                Some(record) => record,
-                None => return Vec::new(),
-            },
-        };
-        let teller = &mut self.teller;
-        let mut new: Vec<Moment> = Vec::new();
-        for moment in record.after(self.heard).flat_map(|entry| teller.tell(entry)) {
-            if !new.last_mut().is_some_and(|last| takes_in(last, &moment)) {
-                new.push(moment);
-            }
+        match &mut self.cast {
+            None => Vec::new(),
+            Some(Cast::Store(cast)) => cast.listen(),
+            Some(Cast::World(cast)) => cast.listen(),
+            Some(Cast::Stage(cast)) => cast.listen(),
         }
-        self.heard = record.count();
-        new
     }
 
     fn carry_out(&mut self, demand: &Demand) -> Result<(), Problem> {
@@ -248,19 +231,6 @@ impl Cast {
 }
 
 /// Whether the ways of one server that open or close at once are told as one.
-fn takes_in(last: &mut Moment, next: &Moment) -> bool {
-    let same = (last.at, last.server) == (next.at, next.server);
-    match (&mut last.what, &next.what) {
-        (Happening::Way { to, open }, Happening::Way { to: more, open: too })
-            if same && open == too =>
-        {
-            to.extend(more);
-            true
-        }
-        _ => false,
-    }
-}
-
 fn no_store() -> Problem {
     Problem::Impossible("only candidates that elect through a store can do that".to_owned())
 }

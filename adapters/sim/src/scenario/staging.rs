@@ -17,9 +17,10 @@ use super::Problem;
 use super::command::{Condition, Line};
 use super::condition::{Place, look};
 use super::course::Course;
+use super::hearing::Hearing;
 use super::worldly::Worldly;
 use crate::disk::{Contents, MADE_UP_MAX, Survival};
-use crate::record::Record;
+use crate::record::Moment;
 use crate::stage::{Said, Stage, txn};
 use crate::world::Brief;
 
@@ -41,13 +42,22 @@ pub(super) struct Staging {
     said: BTreeMap<Zxid, Txn>,
     /// How many transactions come before the next that is new.
     count: u64,
+    hearing: Hearing,
 }
 
 impl Staging {
     pub(super) fn new(id: i64, all: Vec<ServerId>, stage: Stage) -> Self {
         let count = count(stage.durable());
-        let (links, said) = (BTreeMap::new(), BTreeMap::new());
-        Self { id, all, stage: Some(stage), links, announced: None, said, count }
+        Self {
+            id,
+            all,
+            stage: Some(stage),
+            links: BTreeMap::new(),
+            announced: None,
+            said: BTreeMap::new(),
+            count,
+            hearing: Hearing::default(),
+        }
     }
 
     /// This is the one that is real.
@@ -68,8 +78,16 @@ impl Staging {
         self.stage.as_mut().ok_or_else(|| Problem::Impossible("nobody is on the stage".to_owned()))
     }
 
-    pub(super) fn record(&self) -> Option<&Record> {
-        self.stage.as_ref().map(Stage::record)
+    /// Everything that happened since this was asked last.
+    pub(super) fn listen(&mut self) -> Vec<Moment> {
+        self.hear();
+        self.hearing.take()
+    }
+
+    fn hear(&mut self) {
+        if let Some(stage) = &self.stage {
+            self.hearing.hear(stage.record());
+        }
     }
 
     pub(super) fn by_hand(&mut self) -> Result<(), Problem> {
@@ -258,6 +276,7 @@ impl Course for Staging {
         let stage = self.stage()?;
         let next = stage.deadline().map_or(most, |at| at - stage.now());
         stage.pass(next.min(most));
+        self.hear();
         Ok(())
     }
 

@@ -14,8 +14,10 @@ use super::Problem;
 use super::command::{self, Condition, Outcome, Point, Trap};
 use super::condition::{Place, look};
 use super::course::Course;
+use super::hearing::Hearing;
 use crate::disk::Contents;
 use crate::ledger::{Answer, Outcome as Became};
+use crate::record::Moment;
 use crate::world::{Brief, World};
 
 /// A world, and what was asked for last.
@@ -24,11 +26,18 @@ pub(super) struct Worldly {
     pub(super) world: World,
     pub(super) write: Option<RequestId>,
     pub(super) read: Option<(i64, ReadId)>,
+    hearing: Hearing,
 }
 
 impl Worldly {
     pub(super) fn new(world: World) -> Self {
-        Self { world, write: None, read: None }
+        Self { world, write: None, read: None, hearing: Hearing::default() }
+    }
+
+    /// Everything that happened since this was asked last.
+    pub(super) fn listen(&mut self) -> Vec<Moment> {
+        self.hearing.hear(self.world.record());
+        self.hearing.take()
     }
 
     /// Crashes a server when it comes to a point.
@@ -188,7 +197,9 @@ impl Course for Worldly {
 
     fn go_on(&mut self, most: Duration) -> Result<(), Problem> {
         let mut steps = 0;
-        self.world.run_until(|_| std::mem::replace(&mut steps, 1) == 1, most)?;
+        let done = self.world.run_until(|_| std::mem::replace(&mut steps, 1) == 1, most);
+        self.hearing.hear(self.world.record());
+        done?;
         Ok(())
     }
 
