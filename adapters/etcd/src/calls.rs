@@ -36,11 +36,7 @@ pub(crate) async fn offer(
         // etcd reads through a quorum unless it is told not to.
         Call::List { fresh: _ } => list(config, live).await,
         Call::Read { name, watch } => return read(config, live, attempt, &name, watch, tell).await,
-        Call::Delete { name } => {
-            let mut client = live.client.clone();
-            let deleted = client.delete(config.key(&name), None).await;
-            deleted.map(|_| Answer::Done)
-        }
+        Call::Delete { name, created } => delete(config, live, &name, created).await,
     };
     answered.map_err(|error| failure(&error))
 }
@@ -62,6 +58,24 @@ async fn create(
         Ok(_) => Err(Failure::Exists),
         Err(error) => Err(failure(&error)),
     }
+}
+
+/// Deletes a key if it is still the one that is meant: the same lease may have made it anew since.
+async fn delete(
+    config: &Config,
+    live: &Live,
+    name: &str,
+    created: Option<Token>,
+) -> Result<Answer, Error> {
+    let key = config.key(name);
+    let meant = created.map(|Token(revision)| {
+        // A token is a revision that etcd gave.
+        let revision = i64::try_from(revision).unwrap_or(i64::MAX);
+        Compare::create_revision(key.as_str(), CompareOp::Equal, revision)
+    });
+    let meant: Vec<Compare> = meant.into_iter().collect();
+    let transaction = Txn::new().when(meant).and_then([TxnOp::delete(key, None)]);
+    live.client.clone().txn(transaction).await.map(|_| Answer::Done)
 }
 
 async fn list(config: &Config, live: &Live) -> Result<Answer, Error> {

@@ -76,6 +76,8 @@ pub enum Op {
         name: String,
         /// Of which version it has to be, if that matters.
         version: Option<u64>,
+        /// When it has to have been created, if that matters: there may be another of this name by now.
+        created: Option<u64>,
     },
     /// Read a node.
     Read {
@@ -279,8 +281,11 @@ impl Store {
                 self.change(name.clone(), Some(node.clone()));
                 return Ok(Reply::Made(name.clone(), node));
             }
-            Op::Delete { name, version } => {
+            Op::Delete { name, version, created } => {
                 let node = self.nodes.get(name).ok_or(Failure::Absent)?;
+                if created.is_some_and(|created| node.created != created) {
+                    return Err(Failure::Absent);
+                }
                 if version.is_some_and(|version| node.version != version) {
                     return Err(Failure::Conflict);
                 }

@@ -56,6 +56,13 @@ fn whoever_makes_another_offer_for_one_that_is_gone_has_a_reason() {
     run("Java", 1411, || Offers::elect(followers(1411, false), Naming::Java));
 }
 
+/// A delete was lost with its connection and made again; then the same lease made its key anew and led with it, when
+/// the first delete came. It took that key, and another candidate led at once.
+#[test]
+fn a_delete_that_arrives_late_takes_no_key_that_was_made_anew() {
+    run("Lease", 1636, || Offers::elect(plan(1636, true), Naming::Lease));
+}
+
 /// A store that numbers no names has none: it lists what there is, and never says that there is no root.
 #[test]
 fn nobody_makes_a_root_where_names_are_not_numbered() {

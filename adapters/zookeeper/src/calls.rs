@@ -76,7 +76,8 @@ async fn answer(
                 read(data, &stat)
             })
         }
-        Call::Delete { name } => {
+        // Names that the store numbers do not come back, so that no other can be meant.
+        Call::Delete { name, created: _ } => {
             client.delete(&store.path(&name), None).await.map(|()| Answer::Done)
         }
     };

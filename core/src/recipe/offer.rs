@@ -34,7 +34,9 @@
 //! - **A deleted offer ends the term**, at once: our own node is watched too.
 //! - **A term has one offer.** When it is over for whatever reason its node is deleted, when the guards are
 //!   gone, and the next offer stands at the end of the row with a greater token.
-//! - **A delete is repeated** until the store has confirmed it or the session is over.
+//! - **A delete is repeated** until the store has confirmed it or the session is over. Where a name can come
+//!   back it says which node is meant: one that arrives late must not take the next (etcd's keys are named by
+//!   leases, and calls of one client may overtake each other).
 //!
 //! # What it does not promise
 //!
@@ -53,7 +55,7 @@ pub use crate::recipe::offer::boundary::{
     Answer, Call, Config, Event, Input, Notice, Output, Session, State,
 };
 pub use crate::recipe::offer::names::{Entry, Naming, queue};
-use crate::recipe::offer::row::{Live, Own, Pending, Phase, Place, Root, What};
+use crate::recipe::offer::row::{Live, Own, Pending, Phase, Place, Root, Stray, What};
 use crate::recipe::pace::Pace;
 use crate::recipe::tenure::Tenure;
 use crate::recipe::terms::{Attempt, ConfigError, Failure, Loss, Seat, SessionId, Token};
@@ -72,7 +74,7 @@ pub struct Candidate {
     session: Option<Live>,
     own: Own,
     /// Nodes of ours that are to go.
-    strays: Vec<String>,
+    strays: Vec<Stray>,
     root: Root,
     place: Place,
     /// DETERMINE_START was said, and DETERMINE_COMPLETE was not.
@@ -322,10 +324,14 @@ impl Candidate {
     /// Our offer is to go.
     fn forsake(&mut self) {
         self.place = Place::STALE;
-        if let Own::Held { name, .. } = &self.own {
-            self.strays.push(name.clone());
-            self.own = Own::None;
+        let Own::Held { name, created, .. } = &self.own else { return };
+        if created.is_none() && self.config.naming.comes_back() {
+            // It has to be read first, so that no other of its name goes.
+            self.own = Own::Unknown { claims: None };
+            return;
         }
+        self.strays.push(Stray { name: name.clone(), created: *created });
+        self.own = Own::None;
     }
 
     /// Our offer is not there any more.
@@ -371,6 +377,9 @@ impl Candidate {
         if self.tenure.is_winding_up() && !planted!(ReleasedBeforeGuards) {
             return;
         }
+        if !self.is_running() {
+            self.forsake();
+        }
         if let Own::Unknown { claims } = &mut self.own {
             let Some(claims) = claims else {
                 return self.call(What::Search, Call::List { fresh: true }, out);
@@ -382,11 +391,9 @@ impl Candidate {
             self.own = Own::None;
             return self.proceed(out);
         }
-        if !self.is_running() {
-            self.forsake();
-        }
-        if let Some(name) = self.strays.last().cloned() {
-            return self.call(What::Delete(name.clone()), Call::Delete { name }, out);
+        if let Some(stray) = self.strays.last().cloned() {
+            let Stray { name, created } = stray.clone();
+            return self.call(What::Delete(stray), Call::Delete { name, created }, out);
         }
         if self.is_running() {
             self.advance(live.id, out);
@@ -439,8 +446,8 @@ impl Candidate {
     }
 
     /// Nobody is before us, and the node is ours: we lead, if that is confirmed for a while.
-    fn take(&mut self, token: Token, out: &mut Vec<Output>) {
-        let Some(until) = self.confirmed() else { return };
+    fn take(&mut self, created: Option<Token>, out: &mut Vec<Output>) {
+        let (Some(token), Some(until)) = (created, self.confirmed()) else { return };
         self.state = State::Elected;
         self.pace.reset();
         out.push(Output::Notice(Notice::ElectedStart));

@@ -145,7 +145,9 @@ impl Offers {
             }
             offer::Call::List { fresh } => Op::List { fresh },
             offer::Call::Read { name, watch } => Op::Read { name, watch },
-            offer::Call::Delete { name } => Op::Delete { name, version: None },
+            offer::Call::Delete { name, created } => {
+                Op::Delete { name, version: None, created: created.map(|Token(created)| created) }
+            }
         }
     }
 
@@ -304,7 +306,9 @@ impl Lease {
             lease::Call::Renew { version, record } => {
                 Op::Write { name, data: record.encode(), version }
             }
-            lease::Call::Delete { version } => Op::Delete { name, version: Some(version) },
+            lease::Call::Delete { version } => {
+                Op::Delete { name, version: Some(version), created: None }
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use crate::recipe::offer::Candidate;
 use crate::recipe::offer::boundary::{Answer, Notice, Output, State};
 use crate::recipe::offer::names::Entry;
-use crate::recipe::offer::row::{Own, Pending, Phase, Place, Root, What, claims};
+use crate::recipe::offer::row::{Own, Pending, Phase, Place, Root, Stray, What, claims};
 use crate::recipe::terms::{Attempt, Failure, SessionId, Token};
 
 impl Candidate {
@@ -32,7 +32,7 @@ impl Candidate {
         match (what, result) {
             (_, Err(Failure::Expired)) => self.expire(out),
             (What::Root, Ok(_)) => self.root = Root::Ensured,
-            (What::Create, Ok(Answer::Created { name })) => self.hold(name, out),
+            (What::Create, Ok(Answer::Created { name })) => self.hold(name, None, out),
             (What::Create, Err(Failure::Absent)) if self.root == Root::Assumed => {
                 self.root = Root::Missing
             }
@@ -43,12 +43,12 @@ impl Candidate {
             (What::Search, Err(Failure::Absent)) => {
                 (self.own, self.root) = (Own::None, Root::Missing)
             }
-            (What::Claim(name), Ok(Answer::Read { data, owner, .. })) => {
+            (What::Claim(name), Ok(Answer::Read { data, owner, created })) => {
                 let telling = self.config.naming.is_telling();
                 if owner == Some(live.id) && (telling || data == self.config.identity) {
-                    self.hold(name, out);
+                    self.hold(name, Some(created), out);
                 } else if telling {
-                    self.strays.push(name);
+                    self.strays.push(Stray { name, created: Some(created) });
                 }
             }
             (What::List { fresh }, Ok(Answer::Listed(entries))) => {
@@ -57,7 +57,7 @@ impl Candidate {
             (What::Verify, Ok(Answer::Read { owner, created, .. })) => {
                 if owner == Some(live.id) || planted!(OfferOfAnotherSession) {
                     if let Own::Held { watch, created: known, .. } = &mut self.own {
-                        (*watch, *known) = (Some(attempt), created);
+                        (*watch, *known) = (Some(attempt), Some(created));
                     }
                     self.confirm(out);
                 } else {
@@ -70,13 +70,14 @@ impl Candidate {
             }
             (What::Watch, Err(Failure::Absent)) => {
                 if planted!(OvertakesMissingNeighbour) {
-                    self.strays.extend(self.offer().map(String::from));
+                    let ours = self.offer().map(String::from);
+                    self.strays.extend(ours.map(|name| Stray { name, created: None }));
                     self.own = Own::None;
                 }
                 self.place = Place::STALE;
             }
-            (What::Delete(name), Ok(_) | Err(Failure::Absent)) => {
-                self.strays.retain(|stray| *stray != name);
+            (What::Delete(gone), Ok(_) | Err(Failure::Absent)) => {
+                self.strays.retain(|stray| *stray != gone);
             }
             (What::Claim(_), Err(Failure::Absent | Failure::Denied)) => {}
             (what, Err(failure)) => self.on_failure(&what, failure, out),
@@ -85,8 +86,8 @@ impl Candidate {
     }
 
     /// Our offer is in the store.
-    fn hold(&mut self, name: String, out: &mut Vec<Output>) {
-        self.own = Own::Held { name, watch: None, created: Token(0) };
+    fn hold(&mut self, name: String, created: Option<Token>, out: &mut Vec<Output>) {
+        self.own = Own::Held { name, watch: None, created };
         (self.place, self.root) = (Place::STALE, Root::Assumed);
         if self.is_running() {
             out.push(Output::Notice(Notice::OfferComplete));
@@ -97,9 +98,10 @@ impl Candidate {
         let prefix = self.prefix(id);
         let Own::Held { name, watch, .. } = &mut self.own else { return };
         if self.config.naming.is_telling() {
-            let ours = entries.iter().map(|entry| &entry.name);
-            let others = ours.filter(|other| other.starts_with(&prefix) && *other != name);
-            self.strays.extend(others.cloned());
+            let is_other = |it: &&Entry| it.name.starts_with(&prefix) && it.name != *name;
+            let stray =
+                |it: &Entry| Stray { name: it.name.clone(), created: it.created.map(Token) };
+            self.strays.extend(entries.iter().filter(is_other).map(stray));
         }
         let Some(place) = Place::of(name, entries) else {
             if fresh {

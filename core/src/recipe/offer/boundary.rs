@@ -202,10 +202,14 @@ pub enum Call {
         /// would stay for ever.
         watch: bool,
     },
-    /// Delete a node, whatever its version.
+    /// Delete a node, whatever its version. If it is not there: [`Failure::Absent`], which is as good as done.
     Delete {
         /// Its name, without the path.
         name: String,
+        /// When the one that is meant was created, if we have read it. With [`Naming::Lease`] that is always said,
+        /// and a later one of this name has to stay: a call that arrives late, behind the next create, would
+        /// take the seat from whoever leads with that. Names that the store numbers do not come back.
+        created: Option<Token>,
     },
 }
 

@@ -59,6 +59,11 @@ impl Naming {
         }
     }
 
+    /// Whether the next offer of a session has the name of its last one.
+    pub(crate) const fn comes_back(self) -> bool {
+        matches!(self, Self::Lease)
+    }
+
     /// Whether a name that begins with our prefix is of our making, whichever session made it.
     pub(crate) const fn is_telling(self) -> bool {
         !matches!(self, Self::Java)

@@ -52,9 +52,17 @@ pub(crate) enum Own {
         name: String,
         /// Which read left a watch on it and found it ours, in this connection.
         watch: Option<Attempt>,
-        /// When it was created, as that read said.
-        created: Token,
+        /// When it was created, once a read has said.
+        created: Option<Token>,
     },
+}
+
+/// A node of ours that is to go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Stray {
+    pub(crate) name: String,
+    /// When it was created, where its name can come back.
+    pub(crate) created: Option<Token>,
 }
 
 /// Our place in the row, as the last listing showed it.
@@ -149,5 +157,5 @@ pub(crate) enum What {
     /// Our neighbour, to watch it.
     Watch,
     /// One of ours that is to go.
-    Delete(String),
+    Delete(Stray),
 }
