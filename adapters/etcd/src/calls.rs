@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 
 use bytes::Bytes;
 use etcd_client::{
-    Compare, CompareOp, Error, EventType, GetOptions, KeyValue, SortOrder, SortTarget, Txn, TxnOp,
-    WatchOptions,
+    Client, Compare, CompareOp, Error, EventType, GetOptions, KeyValue, SortOrder, SortTarget, Txn,
+    TxnOp, WatchOptions,
 };
 use quorate_core::recipe::offer::{Answer, Call, Entry};
 use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
@@ -36,7 +36,9 @@ pub(crate) async fn offer(
         // etcd reads through a quorum unless it is told not to.
         Call::List { fresh: _ } => list(config, live).await,
         Call::Read { name, watch } => return read(config, live, attempt, &name, watch, tell).await,
-        Call::Delete { name, created } => delete(config, live, &name, created).await,
+        Call::Delete { name, created } => {
+            delete(live.client.clone(), config.key(&name), created).await
+        }
     };
     answered.map_err(|error| failure(&error))
 }
@@ -61,13 +63,7 @@ async fn create(
 }
 
 /// Deletes a key if it is still the one that is meant: the same lease may have made it anew since.
-async fn delete(
-    config: &Config,
-    live: &Live,
-    name: &str,
-    created: Option<Token>,
-) -> Result<Answer, Error> {
-    let key = config.key(name);
+async fn delete(mut client: Client, key: String, created: Option<Token>) -> Result<Answer, Error> {
     let meant = created.map(|Token(revision)| {
         // A token is a revision that etcd gave.
         let revision = i64::try_from(revision).unwrap_or(i64::MAX);
@@ -75,7 +71,7 @@ async fn delete(
     });
     let meant: Vec<Compare> = meant.into_iter().collect();
     let transaction = Txn::new().when(meant).and_then([TxnOp::delete(key, None)]);
-    live.client.clone().txn(transaction).await.map(|_| Answer::Done)
+    client.txn(transaction).await.map(|_| Answer::Done)
 }
 
 async fn list(config: &Config, live: &Live) -> Result<Answer, Error> {
@@ -153,7 +149,7 @@ pub(crate) fn watch_after(
 
 /// Whether the first change of a key is its end.
 async fn first_change(
-    client: &mut etcd_client::Client,
+    client: &mut Client,
     key: &str,
     options: WatchOptions,
 ) -> Result<bool, Error> {
@@ -209,5 +205,33 @@ impl Config {
     fn name(&self, key: &[u8]) -> String {
         let name = key.get(self.root.len() + 1..).unwrap_or_default();
         String::from_utf8_lossy(name).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
+    use super::*;
+    use crate::peers::Server;
+
+    /// As when a delete overtakes the answer to its first try, and the same lease has made its key anew.
+    #[tokio::test]
+    async fn only_the_key_that_is_meant_is_deleted() {
+        let Some(server) = Server::start().await else { return };
+        let mut client = Client::connect([server.endpoint()], None).await.unwrap();
+        let mut made = Vec::new();
+        for _ in 0..2 {
+            let put = client.put("election/51", "host", None).await.unwrap();
+            made.push(Token(number(put.header().unwrap().revision())));
+            if made.len() == 1 {
+                delete(client.clone(), "election/51".into(), Some(made[0])).await.unwrap();
+                assert_eq!(server.count("election/"), 0);
+            }
+        }
+        delete(client.clone(), "election/51".into(), Some(made[0])).await.unwrap();
+        assert_eq!(server.count("election/"), 1, "that was made anew");
+        delete(client.clone(), "election/51".into(), Some(made[1])).await.unwrap();
+        assert_eq!(server.count("election/"), 0);
     }
 }

@@ -39,7 +39,15 @@
 mod calls;
 mod config;
 mod keys;
+#[cfg(test)]
+#[path = "../tests/peers/mod.rs"]
+#[expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+mod peers;
 mod session;
+
+/// As the peers of the tests call it.
+#[cfg(test)]
+extern crate self as quorate_etcd;
 
 pub use quorate_store::{
     AskError, Contender, Designation, DesignationError, Event, Events, Failure, FencingToken,
