@@ -210,8 +210,6 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test")]
-
     use super::*;
     use crate::peers::Server;
 

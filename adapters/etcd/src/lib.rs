@@ -41,7 +41,6 @@ mod config;
 mod keys;
 #[cfg(test)]
 #[path = "../tests/peers/mod.rs"]
-#[expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 mod peers;
 mod session;
 
