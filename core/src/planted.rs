@@ -75,6 +75,8 @@ mistakes! {
     SecondGrant,
     /// Answers to an earlier attempt are counted.
     StaleAnswerCounted,
+    /// Answers to what is not asked yet, because our own vote is on its way to the disk, are counted.
+    GuessCounted,
     /// An answer counts though it says no.
     RejectionCounted,
     /// Votes are given though a leader was heard just now.

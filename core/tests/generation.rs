@@ -241,6 +241,31 @@ fn late_answers_count_for_nothing() {
     assert_eq!(clock.step(at(405), ClockEvent::Campaign), [], "a leader does not campaign");
 }
 
+/// A yes to what nobody was asked yet is a guess: the campaign waits for our own vote to be on disk. With the
+/// votes of the two others it would lead without its own, and with one of them as soon as that is on disk.
+#[test]
+fn an_answer_to_what_was_not_asked_yet_counts_for_nothing() {
+    for guesses in [&[2][..], &[2, 3], &[]] {
+        let mut clock = looking(Ballot::NONE, claim(5, 0));
+        let due = clock.deadline().unwrap().0;
+        let outputs = clock.step(due, ClockEvent::Tick);
+        let would_you = asked(&outputs).unwrap();
+        let outputs = clock.step(due, answer(2, 0, would_you, true));
+        let waits = kept(&outputs).unwrap();
+        assert_eq!((waits, asked(&outputs)), (ballot(1, 1), None), "the others wait for the disk");
+        let guess = poll(1, would_you.attempt + 1, false);
+        for from in guesses {
+            let outputs = clock.step(due, answer(*from, 1, guess, true));
+            assert!(outputs.is_empty(), "guessed by {guesses:?}: {outputs:?}");
+        }
+        let outputs = clock.step(due, ClockEvent::Kept(waits));
+        assert_eq!(asked(&outputs), Some(guess), "it is guessed right");
+        assert!(clock.is_looking(), "guessed by {guesses:?}, and leads");
+        clock.step(due, answer(2, 1, guess, true));
+        assert_eq!(clock.standing().state, ServerState::Leading, "what was asked is answered");
+    }
+}
+
 #[test]
 fn nobody_is_granted_anything_while_a_leader_lives() {
     let mut clock = looking(ballot(6, 2), claim(5, 1));

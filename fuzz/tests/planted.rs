@@ -37,6 +37,7 @@ const TABLE: &[(&str, Planted, u32)] = &[
     ("garbage", Core(Mistake::RoundGoesBack), 0),
     ("generation", Core(Mistake::SecondGrant), 0),
     ("generation", Core(Mistake::GrantBeforeDisk), 0),
+    ("generation", Core(Mistake::GuessCounted), 0),
     ("handshake", Core(Mistake::LastAddressIntroduced), 0),
     ("leases", Core(Mistake::TermFromAnswer), 0),
     ("leases", Core(Mistake::ConflictIgnored), 0),

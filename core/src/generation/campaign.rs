@@ -5,9 +5,10 @@
 //!                    │ not enough in time: again            │ a later generation: listen      ─ enough ─► lead
 //! ```
 //!
-//! An answer counts if it says yes, to the very attempt that is under way. One that shows a later generation ends
-//! the attempt, whatever it says. Where only a pre-vote was asked, the next attempt follows at once: those who
-//! are behind catch up without a vote being spent.
+//! An answer counts if it says yes, to the very attempt that is under way, and once that has been asked: while our
+//! own vote is on its way to the disk, a yes is a guess. One that shows a later generation ends the attempt, whatever
+//! it says. Where only a pre-vote was asked, the next attempt follows at once: those who are behind catch up without a
+//! vote being spent.
 //!
 //! Pre-votes: Ongaro, *Consensus: Bridging Theory and Practice* (2014), 9.6.
 
@@ -83,7 +84,9 @@ impl GenerationClock {
         out: &mut Vec<ClockOutput>,
     ) {
         let current = self.campaign.as_ref().is_some_and(|c| {
-            c.poll == poll || (planted!(StaleAnswerCounted) && c.poll.pre == poll.pre)
+            let asked = c.asked || planted!(GuessCounted);
+            let same = c.poll == poll || (planted!(StaleAnswerCounted) && c.poll.pre == poll.pre);
+            asked && same
         });
         if letter.generation > self.generation {
             let (theirs, ours) = (Round(letter.generation.0), Round(self.generation.0));

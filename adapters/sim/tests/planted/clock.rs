@@ -72,6 +72,16 @@ pub(crate) fn a_late_grant() -> Told {
     no(leads(&clock), "it leads on a vote in another generation")
 }
 
+/// A voter says yes to what it is not asked yet: our own vote is on its way to the disk.
+pub(crate) fn a_guessed_grant() -> Told {
+    let mut clock = candidate(false);
+    clock.step(at(400), ClockEvent::Tick);
+    let guess = Poll { generation: Generation(2), attempt: 2, pre: false };
+    clock.step(at(400), says(2, 2, Body::Answer { poll: guess, granted: true }));
+    kept(&mut clock, 2);
+    no(leads(&clock), "it leads, and nobody has answered it")
+}
+
 /// A voter says no.
 pub(crate) fn a_rejection() -> Told {
     let mut clock = candidate(false);

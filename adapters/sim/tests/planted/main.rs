@@ -73,6 +73,7 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::LogUnchecked, Generations(200), 2),
     (Mistake::SecondGrant, Generations(200), 3),
     (Mistake::StaleAnswerCounted, Hunt::Story(clock::a_late_grant), 0),
+    (Mistake::GuessCounted, Hunt::Story(clock::a_guessed_grant), 0),
     (Mistake::RejectionCounted, Hunt::Story(clock::a_rejection), 0),
     (Mistake::LiveLeaderForgotten, Hunt::Story(clock::asked_while_a_leader_lives), 0),
     (Mistake::SeenIsVoted, Hunt::Story(clock::seen_before_it_is_asked), 0),
