@@ -97,6 +97,11 @@ const REFUSED: &[Refused] = &[
     (2, "no server 99", &["start 1 2 3", "break 1 99"]),
     (2, "no server 99", &["start 1 2 3", "black-hole 99"]),
     (2, "no server 99", &["start 1 2 3", "advertise 99 x:1"]),
+    // What nobody could read as an address.
+    (2, "host:port", &["start 1 2 3", "advertise 1 10\u{10}.0.0.2:3888"]),
+    (2, "host:port", &["start 1 2 3", "advertise 1 a|b:3888"]),
+    (2, "host:port", &["start 1 2 3", "advertise 1 a[:3888"]),
+    (2, "host:port", &["start 1 2 3", "advertise 1 a:65536"]),
     (2, "no server 99", &["start 1 2 3", "trap 99 after append"]),
     (2, "no server 99", &["start 1 2 3", "wipe 99"]),
     (2, "no server 99", &["start 1 2 3", "hand over 3 to 99"]),

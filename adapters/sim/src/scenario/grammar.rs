@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quorate_core::address::HostPort;
 use quorate_core::ballot::{Ballot, Body, Claim, Generation, Letter, Poll};
 use quorate_core::config::{Election, Generations};
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
-use quorate_core::message::{Message, Packet};
+use quorate_core::message::{Introduction, Message, Packet};
 use quorate_core::recipe::lease::Expiry;
 use quorate_core::recipe::offer::Naming;
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::vote::ServerState;
+use quorate_core::wire::{decode_introduction, encode_introduction};
 use quorate_core::zxid::{Epoch, Zxid};
 
 use super::Problem;
@@ -294,9 +295,13 @@ fn reconfiguration(words: &mut Words<'_>) -> Result<Reconfiguration, Problem> {
     Ok(Reconfiguration::change(joining, leaving))
 }
 
+/// An address that others can read where a server introduces itself with it.
 fn address(word: &str) -> Option<HostPort> {
     let (host, port) = word.rsplit_once(':')?;
-    Some(HostPort { host: host.to_owned(), port: port.parse().ok()? })
+    let address = HostPort { host: host.to_owned(), port: port.parse().ok()? };
+    let introduction = Introduction { id: ServerId(1), addresses: vec![address.clone()] };
+    let mut bytes = BytesMut::from(encode_introduction(&introduction));
+    decode_introduction(&mut bytes).is_ok().then_some(address)
 }
 
 fn letter(word: &str) -> Option<u8> {
