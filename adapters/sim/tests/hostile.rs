@@ -97,6 +97,14 @@ const REFUSED: &[Refused] = &[
     (2, "no server 99", &["start 1 2 3", "break 1 99"]),
     (2, "no server 99", &["start 1 2 3", "black-hole 99"]),
     (2, "no server 99", &["start 1 2 3", "advertise 99 x:1"]),
+    // What changes nothing.
+    (2, "server 1 runs", &["start 1 2 3", "start 1"]),
+    (2, "server 1 is down", &["start 2 3", "crash 1"]),
+    (3, "server 1 is down", &["start 1 2 3", "crash 1", "crash 1 power"]),
+    (2, "server 1 is down", &["start 2 3", "restart 1"]),
+    (3, "server 1 stands still already", &["start 1 2 3", "pause 1", "pause 1"]),
+    (2, "server 1 does not stand still", &["start 1 2 3", "resume 1"]),
+    (4, "server 1 is down", &["start 1 2 3", "pause 1", "crash 1", "resume 1"]),
     // What nobody could read as an address.
     (2, "host:port", &["start 1 2 3", "advertise 1 10\u{10}.0.0.2:3888"]),
     (2, "host:port", &["start 1 2 3", "advertise 1 a|b:3888"]),

@@ -230,7 +230,7 @@ impl Cast {
     }
 }
 
-/// Whether the ways of one server that open or close at once are told as one.
+/// What a command says that only a story of a store can use.
 fn no_store() -> Problem {
     Problem::Impossible("only candidates that elect through a store can do that".to_owned())
 }
@@ -238,17 +238,17 @@ fn no_store() -> Problem {
 fn in_world(cast: &mut Worldly, command: &Command) -> Result<(), Problem> {
     match command {
         Command::Start(ids) => {
-            cast.all_known(ids)?;
+            ids.iter().try_for_each(|id| cast.down(*id))?;
             cast.world.start_all(ids.iter().copied());
         }
         Command::Crash(ids, kind) => {
-            cast.all_known(ids)?;
+            ids.iter().try_for_each(|id| cast.up(*id))?;
             for id in ids {
                 cast.world.crash(*id, *kind)?;
             }
         }
         Command::Restart(ids, _) => {
-            cast.all_known(ids)?;
+            ids.iter().try_for_each(|id| cast.up(*id))?;
             for id in ids {
                 cast.world.crash(*id, CrashKind::Process)?;
             }
@@ -263,18 +263,15 @@ fn in_world(cast: &mut Worldly, command: &Command) -> Result<(), Problem> {
             cast.trap(*id, *trap);
         }
         Command::Wipe(id) => {
-            cast.known(*id)?;
-            if cast.world.is_up(*id) {
-                return Err(Problem::Impossible(format!("server {id} runs")));
-            }
+            cast.down(*id)?;
             cast.world.wipe(*id);
         }
         Command::Pause(id) => {
-            cast.up(*id)?;
+            cast.standing_still(*id, false)?;
             cast.world.pause(*id);
         }
         Command::Resume(id) => {
-            cast.up(*id)?;
+            cast.standing_still(*id, true)?;
             cast.world.resume(*id)?;
         }
         Command::Cut(ways) => {

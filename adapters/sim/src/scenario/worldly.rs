@@ -164,6 +164,33 @@ impl Worldly {
             Err(Problem::Impossible(format!("server {id} is down")))
         }
     }
+
+    /// This is one of them, and it does not run.
+    ///
+    /// # Errors
+    ///
+    /// If it does.
+    pub(super) fn down(&self, id: i64) -> Result<(), Problem> {
+        self.known(id)?;
+        if self.world.is_up(id) {
+            return Err(Problem::Impossible(format!("server {id} runs")));
+        }
+        Ok(())
+    }
+
+    /// This is one of them and runs, and stands still or not.
+    ///
+    /// # Errors
+    ///
+    /// If it is not so.
+    pub(super) fn standing_still(&self, id: i64, still: bool) -> Result<(), Problem> {
+        self.up(id)?;
+        match (self.world.is_paused(id), still) {
+            (true, false) => Err(Problem::Impossible(format!("server {id} stands still already"))),
+            (false, true) => Err(Problem::Impossible(format!("server {id} does not stand still"))),
+            (true, true) | (false, false) => Ok(()),
+        }
+    }
 }
 
 impl Place for Worldly {

@@ -99,6 +99,11 @@ impl World {
         self.brief(id).is_some()
     }
 
+    /// Whether a server runs and was told to stand still.
+    pub fn is_paused(&self, id: i64) -> bool {
+        self.servers.get(&ServerId(id)).is_some_and(|server| server.paused)
+    }
+
     /// How many connections of a plane join two servers, known to both.
     pub fn links_between(&self, a: i64, b: i64, plane: Plane) -> usize {
         self.network.links_between(ServerId(a), ServerId(b), plane)
