@@ -213,6 +213,8 @@ mistakes! {
     SecondOfferAfterLostAnswer,
     /// A candidate whose neighbour is missing makes a new offer (CURATOR-644).
     OvertakesMissingNeighbour,
+    /// A delete takes whatever has the name when it arrives, also what was made anew since.
+    AnyCreationDeleted,
     /// A lease is reckoned from when the store's answer came.
     TermFromAnswer,
     /// A renewal that finds another version is taken for one that has worked.

@@ -393,6 +393,7 @@ impl Candidate {
         }
         if let Some(stray) = self.strays.last().cloned() {
             let Stray { name, created } = stray.clone();
+            let created = created.filter(|_| !planted!(AnyCreationDeleted));
             return self.call(What::Delete(stray), Call::Delete { name, created }, out);
         }
         if self.is_running() {

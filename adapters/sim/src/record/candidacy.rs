@@ -67,6 +67,8 @@ pub enum Candidacy {
     Hears(Op, Result<Reply, Failure>),
     /// A watch of it fires.
     Fired(String),
+    /// What it asked on a connection that is gone reaches the store all the same.
+    Late(Op, Result<Reply, Failure>),
 }
 
 impl Candidacy {
@@ -88,7 +90,10 @@ impl Candidacy {
             | Self::Made(_)
             | Self::Gone(_)
             | Self::Waits(_) => Topic::Phases,
-            Self::Asks(Op::Ping) | Self::Hears(Op::Ping, _) => Topic::Rest,
+            Self::Asks(Op::Ping) | Self::Hears(Op::Ping, _) | Self::Late(Op::Ping, _) => {
+                Topic::Rest
+            }
+            Self::Late(..) => Topic::Phases,
             Self::Asks(_) | Self::Hears(..) | Self::Fired(_) => Topic::Messages,
             Self::Written(_) | Self::Confirmed(_) => Topic::Rest,
         }
@@ -116,7 +121,8 @@ impl Candidacy {
             | Self::Released
             | Self::Asks(_)
             | Self::Hears(..)
-            | Self::Fired(_) => None,
+            | Self::Fired(_)
+            | Self::Late(..) => None,
         }
     }
 
@@ -162,6 +168,13 @@ impl Candidacy {
                 write!(f, "{who} hears: there is {}", nodes.fold(first, |all, n| all + ", " + &n))
             }
             Self::Fired(name) => write!(f, "{who} hears: {} has changed", Node(name)),
+            Self::Late(op, result) => {
+                write!(f, "what {who} asked comes late: {}: ", Asked(op))?;
+                match result {
+                    Ok(_) => f.write_str("done"),
+                    Err(failure) => write!(f, "{failure}"),
+                }
+            }
         }
     }
 }

@@ -38,6 +38,8 @@ impl Electing {
             timeout: settings.session,
             counter: settings.counter,
             drift: if settings.is_perturbed() { drift(settings) } else { 0 },
+            // In etcd a lease is on no connection.
+            late: matches!(means, Means::Offers(Naming::Lease)),
             ..Plan::quiet(usize::try_from(candidates).unwrap_or(0))
         };
         let even = !settings.is_perturbed();

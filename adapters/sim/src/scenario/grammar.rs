@@ -67,7 +67,8 @@ through a store
   start 1 2        stop 1 2        crash 1        pause 1        resume 1
   cut 1            break 1         heal           nothing passes to the store; the connection breaks; all is well
   lose request|answer 1 root|create|list|read|write|delete|ping      the next such call, with the connection
-  late request|answer 1 ping 5s    it comes so much later: a request with all behind it, an answer on its own
+  late request|answer 1 ping 5s    it comes so much later: a request with all behind it, also when the connection is
+                                   lost; an answer on its own
   delete 1         end 1           an operator deletes its nodes, or ends its session
   linger [off]                     nodes of sessions that are over stay in the store
   guards 1 keep 3s                 so long its guarded work takes to end

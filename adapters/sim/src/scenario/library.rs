@@ -121,6 +121,7 @@ const STORIES: &[Bundled] = bundle! {
     "an-offer-whose-name-tells-nothing"
     "a-deadline-that-was-counted-from-the-answer"
     "a-lease-that-ended-in-the-queue"
+    "a-delete-that-arrives-late"
     "a-lease-that-is-not-renewed"
     "a-lease-that-was-taken-away"
     "a-lease-is-over-when-its-record-says-so"

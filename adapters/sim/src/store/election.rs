@@ -199,6 +199,8 @@ struct Link {
     down: u64,
     /// Until when an answer of the leader is waited for that does not come through, and all behind it.
     held: u64,
+    /// A story has delayed something that is on its way to the server: that arrives, even if the connection is lost.
+    delayed: bool,
     /// What is on its way to the server does not arrive.
     cut: bool,
     open: bool,

@@ -39,6 +39,8 @@ enum Hunt {
     Lease(Expiry, u64),
     /// In a story that comes to where it matters.
     Story(fn() -> stories::Told),
+    /// In one of the stories that come with the simulator, played.
+    Played(&'static str),
 }
 
 use Hunt::{Elections, Generations, Histories};
@@ -149,6 +151,7 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::SessionFromAnswer, Hunt::Offers(200), 69),
     (Mistake::SecondOfferAfterLostAnswer, Hunt::Offers(200), 1),
     (Mistake::OvertakesMissingNeighbour, Hunt::Offers(200), 2),
+    (Mistake::AnyCreationDeleted, Hunt::Played("a-delete-that-arrives-late"), 0),
     (Mistake::TermFromAnswer, Hunt::Lease(Expiry::Observed, 400), 88),
     (Mistake::ConflictIgnored, Hunt::Lease(Expiry::Observed, 200), 1),
     (Mistake::ObserverUsesOwnDuration, Hunt::Lease(Expiry::Observed, 200), 1),
@@ -209,6 +212,7 @@ fn look(at: Hunt) -> Option<(Option<u64>, String)> {
             });
         }
         Hunt::Story(tell) => return tell().err().map(|failure| (None, failure)),
+        Hunt::Played(story) => return stories::played(story).err().map(|failure| (None, failure)),
     };
     let found = hunt(story, generation, seeds);
     found.map(|(seed, failure)| (Some(seed), format!("{}: {failure}", failure.kind())))
@@ -258,7 +262,7 @@ fn every_planted_mistake_is_found_and_nothing_else() {
     assert_eq!(hunt(Story::Histories, false, histories), None, "nothing is planted");
     assert_eq!(hunt(Story::Elections, true, generations), None, "nothing is planted");
     for (_, at, _) in TABLE {
-        if let Hunt::Story(_) | Hunt::Offers(_) | Hunt::Lease(..) = at {
+        if let Hunt::Story(_) | Hunt::Played(_) | Hunt::Offers(_) | Hunt::Lease(..) = at {
             assert_eq!(look(*at), None, "nothing is planted");
         }
     }

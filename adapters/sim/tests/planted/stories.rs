@@ -16,6 +16,7 @@ use quorate_core::txn::{Draft, RequestId, TxnHeader};
 use quorate_core::vote::ServerState::{Following, Leading, Looking};
 use quorate_core::vote::{Round, Vote};
 use quorate_core::zxid::{Counter, Epoch, Zxid};
+use quorate_sim::scenario::{Player, Scenario, bundled};
 use quorate_sim::stage::{learner_info, says};
 use quorate_sim::{Contents, CrashKind, Ensemble, Stage, Survival, World, WorldConfig};
 
@@ -27,6 +28,17 @@ const TICK: Duration = Duration::from_millis(400);
 
 /// What a story is told to: nothing, or what should not have happened.
 pub(crate) type Told = Result<(), String>;
+
+/// Plays a story of the simulator.
+pub(crate) fn played(name: &str) -> Told {
+    let story = bundled().iter().find(|story| story.name == name).ok_or("no such story")?;
+    let scenario = Scenario::read(name, story.text).map_err(|error| error.to_string())?;
+    let mut player = Player::new();
+    for step in scenario.steps() {
+        player.play(step).1.map_err(|problem| scenario.error(step.line, problem).to_string())?;
+    }
+    Ok(())
+}
 
 fn no(what: bool, happened: &str) -> Told {
     if what { Err(happened.to_owned()) } else { Ok(()) }

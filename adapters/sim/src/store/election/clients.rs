@@ -180,6 +180,7 @@ impl<R: Recipe> Election<R> {
                         self.clients[client].session.filter(|_| self.plan.late && !wanted)
                     {
                         self.store.end(session);
+                        self.rest(client);
                     }
                 }
             }

@@ -4,6 +4,7 @@ use quorate_core::recipe::{Attempt, Failure};
 
 use super::script::{Mishap, Part};
 use super::{Client, Election, Happens, Link, MS, Message, Request, SECOND, name};
+use crate::record::Candidacy;
 use crate::store::{Fired, Happening, Op, Recipe, Reply, Server};
 
 impl<R: Recipe> Election<R> {
@@ -17,6 +18,7 @@ impl<R: Recipe> Election<R> {
         match self.links.get_mut(&link) {
             Some(queue) => {
                 queue.up = (queue.up + 1).max(self.now + delay);
+                queue.delayed |= matches!(mishap, Some(Mishap::Late(_)));
                 let at = queue.up;
                 self.clients[client].in_flight.extend(attempt);
                 let lost = matches!(mishap, Some(Mishap::Lost));
@@ -69,7 +71,11 @@ impl<R: Recipe> Election<R> {
             self.store.write(&request.op)
         } else if self.store.is_alive(session) && self.plan.late {
             self.say(|| format!("leader: late, {session} {:?}", request.op));
-            self.store.write(&request.op)
+            let result = self.store.write(&request.op);
+            if let Some(client) = self.links.get(&request.link).map(|link| link.client) {
+                self.tell(client, || Candidacy::Late(request.op.clone(), result.clone()));
+            }
+            result
         } else if self.store.is_alive(session) {
             // It has moved to another connection: what comes late from here is refused.
             return;
@@ -167,6 +173,7 @@ impl<R: Recipe> Election<R> {
             again: now,
             down: now,
             held: 0,
+            delayed: false,
             cut: false,
             open: true,
         };
@@ -182,7 +189,7 @@ impl<R: Recipe> Election<R> {
     /// A connection ends; what is on its way to the server is lost with it, or is not.
     pub(super) fn hang_up(&mut self, link: u64, cut: bool) {
         if let Some(link) = self.links.get_mut(&link) {
-            (link.open, link.cut) = (false, cut);
+            (link.open, link.cut) = (false, cut && !link.delayed);
         }
         self.store.forget(link);
     }

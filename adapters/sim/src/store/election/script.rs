@@ -8,7 +8,7 @@ use quorate_core::time::Instant;
 
 use super::{Election, Happens, MS, Plan, Recipe, Term, name, nanos};
 use crate::record::{Candidacy, Happening, Moment};
-use crate::store::Op;
+use crate::store::{Happening as Hears, Op};
 
 /// The story of an election.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub(super) struct Script {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hand {
     started: bool,
+    /// It has stopped, and its lease with it: it has no connection until it starts again.
+    rests: bool,
     /// Nothing passes between it and the store.
     away: bool,
     /// How long its guarded work takes to end.
@@ -199,8 +201,19 @@ impl<R: Recipe> Election<R> {
         if begins {
             self.plan_at(self.now, Happens::Dial(client));
             self.plan_at(self.now + nanos(self.plan.timeout) / 4, Happens::Ping(client));
+        } else if self.hand(client).is_some_and(|hand| lead && std::mem::take(&mut hand.rests)) {
+            self.plan_at(self.now, Happens::Dial(client));
         }
         self.want(client, lead)
+    }
+
+    /// A candidate has ended its session. In a story it has no other before it starts again.
+    pub(super) fn rest(&mut self, client: usize) {
+        let Some(hand) = self.hand(client) else { return };
+        hand.rests = true;
+        self.hang_up(self.clients[client].link, true);
+        (self.clients[client].link, self.clients[client].session) = (0, None);
+        self.here(client, Hears::Expired);
     }
 
     /// A candidate's process stands still.
