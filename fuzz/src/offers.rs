@@ -65,6 +65,8 @@ struct Case {
     prefix: String,
     /// The nodes that this session was shown to own, and when each was created.
     proven: BTreeSet<(String, Token)>,
+    /// The nodes that were shown to us, whoever owns them, and when each was created.
+    shown: BTreeSet<(String, Token)>,
     /// A create may have taken effect, and nobody has looked since.
     unknown: bool,
 }
@@ -89,6 +91,7 @@ pub fn feed(data: &[u8]) {
         naming,
         prefix: "n_".to_owned(),
         proven: BTreeSet::new(),
+        shown: BTreeSet::new(),
         unknown: false,
     };
     for happens in run.happens {
@@ -196,7 +199,9 @@ impl Case {
                     let created = (self.naming == Naming::Lease).then_some(u64::from(*counter));
                     Entry { name, created }
                 };
-                let entries = counters.iter().take(8).map(entry).collect();
+                let entries: Vec<_> = counters.iter().take(8).map(entry).collect();
+                let known = |it: &Entry| Some((it.name.clone(), Token(it.created?)));
+                self.shown.extend(entries.iter().filter_map(known));
                 done(attempt, Ok(Answer::Listed(entries)))
             }
             Happens::Read { which, owner, created } => {
@@ -206,6 +211,7 @@ impl Case {
                     return None;
                 };
                 let (owner, created) = (session(owner), Token(u64::from(created)));
+                self.shown.insert((name.clone(), created));
                 if self.session.is_some_and(|(id, ..)| id == owner) {
                     self.proven.insert((name.clone(), created));
                 }
@@ -330,6 +336,10 @@ impl Case {
         assert!(self.connected, "{call:?} without a connection");
         let reads = matches!(call, Call::Read { .. });
         assert!(reads || !self.guards.guarded, "{call:?} while guarded work still runs");
+        if let (Call::Delete { name, created }, Naming::Lease) = (&call, self.naming) {
+            let meant = created.map(|created| (name.clone(), created));
+            assert!(meant.is_some_and(|meant| self.shown.contains(&meant)), "{call:?} of any");
+        }
         if let Call::Create { session, name, .. } = &call {
             assert_eq!(self.session.map(|(id, ..)| id), Some(*session));
             assert!(!self.unknown, "a second offer, and nobody has looked for the first");

@@ -47,6 +47,7 @@ const TABLE: &[(&str, Planted)] = &[
     ("notification", Core(Mistake::LengthBelieved)),
     ("offers", Core(Mistake::SecondOfferAfterLostAnswer)),
     ("offers", Core(Mistake::OfferOfAnotherSession)),
+    ("offers", Core(Mistake::AnyCreationDeleted)),
     ("packet", Core(Mistake::RunWithHole)),
     ("play", Core(Mistake::TermFromAnswer)),
     ("record", Disk(OnDisk::ChecksumUnchecked)),
