@@ -42,7 +42,7 @@ pub use crate::generation::clock::GenerationClock;
 use crate::id::ServerId;
 use crate::report::Reason;
 use crate::time::Instant;
-use crate::vote::Vote;
+use crate::vote::{ServerState, Vote};
 
 impl GenerationClock {
     /// What has to be done because of `event`.
@@ -82,8 +82,8 @@ impl GenerationClock {
     /// that ends the election at once. If not, [`ClockEvent::Look`] has to follow, with [`Cue::Appointed`]: the
     /// server that was named is elected like any other, at once and without a pre-vote.
     pub fn appoint(&mut self, vote: Vote, reason: Reason, out: &mut Vec<ClockOutput>) -> bool {
-        let follows = self.has_standing() && !self.looking && !self.leads();
-        if !follows || self.vote.leader != vote.leader || vote.leader == self.config.id {
+        let follows = matches!(self.state, ServerState::Following | ServerState::Observing);
+        if !follows || self.vote.leader != vote.leader {
             return false;
         }
         self.decide(vote, reason, out);
@@ -92,9 +92,8 @@ impl GenerationClock {
 
     /// What [`GenerationClock::deadline`] tells has come, whatever the time is. Otherwise for model checkers only.
     pub fn fire(&mut self, at: Instant, out: &mut Vec<ClockOutput>) {
-        let beat_is_next = self.beat_at.is_some_and(|beat| self.due.is_none_or(|due| beat < due));
-        if beat_is_next {
-            self.beat_at = None;
+        // A leader says that it leads, and waits for nothing else.
+        if self.beat_at.take().is_some() {
             self.beat(at, out);
         } else if self.due.take().is_some() {
             if self.looking {

@@ -13,9 +13,10 @@ use quorate_core::generation::{
 };
 use quorate_core::id::ServerId;
 use quorate_core::quorum::Quorum;
+use quorate_core::report::Reason;
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
-use quorate_core::vote::{ServerState, Vote};
+use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 
 const MS: Duration = Duration::from_millis(1);
@@ -406,6 +407,117 @@ fn among_equals_the_better_ranked_leads_unless_it_tries_in_vain() {
     assert!(ask(&mut clock, pre(1, claim(5, 1))).0, "first come");
 }
 
+/// One that votes in the next membership alone, say.
+#[test]
+fn who_begins_with_a_vote_for_nobody_asks_after_the_others_and_then_for_itself() {
+    let mut clock = GenerationClock::new(three(1), Ballot::NONE);
+    let own = Vote { leader: ServerId::NOBODY, ..own(1, claim(4, 7)) };
+    clock.step(at(0), ClockEvent::Look { own, cue: Cue::Fresh });
+    let due = clock.deadline().unwrap().0;
+    assert!((at(300)..=at(600)).contains(&due), "all others have asked before {due:?}");
+    let would_you = asked(&clock.step(due, ClockEvent::Tick)).unwrap();
+    let outputs = clock.step(due, answer(2, 0, would_you, true));
+    let stands = Vote { leader: s(1), ..own };
+    assert_eq!(clock.standing().vote, stands);
+    clock.step(due, ClockEvent::Kept(kept(&outputs).unwrap()));
+    clock.step(due, answer(2, 1, poll(1, 2, false), true));
+    let leads = Standing { state: ServerState::Leading, vote: stands, round: Round(1) };
+    assert_eq!(clock.standing(), leads);
+}
+
+#[test]
+fn who_cannot_be_elected_asks_for_no_votes_whoever_wants_it_to() {
+    let group = Quorum::hierarchical([vec![(s(1), 0), (s(2), 1), (s(3), 1)]]);
+    let (history, last) = (claim(4, 7), Generation(i64::MAX - 1));
+    let cases = [
+        ("it has no vote", 4, three(4).quorum, own(4, history), Ballot::NONE),
+        ("it has no weight", 1, group, own(1, history), Ballot::NONE),
+        ("it abstains", 1, three(1).quorum, Vote::ABSTENTION, Ballot::NONE),
+        (
+            "nobody knows what it has",
+            1,
+            three(1).quorum,
+            Vote { zxid: Zxid::UNKNOWN, ..own(1, history) },
+            Ballot::NONE,
+        ),
+        (
+            "no generation is left",
+            1,
+            three(1).quorum,
+            own(1, history),
+            Ballot { generation: last, vote: s(2) },
+        ),
+    ];
+    for (why, id, quorum, own, ballot) in cases {
+        let mut clock = GenerationClock::new(config(id, quorum, rules()), ballot);
+        clock.step(at(0), ClockEvent::Look { own, cue: Cue::Fresh });
+        let outputs = clock.step(at(1), ClockEvent::Campaign);
+        assert_eq!((asked(&outputs), kept(&outputs)), (None, None), "{why}");
+        assert_eq!((clock.generation(), clock.ballot()), (ballot.generation, ballot), "{why}");
+    }
+}
+
+/// Whoever leads answers that: it may just have said so last, and its next heartbeat is a while away.
+#[test]
+fn who_starts_asks_whether_there_is_a_leader_and_so_does_whoever_can_be_none() {
+    let nobody = Body::Standing { leader: ServerId::NOBODY, beat: 0 };
+    let cues = [Cue::Fresh, Cue::Silence, Cue::Closed, Cue::Appointed(s(3))];
+    for (id, candidate) in [(1, true), (4, false)] {
+        for cue in cues {
+            let config = ClockConfig { id: s(id), ..three(1) };
+            let mut clock = GenerationClock::new(config, Ballot::NONE);
+            let look = ClockEvent::Look { own: own(id, claim(4, 7)), cue };
+            let outputs = clock.step(at(0), look);
+            let asks = sent(&outputs).contains(&(Recipient::Voters, nobody));
+            assert_eq!(asks, cue == Cue::Fresh || !candidate, "{id}, {cue:?}: {outputs:?}");
+        }
+    }
+}
+
+/// A change that makes us follow the same leader in another way ends no election, and needs none; whoever was given
+/// the seat is elected by all, and a server that has no leader has none by being told of one.
+#[test]
+fn who_already_follows_the_appointed_leader_goes_on_and_all_others_look() {
+    let leads = |generation| {
+        heard(letter(3, generation, claim(4, 7), Body::Standing { leader: s(3), beat: 1 }))
+    };
+    let next = Vote { peer_epoch: Epoch(6), zxid: Zxid(6 << 32 | 9), leader: s(3) };
+    let appoint = |clock: &mut GenerationClock, vote| {
+        let (before, mut outputs) = (clock.clone(), Vec::new());
+        let goes_on = clock.appoint(vote, Reason::Asked, &mut outputs);
+        assert!(goes_on || (outputs.is_empty() && *clock == before), "it says no, and {outputs:?}");
+        (goes_on, outputs)
+    };
+    for observer in [false, true] {
+        let config = ClockConfig { observer, ..three(1) };
+        let mut clock = GenerationClock::new(config, ballot(5, 2));
+        assert!(!appoint(&mut clock, next).0, "it has not looked yet");
+        let own = own(1, claim(4, 7));
+        clock.step(at(0), ClockEvent::Look { own, cue: Cue::Fresh });
+        assert!(!appoint(&mut clock, next).0, "it looks");
+        assert!(!appoint(&mut clock, own).0, "it looks, and stands for itself");
+        clock.step(at(1), leads(5));
+        for other in [1, 2] {
+            assert!(!appoint(&mut clock, Vote { leader: s(other), ..next }).0, "another leader");
+        }
+        let (goes_on, outputs) = appoint(&mut clock, next);
+        let state = if observer { ServerState::Observing } else { ServerState::Following };
+        let standing = Standing { state, vote: next, round: Round(5) };
+        assert!(goes_on && outputs.contains(&ClockOutput::Decided(standing)), "{outputs:?}");
+        assert_eq!((clock.standing(), clock.generation()), (standing, Generation(5)));
+        clock.retire();
+        assert!(!appoint(&mut clock, next).0, "its role has ended");
+    }
+    // Who leads is appointed by nobody.
+    let (mut clock, first) = asking(1);
+    let outputs = clock.step(at(1), answer(2, 1, first, true));
+    clock.step(at(1), ClockEvent::Kept(kept(&outputs).unwrap()));
+    clock.step(at(2), answer(2, 2, poll(2, 2, false), true));
+    assert_eq!(clock.standing().state, ServerState::Leading);
+    let own = clock.standing().vote;
+    assert!(!appoint(&mut clock, own).0 && !appoint(&mut clock, next).0);
+}
+
 #[test]
 fn an_appointed_server_asks_at_once_in_earnest_and_the_others_wait_for_it() {
     let mut clock = GenerationClock::new(three(1), ballot(3, 1));
@@ -433,9 +545,29 @@ fn letters_of_strangers_liars_and_of_no_generation_change_nothing() {
         let beat = Body::Standing { leader: s(2), beat: 0 };
         clock.step(at(1), heard(letter(2, generation, claim(9, 9), beat)));
     }
-    clock.step(at(1), request(7, 9, claim(9, 9)));
-    let beat = Body::Standing { leader: s(7), beat: 0 };
-    clock.step(at(1), heard(letter(7, 9, claim(9, 9), beat)));
+    // What is asked for in no generation, or in an earlier one than the asker's own.
+    for (shown, asked) in [(6, i64::MAX), (6, -1), (9, 6)] {
+        for pre in [false, true] {
+            let body = Body::Request(poll(asked, 1, pre));
+            let outputs = clock.step(at(1), heard(letter(2, shown, claim(9, 9), body)));
+            assert_eq!(outputs, [], "{shown} asks for {asked}");
+        }
+    }
+    // A stranger is told where we stand, if it asks, and not listened to.
+    let nobody = Body::Standing { leader: ServerId::NOBODY, beat: 0 };
+    let told = Body::Standing { leader: ServerId::NOBODY, beat: at(1).0 };
+    let bodies = [
+        (body, true),
+        (nobody, true),
+        (Body::Standing { leader: s(7), beat: 0 }, false),
+        (Body::Standing { leader: s(2), beat: 0 }, false),
+        (Body::Answer { poll: poll(9, 1, false), granted: true }, false),
+    ];
+    for (body, is_told) in bodies {
+        let outputs = clock.step(at(1), heard(letter(7, 9, claim(9, 9), body)));
+        let expected = is_told.then_some((Recipient::One(s(7)), told));
+        assert_eq!(sent(&outputs), Vec::from_iter(expected), "{body:?}");
+    }
     assert_eq!(clock, before);
 }
 

@@ -37,7 +37,8 @@ pub enum ClockEvent {
     /// Look for a leader; ignored while looking already.
     Look {
         /// The vote for oneself, all of it on disk: its epoch and zxid are what freshness is compared by.
-        /// Whose leader is not this server itself is no candidate.
+        /// Whoever begins with a vote for another server, or for nobody in particular, listens for two time-outs
+        /// where others listen for one; with [`Vote::ABSTENTION`] it never asks.
         own: Vote,
         /// Why.
         cue: Cue,
