@@ -387,6 +387,20 @@ fn on_a_closed_link_the_survivors_go_by_rank_a_few_milliseconds_apart() {
     }
 }
 
+/// Nobody waits for one that cannot lead.
+#[test]
+fn those_without_weight_have_no_turn() {
+    let stagger = rules().stagger;
+    for (weights, ahead) in [([1, 1, 1], 2), ([1, 1, 0], 1), ([1, 0, 1], 1)] {
+        let group = (1..).map(ServerId).zip(weights).collect::<Vec<_>>();
+        let config = config(1, Quorum::hierarchical([group]), rules());
+        let mut clock = GenerationClock::new(config, Ballot::NONE);
+        clock.step(at(0), ClockEvent::Look { own: own(1, claim(4, 7)), cue: Cue::Closed });
+        let turn = clock.deadline().map(|(due, _)| due);
+        assert_eq!(turn, Some(at(0) + ahead * stagger), "{weights:?}");
+    }
+}
+
 #[test]
 fn among_equals_the_better_ranked_leads_unless_it_tries_in_vain() {
     let ranked = || Generations { ties: Ties::BetterRanked, ..rules() };
