@@ -91,6 +91,8 @@ pub struct Letter {
     pub body: Body,
     /// The sender's configuration as text, not decoded; empty if it sent none.
     pub config: Bytes,
+    /// Whether the sender knows what a [`Probe`](crate::message::Probe) is.
+    pub knows_probes: bool,
 }
 
 /// What a [`Letter`] says.

@@ -9,8 +9,9 @@ use thiserror::Error;
 
 use crate::id::ServerId;
 use crate::membership::Membership;
-use crate::message::LearnerInfo;
+use crate::message::{LearnerInfo, Request};
 use crate::quorum::Quorum;
+use crate::txn::Txn;
 use crate::zxid::Counter;
 
 /// The configuration of one [`Peer`](crate::peer::Peer). `Peer::new` refuses one that cannot work.
@@ -27,9 +28,17 @@ pub struct Config {
     /// End an election at once when nothing that could change its outcome is outstanding, instead of
     /// after [`Timing::finalize_wait`]. Invisible on the wire; on by default.
     pub finish_when_settled: bool,
-    /// Whether the membership may change while the ensemble serves (`reconfigEnabled`). Without it the
-    /// configuration stays as it is, whatever peers say.
+    /// Whether this server, as a leader, may be asked to change the membership, and takes over the newer one that a
+    /// peer tells of in an election (`reconfigEnabled`).
+    ///
+    /// It does not decide who knows of a change: every server is bound by each change in its history. A voter that
+    /// logs and acknowledges one without being bound by it helps to make two leaders. (ZooKeeper's servers with
+    /// `reconfigEnabled=false` are such voters: switch it on at all servers, or at none.)
     pub reconfig_enabled: bool,
+    /// Changes up to this version bind this server no more, on the operator's word: it goes by the membership that
+    /// it was told, and by a leader that knows of none of them. Safe only where the ensemble is certain to be another
+    /// one from here on.
+    pub forgotten: i64,
     /// Whether an outside arbiter decides for a two-server ensemble (`oraclePath`).
     pub oracle: bool,
     /// Every bound on what others can make us hold.
@@ -52,12 +61,15 @@ pub struct Config {
     ///
     /// With it a leader knows by its own clock when its reign is over, and gives it up before another can
     /// have been established. What it costs: after a crash of the leader's machine (not of its process,
-    /// which closes its links) and after a restart of the ensemble, nobody is established for so long.
+    /// which closes its links) and after a restart of the ensemble, nobody is established for so long. A server
+    /// that is started with less than before, or with none, waits for the longest that it may ever have promised:
+    /// that is kept beside its epochs.
     /// Voters that are not ours promise nothing; where they are needed for a quorum there are no leases.
     pub lease: Option<Duration>,
     /// How it is found out who is to lead: the same at all servers.
     pub election: Election,
-    /// Where every jitter comes from. Two servers should not have the same.
+    /// Where every jitter comes from: the same seed and the same inputs are the same run. No two servers should have
+    /// the same; [`Config::new`] sets it to the id.
     pub seed: u64,
 }
 
@@ -193,6 +205,11 @@ impl Timing {
         self.tick.saturating_mul(self.connect_limit.filter(|l| *l > 0).unwrap_or(self.init_limit))
     }
 
+    /// What was heard within so long was heard lately: two ticks.
+    pub fn recent(&self) -> Duration {
+        self.tick.saturating_mul(2)
+    }
+
     /// How often a leader pings: twice per tick.
     pub fn ping_interval(&self) -> Duration {
         self.tick / 2
@@ -209,11 +226,35 @@ pub struct Limits {
     pub unintroduced: usize,
     /// Learners of one leader.
     pub learners: usize,
+    /// The longest body of a request that somebody at this server asks for, in bytes (`jute.maxbuffer`).
+    pub request_bytes: usize,
+    /// The longest transaction that this server proposes as a leader, in bytes, with its header:
+    /// `jute.maxbuffer` and what it may be exceeded by (`zookeeper.jute.maxbuffer.extrasize`). At least
+    /// [`Limits::TXN_BYTES_MIN`], at most [`Txn::BYTES_MAX`], which all servers read whatever
+    /// is said here. The same at all servers, or what one proposes another cannot read.
+    pub txn_bytes: usize,
+    /// Bytes of transactions that a follower or observer holds before its disk has them, besides the packet that
+    /// came last. When another comes it gives up its leader, and comes back when the disk has caught up; if it did not
+    /// serve yet, with twice the room. Much more than the longest transaction, so that an ordinary moment of a disk
+    /// costs nothing.
+    pub unsynced_bytes: usize,
+}
+
+impl Limits {
+    /// What [`Limits::txn_bytes`] has to allow for: ZooKeeper's least extra size.
+    pub const TXN_BYTES_MIN: usize = 1024;
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { strangers: 64, unintroduced: 64, learners: 1024 }
+        Self {
+            strangers: 64,
+            unintroduced: 64,
+            learners: 1024,
+            request_bytes: Request::BODY_BYTES_MAX,
+            txn_bytes: Txn::BYTES_MAX,
+            unsynced_bytes: 64 << 20,
+        }
     }
 }
 
@@ -268,6 +309,7 @@ impl Config {
             timing: Timing::default(),
             finish_when_settled: true,
             reconfig_enabled: false,
+            forgotten: 0,
             oracle: false,
             limits: Limits::default(),
             history: HistoryLimits::default(),
@@ -310,8 +352,7 @@ impl Config {
 
     /// The configuration seen last, in force or not.
     pub fn last_seen(&self) -> &Membership {
-        let next = self.next_membership.as_ref().filter(|_| self.reconfig_enabled);
-        next.unwrap_or(&self.membership)
+        self.next_membership.as_ref().unwrap_or(&self.membership)
     }
 
     /// Refuses what cannot work.
@@ -349,10 +390,16 @@ impl Config {
             ("strangers", self.limits.strangers),
             ("unintroduced", self.limits.unintroduced),
             ("learners", self.limits.learners),
+            ("request_bytes", self.limits.request_bytes),
+            ("unsynced_bytes", self.limits.unsynced_bytes),
         ] {
             if value == 0 {
                 return Err(ConfigError::NoRoom { field });
             }
+        }
+        let (bytes, min, max) = (self.limits.txn_bytes, Limits::TXN_BYTES_MIN, Txn::BYTES_MAX);
+        if bytes < min || bytes > max {
+            return Err(ConfigError::TxnBytes { bytes, min, max });
         }
         if let Some(lease) = self.lease {
             let (min, max) = (t.tick, t.sync_time().min(t.init_time()));
@@ -416,6 +463,16 @@ pub enum ConfigError {
     NoRoom {
         /// The field of [`Limits`] or [`HistoryLimits`].
         field: &'static str,
+    },
+    /// Transactions that others could not read, or too short for anything.
+    #[error("transactions of {bytes} bytes at most, {min} to {max} would do")]
+    TxnBytes {
+        /// What [`Limits::txn_bytes`] says.
+        bytes: usize,
+        /// The least.
+        min: usize,
+        /// The most.
+        max: usize,
     },
     /// A lease that pings cannot renew in time, or that outlasts the patience of others.
     #[error("the lease is {lease:?}, {min:?} to {max:?} would do (a tick to syncLimit)")]

@@ -4,10 +4,11 @@
 //!   Peer ── lends ──► Context ──► Leader │ Learner ── Verdict ──► Peer
 //! ```
 //!
-//! No logic, but that of taking over another membership, which concerns all of it: the quorum, the links,
-//! the disk and the election.
+//! No logic, but what concerns all of it: taking over another membership (the quorum, the links, the disk and the
+//! election), and whether this server would lead well.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::config::Config;
@@ -17,6 +18,7 @@ use crate::id::{ReadId, ServerId};
 use crate::lease::Lease;
 use crate::links::Links;
 use crate::membership::Membership;
+use crate::membership::binding::{bind, is_later};
 use crate::message::Request;
 use crate::outbox::Outbox;
 use crate::output::Write;
@@ -56,6 +58,8 @@ pub struct Context<'a> {
     pub concessions: &'a mut Concessions,
     /// What we have promised to a leader.
     pub lease: &'a mut Lease,
+    /// Whether learners can come to our quorum port.
+    pub accepts: bool,
     /// What people at this server asked for, and what waits for the next reign to begin.
     pub adrift: &'a mut VecDeque<Adrift>,
 }
@@ -90,18 +94,91 @@ impl Context<'_> {
     /// The next configuration, if `committed` tells that it is in force: its version is the zxid that
     /// brought it.
     pub fn is_due(&self, committed: Zxid) -> bool {
-        let next = self.config.next_membership.as_ref().filter(|_| self.config.reconfig_enabled);
+        let next = self.config.next_membership.as_ref();
         next.is_some_and(|next| next.version() <= committed.0)
     }
 
-    /// A configuration that we have seen binds us from when we may have said so: when its transaction is
-    /// logged, or the epoch that it came with is ours. One that is neither, or was cut, came to nothing.
-    pub fn forget_unlogged(&mut self) {
-        let next = self.config.next_membership.as_ref().filter(|_| self.config.reconfig_enabled);
-        let known = self.history.last().max(Zxid::start_of(self.epochs.current_epoch));
-        if next.is_some_and(|next| next.version() > known.0) {
+    /// A configuration that we have seen binds us from when we may have said so: a change when its transaction is
+    /// logged, a version that a leader gave when its epoch is ours. One that is neither came to nothing.
+    ///
+    /// A change behind a cut is forgotten with it, whatever our epoch: otherwise it would count as logged again as
+    /// soon as the log is that long, and be put in force though nobody ever committed it.
+    pub fn forget_unheld(&mut self) {
+        let Some(next) = &self.config.next_membership else { return };
+        let known = if next.is_change() && !planted!(CutChangeBinds) {
+            self.history.last()
+        } else {
+            self.history.last().max(Zxid::start_of(self.epochs.current_epoch))
+        };
+        if next.version() > known.0 {
             self.see(None);
         }
+    }
+
+    /// The history that a leader sent takes the place of ours, with what it holds of the membership: one step. What
+    /// the leader says is in force is so here, too: an election would ask the voters of what was before otherwise,
+    /// whom there may not be any more.
+    pub fn install(
+        &mut self,
+        label: Zxid,
+        last: Zxid,
+        in_force: Option<Membership>,
+        held: Vec<Membership>,
+    ) {
+        let forgotten = self.config.forgotten;
+        let ours = self.config.membership.version();
+        let later =
+            |told: &Membership| is_later(told.version(), ours) && told.version() > forgotten;
+        let present = in_force.filter(later).unwrap_or_else(|| self.config.membership.clone());
+        let (present, next) = bind(present, held);
+        let text = |membership: &Membership| membership.text().clone();
+        let (membership, next_text) = (text(&present), next.as_ref().map(text));
+        if planted!(InstalledBeforeSeen) {
+            let before = &self.config;
+            let (old, old_next) =
+                (text(&before.membership), before.next_membership.as_ref().map(text));
+            let write = Write::Install { label, membership: old, next: old_next };
+            self.history.install(label, last, write, self.outbox);
+            self.outbox.persist(Write::Membership(membership));
+            self.outbox.persist(Write::NextMembership(next_text));
+        } else {
+            let write = Write::Install { label, membership, next: next_text };
+            self.history.install(label, last, write, self.outbox);
+        }
+        for (version, change) in [
+            (present.version(), Change::Configuration as fn(i64) -> Change),
+            (next.as_ref().map_or(0, Membership::version), Change::NextConfiguration),
+        ] {
+            let known = [Some(&self.config.membership), self.config.next_membership.as_ref()];
+            if known.into_iter().flatten().all(|known| known.version() < version) {
+                self.outbox.report(change(version), Reason::Reconfigured { version });
+            }
+        }
+        if (&present, &next) != (&self.config.membership, &self.config.next_membership) {
+            (self.config.membership, self.config.next_membership) = (present, next);
+            self.reseat();
+        }
+    }
+
+    /// Whether the seat may be offered to this server: that it follows well tells nothing of whether the others
+    /// could follow it, so it has heard a quorum of each membership that binds it on its election links, in both
+    /// directions and within two ticks. Nor may it lead while its quorum port accepts no connections. Whatever else
+    /// forbids it belongs here.
+    pub fn may_lead(&self) -> bool {
+        if !self.accepts {
+            return false;
+        }
+        let mut heard = self.quorum.support();
+        heard.add(self.quorum, self.config.id);
+        for id in self.links.heard(self.now, self.config.timing.recent()) {
+            heard.add(self.quorum, id);
+        }
+        heard.is_quorum(self.quorum)
+    }
+
+    /// Lets the other voters know that we live, and whether we hear them.
+    pub fn probe(&mut self) {
+        self.links.probe(self.now, self.config.timing.recent(), self.outbox);
     }
 
     fn reseat(&mut self) {
@@ -136,6 +213,16 @@ pub enum Verdict {
         /// The round that is over thereby.
         round: Round,
     },
+    /// It ends: one that is needed looks in the same round, with a better vote. The server goes back into that round,
+    /// if it can; otherwise it begins another.
+    GoBack {
+        /// Who.
+        from: ServerId,
+        /// What it votes.
+        vote: Vote,
+        /// Why the role ends if another round begins.
+        otherwise: Reason,
+    },
     /// It ends; the server looks for a leader again after a rest.
     Leave {
         /// Why.
@@ -160,7 +247,62 @@ pub struct Concessions {
     /// To a later promise, and which; the next epoch is above them, whoever comes first. Forgotten
     /// when somebody else leads.
     pub promise: BTreeMap<ServerId, Epoch>,
+    /// That need a snapshot while a change is under way, take no memberships with it, and were refused so that an
+    /// election tells them; until when that is remembered, by whomever of us leads.
+    pub untold: BTreeMap<ServerId, Instant>,
     /// To one that votes in the next membership alone, and cannot be done without: we propose it in the next
     /// round, for as long as a reign may take to begin.
     pub nominee: Option<Vote>,
+    /// To one that was given the seat.
+    pub transfers: Transfers,
+}
+
+/// The servers to which the seat was given, as far as it is not known that this came to something. One that was
+/// given it in vain is not preferred for a while, and for longer each time: its reason may last. It is kept by all
+/// that were told, since any of them may lead next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Transfers {
+    by_id: BTreeMap<ServerId, Transfer>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Transfer {
+    /// Until when it is not preferred.
+    until: Instant,
+    /// How long that was, once it was clear that it would not serve.
+    wait: Duration,
+    /// Since when its reign has lasted, as far as it has begun here.
+    serves: Option<Instant>,
+}
+
+impl Transfers {
+    /// The first wait, and the longest.
+    const WAITS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
+
+    /// A server is given the seat; its reign begins within `patience`, if ever.
+    pub fn on_given(&mut self, now: Instant, to: ServerId, patience: Duration) {
+        let (first, longest) = Self::WAITS;
+        let wait = self.by_id.get(&to).map_or(first, |before| (before.wait * 2).min(longest));
+        let until = now + patience + wait;
+        self.by_id.insert(to, Transfer { until, wait, serves: None });
+    }
+
+    /// The reign of this leader has begun.
+    pub fn on_served(&mut self, now: Instant, leader: ServerId) {
+        if let Some(transfer) = self.by_id.get_mut(&leader) {
+            transfer.serves = Some(now);
+        }
+    }
+
+    /// The reign is over: one that has lasted for `patience` was not in vain.
+    pub fn on_reign_over(&mut self, now: Instant, patience: Duration) {
+        self.by_id.retain(|_, transfer| {
+            transfer.serves.take().is_none_or(|since| now.since(since) < patience)
+        });
+    }
+
+    /// Whether this server was given the seat in vain, and not long ago.
+    pub fn is_in_vain(&self, now: Instant, id: ServerId) -> bool {
+        self.by_id.get(&id).is_some_and(|transfer| now < transfer.until)
+    }
 }

@@ -6,8 +6,11 @@
 //! here.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::ballot::Ballot;
+use crate::membership::Membership;
 use crate::txn::Txn;
 use crate::zxid::{Epoch, Zxid};
 
@@ -28,8 +31,17 @@ pub struct Durable {
     pub floor: Zxid,
     /// The label of the snapshot from which its application starts; zero if it has none.
     pub snapshot: Zxid,
+    /// The longest lease that it may ever have promised ([`Config::lease`](crate::config::Config::lease)); zero if
+    /// none.
+    pub lease: Duration,
     /// The last vote that it gave, where servers elect [by generation](crate::generation).
     pub ballot: Ballot,
+    /// The memberships that its history holds changes to, in any order: those that transactions of the log behind the
+    /// snapshot brought, and the one in the snapshot's state, if the application keeps it there (see
+    /// [`Restored`](crate::input::Event::Restored)). Where one of them was not seen when it was written, as by a
+    /// ZooKeeper server with `reconfigEnabled=false`, it is seen before the first vote. Those that stand in the
+    /// [window](Self::window) need not be repeated.
+    pub changes: Vec<Membership>,
     /// Its last transactions, ascending, without a hole, up to the last one; as many as there is
     /// memory for.
     pub window: VecDeque<Txn>,
@@ -43,7 +55,9 @@ impl Default for Durable {
             last_zxid: Zxid::ZERO,
             floor: Zxid::ZERO,
             snapshot: Zxid::ZERO,
+            lease: Duration::ZERO,
             ballot: Ballot::NONE,
+            changes: Vec::new(),
             window: VecDeque::new(),
         }
     }

@@ -13,8 +13,9 @@
 //! A round begins with a vote for oneself. Better votes are adopted and passed on, so that all who
 //! hear one another end with the best vote, that is with the newest history. A quorum that votes
 //! alike has decided; a short wait lets a better vote arrive that is still on its way. Where nobody
-//! is left who could send one there is no wait: every voter votes alike, or those that do not are
-//! known to be unreachable. Those that lose a leader notice it one after the other; what the early
+//! is left who could send one there is no wait: every voter votes alike; or those that do not are
+//! known to be unreachable, and a quorum of the others is known not to wait either. Whoever waits may go on with a
+//! better vote, and then those who settled early go back into the round ([`Elector::go_back`]). Those that lose a leader notice it one after the other; what the early
 //! ones say is kept for the others, since they say it only once.
 //!
 //! A server that comes late finds the election over. It joins the leader that a quorum reports, if
@@ -27,8 +28,10 @@
 //!
 //! The names in the Java code: `recvset` is `filed`, `outofelection` is `settled`, `logicalclock`
 //! is `round`, `lookForLeader` the looking state, `totalOrderPredicate` the order on
-//! [`Vote`].
+//! [`Vote`]. `recvqueue` and the `WorkerReceiver` that fills it are [`ElectorEvent::Heard`], one at a time, and what
+//! answers those without a vote; `sendqueue` and `WorkerSender` are [`ElectorOutput::Notify`].
 
+mod back;
 mod boundary;
 mod edge;
 mod proposal;
@@ -60,6 +63,8 @@ pub struct Elector {
     /// The highest round that we have looked in. Whoever joins an ensemble takes its round, which may be lower; whoever
     /// looked in a round for a second time would say what the others have on file already, and that nobody answers.
     looked: Round,
+    /// How often we may still go back into this round.
+    returns: usize,
     /// The vote for ourselves of this round.
     own: Vote,
     /// What we propose; once settled, what ended the election.
@@ -68,7 +73,7 @@ pub struct Elector {
     /// What each voter said from outside of an election.
     settled: Vec<Option<Filed>>,
     /// The newest vote of each voter that began to look before us, for when we do.
-    early: Vec<Option<Standing>>,
+    early: Vec<Option<(Standing, bool)>>,
     began: Instant,
     /// Since when we are in this round, and whom we have heard in it.
     round_began: Instant,
@@ -76,6 +81,8 @@ pub struct Elector {
     wait: Duration,
     notify_at: Option<Instant>,
     finalize_at: Option<Instant>,
+    /// We may not be elected.
+    barred: bool,
 }
 
 impl Elector {
@@ -86,6 +93,7 @@ impl Elector {
             state: ServerState::Looking,
             round: Round(0),
             looked: Round(0),
+            returns: 0,
             own: Vote::ABSTENTION,
             vote: Vote::ABSTENTION,
             votes: Votes::new(&config.quorum),
@@ -97,6 +105,7 @@ impl Elector {
             wait: config.notification_min,
             notify_at: None,
             finalize_at: None,
+            barred: false,
             config,
         }
     }
@@ -122,6 +131,11 @@ impl Elector {
     /// Whether an election is going on.
     pub const fn is_looking(&self) -> bool {
         self.notify_at.is_some()
+    }
+
+    /// Whether this server may be elected, as was last said ([`ElectorEvent::MayLead`]).
+    pub const fn may_lead(&self) -> bool {
+        !self.barred
     }
 
     /// Who votes.
@@ -153,6 +167,7 @@ impl Elector {
     /// same.
     pub fn establish(&mut self, epoch: Epoch) {
         self.vote.peer_epoch = epoch;
+        self.returns = 0;
     }
 
     /// The seat was given to the leader of `vote` without an election, in this round: everybody says the same as if
@@ -173,6 +188,7 @@ impl Elector {
         let least = if vote.leader == self.vote.leader { self.round } else { self.round.next() };
         let round = round.max(least);
         self.change_round(at, round, reason.clone(), out);
+        self.returns = 0;
         self.settled.fill(None);
         self.votes.support_all(&self.config.quorum);
         self.began = at;
@@ -193,6 +209,7 @@ impl Elector {
         self.early = vec![None; voters];
         self.heard = vec![false; voters];
         self.votes = Votes::new(&self.config.quorum);
+        self.returns = 0;
     }
 
     /// What has to be done because of `event`.
@@ -205,14 +222,15 @@ impl Elector {
     /// The same, appended to `out`; allocates nothing unless a vote changes or the election ends.
     pub fn step_into(&mut self, at: Instant, event: ElectorEvent, out: &mut Vec<ElectorOutput>) {
         match event {
-            ElectorEvent::Heard { from, standing, versioned } => {
-                self.on_heard(at, from, standing, versioned, out);
+            ElectorEvent::Heard { from, standing, versioned, at_once } => {
+                self.on_heard(at, from, standing, versioned, at_once, out);
             }
             ElectorEvent::Look(own) => self.on_look(at, own, out),
             ElectorEvent::Unreachable { peer, dialled } => {
                 self.on_unreachable(at, peer, dialled, out);
             }
             ElectorEvent::Reachable(peer) => self.on_reachable(at, peer),
+            ElectorEvent::MayLead(may) => self.barred = !may,
             ElectorEvent::Oracle(yes) => {
                 self.config.quorum.hear_oracle(yes);
                 // It is the arbiter's turn only after a first wait for the other server.
@@ -242,10 +260,10 @@ impl Elector {
         self.propose(own, reason, out);
         self.count(at, out);
         for position in 0..self.early.len() {
-            if let Some(heard) = self.early[position].take() {
+            if let Some((heard, at_once)) = self.early[position].take() {
                 if self.is_looking() {
                     let from = self.config.quorum.id(position);
-                    self.on_looking(at, from, position, heard, out);
+                    self.on_looking(at, from, position, heard, at_once, out);
                     self.heard[position] = true;
                 }
             }
@@ -258,6 +276,7 @@ impl Elector {
         from: ServerId,
         heard: Standing,
         versioned: bool,
+        at_once: bool,
         out: &mut Vec<ElectorOutput>,
     ) {
         let Some(position) = self.config.quorum.position(from) else {
@@ -276,7 +295,10 @@ impl Elector {
                 // Those that lose a leader notice it one after the other. What the first one says
                 // now it does not say again for 200 ms.
                 if heard.round > self.round {
-                    self.early[position] = Some(heard);
+                    self.early[position] = Some((heard, at_once));
+                } else if heard.round == self.round && self.returns > 0 {
+                    let filed = Filed { standing: heard, versioned: false };
+                    self.votes.note(position, filed, at_once);
                 }
                 if self.has_standing() {
                     let standing = self.standing();
@@ -289,10 +311,10 @@ impl Elector {
             ServerState::Looking => {
                 // Whatever leader it told of is over for it: counted on, it could elect one that it would not vote for.
                 self.settled[position] = None;
-                self.on_looking(at, from, position, heard, out);
+                self.on_looking(at, from, position, heard, at_once, out);
             }
             ServerState::Following | ServerState::Leading => {
-                self.on_settled(at, position, heard, versioned, out);
+                self.on_settled(at, position, heard, versioned, at_once, out);
             }
             ServerState::Observing => {}
         }
@@ -307,12 +329,15 @@ impl Elector {
         from: ServerId,
         position: usize,
         heard: Standing,
+        at_once: bool,
         out: &mut Vec<ElectorOutput>,
     ) {
         // Who proposes nobody is counted by nobody, whatever round it is in: it joins that of those who look.
-        // Its vote may be needed by voters who know of a membership that it does not know yet. Once it proposes
+        // Its vote may be needed by voters who know of a membership that it does not know yet, or by whoever
+        // leads in its place because it cannot be followed. Once it proposes
         // somebody it stays in that round, so that two who do not hear each other cannot call it to and fro.
-        let undecided = self.vote.leader == ServerId::NOBODY && self.config.may_change;
+        let may_join = self.config.may_change || self.barred;
+        let undecided = self.vote.leader == ServerId::NOBODY && may_join;
         let candidate = self.config.quorum.is_voter(heard.vote.leader);
         if heard.round < self.round && !(undecided && candidate) && !planted!(RoundGoesBack) {
             // It is behind: not counted, but told, so that it can catch up.
@@ -320,7 +345,7 @@ impl Elector {
             return;
         }
         let filed = Filed { standing: heard, versioned: false };
-        if self.votes.filed()[position] == Some(filed) && heard.round == self.round {
+        if heard.round == self.round && self.votes.holds(position, filed, at_once) {
             return;
         }
         if !candidate || heard.vote.zxid == Zxid::UNKNOWN || self.own.zxid == Zxid::UNKNOWN {
@@ -328,7 +353,7 @@ impl Elector {
         }
         // A voter of the next membership alone lets those of the present one propose themselves, since not all
         // of them need know it yet. If they have less than it has, it has to lead.
-        let ours = if undecided && self.config.quorum.is_voter(self.config.id) {
+        let ours = if undecided && !self.barred && self.config.quorum.is_voter(self.config.id) {
             Vote { leader: self.config.id, ..self.own }
         } else {
             self.own
@@ -366,7 +391,7 @@ impl Elector {
                 self.votes.uncompared = true;
             }
         }
-        self.file(position, filed);
+        self.file(position, filed, at_once);
         self.count(at, out);
     }
 
@@ -387,15 +412,17 @@ impl Elector {
         position: usize,
         heard: Standing,
         versioned: bool,
+        at_once: bool,
         out: &mut Vec<ElectorOutput>,
     ) {
-        if !self.config.quorum.is_voter(heard.vote.leader) {
+        let leads = heard.vote.leader == self.config.id;
+        if !self.config.quorum.is_voter(heard.vote.leader) || (leads && self.barred) {
             return;
         }
         let needle = Filed { standing: heard, versioned };
         if heard.round == self.round {
             // Filed without its version, so that between peers of today the leader alone counts.
-            self.file(position, Filed { standing: heard, versioned: false });
+            self.file(position, Filed { standing: heard, versioned: false }, at_once);
             self.votes.uncompared = true;
             if let Some(support) = self.joinable(self.votes.filed(), &needle) {
                 return self.join(at, heard, support, out);
@@ -451,6 +478,7 @@ impl Elector {
             let change = Change::Round { from: self.round, to: heard.round };
             out.push(ElectorOutput::Changed(change, reason.clone()));
             self.round = heard.round;
+            self.votes.forget();
         }
         self.votes.support = support;
         self.decide(at, heard.vote, reason, out);
@@ -516,6 +544,13 @@ impl Elector {
     /// that hears itself would elect that one again and again. Whoever can be elected is heard by those with weight.
     fn why_better(&self, from: ServerId, vote: Vote, over: Vote) -> Option<Reason> {
         let quorum = &self.config.quorum;
+        if self.barred {
+            let history = |vote: Vote| (vote.peer_epoch, vote.zxid);
+            let older = over.leader == ServerId::NOBODY && history(vote) < history(self.own);
+            if vote.leader == self.config.id || older {
+                return None;
+            }
+        }
         let some_weigh_nothing = quorum.has_weightless() && !planted!(WeightlessElected);
         if some_weigh_nothing && !quorum.has_weight(from) {
             return None;

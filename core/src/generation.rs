@@ -59,16 +59,10 @@ impl GenerationClock {
             ClockEvent::Kept(ballot) => self.on_kept(at, ballot, out),
             ClockEvent::Look { own, cue } => self.on_look(at, own, cue, out),
             ClockEvent::Reachable(peer) => self.on_reachable(at, peer, out),
+            ClockEvent::MayLead(may) => self.on_may_lead(at, may),
             ClockEvent::Oracle(yes) => {
                 self.config.quorum.hear_oracle(yes);
                 self.count(at, out);
-            }
-            ClockEvent::Campaign => {
-                if self.looking {
-                    self.ask(at, out);
-                } else if self.leads() && planted!(CampaignDeposes) {
-                    self.leave(Reason::Asked, out);
-                }
             }
             ClockEvent::Tick => {
                 while self.deadline().is_some_and(|(due, _)| due <= at) {
@@ -107,6 +101,11 @@ impl GenerationClock {
 
     fn on_look(&mut self, at: Instant, own: Vote, cue: Cue, out: &mut Vec<ClockOutput>) {
         if self.looking {
+            if own != self.own {
+                // Whom we began with has not been elected in time: from now on we ask for ourselves.
+                (self.own, self.campaign) = (own, None);
+                self.listen(at);
+            }
             return;
         }
         self.retire();
@@ -135,6 +134,16 @@ impl GenerationClock {
         self.answer_early(at, out);
         if self.looking && self.due.is_some_and(|due| due <= at) {
             self.fire(at, out);
+        }
+    }
+
+    /// An attempt of ours that is under way goes on: it is as good as elected, or comes to nothing.
+    fn on_may_lead(&mut self, at: Instant, may: bool) {
+        if self.barred == may {
+            self.barred = !may;
+            if self.looking {
+                self.listen(at);
+            }
         }
     }
 

@@ -201,6 +201,17 @@ impl History {
         self.window.get(at).filter(|txn| txn.zxid == zxid)
     }
 
+    /// Whether a transaction of this number is in our history, if memory or the snapshot that it starts from tells;
+    /// otherwise the disk has to be asked. What lies at or below that snapshot counts as held: it cannot be cut
+    /// away any more.
+    pub fn holds(&self, zxid: Zxid) -> Option<bool> {
+        if zxid > self.before || zxid > self.last {
+            Some(self.get(zxid).is_some())
+        } else {
+            (zxid == self.before || zxid <= self.staged).then_some(true)
+        }
+    }
+
     /// Whether another transaction of the same number is in memory: then one of the two is of no leader.
     pub fn contradicts(&self, txn: &Txn) -> bool {
         self.get(txn.zxid).is_some_and(|held| held != txn)
@@ -228,13 +239,16 @@ impl History {
     ///
     /// If one does not [follow](Zxid::follows) the one before: the caller makes sure.
     pub fn append(&mut self, txns: Txns, outbox: &mut Outbox) {
+        let mut bytes = 0;
         for txn in &*txns {
             assert!(txn.zxid.follows(self.last), "{} does not follow {}", txn.zxid, self.last);
             self.last = txn.zxid;
-            self.window_bytes += txn.len();
+            bytes += txn.len();
         }
+        self.window_bytes += bytes;
         self.window.extend(txns.iter().cloned());
         let ticket = outbox.persist_with(|| Write::Append(txns));
+        outbox.weigh(ticket, bytes);
         self.unsynced.push_back((ticket, self.last));
         if self.window.len() > self.limits.window_count
             || self.window_bytes > self.limits.window_bytes
@@ -280,8 +294,14 @@ impl History {
     }
 
     /// Puts the snapshot that was received, and what was written beside the history after it, in the
-    /// place of the history.
-    pub fn install(&mut self, label: Zxid, last: Zxid, outbox: &mut Outbox) -> Ticket {
+    /// place of the history, by this [`Write::Install`].
+    pub fn install(
+        &mut self,
+        label: Zxid,
+        last: Zxid,
+        write: Write,
+        outbox: &mut Outbox,
+    ) -> Ticket {
         self.window.clear();
         self.window_bytes = 0;
         self.unsynced.clear();
@@ -289,7 +309,7 @@ impl History {
         (self.floor, self.staged) = (label, label);
         // The start of an epoch may have been known; what it stood for is in this history.
         self.committed = self.committed.filter(|committed| *committed <= last);
-        outbox.persist(Write::Install { label })
+        outbox.persist(write)
     }
 
     /// Takes note that everything through `zxid` is committed, and delivers it; also if it was known

@@ -6,6 +6,8 @@
 
 use alloc::vec::Vec;
 
+use bytes::Bytes;
+
 use crate::address::HostPort;
 use crate::id::{LinkId, ReadId, ServerId, Ticket};
 use crate::message::{Message, Request};
@@ -46,6 +48,12 @@ pub enum Event {
         /// The server that was dialled.
         peer: ServerId,
     },
+    /// No address of this port accepts connections any more: an attempt to accept has failed at each of them,
+    /// and none has succeeded or had to wait for a connection since.
+    ListenFailed(Plane),
+    /// After [`ListenFailed`](Event::ListenFailed): at some address of this port an attempt to accept has
+    /// succeeded, or waits for a connection.
+    Listening(Plane),
     /// A message has arrived on a link, in the order of that link.
     Received {
         /// Which.
@@ -78,7 +86,14 @@ pub enum Event {
     },
     /// The snapshot that was announced on a link has come whole, and is staged on disk and in the
     /// application. If it does not come whole, the link ends as [`Cause::Garbled`].
-    Restored(LinkId),
+    Restored {
+        /// Which.
+        link: LinkId,
+        /// The text of the membership that stands in the state, if the application keeps it there, as ZooKeeper's
+        /// data tree does under `/zookeeper/config`, and a reconfiguration wrote it: with the version -1, at the zxid
+        /// that is the text's version. (Whoever may do everything may write there, too.)
+        membership: Option<Bytes>,
+    },
     /// A snapshot of the application's state after this transaction was taken, or could not be.
     SnapshotTaken(Zxid),
     /// Somebody at this server asks for a transaction. Answered by
@@ -108,6 +123,13 @@ pub enum Event {
     Released,
     /// The server is to stop. Every link is hung up; nothing happens after.
     Shutdown,
+}
+
+impl Event {
+    /// [`Event::Restored`] of a state that tells nothing of the membership.
+    pub const fn restored(link: LinkId) -> Self {
+        Self::Restored { link, membership: None }
+    }
 }
 
 /// A connection that has come up.

@@ -45,7 +45,7 @@ use crate::report::{self, Reason, Seat};
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::txn::{Draft, Txn};
-use crate::vote::{Round, ServerState, Standing};
+use crate::vote::{Round, ServerState, Standing, Vote};
 use crate::zxid::Epoch;
 
 /// The leader's side of Zab.
@@ -55,6 +55,8 @@ pub struct Leader {
     /// The voters that elected us and have not looked elsewhere since.
     supporters: Support,
     round: Round,
+    /// The vote that the election ended with.
+    vote: Vote,
     elected: Instant,
     /// Ends of half ticks so far; every second one ends a tick.
     halves: u64,
@@ -67,11 +69,12 @@ pub struct Leader {
 impl Leader {
     /// Takes office after an election that `supporters` decided; takes in the learners that came
     /// early.
-    pub fn new(cx: &mut Context<'_>, round: Round, supporters: Support) -> (Self, Verdict) {
+    pub fn new(cx: &mut Context<'_>, elected: Standing, supporters: Support) -> (Self, Verdict) {
         let mut leader = Self {
             office: Office::new(cx),
             supporters,
-            round,
+            round: elected.round,
+            vote: elected.vote,
             elected: cx.now,
             halves: 0,
             warned: false,
@@ -81,6 +84,10 @@ impl Leader {
         cx.timers.after(Timer::Ping, cx.now, cx.config.timing.ping_interval());
         let mut verdict = Verdict::Stay;
         for waiting in cx.links.take_waiting() {
+            if waiting.over {
+                cx.links.hangup(waiting.link, Hangup::RoleEnded, cx.outbox);
+                continue;
+            }
             leader.on_link_up(cx, waiting.link);
             if let Some(first) = waiting.first {
                 if verdict == Verdict::Stay {
@@ -238,7 +245,7 @@ impl Leader {
             Phase::Broadcast(broadcast)
                 if broadcast.epoch == epoch || planted!(OldPreparationProposed) =>
             {
-                let mut drafts = drafts;
+                let mut drafts = fitting(drafts, cx.config.limits.txn_bytes);
                 if drafts.iter().any(|draft| draft.header.kind == Txn::RECONFIGURATION) {
                     reconfiguration::prepare(cx, broadcast, &mut self.office.learners, &mut drafts);
                 }
@@ -338,11 +345,9 @@ impl Leader {
     pub fn on_timer(&mut self, cx: &mut Context<'_>, timer: Timer) -> Verdict {
         match timer {
             Timer::Init => {
+                self.give_up(cx);
                 let members = match &self.office.phase {
-                    Phase::Discovery(discovery) => {
-                        discovery.nominate(cx);
-                        discovery.members(cx)
-                    }
+                    Phase::Discovery(discovery) => discovery.members(cx),
                     Phase::Synchronization(synchronization) => synchronization.members(cx),
                     Phase::Broadcast(_) => return Verdict::Stay,
                 };
@@ -371,6 +376,7 @@ impl Leader {
             | Timer::Candidacy
             | Timer::Heartbeat
             | Timer::Introduction
+            | Timer::Listening
             | Timer::Connect
             | Timer::ConnectLimit
             | Timer::Silence => Verdict::Stay,
@@ -379,14 +385,20 @@ impl Leader {
 
     /// A voter is looking for a leader. If it elected us, has moved on since, and those that are left
     /// are no quorum, waiting for them is in vain (ZOOKEEPER-3109). Only a later round counts, or the
-    /// lower one of a restarted server: a peer repeats its last frame on each new link.
+    /// lower one of a restarted server, or a better vote than that for us: a peer repeats its last frame on each new
+    /// link, and a server of ZooKeeper looks on for 200 ms. With a better vote it has gone on in the round that we think
+    /// is over, and so do we.
     pub fn on_looking(
         &mut self,
         cx: &mut Context<'_>,
         voter: ServerId,
         heard: Standing,
     ) -> Verdict {
-        let moved_on = heard.round > self.round
+        let goes_on = heard.round == self.round
+            && heard.vote.better_than(&self.vote).is_some()
+            && !planted!(RoundLeftForBetterVote);
+        let moved_on = goes_on
+            || heard.round > self.round
             || (heard.round < self.round && cx.links.is_newer(voter, self.elected));
         let here = self.office.learners.values().any(|l| l.id == voter && l.stage > Stage::Silent);
         if heard.state != ServerState::Looking
@@ -399,8 +411,20 @@ impl Leader {
         self.supporters.remove(cx.quorum, voter);
         if self.supporters.is_enough(cx.quorum) {
             Verdict::Stay
+        } else if goes_on {
+            Verdict::GoBack { from: voter, vote: heard.vote, otherwise: Reason::Deserted { voter } }
         } else {
+            self.give_up(cx);
             Verdict::leave(Reason::Deserted { voter })
+        }
+    }
+
+    /// Our patience is at its end, or that of those we need. If that is because of one who is ahead of us, the
+    /// next election is told of it. Followers hear nothing behind LEADERINFO, and give us as long as we give
+    /// them: which of the two is first is a matter of a disk and of two clocks.
+    pub fn give_up(&self, cx: &mut Context<'_>) {
+        if let Phase::Discovery(discovery) = &self.office.phase {
+            discovery.nominate(cx);
         }
     }
 
@@ -424,6 +448,7 @@ impl Leader {
         }
         self.office.ping(cx);
         if let Phase::Broadcast(broadcast) = &mut self.office.phase {
+            cx.probe();
             // A leader that needs nobody's promise renews its lease by itself.
             broadcast.renew(cx, &self.office.learners);
         }
@@ -454,6 +479,17 @@ impl Leader {
         let waits = cx.now.since(since);
         (waits >= patience).then_some(waits)
     }
+}
+
+/// The same, with a refusal in the place of each that is too long: nobody else could read it, and this server's
+/// own log would not take it. Whoever made it has done so already; that it was forgotten must cost one
+/// request and not the leader.
+fn fitting(drafts: Vec<Draft>, most: usize) -> Vec<Draft> {
+    if drafts.iter().all(|draft| draft.fits(most)) {
+        return drafts;
+    }
+    let fit = |draft: Draft| draft.fit(most).unwrap_or_else(|refusal| refusal);
+    drafts.into_iter().map(fit).collect()
 }
 
 /// How many half ticks lie between two attempts to let a more wished follower lead.

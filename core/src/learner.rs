@@ -17,14 +17,17 @@ mod packets;
 pub mod reconfiguration;
 pub mod synchronization;
 
+use alloc::boxed::Box;
 use core::time::Duration;
+
+use bytes::Bytes;
 
 use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Cause, Located, Place};
 use crate::learner::broadcast::Broadcast;
 use crate::learner::synchronization::{Synchronization, Taken};
-use crate::message::Request;
+use crate::message::{Message, Packet, Request};
 use crate::output::{Hangup, Output, Refusal};
 use crate::report::{self, Reason};
 use crate::timers::Timer;
@@ -41,6 +44,8 @@ pub struct Learner {
     phase: Phase,
     /// Our log could not be cut where the leader wants it: we come back as if we had nothing.
     blank: bool,
+    /// The leader wants to know whether we may lead.
+    asked: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +56,7 @@ enum Phase {
         refused: bool,
     },
     Discovery(LinkId),
-    Synchronization(LinkId, Synchronization),
+    Synchronization(LinkId, Box<Synchronization>),
     Broadcast(LinkId, Broadcast),
 }
 
@@ -61,7 +66,7 @@ impl Learner {
         let leader = settled.vote.leader;
         let observer = settled.state == ServerState::Observing;
         let phase = Phase::Reaching { wait: cx.config.timing.connect_retry_min, refused: false };
-        let learner = Self { leader, observer, settled, phase, blank: false };
+        let learner = Self { leader, observer, settled, phase, blank: false, asked: false };
         cx.timers.after(Timer::ConnectLimit, cx.now, cx.config.timing.connect_time());
         let verdict = learner.dial(cx);
         (learner, verdict)
@@ -123,25 +128,43 @@ impl Learner {
     }
 
     /// Somebody has said on the election plane where it stands. If it is the leader that we try to
-    /// reach, that may tell that it will never wait for us.
+    /// reach, that may tell that it will never wait for us; or that it has not settled yet, and has a better vote now
+    /// than the one we settled on. That vote is ours, too, unless we have its history already.
     pub fn on_standing(&mut self, from: ServerId, heard: Standing) -> Verdict {
-        if from != self.leader || !matches!(self.phase, Phase::Reaching { .. }) {
+        if from != self.leader {
             return Verdict::Stay;
         }
+        // A leader that looks takes our connection, and keeps it waiting.
+        let waits = matches!(self.phase, Phase::Reaching { .. } | Phase::Discovery(_));
+        let reason = Reason::LeaderMovedOn { leader: self.leader, round: heard.round };
+        let looks_here = heard.state == ServerState::Looking && heard.round == self.settled.round;
+        if looks_here && heard.vote.better_than(&self.settled.vote).is_some() {
+            return if self.has_acknowledged() {
+                // Its link will end, and we begin another round.
+                Verdict::Stay
+            } else if planted!(RoundLeftForBetterVote) {
+                if waits { Verdict::leave(reason) } else { Verdict::Stay }
+            } else {
+                Verdict::GoBack { from, vote: heard.vote, otherwise: reason }
+            };
+        }
         let moved_on = match heard.state {
-            ServerState::Looking => {
-                heard.round > self.settled.round
-                    || (heard.round == self.settled.round
-                        && heard.vote.better_than(&self.settled.vote).is_some())
-            }
+            // With less than we settled on it has restarted; as its own candidate it may still lead us.
+            ServerState::Looking if looks_here => heard.vote.leader != self.leader,
+            ServerState::Looking => heard.round > self.settled.round,
             ServerState::Following | ServerState::Leading | ServerState::Observing => {
                 heard.vote.leader != self.leader
             }
         };
-        if moved_on {
-            Verdict::leave(Reason::LeaderMovedOn { leader: self.leader, round: heard.round })
-        } else {
-            Verdict::Stay
+        if moved_on && waits { Verdict::leave(reason) } else { Verdict::Stay }
+    }
+
+    /// Whether we have acknowledged the leader's history as ours.
+    const fn has_acknowledged(&self) -> bool {
+        match &self.phase {
+            Phase::Reaching { .. } | Phase::Discovery(_) => false,
+            Phase::Synchronization(_, synchronization) => synchronization.acknowledging.is_some(),
+            Phase::Broadcast(..) => true,
         }
     }
 
@@ -180,11 +203,16 @@ impl Learner {
     }
 
     /// The snapshot that the leader sends has come whole.
-    pub fn on_restored(&mut self, cx: &mut Context<'_>, from: LinkId) -> Verdict {
+    pub fn on_restored(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: LinkId,
+        membership: Option<&Bytes>,
+    ) -> Verdict {
         if self.link() == Some(from) {
             self.heard(cx);
             if let Phase::Synchronization(_, synchronization) = &mut self.phase {
-                synchronization.on_restored(cx);
+                synchronization.on_restored(cx, membership);
             }
         }
         Verdict::Stay
@@ -260,7 +288,16 @@ impl Learner {
             | Timer::Introduction
             | Timer::Init
             | Timer::HandOver
+            | Timer::Listening
             | Timer::Ping => Verdict::Stay,
+        }
+    }
+
+    /// Says whether the seat may be offered to us, where the leader knows what that is: here and nowhere else.
+    fn tell_whether_we_may_lead(&self, cx: &mut Context<'_>, link: LinkId) {
+        if self.asked && !self.observer {
+            let packet = Packet::MayLead(cx.may_lead());
+            cx.outbox.send(link, Message::Packet(packet));
         }
     }
 

@@ -16,6 +16,9 @@
 //! may connect and ask, a bounded number of them; they are dialled only where the membership may
 //! change, where they came from, and seldom.
 //!
+//! The names in the Java code (`QuorumCnxManager`): `senderWorkerMap` is the links of the neighbours.
+//! `lastMessageSent` has no place here: a link that comes up is told how things stand then.
+//!
 //! On the quorum plane this module only remembers which link is whose, and keeps those waiting that
 //! came before the election was over. What is said on a link it does not know.
 
@@ -37,7 +40,7 @@ use crate::input::{LinkUp, Plane};
 pub use crate::links::mailbox::Mailbox;
 use crate::links::neighbour::{Neighbour, Up};
 use crate::links::strangers::Strangers;
-use crate::message::Packet;
+use crate::message::{Message, Packet, Probe};
 use crate::outbox::Outbox;
 use crate::output::{Hangup, Output};
 use crate::rng::Rng;
@@ -63,6 +66,8 @@ pub struct Waiting {
     pub since: Instant,
     /// Its first packet, if that has come.
     pub first: Option<Packet>,
+    /// It has learned from us before: whatever it says now belongs to a role that is over.
+    pub over: bool,
 }
 
 /// A knock on a link or a dial that is younger than this crossed with our own dial; that is good.
@@ -200,6 +205,42 @@ impl Links {
     pub fn linked(&self) -> impl Iterator<Item = ServerId> + '_ {
         let up = self.neighbours.iter().filter(|(_, neighbour)| neighbour.link.is_some());
         up.map(|(id, _)| *id)
+    }
+
+    /// The server at the other end of an election link has said that it knows probes.
+    #[inline]
+    pub fn on_marked(&mut self, now: Instant, peer: ServerId, link: LinkId) {
+        if let Some(up) = self.up_mut(peer, link) {
+            up.on_marked(now);
+        }
+    }
+
+    /// A probe has come.
+    pub fn on_probe(&mut self, now: Instant, peer: ServerId, link: LinkId, probe: Probe) {
+        if let Some(up) = self.up_mut(peer, link) {
+            up.on_probe(now, probe);
+        }
+    }
+
+    fn up_mut(&mut self, peer: ServerId, link: LinkId) -> Option<&mut Up> {
+        self.neighbours.get_mut(&peer)?.link.as_mut().filter(|up| up.link == link)
+    }
+
+    /// Probes the voters that know what that is: whether each was heard within so long.
+    pub fn probe(&self, now: Instant, recent: Duration, outbox: &mut Outbox) {
+        let voters = self.neighbours.values().filter(|neighbour| neighbour.wanted);
+        for up in voters.filter_map(|neighbour| neighbour.link) {
+            if let Some(probe) = up.probe(now, recent) {
+                outbox.send(up.link, Message::Probe(probe));
+            }
+        }
+    }
+
+    /// The voters with which there is an election link on which both ends have heard each other within so long.
+    pub fn heard(&self, now: Instant, recent: Duration) -> impl Iterator<Item = ServerId> + '_ {
+        let voters = self.neighbours.iter().filter(|(_, neighbour)| neighbour.wanted);
+        let up = voters.filter_map(|(id, neighbour)| Some((*id, neighbour.link?)));
+        up.filter(move |(_, up)| up.is_heard(now, recent)).map(|(id, _)| id)
     }
 
     /// Whether the election link to `peer` came up after `at`.
@@ -393,7 +434,7 @@ impl Links {
         outbox: &mut Outbox,
     ) -> Option<ServerId> {
         if let Some(neighbour) = self.neighbours.get_mut(&peer) {
-            let up = Up { link, since: now, dialled };
+            let up = Up::new(link, now, dialled);
             if let Some(old) = neighbour.on_up(up, self.redial_min) {
                 self.hangup(old.link, Hangup::Replaced(peer), outbox);
             }
@@ -429,7 +470,17 @@ impl Links {
             let oldest = self.waiting.remove(0);
             self.hangup(oldest.link, Hangup::TooManyUnintroduced, outbox);
         }
-        self.waiting.push(Waiting { link, since: now, first: None });
+        self.waiting.push(Waiting { link, since: now, first: None, over: false });
+    }
+
+    /// The role that the learners' links belong to is over, and they are to hear of it later.
+    pub fn detain(&mut self, now: Instant) {
+        for (link, place) in &self.places {
+            let waits = self.waiting.iter().any(|waiting| waiting.link == *link);
+            if *place == Place::Learner && !waits {
+                self.waiting.push(Waiting { link: *link, since: now, first: None, over: true });
+            }
+        }
     }
 
     /// The links that wait, and from now on nobody does.

@@ -28,6 +28,7 @@ use core::fmt::{self, Write};
 
 use bytes::Bytes;
 
+pub mod binding;
 mod error;
 pub mod member;
 

@@ -27,6 +27,17 @@ pub enum Message {
     Packet(Packet),
     /// On the election plane, where servers elect by generation.
     Letter(Letter),
+    /// On the election plane, in both kinds of elections, to servers that know what it is.
+    Probe(Probe),
+}
+
+/// Says that its sender lives and can be heard, and whether it hears the other end; nothing else. Links of the
+/// election plane are silent when an election is over. A server of ours that serves says this to each voter that
+/// has said [`Mark::KNOWS_PROBES`] on the same link, whenever its leader pings it, or it pings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Probe {
+    /// Whether the sender has heard the receiver lately.
+    pub hears_you: bool,
 }
 
 /// A vote on its way: where its sender stands, and the configuration that the sender knows.
@@ -38,6 +49,43 @@ pub struct Notification {
     pub version: i32,
     /// The sender's configuration as text, not decoded; empty if it sent none.
     pub config: Bytes,
+    /// What only servers of ours say; nothing from any other.
+    pub mark: Mark,
+}
+
+/// What a server of ours says of itself with each notification, behind the configuration text, where servers of
+/// ZooKeeper read nothing: one bit for each thing.
+///
+/// | bit | |
+/// |---|---|
+/// | 0 | [`Mark::SETTLES_AT_ONCE`] |
+/// | 1 | [`Mark::KNOWS_PROBES`] |
+///
+/// Bits that are not known say nothing. It belongs to the notification that it came with, not to its sender for
+/// good: what was said before a restart may be said no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mark(pub u32);
+
+impl Mark {
+    /// Nothing: as of every server of ZooKeeper.
+    pub const NONE: Self = Self(0);
+    /// The sender ends an election as soon as nothing can change how it ends. A server of ZooKeeper waits for 200 ms
+    /// first (`FastLeaderElection.finalizeWait`), and goes with a better vote that comes meanwhile.
+    pub const SETTLES_AT_ONCE: Self = Self(1 << 0);
+
+    /// The sender knows what a [`Probe`] is.
+    pub const KNOWS_PROBES: Self = Self(1 << 1);
+
+    /// This, and that too.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether it says all of that.
+    pub const fn says(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
 }
 
 impl Notification {
@@ -82,6 +130,8 @@ pub struct LearnerInfo {
 /// | 0 | the application is not ZooKeeper's data tree |
 /// | 1 | the server is one of ours: it takes [`Packet::HandOver`] |
 /// | 2 | it promises leases, see [`Packet::Lease`] |
+/// | 4 | it takes the memberships that come [with a snapshot](Packet::Snap) and behind it |
+/// | 3 | it is told whether a follower may lead, see [`Packet::MayLead`] |
 /// | 8 to 15 | how much it is wished to lead |
 impl LearnerInfo {
     /// The protocol of ZooKeeper 3.4 and later.
@@ -92,6 +142,10 @@ impl LearnerInfo {
     pub const OURS: i32 = 1 << 1;
     /// What those of them add that promise leases.
     pub const LEASES: i32 = 1 << 2;
+    /// What those of them add that take the memberships which come with a snapshot.
+    pub const COLLECTS: i32 = 1 << 4;
+    /// What those of them add that know [`Packet::MayLead`].
+    pub const MAY_LEAD: i32 = 1 << 3;
 
     /// Whether servers that speak these two can bring each other up: the application of both is
     /// ZooKeeper's data tree, or of neither.
@@ -107,12 +161,24 @@ impl LearnerInfo {
     /// whether it promises leases.
     pub const fn ours(protocol: i32, priority: u8, leases: bool) -> i32 {
         let leases = if leases { Self::LEASES } else { 0 };
-        protocol | Self::OURS | leases | ((priority as i32) << 8)
+        let knows = Self::OURS | Self::MAY_LEAD | Self::COLLECTS;
+        protocol | knows | leases | ((priority as i32) << 8)
+    }
+
+    /// Whether a server that says this knows [`Packet::MayLead`].
+    pub const fn knows_may_lead(protocol: i32) -> bool {
+        Self::priority(protocol).is_some() && protocol & Self::MAY_LEAD != 0
     }
 
     /// Whether a server that says this promises leases.
     pub const fn leases(protocol: i32) -> bool {
         Self::priority(protocol).is_some() && protocol & Self::LEASES != 0
+    }
+
+    /// Whether a learner that says this takes every membership that comes with a snapshot and behind it. Any other
+    /// knows of the one that NEWLEADER tells, and of those proposed after it is up.
+    pub const fn collects(protocol: i32) -> bool {
+        Self::priority(protocol).is_some() && protocol & Self::COLLECTS != 0
     }
 
     /// How much a server of ours that says this is wished to lead; none of another.
@@ -155,7 +221,8 @@ impl Request {
     /// The operation `sync`: flush the path from the leader to the asking learner.
     pub const SYNC: i32 = 9;
 
-    /// The longest body of a request that somebody here may ask for (`jute.maxbuffer`).
+    /// The longest body of a request that somebody here may ask for, unless
+    /// [`Limits::request_bytes`](crate::config::Limits::request_bytes) says otherwise.
     pub const BODY_BYTES_MAX: usize = 1 << 20;
 }
 
@@ -206,7 +273,13 @@ pub enum Packet {
     /// Leader: cut your history after this zxid (type 14).
     Trunc(Zxid),
     /// Leader: a whole snapshot follows, outside the framing (type 15).
-    Snap(Zxid),
+    Snap {
+        /// What it is labelled with: everything through this is in it.
+        label: Zxid,
+        /// What is known at the label of the membership, see [`with_snapshot`](crate::reconfiguration::with_snapshot).
+        /// Nothing from ZooKeeper's leaders, and nothing that its learners read.
+        memberships: Bytes,
+    },
     /// Leader: that was my history; acknowledge it (type 10).
     NewLeader {
         /// The start of the new epoch.
@@ -265,6 +338,9 @@ pub enum Packet {
         /// The round that is over thereby.
         round: Round,
     },
+    /// Learner, to leaders of ours that know it: whether the seat may be offered to it. Said when it begins to
+    /// serve and with each answer to a ping; what was said last counts.
+    MayLead(bool),
     /// Both, servers of ours only: in the place of a PING, take no part in establishing another leader for
     /// so long; and, I shall not.
     Lease {
@@ -276,6 +352,11 @@ pub enum Packet {
 }
 
 impl Packet {
+    /// SNAP as ZooKeeper's leaders send it: it tells nothing of the membership.
+    pub const fn snap(label: Zxid) -> Self {
+        Self::Snap { label, memberships: Bytes::new() }
+    }
+
     /// The name in the protocol.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -285,7 +366,7 @@ impl Packet {
             Self::AckEpoch { .. } => "ACKEPOCH",
             Self::Diff(_) => "DIFF",
             Self::Trunc(_) => "TRUNC",
-            Self::Snap(_) => "SNAP",
+            Self::Snap { .. } => "SNAP",
             Self::NewLeader { .. } => "NEWLEADER",
             Self::UpToDate => "UPTODATE",
             Self::Ack(_) | Self::Acks(_) => "ACK",
@@ -300,6 +381,7 @@ impl Packet {
             Self::Sync => "SYNC",
             Self::HandOver { .. } => "HANDOVER",
             Self::Lease { .. } => "LEASE",
+            Self::MayLead(_) => "MAYLEAD",
         }
     }
 }

@@ -25,6 +25,11 @@ pub struct Outbox {
     held: VecDeque<Held>,
     issued: u64,
     durable: u64,
+    /// Writes of transactions that are under way, and how many bytes each takes.
+    heavy: VecDeque<(Ticket, usize)>,
+    heavy_bytes: usize,
+    /// How often the room for them is doubled.
+    widened: u32,
     halted: bool,
 }
 
@@ -50,6 +55,32 @@ impl Outbox {
         ticket
     }
 
+    /// Takes note that a write carries so many bytes of transactions, which are held until it is durable.
+    pub fn weigh(&mut self, ticket: Ticket, bytes: usize) {
+        self.heavy.push_back((ticket, bytes));
+        self.heavy_bytes += bytes;
+    }
+
+    /// How many bytes of transactions wait for the disk.
+    pub const fn unsynced_bytes(&self) -> usize {
+        self.heavy_bytes
+    }
+
+    /// How many bytes there is room for, where there is to be room for `most`.
+    pub fn room(&self, most: usize) -> usize {
+        most.saturating_mul(1 << self.widened.min(16))
+    }
+
+    /// Twice the room from now on: with this no synchronisation came to its end.
+    pub const fn widen(&mut self) {
+        self.widened = self.widened.saturating_add(1);
+    }
+
+    /// The ordinary room does again: we serve.
+    pub const fn narrow(&mut self) {
+        self.widened = 0;
+    }
+
     /// The last write that was asked for.
     pub const fn last(&self) -> Ticket {
         Ticket(self.issued)
@@ -67,6 +98,11 @@ impl Outbox {
     pub fn on_persisted(&mut self, ticket: Ticket) {
         debug_assert!(ticket.0 <= self.issued, "{ticket} was never issued");
         self.durable = self.durable.max(ticket.0.min(self.issued));
+        while self.heavy.front().is_some_and(|(ticket, _)| ticket.0 <= self.durable) {
+            if let Some((_, bytes)) = self.heavy.pop_front() {
+                self.heavy_bytes -= bytes;
+            }
+        }
         // Tickets rise, but a promise may be handed over with an earlier ticket than the one before
         // it; it still waits for its turn.
         while self.held.front().is_some_and(|held| held.until.0 <= self.durable) {

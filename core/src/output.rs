@@ -5,6 +5,7 @@
 //! out when its ticket has been reported.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use thiserror::Error;
 
@@ -88,6 +89,8 @@ pub enum Output {
     },
     /// To the application, in order with the next five: turn a request into a transaction, on top of
     /// everything delivered and of everything prepared before; answer with [`Prepared`](crate::input::Event::Prepared).
+    /// What [fits](crate::txn::Draft::fit) in [`Limits::txn_bytes`](crate::config::Limits::txn_bytes) is
+    /// taken, else its refusal; the application forgets then what it prepared, before the next.
     /// A request for a [reconfiguration](Request::RECONFIGURE) that the application has nothing against comes
     /// back as it is, as a draft of the kind [`Txn::RECONFIGURATION`] with the request's body: the core makes
     /// the transaction.
@@ -114,6 +117,8 @@ pub enum Output {
         link: LinkId,
         /// What SNAP says.
         label: Zxid,
+        /// What SNAP carries, see [`Packet::Snap`](crate::message::Packet::Snap).
+        memberships: Bytes,
     },
     /// A snapshot begins on this link: restore it apart, as the next state, and write it beside the
     /// history; then say [`Restored`](crate::input::Event::Restored). It takes the place of what was
@@ -175,10 +180,16 @@ pub enum Write {
     /// on it.
     Beside(Txn),
     /// The snapshot that was received last and what was written [beside](Write::Beside) the history
-    /// become the history, in one step.
+    /// become the history, in one step, and with it what that history knows of the membership: as
+    /// [`Write::Membership`] and [`Write::NextMembership`] write it, whatever was there before. A crash between
+    /// the history and its memberships would leave changes that bind nobody.
     Install {
         /// The snapshot's label.
         label: Zxid,
+        /// The text of the configuration in force.
+        membership: Bytes,
+        /// The text of the one seen last, if that is another.
+        next: Option<Bytes>,
     },
     /// The vote of this server in a generation: it gives no other in this generation or an earlier one, also
     /// after a restart.
@@ -188,6 +199,9 @@ pub enum Write {
         /// For whom.
         vote: ServerId,
     },
+    /// The longest lease that this server may promise from now on: more than it ever has. Whatever its settings say
+    /// later, it is there again after a restart ([`Durable::lease`](crate::durable::Durable::lease)).
+    Lease(Duration),
     /// The text of a newer configuration (the dynamic configuration file). The next one, if there was one, is
     /// forgotten, unless it is later still.
     Membership(Bytes),
@@ -242,6 +256,10 @@ pub enum Kept {
     /// The server is not one of ours; it can only be elected.
     #[error("server {0} does not know how to take a seat over")]
     Foreign(ServerId),
+    /// The server has not said lately that it hears a quorum on its election links: the others might not be
+    /// able to follow it.
+    #[error("server {0} has not said that it hears a quorum")]
+    Unheard(ServerId),
     /// There is nobody to whom it could go.
     #[error("no follower can take the seat over")]
     Nobody,
@@ -318,6 +336,20 @@ pub enum Hangup {
         /// Ours.
         ours: i64,
     },
+    /// The leader tells of an older membership than one that our history holds.
+    #[error("it does not know of the change of version {version:x}, which our history holds")]
+    OlderMembership {
+        /// Of ours.
+        version: i64,
+    },
+    /// The learner needs a snapshot while a change is under way, and could learn of one change only that way.
+    #[error(
+        "its configuration is older than {version:x}, and a change is under way: an election tells it"
+    )]
+    Untold {
+        /// Of what is in force.
+        version: i64,
+    },
     /// The learner's protocol is older than ZooKeeper 3.4.
     #[error("protocol {0:#x} is older than 0x10000")]
     OldProtocol(i32),
@@ -350,6 +382,14 @@ pub enum Hangup {
     /// Our log cannot be cut where it wants; the next link asks for everything.
     #[error("our log cannot be cut at {0}")]
     CannotCut(Zxid),
+    /// Our disk does not keep up with what the leader sends.
+    #[error("{bytes} bytes wait for our disk, {most} may")]
+    DiskBehind {
+        /// What waits.
+        bytes: usize,
+        /// What may: [`Limits::unsynced_bytes`](crate::config::Limits::unsynced_bytes).
+        most: usize,
+    },
     /// The leader's epoch is older than our promise.
     #[error("epoch {0} is older than our promise")]
     OldEpoch(Epoch),

@@ -21,9 +21,11 @@ mod electing;
 mod events;
 mod instruments;
 mod letters;
+mod listening;
 mod rest;
 mod role;
 mod turns;
+mod unreachable;
 mod voting;
 
 use alloc::vec::Vec;
@@ -106,6 +108,8 @@ impl Peer {
             Event::LinkUp(up) => self.on_link_up(&up),
             Event::LinkDown { link, cause } => self.on_link_down(link, cause),
             Event::DialFailed { plane, peer } => self.on_dial_failed(plane, peer),
+            Event::ListenFailed(plane) => self.on_listen_failed(plane),
+            Event::Listening(plane) => self.on_listening(plane),
             Event::Persisted(ticket) => {
                 self.instruments.outbox.on_persisted(ticket);
                 self.instruments.history.on_persisted(&self.instruments.outbox);
@@ -131,8 +135,8 @@ impl Peer {
             Event::Streamed { link, outcome } => {
                 self.with_leader(|leader, cx| leader.on_streamed(cx, link, outcome));
             }
-            Event::Restored(link) => {
-                self.with_learner(|learner, cx| learner.on_restored(cx, link));
+            Event::Restored { link, membership } => {
+                self.with_learner(|learner, cx| learner.on_restored(cx, link, membership.as_ref()));
             }
             Event::SnapshotTaken(_) => self.instruments.history.on_snapshot_taken(),
             Event::Oracle(yes) => {

@@ -50,10 +50,16 @@ mistakes! {
     SettledVotesComparedInFull,
     /// A server of weight 0 is elected.
     WeightlessElected,
+    /// A server whose quorum port accepts no connections is elected.
+    UnreachableElected,
     /// Observers count in quorums (ZOOKEEPER-764, -769).
     ObserversCounted,
     /// Half of an even number of voters is a quorum.
     HalfIsEnough,
+    /// A round ends at once though some that are counted go on for a while (ZooKeeper's `finalizeWait`).
+    OthersSettleAtOnce,
+    /// Whoever has settled begins another round where one that it needs goes on in the same, or waits for it.
+    RoundLeftForBetterVote,
     /// A vote tells of what is not on disk yet.
     VoteBeforeDisk,
     /// Votes are compared as if no number were negative: who proposes nobody has the best one.
@@ -85,8 +91,8 @@ mistakes! {
     SeenIsVoted,
     /// A leader leads on though nobody hears it.
     LeadsUnheard,
-    /// A leader that is told to ask for votes gives up its seat.
-    CampaignDeposes,
+    /// A server that names another asks for votes with that one's history.
+    NomineeClaimed,
 
     // --- discovery ---
 
@@ -100,6 +106,10 @@ mistakes! {
     OwnPromiseBeforeDisk,
     /// LEADERINFO leaves before the epoch is on the leader's disk.
     LeaderInfoBeforeDisk,
+    /// An observer refuses whoever leads below its promise, which no leader ever asks for.
+    ObserverHeldByPromise,
+    /// An observer that follows below its promise goes on when it is told that it has a vote.
+    PromiseForgottenByVoter,
     /// ACKEPOCH leaves before the epoch is on disk.
     AckEpochBeforeDisk,
 
@@ -152,6 +162,8 @@ mistakes! {
     AckBeforeDisk,
     /// A leader counts its own copy before that is on its disk.
     OwnCopyBeforeDisk,
+    /// A follower takes whatever it is sent, though its disk hangs.
+    UnsyncedUnbounded,
     /// COMMIT leaves with the proposal.
     CommitToldEarly,
     /// INFORM leaves with the proposal.
@@ -160,6 +172,10 @@ mistakes! {
     OldPreparationProposed,
     /// The application is not told that what it prepared comes to nothing.
     PreparationsKept,
+    /// What an application makes of a request is proposed however long it is (ZOOKEEPER-4306).
+    LongTransactionTaken,
+    /// A refusal takes the place of what is too long, and the application is not told.
+    VoidPreparationKept,
     /// A leader goes on behind the last number of its epoch (ZOOKEEPER-1277).
     CounterRunsOver,
     /// A leader that a quorum has left goes on (ZOOKEEPER-1154).
@@ -182,10 +198,14 @@ mistakes! {
     LeaseReleasedByFollower,
     /// A server that starts has promised nothing.
     LeaseForgottenAtStart,
+    /// A server that starts with a shorter lease, or none, forgets what it may have promised before.
+    LongestLeaseForgotten,
     /// A lease is reckoned from when it was answered (CURATOR-460).
     LeaseFromAnswer,
     /// A leader that ends a link goes on counting on what was promised there.
     LeaseOutlivesLink,
+    /// The word of an arbiter stands for the promise of a voter.
+    ArbiterMakesLease,
     /// A leader counts on the whole of a lease, however its clock runs.
     LeaseWithoutMargin,
 
@@ -202,6 +222,14 @@ mistakes! {
     NextVotersIgnored,
     /// A change of the membership is acknowledged and not on disk.
     ChangeOnlyInMemory,
+    /// Of the changes that come with a snapshot only the last is taken note of.
+    TellsOfOneChange,
+    /// A history takes the place of another before what it holds of the membership does.
+    InstalledBeforeSeen,
+    /// A leader that does not know of a change is followed by one whose log has it.
+    OlderMembershipTaken,
+    /// A change that was cut binds if its epoch is over.
+    CutChangeBinds,
 
     // --- elections through a store ---
 
@@ -223,6 +251,12 @@ mistakes! {
     ObserverUsesOwnDuration,
     /// A node is given back while guarded work still runs.
     ReleasedBeforeGuards,
+
+    // --- disks: the rule is in `quorate_log::sync_mark` ---
+
+    /// Where the last sync ended counts for nothing: a batch that a power cut tore is taken for damage, and its
+    /// server refuses to start.
+    TornBatchRefused,
 
     // --- bytes and texts: found by what fuzzing has left behind, see `fuzz/tests/planted.rs` ---
 

@@ -32,6 +32,7 @@ use thiserror::Error;
 use crate::id::ServerId;
 use crate::membership::{Member, Membership};
 use crate::txn::Txn;
+use crate::zxid::Zxid;
 
 /// What is to become of the membership.
 ///
@@ -188,6 +189,22 @@ pub fn membership_of(txn: &Txn) -> Option<Membership> {
     Some(Membership::parse(text).ok()?.with_version(txn.zxid.0))
 }
 
+/// What SNAP carries to learners that [collect](crate::message::LearnerInfo::collects): the text of the membership in
+/// force and, behind a zero byte, that of the one seen last if the snapshot has it already, being labelled `label`.
+/// What is later comes behind the snapshot.
+pub fn with_snapshot(present: &Membership, next: Option<&Membership>, label: Zxid) -> Bytes {
+    match next.filter(|next| next.is_change() && next.version() <= label.0) {
+        Some(next) => [&present.text()[..], next.text()].join(&0).into(),
+        None => present.text().clone(),
+    }
+}
+
+/// Reads that; none if it cannot be read. ZooKeeper's leaders send nothing, which is no membership.
+pub fn from_snapshot(memberships: &Bytes) -> Option<Vec<Membership>> {
+    let texts = memberships.split(|byte| *byte == 0).filter(|text| !text.is_empty());
+    texts.map(|text| Membership::parse(text).ok()).collect()
+}
+
 /// What stands between commas, one after the other.
 fn listed(text: Option<&str>) -> impl Iterator<Item = &str> {
     text.into_iter().flat_map(|text| text.split(',')).filter(|item| !item.trim().is_empty())
@@ -241,21 +258,27 @@ pub enum Unchanged {
     /// The membership has another version than was expected.
     #[error("the membership has another version than expected")]
     Version,
-    /// What was asked for cannot be read, names an address twice, leaves fewer than two voters, or is
-    /// incremental where quorums are hierarchical.
+    /// What was asked for cannot be read, names an address twice, leaves fewer than two voters, is
+    /// incremental where quorums are hierarchical, or is too long for a transaction.
     #[error("what was asked for is not a membership with at least two voters")]
     Unsuitable,
+    /// A voter with a part in it does not take note of changes: its history has one, and it goes by the membership
+    /// it was first told (a ZooKeeper server with `reconfigEnabled=false`). It would acknowledge what it is not
+    /// bound by, and could then help to elect a second leader.
+    #[error("a voter goes by the membership it was first told (reconfigEnabled is off there)")]
+    Blind,
     /// Those of the new voters that follow the leader and have everything are no quorum of them.
     #[error("no quorum of the new membership is connected and synchronised")]
     NoQuorum,
 }
 
 impl Unchanged {
-    const CODES: [(Self, i32); 5] = [
+    const CODES: [(Self, i32); 6] = [
         (Self::Disabled, -123),
         (Self::Underway, -14),
         (Self::Version, -103),
         (Self::Unsuitable, -8),
+        (Self::Blind, -6),
         (Self::NoQuorum, -13),
     ];
 
@@ -277,7 +300,6 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
     use crate::txn::TxnHeader;
-    use crate::zxid::Zxid;
 
     fn member(id: i64, value: &str) -> Member {
         Member::parse(ServerId(id), value).unwrap()

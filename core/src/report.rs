@@ -122,6 +122,8 @@ pub enum Change {
         /// Now.
         to: Round,
     },
+    /// The server looks again in this round, which it had taken for over.
+    BackIntoRound(Round),
     /// The phase.
     Phase {
         /// Before.
@@ -187,6 +189,7 @@ impl fmt::Display for Change {
             Self::State { from, to } => write!(f, "state {from} -> {to}"),
             Self::Vote { from, to } => write!(f, "vote {from} -> {to}"),
             Self::Round { from, to } => write!(f, "round {from} -> {to}"),
+            Self::BackIntoRound(round) => write!(f, "back into round {round}"),
             Self::Phase { from, to } => write!(f, "phase {from} -> {to}"),
             Self::AcceptedEpoch(epoch) => write!(f, "accepted epoch {epoch}"),
             Self::CurrentEpoch(epoch) => write!(f, "current epoch {epoch}"),
@@ -345,6 +348,13 @@ pub enum Reason {
         /// What we have promised.
         accepted: Epoch,
     },
+    /// Our disk does not keep up with what the leader sends, and we hold no more than we have room for.
+    DiskBehind {
+        /// How many bytes of transactions wait for the disk.
+        bytes: usize,
+        /// How many may.
+        most: usize,
+    },
     /// The leader did what the protocol does not allow at that point.
     LeaderMisbehaved {
         /// Who.
@@ -419,6 +429,8 @@ pub enum Reason {
     },
     /// The operator asked for it.
     Asked,
+    /// The quorum port accepts no connections: nobody could come to follow.
+    CannotAccept,
     /// The voters' promises to establish nobody else are over.
     LeaseOver,
     /// The leader gave its seat to another server.
@@ -431,6 +443,19 @@ pub enum Reason {
     /// The membership was changed.
     Reconfigured {
         /// The version of the new one.
+        version: i64,
+    },
+    /// The leader does not know of a change that our history holds.
+    OlderMembership {
+        /// Who.
+        leader: ServerId,
+        /// The version of ours.
+        version: i64,
+    },
+    /// A learner that does not take memberships with a snapshot is sent one while a change is under way: if it never
+    /// hears of this version otherwise, it is not bound by it.
+    Unprotected {
+        /// Of what is in force.
         version: i64,
     },
     /// A peer knows a newer configuration.
@@ -529,6 +554,9 @@ impl fmt::Display for Reason {
             Self::OldEpoch { announced, accepted } => {
                 write!(f, "leader announced epoch {announced}, but {accepted} is promised")
             }
+            Self::DiskBehind { bytes, most } => {
+                write!(f, "{bytes} bytes of transactions wait for the disk, {most} may")
+            }
             Self::LeaderMisbehaved { leader, packet } => {
                 write!(f, "leader {leader} sent {packet} out of turn")
             }
@@ -559,9 +587,17 @@ impl fmt::Display for Reason {
             Self::LostPromise { voter } => write!(f, "the promise of voter {voter} was lost"),
             Self::Deserted { voter } => write!(f, "voter {voter} looks again, no quorum is left"),
             Self::Asked => f.write_str("asked to"),
+            Self::CannotAccept => f.write_str("the quorum port accepts no connections"),
             Self::LeaseOver => f.write_str("the lease is over"),
             Self::HandedOver { from, to } => write!(f, "leader {from} gave its seat to {to}"),
             Self::Reconfigured { version } => write!(f, "reconfigured, version {version:x}"),
+            Self::OlderMembership { leader, version } => {
+                write!(f, "leader {leader} does not know of the change of version {version:x}")
+            }
+            Self::Unprotected { version } => write!(
+                f,
+                "it is sent a snapshot while a change is under way, and may never be bound by version {version:x}"
+            ),
             Self::NewerConfiguration { from } => write!(f, "server {from} knows a newer one"),
             Self::NoLeaderHeard => f.write_str("no leader is heard"),
             Self::VoteGranted { to } => write!(f, "{to} asked for it"),

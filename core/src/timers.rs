@@ -22,6 +22,8 @@ pub enum Timer {
     Redial,
     /// When a quorum link that has not introduced itself, or came too early, is given up.
     Introduction,
+    /// When a quorum port that accepts no connections has failed for as long as a leader may be without one.
+    Listening,
     /// When a learner that could not reach its leader tries again.
     Connect,
     /// When a learner gives up reaching its leader.
@@ -44,10 +46,11 @@ pub enum Timer {
 
 impl Timer {
     /// Those that the table holds; the others belong to the election and the links.
-    const TABLED: [Self; 10] = [
+    const TABLED: [Self; 11] = [
         Self::Start,
         Self::Rest,
         Self::Introduction,
+        Self::Listening,
         Self::Connect,
         Self::ConnectLimit,
         Self::Silence,
@@ -90,10 +93,10 @@ impl Timers {
         named.find_map(|(at, tabled)| at.filter(|_| tabled == timer))
     }
 
-    /// Drops all deadlines but the one of the links.
+    /// Drops all deadlines but those of the links and of the ports.
     pub fn stop_role(&mut self) {
         for timer in Timer::TABLED {
-            if timer != Timer::Introduction {
+            if !matches!(timer, Timer::Introduction | Timer::Listening) {
                 self.stop(timer);
             }
         }

@@ -84,6 +84,36 @@ pub struct Draft {
     pub body: Bytes,
 }
 
+impl Draft {
+    /// As it is, if it takes at most `most` bytes in a packet or a log record; else, as an error, what is
+    /// proposed in its place: the transaction that refuses the request, with [`Txn::TOO_LONG`]. One request
+    /// stays one transaction, and whoever asked is told.
+    ///
+    /// Whoever makes drafts asks before the next one is made, and if this one is void lets the application
+    /// forget it: what is prepared after it must not count on what never comes.
+    ///
+    /// A ZooKeeper leader proposes it all the same, and every server that reads it ends the link
+    /// (ZOOKEEPER-3496, -4306).
+    ///
+    /// # Errors
+    ///
+    /// The refusal, which takes the place of what is too long.
+    pub fn fit(self, most: usize) -> Result<Self, Self> {
+        if self.fits(most) {
+            return Ok(self);
+        }
+        let header = TxnHeader { kind: Txn::REJECTED, ..self.header };
+        let body = Bytes::copy_from_slice(&Txn::TOO_LONG.to_be_bytes());
+        let refusal = Self { header, body };
+        if planted!(VoidPreparationKept) { Ok(refusal) } else { Err(refusal) }
+    }
+
+    /// Whether it takes at most `most` bytes in a packet or a log record.
+    pub fn fits(&self, most: usize) -> bool {
+        Txn::HEADER_BYTES + self.body.len() <= most || planted!(LongTransactionTaken)
+    }
+}
+
 /// What is said of a transaction beside its number; the leader's application supplies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TxnHeader {
@@ -124,8 +154,14 @@ impl Txn {
     pub const RECONFIGURATION: i32 = 16;
     /// The kind of a transaction that says that a request was refused, with a number that says why.
     pub const REJECTED: i32 = -1;
+    /// The number with which a request is refused whose transaction is too long: ZooKeeper's marshalling
+    /// error, as for whatever cannot be written.
+    pub const TOO_LONG: i32 = -5;
     /// How many bytes stand before the body.
     pub const HEADER_BYTES: usize = 32;
+    /// The longest that every server reads, in bytes: ZooKeeper's `jute.maxbuffer` and the extra size for
+    /// records around it, both at their defaults.
+    pub const BYTES_MAX: usize = 2 * 0xf_ffff;
 
     /// The bytes before the body.
     pub fn head(&self) -> [u8; Self::HEADER_BYTES] {
@@ -184,6 +220,21 @@ mod tests {
         let bytes = [&txn.head()[..], &txn.body].concat();
         assert_eq!(bytes.len(), txn.len());
         assert_eq!(Txn::decode(bytes.into()), Ok(txn));
+    }
+
+    #[test]
+    fn a_draft_that_is_too_long_gives_way_to_its_refusal() {
+        let header = TxnHeader { client: 7, cxid: 8, time: 9, kind: 5 };
+        let draft = |length| Draft { header, body: alloc::vec![1; length].into() };
+        let most = 1000;
+        for length in [0, 1, most - Txn::HEADER_BYTES - 1, most - Txn::HEADER_BYTES] {
+            assert_eq!(draft(length).fit(most), Ok(draft(length)));
+        }
+        let header = TxnHeader { kind: Txn::REJECTED, ..header };
+        let body = Bytes::copy_from_slice(&(-5_i32).to_be_bytes());
+        for length in [most - Txn::HEADER_BYTES + 1, most, 3 << 20] {
+            assert_eq!(draft(length).fit(most), Err(Draft { header, body: body.clone() }));
+        }
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod error;
 mod letter;
 mod limits;
 mod primitive;
+mod probe;
 mod quorum;
 
 pub use election::{
@@ -38,4 +39,5 @@ pub use letter::{
     decode_letter_introduction, encode_letter, encode_letter_introduction, take_letter,
 };
 pub use limits::{MAX_ADDRESSES, MAX_DATA, MAX_FRAME, MAX_IDENTITIES};
+pub use probe::{encode_probe, take_probe};
 pub use quorum::{decode_packet, encode_around_payload, encode_packet, take_packet};

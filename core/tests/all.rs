@@ -28,6 +28,10 @@ mod learner_broadcast;
 mod learner_synchronisation;
 #[path = "links.rs"]
 mod links;
+#[path = "membership_held.rs"]
+mod membership_held;
+#[path = "membership_history.rs"]
+mod membership_history;
 #[path = "peer.rs"]
 mod peer;
 #[path = "reads.rs"]
@@ -44,12 +48,17 @@ mod reconfiguration_at_random;
 mod reconfiguration_leases;
 #[path = "reconfiguration_packets.rs"]
 mod reconfiguration_packets;
+#[path = "rounds.rs"]
+mod rounds;
 #[path = "small_widths.rs"]
 mod small_widths;
 #[path = "synchronisation.rs"]
 mod synchronisation;
 #[path = "three_servers.rs"]
 mod three_servers;
+
+#[path = "unreachable.rs"]
+mod unreachable;
 
 /// `floors` is about what the sources look like, whatever they do.
 #[test]

@@ -14,7 +14,7 @@ use quorate_core::election::{Elector, ElectorConfig, ElectorEvent};
 use quorate_core::id::{LinkId, ServerId, Ticket};
 use quorate_core::input::{Event, Input, LinkUp, Plane};
 use quorate_core::membership::Membership;
-use quorate_core::message::{Message, Notification, Packet, Run};
+use quorate_core::message::{Mark, Message, Notification, Packet, Run};
 use quorate_core::output::Output;
 use quorate_core::peer::Peer;
 use quorate_core::quorum::Quorum;
@@ -58,7 +58,7 @@ fn an_elector_hears_the_same_vote_without_allocating() {
         let mut outputs = Vec::with_capacity(8);
         elector.step_into(Instant(1), ElectorEvent::Look(vote(1)), &mut outputs);
         let (from, standing) = (ServerId(voters), looking(vote(voters)));
-        let heard = ElectorEvent::Heard { from, standing, versioned: true };
+        let heard = ElectorEvent::Heard { from, standing, versioned: true, at_once: true };
         elector.step_into(Instant(1), heard, &mut outputs);
         outputs.clear();
         let count = allocations(|| {
@@ -98,8 +98,12 @@ fn a_server_decodes_and_hears_the_same_vote_without_allocating() {
     step(Event::LinkUp(up), &mut outputs);
 
     for config in [Bytes::new(), text] {
-        let message =
-            Notification { standing: looking(vote(5)), version: Notification::VERSION, config };
+        let message = Notification {
+            standing: looking(vote(5)),
+            version: Notification::VERSION,
+            config,
+            mark: Mark::SETTLES_AT_ONCE,
+        };
         let mut frames = BytesMut::new();
         for _ in 0..1_001 {
             wire::encode_notification(&message, &mut frames);

@@ -343,7 +343,7 @@ fn an_election_goes_as_the_description_has_it() {
                 let standing =
                     Standing { state, vote: vote(said.ballot), round: Round(said.round) };
                 let versioned = said.version > 0;
-                ElectorEvent::Heard { from: ServerId(from), standing, versioned }
+                ElectorEvent::Heard { from: ServerId(from), standing, versioned, at_once: false }
             };
             let outputs = elector.step(instant(at), event);
             let decided = outputs.iter().any(|output| matches!(output, ElectorOutput::Decided(_)));

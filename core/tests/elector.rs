@@ -41,7 +41,7 @@ fn standing(state: ServerState, vote: Vote, round: i64) -> Standing {
 
 fn heard(from: i64, state: ServerState, vote: Vote, round: i64) -> ElectorEvent {
     let standing = standing(state, vote, round);
-    ElectorEvent::Heard { from: ServerId(from), standing, versioned: true }
+    ElectorEvent::Heard { from: ServerId(from), standing, versioned: true, at_once: true }
 }
 
 /// One elector and a clock.
@@ -127,7 +127,7 @@ impl Electors {
     fn deliver(&mut self, index: usize) {
         let (from, to, standing) = self.mail.remove(index);
         let from = ServerId(from);
-        self.tell(to, ElectorEvent::Heard { from, standing, versioned: true });
+        self.tell(to, ElectorEvent::Heard { from, standing, versioned: true, at_once: true });
     }
 
     /// Delivers in the order that `seed` picks, and lets time pass when nothing is under way.
@@ -811,7 +811,12 @@ fn a_joiner_finds_the_quorum_behind_votes_that_differ() {
     let mut joiner = Rig::looking(3, &[1, 2, 3, 4, 5], vote(0x17, 0, 3));
     let mut old = |from, state, peer_epoch, versioned| {
         let standing = standing(state, vote(peer_epoch, 0xf_0000_0000, 5), 0xa);
-        joiner.tell(ElectorEvent::Heard { from: ServerId(from), standing, versioned })
+        joiner.tell(ElectorEvent::Heard {
+            from: ServerId(from),
+            standing,
+            versioned,
+            at_once: true,
+        })
     };
     old(1, Following, 0x17, false);
     old(2, Following, 0x17, false);

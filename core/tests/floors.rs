@@ -37,6 +37,8 @@ const PLAN: &[(&str, Place)] = &[
     ("peer::checks", Page),
     ("peer::events", Page),
     ("peer::turns", Page),
+    ("peer::unreachable", Page),
+    ("peer::listening", Floor(1)),
     ("peer::letters", Floor(3)),
     ("peer::voting", Floor(3)),
     ("peer::instruments", Floor(2)),
@@ -68,6 +70,7 @@ const PLAN: &[(&str, Place)] = &[
     ("learner::discovery", Floor(1)),
     // Who leads.
     ("election", Floor(9)),
+    ("election::back", Page),
     ("election::boundary", Floor(1)),
     ("election::edge", Page),
     ("election::proposal", Page),
@@ -97,8 +100,9 @@ const PLAN: &[(&str, Place)] = &[
     ("config", Floor(4)),
     ("reconfiguration", Floor(4)),
     // What servers say, what they are told, and why they do what they do.
-    ("durable", Floor(3)),
+    ("durable", Floor(4)),
     ("membership", Floor(3)),
+    ("membership::binding", Page),
     ("membership::error", Floor(2)),
     ("membership::member", Floor(1)),
     ("message", Floor(3)),
@@ -120,6 +124,7 @@ const PLAN: &[(&str, Place)] = &[
     // Bytes: machines never enter.
     ("wire", Wing(4)),
     ("wire::letter", Floor(4)),
+    ("wire::probe", Floor(5)),
     ("wire::election", Floor(3)),
     ("wire::quorum", Floor(3)),
     ("wire::error", Floor(2)),

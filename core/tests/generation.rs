@@ -57,7 +57,8 @@ fn looking(ballot: Ballot, ours: Claim) -> GenerationClock {
 }
 
 fn letter(from: i64, generation: i64, claim: Claim, body: Body) -> Letter {
-    Letter { from: s(from), generation: Generation(generation), claim, body, config: Bytes::new() }
+    let (from, generation) = (s(from), Generation(generation));
+    Letter { from, generation, claim, body, config: Bytes::new(), knows_probes: false }
 }
 
 fn poll(generation: i64, attempt: u64, pre: bool) -> Poll {
@@ -239,7 +240,6 @@ fn late_answers_count_for_nothing() {
     clock.step(at(404), answer(3, 2, poll(2, 3, false), true));
     assert_eq!(clock.standing().state, ServerState::Leading);
     assert_eq!(clock.step(at(405), answer(2, 2, second, true)), []);
-    assert_eq!(clock.step(at(405), ClockEvent::Campaign), [], "a leader does not campaign");
 }
 
 /// A yes to what nobody was asked yet is a guess: the campaign waits for our own vote to be on disk. With the
@@ -439,6 +439,29 @@ fn who_begins_with_a_vote_for_nobody_asks_after_the_others_and_then_for_itself()
     assert_eq!(clock.standing(), leads);
 }
 
+/// Its history is that of another: who asked with it would be elected for what it does not have.
+#[test]
+fn who_begins_with_a_vote_for_another_grants_it_and_asks_for_itself_only_when_it_looks_anew() {
+    let mut clock = GenerationClock::new(three(3), Ballot::NONE);
+    clock.step(at(0), ClockEvent::Look { own: own(2, claim(7, 9)), cue: Cue::Fresh });
+    assert_eq!(clock.deadline(), None, "it asks for nobody");
+    assert_eq!(asked(&clock.step(at(800), ClockEvent::Tick)), None);
+    let (granted, _) = ask(&mut clock, request(1, 1, claim(7, 8)));
+    assert!(!granted, "what 1 has is less than it was told of");
+    let (granted, _) = ask(&mut clock, request(2, 2, claim(7, 9)));
+    assert!(granted);
+    // 2 has not been elected in time.
+    clock.step(at(900), ClockEvent::Look { own: own(3, claim(6, 1)), cue: Cue::Fresh });
+    let due = clock.deadline().unwrap().0;
+    assert!(due > at(900));
+    let outputs = clock.step(due, ClockEvent::Tick);
+    let mut claims = outputs.iter().filter_map(|output| {
+        let ClockOutput::Send { letter, .. } = output else { return None };
+        matches!(letter.body, Body::Request(_)).then_some(letter.claim)
+    });
+    assert_eq!(claims.next(), Some(claim(6, 1)), "{outputs:?}");
+}
+
 #[test]
 fn who_cannot_be_elected_asks_for_no_votes_whoever_wants_it_to() {
     let group = Quorum::hierarchical([vec![(s(1), 0), (s(2), 1), (s(3), 1)]]);
@@ -465,7 +488,8 @@ fn who_cannot_be_elected_asks_for_no_votes_whoever_wants_it_to() {
     for (why, id, quorum, own, ballot) in cases {
         let mut clock = GenerationClock::new(config(id, quorum, rules()), ballot);
         clock.step(at(0), ClockEvent::Look { own, cue: Cue::Fresh });
-        let outputs = clock.step(at(1), ClockEvent::Campaign);
+        let due = clock.deadline().map_or(at(1), |(due, _)| due);
+        let outputs = clock.step(due, ClockEvent::Tick);
         assert_eq!((asked(&outputs), kept(&outputs)), (None, None), "{why}");
         assert_eq!((clock.generation(), clock.ballot()), (ballot.generation, ballot), "{why}");
     }
@@ -841,4 +865,26 @@ fn in_every_schedule_a_generation_has_one_leader() {
         }
         world.settle(Duration::from_secs(20));
     }
+}
+
+// --- who cannot be followed ---
+
+#[test]
+fn one_that_may_not_lead_does_not_ask_and_grants() {
+    let mut clock = GenerationClock::new(three(1), Ballot::NONE);
+    clock.step(at(0), ClockEvent::MayLead(false));
+    clock.step(at(0), ClockEvent::Look { own: own(1, claim(1, 0)), cue: Cue::Silence });
+    assert_eq!(clock.deadline(), None);
+    let asked = letter(2, 0, claim(1, 0), Body::Request(poll(1, 1, true)));
+    let outputs = clock.step(at(1), ClockEvent::Heard { from: s(2), letter: asked });
+    let granted = |output: &ClockOutput| {
+        matches!(output, ClockOutput::Send { letter, .. }
+            if matches!(letter.body, Body::Answer { granted: true, .. }))
+    };
+    assert!(outputs.iter().any(granted), "{outputs:?}");
+    clock.step(at(2), ClockEvent::MayLead(true));
+    let (due, _) = clock.deadline().unwrap();
+    let outputs = clock.step(due, ClockEvent::Tick);
+    let asks = |output: &ClockOutput| matches!(output, ClockOutput::Send { letter, .. } if matches!(letter.body, Body::Request(_)));
+    assert!(outputs.iter().any(asks), "{outputs:?}");
 }

@@ -8,7 +8,9 @@
 use bytes::{Buf, Bytes, BytesMut};
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
-use quorate_core::message::{Identity, Introduction, LearnerInfo, Notification, Packet, Request};
+use quorate_core::message::{
+    Identity, Introduction, LearnerInfo, Mark, Notification, Packet, Request,
+};
 use quorate_core::rng::Rng;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
@@ -94,6 +96,7 @@ fn expected_notification(decoded: &Value) -> Notification {
         },
         version: i32::try_from(number(&decoded["version"])).unwrap(),
         config: Bytes::copy_from_slice(text(decoded, "config").as_bytes()),
+        mark: Mark::NONE,
     }
 }
 
@@ -119,7 +122,7 @@ fn expected_packet(line: &Value) -> Packet {
         }
         "DIFF" => Packet::Diff(zxid),
         "TRUNC" => Packet::Trunc(zxid),
-        "SNAP" => Packet::Snap(zxid),
+        "SNAP" => Packet::snap(zxid),
         "NEWLEADER" => Packet::NewLeader {
             zxid,
             config: Bytes::copy_from_slice(text(decoded, "config").as_bytes()),
@@ -574,7 +577,7 @@ fn quorum_probes() {
                     assert_eq!(packet.name(), text(expected, "packet"), "{name}");
                     check_payload(name, &packet, expected);
                 }
-                if matches!(packet, Packet::Snap(_)) {
+                if matches!(packet, Packet::Snap { .. }) {
                     let signature = b"\0\0\0\x0aBenWasHere";
                     let end = buf.windows(signature.len()).position(|w| w == signature).unwrap();
                     drop(buf.split_to(end + signature.len()));

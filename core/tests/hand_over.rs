@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod support;
+#[path = "support/world.rs"]
+mod world;
 
 use std::time::Duration;
 
@@ -10,17 +12,18 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Plane};
 use quorate_core::membership::Membership;
-use quorate_core::message::{LearnerInfo, Packet};
-use quorate_core::output::{Hangup, Kept, Output, Refusal};
+use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet, Probe};
+use quorate_core::output::{Hangup, Kept, Output, Refusal, Write};
 use quorate_core::reconfiguration::body_of;
 use quorate_core::report::{Phase, Reason};
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
 use quorate_core::txn::{Txn, TxnHeader};
-use quorate_core::vote::Round;
 use quorate_core::vote::ServerState::{Following, Leading, Looking, Observing};
+use quorate_core::vote::{Round, Standing};
 use quorate_core::zxid::{Epoch, Zxid};
 use support::*;
+use world::World;
 
 const LEASE: Duration = Duration::from_secs(6);
 
@@ -184,6 +187,43 @@ fn a_start_counts_as_a_promise_to_nobody_knows_whom() {
     }
 }
 
+/// The settings may say less at the next start, or nothing: what was promised before binds all the same, for as long
+/// as the longest that may have been promised. On 953d248 it was over after the new length, and at once with none.
+#[test]
+fn a_start_with_a_shorter_lease_waits_for_the_longest_that_was_ever_promised() {
+    for now in [None, Some(LEASE / 2), Some(LEASE)] {
+        let durable = Durable { lease: LEASE, ..stored(1, 1, z(1, 0), entries(1, 1, 3)) };
+        let mut bench = Bench::with(1, &ensemble(&[1, 2, 3]), durable, |config| config.lease = now);
+        bench.lose(3, &[2], 1, z(1, 3).0);
+        let (link, _) = bench.reach(3);
+        bench.receive(link, leader_info(2));
+        bench.persisted();
+        bench.receive(link, Packet::Diff(bench.status().last));
+        bench.receive(link, new_leader(2));
+        assert_eq!(bench.persisted().names(link), [""; 0], "{now:?}");
+        assert_eq!(bench.to(Timer::Lease).packets(link), [ack(2)]);
+        assert_eq!(bench.now, Instant::ORIGIN + LEASE, "{now:?}");
+        assert!(
+            !bench
+                .said
+                .iter()
+                .any(|output| { matches!(output, Output::Persist { write: Write::Lease(_), .. }) })
+        );
+    }
+}
+
+/// What may be promised is on disk before anybody is voted for, and written only where it grows.
+#[test]
+fn the_longest_lease_is_on_disk_before_the_first_vote() {
+    let durable = Durable { lease: LEASE / 2, ..stored(1, 1, z(1, 0), entries(1, 1, 3)) };
+    let longer = |config: &mut Config| config.lease = Some(LEASE);
+    let mut bench = Bench::idle(1, &ensemble(&[1, 2, 3]), durable, longer);
+    let seen = bench.step(Event::Tick);
+    assert_eq!(seen.persists(), [Write::Lease(LEASE)]);
+    assert_eq!(seen.election_dials(), [0; 0], "it does not look yet");
+    assert!(!bench.persisted().election_dials().is_empty());
+}
+
 /// It could not keep the promise over a restart.
 #[test]
 fn a_lease_longer_than_ours_is_a_ping_and_so_is_any_to_an_observer() {
@@ -292,7 +332,8 @@ fn who_is_led_by_another_behind_a_change_has_promised_nothing() {
         bench.receive(two, leader_info(3));
         bench.persisted();
         bench.receive(two, Packet::Diff(bench.status().last));
-        bench.receive(two, new_leader(3));
+        let config = bench.peer.config().membership.text().clone();
+        bench.receive(two, Packet::NewLeader { zxid: start(3), config });
         assert_eq!(bench.persisted().packets(two), [ack(3)]);
     }
 }
@@ -381,6 +422,7 @@ fn leader_with(change: impl FnOnce(&mut Config)) -> (Bench, LinkId, LinkId) {
     bench.receive(two, ack_epoch(4, z(4, 2).0));
     bench.persisted();
     bench.receive(two, ack(5));
+    bench.receive(two, Packet::MayLead(true));
     let one = join(&mut bench, 1);
     (bench, one, two)
 }
@@ -394,6 +436,7 @@ fn join(bench: &mut Bench, id: i64) -> LinkId {
     bench.receive(link, ack_epoch_again(last.0));
     let seen = bench.receive(link, ack(5));
     assert_eq!(seen.names(link).first(), Some(&"UPTODATE"), "{seen:?}");
+    bench.receive(link, Packet::MayLead(true));
     link
 }
 
@@ -527,6 +570,7 @@ fn a_hand_over_is_called_off_at_each_stage() {
                     seen = bench.next().1;
                     bench.receive(one, pong(5));
                     bench.receive(two, pong(5));
+                    bench.receive(two, Packet::MayLead(true));
                 }
                 let kept =
                     if at == At::Releasing { Kept::Guarded } else { Kept::Late(ServerId(2)) };
@@ -742,6 +786,7 @@ fn a_wished_follower_that_does_not_answer_is_offered_nothing() {
     bench.receive(wished, Packet::FollowerInfo(LearnerInfo { protocol, ..info(1, 5) }));
     bench.receive(wished, ack_epoch_again(bench.boundary.disk.last().0));
     bench.receive(wished, ack(5));
+    bench.receive(wished, Packet::MayLead(true));
     let mut released = 0;
     for answers in [true, false] {
         for _ in 0..8 {
@@ -753,10 +798,195 @@ fn a_wished_follower_that_does_not_answer_is_offered_nothing() {
             }
             if answers {
                 bench.receive(wished, pong(5));
+                bench.receive(wished, Packet::MayLead(true));
             }
         }
-        assert!(released == 2, "{released} offers, and it answers: {answers}");
+        assert_eq!(released, 1, "it answers: {answers}; and it did not take what it was offered");
     }
+}
+
+/// It follows us well, and that tells nothing of whether the others could follow it. What it said is over after two
+/// ticks. On 953d248 the seat was offered to any follower of ours.
+#[test]
+fn a_seat_is_offered_only_to_who_says_lately_that_it_hears_a_quorum() {
+    let unheard = [Err(Kept::Unheard(ServerId(2)))];
+    for says in [None, Some(false), Some(true)] {
+        let (mut bench, one, two) = leader();
+        bench.receive(one, Packet::MayLead(false));
+        let recent = 2 * bench.peer.config().timing.tick;
+        if let Some(yes) = says {
+            bench.receive(two, Packet::MayLead(yes));
+        }
+        if says.is_none() {
+            // It did, and answers pings since, as an older one of ours does.
+            let end = bench.now + recent;
+            while bench.now <= end {
+                bench.next();
+                bench.receive(one, pong(5));
+                bench.receive(two, pong(5));
+            }
+        }
+        if says == Some(true) {
+            bench.ms(u64::try_from(recent.as_millis()).unwrap());
+            offered(&mut bench, two);
+            continue;
+        }
+        assert_eq!(handed_over(&ask(&mut bench, 2)), unheard);
+        let whoever = handed_over(&bench.step(Event::HandOver(None)));
+        assert_eq!(whoever, [Err(Kept::Nobody)]);
+        let seen = bench.step(Event::StepDown);
+        assert_eq!((seen.left(), seen.names(two)), (Some(Reason::Asked), vec![]));
+    }
+}
+
+/// Between the wish and the offer its links are lost: nothing is offered, and what waited goes on.
+#[test]
+fn a_follower_that_hears_a_quorum_no_more_is_not_offered_what_was_meant_for_it() {
+    let (mut bench, _, two) = leader();
+    assert!(has(&ask(&mut bench, 2), &Output::Release));
+    bench.receive(two, Packet::MayLead(false));
+    let seen = bench.step(Event::Released);
+    assert_eq!((handed_over(&seen), seen.names(two)), (vec![Err(Kept::Unheard(s(2)))], vec![]));
+    assert!(has(&seen, &Output::Keep) && bench.status().serving);
+}
+
+/// It may be asked for by name all the same.
+#[test]
+fn who_was_given_the_seat_in_vain_is_not_preferred_for_a_while_and_longer_each_time() {
+    let (mut bench, one, two) = leader();
+    bench.down(one);
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 9, false);
+    let wished = bench.learner();
+    bench.receive(wished, Packet::FollowerInfo(LearnerInfo { protocol, ..info(1, 5) }));
+    bench.receive(wished, ack_epoch_again(bench.boundary.disk.last().0));
+    bench.receive(wished, ack(5));
+    let patience = bench.peer.config().timing.init_time();
+    let mut offers = Vec::new();
+    while offers.len() < 9 {
+        let seen = bench.to(Timer::Ping);
+        if has(&seen, &Output::Release) {
+            let seen = bench.step(Event::Released);
+            assert_eq!(seen.names(wished), ["HANDOVER"]);
+            // It is never taken.
+            bench.to(Timer::HandOver);
+            offers.push(bench.now);
+        }
+        for link in [two, wished] {
+            bench.receive(link, pong(5));
+            bench.receive(link, Packet::MayLead(true));
+        }
+    }
+    let (tick, minute) = (bench.peer.config().timing.tick, Duration::from_secs(60));
+    for (at, pair) in offers.windows(2).enumerate() {
+        let wait = patience + (minute * (1 << at)).min(60 * minute);
+        within(pair[1].since(pair[0]), wait, wait + 2 * tick + tick);
+    }
+    assert!(has(&ask(&mut bench, 1), &Output::Release));
+}
+
+// --- what a follower says of itself ---
+
+/// Server 1 of 1 to 4 follows 4, and its links are these: of each, whether it stands, and whether the other end
+/// knows probes.
+fn heard_by(links: &[(i64, bool)]) -> (Bench, Vec<LinkId>, LinkId) {
+    let mut bench = Bench::of(1, &ensemble(&[1, 2, 3, 4]), disk(1, 1, z(1, 0).0));
+    bench.step(Event::Tick);
+    let following = |leader| standing(Following, vote(1, z(1, 0).0, leader), 4);
+    let mut up = Vec::new();
+    for (peer, ours) in [(4, true), (3, false), (2, false)] {
+        let ours = links.iter().find(|(id, _)| *id == peer).map_or(ours, |(_, ours)| *ours);
+        let link = bench.meet(peer);
+        let state = if peer == 4 { Leading } else { Following };
+        let standing = Standing { state, ..following(4) };
+        let mark = if ours { Mark::KNOWS_PROBES } else { Mark::NONE };
+        let (version, config) = (Notification::VERSION, Default::default());
+        let notification = Notification { standing, version, config, mark };
+        let message = Message::Notification(notification);
+        bench.step(Event::Received { link, message });
+        up.push((peer, link));
+    }
+    let leader = bench.serve_under(4, asking_leader_info(2), 2);
+    for (peer, link) in &up {
+        if *peer != 4 && links.iter().all(|(id, _)| id != peer) {
+            bench.down(*link);
+        }
+    }
+    let up = links.iter().filter_map(|(id, _)| up.iter().find(|(peer, _)| peer == id));
+    let up = up.map(|(_, link)| *link).collect();
+    (bench, up, leader)
+}
+
+/// What it says with the answer to a ping, and to whom it says that it lives.
+fn pinged(bench: &mut Bench, leader: LinkId) -> (Option<bool>, Vec<(LinkId, bool)>) {
+    let seen = bench.receive(leader, ping(2));
+    let word = seen
+        .packets(leader)
+        .iter()
+        .find_map(|packet| if let Packet::MayLead(yes) = packet { Some(*yes) } else { None });
+    let probes = seen.0.iter().filter_map(|output| {
+        let Output::Send { link, message: Message::Probe(probe) } = output else { return None };
+        Some((*link, probe.hears_you))
+    });
+    (word, probes.collect())
+}
+
+#[test]
+fn a_follower_says_that_it_may_lead_while_it_hears_a_quorum_in_both_directions() {
+    let (mut bench, links, leader) = heard_by(&[(4, true), (3, true)]);
+    let [four, three] = links[..] else { panic!("{links:?}") };
+    assert_eq!(pinged(&mut bench, leader), (Some(true), vec![(three, true), (four, true)]));
+    let probe = |hears_you| Message::Probe(Probe { hears_you });
+    let tick = u64::try_from(bench.peer.config().timing.tick.as_millis()).unwrap();
+    let mut beat = |said: [Option<bool>; 2]| {
+        bench.ms(tick);
+        for (link, hears_you) in [(three, said[0]), (four, said[1])] {
+            if let Some(hears_you) = hears_you {
+                bench.step(Event::Received { link, message: probe(hears_you) });
+            }
+        }
+        pinged(&mut bench, leader)
+    };
+    for _ in 0..4 {
+        assert_eq!(beat([Some(true); 2]).0, Some(true));
+    }
+    // 3 lives, and hears nothing of us.
+    assert_eq!(beat([Some(false), Some(true)]).0, Some(true), "two ticks are not over");
+    assert_eq!(beat([Some(false), Some(true)]).0, Some(true));
+    assert_eq!(beat([Some(false), Some(true)]), (Some(false), vec![(three, true), (four, true)]));
+    assert_eq!(beat([Some(true), Some(true)]).0, Some(true));
+    // It says nothing any more: after two ticks we say so.
+    for word in [true, true, false] {
+        assert_eq!(beat([None, Some(true)]).0, Some(word));
+    }
+    assert_eq!(beat([None, Some(true)]).1, [(three, false), (four, true)]);
+}
+
+/// Servers of ZooKeeper say nothing when an election is over; nor is anything said to them that they do not know.
+#[test]
+fn towards_who_knows_no_probes_a_link_that_stands_is_enough() {
+    let (mut bench, links, leader) = heard_by(&[(4, true), (3, false)]);
+    let tick = u64::try_from(bench.peer.config().timing.tick.as_millis()).unwrap();
+    for _ in 0..4 {
+        bench.ms(tick);
+        let message = Message::Probe(Probe { hears_you: true });
+        bench.step(Event::Received { link: links[0], message });
+        assert_eq!(pinged(&mut bench, leader), (Some(true), vec![(links[0], true)]));
+    }
+    bench.down(links[1]);
+    assert_eq!(pinged(&mut bench, leader).0, Some(false), "1 and 4 are two of four");
+}
+
+/// An older leader would not know what that is; whoever only observes is not asked.
+#[test]
+fn a_leader_that_does_not_ask_is_told_nothing() {
+    let (mut bench, _, link) = follower();
+    assert_eq!(pinged(&mut bench, link).0, None);
+    let mut bench = Bench::of(9, &with_observers(&[1, 2, 3], &[9]), Durable::default());
+    let links = [3, 2].map(|peer| bench.meet(peer));
+    bench.hear(links[1], standing(Following, vote(0, 0, 3), 4));
+    bench.hear(links[0], standing(Leading, vote(0, 0, 3), 4));
+    let link = bench.serve_under(3, asking_leader_info(2), 2);
+    assert_eq!(pinged(&mut bench, link).0, None);
 }
 
 /// Nobody need know that it counts on nothing while it waits for the seat to be taken.
@@ -849,4 +1079,82 @@ fn a_leader_counts_itself_when_its_own_promise_is_over() {
     assert!(!bench.status().serving);
     assert!(bench.to(Timer::Lease).names(two).contains(&"UPTODATE"));
     assert_eq!(bench.now, Instant::ORIGIN + LEASE);
+}
+
+// --- whole servers ---
+
+/// Servers of which 1 is wished to lead most, and has got the seat.
+fn wished(ids: &[i64]) -> World {
+    let mut world = World::with(ids, |config| {
+        config.timing.tick = Duration::from_secs(2);
+        if config.id == ServerId(1) {
+            config.priority = 9;
+        }
+    });
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.leader(), 1);
+    world
+}
+
+/// For how much of so much time somebody leads and serves, in thousandths, and how often that becomes another one.
+fn led(world: &mut World, time: Duration) -> (u128, usize) {
+    let (start, mut serving) = (world.now, Duration::ZERO);
+    let mut leaders = Vec::new();
+    while world.now.since(start) < time {
+        let before = world.now;
+        let reign = world.peers.iter().find_map(|(id, peer)| Some((*id, peer.reign()?.epoch)));
+        world.next();
+        if let Some(reign) = reign {
+            serving += world.now.since(before);
+            leaders.push(reign);
+        }
+    }
+    leaders.dedup();
+    (serving.as_nanos() * 1000 / world.now.since(start).as_nanos(), leaders.len() - 1)
+}
+
+/// The preferred server reaches one of the others, the hub, and follows that well. On 953d248 it was given the seat
+/// two ticks after each election, got no quorum together, and the next was elected when its `initLimit` was over:
+/// nobody served for five sixths of the time, for as long as one link was down.
+#[test]
+fn a_preferred_server_that_reaches_only_the_leader_is_not_given_the_seat_until_it_reaches_more() {
+    for (ids, dead) in [(&[1, 2, 3, 4][..], None), (&[1, 2, 3, 4, 5], Some(2))] {
+        let mut world = wished(ids);
+        let hub = *ids.last().unwrap();
+        for id in &ids[1..ids.len() - 1] {
+            world.block(1, *id);
+        }
+        if let Some(dead) = dead {
+            world.kill(dead);
+        }
+        // 1 is without a quorum now, and notices.
+        world.run(|world| {
+            world.peers.values().any(|p| p.reign().is_some_and(|r| r.epoch > Epoch(2)))
+        });
+        let (of_1000, changes) = led(&mut world, Duration::from_secs(600));
+        assert!(of_1000 >= 990 && changes <= 1, "{ids:?}: {of_1000} of 1000, {changes} changes");
+        assert_eq!(world.leader(), hub);
+        for id in &ids[1..] {
+            world.unblock(1, *id);
+        }
+        world.pass(Duration::from_secs(60));
+        assert_eq!(world.leader(), 1, "the links are back");
+    }
+}
+
+/// It hears everybody on the election port, and none reaches its quorum port: what it says of itself does not tell.
+/// Every server was told to whom the seat went, so whoever leads next knows, and the tries become rare.
+#[test]
+fn a_preferred_server_whose_quorum_port_none_reaches_costs_less_and_less() {
+    let mut world = wished(&[1, 2, 3]);
+    world.closed.insert(s(1));
+    world.break_links(s(1));
+    let hour = Duration::from_secs(3600);
+    let (of_1000, changes) = led(&mut world, 4 * hour);
+    assert!(of_1000 >= 970 && changes <= 16, "{of_1000} of 1000, {changes} changes");
+    // Its port is open: it leads within the longest wait, and for good.
+    world.closed.clear();
+    world.pass(hour + Duration::from_secs(60));
+    assert_eq!(world.leader(), 1);
+    assert_eq!(led(&mut world, hour), (1000, 0));
 }

@@ -60,7 +60,7 @@ fn the_first_quorum_of_an_empty_ensemble_packet_by_packet() {
     assert_eq!(seen.names(link), [""; 0], "nobody hears of an epoch that is not on our disk");
 
     let seen = bench.persisted();
-    assert_eq!(seen.packets(link), [leader_info(1)]);
+    assert_eq!(seen.packets(link), [asking_leader_info(1)]);
 
     let seen = bench.receive(link, ack_epoch(0, 0));
     assert_eq!(seen.persists(), [Write::CurrentEpoch(Epoch(1))]);
@@ -118,7 +118,7 @@ fn an_observers_promise_counts_for_the_epoch_and_not_for_the_quorum() {
     let (_, seen) = bench.follower(2, 0);
     assert_eq!(seen.persists(), [Write::AcceptedEpoch(Epoch(41))]);
     let seen = bench.persisted();
-    assert_eq!(seen.packets(observer), [leader_info(41)]);
+    assert_eq!(seen.packets(observer), [asking_leader_info(41)]);
     assert_eq!(bench.receive(observer, ack_epoch(0, 0)).persists(), [], "nor is its promise");
     assert_eq!(bench.phase(), Phase::Discovery);
 }
@@ -143,10 +143,10 @@ fn leaderinfo_goes_to_everybody_who_came_and_to_each_who_comes() {
     assert_eq!(seen.names(three), [""; 0]);
     let seen = bench.persisted();
     for link in [one, two, three] {
-        assert_eq!(seen.packets(link), [leader_info(1)]);
+        assert_eq!(seen.packets(link), [asking_leader_info(1)]);
     }
     let (four, seen) = bench.follower(4, 0);
-    assert_eq!(seen.packets(four), [leader_info(1)]);
+    assert_eq!(seen.packets(four), [asking_leader_info(1)]);
 }
 
 #[test]
@@ -307,7 +307,11 @@ fn a_voter_of_weight_zero_with_newer_history_costs_its_link_only() {
 fn a_late_voter_is_synchronised_however_new_its_epoch() {
     let (mut bench, _) = established();
     let (link, seen) = bench.follower(1, 0);
-    assert_eq!(seen.packets(link), [leader_info(1)], "at once, it has long been on our disk");
+    assert_eq!(
+        seen.packets(link),
+        [asking_leader_info(1)],
+        "at once, it has long been on our disk"
+    );
     let seen = bench.receive(link, ack_epoch(1, 0));
     assert_eq!((seen.left(), seen.names(link)), (None, vec!["DIFF", "NEWLEADER"]));
     assert_eq!(seat(&bench, 1).map(|seat| seat.synced), Some(false));
@@ -368,7 +372,7 @@ fn the_last_epoch_is_used_and_after_it_the_server_stops() {
     let (mut bench, _) = elected(disk(max - 1, 0, 0));
     bench.establish(2);
     let (one, seen) = bench.follower(1, max);
-    assert_eq!(seen.packets(one), [leader_info(max)]);
+    assert_eq!(seen.packets(one), [asking_leader_info(max)]);
     let seen = bench.receive(one, ack_epoch_again(0));
     assert_eq!(seen.names(one), ["DIFF", "NEWLEADER"]);
 
@@ -425,7 +429,7 @@ fn a_voters_later_promise_ends_the_reign_once() {
     // Once: a voter that always promises more cannot depose a leader for ever.
     let (link, seen) = bench.follower(2, 30);
     assert_eq!((seen.left(), bench.state()), (None, Leading));
-    assert_eq!(seen.packets(link), [leader_info(21)]);
+    assert_eq!(seen.packets(link), [asking_leader_info(21)]);
 }
 
 /// The renewal is for the sake of that voter; if it is slower than another, it must not be in vain:
@@ -445,9 +449,13 @@ fn an_observers_later_promise_ends_nothing() {
     let (mut bench, _) = established();
     let link = bench.learner();
     let seen = bench.receive(link, Packet::ObserverInfo(info(9, 20)));
-    assert_eq!((seen.left(), seen.packets(link)), (None, vec![leader_info(1)]));
+    assert_eq!((seen.left(), seen.packets(link)), (None, vec![asking_leader_info(1)]));
     let (link, seen) = bench.follower(77, 20);
-    assert_eq!((seen.left(), seen.packets(link)), (None, vec![leader_info(1)]), "nor a stranger's");
+    assert_eq!(
+        (seen.left(), seen.packets(link)),
+        (None, vec![asking_leader_info(1)]),
+        "nor a stranger's"
+    );
 }
 
 // --- synchronization ---
@@ -500,7 +508,7 @@ fn the_same_learner_on_a_new_link_replaces_the_old_one_and_its_acknowledgement()
     bench.receive(links[0], ack(1));
     let (again, seen) = bench.follower(1, 1);
     assert_eq!(seen.hung_up(links[0]), Some(Hangup::Replaced(ServerId(1))));
-    assert_eq!(seen.packets(again), [leader_info(1)]);
+    assert_eq!(seen.packets(again), [asking_leader_info(1)]);
     bench.receive(links[1], ack(1));
     assert!(!bench.status().serving, "5 and 2; what 1 acknowledged is gone");
     bench.step(Event::Received { link: links[0], message: Message::Packet(ack(1)) }).is_nothing();
@@ -952,9 +960,10 @@ fn in_a_hierarchical_ensemble_a_majority_of_servers_is_not_enough() {
 
 #[test]
 fn while_the_membership_changes_the_old_and_the_new_quorum_are_both_needed_in_each_phase() {
-    let next = Membership::parse(ensemble(&[3, 4, 5])).unwrap().with_version(1);
+    let next = Membership::parse(ensemble(&[3, 4, 5])).unwrap().with_version(start(1).0);
     let change = |config: &mut Config| config.next_membership = Some(next);
-    let mut bench = Bench::with(3, &ensemble(&[1, 2, 3]), Durable::default(), change);
+    let mut bench =
+        Bench::with(3, &ensemble(&[1, 2, 3]), stored(1, 1, Zxid::ZERO, Vec::new()), change);
     let links: Vec<_> = [1, 2, 4].map(|peer| bench.meet(peer)).into();
     let ours = bench.peer.standing();
     bench.hear(links[0], ours);
@@ -964,23 +973,23 @@ fn while_the_membership_changes_the_old_and_the_new_quorum_are_both_needed_in_ea
     bench.hear(links[2], ours);
     bench.to(Timer::Finalize);
     assert_eq!(bench.state(), Leading);
-    let (two, seen) = bench.follower(2, 0);
+    let (two, seen) = bench.follower(2, 1);
     assert_eq!(seen.persists(), []);
-    let (four, seen) = bench.follower(4, 0);
+    let (four, seen) = bench.follower(4, 1);
     assert_eq!(seen.persists().len(), 1);
     bench.persisted();
     for (link, phase) in [(two, Phase::Discovery), (four, Phase::Synchronization)] {
-        bench.receive(link, ack_epoch(0, 0));
+        bench.receive(link, ack_epoch(1, 0));
         assert_eq!(bench.phase(), phase);
     }
     bench.persisted();
     for (link, serving) in [(two, false), (four, true)] {
-        bench.receive(link, ack(1));
+        bench.receive(link, ack(2));
         assert_eq!(bench.status().serving, serving);
     }
     bench.down(four);
     bench.to(Timer::Ping);
-    bench.receive(two, pong(1));
+    bench.receive(two, pong(2));
     bench.to(Timer::Ping);
     assert_eq!(bench.state(), Looking);
 }
@@ -1045,6 +1054,23 @@ fn of_two_servers_the_survivor_is_elected_if_the_arbiter_says_yes() {
     assert!(bench.status().serving);
 }
 
+/// The arbiter's word lets the survivor lead, and promises nothing for the other, which may have been told the same: no
+/// lease comes of it, and nobody waits for one.
+#[test]
+fn the_word_of_an_arbiter_makes_no_lease() {
+    let mut bench = Bench::with(2, &ensemble(&[1, 2]), disk(1, 1, 0), |config| {
+        config.oracle = true;
+        config.lease = Some(2 * config.timing.tick);
+    });
+    bench.step(Event::Oracle(true));
+    for _ in 0..4 {
+        bench.ms(10_000);
+        bench.persisted();
+    }
+    let reign = bench.peer.reign().expect("it leads alone");
+    assert_eq!((reign.lease, reign.awaits_lease), (None, false));
+}
+
 /// The arbiter is not asked while the leader has a follower; once it no longer leads it has none.
 #[test]
 fn a_leader_that_had_a_follower_may_ask_the_arbiter_in_its_next_election() {
@@ -1069,11 +1095,11 @@ fn what_has_no_place_at_its_stage_costs_the_link_and_nothing_else() {
         vec![
             Packet::FollowerInfo(info(2, 0)),
             Packet::ObserverInfo(info(2, 0)),
-            leader_info(1),
+            asking_leader_info(1),
             ack_epoch(0, 0),
             Packet::Diff(Zxid(0)),
             Packet::Trunc(Zxid(0)),
-            Packet::Snap(Zxid(0)),
+            Packet::snap(Zxid(0)),
             new_leader(1),
             Packet::UpToDate,
             ack(1),
@@ -1157,7 +1183,7 @@ fn learners_that_came_early_are_taken_in_with_what_they_said() {
     bench.hear(first, ours);
     let seen = bench.hear(election, ours);
     assert_eq!(seen.persists(), [Write::AcceptedEpoch(Epoch(7))]);
-    assert_eq!(bench.persisted().packets(link), [leader_info(7)]);
+    assert_eq!(bench.persisted().packets(link), [asking_leader_info(7)]);
 }
 
 #[test]

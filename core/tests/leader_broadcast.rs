@@ -15,10 +15,11 @@ use quorate_core::input::Event;
 use quorate_core::membership::Membership;
 use quorate_core::message::{LearnerInfo, Packet, Request, Run};
 use quorate_core::output::{Hangup, Output, Refusal, Write};
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::report::{Change, Phase, Reason};
 use quorate_core::rng::Rng;
 use quorate_core::timers::Timer;
-use quorate_core::txn::{Draft, TxnHeader};
+use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState::{Leading, Looking};
 use quorate_core::zxid::{Epoch, Zxid};
 use support::*;
@@ -435,20 +436,26 @@ fn committed_is_what_a_quorum_has() {
 
 #[test]
 fn while_the_membership_changes_a_transaction_needs_both_quorums() {
-    let next = Membership::parse(ensemble(&[3, 4, 5])).unwrap().with_version(1);
-    let change = |config: &mut Config| config.next_membership = Some(next);
-    let mut bench = Bench::with(3, &ensemble(&[1, 2, 3]), Durable::default(), change);
-    bench.win(&[1, 2, 4, 5]);
-    let links: Vec<_> = [1, 2, 4].map(|id| bench.follower(id, 0).0).into();
+    let enable = |config: &mut Config| config.reconfig_enabled = true;
+    let mut bench = Bench::with(3, &ensemble(&[1, 2, 3]), Durable::default(), enable);
+    bench.win(&[1, 2]);
+    let links: Vec<_> = [1, 2, 4, 5].map(|id| bench.follower(id, 0).0).into();
     bench.persisted();
     links.iter().for_each(|link| drop(bench.receive(*link, ack_epoch(0, 0))));
     bench.persisted();
     links.iter().for_each(|link| drop(bench.receive(*link, ack(1))));
+    let asked = Reconfiguration::whole(Membership::parse(ensemble(&[3, 4, 5])).unwrap());
+    let id = RequestId { client: 7, cxid: 9 };
+    let request = Request { id, op: Request::RECONFIGURE, body: asked.encode(), identities: None };
+    bench.step(Event::Propose(request));
+    bench.prepared();
     bench.write(1);
     bench.persisted();
-    assert_eq!(bench.receive(links[0], acks(1, 1)).delivered(), []);
-    assert_eq!(bench.receive(links[1], acks(1, 1)).delivered(), [], "all of the old");
-    assert_eq!(bench.receive(links[2], acks(1, 1)).delivered(), [z(1, 1)]);
+    let both = Packet::Acks(Run { first: z(1, 1), last: z(1, 2) });
+    let mut acknowledged = |at: usize| bench.receive(links[at], both.clone()).delivered();
+    assert_eq!(acknowledged(0), []);
+    assert_eq!(acknowledged(1), [], "all of the old");
+    assert_eq!(acknowledged(2), [z(1, 1), z(1, 2)], "a quorum of the next has them, too");
 }
 
 /// ZOOKEEPER-1277: the counter ran into the epoch. The leader that has used the last number gives up its
@@ -617,6 +624,37 @@ fn a_request_that_is_too_long_is_refused() {
     assert_eq!((seen.refused(), seen.0.len()), (vec![(4, Refusal::TooLong(length))], 1));
     let long = Request { body: Bytes::from(vec![0; length - 1]), ..request(4) };
     assert_eq!(bench.step(Event::Propose(long)).refused(), []);
+}
+
+/// ZOOKEEPER-4306: proposed, it would end every link that reads it, and this server's own log.
+#[test]
+fn what_is_prepared_too_long_becomes_its_refusal_whoever_asked() {
+    let (mut bench, two) = leader();
+    bench.propose(1);
+    bench.receive(two, Packet::Request(request(2)));
+    bench.propose(3);
+    let most = Txn::BYTES_MAX - Txn::HEADER_BYTES;
+    let draft = |cxid, length| Draft {
+        header: TxnHeader { client: 1, cxid, time: 3, kind: 5 },
+        body: vec![7; length].into(),
+    };
+    let drafts = vec![draft(1, most + 1), draft(2, 3 << 20), draft(3, most)];
+    let seen = bench.step(Event::Prepared { epoch: Epoch(5), drafts });
+    assert_eq!(seen.accepted(), [1, 3], "each request has its transaction");
+    let kinds = |txns: &[Txn]| -> Vec<(i32, i32, usize)> {
+        txns.iter().map(|txn| (txn.header.cxid, txn.header.kind, txn.body.len())).collect()
+    };
+    let expected = vec![(1, Txn::REJECTED, 4), (2, Txn::REJECTED, 4), (3, 5, most)];
+    let appended = seen.persists().into_iter().find_map(|write| {
+        let Write::Append(txns) = write else { return None };
+        Some(kinds(&txns))
+    });
+    assert_eq!(appended.as_ref(), Some(&expected));
+    let proposed = seen.packets(two).into_iter().flat_map(|packet| {
+        let Packet::Proposal(txn) = packet else { return vec![] };
+        kinds(&[txn])
+    });
+    assert_eq!(proposed.collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -190,10 +190,18 @@ fn another_servers_silence_says_nothing_about_the_leader() {
 fn a_leader_that_has_moved_on_is_given_up_at_once() {
     let cases = [
         (standing(Looking, vote(0, 0, 3), 2), true, "a later round"),
-        (standing(Looking, vote(0, 9, 2), 1), true, "a better vote in our round"),
+        (
+            standing(Looking, vote(0, 0, 1), 1),
+            true,
+            "in our round it votes for another with less: it restarted",
+        ),
         (standing(Following, vote(0, 0, 2), 1), true, "another leader"),
         (standing(Looking, vote(0, 0, 3), 1), false, "the vote we settled on: still counting"),
-        (standing(Looking, vote(0, 0, 1), 1), false, "an older vote: it will hear"),
+        (
+            standing(Looking, vote(0, -9, 3), 1),
+            false,
+            "for itself, with less: it may lead us all the same",
+        ),
         (standing(Looking, vote(0, 9, 2), 0), false, "an earlier round, repeated"),
         (standing(Leading, vote(0, 0, 3), 1), false, "it leads"),
     ];
@@ -201,13 +209,19 @@ fn a_leader_that_has_moved_on_is_given_up_at_once() {
         let (mut bench, links) = settled(Durable::default());
         let seen = bench.hear(links[0], heard);
         let reason = Reason::LeaderMovedOn { leader: ServerId(3), round: heard.round };
-        assert_eq!(seen.left(), gone.then_some(reason), "{why}");
+        assert_eq!(seen.left(), gone.then_some(reason.clone()), "{why}");
         // The same from another server says nothing.
         let (mut bench, links) = settled(Durable::default());
         assert_eq!(bench.hear(links[1], heard).left(), None, "{why}");
-        // Nor once the leader has answered.
+        // A leader that looks takes our connection, and keeps it waiting.
         let (mut bench, links) = settled(Durable::default());
-        bench.reach(3);
+        let (link, _) = bench.reach(3);
+        assert_eq!(bench.hear(links[0], heard).left(), gone.then_some(reason), "{why}");
+        // Once it has answered it leads.
+        let (mut bench, links) = settled(Durable::default());
+        let (answered, _) = bench.reach(3);
+        assert_eq!(answered, link);
+        bench.receive(answered, leader_info(1));
         assert_eq!(bench.hear(links[0], heard).left(), None, "{why}");
     }
 }
@@ -541,7 +555,7 @@ fn links_packets_and_writes_of_an_earlier_reign_do_nothing() {
     bench.step(Event::LinkDown { link: old, cause: Cause::Reset }).is_nothing();
     assert_eq!(bench.status().accepted_epoch, Epoch(1));
     let link = bench.serve(3, 2);
-    bench.step(packet(Packet::Snap(Zxid(5)))).is_nothing();
+    bench.step(packet(Packet::snap(Zxid(5)))).is_nothing();
     assert!(bench.is_up(link) && bench.status().serving);
 }
 
@@ -596,4 +610,67 @@ fn a_learner_that_is_turned_away_again_and_again_takes_its_time() {
     }
     let took = bench.now.since(began);
     assert!(took > Duration::from_secs(5), "50 times within {took:?}");
+}
+
+// --- an observer whose promise is above every reign ---
+
+/// Observer 9 of 1, 2 and 3 has promised epoch 9 to a leader that died of it, and follows 3, which leads epoch 4; what
+/// it answers to LEADERINFO.
+fn observes_below(durable: Durable, next: Option<&[i64]>) -> (Bench, LinkId, Seen) {
+    let text = with_observers(&[1, 2, 3], &[9]);
+    let mut bench = Bench::with(9, &text, durable, |config| {
+        config.reconfig_enabled = true;
+        config.next_membership = next.map(|ids| voters(ids).with_version(1));
+    });
+    let links: Vec<_> = [3, 2].map(|peer| bench.meet(peer)).into();
+    bench.hear(links[1], standing(Following, vote(1, 0x1_0000_0002, 3), 4));
+    bench.hear(links[0], standing(Leading, vote(1, 0x1_0000_0002, 3), 4));
+    let (link, _) = bench.reach(3);
+    let seen = bench.receive(link, leader_info(4));
+    (bench, link, seen)
+}
+
+/// What an observer has promised counts nowhere, so no leader pays for it: it serves, promises nothing and keeps its
+/// promise. On 953d248 it hung up on every leader until one began epoch 9.
+#[test]
+fn an_observer_follows_a_leader_below_its_promise() {
+    let (mut bench, link, seen) = observes_below(disk(9, 1, 0x1_0000_0002), None);
+    assert_eq!(seen.packets(link), [ack_epoch_again(0x1_0000_0002)]);
+    assert_eq!(seen.persists(), []);
+    bench.receive(link, Packet::Diff(Zxid(0x1_0000_0002)));
+    bench.receive(link, new_leader(4));
+    assert_eq!(bench.persisted().packets(link), [ack(4)]);
+    bench.receive(link, Packet::UpToDate);
+    let status = bench.status();
+    assert!(status.serving);
+    assert_eq!((status.accepted_epoch, status.current_epoch), (Epoch(9), Epoch(4)));
+}
+
+#[test]
+fn an_observer_with_a_newer_history_or_a_vote_to_come_is_held_by_its_promise() {
+    let newer = [disk(9, 5, 0x1_0000_0002), disk(9, 5, 0x5_0000_0001)].map(|disk| (disk, None));
+    let votes = (disk(9, 1, 0x1_0000_0002), Some(&[1, 2, 3, 9][..]));
+    let mut votes_next = votes.0.clone();
+    votes_next.last_zxid = Zxid(0x1_0000_0002);
+    for (durable, next) in newer.into_iter().chain([(votes_next, votes.1)]) {
+        let (bench, link, seen) = observes_below(durable, next);
+        assert_eq!(seen.hung_up(link), Some(Hangup::OldEpoch(Epoch(4))), "{next:?}");
+        assert!(matches!(seen.left(), Some(Reason::OldEpoch { .. })));
+        assert_eq!(bench.status().accepted_epoch, Epoch(9));
+    }
+}
+
+/// A ZooKeeper leader counts an acknowledgement by the id of its sender: whoever finds at NEWLEADER that it has a vote
+/// does not acknowledge an epoch below its promise.
+#[test]
+fn an_observer_that_hears_at_newleader_that_it_votes_acknowledges_nothing_below_its_promise() {
+    let (mut bench, link, _) = observes_below(disk(9, 1, 0x1_0000_0002), None);
+    bench.receive(link, Packet::Diff(Zxid(0x1_0000_0002)));
+    let config = voters(&[1, 2, 3, 9]).with_version(2).text().clone();
+    let mut seen = bench.receive(link, Packet::NewLeader { zxid: start(4), config });
+    assert_eq!(seen.hung_up(link), Some(Hangup::OldEpoch(Epoch(4))));
+    assert!(matches!(seen.left(), Some(Reason::OldEpoch { .. })));
+    seen = bench.persisted();
+    assert_eq!(seen.packets(link), []);
+    assert_eq!(bench.status().current_epoch, Epoch(1));
 }

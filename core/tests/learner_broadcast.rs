@@ -202,7 +202,7 @@ fn what_has_no_place_here_changes_nothing() {
             new_leader(2),
             Packet::Diff(z(2, 9)),
             Packet::Trunc(z(1, 1)),
-            Packet::Snap(z(2, 9)),
+            Packet::snap(z(2, 9)),
             Packet::Sync,
             Packet::Revalidate(Bytes::new()),
             Packet::Request(request(1)),
@@ -464,4 +464,68 @@ fn one_snapshot_is_taken_at_a_time() {
     bench.receive(link, propose(101));
     let seen = bench.receive(link, commit(101));
     assert!(seen.0.contains(&Output::TakeSnapshot(z(2, 101))), "{seen:?}");
+}
+
+// --- a disk that hangs ---
+
+/// The disk hangs, and the leader goes on with the others: a follower holds what it has room for, and no more. It comes
+/// back when the disk has all of that, which it need not be sent again. On 953d248 it took whatever came until the
+/// leader's patience ended.
+#[test]
+fn a_follower_whose_disk_hangs_holds_no_more_than_it_has_room_for() {
+    let most = 10 * entry(z(2, 1)).len();
+    let mut bench = Bench::with(1, &ensemble(&[1, 2, 3]), disk(1, 1, 0), |config| {
+        config.limits.unsynced_bytes = most;
+    });
+    bench.lose(3, &[2], 1, 0);
+    let link = bench.serve(3, 2);
+    for counter in 1..=11 {
+        let seen = bench.receive(link, Packet::Proposal(entry(z(2, counter))));
+        assert_eq!(seen.left(), None, "{counter}");
+    }
+    let seen = bench.receive(link, Packet::Proposal(entry(z(2, 12))));
+    let bytes = 11 * entry(z(2, 1)).len();
+    assert_eq!(seen.hung_up(link), Some(Hangup::DiskBehind { bytes, most }));
+    assert_eq!(seen.left(), Some(Reason::DiskBehind { bytes, most }));
+    assert!(!bench.status().serving);
+    // Nothing is voted for while the disk hangs; then the vote has all that was logged.
+    assert_eq!(bench.wait(std::time::Duration::from_secs(5)).all_sent().len(), 0);
+    bench.persisted();
+    assert_eq!(bench.status().vote, vote(2, z(2, 11).0, 1));
+}
+
+/// The same before UPTODATE, where what came without COMMIT waits in memory. Whoever gives up so has to be sent it again,
+/// and has twice the room then; a disk that keeps up has no bound.
+#[test]
+fn what_waits_for_its_commit_is_bounded_and_a_disk_that_keeps_up_has_no_bound() {
+    let most = 10 * entry(z(2, 1)).len();
+    for keeps_up in [false, true] {
+        let mut bench = Bench::with(1, &ensemble(&[1, 2, 3]), disk(1, 1, 0), |config| {
+            config.limits.unsynced_bytes = most;
+        });
+        let links = bench.lose(3, &[2], 1, 0);
+        for room in [1, 2] {
+            let (link, _) = bench.reach(3);
+            bench.receive(link, leader_info(2));
+            bench.persisted();
+            bench.receive(link, Packet::Diff(Zxid::ZERO));
+            let mut left = None;
+            for counter in 1..=30 {
+                left = left.or(bench.receive(link, Packet::Proposal(entry(z(2, counter)))).left());
+                if left.is_some() {
+                    break;
+                }
+                if keeps_up {
+                    bench.receive(link, Packet::Commit(z(2, counter)));
+                    bench.persisted();
+                }
+            }
+            let (bytes, most) = ((10 * room + 1) * entry(z(2, 1)).len(), room * most);
+            assert_eq!(left, (!keeps_up).then_some(Reason::DiskBehind { bytes, most }));
+            if keeps_up {
+                break;
+            }
+            bench.lose_again(&links, 3, 1, 0);
+        }
+    }
 }

@@ -458,11 +458,11 @@ fn a_log_that_cannot_be_cut_brings_it_back_to_the_same_leader_with_nothing() {
         assert_eq!(seen.packets(link), [Packet::FollowerInfo(our_info(1, 2))]);
         let seen = bench.receive(link, leader_info(2));
         assert_eq!(seen.packets(link), [ack_epoch_again(-1)]);
-        bench.receive(link, Packet::Snap(z(1, 3)));
-        bench.step(Event::Restored(link));
+        bench.receive(link, Packet::snap(z(1, 3)));
+        bench.step(Event::restored(link));
         let told = [propose(z(1, 4)), Packet::Commit(z(1, 4)), new_leader(2)];
         let writes = tell(&mut bench, link, &told);
-        let install = Write::Install { label: z(1, 3) };
+        let install = install(&bench, z(1, 3));
         assert_eq!(writes, [Write::Beside(entry(z(1, 4))), install, epoch(2)]);
         acknowledged_after_the_last(&mut bench, link, 2);
         assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(1, 4)]);
@@ -616,8 +616,8 @@ fn a_leader_that_would_undo_what_was_committed_stops_the_server() {
     // A whole history that ends before it is no better; one that reaches it is good.
     for last in [1, 3] {
         let (mut bench, link) = delivered();
-        bench.receive(link, Packet::Snap(z(2, 0)));
-        bench.step(Event::Restored(link));
+        bench.receive(link, Packet::snap(z(2, 0)));
+        bench.step(Event::restored(link));
         for n in 1..=last {
             tell(&mut bench, link, &[propose(z(2, n)), Packet::Commit(z(2, n))]);
         }
@@ -633,8 +633,8 @@ fn a_leader_that_would_undo_what_was_committed_stops_the_server() {
 #[test]
 fn the_start_of_an_epoch_is_nothing_that_a_later_leader_could_lose() {
     let (mut bench, link) = promised(five(9), 3);
-    bench.receive(link, Packet::Snap(z(3, 0)));
-    bench.step(Event::Restored(link));
+    bench.receive(link, Packet::snap(z(3, 0)));
+    bench.step(Event::restored(link));
     tell(&mut bench, link, &[new_leader(3)]);
     bench.persisted();
     assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(3, 0)]);
@@ -652,10 +652,10 @@ fn the_start_of_an_epoch_is_nothing_that_a_later_leader_could_lose() {
     assert_eq!((seen.halted(), seen.hung_up(link)), (None, Some(Hangup::CannotCut(z(2, 5)))));
     let (link, _) = bench.reach(3);
     bench.receive(link, leader_info(5));
-    bench.receive(link, Packet::Snap(z(2, 5)));
-    bench.step(Event::Restored(link));
+    bench.receive(link, Packet::snap(z(2, 5)));
+    bench.step(Event::restored(link));
     let writes = tell(&mut bench, link, &[new_leader(5)]);
-    assert_eq!(writes, [Write::Install { label: z(2, 5) }, epoch(5)]);
+    assert_eq!(writes, [install(&bench, z(2, 5)), epoch(5)]);
     bench.persisted();
     assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(2, 5)]);
     assert_eq!(bench.receive(link, propose(z(5, 1))).appended(), [z(5, 1)]);
@@ -709,11 +709,11 @@ fn a_diff_that_does_not_bring_what_it_says_is_refused() {
 #[test]
 fn a_snapshot_and_what_follows_it_take_the_place_of_the_history_in_one_step() {
     let (mut bench, link) = promised(five(9), 3);
-    let seen = bench.receive(link, Packet::Snap(z(2, 5)));
+    let seen = bench.receive(link, Packet::snap(z(2, 5)));
     let (receive, label) =
         (seen.0.contains(&Output::ReceiveSnapshot { link, label: z(2, 5) }), z(2, 5));
     assert!(receive && seen.persists().is_empty(), "{seen:?}");
-    let seen = bench.step(Event::Restored(link));
+    let seen = bench.step(Event::restored(link));
     assert_eq!((followed(&seen), seen.persists()), (vec![(How::Snap, label)], vec![]));
     // ZooKeeper reads the label after it has begun to forward: what it covers comes too.
     let covered =
@@ -727,7 +727,7 @@ fn a_snapshot_and_what_follows_it_take_the_place_of_the_history_in_one_step() {
     assert_eq!(writes, [Write::Beside(entry(z(2, 6)))]);
     bench.persisted();
     assert_eq!(bench.status().last, z(1, 9), "our own history is whole");
-    assert_eq!(tell(&mut bench, link, &[new_leader(3)]), [Write::Install { label }, epoch(3)]);
+    assert_eq!(tell(&mut bench, link, &[new_leader(3)]), [install(&bench, label), epoch(3)]);
     acknowledged_after_the_last(&mut bench, link, 3);
     assert_eq!(bench.status().last, z(2, 6));
     let seen = bench.receive(link, Packet::UpToDate);
@@ -739,10 +739,10 @@ fn a_snapshot_and_what_follows_it_take_the_place_of_the_history_in_one_step() {
 fn a_snapshot_alone_is_a_history_and_is_delivered_through_its_label() {
     for label in [z(3, 0), z(2, 7), Zxid(0)] {
         let (mut bench, link) = promised(five(9), 3);
-        bench.receive(link, Packet::Snap(label));
-        bench.step(Event::Restored(link));
+        bench.receive(link, Packet::snap(label));
+        bench.step(Event::restored(link));
         let writes = tell(&mut bench, link, &[new_leader(3)]);
-        assert_eq!(writes, [Write::Install { label }, epoch(3)]);
+        assert_eq!(writes, [install(&bench, label), epoch(3)]);
         bench.persisted();
         let seen = bench.receive(link, Packet::UpToDate);
         assert_eq!((seen.delivered(), bench.status().last), (vec![label], label));
@@ -755,8 +755,8 @@ fn a_snapshot_alone_is_a_history_and_is_delivered_through_its_label() {
 #[test]
 fn a_commit_behind_a_snapshot_between_the_acknowledgement_and_uptodate_is_logged_in_its_place() {
     let (mut bench, link) = promised(five(9), 3);
-    bench.receive(link, Packet::Snap(z(2, 5)));
-    bench.step(Event::Restored(link));
+    bench.receive(link, Packet::snap(z(2, 5)));
+    bench.step(Event::restored(link));
     tell(&mut bench, link, &[propose(z(3, 1)), new_leader(3)]);
     bench.persisted();
     assert_eq!(tell(&mut bench, link, &[Packet::Commit(z(3, 1))]), [append(z(3, 1))]);
@@ -769,9 +769,9 @@ fn a_commit_behind_a_snapshot_between_the_acknowledgement_and_uptodate_is_logged
 fn a_snapshot_that_ends_early_leaves_the_old_history() {
     for beside in [false, true] {
         let (mut bench, link) = promised(five(9), 3);
-        bench.receive(link, Packet::Snap(z(2, 5)));
+        bench.receive(link, Packet::snap(z(2, 5)));
         if beside {
-            bench.step(Event::Restored(link));
+            bench.step(Event::restored(link));
             tell(&mut bench, link, &[propose(z(2, 6)), Packet::Commit(z(2, 6))]);
             bench.persisted();
         }
@@ -787,7 +787,7 @@ fn a_snapshot_that_ends_early_leaves_the_old_history() {
         assert_eq!(
             bench
                 .peer
-                .step(quorate_core::input::Input { at: bench.now, event: Event::Restored(link) }),
+                .step(quorate_core::input::Input { at: bench.now, event: Event::restored(link) }),
             []
         );
     }
@@ -796,12 +796,12 @@ fn a_snapshot_that_ends_early_leaves_the_old_history() {
 #[test]
 fn a_snapshot_that_moves_is_no_silence() {
     let (mut bench, link) = promised(five(9), 3);
-    bench.receive(link, Packet::Snap(z(2, 5)));
+    bench.receive(link, Packet::snap(z(2, 5)));
     for _ in 0..10 {
         bench.ms(29_000);
         bench.step(Event::Progress(link)).is_nothing();
     }
-    bench.step(Event::Restored(link));
+    bench.step(Event::restored(link));
     assert_eq!(bench.ms(29_000).left(), None);
     let seen = bench.ms(1_000);
     assert_eq!(seen.left(), Some(Reason::LeaderSilent { leader: ServerId(3) }));
@@ -812,7 +812,7 @@ fn a_snapshot_that_moves_is_no_silence() {
 /// ZOOKEEPER-2418: a server that logs what leaves a hole has a history that never was.
 #[test]
 fn what_leaves_a_hole_is_refused_and_the_leader_left() {
-    let snap = |label| vec![Packet::Snap(label)];
+    let snap = |label| vec![Packet::snap(label)];
     let cases: &[(Vec<Packet>, Packet, Zxid, Zxid)] = &[
         // Behind our own last transaction.
         (vec![Packet::Diff(z(1, 7))], propose(z(1, 7)), z(1, 7), z(1, 5)),
@@ -860,8 +860,8 @@ fn what_leaves_a_hole_is_refused_and_the_leader_left() {
         let (mut bench, link) = promised(five(5), 3);
         for before in said {
             bench.receive(link, before.clone());
-            if let Packet::Snap(_) = before {
-                bench.step(Event::Restored(link));
+            if let Packet::Snap { .. } = before {
+                bench.step(Event::restored(link));
             }
         }
         let last = bench.boundary.disk.last();
@@ -880,7 +880,7 @@ fn what_leaves_a_hole_is_refused_and_the_leader_left() {
 /// What a leader must not say, and when.
 #[test]
 fn decisions_that_cannot_be_and_packets_in_the_wrong_place_are_refused() {
-    let snap = Packet::Snap(z(2, 5));
+    let snap = Packet::snap(z(2, 5));
     let cases: &[(&[Packet], Packet)] = &[
         (&[], propose(z(1, 6))),
         (&[], Packet::Commit(z(1, 5))),
@@ -891,10 +891,10 @@ fn decisions_that_cannot_be_and_packets_in_the_wrong_place_are_refused() {
         (&[], Packet::Trunc(Zxid(-1))),
         (&[], Packet::Trunc(Zxid(i64::MIN))),
         // A snapshot of nowhere, or of an epoch that nobody has promised.
-        (&[], Packet::Snap(Zxid(-1))),
-        (&[], Packet::Snap(Zxid(i64::MIN))),
-        (&[], Packet::Snap(Zxid(i64::MAX))),
-        (&[], Packet::Snap(z(4, 0))),
+        (&[], Packet::snap(Zxid(-1))),
+        (&[], Packet::snap(Zxid(i64::MIN))),
+        (&[], Packet::snap(Zxid(i64::MAX))),
+        (&[], Packet::snap(z(4, 0))),
         // A transaction of an epoch that nobody has promised.
         (&[Packet::Diff(z(1, 5))], propose(z(4, 1))),
         (&[Packet::Diff(z(1, 5))], propose(Zxid(i64::MAX))),
@@ -902,12 +902,12 @@ fn decisions_that_cannot_be_and_packets_in_the_wrong_place_are_refused() {
         (&[Packet::Trunc(z(1, 3))], propose(z(4, 1))),
         // One decision is enough.
         (&[Packet::Diff(z(1, 5))], Packet::Trunc(z(1, 5))),
-        (&[Packet::Diff(z(1, 5))], Packet::Snap(z(1, 5))),
+        (&[Packet::Diff(z(1, 5))], Packet::snap(z(1, 5))),
         (&[Packet::Trunc(z(1, 5))], Packet::Diff(z(1, 5))),
         (&[Packet::Trunc(z(1, 3))], Packet::Trunc(z(1, 2))),
         (&[Packet::Diff(z(1, 5)), new_leader(3)], Packet::Trunc(z(1, 5))),
         // While the snapshot comes nothing else can.
-        (std::slice::from_ref(&snap), Packet::Snap(z(2, 5))),
+        (std::slice::from_ref(&snap), Packet::snap(z(2, 5))),
         (std::slice::from_ref(&snap), propose(z(2, 6))),
         (std::slice::from_ref(&snap), Packet::Commit(z(2, 6))),
         (std::slice::from_ref(&snap), new_leader(3)),

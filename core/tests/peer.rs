@@ -12,7 +12,7 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, Origin, ReadId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Place, Plane, Unreadable};
 use quorate_core::membership::Membership;
-use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request, Run};
+use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet, Request, Run};
 use quorate_core::output::{Fault, Form, Hangup, Output, Refusal, Write};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Phase, Reason};
@@ -139,7 +139,12 @@ impl Dice {
             2..10 => peer.config().membership.text().clone(),
             _ => Bytes::new(),
         };
-        Notification { standing: heard, version: self.pick(&[2, 2, 1, 0, -1]), config }
+        Notification {
+            standing: heard,
+            version: self.pick(&[2, 2, 1, 0, -1]),
+            config,
+            mark: Mark::SETTLES_AT_ONCE,
+        }
     }
 
     /// What our leader says next, if it does everything right.
@@ -170,7 +175,7 @@ impl Dice {
                 _ => {
                     let label = self.near(&log).max(bench.delivered());
                     let label = label.min(Zxid(Zxid::start_of(epoch).0 + 3));
-                    (Packet::Snap(label), label, label)
+                    (Packet::snap(label), label, label)
                 }
             };
             self.told = Told { begun: true, tail, committed, ..self.told };
@@ -289,7 +294,7 @@ impl Dice {
             23..25 => Packet::Ack(zxid),
             25 => Packet::Acks(run),
             26..28 => Packet::Ping { zxid, sessions: self.chance(50).then(Bytes::new) },
-            28..30 => Packet::Snap(zxid),
+            28..30 => Packet::snap(zxid),
             30 => Packet::Trunc(zxid),
             31..34 => Packet::Proposal(entry(zxid)),
             34 => Packet::Proposals([entry(zxid), entry(run.last)].into()),
@@ -343,7 +348,7 @@ impl Dice {
                 let outcome = if self.chance(80) { Ok(()) } else { Err(Unreadable) };
                 Event::Streamed { link, outcome }
             }
-            2 => Event::Restored(link),
+            2 => Event::restored(link),
             3 => Event::Drained(link),
             4 => Event::Progress(link),
             5 => Event::SnapshotTaken(zxid),
@@ -438,7 +443,7 @@ fn owed(dice: &mut Dice, bench: &mut Bench) {
         Owes::Received(link) if dice.chance(10) => {
             bench.step(Event::LinkDown { link, cause: Cause::Garbled });
         }
-        Owes::Received(link) => drop(bench.step(Event::Restored(link))),
+        Owes::Received(link) => drop(bench.step(Event::restored(link))),
         Owes::Prepared => {
             let most = 1 + dice.below(3);
             bench.prepared_together(most);
@@ -656,10 +661,10 @@ const MEMORABLE: [&str; 41] = [
     "Halt, CommittedCut",
 ];
 
-/// A thousand lives of six hundred events; in how many of them each of these came about.
+/// Three thousand lives of six hundred events; in how many of them each of these came about.
 fn lives(change: fn(&mut Config)) -> BTreeMap<&'static str, usize> {
     let mut lives = BTreeMap::new();
-    for seed in 0..if cfg!(miri) { 1 } else { 1_000 } {
+    for seed in 0..if cfg!(miri) { 1 } else { 3_000 } {
         let mut dice = Dice::new(seed);
         let mut config = dice.config();
         change(&mut config);
@@ -1096,7 +1101,12 @@ fn a_newer_configuration_is_adopted_only_while_looking_only_where_allowed_and_fi
     let told = |state: ServerState| {
         let standing = standing(state, vote(0, 0, 3), 1);
         let config = Bytes::from(newer.clone());
-        Message::Notification(Notification { standing, version: 2, config })
+        Message::Notification(Notification {
+            standing,
+            version: 2,
+            config,
+            mark: Mark::SETTLES_AT_ONCE,
+        })
     };
     for allowed in [false, true] {
         let change = |config: &mut Config| config.reconfig_enabled = allowed;
@@ -1138,7 +1148,8 @@ fn the_configuration_of_somebody_who_is_no_member_is_adopted_only_if_both_of_us_
         let mut bench = Bench::with(2, &three, Durable::default(), change);
         let link = bench.meet(from);
         let standing = standing(Looking, vote(0, 0, from), 1);
-        let notification = Notification { standing, version: 2, config: config.clone().into() };
+        let notification =
+            Notification { standing, version: 2, config: config.clone().into(), mark: Mark::NONE };
         let message = Message::Notification(notification);
         let seen = bench.step(Event::Received { link, message });
         assert_eq!(!seen.persists().is_empty(), adopted, "{config:?} of {from}");

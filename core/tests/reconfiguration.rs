@@ -8,6 +8,7 @@ mod world;
 use std::time::Duration;
 
 use bytes::Bytes;
+use quorate_core::config::{Config, Election, Generations};
 use quorate_core::input::Event;
 use quorate_core::membership::{Member, Membership};
 use quorate_core::message::Request;
@@ -16,6 +17,7 @@ use quorate_core::reconfiguration::{Reconfiguration, Unchanged, body_of};
 use quorate_core::report::Reason;
 use quorate_core::txn::Txn;
 use quorate_core::vote::ServerState;
+use quorate_core::zxid::Epoch;
 use support::*;
 use world::*;
 
@@ -379,4 +381,52 @@ fn a_leader_with_a_lease_keeps_it_over_a_change() {
     assert!(lease(&world) > Some(world.now));
     world.pass(Duration::from_secs(30));
     assert_eq!((world.leader(), world.status(3).current_epoch.0), (3, 1));
+}
+
+/// 4 votes in the next membership alone, and has more than 3; 2 and 5 are down. Within `initLimit` it is known that
+/// 3 cannot lead, and then 4 does; where they elect by generation it is elected to begin with. On 953d248 it took three times as long, since the followers' patience ended first.
+#[test]
+fn who_is_named_leads_after_one_patience() {
+    let generations = |config: &mut Config| {
+        let timeout = Duration::from_millis(400);
+        config.election = Election::Generation(Generations::within(timeout, 2 * timeout));
+    };
+    for settings in [(|_: &mut Config| {}) as fn(&mut Config), generations] {
+        let mut world = World::with(&[], settings);
+        let next = voters(&[3, 4, 5]).with_version(z(1, 2).0);
+        for (id, last) in [(1, 2), (3, 2), (4, 3)] {
+            world.add(id, &voters(&[1, 2, 3]).with_version(z(1, 0).0));
+            let disk = world.disks.get_mut(&s(id)).unwrap();
+            (disk.accepted, disk.current, disk.floor) = (Epoch(1), Epoch(1), z(1, 0));
+            disk.log = entries(1, 1, last);
+            disk.log[1] = change(z(1, 2), &[3, 4, 5]);
+            disk.next = Some(next.clone());
+            world.start(id);
+        }
+        world.run(|world| world.peers.values().any(|peer| peer.reign().is_some()));
+        let took = world.now.since_origin();
+        let patience = world.peers[&s(3)].config().timing.init_time();
+        assert!(took < patience * 3 / 2, "{took:?}");
+        assert_eq!(world.leader(), 4);
+    }
+}
+
+/// An observer that has promised more than anybody else serves, and becomes a voter: then its leader begins an epoch
+/// above that promise, once.
+#[test]
+fn an_observer_that_has_promised_more_serves_and_may_become_a_voter() {
+    let mut world = World::with(&[], |_| {});
+    let membership = Membership::parse(with_observers(&[1, 2, 3], &[4])).unwrap();
+    (1..=3).for_each(|id| world.add(id, &membership));
+    world.run(|world| world.all_serve());
+    world.add(4, &membership);
+    world.kill(4);
+    world.disks.get_mut(&s(4)).unwrap().accepted = Epoch(9);
+    world.start(4);
+    let reign = world.status(3).current_epoch;
+    world.run(|world| world.all_serve());
+    assert_eq!((world.status(4).accepted_epoch, world.status(4).current_epoch), (Epoch(9), reign));
+    world.reconfigure(1, &join(&[4])).unwrap();
+    assert_eq!(world.settle(), [1, 2, 3, 4]);
+    assert_eq!(world.status(4).current_epoch, Epoch(10));
 }

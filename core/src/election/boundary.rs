@@ -30,7 +30,9 @@ pub struct ElectorConfig {
     pub notification_max: Duration,
     /// How long a counted quorum waits for a better vote.
     pub finalize_wait: Duration,
-    /// Whether the wait ends at once when nothing that could change the outcome is outstanding.
+    /// Whether the wait ends at once when nothing that could change the outcome is outstanding: all vote alike, or a
+    /// quorum with the leader in it does that is known to end the wait in the same way, and the others cannot be
+    /// reached.
     pub finish_when_settled: bool,
     /// Whether others may know of a membership in which we vote, that we do not know of yet: where it
     /// changes while the ensemble runs (`reconfigEnabled`).
@@ -50,6 +52,10 @@ pub enum ElectorEvent {
         standing: Standing,
         /// Whether the message carried a version above 0.
         versioned: bool,
+        /// Whether its sender ends an election at once when nothing can change how it ends, as we do with
+        /// [`ElectorConfig::finish_when_settled`]; see
+        /// [`Mark::SETTLES_AT_ONCE`](crate::message::Mark::SETTLES_AT_ONCE).
+        at_once: bool,
     },
     /// No link to this voter exists, and a dial that was made since the last [`ElectorOutput::Redial`] or
     /// the beginning of the round has failed. That tells of the moment when it was made, and counts for
@@ -60,6 +66,10 @@ pub enum ElectorEvent {
         /// When the dial was made.
         dialled: Instant,
     },
+    /// Whether this server may be elected; it may until something else is said. One that may not proposes nobody,
+    /// adopts votes that are at least as new as its own, and goes into the round of those who look, also an
+    /// earlier one. [`ElectorEvent::Look`] has to follow.
+    MayLead(bool),
     /// There is a link to this voter.
     Reachable(ServerId),
     /// The arbiter of two servers has spoken.

@@ -11,6 +11,7 @@
 use alloc::vec::Vec;
 
 use crate::election::{Decision, Elector, ElectorOutput, Recipient};
+use crate::id::ServerId;
 use crate::report::{Change, Reason};
 use crate::time::Instant;
 use crate::vote::{Filed, Round, ServerState, Vote};
@@ -32,6 +33,7 @@ impl Elector {
         self.round = round;
         self.looked = self.looked.max(round);
         self.votes.forget();
+        self.returns = self.config.quorum.voters().len().saturating_sub(1);
         self.finalize_at = None;
     }
 
@@ -51,7 +53,8 @@ impl Elector {
         let standing = self.standing();
         if let Some(position) = self.config.quorum.position(self.config.id) {
             if vote != Vote::ABSTENTION {
-                self.file(position, Filed { standing, versioned: false });
+                let at_once = self.config.finish_when_settled;
+                self.file(position, Filed { standing, versioned: false }, at_once);
             }
         }
         out.push(ElectorOutput::Notify { to: Recipient::Voters, standing });
@@ -59,9 +62,9 @@ impl Elector {
 
     /// Files what a voter said, and keeps the count of those that vote like us.
     #[inline]
-    pub(super) fn file(&mut self, position: usize, filed: Filed) {
+    pub(super) fn file(&mut self, position: usize, filed: Filed, at_once: bool) {
         let ours = Filed { standing: self.standing(), versioned: false };
-        self.votes.file(&self.config.quorum, position, filed, &ours);
+        self.votes.file(&self.config.quorum, position, filed, at_once, &ours);
     }
 
     /// Whether a quorum votes like us; if so, ends the round or waits for a better vote.
@@ -71,9 +74,11 @@ impl Elector {
             return;
         }
         let quorum = &self.config.quorum;
-        if !self.votes.support.is_enough(quorum) {
+        if !self.votes.support.is_enough(quorum) || self.vote.leader == ServerId::NOBODY {
             self.finalize_at = None;
-        } else if self.config.finish_when_settled && self.votes.is_settled(quorum, at) {
+        } else if self.config.finish_when_settled
+            && self.votes.is_settled(quorum, self.vote.leader, at)
+        {
             let reason = Reason::Settled {
                 members: self.votes.support.members(quorum).collect(),
                 leader: self.vote.leader,

@@ -37,6 +37,9 @@ pub(super) struct Votes {
     /// Who of `filed` votes like us; after a decision, on whose word it rests.
     pub(super) support: Support,
     supporters: usize,
+    /// Whose vote of `filed` came from one that settles at once, and who of them votes like us.
+    at_once: Vec<bool>,
+    prompt: Support,
     /// When the dial was made that failed last.
     unreachable: Vec<Option<Instant>>,
     unreachables: usize,
@@ -51,6 +54,8 @@ impl Votes {
             uncompared: false,
             support: quorum.support(),
             supporters: 0,
+            at_once: vec![false; voters],
+            prompt: quorum.support(),
             unreachable: vec![None; voters],
             unreachables: 0,
         }
@@ -68,6 +73,19 @@ impl Votes {
         &self.filed
     }
 
+    /// Whether this is what the voter has said already.
+    #[inline]
+    pub(super) fn holds(&self, position: usize, filed: Filed, at_once: bool) -> bool {
+        self.filed[position] == Some(filed) && self.at_once[position] == at_once
+    }
+
+    /// Files what a voter said when the round was over: it counts if that goes on.
+    pub(super) fn note(&mut self, position: usize, filed: Filed, at_once: bool) {
+        self.filed[position] = Some(filed);
+        self.at_once[position] = at_once;
+        self.uncompared = true;
+    }
+
     /// Everybody stands behind what comes.
     pub(super) fn support_all(&mut self, quorum: &Quorum) {
         for position in 0..self.filed.len() {
@@ -80,6 +98,7 @@ impl Votes {
     #[inline]
     pub(super) fn clear(&mut self) {
         self.support.clear();
+        self.prompt.clear();
         self.supporters = 0;
     }
 
@@ -89,15 +108,32 @@ impl Votes {
             if filed.is_some_and(|filed| filed.supports(ours)) {
                 self.support.add_at(quorum, position);
                 self.supporters += 1;
+                if self.at_once[position] {
+                    self.prompt.add_at(quorum, position);
+                }
             }
         }
     }
 
     /// Files what a voter said, in place of what it said before, and keeps the count.
     #[inline]
-    pub(super) fn file(&mut self, quorum: &Quorum, position: usize, filed: Filed, ours: &Filed) {
+    pub(super) fn file(
+        &mut self,
+        quorum: &Quorum,
+        position: usize,
+        filed: Filed,
+        at_once: bool,
+        ours: &Filed,
+    ) {
         self.filed[position] = Some(filed);
-        if filed.supports(ours) {
+        self.at_once[position] = at_once;
+        let supports = filed.supports(ours);
+        if supports && at_once {
+            self.prompt.add_at(quorum, position);
+        } else {
+            self.prompt.remove_at(quorum, position);
+        }
+        if supports {
             if self.support.add_at(quorum, position) {
                 self.supporters += 1;
             }
@@ -106,14 +142,23 @@ impl Votes {
         }
     }
 
-    /// Whether nothing that could still change the outcome is outstanding: every voter votes like us
-    /// or was unreachable a moment ago. One that is merely silent is waited for.
+    /// Whether nothing that could still change the outcome is outstanding: every voter votes like us; or
+    /// those that do not were unreachable a moment ago, and those that do and end the round at once for that are a
+    /// quorum with its leader in it. One that is merely silent is waited for.
+    ///
+    /// Whoever ends the round later may hear a better vote until then, of one that comes within reach, and go with
+    /// that one. A quorum that needs such a voter gains nothing from our haste, and the round would be torn.
     #[inline]
-    pub(super) fn is_settled(&self, quorum: &Quorum, at: Instant) -> bool {
+    pub(super) fn is_settled(&self, quorum: &Quorum, leader: ServerId, at: Instant) -> bool {
         let voters = self.filed.len();
+        let known = || {
+            planted!(OthersSettleAtOnce)
+                || (self.prompt.contains(quorum, leader) && self.prompt.is_quorum(quorum))
+        };
         self.support.is_quorum(quorum)
             && (self.supporters == voters
                 || (self.supporters + self.unreachables >= voters
+                    && known()
                     && quorum.voters().zip(&self.unreachable).all(|(id, unreachable)| {
                         tells(*unreachable, at) || self.support.contains(quorum, id)
                     })))

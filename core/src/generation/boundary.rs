@@ -34,11 +34,12 @@ pub struct ClockConfig {
 /// Something that concerns the election.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ClockEvent {
-    /// Look for a leader; ignored while looking already.
+    /// Look for a leader. While looking already, only another vote than before counts.
     Look {
         /// The vote for oneself, all of it on disk: its epoch and zxid are what freshness is compared by.
-        /// Whoever begins with a vote for another server, or for nobody in particular, listens for two time-outs
-        /// where others listen for one; with [`Vote::ABSTENTION`] it never asks.
+        /// Begun with a vote for nobody in particular, it listens for two time-outs where others listen for
+        /// one. One for another server has our history in it all the same, since nobody may ask with what it
+        /// does not have: with it, and with [`Vote::ABSTENTION`], it never asks.
         own: Vote,
         /// Why.
         cue: Cue,
@@ -52,12 +53,13 @@ pub enum ClockEvent {
     },
     /// This ballot and those before it are on disk.
     Kept(Ballot),
+    /// Whether this server may be elected; it may until something else is said. One that may not does not ask to
+    /// be, and grants as ever.
+    MayLead(bool),
     /// There is a link to this server.
     Reachable(ServerId),
     /// The arbiter of two servers has spoken.
     Oracle(bool),
-    /// The operator wants this server to ask for votes now; a server that has a leader, or leads, does not.
-    Campaign,
     /// Time has passed.
     Tick,
 }

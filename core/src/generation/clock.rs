@@ -58,6 +58,8 @@ pub struct GenerationClock {
     pub(super) due: Option<Instant>,
     /// A leader's: when it says again that it leads.
     pub(super) beat_at: Option<Instant>,
+    /// We may not be elected.
+    pub(super) barred: bool,
 }
 
 impl GenerationClock {
@@ -84,6 +86,7 @@ impl GenerationClock {
             support: config.quorum.support(),
             due: None,
             beat_at: None,
+            barred: false,
             config,
         }
     }
@@ -186,7 +189,7 @@ impl GenerationClock {
     /// A letter with what every letter tells.
     pub(super) fn letter(&self, claim: Claim, body: Body) -> Letter {
         let (from, generation, config) = (self.config.id, self.generation, Bytes::new());
-        Letter { from, generation, claim, body, config }
+        Letter { from, generation, claim, body, config, knows_probes: false }
     }
 
     /// Says something, with all that every letter tells.
@@ -195,12 +198,15 @@ impl GenerationClock {
         out.push(ClockOutput::Send { to, letter });
     }
 
-    /// Whether we may ask to lead: we have weight, and a history that is known.
+    /// Whether we may ask to lead: we have weight, and a history that is known, could be followed, and begin with
+    /// a vote for nobody else: that one goes first.
     pub(super) fn is_candidate(&self) -> bool {
+        let ours = self.own.leader == self.config.id || self.own.leader == ServerId::NOBODY;
+        let ours = ours || planted!(NomineeClaimed);
         let knows = self.own.zxid != Zxid::UNKNOWN && self.own != Vote::ABSTENTION;
         let weighs = self.config.quorum.weight(self.config.id) > 0
             || (planted!(WeightlessElected) && self.config.quorum.is_voter(self.config.id));
-        knows && weighs
+        ours && knows && weighs && !self.barred
     }
 
     /// Whether a leader lives, as far as we know: nobody else is granted anything.

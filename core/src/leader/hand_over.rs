@@ -20,6 +20,7 @@ use crate::id::{LinkId, ServerId};
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Progress, Stage};
 use crate::output::Kept;
+use crate::report::Reason;
 use crate::vote::Round;
 
 /// A hand-over on its way.
@@ -33,6 +34,8 @@ pub struct HandOver {
     pub asked: bool,
     /// If it comes to nothing we give the seat up all the same.
     pub in_any_case: bool,
+    /// That is because our quorum port accepts no connections.
+    pub unreachable: bool,
     /// How far it has come.
     pub step: Step,
 }
@@ -44,6 +47,8 @@ pub enum Purpose {
     Asked,
     /// We are to give the seat up in any case.
     StepDown,
+    /// We have to give it up: our quorum port accepts no connections.
+    Unreachable,
     /// The server is wished to lead more than we are.
     Preferred,
 }
@@ -64,8 +69,9 @@ pub enum Step {
 impl HandOver {
     /// It begins.
     pub fn new(to: ServerId, round: Round, purpose: Purpose) -> Self {
-        let (asked, in_any_case) = (purpose == Purpose::Asked, purpose == Purpose::StepDown);
-        Self { to, round, asked, in_any_case, step: Step::CatchingUp }
+        let (asked, unreachable) = (purpose == Purpose::Asked, purpose == Purpose::Unreachable);
+        let in_any_case = unreachable || purpose == Purpose::StepDown;
+        Self { to, round, asked, in_any_case, unreachable, step: Step::CatchingUp }
     }
 
     /// Whether this one, which is under way, does for another purpose, too; if so it does from now on. Only
@@ -75,9 +81,15 @@ impl HandOver {
             Purpose::Asked if self.asked || to.is_some_and(|to| to != self.to) => return false,
             Purpose::Asked => self.asked = true,
             Purpose::StepDown => self.in_any_case = true,
+            Purpose::Unreachable => (self.in_any_case, self.unreachable) = (true, true),
             Purpose::Preferred => {}
         }
         true
+    }
+
+    /// Why we look for a leader if it comes to nothing and the seat is given up all the same.
+    pub const fn reason(&self) -> Reason {
+        if self.unreachable { Reason::CannotAccept } else { Reason::Asked }
     }
 
     /// Whether requests wait.
@@ -112,6 +124,9 @@ pub fn choose(
             if learner.priority.is_none() {
                 return Err(Kept::Foreign(id));
             }
+            if !is_heard(cx, learner) {
+                return Err(Kept::Unheard(id));
+            }
             id
         }
     };
@@ -131,7 +146,23 @@ pub fn preferred(cx: &Context<'_>, learners: &Learners) -> Option<ServerId> {
     let recent = 2 * cx.config.timing.ping_interval();
     let answers = |l: &Progress| cx.now.since(l.heard) < recent;
     let best = best(cx, learners, answers)?;
-    (best.priority > Some(cx.config.priority)).then_some(best.id)
+    (wish(cx, best) > Some(cx.config.priority)).then_some(best.id)
+}
+
+/// How much it is wished to lead. One that was given the seat in vain is wished to no more than any.
+fn wish(cx: &Context<'_>, learner: &Progress) -> Option<u8> {
+    if cx.concessions.transfers.is_in_vain(cx.now, learner.id) {
+        learner.priority.map(|_| 0)
+    } else {
+        learner.priority
+    }
+}
+
+/// Whether it has said lately that it hears a quorum. It follows us well, and may be followed by none all the same:
+/// its links to the others may be gone, and then nothing would be served until they have given it up.
+pub fn is_heard(cx: &Context<'_>, learner: &Progress) -> bool {
+    let recent = |at| cx.now.since(at) <= cx.config.timing.recent();
+    learner.may_lead.is_some_and(recent)
 }
 
 /// The follower that is wished most to lead; among those the one that has most.
@@ -140,8 +171,9 @@ fn best<'a>(
     learners: &'a Learners,
     fits: impl Fn(&Progress) -> bool,
 ) -> Option<&'a Progress> {
-    let able = learners.values().filter(|l| may_lead(cx, l) && is_ours(l) && fits(l));
-    able.max_by_key(|l| (l.priority, l.acks.through(), l.id))
+    let able = learners.values();
+    let able = able.filter(|l| may_lead(cx, l) && is_ours(l) && is_heard(cx, l) && fits(l));
+    able.max_by_key(|l| (wish(cx, l), l.acks.through(), l.id))
 }
 
 /// Whether it follows with a vote, and one that it may be elected with.

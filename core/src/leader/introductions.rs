@@ -14,6 +14,7 @@ use crate::id::{LinkId, ServerId};
 use crate::leader::discovery::is_newer;
 use crate::leader::office::{Office, Phase};
 use crate::leader::progress::{Progress, Stage};
+use crate::membership::binding::{is_change, is_later};
 use crate::message::LearnerInfo;
 use crate::output::Hangup;
 use crate::report::Reason;
@@ -44,13 +45,15 @@ pub(super) fn on_info(
     follower: bool,
 ) -> Verdict {
     let ours = cx.config.membership.version();
+    // A version that a leader gave tells of no change: whoever has none knows as much.
+    let newer = is_change(info.config_version) && is_later(info.config_version, ours);
     // No epoch is left above its promise. We do not stop for the word of one, unless it is ours too.
     let spent = info.accepted_epoch == Epoch::MAX && cx.epochs.accepted_epoch < Epoch::MAX;
     let refuse = if info.protocol < LearnerInfo::PROTOCOL {
         Some(Hangup::OldProtocol(info.protocol))
     } else if !LearnerInfo::go_together(info.protocol, cx.config.protocol) {
         Some(Hangup::OtherApplication(info.protocol))
-    } else if info.config_version > ours {
+    } else if newer {
         Some(Hangup::NewerConfiguration { theirs: info.config_version, ours })
     } else if info.id == Some(cx.config.id) {
         Some(Hangup::OwnId(cx.config.id))
@@ -61,8 +64,7 @@ pub(super) fn on_info(
     };
     if let Some(reason) = refuse {
         office.drop_learner(cx, link, reason);
-        let newer = follower && info.config_version > ours;
-        return match info.id.filter(|_| newer) {
+        return match info.id.filter(|_| follower && newer) {
             Some(voter) => give_way(cx, office, voter),
             None => Verdict::Stay,
         };
@@ -77,6 +79,8 @@ pub(super) fn on_info(
         (learner.id, learner.votes, learner.follower) = (id, votes, follower);
         learner.priority = LearnerInfo::priority(info.protocol);
         learner.leases = LearnerInfo::leases(info.protocol);
+        learner.collects = LearnerInfo::collects(info.protocol);
+        learner.config_version = info.config_version;
         learner.stage = Stage::Introduced;
     }
     match office.epoch() {
@@ -127,6 +131,10 @@ pub(super) fn on_ack_epoch(
     let Some(learner) = office.learners.get_mut(link) else { return Verdict::Stay };
     let (id, votes) = (learner.id, learner.votes);
     learner.stage = Stage::Promised(last);
+    // It has logged something behind the version in force here, and had none in force when it came.
+    let version = cx.config.membership.version();
+    let behind = last.0 > version && !last.is_epoch_start();
+    learner.blind = version > 0 && learner.config_version == 0 && behind && !learner.collects;
     let Phase::Discovery(discovery) = &mut office.phase else {
         // Late: it is synchronised like any other, however new it is; what it has beyond us was
         // never committed.

@@ -11,6 +11,7 @@
 //! is not judged here, nor does anything here wait for a deadline.
 
 use crate::context::{Context, Verdict};
+use crate::history::Plan;
 use crate::id::{LinkId, Ticket};
 use crate::input::Located;
 use crate::leader::broadcast::Broadcast;
@@ -20,7 +21,7 @@ use crate::leader::progress::{Busy, Reign, Stage, send};
 use crate::leader::synchronization::{self, Begun, Synchronization, Terms};
 use crate::message::{Message, Packet};
 use crate::output::Hangup;
-use crate::report::{self, Change, Reason};
+use crate::report::{self, Change, How, Reason};
 use crate::timers::Timer;
 use crate::zxid::{Epoch, Zxid};
 
@@ -86,7 +87,7 @@ impl Office {
             Phase::Synchronization(synchronization) => (synchronization.epoch, self.inherited),
             Phase::Broadcast(broadcast) => return Some(broadcast.reign(cx)),
         };
-        Some(Reign { epoch, inherited: self.inherited, committed })
+        Some(Reign { epoch, inherited: self.inherited, committed, established: false })
     }
 
     /// Goes on to the next phase as far as what is known allows.
@@ -190,17 +191,48 @@ impl Office {
         located: Option<Located>,
     ) {
         let Some(reign) = self.reign(cx) else { return };
+        if !reign.established && self.leaves_to_an_election(cx, link, last, located) {
+            return;
+        }
         let snapshots = self.learners.observer_snapshots();
         let Some(learner) = self.learners.get_mut(link) else { return };
         let terms = Terms {
             reign,
-            established: matches!(self.phase, Phase::Broadcast(_)),
+            established: reign.established,
             room: learner.follower || snapshots < cx.config.history.observer_snapshots,
             located,
         };
         if synchronization::begin(cx, link, learner, last, terms) == Begun::Under {
             learner.feed(cx, link, reign);
         }
+    }
+
+    /// Before a quorum follows nothing may wait for a change: that waits for the quorum. So a learner that a snapshot
+    /// would bring past one is refused, once, for the election to tell it; where that is in vain it is served, or a
+    /// voter that is needed and hears of no change would keep everyone from leading for ever.
+    fn leaves_to_an_election(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        last: Zxid,
+        located: Option<Located>,
+    ) -> bool {
+        let Some(learner) = self.learners.get(link) else { return false };
+        let (id, version) = (learner.id, cx.config.membership.version());
+        let snapshot = cx.history.plan(last, None, located) == Plan::Snap;
+        if !snapshot || !learner.misses_a_change(cx) {
+            return false;
+        }
+        let now = cx.now;
+        cx.concessions.untold.retain(|_, until| *until > now);
+        if cx.concessions.untold.contains_key(&id) {
+            let change = Change::Sync { id, how: How::Snap };
+            cx.outbox.report(change, Reason::Unprotected { version });
+            return false;
+        }
+        cx.concessions.untold.insert(id, now + cx.config.timing.init_time() * 2);
+        self.drop_learner(cx, link, Hangup::Untold { version });
+        true
     }
 
     /// Lets a learner have what it can take.

@@ -65,6 +65,10 @@ impl Leader {
                 }
                 self.move_on(cx)
             }
+            (Stage::Serving, Packet::MayLead(yes)) => {
+                learner.may_lead = yes.then_some(cx.now);
+                Verdict::Stay
+            }
             (Stage::Serving, Packet::Request(request)) => self.on_request(cx, link, request),
             (Stage::Acknowledged, Packet::Ping { .. })
             // Sessions are a service above us, and none is there yet.

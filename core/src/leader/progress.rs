@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::id::{LinkId, ServerId};
 use crate::leader::progress::acks::Acks;
 use crate::leader::progress::beats::Beats;
+use crate::membership::Membership;
 use crate::message::{Message, Packet, Run};
 use crate::output::{Form, Output};
 use crate::time::Instant;
@@ -41,6 +42,14 @@ pub struct Progress {
     pub priority: Option<u8>,
     /// Whether it promises leases, and what it has promised counts.
     pub leases: bool,
+    /// Whether it takes every membership that comes with a snapshot and behind it.
+    pub collects: bool,
+    /// The version of the configuration that it had in force when it came.
+    pub config_version: i64,
+    /// It goes by the membership it was first told: its history has a change, and it had none in force when it came.
+    pub blind: bool,
+    /// When it last said that the seat may be offered to it; none if it has said since that it may not.
+    pub may_lead: Option<Instant>,
     /// How far it has come.
     pub stage: Stage,
     /// When it last said something; when it came, if never.
@@ -100,6 +109,8 @@ pub struct Cursor {
     pub reserved: bool,
     /// Whether NEWLEADER was sent.
     pub new_leader: bool,
+    /// Whether it was sent a snapshot.
+    pub snapshot: bool,
     /// The driver sends; we say nothing meanwhile.
     pub busy: Busy,
     /// How many bytes were sent since the last [`Output::Pace`].
@@ -146,7 +157,9 @@ impl Cursor {
     pub const fn on_streamed(&mut self) {
         match self.busy {
             Busy::No | Busy::Locating => {}
-            Busy::Snapshot(label) => (self.sent, self.told) = (label, label),
+            Busy::Snapshot(label) => {
+                (self.sent, self.told, self.snapshot) = (label, label, true);
+            }
             Busy::Log(through, Form::Proposals) => self.sent = through,
             Busy::Log(through, Form::Commits) => self.told = through,
             Busy::Log(through, Form::Committed | Form::Informs) => {
@@ -195,6 +208,8 @@ pub struct Reign {
     /// Everything through this counts as committed. Before we are established that is our whole
     /// history: learners must make it durable before they acknowledge NEWLEADER.
     pub committed: Zxid,
+    /// Whether a quorum has acknowledged it.
+    pub established: bool,
 }
 
 impl Progress {
@@ -206,6 +221,10 @@ impl Progress {
             follower: false,
             priority: None,
             leases: false,
+            collects: false,
+            config_version: 0,
+            blind: false,
+            may_lead: None,
             stage: Stage::Silent,
             heard: now,
             cursor: Cursor::default(),
@@ -214,6 +233,15 @@ impl Progress {
             activations: VecDeque::new(),
             syncs: VecDeque::new(),
         }
+    }
+
+    /// Whether a snapshot would bring this learner past a change that is in force here while another is under way: of
+    /// two changes NEWLEADER can tell it one alone, and it takes none with the snapshot.
+    pub fn misses_a_change(&self, cx: &Context<'_>) -> bool {
+        let underway = cx.config.next_membership.as_ref().is_some_and(Membership::is_change);
+        let behind = cx.config.membership.is_change()
+            && self.config_version < cx.config.membership.version();
+        underway && behind && !self.collects
     }
 
     /// Whether it has acknowledged our history.
@@ -429,7 +457,9 @@ impl Progress {
 
     /// NEWLEADER, when the learner has all that there is.
     fn feed_new_leader(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
-        if self.cursor.new_leader {
+        let snapshot = self.cursor.snapshot && reign.established;
+        if self.cursor.new_leader || snapshot && self.misses_a_change(cx) {
+            // The change, or our leadership, ends.
             return false;
         }
         self.cursor.new_leader = true;

@@ -26,6 +26,7 @@ use crate::address::HostPort;
 use crate::context::{Context, Verdict};
 use crate::id::ServerId;
 use crate::leader::broadcast::{Broadcast, Change, Parting};
+use crate::leader::hand_over::is_heard;
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Activation, Progress, Stage};
 use crate::membership::{Membership, Role};
@@ -86,9 +87,18 @@ fn judge(
         return Err(Unchanged::Underway);
     }
     let next = Reconfiguration::decode(body)?.apply(&cx.config.membership)?;
+    // Whatever its number will be.
+    let longest = body_of(&next.with_version(i64::MAX)).len();
+    if Txn::HEADER_BYTES + longest > cx.config.limits.txn_bytes {
+        return Err(Unchanged::Unsuitable);
+    }
     // One that has just become an observer comes back as one, and will acknowledge nothing.
     let observes = |id| cx.config.membership.member(id).is_some_and(|m| m.role == Role::Observer);
     let able = |l: &&Progress| l.follower && l.stage == Stage::Serving && !observes(l.id);
+    let blind = |l: &&Progress| l.blind && (l.votes || next.is_participant(l.id));
+    if learners.values().any(|l| blind(&l)) {
+        return Err(Unchanged::Blind);
+    }
     let here = learners.values().filter(able).map(|l| l.id);
     if next.quorum().is_quorum(here.chain([cx.config.id])) {
         Ok(next)
@@ -153,6 +163,8 @@ pub fn complete(
             broadcast.call_off(cx);
         }
         broadcast.reseat(cx, learners);
+        // Some may have waited for it to be told of it.
+        learners.feed(cx, broadcast.reign(cx));
         return Verdict::Stay;
     }
     broadcast.hand_on(cx);
@@ -178,9 +190,13 @@ pub fn parted(
     }
 }
 
-/// The new voter that has most.
+/// The new voter that has most; of those that hear a quorum, if one does.
 fn next_leader(cx: &Context<'_>, learners: &Learners) -> Option<ServerId> {
     let next = cx.config.next_membership.as_ref()?.quorum();
     let able = |l: &&Progress| l.votes && l.stage == Stage::Serving && next.weight(l.id) > 0;
-    learners.values().filter(able).max_by_key(|l| (l.acks.through(), l.id)).map(|l| l.id)
+    learners
+        .values()
+        .filter(able)
+        .max_by_key(|l| (is_heard(cx, l), l.acks.through(), l.id))
+        .map(|l| l.id)
 }

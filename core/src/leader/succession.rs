@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ServerId};
 use crate::leader::broadcast::Broadcast;
-use crate::leader::hand_over::{HandOver, Purpose, Step, choose, is_ours};
+use crate::leader::hand_over::{HandOver, Purpose, Step, choose, is_heard, is_ours};
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Stage, send};
 use crate::message::Packet;
@@ -69,6 +69,9 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
             }
         }
         Step::Holding => {
+            if !is_heard(cx, learner) {
+                return call_off(cx, broadcast, Kept::Unheard(to));
+            }
             if (done && learner.acks.through() >= proposed) || planted!(SeatOfferedEarly) {
                 hand_over.step = Step::Offered(link);
                 // It takes that back when it hears of its seat, whatever we know by then.
@@ -127,6 +130,7 @@ fn hand_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners)
     if asked {
         cx.outbox.push(Output::HandedOver(Ok(to)));
     }
+    cx.concessions.transfers.on_given(cx.now, to, cx.config.timing.init_time());
     broadcast.hand_on(cx);
     Verdict::Appointed { vote, round }
 }
@@ -142,9 +146,12 @@ pub fn late(cx: &mut Context<'_>, broadcast: &mut Broadcast) -> Verdict {
 /// It has come to nothing.
 fn call_off(cx: &mut Context<'_>, broadcast: &mut Broadcast, kept: Kept) -> Verdict {
     cx.timers.stop(Timer::HandOver);
-    let Some(&HandOver { step, asked, in_any_case, .. }) = broadcast.hand_over.as_deref() else {
-        return Verdict::Stay;
-    };
+    let Some(hand_over) = broadcast.hand_over.as_deref() else { return Verdict::Stay };
+    let (reason, &HandOver { to, step, asked, in_any_case, .. }) = (hand_over.reason(), hand_over);
+    if let Step::Offered(_) = step {
+        // Requests have waited for it, and would again.
+        cx.concessions.transfers.on_given(cx.now, to, cx.config.timing.init_time());
+    }
     if step != Step::CatchingUp {
         cx.outbox.push(Output::Keep);
     }
@@ -156,13 +163,14 @@ fn call_off(cx: &mut Context<'_>, broadcast: &mut Broadcast, kept: Kept) -> Verd
     if asked {
         cx.outbox.push(Output::HandedOver(Err(kept)));
     }
-    if in_any_case { Verdict::leave(Reason::Asked) } else { Verdict::Stay }
+    if in_any_case { Verdict::leave(reason) } else { Verdict::Stay }
 }
 
 /// The seat stays ours: whoever asked is told; a leader that is to give it up in any case does.
 pub fn keep(cx: &mut Context<'_>, purpose: Purpose, kept: Kept) -> Verdict {
     match purpose {
         Purpose::StepDown => return Verdict::leave(Reason::Asked),
+        Purpose::Unreachable => return Verdict::leave(Reason::CannotAccept),
         Purpose::Asked => cx.outbox.push(Output::HandedOver(Err(kept))),
         Purpose::Preferred => {}
     }

@@ -13,6 +13,8 @@
 
 use alloc::vec::Vec;
 
+use bytes::Bytes;
+
 use crate::context::Context;
 use crate::history::Plan;
 use crate::id::{LinkId, ServerId, Ticket};
@@ -21,6 +23,7 @@ use crate::leader::progress::{Busy, Cursor, Progress, Reign, Stage, send};
 use crate::message::Packet;
 use crate::output::{Output, Write};
 use crate::quorum::Support;
+use crate::reconfiguration::with_snapshot;
 use crate::report::{Change, How, Reason};
 use crate::timers::Timer;
 use crate::zxid::{Epoch, Zxid};
@@ -159,7 +162,10 @@ pub fn begin(
             let begun = established && !planted!(LabelBelowEpochStart);
             let label = if begun { position.max(start) } else { position };
             learner.cursor.busy = Busy::Snapshot(label);
-            cx.outbox.push(Output::SendSnapshot { link, label });
+            let next = cx.config.next_membership.as_ref();
+            let memberships = with_snapshot(&cx.config.membership, next, label);
+            let memberships = if learner.collects { memberships } else { Bytes::new() };
+            cx.outbox.push(Output::SendSnapshot { link, label, memberships });
             How::Snap
         }
         Plan::Locate => {

@@ -3,8 +3,15 @@
 //! ```text
 //!   FOLLOWERINFO ─►   LEADERINFO(E):  E above our promise → disk, then ACKEPOCH(current epoch, last)
 //!                                     E equal             → ACKEPOCH(-1, last): no promise, it was made
-//!                                     E below             → this is no leader of ours
+//!                                     E below             → this is no leader of ours; but an observer
+//!                                                           follows it: ACKEPOCH(-1, last)
 //! ```
+//!
+//! An observer's promise counts nowhere: it is in no quorum that makes an epoch. A prospective leader that died
+//! when its LEADERINFO had reached an observer alone leaves one with a promise above every reign to come for a long
+//! time. So an observer follows a leader below its promise, if its history is of no later epoch, and promises
+//! nothing. As soon as it would be a voter this is over, see
+//! [`on_new_leader`](crate::learner::synchronization::on_new_leader).
 
 use crate::context::Context;
 use crate::id::{LinkId, ServerId, Ticket};
@@ -34,6 +41,13 @@ pub fn introduce(cx: &mut Context<'_>, link: LinkId, observer: bool) {
     cx.outbox.send(link, Message::Packet(packet));
 }
 
+/// Whether an observer may follow the leader of an epoch below its promise: its history is of no later epoch, and
+/// no membership that it has seen gives it a vote.
+fn may_observe(cx: &Context<'_>, epoch: Epoch) -> bool {
+    let newest = cx.epochs.current_epoch.max(cx.history.last().epoch());
+    newest <= epoch && !cx.quorum.is_voter(cx.config.id) && !planted!(ObserverHeldByPromise)
+}
+
 /// LEADERINFO: promises the epoch, durably, before it says so. A learner that comes back `blank`, since
 /// its log could not be cut where the leader wanted, names a zxid before all others; its real history was told
 /// on the link before, and counted. Of one with zxid 0 a leader that has nothing would think that it has the same.
@@ -43,13 +57,15 @@ pub fn on_leader_info(
     leader: ServerId,
     epoch: Epoch,
     blank: bool,
+    observer: bool,
 ) -> Announced {
     let accepted = cx.epochs.accepted_epoch;
-    if !epoch.is_valid() || epoch < accepted {
+    let below = epoch < accepted;
+    if !epoch.is_valid() || (below && !(observer && may_observe(cx, epoch))) {
         return Announced::Refused;
     }
-    let last = if blank && epoch == accepted { Zxid::UNKNOWN } else { cx.history.claim() };
-    if epoch == accepted && !planted!(EpochPromisedTwice) {
+    let last = if blank && epoch <= accepted { Zxid::UNKNOWN } else { cx.history.claim() };
+    if below || (epoch == accepted && !planted!(EpochPromisedTwice)) {
         // Who comes back in another role may still be writing what it tells of.
         let packet = Packet::AckEpoch { last, current_epoch: None };
         cx.outbox.send_after(cx.outbox.last(), link, Message::Packet(packet));

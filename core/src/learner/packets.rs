@@ -9,6 +9,8 @@
 //! What a packet does stands in the room of its phase; here stands which one it is meant for, and what becomes
 //! of us when it is refused there.
 
+use alloc::boxed::Box;
+
 use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ServerId};
 use crate::learner::discovery::Announced;
@@ -18,7 +20,7 @@ use crate::message::{LearnerInfo, Packet, Run};
 use crate::output::{Fault, Hangup};
 use crate::report::{self, Change, Reason};
 use crate::timers::Timer;
-use crate::zxid::Zxid;
+use crate::zxid::{Epoch, Zxid};
 
 impl Learner {
     /// The leader has said something.
@@ -27,6 +29,42 @@ impl Learner {
             return Verdict::Stay;
         }
         self.heard(cx);
+        let brings =
+            matches!(packet, Packet::Proposal(_) | Packet::Proposals(_) | Packet::Inform(_));
+        if brings && self.is_behind(cx) {
+            return self.fall_behind(cx, from);
+        }
+        self.on_said(cx, packet)
+    }
+
+    /// How many bytes of transactions we hold that are not on disk.
+    fn unsynced(&self, cx: &Context<'_>) -> usize {
+        let pending = match &self.phase {
+            Phase::Synchronization(_, synchronization) => synchronization.pending_bytes(),
+            Phase::Reaching { .. } | Phase::Discovery(_) | Phase::Broadcast(..) => 0,
+        };
+        cx.outbox.unsynced_bytes() + pending
+    }
+
+    fn is_behind(&self, cx: &Context<'_>) -> bool {
+        let most = cx.outbox.room(cx.config.limits.unsynced_bytes);
+        self.unsynced(cx) > most && !planted!(UnsyncedUnbounded)
+    }
+
+    /// We give up a leader with which our disk does not keep up, before we hold more than there is room for: it sends
+    /// what it proposes for as long as we read, and commits it with others. What was logged stays; we come back when
+    /// the disk has it. What came beside the history, or without COMMIT, has to come again: so whoever does not even
+    /// serve has twice the room the next time, or what follows a snapshot could be too much for ever.
+    fn fall_behind(&self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
+        let (bytes, most) = (self.unsynced(cx), cx.outbox.room(cx.config.limits.unsynced_bytes));
+        if let Phase::Synchronization(..) = self.phase {
+            cx.outbox.widen();
+        }
+        cx.links.hangup(link, Hangup::DiskBehind { bytes, most }, cx.outbox);
+        Verdict::leave(Reason::DiskBehind { bytes, most })
+    }
+
+    fn on_said(&mut self, cx: &mut Context<'_>, packet: Packet) -> Verdict {
         match &mut self.phase {
             Phase::Reaching { .. } => Verdict::Stay,
             Phase::Discovery(link) => {
@@ -52,17 +90,19 @@ impl Learner {
             cx.links.hangup(link, Hangup::OtherApplication(protocol), cx.outbox);
             return Verdict::leave(Reason::LeaderMisbehaved { leader, packet: "LEADERINFO" });
         }
+        self.asked = LearnerInfo::knows_may_lead(protocol);
         let accepted = cx.epochs.accepted_epoch;
-        match discovery::on_leader_info(cx, link, leader, epoch, self.blank) {
+        match discovery::on_leader_info(cx, link, leader, epoch, self.blank, self.observer) {
             Announced::Accepted => {
                 // For a later epoch we have told what we have.
-                self.blank &= epoch == accepted;
+                self.blank &= epoch <= accepted;
                 let change = Change::Phase {
                     from: report::Phase::Discovery,
                     to: report::Phase::Synchronization,
                 };
                 cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
-                self.phase = Phase::Synchronization(link, Synchronization::new(cx, epoch));
+                self.phase =
+                    Phase::Synchronization(link, Box::new(Synchronization::new(cx, epoch)));
                 Verdict::Stay
             }
             Announced::Refused => {
@@ -90,7 +130,9 @@ impl Learner {
             Packet::Diff(zxid) | Packet::Trunc(zxid) if self.blank => (zxid, Taken::OutOfTurn),
             Packet::Diff(label) => (label, synchronization.on_diff(cx, label)),
             Packet::Trunc(zxid) => (zxid, synchronization.on_trunc(cx, link, zxid)),
-            Packet::Snap(label) => (label, synchronization.on_snap(cx, link, label)),
+            Packet::Snap { label, memberships } => {
+                (label, synchronization.on_snap(cx, link, label, &memberships))
+            }
             Packet::Proposal(txn) => (txn.zxid, synchronization.on_proposal(cx, txn)),
             Packet::Proposals(txns) => {
                 let mut last = (start, Taken::Well);
@@ -110,8 +152,12 @@ impl Learner {
                 (txn.zxid, synchronization.on_inform(cx, txn))
             }
             Packet::NewLeader { zxid, config } if zxid == start => {
-                synchronization.on_config(config);
-                (zxid, synchronization::on_new_leader(cx, link, leader, synchronization))
+                let taken = if synchronization.on_config(&config) {
+                    synchronization::on_new_leader(cx, link, leader, synchronization)
+                } else {
+                    Taken::OutOfTurn
+                };
+                (zxid, taken)
             }
             Packet::UpToDate
                 if acknowledged && acknowledging.is_some_and(|t| cx.outbox.is_durable(t)) =>
@@ -132,6 +178,7 @@ impl Learner {
             | Packet::Revalidate(_)
             | Packet::HandOver { .. }
             | Packet::Lease { .. }
+            | Packet::MayLead(_)
             | Packet::Sync => (start, Taken::Well),
         };
         self.judge(cx, link, zxid, name, taken)
@@ -156,6 +203,7 @@ impl Learner {
         let verdict = reconfiguration::activate(cx, committed, None, self.settled, observer);
         let broadcast = broadcast::on_up_to_date(cx, link, observer, epoch, covered, pending);
         self.phase = Phase::Broadcast(link, broadcast);
+        self.tell_whether_we_may_lead(cx, link);
         if verdict == Verdict::Stay { Verdict::Serve(epoch) } else { verdict }
     }
 
@@ -181,11 +229,11 @@ impl Learner {
             }
             Packet::Ping { zxid, .. } => {
                 broadcast.on_ping(cx, link, zxid);
-                return Verdict::Stay;
+                return self.on_beat(cx, link);
             }
             Packet::Lease { zxid, length } => {
                 broadcast.on_lease(cx, link, zxid, length);
-                return Verdict::Stay;
+                return self.on_beat(cx, link);
             }
             Packet::Sync => {
                 broadcast.on_sync(cx);
@@ -198,6 +246,14 @@ impl Learner {
                 if vote.leader == cx.config.id && !able || vote.leader == self.leader {
                     return self.misbehaved(cx, link, "HANDOVER");
                 }
+                if vote.leader == cx.config.id && !cx.accepts {
+                    // Nobody could come to follow us. The leader keeps its seat when it has waited in vain.
+                    return Verdict::Stay;
+                }
+                if vote.leader != cx.config.id {
+                    let patience = cx.config.timing.init_time();
+                    cx.concessions.transfers.on_given(cx.now, vote.leader, patience);
+                }
                 cx.lease.release(broadcast.epoch, cx.now);
                 broadcast.hand_on(cx);
                 return Verdict::Appointed { vote, round };
@@ -209,18 +265,26 @@ impl Learner {
             | Packet::AckEpoch { .. }
             | Packet::Diff(_)
             | Packet::Trunc(_)
-            | Packet::Snap(_)
+            | Packet::Snap { .. }
             | Packet::NewLeader { .. }
             | Packet::UpToDate
             | Packet::Ack(_)
             | Packet::Acks(_)
             | Packet::Request(_)
+            | Packet::MayLead(_)
             | Packet::Revalidate(_) => return Verdict::Stay,
         };
         if taken != Taken::Well {
             return self.judge(cx, link, zxid, name, taken);
         }
         if cx.config.next_membership.is_some() { self.activate(cx, next) } else { Verdict::Stay }
+    }
+
+    /// The leader has pinged us: that keeps the time of what voters say to one another, too.
+    fn on_beat(&self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
+        cx.probe();
+        self.tell_whether_we_may_lead(cx, link);
+        Verdict::Stay
     }
 
     /// Puts the next membership in force, if it is committed; `leader` leads from then on.
@@ -259,6 +323,11 @@ impl Learner {
                 cx.links.hangup(link, Hangup::Differs(zxid), cx.outbox);
                 Verdict::leave(Reason::Differs { leader: self.leader, zxid })
             }
+            Taken::OlderMembership(change) => {
+                let version = change.0;
+                cx.links.hangup(link, Hangup::OlderMembership { version }, cx.outbox);
+                Verdict::leave(Reason::OlderMembership { leader: self.leader, version })
+            }
             Taken::CannotCut(zxid) => {
                 // To the same leader, without another election: it counts us by what we said first.
                 cx.links.hangup(link, Hangup::CannotCut(zxid), cx.outbox);
@@ -270,6 +339,12 @@ impl Learner {
                 let (from, to) = (report::Phase::Synchronization, report::Phase::Discovery);
                 cx.outbox.report(Change::Phase { from, to }, Reason::CannotCut { zxid });
                 self.dial(cx)
+            }
+            Taken::WouldVote => {
+                let announced = self.epoch().unwrap_or(Epoch::ZERO);
+                let accepted = cx.epochs.accepted_epoch;
+                cx.links.hangup(link, Hangup::OldEpoch(announced), cx.outbox);
+                Verdict::leave(Reason::OldEpoch { announced, accepted })
             }
             Taken::CommittedCut(zxid) => {
                 let (leader, committed) = (self.leader, cx.history.committed());

@@ -41,34 +41,129 @@ pub fn take_over(cx: &mut Context<'_>, txn: Txn) {
 }
 
 fn see(cx: &mut Context<'_>, txns: &[Txn]) -> bool {
-    if !cx.config.reconfig_enabled {
-        return true;
-    }
     for txn in txns.iter().filter(|txn| txn.header.kind == Txn::RECONFIGURATION) {
         let Some(next) = membership_of(txn) else { return false };
-        if next.version() > cx.config.last_seen().version() {
-            // The one before it, if that is not in force here yet.
-            cx.activate();
-            cx.see(Some(next));
-        }
+        take(cx, next);
     }
     true
 }
 
-/// Takes over what the leader has seen, with its history, of which we have what is in the log by now, and all
-/// of it if it came as a `snapshot`. Returns whether it could be read.
-pub fn on_new_leader(cx: &mut Context<'_>, text: &Bytes, epoch: Epoch, snapshot: bool) -> bool {
-    // ZooKeeper's servers before 3.5 say nothing, or a single byte.
-    if !cx.config.reconfig_enabled || text.len() <= 1 {
-        return true;
+/// Sees a change that our history holds. The one before it, if that is not in force here yet, is: nobody proposes a
+/// change before.
+fn take(cx: &mut Context<'_>, change: Membership) {
+    let bound = cx.config.next_membership.as_ref().filter(|next| next.is_change());
+    let bound = bound.map_or(cx.config.membership.version(), Membership::version);
+    if change.version() > bound.max(cx.config.forgotten) {
+        if cx.config.next_membership.as_ref().is_some_and(Membership::is_change) {
+            cx.activate();
+        }
+        cx.see(Some(change));
     }
-    let Ok(seen) = Membership::parse(text) else { return false };
-    let known = cx.history.last().max(Zxid::start_of(epoch));
-    if seen.version() <= known.0 || snapshot {
-        let newer = seen.version() > cx.config.membership.version();
-        cx.see(newer.then_some(seen));
+}
+
+/// Whether we have a vote in what the leader tells at NEWLEADER, or in a membership that we have seen.
+pub fn gives_vote(cx: &Context<'_>, told: Option<&Membership>) -> bool {
+    let votes = told.is_some_and(|membership| membership.is_participant(cx.config.id));
+    (votes || cx.quorum.is_voter(cx.config.id)) && !planted!(PromiseForgottenByVoter)
+}
+
+/// What NEWLEADER tells of the membership; none if it cannot be read. ZooKeeper's servers before 3.5 say nothing, or
+/// a single byte.
+pub fn told(text: &Bytes) -> Option<Option<Membership>> {
+    if text.len() <= 1 { Some(None) } else { Membership::parse(text).ok().map(Some) }
+}
+
+/// The change that binds us, where the leader tells of an older membership, or of none. If our history holds it, that
+/// leader has it, too, being elected by a quorum of which one had logged it, and does not know it: two leaders could
+/// come of that. (So it is with a majority; where an outside oracle's word made the quorum, nothing can be told.)
+pub fn untold(cx: &Context<'_>, told: Option<&Membership>) -> Option<Zxid> {
+    let seen = cx.config.next_membership.as_ref().filter(|next| next.is_change());
+    let next = seen.or(Some(&cx.config.membership).filter(|present| present.is_change()))?;
+    // The start of an epoch as version is given by a leader that knows of no change.
+    let told = told.filter(|told| told.is_change()).map_or(0, Membership::version);
+    let older = told < next.version() && next.version() > cx.config.forgotten;
+    (older && !planted!(OlderMembershipTaken)).then_some(Zxid(next.version()))
+}
+
+/// Takes over what the leader has seen, where its history came as transactions, of which we have what is in the log
+/// by now. A change that is later comes as a transaction.
+pub fn on_new_leader(cx: &mut Context<'_>, told: Option<Membership>, epoch: Epoch) {
+    let Some(told) = told else { return };
+    if told.is_change() {
+        // What is of an earlier epoch and no transaction of ours a ZooKeeper server has seen that was cut later; it
+        // puts that in force all the same.
+        if told.version() <= cx.history.last().max(Zxid::start_of(epoch)).0 {
+            take(cx, told);
+        }
+    } else if cx.config.reconfig_enabled {
+        let seen = cx.config.next_membership.as_ref().is_some_and(Membership::is_change);
+        if !seen && !cx.config.membership.is_change() {
+            let newer = told.version() > cx.config.membership.version();
+            cx.see(newer.then_some(told));
+        }
     }
-    true
+}
+
+/// The memberships that come with a snapshot and behind it. Each of them may be the only trace of a change that is in
+/// force elsewhere: NEWLEADER tells of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Collected {
+    memberships: Vec<Membership>,
+    /// The change that is in force at the leader, and so is committed.
+    in_force: Option<Membership>,
+}
+
+impl Collected {
+    /// What came with SNAP: the first of them is in force.
+    pub fn add_all(&mut self, memberships: Vec<Membership>) {
+        self.in_force = memberships.first().filter(|first| first.is_change()).cloned();
+        memberships.into_iter().for_each(|membership| self.add(membership));
+    }
+
+    /// What is known to be in force, if it is in the history that ends at `last`.
+    pub fn in_force(&self, last: Zxid) -> Option<Membership> {
+        let told = !planted!(TellsOfOneChange);
+        self.in_force.clone().filter(|present| present.version() <= last.0 && told)
+    }
+
+    /// The last change that came.
+    pub fn newest(&self) -> Option<&Membership> {
+        let changes = self.memberships.iter().filter(|membership| membership.is_change());
+        changes.max_by_key(|membership| membership.version())
+    }
+
+    /// One that came, in whatever way.
+    pub fn add(&mut self, membership: Membership) {
+        if self.memberships.iter().all(|known| known.version() != membership.version()) {
+            self.memberships.push(membership);
+        }
+    }
+
+    /// Everything through this is in the history to come. Of the changes in there only the last two are of use.
+    pub fn prune(&mut self, known: Zxid) {
+        self.memberships.sort_unstable_by_key(Membership::version);
+        let within = self.memberships.partition_point(|held| held.version() <= known.0);
+        self.memberships.drain(..within.saturating_sub(2));
+    }
+
+    /// What of it a history holds that ends at `last`, and what the leader told, if that is no change.
+    pub fn held(self, cx: &Context<'_>, last: Zxid) -> Vec<Membership> {
+        let (changes, given): (Vec<_>, Vec<_>) =
+            self.memberships.into_iter().partition(Membership::is_change);
+        let held = |change: &Membership| {
+            change.version() <= last.0 && change.version() > cx.config.forgotten
+        };
+        let mut held: Vec<_> = changes.into_iter().filter(held).collect();
+        let bound = cx.config.membership.is_change();
+        if held.is_empty() && cx.config.reconfig_enabled && !bound {
+            held.extend(given);
+        }
+        if planted!(TellsOfOneChange) {
+            held.sort_unstable_by_key(Membership::version);
+            held.drain(..held.len().saturating_sub(1));
+        }
+        held
+    }
 }
 
 /// Puts the next membership in force, if what is committed brings it; `leader` leads from then on, if the

@@ -19,9 +19,11 @@ use bytes::Bytes;
 
 use crate::context::Context;
 use crate::id::{LinkId, ServerId, Ticket};
-use crate::learner::reconfiguration;
+use crate::learner::reconfiguration::{self, Collected};
+use crate::membership::Membership;
 use crate::message::{Message, Packet};
 use crate::output::{Output, Write};
+use crate::reconfiguration::{from_snapshot, membership_of};
 use crate::report::{Change, How, Reason};
 use crate::timers::Timer;
 use crate::txn::Txn;
@@ -48,12 +50,18 @@ pub struct Synchronization {
     tail: Zxid,
     /// The last transaction that is written, in the history or beside it.
     written: Zxid,
-    /// NEWLEADER has come before the disk knew whether the log can be cut.
+    /// NEWLEADER has come before the disk knew whether the log can be cut, or holds the change that binds us.
     due: bool,
     /// The configuration that it told.
-    config: Bytes,
+    config: Option<Membership>,
+    /// Every configuration that came with a snapshot or behind it.
+    collected: Collected,
+    /// Whether our log holds the change that binds us, which the leader does not know.
+    holds: Holds,
     /// Transactions without COMMIT, ascending.
     pending: VecDeque<Txn>,
+    /// How many bytes they take.
+    pending_bytes: usize,
 }
 
 /// How far the leader's decision has been carried out.
@@ -67,6 +75,17 @@ enum Step {
     Receiving(Zxid),
     /// Transactions follow our history.
     Following(How),
+}
+
+/// What is known of a change's transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Holds {
+    /// Nothing was asked.
+    Unasked,
+    /// The disk was asked where this one stands.
+    Asked(Zxid),
+    /// It stands in our log, or not.
+    Known(bool),
 }
 
 /// What a packet of the leader is to us.
@@ -84,6 +103,10 @@ pub enum Taken {
     CannotCut(Zxid),
     /// What the leader wants cut was committed.
     CommittedCut(Zxid),
+    /// It tells of an older membership than this one, which our history holds.
+    OlderMembership(Zxid),
+    /// We would acknowledge as a voter an epoch below our promise.
+    WouldVote,
 }
 
 impl Synchronization {
@@ -100,8 +123,11 @@ impl Synchronization {
             tail: cx.history.last(),
             written: cx.history.last(),
             due: false,
-            config: Bytes::new(),
+            config: None,
+            collected: Collected::default(),
+            holds: Holds::Unasked,
             pending: VecDeque::new(),
+            pending_bytes: 0,
         }
     }
 
@@ -149,8 +175,12 @@ impl Synchronization {
         Taken::Well
     }
 
-    /// The disk knows whether the log can be cut.
+    /// The disk knows whether the log can be cut, or holds a change.
     pub fn on_located(&mut self, cx: &mut Context<'_>, held: bool) -> Taken {
+        if let Holds::Asked(_) = self.holds {
+            self.holds = Holds::Known(held);
+            return Taken::Well;
+        }
         match self.step {
             Step::Locating(zxid) if held => self.cut(cx, zxid),
             Step::Locating(zxid) => Taken::CannotCut(zxid),
@@ -161,24 +191,38 @@ impl Synchronization {
     fn cut(&mut self, cx: &mut Context<'_>, zxid: Zxid) -> Taken {
         let zxid = if planted!(CutOneTooFew) { Zxid(zxid.0 + 1) } else { zxid };
         cx.history.truncate(zxid, cx.outbox);
-        cx.forget_unlogged();
+        cx.forget_unheld();
         self.written = zxid;
         self.follow(cx, How::Trunc, zxid)
     }
 
-    /// SNAP: a whole history comes. Ours stays until it is here and installed.
-    pub fn on_snap(&mut self, cx: &mut Context<'_>, link: LinkId, label: Zxid) -> Taken {
+    /// SNAP: a whole history comes, and `memberships` with it. Ours stays until it is here and installed.
+    pub fn on_snap(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        label: Zxid,
+        memberships: &Bytes,
+    ) -> Taken {
         if self.step != Step::Awaited || label.0 < 0 || label.epoch() > self.epoch {
             return Taken::OutOfTurn;
         }
+        let Some(memberships) = from_snapshot(memberships) else { return Taken::OutOfTurn };
+        self.collected.add_all(memberships);
         self.step = Step::Receiving(label);
         cx.outbox.push(Output::ReceiveSnapshot { link, label });
         Taken::Well
     }
 
-    /// The snapshot has come whole; what follows it is written beside the history.
-    pub fn on_restored(&mut self, cx: &mut Context<'_>) {
+    /// The snapshot has come whole, and perhaps with a membership in its state; what follows it is written beside the
+    /// history.
+    pub fn on_restored(&mut self, cx: &mut Context<'_>, membership: Option<&Bytes>) {
         if let Step::Receiving(label) = self.step {
+            // What stands there could not be read by its own ensemble either.
+            let membership = membership.and_then(|text| Membership::parse(text).ok());
+            if let Some(membership) = membership.filter(|held| held.version() <= label.0) {
+                self.collected.add(membership);
+            }
             (self.tail, self.written) = (label, label);
             self.follow(cx, How::Snap, label);
         }
@@ -195,6 +239,15 @@ impl Synchronization {
 
     /// PROPOSAL.
     pub fn on_proposal(&mut self, cx: &mut Context<'_>, txn: Txn) -> Taken {
+        if let (true, Step::Following(How::Snap)) =
+            (txn.header.kind == Txn::RECONFIGURATION, self.step)
+        {
+            // Also one that the snapshot has already: it may be the only one to tell of it.
+            if let Some(membership) = membership_of(&txn) {
+                self.collected.add(membership);
+                self.collected.prune(self.committed.max(self.label));
+            }
+        }
         match self.step {
             Step::Awaited | Step::Receiving(_) => return Taken::OutOfTurn,
             // ZooKeeper reads the label after it has begun to forward: what it covers is in it.
@@ -216,6 +269,7 @@ impl Synchronization {
             // Sent again by the leader whose epoch it is of: not logged twice.
             return self.compare(cx, &txn);
         }
+        self.pending_bytes += txn.len();
         self.pending.push_back(txn);
         Taken::Well
     }
@@ -263,9 +317,7 @@ impl Synchronization {
     /// Writes what is committed of what waits.
     fn take_committed(&mut self, cx: &mut Context<'_>) {
         while self.pending.front().is_some_and(|txn| txn.zxid <= self.committed) {
-            if let Some(txn) = self.pending.pop_front() {
-                self.write(cx, txn);
-            }
+            self.write_next(cx);
         }
     }
 
@@ -275,30 +327,58 @@ impl Synchronization {
     fn take_pending_before_new_leader(&mut self, cx: &mut Context<'_>) {
         self.take_committed(cx);
         if self.acknowledging.is_none() && self.step == Step::Following(How::Trunc) {
-            while let Some(txn) = self.pending.pop_front() {
-                self.write(cx, txn);
+            while !self.pending.is_empty() {
+                self.write_next(cx);
             }
         }
     }
 
-    fn write(&mut self, cx: &mut Context<'_>, txn: Txn) {
+    fn write_next(&mut self, cx: &mut Context<'_>) {
+        let Some(txn) = self.pending.pop_front() else { return };
+        self.pending_bytes -= txn.len();
         self.written = txn.zxid;
         if self.acknowledging.is_none() && self.step == Step::Following(How::Snap) {
-            // What this brings NEWLEADER tells, too.
-            cx.outbox.persist(Write::Beside(txn));
+            // What this brings of the membership is collected.
+            let bytes = txn.len();
+            let ticket = cx.outbox.persist(Write::Beside(txn));
+            cx.outbox.weigh(ticket, bytes);
         } else {
             reconfiguration::take_over(cx, txn);
         }
     }
 
-    /// NEWLEADER tells this configuration.
-    pub fn on_config(&mut self, config: Bytes) {
-        self.config = config;
+    /// NEWLEADER tells this configuration. Returns whether it has a place here and can be read.
+    pub fn on_config(&mut self, config: &Bytes) -> bool {
+        let told = reconfiguration::told(config).filter(|_| !self.due);
+        let fits = told.is_some();
+        self.config = told.flatten();
+        fits
     }
 
-    /// Whether NEWLEADER has come and waits until the disk has said whether the log can be cut.
+    /// Whether NEWLEADER has come and waited until now for what the disk had to say.
     pub const fn is_due(&self) -> bool {
-        self.due && matches!(self.step, Step::Following(_))
+        self.due
+            && matches!(self.step, Step::Following(_))
+            && !matches!(self.holds, Holds::Asked(_))
+    }
+
+    /// Whether our log holds a change; none as long as the disk was not heard.
+    fn holds(&mut self, cx: &mut Context<'_>, link: LinkId, change: Zxid) -> Option<bool> {
+        match (self.holds, cx.history.holds(change)) {
+            (Holds::Known(held), _) => Some(held),
+            (Holds::Unasked, Some(held)) => Some(held),
+            (Holds::Unasked, None) => {
+                self.holds = Holds::Asked(change);
+                cx.outbox.push(Output::Locate { link, zxid: change });
+                None
+            }
+            (Holds::Asked(_), _) => None,
+        }
+    }
+
+    /// How many bytes of transactions wait in memory for their COMMIT, or for UPTODATE.
+    pub const fn pending_bytes(&self) -> usize {
+        self.pending_bytes
     }
 
     /// What the acknowledgement of NEWLEADER has acknowledged.
@@ -315,6 +395,7 @@ impl Synchronization {
         if planted!(PendingForgotten) {
             self.pending.clear();
         }
+        self.pending_bytes = 0;
         (known.max(cx.history.committed()), core::mem::take(&mut self.pending))
     }
 }
@@ -327,6 +408,10 @@ impl Synchronization {
 /// it has seen, then the current epoch, then the acknowledgement leaves. A current epoch ahead of the
 /// history would let us win an election with a history we do not have; an acknowledgement ahead of either
 /// would let the leader count on what a crash can still take.
+///
+/// Whoever only observes, below its promise, acknowledges nothing that may count as a voter's: a ZooKeeper leader
+/// counts whoever is in the membership that it tells here, whatever it introduced itself as. It hangs up, and comes
+/// back as a voter once it knows; then the leader begins an epoch above its promise.
 pub fn on_new_leader(
     cx: &mut Context<'_>,
     link: LinkId,
@@ -339,7 +424,6 @@ pub fn on_new_leader(
         Step::Following(_) | Step::Locating(_) if synchronization.acknowledging.is_some() => {
             return Taken::OutOfTurn;
         }
-        Step::Locating(_) if synchronization.due => return Taken::OutOfTurn,
         Step::Locating(_) => {
             synchronization.due = true;
             return Taken::Well;
@@ -351,6 +435,11 @@ pub fn on_new_leader(
         // What the leader calls committed did not come.
         return Taken::Hole(tail);
     }
+    if epoch < cx.epochs.accepted_epoch
+        && reconfiguration::gives_vote(cx, synchronization.config.as_ref())
+    {
+        return Taken::WouldVote;
+    }
     synchronization.due = false;
     synchronization.covered = synchronization.label.max(synchronization.committed);
     if planted!(EpochBeforeHistory) {
@@ -361,20 +450,35 @@ pub fn on_new_leader(
     if cx.history.loses(last) {
         return Taken::CommittedCut(last);
     }
-    let snapshot = synchronization.step == Step::Following(How::Snap);
-    // What is logged and not seen would bind nobody. So what the leader has seen goes before its history, unless
-    // it takes the place of something that ours may have.
-    let bound = cx.config.next_membership.is_some();
-    let install = |cx: &mut Context<'_>, now: bool| {
-        if snapshot && now {
-            cx.history.install(synchronization.label, last, cx.outbox);
+    let told = synchronization.config.take();
+    if synchronization.step == Step::Following(How::Snap) {
+        let mut collected = core::mem::take(&mut synchronization.collected);
+        if let Some(told) = told {
+            collected.add(told);
         }
-    };
-    install(cx, bound);
-    if !reconfiguration::on_new_leader(cx, &synchronization.config, epoch, snapshot) {
-        return Taken::OutOfTurn;
+        // Of one epoch there is one history: a snapshot that goes beyond a change of that epoch has it.
+        let label = synchronization.label;
+        let within = |change: &Zxid| *change <= label && change.epoch() == label.epoch();
+        let untold = reconfiguration::untold(cx, collected.newest());
+        if let Some(change) = untold.filter(within) {
+            return Taken::OlderMembership(change);
+        }
+        let in_force = collected.in_force(last);
+        let held = collected.held(cx, last);
+        cx.install(synchronization.label, last, in_force, held);
+    } else {
+        if let Some(change) = reconfiguration::untold(cx, told.as_ref()) {
+            match synchronization.holds(cx, link, change) {
+                Some(true) => return Taken::OlderMembership(change),
+                Some(false) => {}
+                None => {
+                    (synchronization.config, synchronization.due) = (told, true);
+                    return Taken::Well;
+                }
+            }
+        }
+        reconfiguration::on_new_leader(cx, told, epoch);
     }
-    install(cx, !bound);
     let ticket = cx.outbox.persist(Write::CurrentEpoch(epoch));
     cx.epochs.current_epoch = epoch;
     cx.outbox.report(Change::CurrentEpoch(epoch), Reason::LeaderSaid { leader, epoch });

@@ -9,9 +9,10 @@
 use alloc::vec::Vec;
 
 use crate::ballot::Letter;
-use crate::message::Notification;
+use crate::message::{Notification, Probe};
 
-/// What an election link has to carry: at most one notification, the newest, or one letter of each kind.
+/// What an election link has to carry: at most one notification, the newest, or one letter of each kind; and one
+/// probe.
 ///
 /// A vote that was not sent before the next one is of no use to anybody; keeping it would make an
 /// election among N servers cost N³ messages instead of N². Driver, simulator and benches all send
@@ -21,6 +22,8 @@ pub struct Mailbox {
     newest: Option<Notification>,
     /// Where servers elect by generation: of each kind the newest, the longest waiting first.
     letters: Vec<Letter>,
+    /// Where the other end knows them.
+    probe: Option<Probe>,
 }
 
 impl Mailbox {
@@ -54,8 +57,18 @@ impl Mailbox {
         (!self.letters.is_empty()).then(|| self.letters.remove(0))
     }
 
+    /// Puts in a probe; returns whether it took the place of one that was not yet sent.
+    pub fn put_probe(&mut self, probe: Probe) -> bool {
+        self.probe.replace(probe).is_some()
+    }
+
+    /// Takes out the probe that is to be sent: after what elections say.
+    pub fn take_probe(&mut self) -> Option<Probe> {
+        self.probe.take()
+    }
+
     /// Whether nothing is to be sent.
     pub fn is_empty(&self) -> bool {
-        self.newest.is_none() && self.letters.is_empty()
+        self.newest.is_none() && self.letters.is_empty() && self.probe.is_none()
     }
 }

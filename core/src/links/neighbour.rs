@@ -18,6 +18,7 @@ use core::time::Duration;
 use crate::address::HostPort;
 use crate::id::LinkId;
 use crate::links::answers::Answers;
+use crate::message::Probe;
 use crate::rng::Rng;
 use crate::time::Instant;
 
@@ -41,6 +42,44 @@ pub(super) struct Up {
     pub(super) link: LinkId,
     pub(super) since: Instant,
     pub(super) dialled: bool,
+    /// The other end has said on it that it knows probes.
+    knows_probes: bool,
+    /// When the other end was heard; when the link came up, if never.
+    heard: Instant,
+    /// When it last said that it hears us, in a probe; when the link came up, if never.
+    hears_us: Instant,
+}
+
+impl Up {
+    /// It has just come up: both ends have heard each other.
+    pub(super) const fn new(link: LinkId, since: Instant, dialled: bool) -> Self {
+        Self { link, since, dialled, knows_probes: false, heard: since, hears_us: since }
+    }
+
+    /// The other end has said that it knows probes.
+    pub(super) const fn on_marked(&mut self, now: Instant) {
+        (self.knows_probes, self.heard) = (true, now);
+    }
+
+    /// A probe has come.
+    pub(super) const fn on_probe(&mut self, now: Instant, probe: Probe) {
+        self.heard = now;
+        if probe.hears_you {
+            self.hears_us = now;
+        }
+    }
+
+    /// What to probe it with, if it knows what that is: whether it was heard within so long.
+    pub(super) fn probe(&self, now: Instant, recent: Duration) -> Option<Probe> {
+        let hears_you = now.since(self.heard) <= recent;
+        self.knows_probes.then_some(Probe { hears_you })
+    }
+
+    /// Whether both ends have heard each other within so long. Servers of ZooKeeper say nothing when an election is
+    /// over: with them it is enough that the link stands, which keep-alives see to.
+    pub(super) fn is_heard(&self, now: Instant, recent: Duration) -> bool {
+        !self.knows_probes || now.since(self.hears_us) <= recent
+    }
 }
 
 impl Neighbour {

@@ -52,6 +52,7 @@ impl Peer {
             Timer::Start
             | Timer::Rest
             | Timer::Introduction
+            | Timer::Listening
             | Timer::Connect
             | Timer::ConnectLimit
             | Timer::Silence

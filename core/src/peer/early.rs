@@ -1,12 +1,16 @@
 //! Learners that come before this server leads.
 //!
 //! ```text
-//!   it may lead soon ─► kept, with the first thing said ─┬─► it leads: the leader takes them in
-//!                                                        └─► it does not, or not in time: hung up
+//!   it looks ─► kept, with the first thing said ─┬─► it leads: the leader takes them in
+//!                                                └─► it does not, or not in time: hung up
 //! ```
 //!
-//! A server that settled early must find whoever is about to lead. Whether that may be we is decided above;
-//! nothing that they say is judged here.
+//! A server that settled early must find whoever is about to lead. And one that settled on us must not be sent away
+//! while we look, even if we have a better vote by now: a server of ZooKeeper would begin another round at once, and
+//! draw us along, out of the one that is about to end with the better vote. At a leader of ZooKeeper's its dials would be
+//! refused for as long. So are those kept who learned from us before we went back into our round.
+//!
+//! Nothing that they say is judged here.
 
 use alloc::vec::Vec;
 
@@ -29,6 +33,7 @@ pub(super) fn on_packet(cx: &mut Context<'_>, link: LinkId, packet: Packet) {
     let from = if let Packet::FollowerInfo(info) = &packet { info.id } else { None };
     let mut waiting = cx.links.waiting_mut().iter_mut();
     match waiting.find(|waiting| waiting.link == link) {
+        Some(waiting) if waiting.over => {}
         Some(waiting) if waiting.first.is_none() => {
             waiting.first = Some(packet);
             if let Some(from) = from {
@@ -59,7 +64,13 @@ pub(super) fn on_late(cx: &mut Context<'_>, due: Instant) {
     arm(cx);
 }
 
-fn arm(cx: &mut Context<'_>) {
+/// Whoever learns from us just now waits, too, for the end of the round that we go back into.
+pub(super) fn detain(cx: &mut Context<'_>) {
+    cx.links.detain(cx.now);
+}
+
+/// Sets the time when the oldest has waited long enough.
+pub(super) fn arm(cx: &mut Context<'_>) {
     let limit = cx.config.timing.early_learner_max;
     match cx.links.waiting_mut().first() {
         Some(oldest) => cx.timers.set(Timer::Introduction, oldest.since + limit),

@@ -78,6 +78,14 @@ impl Electing {
         }
     }
 
+    /// Whether this server may propose itself. By generation it only does not ask to be elected.
+    pub(super) const fn may_lead(&self) -> bool {
+        match self {
+            Self::Fast(elector) => elector.may_lead(),
+            Self::Generation(_) => true,
+        }
+    }
+
     pub(super) const fn quorum(&self) -> &Quorum {
         match self {
             Self::Fast(elector) => elector.quorum(),

@@ -10,17 +10,17 @@
 //! what they make of the role stands in `turns`.
 
 use crate::ballot::{Body, Letter};
-use crate::context::Adrift;
+use crate::context::{Adrift, Verdict};
 use crate::election::ElectorEvent;
 use crate::generation::ClockEvent;
 use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Cause, LinkUp, Plane};
 use crate::leader::hand_over::Purpose;
-use crate::lease::Lease;
 use crate::links::Place;
-use crate::message::{Message, Notification, Packet, Request};
-use crate::output::{Hangup, Kept, Output, Refusal};
+use crate::message::{Mark, Message, Notification, Packet, Request};
+use crate::output::{Hangup, Kept, Output, Refusal, Write};
 use crate::peer::electing::Electing;
+use crate::peer::instruments::Instruments;
 use crate::peer::role::Role;
 use crate::peer::{Peer, early};
 use crate::time::Instant;
@@ -41,6 +41,13 @@ impl Peer {
             Message::Letter(letter) => match place {
                 Place::Election(from) => self.on_letter(link, from, letter),
                 Place::Leader(_) | Place::Learner => self.on_misplaced(link, "letter"),
+            },
+            Message::Probe(probe) => match place {
+                Place::Election(from) => {
+                    let Instruments { links, now, .. } = &mut self.instruments;
+                    links.on_probe(*now, from, link, probe);
+                }
+                Place::Leader(_) | Place::Learner => self.on_misplaced(link, "probe"),
             },
             Message::Packet(packet) => match place {
                 Place::Leader(_) => {
@@ -72,22 +79,37 @@ impl Peer {
         if let Electing::Generation(_) = self.instruments.elector {
             return self.on_misplaced(link, "notification");
         }
-        let Notification { standing, version, config } = notification;
+        let Notification { standing, version, config, mark } = notification;
         let (standing, version) = (*standing, *version);
+        if mark.says(Mark::KNOWS_PROBES) {
+            self.instruments.links.on_marked(self.instruments.now, from, link);
+        }
         if self.instruments.config.reconfig_enabled
             && matches!(self.role, Role::Looking)
             && self.instruments.adopt(from, config)
         {
             return self.look();
         }
-        self.elect(ElectorEvent::Heard { from, standing, versioned: version > 0 });
+        let at_once = mark.says(Mark::SETTLES_AT_ONCE);
+        let heard = ElectorEvent::Heard { from, standing, versioned: version > 0, at_once };
         if matches!(self.role, Role::Looking) {
-            return;
+            return self.elect(heard);
         }
-        if self.instruments.elector.quorum().is_voter(from) {
-            self.with_leader(|leader, cx| leader.on_looking(cx, from, standing));
+        let verdict = match self.lend() {
+            (Role::Leading(leader), mut cx) if cx.quorum.is_voter(from) => {
+                leader.on_looking(&mut cx, from, standing)
+            }
+            (Role::Learning(learner), _) => learner.on_standing(from, standing),
+            _ => Verdict::Stay,
+        };
+        // Whoever is to go on in the round that we go back into must not hear first that we have settled.
+        if let Verdict::GoBack { .. } = verdict {
+            self.obey(verdict);
+            self.elect(heard);
+        } else {
+            self.elect(heard);
+            self.obey(verdict);
         }
-        self.with_learner(|learner, _| learner.on_standing(from, standing));
     }
 
     /// A server that elects by generation has said something.
@@ -100,6 +122,9 @@ impl Peer {
             && self.instruments.adopt(from, &letter.config)
         {
             return self.look();
+        }
+        if letter.knows_probes {
+            self.instruments.links.on_marked(self.instruments.now, from, link);
         }
         let (body, round) = (letter.body, Round(letter.generation.0));
         self.poll(ClockEvent::Heard { from, letter });
@@ -150,14 +175,14 @@ impl Peer {
         }
     }
 
-    /// Somebody comes to learn. A leader takes it in; while we look with ourselves as proposal it
-    /// may only be early, and waits a little; so it may be while the membership changes, and the next
+    /// Somebody comes to learn. A leader takes it in; while we look it may only be early, and waits a little; so it
+    /// may be while the membership changes, and the next
     /// leader is about to be named.
     pub(super) fn on_learner_up(&mut self, link: LinkId) {
         self.instruments.links.on_learner_up(link);
         if let Role::Leading(_) = self.role {
             self.with_leader(|leader, cx| leader.on_link_up(cx, link));
-        } else if (matches!(self.role, Role::Looking) && self.instruments.proposes_itself())
+        } else if (matches!(self.role, Role::Looking) && self.instruments.may_lead())
             || (self.serving.is_some() && self.instruments.config.next_membership.is_some())
         {
             early::on_link_up(&mut self.instruments.lend(), link);
@@ -222,7 +247,7 @@ impl Peer {
 
     pub(super) fn on_propose(&mut self, request: Request) {
         let (id, length) = (request.id, request.body.len());
-        if length > Request::BODY_BYTES_MAX {
+        if length > self.instruments.config.limits.request_bytes {
             self.instruments.outbox.push(Output::Refused { id, reason: Refusal::TooLong(length) });
         } else if self.is_adrift() {
             self.instruments.adrift.push_back(Adrift::Propose(request));
@@ -269,11 +294,16 @@ impl Peer {
         match timer {
             Timer::Start => {
                 let (_, cx) = self.lend();
-                *cx.lease = Lease::begin(cx.now, cx.config.lease);
+                // The election waits for it, as for all that is written.
+                if let Some(longest) = cx.lease.begin(cx.now, cx.config.lease) {
+                    cx.outbox.persist(Write::Lease(longest));
+                }
                 self.look();
             }
+            Timer::Rest if matches!(self.role, Role::Looking) => self.vote(),
             Timer::Rest => self.look(),
             Timer::Introduction => early::on_late(&mut self.instruments.lend(), due),
+            Timer::Listening => self.on_unreachable(),
             Timer::Lease => {
                 self.with_leader(|leader, cx| leader.on_timer(cx, timer));
                 self.with_learner(|learner, cx| learner.on_timer(cx, timer));

@@ -18,12 +18,17 @@ use crate::history::History;
 use crate::id::LinkId;
 use crate::lease::Lease;
 use crate::links::Links;
+use crate::membership::Membership;
+use crate::membership::binding::bind;
 use crate::outbox::Outbox;
-use crate::output::Hangup;
+use crate::output::{Hangup, Write};
 use crate::peer::electing::Electing;
+use crate::peer::listening::Listening;
+use crate::reconfiguration::membership_of;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::timers::{Timer, Timers};
+use crate::txn::Txn;
 
 /// The instruments of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,10 +45,14 @@ pub(super) struct Instruments {
     pub(super) now: Instant,
     /// What we have promised to a leader.
     pub(super) lease: Lease,
+    /// Whether learners can come.
+    pub(super) listening: Listening,
     /// What was asked for while the seat goes from one server to another.
     pub(super) adrift: VecDeque<Adrift>,
     /// Others vote now, and the election does not know yet.
     pub(super) reseated: bool,
+    /// What the disk has to be told of the membership before the first vote.
+    pub(super) healing: Vec<Write>,
     /// Outputs of the elector on their way; empty between steps, kept for its memory.
     pub(super) told: Vec<ElectorOutput>,
 }
@@ -56,7 +65,8 @@ impl Instruments {
     /// If `config` cannot work.
     pub(super) fn new(config: Config, durable: Durable) -> Result<Self, ConfigError> {
         config.check()?;
-        let mut durable = durable;
+        let (mut config, mut durable) = (config, durable);
+        let healing = bind_to_history(&mut config, &mut durable);
         let mut rng = Rng::new(config.seed);
         let Durable { accepted_epoch, current_epoch, .. } = durable;
         let mut timers = Timers::default();
@@ -71,9 +81,11 @@ impl Instruments {
             rng,
             concessions: Concessions::default(),
             now: Instant::ORIGIN,
-            lease: Lease::default(),
+            listening: Listening::default(),
+            lease: Lease::found(durable.lease),
             adrift: VecDeque::new(),
             reseated: false,
+            healing,
             told: Vec::new(),
             config,
         })
@@ -95,6 +107,7 @@ impl Instruments {
             rng: &mut self.rng,
             concessions: &mut self.concessions,
             lease: &mut self.lease,
+            accepts: self.listening.accepts(),
             adrift: &mut self.adrift,
         }
     }
@@ -117,4 +130,35 @@ impl Instruments {
         let election = self.elector.deadline();
         [self.timers.next(), redial, election].into_iter().flatten().min()
     }
+}
+
+/// Lets the changes in the history that was found bind: the newest is seen, every older one is in force. Returns
+/// what the disk has to be told of that.
+fn bind_to_history(config: &mut Config, durable: &mut Durable) -> Vec<Write> {
+    let forgotten = config.forgotten;
+    let mut found = core::mem::take(&mut durable.changes);
+    let changes = durable.window.iter().filter(|txn| txn.header.kind == Txn::RECONFIGURATION);
+    found.extend(changes.filter_map(membership_of));
+    let found: Vec<_> = found.into_iter().filter(|held| held.version() > forgotten).collect();
+    let next = config.next_membership.take();
+    // One behind the snapshot whose transaction is not there was cut; one that the snapshot may have came with it; and
+    // what is no change was seen in an epoch that may be ours.
+    let stays = |next: &Membership| {
+        !next.is_change()
+            || next.version() <= durable.snapshot.0
+            || found.iter().any(|held| held.version() == next.version())
+    };
+    let kept = next.clone().filter(|next| stays(next) && next.version() > forgotten);
+    let changes = found.iter().cloned().chain(kept.clone().filter(Membership::is_change));
+    let (membership, bound) = bind(config.membership.clone(), changes);
+    let bound = bound.or_else(|| kept.filter(|kept| kept.version() > membership.version()));
+    let mut writes = Vec::new();
+    if membership != config.membership {
+        writes.push(Write::Membership(membership.text().clone()));
+    }
+    if bound != next || !writes.is_empty() {
+        writes.push(Write::NextMembership(bound.as_ref().map(|next| next.text().clone())));
+    }
+    (config.membership, config.next_membership) = (membership, bound);
+    writes
 }

@@ -94,7 +94,8 @@ impl Instruments {
     }
 
     fn post(&mut self, to: Recipient, letter: Letter) {
-        let letter = Letter { config: self.config.membership.text().clone(), ..letter };
+        let config = self.config.membership.text().clone();
+        let letter = Letter { config, knows_probes: true, ..letter };
         match to {
             Recipient::One(peer) => {
                 if let Some(link) = self.links.to_answer(peer, self.now) {

@@ -18,6 +18,7 @@ use crate::report::{Phase, Seat};
 
 /// The role of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it, and packets are frequent")]
 pub(super) enum Role {
     /// Not started yet.
     Idle,

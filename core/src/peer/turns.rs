@@ -15,6 +15,7 @@ use core::time::Duration;
 use crate::context::{Adrift, Context, Verdict};
 use crate::election::ElectorEvent;
 use crate::generation::{ClockEvent, Cue};
+use crate::id::ServerId;
 use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::output::{Output, Refusal};
@@ -36,11 +37,19 @@ impl Peer {
             return;
         }
         self.role = Role::Looking;
+        self.vote();
+    }
+
+    /// Begins to look, or does so with another vote: what was durable when we began still is.
+    pub(super) fn vote(&mut self) {
+        let patience = self.instruments.config.timing.init_time();
         if self.instruments.concessions.nominee.is_some() {
             // Those who do not know the next membership cannot follow whom we propose: not for ever.
-            let patience = self.instruments.config.timing.init_time();
             self.instruments.timers.after(Timer::Rest, self.instruments.now, patience);
         }
+        let may_lead = self.instruments.may_stand(patience);
+        self.elect(ElectorEvent::MayLead(may_lead));
+        self.poll(ClockEvent::MayLead(may_lead));
         let (own, cue) = (self.instruments.own_vote(), self.instruments.take_cue());
         self.elect(ElectorEvent::Look(own));
         self.poll(ClockEvent::Look { own, cue });
@@ -68,7 +77,12 @@ impl Peer {
         match after {
             After::Nothing => {}
             After::Decided(standing, why) => self.on_decided(standing, why),
-            After::Leave(reason) => self.leave(reason, Duration::ZERO),
+            After::Leave(reason) => {
+                if let (Role::Leading(leader), mut cx) = self.lend() {
+                    leader.give_up(&mut cx);
+                }
+                self.leave(reason, Duration::ZERO);
+            }
         }
     }
 
@@ -76,8 +90,6 @@ impl Peer {
     pub(super) fn carry_out(&mut self) {
         if let Some((decision, why)) = self.instruments.carry_out() {
             self.on_decided(decision.standing, why);
-        } else if !self.instruments.proposes_itself() {
-            early::dismiss(&mut self.instruments.lend());
         }
     }
 
@@ -85,6 +97,7 @@ impl Peer {
     /// less often, and nobody else tells them.
     pub(super) fn on_decided(&mut self, standing: Standing, why: Option<Reason>) {
         self.instruments.timers.stop(Timer::Rest);
+        self.instruments.listening.on_decided();
         self.instruments.tell_observers(standing);
         let support = self.instruments.elector.support().clone();
         let (role, mut cx) = self.lend();
@@ -93,7 +106,7 @@ impl Peer {
         let change = Change::Phase { from: Phase::Election, to: Phase::Discovery };
         cx.outbox.report(change, why.unwrap_or(quorum));
         let verdict = if standing.state == ServerState::Leading {
-            let (leader, verdict) = Leader::new(&mut cx, standing.round, support);
+            let (leader, verdict) = Leader::new(&mut cx, standing, support);
             *role = Role::Leading(leader);
             verdict
         } else {
@@ -159,7 +172,10 @@ impl Peer {
             Verdict::Serve(epoch) => {
                 self.serving = Some(epoch);
                 self.rest.on_served();
+                self.instruments.outbox.narrow();
                 self.instruments.concessions.history.clear();
+                let leader = self.instruments.elector.standing().vote.leader;
+                self.instruments.concessions.transfers.on_served(self.instruments.now, leader);
                 self.instruments.elector.establish(epoch);
                 self.appointed = false;
                 for adrift in core::mem::take(&mut self.instruments.adrift) {
@@ -170,6 +186,7 @@ impl Peer {
                 }
             }
             Verdict::Appointed { vote, round } => self.on_appointed(vote, round),
+            Verdict::GoBack { from, vote, otherwise } => self.go_back(from, vote, otherwise),
             Verdict::Leave { reason, rest } => self.leave(reason, rest),
         }
     }
@@ -185,6 +202,7 @@ impl Peer {
             Reason::HandedOver { from, to }
         };
         self.end_role();
+        self.reign_over();
         (self.serving, self.appointed) = (None, true);
         self.instruments.clear();
         let change = Change::Phase { from: Phase::Broadcast, to: Phase::Election };
@@ -208,6 +226,12 @@ impl Peer {
         }
     }
 
+    /// The reign of our leader is over here, if it has begun.
+    fn reign_over(&mut self) {
+        let Instruments { concessions, config, now, .. } = &mut self.instruments;
+        concessions.transfers.on_reign_over(*now, config.timing.init_time());
+    }
+
     /// Whether what is asked for now has to wait for a reign that is about to begin.
     pub(super) fn is_adrift(&self) -> bool {
         self.appointed
@@ -227,6 +251,34 @@ impl Peer {
         }
     }
 
+    /// Gives up the role and goes back into the round that it came of, with a better vote; where that cannot be,
+    /// another round begins.
+    fn go_back(&mut self, from: ServerId, vote: Vote, otherwise: Reason) {
+        let (old, phase) = (self.instruments.elector.standing(), self.status().phase);
+        let own = self.instruments.own_history();
+        let Instruments { elector, now, told, .. } = &mut self.instruments;
+        let back = match elector {
+            Electing::Fast(elector) => elector.go_back(*now, own, from, vote, told),
+            Electing::Generation(_) => false,
+        };
+        if !back {
+            return self.leave(otherwise, Duration::ZERO);
+        }
+        self.end_role();
+        self.refuse_adrift();
+        self.role = Role::Looking;
+        early::detain(&mut self.instruments.lend());
+        self.instruments.clear();
+        early::arm(&mut self.instruments.lend());
+        let to = ServerState::Looking;
+        let outbox = &mut self.instruments.outbox;
+        outbox.report(Change::BackIntoRound(old.round), otherwise.clone());
+        outbox.report(Change::State { from: old.state, to }, otherwise.clone());
+        let change = Change::Phase { from: phase, to: Phase::Election };
+        self.instruments.outbox.report(change, otherwise);
+        self.carry_out();
+    }
+
     /// Gives up the role; looks for a leader again, an observer a little later than the voters.
     pub(super) fn leave(&mut self, reason: Reason, rest: Duration) {
         let from = self.instruments.elector.standing().state;
@@ -236,6 +288,7 @@ impl Peer {
         self.refuse_adrift();
         self.instruments.cue(cue_of(&reason));
         self.role = Role::Resting;
+        self.reign_over();
         self.serving = None;
         self.instruments.elector.retire();
         self.instruments.clear();

@@ -10,8 +10,9 @@
 
 use crate::election::{Decision, ElectorOutput, Recipient};
 use crate::id::{LinkId, ServerId};
+use crate::membership::binding::is_later;
 use crate::membership::{Membership, Role as MemberRole};
-use crate::message::{Message, Notification};
+use crate::message::{Mark, Message, Notification};
 use crate::output::Write;
 use crate::peer::electing::Electing;
 use crate::peer::instruments::Instruments;
@@ -30,28 +31,49 @@ impl Instruments {
             self.epochs.current_epoch = last;
             self.outbox.report(Change::CurrentEpoch(last), Reason::Started);
         }
-        self.lend().forget_unlogged();
+        self.heal();
+        self.lend().forget_unheld();
         if core::mem::take(&mut self.reseated) {
             self.elector.reseat(&self.config, self.now);
         }
         self.outbox.is_settled() || planted!(VoteBeforeDisk)
     }
 
-    /// The vote that we begin with: for ourselves, or for who was found to be needed more; nobody in particular
-    /// if we may not be elected.
-    pub(super) fn own_vote(&mut self) -> Vote {
-        if let Some(nominee) = self.concessions.nominee.take() {
-            if self.elector.quorum().is_voter(nominee.leader) {
-                return nominee;
-            }
+    /// What our history was found to hold of the membership at start, and what was not seen when it was written, goes
+    /// to the disk.
+    fn heal(&mut self) {
+        for write in core::mem::take(&mut self.healing) {
+            self.outbox.persist(write);
         }
+    }
+
+    /// The vote that we begin with: for ourselves, or for who was found to be needed more; nobody in particular
+    /// if we may not be elected, or could not be followed. Where servers elect by generation, whoever begins with a vote for another has
+    /// its own history in it: there a vote is what we claim to have, not what we have heard of.
+    pub(super) fn own_vote(&mut self) -> Vote {
+        let nominee = self.concessions.nominee.take();
+        let nominee = nominee.filter(|vote| self.elector.quorum().is_voter(vote.leader));
+        let own = self.own_history();
+        match (nominee, &self.elector) {
+            (None, _) => own,
+            (Some(nominee), Electing::Fast(_)) => nominee,
+            (Some(nominee), Electing::Generation(_)) if planted!(NomineeClaimed) => nominee,
+            (Some(_), Electing::Generation(_)) if own == Vote::ABSTENTION => own,
+            (Some(nominee), Electing::Generation(_)) => Vote { leader: nominee.leader, ..own },
+        }
+    }
+
+    /// The vote for ourselves with what we have now, or for nobody in particular.
+    pub(super) fn own_history(&self) -> Vote {
         let (peer_epoch, zxid) = (self.epochs.current_epoch, self.history.claim());
         match self.config.membership.member(self.config.id).map(|member| member.role) {
-            Some(MemberRole::Participant) => Vote { peer_epoch, zxid, leader: self.config.id },
+            Some(MemberRole::Participant) if self.elector.may_lead() => {
+                Vote { peer_epoch, zxid, leader: self.config.id }
+            }
             Some(MemberRole::Observer) if !self.elector.quorum().is_voter(self.config.id) => {
                 Vote::ABSTENTION
             }
-            Some(MemberRole::Observer) | None => {
+            Some(MemberRole::Observer | MemberRole::Participant) | None => {
                 Vote { peer_epoch, zxid, leader: ServerId::NOBODY }
             }
         }
@@ -101,7 +123,11 @@ impl Instruments {
             return false;
         }
         let Ok(newer) = Membership::parse(text) else { return false };
-        if newer.version() <= self.config.membership.version() {
+        let bound = self.config.next_membership.as_ref().is_some_and(Membership::is_change);
+        // What a leader gave a version tells of no change, and takes the place of none.
+        if !is_later(newer.version(), self.config.membership.version())
+            || bound && !newer.is_change()
+        {
             return false;
         }
         if !self.config.is_member(from) {
@@ -133,9 +159,11 @@ impl Instruments {
         true
     }
 
-    /// Whether this server would have itself as leader.
-    pub(super) fn proposes_itself(&self) -> bool {
-        self.elector.standing().vote.leader == self.config.id
+    /// Whether somebody who looks may have settled on this server. Where servers elect by generation, only while it asks
+    /// for itself.
+    pub(super) fn may_lead(&self) -> bool {
+        matches!(self.elector, Electing::Fast(_))
+            || self.elector.standing().vote.leader == self.config.id
     }
 
     /// A link for elections has come up. A member hears where we stand: what was under way on an
@@ -163,7 +191,15 @@ impl Instruments {
             standing,
             version: Notification::VERSION,
             config: self.config.membership.text().clone(),
+            mark: self.mark(),
         })
+    }
+
+    /// What we say of ourselves to servers of ours.
+    const fn mark(&self) -> Mark {
+        let settles = self.config.finish_when_settled;
+        let settles = if settles { Mark::SETTLES_AT_ONCE } else { Mark::NONE };
+        settles.and(Mark::KNOWS_PROBES)
     }
 
     fn notify(&mut self, link: LinkId, standing: Standing) {

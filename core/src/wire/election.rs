@@ -21,6 +21,15 @@
 //! | 40 | `i32` config length | | | from version 2 on |
 //! | 44 | config text | | | from version 2 on |
 //! | | sent by | before 3.4 | 3.4.6 | 3.5 and later, and us |
+//!
+//! Behind the config text ZooKeeper reads nothing (`FastLeaderElection.WorkerReceiver`), however long the frame is.
+//! There servers of ours say what only they understand, if there is anything:
+//!
+//! | offset from the end of the text | field |
+//! |---|---|
+//! | 0 | `qrt` |
+//! | 3 | `u8` 1: the form. Later ones begin with the same fields and may append |
+//! | 4 | `u32` one bit for each thing, see [`Mark`] |
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -33,11 +42,11 @@ use super::limits::{MAX_ADDRESSES, MAX_FRAME};
 use super::primitive::{i32_at, i32_in, i64_at, i64_in, wire_length};
 use crate::address::HostPort;
 use crate::id::ServerId;
-use crate::message::{Introduction, Notification};
+use crate::message::{Introduction, Mark, Notification};
 use crate::vote::{Round, ServerState, Standing, Vote};
 use crate::zxid::{Epoch, Zxid};
 
-/// The first number of an introduction with one address: what we send.
+/// The first number of an introduction with one address.
 pub const PROTOCOL_ONE_ADDRESS: i64 = -65536;
 /// The first number of an introduction with several addresses.
 pub const PROTOCOL_MANY_ADDRESSES: i64 = -65535;
@@ -54,26 +63,43 @@ pub(super) const FRAME_HEAD: usize = 4;
 const NOTIFICATION: usize = 44;
 /// The first version whose notifications carry a config text.
 const FIRST_WITH_CONFIG: i32 = 2;
+/// How a [`Mark`] begins, before its form and its bits.
+const MARK: [u8; 3] = *b"qrt";
+/// The form in which we send one.
+const MARK_FORM: u8 = 1;
+/// A mark with its beginning.
+pub(super) const WHOLE_MARK: usize = 8;
 /// The notification of 3.5 and later with the length of its frame.
 const FRAMED_NOTIFICATION: usize = FRAME_HEAD + NOTIFICATION;
 
-/// An introduction as bytes, with the first of its addresses.
+/// An introduction as bytes.
 ///
 /// Write them in one go: ZooKeeper closes the connection if its first read does not get them all.
 ///
-/// Without an address, or with one that is too long, only the id is written, as ZooKeeper 3.4 did; the
-/// acceptor then looks up the address in its configuration.
+/// With one address it is what every ZooKeeper since 3.5 reads; with several, what reads several
+/// (`multiAddress.enabled`, since 3.6), or with the first alone if all together are too long. Without an address, or
+/// with one that is too long, only the id is written, as ZooKeeper 3.4 did; the acceptor then looks up the
+/// address in its configuration.
 pub fn encode_introduction(introduction: &Introduction) -> Bytes {
-    let addresses = &introduction.addresses;
-    let address =
-        if planted!(LastAddressIntroduced) { addresses.last() } else { addresses.first() };
-    let address = address.map(HostPort::to_string).unwrap_or_default();
-    let mut out = BytesMut::with_capacity(INTRODUCTION_HEAD + address.len());
-    if (1..=MAX_ADDRESSES).contains(&address.len()) {
-        out.put_i64(PROTOCOL_ONE_ADDRESS);
+    let addresses = &introduction.addresses[..];
+    let all = match addresses {
+        [_, .., last] if planted!(LastAddressIntroduced) => last.to_string(),
+        [] => String::new(),
+        [first, others @ ..] => {
+            others.iter().fold(first.to_string(), |all, other| all + "|" + &other.to_string())
+        }
+    };
+    let (protocol, text) = match addresses {
+        [_, _, ..] if all.len() <= MAX_ADDRESSES => (PROTOCOL_MANY_ADDRESSES, all),
+        [first, ..] => (PROTOCOL_ONE_ADDRESS, first.to_string()),
+        [] => (PROTOCOL_ONE_ADDRESS, all),
+    };
+    let mut out = BytesMut::with_capacity(INTRODUCTION_HEAD + text.len());
+    if (1..=MAX_ADDRESSES).contains(&text.len()) {
+        out.put_i64(protocol);
         out.put_i64(introduction.id.0);
-        out.put_i32(wire_length(address.len()));
-        out.put_slice(address.as_bytes());
+        out.put_i32(wire_length(text.len()));
+        out.put_slice(text.as_bytes());
     } else {
         out.put_i64(introduction.id.0);
     }
@@ -156,6 +182,7 @@ pub fn take_notification(buf: &mut BytesMut) -> Result<Option<Notification>, Dec
     let end = FRAME_HEAD + length;
     match parse_notification(&buf[FRAME_HEAD..end]) {
         Ok((standing, version, config)) => {
+            let mark = mark(&buf[FRAME_HEAD + config.end..end], version);
             let config = if config.is_empty() {
                 buf.advance(end);
                 Bytes::new()
@@ -165,7 +192,7 @@ pub fn take_notification(buf: &mut BytesMut) -> Result<Option<Notification>, Dec
                 frame.advance(FRAME_HEAD + config.start);
                 frame
             };
-            Ok(Some(Notification { standing, version, config }))
+            Ok(Some(Notification { standing, version, config, mark }))
         }
         Err(error) => {
             buf.advance(end);
@@ -181,6 +208,7 @@ pub fn take_notification(buf: &mut BytesMut) -> Result<Option<Notification>, Dec
 #[inline]
 pub fn decode_notification(mut payload: Bytes) -> Result<Notification, DecodeError> {
     let (standing, version, config) = parse_notification(&payload)?;
+    let mark = mark(&payload[config.end..], version);
     let config = if config.is_empty() {
         Bytes::new()
     } else {
@@ -188,7 +216,7 @@ pub fn decode_notification(mut payload: Bytes) -> Result<Notification, DecodeErr
         payload.advance(config.start);
         payload
     };
-    Ok(Notification { standing, version, config })
+    Ok(Notification { standing, version, config, mark })
 }
 
 /// Appends a notification with its frame to `out`, in the form of 3.5 and later.
@@ -197,11 +225,15 @@ pub fn decode_notification(mut payload: Bytes) -> Result<Notification, DecodeErr
 /// the receiver refuses; texts are bounded where they are read.
 #[inline]
 pub fn encode_notification(notification: &Notification, out: &mut BytesMut) {
-    let Notification { standing: Standing { state, vote, round }, version, config } = notification;
-    debug_assert!(config.len() <= MAX_FRAME - NOTIFICATION, "config of {} bytes", config.len());
+    let Notification { standing, version, config, mark } = notification;
+    let Standing { state, vote, round } = standing;
+    let length = NOTIFICATION + config.len();
+    debug_assert!(length <= MAX_FRAME - WHOLE_MARK, "config of {} bytes", config.len());
+    let marked = *mark != Mark::NONE && *version >= FIRST_WITH_CONFIG;
+    let length = length + if marked { WHOLE_MARK } else { 0 };
     let mut fixed = [0; FRAMED_NOTIFICATION];
     let mut rest = &mut fixed[..];
-    rest.put_i32(wire_length(NOTIFICATION + config.len()));
+    rest.put_i32(wire_length(length));
     rest.put_i32(state.code());
     rest.put_i64(vote.leader.0);
     rest.put_i64(vote.zxid.0);
@@ -209,10 +241,37 @@ pub fn encode_notification(notification: &Notification, out: &mut BytesMut) {
     rest.put_i64(if planted!(PeerEpochLeftOut) { 0 } else { vote.peer_epoch.0 });
     rest.put_i32(*version);
     rest.put_i32(wire_length(config.len()));
-    out.reserve(FRAMED_NOTIFICATION + config.len());
+    out.reserve(FRAME_HEAD + length);
     out.extend_from_slice(&fixed);
     if !config.is_empty() {
         out.extend_from_slice(config);
+    }
+    if marked {
+        put_mark(*mark, out);
+    }
+}
+
+/// Appends a mark with its beginning.
+pub(super) fn put_mark(mark: Mark, out: &mut BytesMut) {
+    out.extend_from_slice(&MARK);
+    out.put_u8(MARK_FORM);
+    out.put_u32(mark.0);
+}
+
+/// What stands behind the config text of a notification of this version, if a server of ours has put it there.
+#[inline]
+fn mark(behind: &[u8], version: i32) -> Mark {
+    if version < FIRST_WITH_CONFIG { Mark::NONE } else { mark_in(behind) }
+}
+
+/// The mark that stands there, if one does.
+#[inline]
+pub(super) fn mark_in(behind: &[u8]) -> Mark {
+    match behind.first_chunk::<WHOLE_MARK>() {
+        Some([a, b, c, form, bits @ ..]) if [*a, *b, *c] == MARK && *form >= MARK_FORM => {
+            Mark(u32::from_be_bytes(*bits))
+        }
+        Some(_) | None => Mark::NONE,
     }
 }
 
@@ -307,6 +366,7 @@ mod tests {
             },
             version: 2,
             config: Bytes::from_static(config),
+            mark: Mark::NONE,
         }
     }
 
@@ -377,6 +437,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// ZooKeeper reads no further than its text; so do servers of ours from before there were marks.
+    #[test]
+    fn a_mark_stands_behind_the_text() {
+        let marked = Notification { mark: Mark(0x8000_0001), ..notification(b"text") };
+        let mut out = BytesMut::new();
+        encode_notification(&marked, &mut out);
+        let bytes = out.clone().split_off(FRAME_HEAD);
+        assert_eq!(bytes[..48], payload(b"text"));
+        assert_eq!(bytes[48..], *b"qrt\x01\x80\x00\x00\x01");
+        assert_eq!(take_notification(&mut out), Ok(Some(marked.clone())));
+        assert_eq!(decode_notification(bytes.clone().freeze()), Ok(marked.clone()));
+        // A later form says more behind it.
+        let later = [&bytes[..51], &[2], &bytes[52..], b"more"].concat();
+        assert_eq!(decode_notification(later.into()), Ok(marked.clone()));
+        for other in [&bytes[..55], &[&bytes[..48], b"qrs\x01\0\0\0\x01"].concat()] {
+            let plain = decode_notification(Bytes::copy_from_slice(other));
+            assert_eq!(plain, Ok(notification(b"text")));
+        }
+        let zeroth = [&bytes[..51], &[0], &bytes[52..]].concat();
+        assert_eq!(decode_notification(zeroth.into()), Ok(notification(b"text")));
+        // What has no room for a text has none behind it.
+        let mut out = BytesMut::new();
+        let old = Notification { version: 1, config: Bytes::new(), ..marked };
+        encode_notification(&old, &mut out);
+        assert_eq!(out.len(), FRAMED_NOTIFICATION);
     }
 
     #[test]
@@ -476,7 +563,8 @@ mod tests {
             let state = ServerState::from_code(rng.below(4) as i32).unwrap();
             let config = vec![b'c'; rng.below(300) as usize].into();
             let standing = Standing { state, vote, round };
-            let notification = Notification { standing, version: 2, config };
+            let mark = Mark(rng.below(3) as u32);
+            let notification = Notification { standing, version: 2, config, mark };
             encode_notification(&notification, &mut out);
             sent.push(notification);
         }

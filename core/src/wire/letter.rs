@@ -19,6 +19,7 @@
 //! | 44 | `i64` | request, answer: the attempt; standing: the beat |
 //! | 52 | `i32` config length | |
 //! | 56 | config text | |
+//! | behind it | the mark, as behind that of a notification | |
 //!
 //! In front of each stands its length, as `i32`.
 
@@ -29,7 +30,8 @@ use core::ops::Range;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::election::{
-    FRAME_HEAD, INTRODUCTION_HEAD, PROTOCOL_GENERATION, bounded, parse_addresses, whole_frame,
+    FRAME_HEAD, INTRODUCTION_HEAD, PROTOCOL_GENERATION, WHOLE_MARK, bounded, mark_in,
+    parse_addresses, put_mark, whole_frame,
 };
 use super::error::DecodeError;
 use super::limits::{MAX_ADDRESSES, MAX_FRAME};
@@ -37,7 +39,7 @@ use super::primitive::{i32_at, i32_in, i64_at, i64_in, wire_length};
 use crate::address::HostPort;
 use crate::ballot::{Body, Claim, Generation, Letter, Poll};
 use crate::id::ServerId;
-use crate::message::Introduction;
+use crate::message::{Introduction, Mark};
 use crate::zxid::{Epoch, Zxid};
 
 /// A letter without its config text.
@@ -83,8 +85,9 @@ pub fn decode_letter_introduction(buf: &mut BytesMut) -> Result<Option<Introduct
 /// Appends a letter with its frame to `out`; nothing is allocated if `out` has room.
 #[inline]
 pub fn encode_letter(letter: &Letter, out: &mut BytesMut) {
-    let Letter { from, generation, claim, body, config } = letter;
-    debug_assert!(config.len() <= MAX_FRAME - LETTER, "config of {} bytes", config.len());
+    let Letter { from, generation, claim, body, config, knows_probes } = letter;
+    let length = LETTER + config.len() + if *knows_probes { WHOLE_MARK } else { 0 };
+    debug_assert!(length <= MAX_FRAME, "config of {} bytes", config.len());
     let poll = |poll: &Poll, kind: i32| {
         let pre = if poll.pre { PRE } else { 0 };
         (kind + pre, poll.generation.0, poll.attempt as i64)
@@ -98,7 +101,7 @@ pub fn encode_letter(letter: &Letter, out: &mut BytesMut) {
     };
     let mut fixed = [0; FRAMED_LETTER];
     let mut rest = &mut fixed[..];
-    rest.put_i32(wire_length(LETTER + config.len()));
+    rest.put_i32(wire_length(length));
     rest.put_i32(kind);
     rest.put_i64(from.0);
     rest.put_i64(generation.0);
@@ -107,9 +110,12 @@ pub fn encode_letter(letter: &Letter, out: &mut BytesMut) {
     rest.put_i64(first);
     rest.put_i64(second);
     rest.put_i32(wire_length(config.len()));
-    out.reserve(FRAMED_LETTER + config.len());
+    out.reserve(FRAME_HEAD + length);
     out.extend_from_slice(&fixed);
     out.extend_from_slice(config);
+    if *knows_probes {
+        put_mark(Mark::KNOWS_PROBES, out);
+    }
 }
 
 /// Takes a frame off the front of `buf` and decodes the letter in it; none if more bytes are needed.
@@ -158,7 +164,8 @@ fn parse(payload: &[u8]) -> Result<(Letter, Range<usize>), DecodeError> {
     let claim =
         Claim { current_epoch: Epoch(i64_in::<20, _>(fixed)), last: Zxid(i64_in::<28, _>(fixed)) };
     let (from, generation) = (ServerId(i64_in::<4, _>(fixed)), Generation(i64_in::<12, _>(fixed)));
-    let letter = Letter { from, generation, claim, body, config: Bytes::new() };
+    let knows_probes = mark_in(&payload[LETTER + length..]).says(Mark::KNOWS_PROBES);
+    let letter = Letter { from, generation, claim, body, config: Bytes::new(), knows_probes };
     Ok((letter, LETTER..LETTER + length))
 }
 
@@ -173,6 +180,7 @@ mod tests {
             claim: Claim { current_epoch: Epoch(5), last: Zxid(0x5_0000_0028) },
             body,
             config: Bytes::from_static(config),
+            knows_probes: false,
         }
     }
 
@@ -224,6 +232,17 @@ mod tests {
                 assert!(arriving.is_empty());
             }
         }
+    }
+
+    /// Servers of ours from before there were probes read no further than the text.
+    #[test]
+    fn whether_probes_are_known_stands_behind_the_text() {
+        let knows = Letter { knows_probes: true, ..letter(bodies()[5], b"text") };
+        let mut out = BytesMut::new();
+        encode_letter(&knows, &mut out);
+        let plain = FRAMED_LETTER + 4;
+        assert_eq!(out[plain..], *b"qrt\x01\0\0\0\x02");
+        assert_eq!(take_letter(&mut out), Ok(Some(knows)));
     }
 
     #[test]

@@ -32,8 +32,9 @@
 //! | 19 INFORMANDACTIVATE | what is committed | `i64` leader, transaction |
 //! | 0x71000001 HANDOVER | of the vote | `i64` leader, `i64` peer epoch, `i64` round |
 //! | 0x71000002 LEASE | last proposed | `i64` milliseconds |
+//! | 0x71000003 MAYLEAD | 1 or 0 | |
 //!
-//! The last two are not ZooKeeper's, and go to servers of ours only.
+//! The last three are not ZooKeeper's, and go to servers of ours only.
 //!
 //! Where a packet needs no data, data are tolerated and dropped, as are bytes after the fixed fields.
 //! FOLLOWERINFO and OBSERVERINFO may end after the id or after the protocol, or have no data at all
@@ -88,6 +89,7 @@ mod kind {
     /// Far from any number that ZooKeeper may come to use.
     pub(super) const HAND_OVER: i32 = 0x7100_0001;
     pub(super) const LEASE: i32 = 0x7100_0002;
+    pub(super) const MAY_LEAD: i32 = 0x7100_0003;
 }
 
 /// Takes a packet off the front of `buf`, as [`decode_packet`], and with a PROPOSAL, ACK or COMMIT those
@@ -131,9 +133,13 @@ pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> 
         kind::COMMIT => Packet::Commit(zxid),
         kind::DIFF => Packet::Diff(zxid),
         kind::TRUNC => Packet::Trunc(zxid),
-        kind::SNAP => Packet::Snap(zxid),
+        kind::SNAP => {
+            let memberships = take(buf, data.unwrap_or(HEAD..HEAD), end);
+            return Ok(Some(Packet::Snap { label: zxid, memberships }));
+        }
         kind::UP_TO_DATE => Packet::UpToDate,
         kind::SYNC => Packet::Sync,
+        kind::MAY_LEAD => Packet::MayLead(zxid == Zxid(1)),
         kind::FOLLOWER_INFO => {
             Packet::FollowerInfo(learner_info("FOLLOWERINFO", zxid, field(buf, data))?)
         }
@@ -325,7 +331,12 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
         }
         Packet::Diff(zxid) => bare(out, kind::DIFF, *zxid),
         Packet::Trunc(zxid) => bare(out, kind::TRUNC, *zxid),
-        Packet::Snap(zxid) => bare(out, kind::SNAP, *zxid),
+        Packet::Snap { label, memberships } if memberships.is_empty() => {
+            bare(out, kind::SNAP, *label)
+        }
+        Packet::Snap { label, memberships } => {
+            fixed(out, kind::SNAP, *label, &[], Some(memberships))
+        }
         Packet::NewLeader { zxid, config } => {
             fixed(out, kind::NEW_LEADER, *zxid, &[], Some(config))
         }
@@ -376,6 +387,7 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
             let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
             fixed(out, kind::LEASE, *zxid, &millis.to_be_bytes(), None)
         }
+        Packet::MayLead(yes) => bare(out, kind::MAY_LEAD, Zxid(i64::from(*yes))),
         Packet::HandOver { vote, round } => {
             let mut data = [0; 24];
             data[..8].copy_from_slice(&vote.leader.0.to_be_bytes());
@@ -577,7 +589,7 @@ mod tests {
             let identity = |n| Identity { scheme: "ip".to_string(), id: format!("{n}") };
             (0..rng.below(4)).map(identity).collect()
         });
-        match rng.below(22) {
+        match rng.below(23) {
             0 => Packet::FollowerInfo(info),
             1 => Packet::ObserverInfo(info),
             2 => Packet::LeaderInfo { epoch, protocol: info.protocol },
@@ -585,7 +597,7 @@ mod tests {
             4 => Packet::AckEpoch { last: zxid, current_epoch: None },
             5 => Packet::Diff(zxid),
             6 => Packet::Trunc(zxid),
-            7 => Packet::Snap(zxid),
+            7 => Packet::Snap { label: zxid, memberships: data },
             8 => Packet::NewLeader { zxid, config: data },
             9 => Packet::UpToDate,
             10 => Packet::Ack(zxid),
@@ -602,6 +614,7 @@ mod tests {
                 round: Round(rng.next_u64() as i64),
             },
             20 => Packet::Lease { zxid, length: Duration::from_millis(rng.below(1 << 62)) },
+            21 => Packet::MayLead(rng.below(2) == 0),
             _ => Packet::Sync,
         }
     }
@@ -682,6 +695,7 @@ mod tests {
 
     #[test]
     fn the_longest_data_arrive_without_a_copy() {
+        assert_eq!(MAX_DATA, Txn::BYTES_MAX);
         let header = TxnHeader { client: 1, cxid: 1, time: 1, kind: 5 };
         let body = vec![1; MAX_DATA - Txn::HEADER_BYTES].into();
         let packet = Packet::Proposal(Txn { zxid: Zxid(1), header, body });
@@ -773,10 +787,12 @@ mod tests {
             \0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x09\xff\xff\xff\xff";
         let lease = b"\x71\0\0\x02\0\0\0\x05\0\0\0\0\0\0\0\x08\
             \0\0\0\0\0\0\x17\x70\xff\xff\xff\xff";
+        let may_lead = b"\x71\0\0\x03\0\0\0\0\0\0\0\x01\xff\xff\xff\xff\xff\xff\xff\xff";
         let (zxid, length) = (Zxid(0x5_0000_0000), Duration::from_secs(6));
         for (packet, golden) in [
             (Packet::HandOver { vote, round: Round(9) }, &hand_over[..]),
             (Packet::Lease { zxid, length }, &lease[..]),
+            (Packet::MayLead(true), &may_lead[..]),
         ] {
             assert_eq!(encoded(&packet), golden, "{packet:?}");
             assert_eq!(decode_packet(&mut BytesMut::from(golden)), Ok(Some(packet)));

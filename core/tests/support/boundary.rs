@@ -213,7 +213,7 @@ impl Disk {
                 assert!(txn.zxid.epoch() <= self.accepted, "{} is not promised", txn.zxid);
                 txns.push(txn.clone());
             }
-            Write::Install { label } => {
+            Write::Install { label, .. } => {
                 let (received, txns) = self.beside.take().expect("a snapshot was received");
                 assert_eq!(*label, received, "what is installed is what was received");
                 assert!(label.epoch() <= self.accepted, "{label} is not promised");
@@ -227,7 +227,10 @@ impl Disk {
                     "{last} is installed, {delivered} was delivered"
                 );
             }
-            Write::GrantedVote { .. } | Write::Membership(_) | Write::NextMembership(_) => {}
+            Write::GrantedVote { .. }
+            | Write::Lease(_)
+            | Write::Membership(_)
+            | Write::NextMembership(_) => {}
         }
         let (accepted, current, last) = (self.accepted, self.current, self.last());
         self.pending.push_back((ticket, Mark { accepted, current, last }));
@@ -303,7 +306,7 @@ impl Boundary {
                 *paces = paces.checked_sub(1).expect("a pace was asked for");
             }
             Event::Located { link, .. } => self.locating.retain(|(of, _)| of != link),
-            Event::Restored(link) => {
+            Event::Restored { link, .. } => {
                 let (of, label) = self.receiving.take().expect("a snapshot is coming");
                 assert_eq!(of, *link);
                 self.disk.beside = Some((label, Vec::new()));
@@ -407,7 +410,7 @@ impl Boundary {
                 self.stream(*link, Stream::Log { after, through, form });
                 self.courses[link].may_stream(after, through, form);
             }
-            Output::SendSnapshot { link, label } => {
+            Output::SendSnapshot { link, label, .. } => {
                 let ours = self.delivered.max(self.staged);
                 let begun = if status.serving { start(status.current_epoch) } else { ours };
                 assert_eq!(*label, ours.max(begun), "the label is the content");

@@ -19,10 +19,10 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ReadId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Located, Place, Plane, Unreadable};
 use quorate_core::membership::{Member, Membership};
-use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request};
+use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet, Request};
 use quorate_core::output::{Fault, Form, Hangup, Output, Refusal, Write};
 use quorate_core::peer::Peer;
-use quorate_core::reconfiguration::Reconfiguration;
+use quorate_core::reconfiguration::{Reconfiguration, body_of};
 use quorate_core::report::{Change, How, Phase, Reason, Status};
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
@@ -120,6 +120,12 @@ pub fn entries(epoch: i64, first: u32, last: u32) -> Vec<Txn> {
     (first..=last).map(|counter| entry(z(epoch, counter))).collect()
 }
 
+/// A reconfiguration that brings these voters.
+pub fn change(zxid: Zxid, ids: &[i64]) -> Txn {
+    let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: Txn::RECONFIGURATION };
+    Txn { zxid, header, body: body_of(&voters(ids).with_version(zxid.0)) }
+}
+
 /// A disk with these transactions in its log, all of them in memory too; what is before `floor` only a
 /// snapshot has.
 pub fn stored(accepted: i64, current: i64, floor: Zxid, txns: Vec<Txn>) -> Durable {
@@ -170,7 +176,14 @@ pub fn our_info(id: i64, accepted: i64) -> LearnerInfo {
     LearnerInfo { protocol, ..info(id, accepted) }
 }
 
+/// What a leader of ours says that does not ask who may lead; see [`asking_leader_info`].
 pub fn leader_info(epoch: i64) -> Packet {
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 0, false) & !LearnerInfo::MAY_LEAD;
+    Packet::LeaderInfo { epoch: Epoch(epoch), protocol }
+}
+
+/// What a leader of ours says.
+pub fn asking_leader_info(epoch: i64) -> Packet {
     let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 0, false);
     Packet::LeaderInfo { epoch: Epoch(epoch), protocol }
 }
@@ -230,7 +243,7 @@ impl Seen {
                 }
                 Message::Packet(Packet::Acks(run)) => packets.extend(run.zxids().map(Packet::Ack)),
                 Message::Packet(packet) => packets.push(packet),
-                Message::Notification(_) | Message::Letter(_) => {}
+                Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => {}
             }
         }
         packets
@@ -240,7 +253,7 @@ impl Seen {
     pub fn handed(&self, link: LinkId) -> Vec<Packet> {
         let packets = self.sent(link).into_iter().filter_map(|message| match message {
             Message::Packet(packet) => Some(packet),
-            Message::Notification(_) | Message::Letter(_) => None,
+            Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => None,
         });
         packets.collect()
     }
@@ -254,7 +267,7 @@ impl Seen {
     pub fn told(&self, link: LinkId) -> Vec<Standing> {
         let told = self.sent(link).into_iter().filter_map(|message| match message {
             Message::Notification(notification) => Some(notification.standing),
-            Message::Packet(_) | Message::Letter(_) => None,
+            Message::Packet(_) | Message::Letter(_) | Message::Probe(_) => None,
         });
         told.collect()
     }
@@ -343,13 +356,23 @@ impl Seen {
     /// The snapshots that the driver is to send.
     pub fn snapshots(&self) -> Vec<(LinkId, Zxid)> {
         let snapshots = self.0.iter().filter_map(|output| match output {
-            Output::SendSnapshot { link, label } => Some((*link, *label)),
+            Output::SendSnapshot { link, label, .. } => Some((*link, *label)),
             _ => None,
         });
         snapshots.collect()
     }
 
     /// What the disk is asked to find.
+    /// What the SNAP to this link is to carry.
+    pub fn memberships_sent(&self, to: LinkId) -> Option<Bytes> {
+        self.0.iter().find_map(|output| match output {
+            Output::SendSnapshot { link, memberships, .. } if *link == to => {
+                Some(memberships.clone())
+            }
+            _ => None,
+        })
+    }
+
     pub fn locates(&self) -> Vec<(LinkId, Zxid)> {
         let locates = self.0.iter().filter_map(|output| match output {
             Output::Locate { link, zxid } => Some((*link, *zxid)),
@@ -468,7 +491,7 @@ impl Seen {
         assert_eq!(self.0, [], "nothing was to be done");
     }
 
-    fn add(&mut self, mut more: Self) {
+    pub fn add(&mut self, mut more: Self) {
         self.0.append(&mut more.0);
     }
 }
@@ -495,7 +518,11 @@ impl Bench {
     /// The same, with something else in its configuration.
     pub fn with(id: i64, text: &str, durable: Durable, change: impl FnOnce(&mut Config)) -> Self {
         let mut bench = Self::idle(id, text, durable, change);
-        bench.step(Event::Tick);
+        let longest = bench.step(Event::Tick).persists();
+        if let [Write::Lease(_)] = longest[..] {
+            // It looks as soon as the longest lease is on its disk.
+            bench.persisted();
+        }
         bench
     }
 
@@ -625,11 +652,17 @@ impl Bench {
         self.step(Event::LinkDown { link, cause: Cause::Closed })
     }
 
-    /// A vote arrives.
+    /// A vote of a server that settles at once arrives.
     #[track_caller]
     pub fn hear(&mut self, link: LinkId, standing: Standing) -> Seen {
-        let config = Bytes::new();
-        let notification = Notification { standing, version: Notification::VERSION, config };
+        self.hear_marked(link, standing, Mark::SETTLES_AT_ONCE)
+    }
+
+    /// A vote with this mark arrives.
+    #[track_caller]
+    pub fn hear_marked(&mut self, link: LinkId, standing: Standing, mark: Mark) -> Seen {
+        let (version, config) = (Notification::VERSION, Bytes::new());
+        let notification = Notification { standing, version, config, mark };
         self.step(Event::Received { link, message: Message::Notification(notification) })
     }
 
@@ -903,8 +936,14 @@ impl Bench {
     /// We settle on `leader` and go with it through all phases of `epoch`; the link to it.
     #[track_caller]
     pub fn serve(&mut self, leader: i64, epoch: i64) -> LinkId {
+        self.serve_under(leader, leader_info(epoch), epoch)
+    }
+
+    /// The same under a leader that says this of itself.
+    #[track_caller]
+    pub fn serve_under(&mut self, leader: i64, info: Packet, epoch: i64) -> LinkId {
         let (link, _) = self.reach(leader);
-        self.receive(link, leader_info(epoch));
+        self.receive(link, info);
         self.persisted();
         self.receive(link, Packet::Diff(self.status().last));
         self.receive(link, new_leader(epoch));
@@ -923,4 +962,11 @@ pub fn within<T: PartialOrd + Debug>(value: T, least: T, most: T) {
 
 pub fn millis(ms: u64) -> Duration {
     Duration::from_millis(ms)
+}
+
+/// The write that puts a snapshot with this label in the place of the history, where the membership stays as it is.
+pub fn install(bench: &Bench, label: Zxid) -> Write {
+    let config = bench.peer.config();
+    let next = config.next_membership.as_ref().map(|next| next.text().clone());
+    Write::Install { label, membership: config.membership.text().clone(), next }
 }

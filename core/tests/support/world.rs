@@ -34,6 +34,7 @@ pub struct Disk {
     pub log: Vec<Txn>,
     pub membership: Membership,
     pub next: Option<Membership>,
+    pub lease: Duration,
 }
 
 impl Disk {
@@ -46,6 +47,7 @@ impl Disk {
             last_zxid: window.back().map_or(self.floor, |txn| txn.zxid),
             floor: self.floor,
             snapshot: self.floor,
+            lease: self.lease,
             window,
             ..Durable::default()
         }
@@ -69,6 +71,16 @@ pub struct World {
     pub handed_over: Vec<(ServerId, Result<ServerId, Kept>)>,
     /// Servers that nobody reaches.
     pub cut_off: BTreeSet<ServerId>,
+    /// Pairs between which nothing passes, the smaller id first.
+    pub blocked: BTreeSet<(ServerId, ServerId)>,
+    /// Servers to which a snapshot takes as long as the test wants.
+    pub slow: BTreeSet<ServerId>,
+    /// The ends of such snapshots.
+    pub held: Vec<(ServerId, Event)>,
+    /// Servers that die as soon as a history that was sent to them is installed.
+    pub dies_at_install: BTreeSet<ServerId>,
+    /// Servers whose quorum ports nobody reaches.
+    pub closed: BTreeSet<ServerId>,
     /// What only a leader may is done at each of them, and ends when the test says so.
     pub guarded: bool,
     /// Those where it is to end.
@@ -99,6 +111,11 @@ impl World {
             delivered: BTreeMap::new(),
             handed_over: Vec::new(),
             cut_off: BTreeSet::new(),
+            blocked: BTreeSet::new(),
+            slow: BTreeSet::new(),
+            held: Vec::new(),
+            dies_at_install: BTreeSet::new(),
+            closed: BTreeSet::new(),
             guarded: false,
             sent_away: Vec::new(),
             reasons: Vec::new(),
@@ -116,7 +133,8 @@ impl World {
     pub fn add(&mut self, id: i64, membership: &Membership) {
         let (accepted, current, floor) = (Epoch::ZERO, Epoch::ZERO, Zxid::ZERO);
         let (membership, log) = (membership.clone(), Vec::new());
-        let disk = Disk { accepted, current, floor, log, membership, next: None };
+        let disk =
+            Disk { accepted, current, floor, log, membership, next: None, lease: Duration::ZERO };
         self.disks.insert(s(id), disk);
         self.start(id);
     }
@@ -135,7 +153,7 @@ impl World {
     }
 
     pub fn step(&mut self, id: ServerId, event: Event) {
-        if let Event::Restored(link) = event {
+        if let Event::Restored { link, .. } = event {
             let content = self.snapshots.remove(&link).unwrap_or_default();
             self.beside.entry(id).or_insert((Zxid::ZERO, Vec::new())).1 = content;
         }
@@ -143,7 +161,11 @@ impl World {
         let outputs = peer.step(Input { at: self.now, event });
         self.check_leases();
         for output in outputs {
+            let last = matches!(output, Output::Persist { write: Write::Install { .. }, .. });
             self.carry_out(id, output);
+            if last && self.dies_at_install.remove(&id) {
+                return self.kill(id.0);
+            }
         }
     }
 
@@ -164,6 +186,8 @@ impl World {
         match output {
             Output::Dial { plane, peer, .. } => {
                 let cut = self.cut_off.contains(&id) || self.cut_off.contains(&peer);
+                let cut = cut || self.blocked.contains(&(id.min(peer), id.max(peer)));
+                let cut = cut || plane == Plane::Quorum && self.closed.contains(&peer);
                 if cut || !self.peers.contains_key(&peer) {
                     self.queue.push_back((id, Event::DialFailed { plane, peer }));
                     return;
@@ -206,18 +230,20 @@ impl World {
                 self.queue.push_back((id, Event::Prepared { epoch, drafts }));
             }
             Output::DeliverThrough(zxid) => self.deliver(id, zxid),
-            Output::SendSnapshot { link, label } => {
+            Output::SendSnapshot { link, label, memberships } => {
                 let log = &self.disks[&id].log;
                 let content = log.iter().filter(|txn| txn.zxid <= label).cloned().collect();
                 if let Some((_, theirs)) = self.ends.get(&link) {
                     self.snapshots.insert(*theirs, content);
                 }
-                self.send(link, Message::Packet(Packet::Snap(label)));
-                self.queue.push_back((id, Event::Streamed { link, outcome: Ok(()) }));
+                self.send(link, Message::Packet(Packet::Snap { label, memberships }));
+                let streamed = (id, Event::Streamed { link, outcome: Ok(()) });
+                let slow = self.ends.get(&link).is_some_and(|(to, _)| self.slow.contains(to));
+                if slow { self.held.push(streamed) } else { self.queue.push_back(streamed) }
             }
             Output::ReceiveSnapshot { link, label } => {
                 self.beside.insert(id, (label, Vec::new()));
-                self.queue.push_back((id, Event::Restored(link)));
+                self.queue.push_back((id, Event::restored(link)));
             }
             Output::HandedOver(outcome) => self.handed_over.push((id, outcome)),
             Output::Release if self.guarded => self.sent_away.push(id),
@@ -279,10 +305,15 @@ impl World {
             Write::AcceptedEpoch(epoch) => disk.accepted = epoch,
             Write::CurrentEpoch(epoch) => disk.current = epoch,
             Write::GrantedVote { .. } => {}
+            Write::Lease(longest) => disk.lease = longest,
             Write::Append(txns) => disk.log.extend_from_slice(&txns),
             Write::Truncate(zxid) => disk.log.retain(|txn| txn.zxid <= zxid),
             Write::Beside(txn) => self.beside.get_mut(&id).unwrap().1.push(txn),
-            Write::Install { .. } => (disk.floor, disk.log) = self.beside.remove(&id).unwrap(),
+            Write::Install { membership, next, .. } => {
+                (disk.floor, disk.log) = self.beside.remove(&id).unwrap();
+                disk.membership = Membership::parse(membership).unwrap();
+                disk.next = next.map(|text| Membership::parse(text).unwrap());
+            }
             Write::Membership(text) => {
                 disk.membership = Membership::parse(text).unwrap();
                 let version = disk.membership.version();
@@ -339,6 +370,11 @@ impl World {
         }
     }
 
+    /// When the next thing is due, in seconds.
+    pub fn next_is_later(&self) -> u64 {
+        self.now.since_origin().as_secs()
+    }
+
     pub fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         self.run(|world| world.now > end);
@@ -348,6 +384,7 @@ impl World {
         self.peers.remove(&s(id));
         self.delivered.remove(&s(id));
         self.beside.remove(&s(id));
+        self.held.retain(|(of, _)| *of != s(id));
         self.queue.retain(|(to, _)| *to != s(id));
         self.break_links(s(id));
     }
@@ -362,6 +399,47 @@ impl World {
                 self.queue.push_back((of, Event::LinkDown { link, cause: Cause::Reset }));
             }
         }
+    }
+
+    /// From now on nothing passes between the two.
+    pub fn block(&mut self, a: i64, b: i64) {
+        let (a, b) = (s(a.min(b)), s(a.max(b)));
+        self.blocked.insert((a, b));
+        let between = |(link, (peer, theirs)): (&LinkId, &(ServerId, LinkId))| {
+            let owner = self.ends.get(theirs).map(|(owner, _)| *owner)?;
+            ((owner, *peer) == (a, b)).then_some((*link, *theirs))
+        };
+        let links: Vec<_> = self.ends.iter().filter_map(between).collect();
+        for (link, theirs) in links {
+            self.ends.remove(&link);
+            self.ends.remove(&theirs);
+            for (of, link) in [(a, link), (b, theirs)] {
+                self.queue.push_back((of, Event::LinkDown { link, cause: Cause::Reset }));
+            }
+        }
+    }
+
+    /// The two hear each other again.
+    pub fn unblock(&mut self, a: i64, b: i64) {
+        self.blocked.remove(&(s(a.min(b)), s(a.max(b))));
+    }
+
+    /// The snapshots that took their time are through.
+    pub fn release(&mut self) {
+        self.slow.clear();
+        self.queue.extend(self.held.drain(..));
+    }
+
+    /// Serves what is due, without a wait for the queue to be empty, until this has come about.
+    #[track_caller]
+    pub fn step_until(&mut self, until: impl Fn(&Self) -> bool) {
+        for _ in 0..50_000 {
+            if until(self) {
+                return;
+            }
+            self.next();
+        }
+        panic!("it did not come to that");
     }
 
     pub fn cut_off(&mut self, id: i64) {
@@ -449,7 +527,7 @@ impl World {
     /// Of what a server is to do next it does so much; then it dies.
     pub fn kill_amid(&mut self, id: i64, outputs: usize) {
         while let Some((to, event)) = self.queue.pop_front() {
-            let own = to == s(id) && !matches!(event, Event::Restored(_));
+            let own = to == s(id) && !matches!(event, Event::Restored { .. });
             match self.peers.get_mut(&to) {
                 Some(peer) if own => {
                     let to_do = peer.step(Input { at: self.now, event });

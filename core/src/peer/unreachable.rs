@@ -1,0 +1,103 @@
+//! A quorum port that accepts no connections: who has one must not lead.
+//!
+//! ```text
+//!   an accept fails ──── syncLimit less a tick ────► the seat is handed over, or given up
+//!        │                                             │
+//!        │                                             ▼
+//!        │              ┌── proposes nobody, follows whoever has as much ◄──┐
+//!        │              │ initLimit: nobody else could lead                 │ initLimit
+//!        │              └──────────────────► stands for election ───────────┘
+//!        └──── an accept succeeds, or waits for a connection: as if nothing had been
+//! ```
+//!
+//! Followers that a leader has stay with it, and so it would lead on, but nobody who lost the link could come
+//! back. Its history and its id may be the best, and its election links live: left to the election it would win again
+//! and again. ZooKeeper's leader gives up at once when its acceptors end (`Leader.LearnerCnxAcceptor`), retries
+//! what it takes for passing errors for ever, and is elected again either way.
+//!
+//! What a single attempt to accept has come to is the driver's affair, and so is opening the socket anew.
+
+use core::time::Duration;
+
+use crate::input::Plane;
+use crate::leader::hand_over::Purpose;
+use crate::peer::Peer;
+use crate::peer::instruments::Instruments;
+use crate::peer::role::Role;
+use crate::timers::Timer;
+
+impl Instruments {
+    /// Whether we may be elected in the election that begins now. Where we could not be followed, and there is
+    /// somebody else to lead, only every second `patience`.
+    pub(super) fn may_stand(&mut self, patience: Duration) -> bool {
+        let unreachable = self.listening.unreachable && !planted!(UnreachableElected);
+        if !unreachable || !self.others_may_lead() {
+            return true;
+        }
+        let (stands, until) = self.listening.stand(self.now, patience);
+        self.timers.set(Timer::Rest, until);
+        stands
+    }
+
+    /// Whether there is another voter that can be elected.
+    fn others_may_lead(&self) -> bool {
+        let quorum = self.elector.quorum();
+        quorum.voters().any(|id| id != self.config.id && quorum.weight(id) > 0)
+    }
+
+    /// How long a leader's quorum port may fail: its followers would give it up a tick later.
+    fn accept_patience(&self) -> Duration {
+        let timing = &self.config.timing;
+        timing.sync_time().saturating_sub(timing.tick).max(timing.tick)
+    }
+}
+
+impl Peer {
+    /// A port accepts no connections. On the election port others dial, and are dialled by us: the election can do
+    /// without those that cannot.
+    pub(super) fn on_listen_failed(&mut self, plane: Plane) {
+        if plane == Plane::Quorum && !self.instruments.listening.failing {
+            self.instruments.listening.failing = true;
+            let patience = self.instruments.accept_patience();
+            self.instruments.timers.after(Timer::Listening, self.instruments.now, patience);
+        }
+    }
+
+    /// A port accepts connections again.
+    pub(super) fn on_listening(&mut self, plane: Plane) {
+        if plane == Plane::Election {
+            return;
+        }
+        let before = core::mem::take(&mut self.instruments.listening);
+        self.instruments.timers.stop(Timer::Listening);
+        if before.unreachable && matches!(self.role, Role::Looking) {
+            self.instruments.timers.stop(Timer::Rest);
+            self.vote();
+        }
+    }
+
+    /// The quorum port has failed for too long, or goes on to fail for as long again: by then we may lead, or
+    /// somebody else could lead who could not before.
+    pub(super) fn on_unreachable(&mut self) {
+        let patience = self.instruments.accept_patience();
+        self.instruments.timers.after(Timer::Listening, self.instruments.now, patience);
+        let before = core::mem::replace(&mut self.instruments.listening.unreachable, true);
+        if !self.instruments.others_may_lead() {
+            return;
+        }
+        match self.role {
+            Role::Looking if !before => self.vote(),
+            // Who stands because nobody else could lead has as long as any other to be established.
+            Role::Leading(_) if !before || self.serving.is_some() => {
+                self.with_leader(|leader, cx| leader.on_hand_over(cx, None, Purpose::Unreachable));
+            }
+            Role::Looking
+            | Role::Leading(_)
+            | Role::Idle
+            | Role::Fencing
+            | Role::Resting
+            | Role::Learning(_)
+            | Role::Stopped => {}
+        }
+    }
+}
