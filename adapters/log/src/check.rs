@@ -18,7 +18,7 @@ use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;
 
 use crate::dump::{Dump, DumpError, Ending, Entry};
-use crate::epochs::{self, ACCEPTED, CURRENT, NoEpoch};
+use crate::epochs::{self, ACCEPTED, CURRENT, LEASE, NoEpoch};
 use crate::error::{Corruption, FileError, at};
 use crate::files::{Disk, Files, Holder};
 use crate::history::{Dirs, before, is_successor, list_segments};
@@ -133,10 +133,8 @@ pub enum Problem {
     /// A record, or what stands behind the last one.
     #[error("the record is damaged: {0}")]
     Record(#[source] Damage),
-    /// The last record, or the header, was not written to its end.
-    #[error(
-        "a record of which {0} bytes are there was not written to its end; a start cuts it off"
-    )]
+    /// The last records, or the header, were not written to their end.
+    #[error("{0} bytes are there of what was not written to its end; a start cuts it off")]
     TornEnd(u64),
     /// As before, and other files follow.
     #[error("the last record was not written to its end; the log goes on in the next file")]
@@ -194,7 +192,7 @@ pub enum Problem {
     /// There is a log and no snapshot from which it goes on.
     #[error(
         "there is a transaction log and no snapshot; a server starts from it only with \
-         snapshot.trust.empty"
+         snapshot.trust.empty, which is right only where no snapshot was ever taken"
     )]
     NoSnapshot,
     /// There are snapshots, and none of them is whole.
@@ -352,7 +350,8 @@ impl<F: Files + Clone> Check<F> {
                 let text = name.to_string_lossy();
                 let staged = install::is_leftover(&text);
                 let temporary = text.strip_suffix(".tmp");
-                let epoch = temporary.is_some_and(|name| [ACCEPTED, CURRENT, VOTE].contains(&name));
+                let epoch =
+                    temporary.is_some_and(|name| [ACCEPTED, CURRENT, LEASE, VOTE].contains(&name));
                 if (staged && !installing) || epoch {
                     self.find(Severity::Repaired, &dir.join(&name), Problem::Leftover);
                 }

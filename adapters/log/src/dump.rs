@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::error::{Corruption, FileError, at};
 use crate::files::{Disk, Files};
 use crate::record::{Damage, OVERHEAD};
-use crate::segment::{Cursor, CursorError, Step};
+use crate::segment::{Cursor, CursorError, End, Step};
 
 /// The records of a log file, from the first to the end.
 #[derive(Debug)]
@@ -60,12 +60,12 @@ pub enum Entry {
 /// How a log file ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Well: behind the last record are zero bytes, taken in advance, or none.
+    /// Well: behind the last record is room that was taken in advance, or none.
     Padding {
         /// How many.
         bytes: u64,
     },
-    /// With a record, or a header, that was not written to its end. The next start cuts it off.
+    /// With a record, a header or a batch that was not written to its end. The next start cuts it off.
     Torn {
         /// How many bytes stand behind the last record.
         bytes: u64,
@@ -115,9 +115,10 @@ impl<F: Files + Clone> Dump<F> {
             },
             Ok(Step::End { offset, torn }) => {
                 let bytes = self.size.saturating_sub(offset);
-                let ending = match self.cursor.check_end(self.cursor.last()) {
-                    Ok(()) if torn => Ending::Torn { bytes },
-                    Ok(()) => Ending::Padding { bytes },
+                let ending = match self.cursor.end(self.cursor.last(), torn) {
+                    Ok(End::Torn) => Ending::Torn { bytes },
+                    Ok(End::Whole) => Ending::Padding { bytes },
+                    Ok(End::Damaged(damage)) => Ending::Broken(damage),
                     Err(error) => Ending::Broken(damage_of(error)?),
                 };
                 Entry::End { offset, ending }

@@ -13,6 +13,8 @@ use crate::files::Files;
 pub(crate) const ACCEPTED: &str = "acceptedEpoch";
 /// The reign whose history we hold.
 pub(crate) const CURRENT: &str = "currentEpoch";
+/// The longest lease that was ever to be promised, in milliseconds: a number like the two, and none of ZooKeeper's.
+pub(crate) const LEASE: &str = "longestLease";
 
 /// What stands in an epoch file and is no epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]

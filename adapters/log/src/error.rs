@@ -11,6 +11,13 @@ use thiserror::Error;
 
 use crate::record::Damage;
 
+/// What may be done about a directory that a server refuses. Each refusal that can be cured by an empty
+/// directory ends with it, since the same advice may be followed on a majority: what those had acknowledged
+/// would then be gone, and nothing would tell.
+pub const SAFE: &str = "This directory may hold the only copy of acknowledged transactions. Only while the other \
+    servers have a leader and take writes without this one, and for one server at a time, it can be moved away: \
+    then the server gets its history from them. Otherwise leave it as it is";
+
 /// The system refused something.
 #[derive(Debug, Error)]
 #[error("cannot {action} {}: {source}", path.display())]
@@ -31,8 +38,7 @@ pub(crate) fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) ->
 
 /// A log file that cannot be continued from, because acknowledged history may be missing in it.
 ///
-/// Nothing was changed. An operator who knows that the others have that history can move the data
-/// directory away and let the server get it from them.
+/// Nothing was changed. What an operator may do about it: [`SAFE`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Corruption {
     /// It does not begin as a log file does.

@@ -34,17 +34,19 @@ mod read;
 mod scan;
 
 use std::collections::VecDeque;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Weak;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use quorate_core::membership::Membership;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
-use crate::error::{Corruption, FileError, at};
+use crate::error::{Corruption, FileError, SAFE, at};
 use crate::files::{Disk, Files};
-use crate::install::{self, Install, InstallError};
+use crate::install::{self, Install, InstallError, Memberships};
 use crate::record::TXN_BYTES_MAX;
 use crate::retention::{self, PurgeError, Purged};
 use crate::segment::{self, CursorError, Mark, Segment};
@@ -156,6 +158,11 @@ pub struct Opened {
     pub floor: Zxid,
     /// The last transactions, ascending, without a hole, within the bounds of the options.
     pub window: VecDeque<Txn>,
+    /// The memberships that transactions of the log behind the snapshot brought, ascending.
+    pub changes: Vec<Membership>,
+    /// What came of the membership with a history whose installation a crash interrupted: it is to be kept, and that
+    /// is to be [told](History::memberships_kept), before anything is written.
+    pub installed: Option<Memberships>,
 }
 
 /// A history, opened by the one server that has locked its directory.
@@ -190,6 +197,8 @@ pub struct History<F: Files = Disk> {
     /// How far those have come who read.
     readers: Vec<Weak<AtomicI64>>,
     failed: bool,
+    /// What came with the history of the membership is not known to be kept.
+    unkept: bool,
 }
 
 impl<F: Files + Clone> History<F> {
@@ -204,7 +213,7 @@ impl<F: Files + Clone> History<F> {
         dirs: Dirs,
         options: HistoryOptions,
     ) -> Result<(Self, Opened), OpenError> {
-        install::resume(&files, &dirs)?;
+        let installed = install::resume(&files, &dirs)?;
         refuse_strays(&files, &dirs)?;
         let (snapshot, snapshots) =
             snapshot::newest(&files, &dirs.snapshots, options.snapshot_before)?;
@@ -228,9 +237,10 @@ impl<F: Files + Clone> History<F> {
             passed: false,
             window: VecDeque::new(),
             window_bytes: 0,
+            changes: Vec::new(),
         };
         let segments = scan.run(segments)?;
-        let Scan { previous, floor, run, run_is_open, passed, window, .. } = scan;
+        let Scan { previous, floor, run, run_is_open, passed, window, changes, .. } = scan;
         if let (Some(label), false) = (options.snapshot_before, passed) {
             return Err(OpenError::Lost { label, base });
         }
@@ -255,11 +265,14 @@ impl<F: Files + Clone> History<F> {
             marks: Vec::new(),
             extension: None,
             readers: Vec::new(),
-            failed: false,
+            // The marker would take away again what is written now.
+            failed: installed.is_some(),
+            unkept: installed.is_some(),
         };
         history.make_sure(snapshot.as_ref())?;
         let window = if reaches { window } else { VecDeque::new() };
-        let opened = Opened { snapshot, last, floor: history.floor, window };
+        let floor = history.floor;
+        let opened = Opened { snapshot, last, floor, window, changes, installed };
         Ok((history, opened))
     }
 
@@ -308,13 +321,20 @@ impl<F: Files + Clone> History<F> {
         self.options.roll = roll;
     }
 
-    /// Puts another history in the place of this one, durably and in one step.
+    /// Puts another history in the place of this one, durably and in one step, and with it what it holds of the
+    /// membership. `keep` keeps that where it belongs, durably; a crash before that has come to its end leaves it to
+    /// the [next start](Opened::installed).
     ///
     /// # Errors
     ///
     /// An [`InstallError`]; from then on nothing is written, and the next start finds the old history or
     /// the new one, whole.
-    pub fn install(&mut self, install: Install<F>) -> Result<(), InstallError> {
+    pub fn install(
+        &mut self,
+        install: Install<F>,
+        memberships: &Memberships,
+        keep: impl FnOnce() -> Result<(), (PathBuf, io::Error)>,
+    ) -> Result<(), InstallError> {
         if self.failed {
             return Err(InstallError::Failed { dir: self.dirs.snapshots.clone() });
         }
@@ -322,7 +342,9 @@ impl<F: Files + Clone> History<F> {
         (self.tail, self.extension) = (None, None);
         self.buffer.clear();
         self.marks.clear();
-        let new = install.commit(&self.dirs)?;
+        let new = install.commit(&self.dirs, memberships)?;
+        keep().map_err(|(path, source)| InstallError::Membership { path, source })?;
+        install::remove_marker(&self.files, &self.dirs)?;
         let segment = new
             .log
             .map(|(start, end)| Segment { end: Some(end), ..Segment::new(&self.dirs.logs, start) });
@@ -332,6 +354,19 @@ impl<F: Files + Clone> History<F> {
         (self.base, self.floor) = (new.label, new.label);
         (self.last, self.durable) = (new.last, new.last);
         self.failed = false;
+        Ok(())
+    }
+
+    /// What was found to be [installed](Opened::installed) of the membership is kept.
+    ///
+    /// # Errors
+    ///
+    /// An [`InstallError`] if the disk fails.
+    pub fn memberships_kept(&mut self) -> Result<(), InstallError> {
+        if core::mem::take(&mut self.unkept) {
+            install::remove_marker(&self.files, &self.dirs)?;
+            self.failed = false;
+        }
         Ok(())
     }
 
@@ -473,15 +508,16 @@ pub enum OpenError {
     #[error(transparent)]
     File(#[from] FileError),
     /// Acknowledged transactions may be missing.
-    #[error(transparent)]
+    #[error("{0}. {safe}", safe = SAFE)]
     Corrupt(#[from] Corruption),
     /// An interrupted installation cannot be finished.
     #[error(transparent)]
     Install(#[from] InstallError),
     /// There is a log and no snapshot from which it goes on.
     #[error(
-        "{} has no snapshot, but there is a transaction log; if the log is known to be complete from \
-         the beginning, allow it with snapshot.trust.empty", dir.display()
+        "{} has no snapshot, but there is a transaction log. If the ensemble never had a snapshot, as those \
+         of ZooKeeper 3.4 may not, allow it with snapshot.trust.empty; if one was here and is lost, what it \
+         held is not in the log. {safe}", dir.display(), safe = SAFE
     )]
     NoSnapshot {
         /// Where the snapshot should be.
@@ -489,8 +525,7 @@ pub enum OpenError {
     },
     /// There are snapshots, but none of them can be used.
     #[error(
-        "no snapshot in {} is whole; move the data directory away and let the server get its history \
-         from the others", dir.display()
+        "no snapshot in {} is whole. {safe}", dir.display(), safe = SAFE
     )]
     NoWholeSnapshot {
         /// Where they are.
@@ -499,7 +534,7 @@ pub enum OpenError {
     /// The newest snapshot cannot be read, and the log does not lead to it from an older one.
     #[error(
         "the snapshot of {label} cannot be read, and the log does not lead from the one of {base} to \
-         it; move the data directory away and let the server get its history from the others"
+         it. {safe}", safe = SAFE
     )]
     Lost {
         /// The label of the one that cannot be read.

@@ -9,28 +9,40 @@
 //!   receiving.<n>.snapshot.<zxid>   what the leader sends
 //!   staged.snapshot.<zxid>          the same, whole and about to be installed
 //!   staged.log.<zxid>               what it sent behind that
-//!   quorate.install                 the marker: these two are the history now
+//!   quorate.install                 the marker: these two are the history now, and this of the membership binds
 //! ```
 //!
 //! Until the marker is durable, the old history is the one that counts, whole; from then on the new one
 //! does. What is left to do behind the marker (remove the old files, rename the new ones, remove the
-//! marker) is done here or at the next start, as often as it takes.
+//! marker) is done here or at the next start, as often as it takes. What the history holds of the membership is kept
+//! in files that are not this crate's: so it stands in the marker, which goes only when its owner has it.
 //!
 //! In the Java code: `Learner.syncWithLeader`, which overwrites in place (ZOOKEEPER-2872).
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use bytes::{Buf as _, Bytes};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
-use crate::error::{FileError, at};
+use crate::error::{FileError, SAFE, at};
 use crate::files::Files;
 use crate::history::Dirs;
 use crate::record::{self, FILE_HEADER};
 use crate::segment::{self, follows};
 use crate::snapshot::{self, RECEIVING, STAGED, StagedSnapshot, TAKING};
+
+/// What a history holds of the membership of its ensemble, as the text of ZooKeeper's dynamic configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memberships {
+    /// The one in force.
+    pub present: Bytes,
+    /// The one seen last, if that is another.
+    pub next: Option<Bytes>,
+}
 
 /// A history that waits for its installation by
 /// [`History::install`](crate::history::History::install).
@@ -126,8 +138,12 @@ impl<F: Files + Clone> Install<F> {
         Ok(())
     }
 
-    /// Makes everything durable and then counts: the one step.
-    pub(crate) fn commit(mut self, dirs: &Dirs) -> Result<Committed, InstallError> {
+    /// Makes everything durable and then counts: the one step. The marker stays.
+    pub(crate) fn commit(
+        mut self,
+        dirs: &Dirs,
+        memberships: &Memberships,
+    ) -> Result<Committed, InstallError> {
         if self.failed {
             return Err(InstallError::Failed { dir: self.log_dir });
         }
@@ -143,9 +159,9 @@ impl<F: Files + Clone> Install<F> {
         self.files.rename(&self.snapshot.path, &staged).map_err(at("rename", &staged))?;
         dirs.sync(&self.files)?;
         let (marker, temporary) = (dirs.snapshots.join(MARKER), dirs.snapshots.join(MARKER_TMP));
-        let text = names.iter().map(|name| format!("{name}\n")).collect::<String>();
-        let file =
-            self.files.write(&temporary, text.as_bytes()).map_err(at("write", &temporary))?;
+        let marked = Marked { names, memberships: Some(memberships.clone()) };
+        let text = marked.encode();
+        let file = self.files.write(&temporary, &text).map_err(at("write", &temporary))?;
         self.files.sync(&file).map_err(at("sync", &temporary))?;
         drop(file);
         self.files.rename(&temporary, &marker).map_err(at("rename", &temporary))?;
@@ -158,7 +174,7 @@ impl<F: Files + Clone> Install<F> {
         // Not every system renames what is open.
         let files = self.files.clone();
         drop(self);
-        complete(&files, dirs, &names)?;
+        complete(&files, dirs, &marked.names)?;
         Ok(committed)
     }
 }
@@ -192,16 +208,24 @@ pub(crate) struct Committed {
 }
 
 /// At start: does what is left to do of an installation whose marker is there, and removes what waited
-/// for one.
-pub(crate) fn resume<F: Files>(files: &F, dirs: &Dirs) -> Result<(), InstallError> {
-    if let Some((marker, names)) = marker(files, dirs)? {
+/// for one. The marker stays if it tells of memberships, which are returned.
+pub(crate) fn resume<F: Files>(
+    files: &F,
+    dirs: &Dirs,
+) -> Result<Option<Memberships>, InstallError> {
+    let mut memberships = None;
+    if let Some((marker, marked)) = marker(files, dirs)? {
         // A killed process may have left the marker in the page cache only; it must outlive what it
         // tells us to remove.
         let file = files.open(&marker).map_err(at("open", &marker))?;
         files.sync(&file).map_err(at("sync", &marker))?;
         drop(file);
         dirs.sync(files)?;
-        complete(files, dirs, &names)?;
+        complete(files, dirs, &marked.names)?;
+        memberships = marked.memberships;
+        if memberships.is_none() {
+            remove_marker(files, dirs)?;
+        }
     }
     for dir in dirs.each() {
         let names = files.names(dir).map_err(at("list", dir))?.unwrap_or_default();
@@ -213,23 +237,68 @@ pub(crate) fn resume<F: Files>(files: &F, dirs: &Dirs) -> Result<(), InstallErro
             }
         }
     }
-    Ok(())
+    Ok(memberships)
 }
 
-/// The marker and the names in it, if there is one.
-fn marker<F: Files>(
-    files: &F,
-    dirs: &Dirs,
-) -> Result<Option<(PathBuf, Vec<String>)>, InstallError> {
+/// What a marker says.
+struct Marked {
+    names: Vec<String>,
+    /// None from a version of this crate that did not write them here.
+    memberships: Option<Memberships>,
+}
+
+impl Marked {
+    /// A line for each name; then, for each membership, a line that tells how many bytes follow, and these.
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for name in &self.names {
+            out.extend_from_slice(format!("{name}\n").as_bytes());
+        }
+        if let Some(Memberships { present, next }) = &self.memberships {
+            for (key, text) in [(PRESENT, Some(present)), (NEXT, next.as_ref())] {
+                let Some(text) = text else { continue };
+                out.extend_from_slice(format!("{key}{}\n", text.len()).as_bytes());
+                out.extend_from_slice(text);
+                out.push(b'\n');
+            }
+        }
+        out
+    }
+
+    fn decode(text: Vec<u8>) -> Option<Self> {
+        let mut rest = Bytes::from(text);
+        let (mut names, mut present, mut next) = (Vec::new(), None, None);
+        while !rest.is_empty() {
+            let end = rest.iter().position(|byte| *byte == b'\n')?;
+            let line = rest.split_to(end + 1);
+            let line = std::str::from_utf8(&line[..end]).ok()?;
+            let mut text = |length: &str| {
+                let length: usize = length.parse().ok()?;
+                let whole = rest.get(length) == Some(&b'\n');
+                let text = whole.then(|| rest.split_to(length))?;
+                rest.advance(1);
+                Some(text)
+            };
+            if let Some(length) = line.strip_prefix(PRESENT) {
+                present = Some(text(length)?);
+            } else if let Some(length) = line.strip_prefix(NEXT) {
+                next = Some(text(length)?);
+            } else {
+                names.push(line.to_owned());
+            }
+        }
+        let memberships = present.map(|present| Memberships { present, next });
+        are_a_history(&names).then_some(Self { names, memberships })
+    }
+}
+
+/// The marker and what it says, if there is one.
+fn marker<F: Files>(files: &F, dirs: &Dirs) -> Result<Option<(PathBuf, Marked)>, InstallError> {
     let marker = dirs.snapshots.join(MARKER);
     let text = files.read(&marker, MARKER_BYTES_MAX).map_err(at("read", &marker))?;
     let Some(text) = text else { return Ok(None) };
-    let names: Option<Vec<_>> = String::from_utf8(text)
-        .ok()
-        .filter(|text| text.ends_with('\n'))
-        .map(|text| text.lines().map(str::to_owned).collect());
-    match names.filter(|names| are_a_history(names)) {
-        Some(names) => Ok(Some((marker, names))),
+    match Marked::decode(text) {
+        Some(marked) => Ok(Some((marker, marked))),
         None => Err(InstallError::Marker { path: marker }),
     }
 }
@@ -240,7 +309,7 @@ pub(crate) fn pending<F: Files>(
     files: &F,
     dirs: &Dirs,
 ) -> Result<Option<(PathBuf, Vec<PathBuf>)>, InstallError> {
-    let Some((marker, names)) = marker(files, dirs)? else { return Ok(None) };
+    let Some((marker, Marked { names, .. })) = marker(files, dirs)? else { return Ok(None) };
     let moves = moves(files, dirs, &names)?;
     let present = names.iter().map(|name| {
         let staged = moves.iter().find(|(_, path)| path.ends_with(name));
@@ -274,7 +343,7 @@ fn moves<F: Files>(
     Ok(moves)
 }
 
-/// Everything behind the marker. May be interrupted and done again at any step.
+/// Everything behind the marker but its end. May be interrupted and done again at any step.
 fn complete<F: Files>(files: &F, dirs: &Dirs, names: &[String]) -> Result<(), InstallError> {
     let moves = moves(files, dirs, names)?;
     let kept = |name: &OsStr| names.iter().any(|kept| OsStr::new(kept) == name);
@@ -292,8 +361,12 @@ fn complete<F: Files>(files: &F, dirs: &Dirs, names: &[String]) -> Result<(), In
     for (staged, path) in moves {
         files.rename(&staged, &path).map_err(at("rename", &staged))?;
     }
-    dirs.sync(files)?;
-    // Once something has been appended to the new history, the marker would take it away again.
+    Ok(dirs.sync(files)?)
+}
+
+/// The memberships are kept elsewhere. Before that nothing may be appended to the new history: the marker would take it
+/// away again.
+pub(crate) fn remove_marker<F: Files>(files: &F, dirs: &Dirs) -> Result<(), InstallError> {
     let marker = dirs.snapshots.join(MARKER);
     files.remove(&marker).map_err(at("remove", &marker))?;
     files.sync_dir(&dirs.snapshots).map_err(at("sync", &dirs.snapshots))?;
@@ -335,19 +408,29 @@ pub enum InstallError {
         max: usize,
     },
     /// The marker of an installation cannot be read.
-    #[error("{} does not name the files of a history; it is damaged or not ours", path.display())]
+    #[error(
+        "{} does not name the files of a history; it is damaged or not ours. {safe}", path.display(),
+        safe = SAFE
+    )]
     Marker {
         /// The file.
         path: PathBuf,
     },
     /// A marker is there, but what it names is not.
     #[error(
-        "a history was being installed, but {} is missing; move the data directory away and let the \
-         server get its history from the others", path.display()
+        "a history was being installed, but {} is missing. {safe}", path.display(), safe = SAFE
     )]
     Missing {
         /// The file.
         path: PathBuf,
+    },
+    /// What the history holds of the membership cannot be kept.
+    #[error("cannot keep the membership that came with a history in {}: {source}", path.display())]
+    Membership {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
     },
     /// An earlier write failed.
     #[error("nothing is written to {} after an earlier write failed", dir.display())]
@@ -359,5 +442,8 @@ pub enum InstallError {
 
 const MARKER: &str = "quorate.install";
 const MARKER_TMP: &str = "quorate.install.tmp";
-const MARKER_BYTES_MAX: u64 = 4096;
+/// Names, and two texts of memberships.
+const MARKER_BYTES_MAX: u64 = 4 << 20;
+const PRESENT: &str = "membership ";
+const NEXT: &str = "next ";
 const BUFFER_BYTES: usize = 256 << 10;

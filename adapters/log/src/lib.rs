@@ -6,6 +6,7 @@
 //!   <dataDir>/version-2/currentEpoch        the reign whose history we hold, decimal
 //!   <dataDir>/version-2/snapshot.<zxid>     the application's state after that transaction
 //!   <dataDir>/version-2/grantedVote         the vote, where servers elect by generation
+//!   <dataDir>/version-2/longestLease        in ms, how long a lease was ever to be promised, where one was
 //!   <dataDir>/version-2/quorate.lock        keeps two processes from sharing a directory
 //!   <dataLogDir>/version-2/log.<zxid>       the transactions from that one on
 //! ```
@@ -54,6 +55,7 @@ pub mod record;
 pub mod retention;
 mod segment;
 pub mod snapshot;
+pub mod sync_mark;
 mod vote;
 
 pub use files::{Disk, DiskLock, Files, Holder, Lock};

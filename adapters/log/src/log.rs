@@ -11,6 +11,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use quorate_core::ballot::Ballot;
 use quorate_core::durable::{Durable, Epochs};
@@ -19,13 +20,13 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;
 
-use crate::epochs::{self, ACCEPTED, CURRENT, NoEpoch};
-use crate::error::{FileError, at};
+use crate::epochs::{self, ACCEPTED, CURRENT, LEASE, NoEpoch};
+use crate::error::{FileError, SAFE, at};
 use crate::files::{Disk, Files, Holder, Lock};
 use crate::history::{
     AppendError, Dirs, History, HistoryOptions, Locating, OpenError, Roll, Synced, TruncateError,
 };
-use crate::install::{Install, InstallError};
+use crate::install::{Install, InstallError, Memberships};
 use crate::reader::{ReadError, Reader};
 use crate::retention::{PurgeError, Purged};
 use crate::snapshot::{SnapshotError, SnapshotFile, StagedSnapshot};
@@ -71,6 +72,9 @@ pub struct Found {
     /// None: the application starts from nothing, and has to say how that looks, see
     /// [`Log::begin_with`].
     pub snapshot: Option<SnapshotFile>,
+    /// What came of the membership with a history whose installation a crash interrupted. It is to be kept, and that
+    /// is to be told with [`Log::memberships_kept`], before anything is written.
+    pub installed: Option<Memberships>,
 }
 
 /// The data directory of one server, locked for as long as this exists.
@@ -88,6 +92,8 @@ pub struct Log<F: Files = Disk> {
     epochs: Epochs,
     /// The last vote given, and whose it is; none if we do not elect by generation.
     ballot: Option<(Ballot, ServerId)>,
+    /// The longest lease that may have been promised.
+    lease: Duration,
     history: History<F>,
     /// The application's first state, as long as nobody knows whether the history begins with it.
     origin: Option<StagedSnapshot<F>>,
@@ -157,6 +163,7 @@ impl<F: Files + Clone> Log<F> {
             dir,
             epochs: Epochs { accepted_epoch: Epoch::ZERO, current_epoch: Epoch::ZERO },
             ballot: None,
+            lease: Duration::ZERO,
             history,
             origin: None,
             known: true,
@@ -169,16 +176,19 @@ impl<F: Files + Clone> Log<F> {
             log.load_vote(data_dir, id)?;
         }
         log.load_epochs(log_dir, opened.last, options.autocreate)?;
+        log.lease = log.load_lease()?;
         let durable = Durable {
             accepted_epoch: log.epochs.accepted_epoch,
             current_epoch: log.epochs.current_epoch,
             last_zxid: if log.known { opened.last } else { Zxid::UNKNOWN },
             floor: opened.floor,
             snapshot: opened.snapshot.as_ref().map_or(Zxid::ZERO, |snapshot| snapshot.label),
+            lease: log.lease,
             ballot: log.ballot.map_or(Ballot::NONE, |(ballot, _)| ballot),
+            changes: opened.changes,
             window: opened.window,
         };
-        Ok((log, Found { durable, snapshot: opened.snapshot }))
+        Ok((log, Found { durable, snapshot: opened.snapshot, installed: opened.installed }))
     }
 
     /// Takes a snapshot of the application's first state, labelled zero, for a directory in which
@@ -256,6 +266,25 @@ impl<F: Files + Clone> Log<F> {
         Ok(())
     }
 
+    /// Keeps how long a lease this server may promise, durably, if that is more than before: what it has promised
+    /// binds it whatever its settings say later.
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if the disk fails.
+    pub fn write_lease(&mut self, longest: Duration) -> Result<(), LogError> {
+        self.guard()?;
+        if longest > self.lease {
+            self.failed = true;
+            // Whole milliseconds, and not one too few.
+            let millis = longest.as_nanos().div_ceil(1_000_000);
+            epochs::replace_with(&self.files, &self.dir, LEASE, format!("{millis}\n").as_bytes())?;
+            self.failed = false;
+            self.lease = longest;
+        }
+        Ok(())
+    }
+
     /// Takes transactions that follow the last one. They are kept in memory until [`Log::sync`].
     ///
     /// # Errors
@@ -280,6 +309,21 @@ impl<F: Files + Clone> Log<F> {
     pub fn sync(&mut self) -> Result<Synced, LogError> {
         self.guard()?;
         Ok(self.history.sync()?)
+    }
+
+    /// Whether the last batch has no mark yet; see [`History::is_unmarked`].
+    pub fn is_unmarked(&self) -> bool {
+        self.history.is_unmarked()
+    }
+
+    /// Marks where the last batch ends; see [`History::mark`].
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if the disk fails.
+    pub fn mark(&mut self) -> Result<(), LogError> {
+        self.guard()?;
+        Ok(self.history.mark()?)
     }
 
     /// Gives up everything behind `zxid`, durably; see [`History::truncate`].
@@ -330,13 +374,19 @@ impl<F: Files + Clone> Log<F> {
     }
 
     /// Puts the history that a leader has sent, which begins with the snapshot labelled `label`, in the
-    /// place of this one, durably and in one step.
+    /// place of this one, durably and in one step, and with it what it holds of the membership; see
+    /// [`History::install`].
     ///
     /// # Errors
     ///
     /// A [`LogError`], in particular if that history ends in an epoch that was not promised. If the disk
     /// fails, the next start finds the old history or the new one, whole.
-    pub fn install(&mut self, label: Zxid) -> Result<(), LogError> {
+    pub fn install(
+        &mut self,
+        label: Zxid,
+        memberships: &Memberships,
+        keep: impl FnOnce() -> Result<(), (PathBuf, io::Error)>,
+    ) -> Result<(), LogError> {
         self.guard()?;
         let staged = match self.staged.take() {
             Some(staged) if staged.label() == label => staged,
@@ -346,11 +396,20 @@ impl<F: Files + Clone> Log<F> {
             }
         };
         self.promised(Some(staged.last()))?;
-        self.history.install(staged)?;
+        self.history.install(staged, memberships, keep)?;
         match self.origin.take() {
             Some(origin) => Ok(origin.discard()?),
             None => Ok(()),
         }
+    }
+
+    /// What was found to be [installed](Found::installed) of the membership is kept.
+    ///
+    /// # Errors
+    ///
+    /// A [`LogError`] if the disk fails.
+    pub fn memberships_kept(&mut self) -> Result<(), LogError> {
+        Ok(self.history.memberships_kept()?)
     }
 
     /// Makes a snapshot of our own state one that a start may choose; see [`History::publish`].
@@ -514,6 +573,17 @@ impl<F: Files + Clone> Log<F> {
         Ok(())
     }
 
+    /// Reads the longest lease, and makes sure of it; zero where none was promised.
+    fn load_lease(&self) -> Result<Duration, LogError> {
+        self.remove(&epochs::temporary(&self.dir, LEASE))?;
+        let path = self.dir.join(LEASE);
+        let Some(found) = epochs::read(&self.files, &path)? else { return Ok(Duration::ZERO) };
+        match found.map(|millis| u64::try_from(millis.0)) {
+            Ok(Ok(millis)) => Ok(Duration::from_millis(millis)),
+            Ok(Err(_)) | Err(_) => Err(LogError::NoLease { path }),
+        }
+    }
+
     fn remove(&self, path: &Path) -> Result<(), LogError> {
         match self.files.remove(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -573,6 +643,15 @@ pub enum LogError {
     /// Nothing can be removed.
     #[error(transparent)]
     Purge(#[from] PurgeError),
+    /// The longest lease that this server may have promised is not known.
+    #[error(
+        "{} should hold the longest lease that this server may have promised, in milliseconds; write the longest \
+         quorate.lease that it ever had, or remove the file once every server has been up for as long", path.display()
+    )]
+    NoLease {
+        /// The file.
+        path: PathBuf,
+    },
     /// The vote of this server is not known, or cannot be changed so.
     #[error(transparent)]
     Vote(#[from] VoteError),
@@ -586,9 +665,8 @@ pub enum LogError {
     },
     /// An epoch file does not hold a number.
     #[error(
-        "{} should hold a number and holds {found:?}; if its content is lost, move the data \
-         directory away and let the server get its history from the others",
-        path.display()
+        "{} should hold a number and holds {found:?}. {safe}",
+        path.display(), safe = SAFE
     )]
     Garbage {
         /// The file.
@@ -607,8 +685,7 @@ pub enum LogError {
     /// The directory says that the server entered an epoch to which it never promised itself.
     #[error(
         "{}: currentEpoch is {current}, but acceptedEpoch is only {accepted}; a file is lost or \
-         comes from elsewhere. Move the data directory away and let the server get its history \
-         from the others", dir.display()
+         comes from elsewhere. {safe}", dir.display(), safe = SAFE
     )]
     Contradiction {
         /// The directory of both files.
@@ -621,8 +698,7 @@ pub enum LogError {
     /// The log has a transaction of an epoch to which the server never promised itself.
     #[error(
         "{} holds {accepted}, but the last transaction is {last}, of epoch {}; a file is lost or \
-         comes from elsewhere. Move the data directory away and let the server get its history \
-         from the others", path.display(), last.epoch()
+         comes from elsewhere. {safe}", path.display(), last.epoch(), safe = SAFE
     )]
     NeverPromised {
         /// The file.
@@ -676,6 +752,17 @@ pub enum LogError {
         /// The directory.
         dir: PathBuf,
     },
+}
+
+impl LogError {
+    /// Whether the caller wants to log a transaction that is longer than a log may have it: then nothing is
+    /// wrong with the disk, and nothing was written.
+    pub const fn is_too_long(&self) -> bool {
+        matches!(
+            self,
+            Self::Append(AppendError::TooLong { .. }) | Self::Install(InstallError::TooLong { .. })
+        )
+    }
 }
 
 fn holder(pid: Option<u32>) -> String {

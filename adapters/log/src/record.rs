@@ -33,7 +33,7 @@ pub const OVERHEAD: usize = PREFIX_BYTES + 1;
 
 /// The longest transaction that a Java server reads unless it is told otherwise: `jute.maxbuffer`, and
 /// as much again.
-pub const TXN_BYTES_MAX: usize = 2 * 0xf_ffff;
+pub const TXN_BYTES_MAX: usize = Txn::BYTES_MAX;
 
 const TRAILER: u8 = b'B';
 const CHECKSUM_END: usize = 8;
@@ -108,6 +108,12 @@ pub enum Damage {
         /// The number of the transaction there.
         zxid: Zxid,
     },
+    /// The file was synced beyond it, see [`sync_mark`](crate::sync_mark).
+    #[error("it is not whole, though the file was synced through offset {through}")]
+    Synced {
+        /// How far.
+        through: u64,
+    },
 }
 
 /// Appends the record of a transaction to `out`.
@@ -173,7 +179,7 @@ pub(crate) fn frame(bytes: &[u8], max: usize) -> Option<usize> {
 /// reach further than a record can be long. If they hold a transaction after `after`, whole in spite of
 /// the verdict, then something was damaged that had been written to its end: history must not end here.
 pub fn trace(bytes: &[u8], after: Zxid, max: usize) -> Option<Damage> {
-    if bytes.iter().all(|byte| *byte == 0) {
+    if is_zero(bytes) {
         return None;
     }
     if is_whole_but_for_its_frame(bytes, after, max) {
@@ -225,6 +231,12 @@ fn is_whole_but_for_its_frame(bytes: &[u8], after: Zxid, max: usize) -> bool {
         return !(as_given && matches!(txn.get(txn_bytes), None | Some(0)));
     }
     false
+}
+
+/// Whether there is nothing but zero bytes.
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    bytes.chunks(ZEROS.len()).all(|chunk| *chunk == ZEROS[..chunk.len()])
 }
 
 /// Whether a log that ends with `after` could go on, then or later, with `zxid`.

@@ -14,8 +14,9 @@ use quorate_core::zxid::Zxid;
 
 use crate::error::{Corruption, FileError, at};
 use crate::files::Files;
-use crate::record::{self, FILE_HEADER, Found, OVERHEAD, PREFIX_BYTES, Record};
+use crate::record::{self, Damage, FILE_HEADER, Found, OVERHEAD, PREFIX_BYTES, Record};
 use crate::snapshot::STAGED;
+use crate::sync_mark::{self, Stop, Verdict};
 
 /// A log file, as far as it was read or written by us.
 #[derive(Clone, Debug)]
@@ -134,6 +135,17 @@ pub(crate) enum Step {
     },
 }
 
+/// What the end of a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// That of what was written.
+    Whole,
+    /// Behind it is what was being written when the power went.
+    Torn,
+    /// It is none: acknowledged transactions may be behind it.
+    Damaged(Damage),
+}
+
 /// A place in a log file.
 #[derive(Debug)]
 pub(crate) struct Cursor<F: Files> {
@@ -154,6 +166,15 @@ pub(crate) struct Cursor<F: Files> {
     headless: bool,
     last: Zxid,
     txn_bytes_max: usize,
+    /// How far the file was synced, once that was looked for; see [`sync_mark`].
+    mark: Option<Option<SyncMark>>,
+}
+
+/// How far a file was synced, and where it says so.
+#[derive(Clone, Copy, Debug)]
+struct SyncMark {
+    through: u64,
+    slots: [u64; 2],
 }
 
 impl<F: Files + Clone> Cursor<F> {
@@ -193,6 +214,7 @@ impl<F: Files + Clone> Cursor<F> {
             headless: false,
             last: Zxid::ZERO,
             txn_bytes_max,
+            mark: None,
         };
         if offset == 0 {
             cursor.read_header()?;
@@ -214,7 +236,8 @@ impl<F: Files + Clone> Cursor<F> {
         Ok(())
     }
 
-    /// The next record, or the end; then the end again.
+    /// The next record, or the end; then the end again. A damaged record of a batch that was not synced is
+    /// an end.
     pub(crate) fn next(&mut self) -> Result<Step, CursorError> {
         if self.headless {
             return Ok(Step::End { offset: 0, torn: true });
@@ -237,6 +260,10 @@ impl<F: Files + Clone> Cursor<F> {
                 Found::Padding => return Ok(Step::End { offset, torn: false }),
                 Found::Torn => return Ok(Step::End { offset, torn: true }),
                 Found::Damaged(damage) => {
+                    let mark = self.mark()?.map(|mark| mark.through);
+                    if sync_mark::judge(offset, Stop::Damaged, mark) == Verdict::Cut {
+                        return Ok(Step::End { offset, torn: true });
+                    }
                     let (path, after) = (self.path.clone(), self.last);
                     return Err(Corruption::Record { path, offset, after, damage }.into());
                 }
@@ -249,18 +276,75 @@ impl<F: Files + Clone> Cursor<F> {
         Bytes::copy_from_slice(&self.buffer[self.txn.clone()])
     }
 
-    /// At the end: errs if something stands behind it that shows that it is none.
-    pub(crate) fn check_end(&mut self, after: Zxid) -> Result<(), CursorError> {
+    /// At the end: what it is, to judge by what stands behind it, and by how far the file was synced.
+    pub(crate) fn end(&mut self, after: Zxid, torn: bool) -> Result<End, CursorError> {
         // A damaged record, and a whole one behind it.
         self.fill(2 * (self.txn_bytes_max + OVERHEAD))?;
+        let (mark, offset) = (self.mark()?, self.offset());
         let rest = &self.buffer[self.next..];
-        match record::trace(rest, after, self.txn_bytes_max) {
-            None => Ok(()),
-            Some(damage) => {
+        let trace = || record::trace(rest, after, self.txn_bytes_max);
+        let (stop, damage) = match mark {
+            // What is there is not looked for: it was never acknowledged.
+            Some(mark) if mark.through <= offset => {
+                let room = usize::try_from(mark.slots[0] - offset.min(mark.slots[0]));
+                let room = room.map_or(rest, |room| &rest[..room.min(rest.len())]);
+                let clean = !torn && record::is_zero(room);
+                (if clean { Stop::Clean } else { Stop::Damaged }, None)
+            }
+            Some(_) | None => match trace() {
+                damage @ Some(_) => (Stop::Damaged, damage),
+                None => (if torn { Stop::Torn } else { Stop::Clean }, None),
+            },
+        };
+        let through = mark.map(|mark| mark.through);
+        Ok(match sync_mark::judge(offset, stop, through) {
+            Verdict::Whole => End::Whole,
+            Verdict::Cut => End::Torn,
+            Verdict::Refuse => {
+                let synced = Damage::Synced { through: through.unwrap_or_default() };
+                End::Damaged(damage.unwrap_or(synced))
+            }
+        })
+    }
+
+    /// Whether the file says how far it was synced.
+    pub(crate) fn is_marked(&mut self) -> Result<bool, FileError> {
+        Ok(self.mark()?.is_some())
+    }
+
+    /// As [`Cursor::end`], but one that is none is an error. Tells whether something torn is behind it.
+    pub(crate) fn check_end(&mut self, after: Zxid, torn: bool) -> Result<bool, CursorError> {
+        match self.end(after, torn)? {
+            End::Whole => Ok(false),
+            End::Torn => Ok(true),
+            End::Damaged(damage) => {
                 let (path, offset) = (self.path.clone(), self.offset());
                 Err(Corruption::Record { path, offset, after, damage }.into())
             }
         }
+    }
+
+    /// How far the file was synced, if it says so.
+    fn mark(&mut self) -> Result<Option<SyncMark>, FileError> {
+        if let Some(mark) = self.mark {
+            return Ok(mark);
+        }
+        let mark = self.read_mark()?;
+        self.mark = Some(mark);
+        Ok(mark)
+    }
+
+    fn read_mark(&self) -> Result<Option<SyncMark>, FileError> {
+        let size = self.files.size(&self.path).map_err(at("look at", &self.path))?;
+        let Some(slots) = sync_mark::slots(size.unwrap_or_default()) else { return Ok(None) };
+        let named = Segment::staged(&self.path).map(|segment| segment.start);
+        let Some(start) = named else { return Ok(None) };
+        let mut found = [[0; sync_mark::BYTES]; 2];
+        for (offset, bytes) in slots.into_iter().zip(&mut found) {
+            self.files.read_at(&self.file, offset, bytes).map_err(at("read", &self.path))?;
+        }
+        let through = sync_mark::decode(start, [&found[0], &found[1]]);
+        Ok(through.map(|through| SyncMark { through, slots }))
     }
 
     /// Passes over a record that is damaged but has its frame; tells how long it is. None if nobody knows

@@ -17,7 +17,7 @@ use quorate_core::id::ServerId;
 use thiserror::Error;
 
 use crate::epochs;
-use crate::error::{FileError, at};
+use crate::error::{FileError, SAFE, at};
 use crate::files::Files;
 
 /// The vote.
@@ -25,14 +25,18 @@ pub(crate) const VOTE: &str = "grantedVote";
 /// Says, beside `version-2`, that the server has elected in another way so far.
 const INITIALIZE: &str = "initializeGeneration";
 
+/// What an empty directory alone would not prevent.
+const LOST: &str = "start it with an empty directory and with db.autocreate=false, so that it votes for nobody before \
+    it has followed a leader";
+
 /// Why the vote of a server is not known, or cannot be changed so.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum VoteError {
     /// There is a history, and no vote.
     #[error(
         "{} is missing, and the directory has a history: this server may have voted, and would vote twice. If \
-         it has never elected by generation, create the file {} and start again; if its vote is lost, move the \
-         data directory away and let the server get its history from the others", path.display(), marker.display()
+         it has never elected by generation, create the file {} and start again. If its vote is lost: {lost}. \
+         {safe}", path.display(), marker.display(), lost = LOST, safe = SAFE
     )]
     Missing {
         /// The file.
@@ -42,8 +46,8 @@ pub enum VoteError {
     },
     /// It does not hold what was once written to it.
     #[error(
-        "{} should hold a vote with its checksum and holds {found:?}; move the data directory away and let the \
-         server get its history from the others", path.display()
+        "{} should hold a vote with its checksum and holds {found:?}: {lost}. {safe}",
+        path.display(), lost = LOST, safe = SAFE
     )]
     Garbage {
         /// The file.

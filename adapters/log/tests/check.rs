@@ -136,7 +136,7 @@ fn each_thing_that_can_be_wrong_is_named() {
         (
             vec![("snapshot.0", &s[..]), ("log.100000001", torn)],
             Severity::Repaired,
-            at("log.100000001", ", offset 126: a record of which 54 bytes are there was not"),
+            at("log.100000001", ", offset 126: 54 bytes are there of what was not written"),
         ),
         (
             vec![

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use quorate_core::input::{Located, Place};
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
-use quorate_log::error::Corruption;
+use quorate_log::error::{Corruption, SAFE};
 use quorate_log::history::{
     AppendError, Dirs, History, HistoryOptions, Locating, OpenError, Opened, TruncateError,
 };
@@ -123,7 +123,7 @@ fn a_log_with_any_bit_wrong_is_refused_and_nothing_is_changed() {
                     assert!(text.contains("/data/version-2/log.100000001"), "{text}");
                     let state = disk.0.borrow();
                     assert_eq!(
-                        state.content("/data/version-2/log.100000001").unwrap().written,
+                        *state.content("/data/version-2/log.100000001").unwrap().written,
                         bytes
                     );
                 }
@@ -200,8 +200,10 @@ fn what_was_written_between_two_files_decides_whether_they_connect() {
         ];
         assert_eq!(
             open(&disk(&files)).unwrap_err().to_string(),
-            "/data/version-2/log.100000004, offset 16: transaction 0x100000004 follows \
-             0x100000002; those between are missing"
+            format!(
+                "/data/version-2/log.100000004, offset 16: transaction 0x100000004 follows \
+                 0x100000002; those between are missing. {SAFE}"
+            )
         );
     }
 
@@ -478,7 +480,10 @@ fn the_log_is_cut_exactly_or_not_at_all() {
     assert_eq!(disk.0.borrow().steps, before, "nothing was touched");
     history.truncate(Zxid(E1 + 2)).unwrap();
     let expected = log(&[E1 + 1, E1 + 2]);
-    assert_eq!(disk.0.borrow().content("/data/version-2/log.100000001").unwrap().written, expected);
+    assert_eq!(
+        *disk.0.borrow().content("/data/version-2/log.100000001").unwrap().written,
+        expected
+    );
     history.truncate(Zxid(E1 + 1)).unwrap();
     history.append(&[txn(E1 + 2)]).unwrap();
     history.sync().unwrap();

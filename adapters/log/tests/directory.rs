@@ -36,6 +36,7 @@ fn durable(accepted: i64, current: i64) -> Found {
     let Epochs { accepted_epoch, current_epoch } = epochs(accepted, current);
     Found {
         durable: Durable { accepted_epoch, current_epoch, ..Durable::default() },
+        installed: None,
         snapshot: None,
     }
 }
@@ -99,10 +100,10 @@ fn what_is_no_directory_is_refused() {
 #[test]
 fn contents_that_cannot_be_are_refused_by_name() {
     for (content, expected) in [
-        ("", "DIR/version-2/acceptedEpoch should hold a number and holds \"\"; "),
-        ("five", "DIR/version-2/acceptedEpoch should hold a number and holds \"five\"; "),
-        ("1 2", "DIR/version-2/acceptedEpoch should hold a number and holds \"1 2\"; "),
-        ("\0\0", "DIR/version-2/acceptedEpoch should hold a number and holds \"\\0\\0\"; "),
+        ("", "DIR/version-2/acceptedEpoch should hold a number and holds \"\". "),
+        ("five", "DIR/version-2/acceptedEpoch should hold a number and holds \"five\". "),
+        ("1 2", "DIR/version-2/acceptedEpoch should hold a number and holds \"1 2\". "),
+        ("\0\0", "DIR/version-2/acceptedEpoch should hold a number and holds \"\\0\\0\". "),
         ("-1", "the epoch -1 of DIR/version-2/acceptedEpoch is not between 0 and 2147483647"),
         ("2147483648", "the epoch 2147483648 of DIR/version-2/acceptedEpoch is not between"),
         ("4294967295", "the epoch 4294967295 of DIR/version-2/acceptedEpoch is not between"),

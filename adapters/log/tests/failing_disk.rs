@@ -34,7 +34,11 @@ fn open(disk: &Forgetful) -> (Log<Forgetful>, Found) {
     let roll = Roll { records: 4, bytes: 1 << 20 };
     let history = HistoryOptions { preallocate: 512, roll, ..HistoryOptions::default() };
     let options = OpenOptions { history, ..OpenOptions::default() };
-    Log::open_on(disk.clone(), "/data", options).unwrap()
+    let (mut log, found) = Log::open_on(disk.clone(), "/data", options).unwrap();
+    if found.installed.is_some() {
+        log.memberships_kept().unwrap();
+    }
+    (log, found)
 }
 
 /// A server's disk with 1.1 and 1.2 in its log, the promise of epoch 2, and what it is about to do.
@@ -172,7 +176,7 @@ const DEEDS: [Deed; 8] = [
             server.receive(E2)?;
             Ok(server.log.append_staged(&[txn(E2 + 1)])?)
         },
-        act: |server| Ok(server.log.install(Zxid(E2))?),
+        act: |server| Ok(server.log.install(Zxid(E2), &support::memberships(), support::kept)?),
         ends: &[E1 + 2, E2 + 1],
         epochs: KEPT,
     },
@@ -227,7 +231,7 @@ fn writes_nothing(server: &mut Server, context: &str) {
     refused(log.write_accepted_epoch(Epoch(9)));
     refused(log.write_current_epoch(Epoch(2)));
     refused(log.truncate(Zxid(E1 + 1)));
-    refused(log.install(Zxid(E2)));
+    refused(log.install(Zxid(E2), &support::memberships(), support::kept));
     refused(log.purge(3, 1).map(drop));
     assert_eq!(server.steps(), steps, "{context}");
 }
@@ -257,8 +261,8 @@ fn a_sync_that_failed_is_not_tried_again() {
     for kind in [ENOSPC, EIO] {
         let mut server = Server::new();
         server.log.append(&[txn(E1 + 3)]).unwrap();
-        // The record is written, and then synced.
-        server.refuse(1, kind);
+        // The record is written, its mark, and then both are synced.
+        server.refuse(2, kind);
         let text = server.log.sync().unwrap_err().to_string();
         assert!(text.starts_with("cannot sync /data/version-2/log.100000001: "), "{text}");
         let steps = server.steps();
@@ -284,7 +288,10 @@ fn a_snapshot_that_cannot_be_written_leaves_the_log_as_it_is() {
             let text = done.unwrap_err().to_string();
             assert!(text.contains(&kind.to_string()), "{text}");
             server.append(&[E1 + 3]).unwrap();
-            assert!(server.log.install(Zxid(label)).is_err(), "it is none");
+            assert!(
+                server.log.install(Zxid(label), &support::memberships(), support::kept).is_err(),
+                "it is none"
+            );
             let left = server.disk.0.borrow().clone();
             drop(server);
             let found = open(&Forgetful::new(State { fail: None, ..left })).1;

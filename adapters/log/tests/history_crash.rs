@@ -12,7 +12,6 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
-use quorate_log::error::Corruption;
 use quorate_log::history::{Dirs, History, HistoryOptions, OpenError, Opened, Roll};
 use quorate_log::install::Install;
 use quorate_log::record;
@@ -48,7 +47,13 @@ fn dirs(separate: bool) -> Dirs {
 }
 
 fn open(disk: &Forgetful, dirs: &Dirs) -> Result<(History<Forgetful>, Opened), OpenError> {
-    History::open(disk.clone(), dirs.clone(), options())
+    let (mut history, opened) = History::open(disk.clone(), dirs.clone(), options())?;
+    let label = opened.snapshot.as_ref().map_or(0, |snapshot| snapshot.label.0);
+    if support::found(label, opened.installed.as_ref()) {
+        support::kept().unwrap();
+        history.memberships_kept()?;
+    }
+    Ok((history, opened))
 }
 
 /// What may be found after a crash: any of these histories, at least through its second part.
@@ -159,7 +164,8 @@ impl Life {
         let new = [&[label], behind].concat();
         let last = install.last().0;
         self.promise.histories.push((new.clone(), last));
-        self.history.install(install)?;
+        support::to_be_kept(label);
+        self.history.install(install, &support::memberships(), support::kept)?;
         self.promise.histories = vec![(new.clone(), last)];
         self.zxids = new;
         Ok(())
@@ -436,31 +442,25 @@ fn a_disk_that_fails_once_is_never_trusted_again_and_keeps_what_it_has() {
     }
 }
 
-/// Of a batch that was never acknowledged, a later part may survive and an earlier one may not. Nobody
-/// can tell that from damage to what was acknowledged, so it may be refused, by name; but nothing that
-/// was acknowledged is ever missing.
+/// Of a batch that was never acknowledged, a later part may survive and an earlier one may not. That is
+/// no damage: it lies behind the place through which the log was synced, and is cut off. (On 953d248 it was
+/// refused, and after a power cut at one site a majority might not have started.)
 #[test]
-fn a_batch_that_lost_its_beginning_is_refused_or_cut_but_never_taken_for_more() {
-    let (mut refused, mut opened) = (0, 0);
+fn a_batch_that_lost_its_beginning_is_cut_and_never_taken_for_more() {
     let dirs = dirs(false);
-    for steps in 0..90 {
+    for steps in 0.. {
         let disk = Forgetful::default();
         disk.0.borrow_mut().steps_left = steps;
         disk.0.borrow_mut().scrambles = true;
         let mut promise = nothing();
-        let _ = live(&disk, &dirs, &mut promise).is_ok();
+        let ended = live(&disk, &dirs, &mut promise).is_ok();
         let state = disk.0.borrow().clone();
         for fate in fates(&state) {
             let Some(left) = state.crash(fate) else { continue };
-            match open(&Forgetful::new(left), &dirs) {
-                Ok((mut history, found)) => {
-                    opened += 1;
-                    promise.check(&mut history, &found, &format!("step {steps}, fate {fate}"));
-                }
-                Err(OpenError::Corrupt(Corruption::Record { .. })) => refused += 1,
-                Err(error) => panic!("{error}"),
-            }
+            survives(left, &dirs, &promise, &format!("step {steps}, fate {fate}"));
+        }
+        if ended {
+            break;
         }
     }
-    assert!(opened > 10 * refused && refused > 0, "{opened} opened, {refused} refused");
 }

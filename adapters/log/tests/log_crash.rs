@@ -40,11 +40,13 @@ fn open(disk: &Forgetful, separate: bool) -> Result<(Log<Forgetful>, Found), Log
         ..HistoryOptions::default()
     };
     let data_log_dir = separate.then(|| "/logs".into());
-    Log::open_on(
-        disk.clone(),
-        "/data",
-        OpenOptions { data_log_dir, history, autocreate: true, voter: None },
-    )
+    let options = OpenOptions { data_log_dir, history, autocreate: true, voter: None };
+    let (mut log, found) = Log::open_on(disk.clone(), "/data", options)?;
+    if support::found(found.durable.snapshot.0, found.installed.as_ref()) {
+        support::kept().unwrap();
+        log.memberships_kept()?;
+    }
+    Ok((log, found))
 }
 
 /// What may be found after a crash.
@@ -175,7 +177,8 @@ impl Life {
         let new = [&[label], behind].concat();
         let last = new[new.len() - 1];
         self.promise.histories.push((new.clone(), last));
-        self.log.install(Zxid(label))?;
+        support::to_be_kept(label);
+        self.log.install(Zxid(label), &support::memberships(), support::kept)?;
         self.promise.histories = vec![(new.clone(), last)];
         self.zxids = new;
         Ok(())
@@ -244,7 +247,7 @@ fn refuses_everything(log: &mut Log<Forgetful>) {
     failed(log.append(&[txn(next)]));
     failed(log.truncate(Zxid(0)));
     failed(log.append_staged(&[txn(next)]));
-    failed(log.install(Zxid(0)));
+    failed(log.install(Zxid(0), &support::memberships(), support::kept));
     failed(log.discard_staged());
     failed(log.purge(3, 1).map(drop));
     assert_eq!(log.epochs(), Epochs { accepted_epoch, current_epoch });

@@ -1,8 +1,11 @@
 //! Appending: what is gathered, written in one piece and synced once.
 //!
 //! ```text
-//!   append ─► │ buffer │ ─► sync: a new file or the tail ─► room in front ─► records ─► fsync ─► durable
+//!   append ─► │ buffer │ ─► sync: a new file or the tail ─► room in front ─► records, mark ─► fsync ─► durable
 //! ```
+//!
+//! With each batch goes a mark of how far the one before it came, see [`sync_mark`]; where room is taken,
+//! one sync more makes the marks in it durable first.
 //!
 //! When is up to whoever calls: nothing is written before [`History::sync`].
 
@@ -18,6 +21,7 @@ use crate::files::Files;
 use crate::record::{self, FILE_HEADER};
 use crate::segment::{Mark, Segment, follows};
 use crate::snapshot;
+use crate::sync_mark::{self, SLOT_BYTES, ZEROS_MIN};
 
 /// What came of a [`History::sync`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +36,16 @@ pub struct Synced {
 #[derive(Debug)]
 pub(super) struct Tail<H> {
     file: H,
-    /// How many bytes of records and header it has.
+    /// How many bytes of records and header it has, all of them synced.
     written: u64,
     /// How long it is.
     size: u64,
+    /// Where its marks are.
+    slots: [u64; 2],
+    /// Which of the two is next.
+    slot: usize,
+    /// What its last mark says.
+    marked: u64,
     /// Up to here zero bytes were written in front of the records.
     paved: u64,
     records: u64,
@@ -63,10 +73,7 @@ impl<F: Files + Clone> History<F> {
             after = txn.zxid;
         }
         for txn in txns {
-            if self.tail.is_none() && self.buffer.is_empty() {
-                self.buffer.extend_from_slice(&FILE_HEADER);
-            }
-            let written = self.tail.as_ref().map_or(0, |tail| tail.written);
+            let written = self.tail.as_ref().map_or(HEADER_END, |tail| tail.written);
             let offset = written + self.buffer.len() as u64;
             self.marks.push(Mark { zxid: txn.zxid, offset });
             record::encode(txn, &mut self.buffer);
@@ -123,7 +130,7 @@ impl<F: Files + Clone> History<F> {
                 let segment = Segment::new(&self.dirs.logs, start);
                 let file = self.files.create(&segment.path);
                 let file = file.map_err(at("create", &segment.path))?;
-                self.tail = Some(Tail { file, written: 0, size: 0, paved: 0, records: 0 });
+                self.tail = Some(Tail::new(file));
                 self.segments.push(segment);
                 true
             }
@@ -134,19 +141,18 @@ impl<F: Files + Clone> History<F> {
         let path = &segment.path;
         let end = tail.written + self.buffer.len() as u64;
         let step = self.options.preallocate.min(PREALLOCATE_STEP_MAX);
-        let size = preallocated(tail.size, end, step);
-        if size > tail.size {
-            self.files.reserve(&tail.file, size).map_err(at("make room in", path))?;
-            tail.size = size;
-        }
+        tail.make_room(&self.files, segment, preallocated(tail.size, end, step))?;
         let written = self.files.write_at(&tail.file, tail.written, &self.buffer);
         written.map_err(at("write to", path))?;
-        if end > tail.paved && end < tail.size {
+        let through = if planted!(MarkAhead) { end } else { tail.written };
+        tail.mark(&self.files, segment, through)?;
+        if end > tail.paved {
             // Room that was only reserved costs the file system an entry in its journal, and another
             // flush, when it is written to for the first time.
             let batch = usize::try_from(end - tail.written).unwrap_or(usize::MAX);
             let ahead = batch.saturating_mul(PAVE_BATCHES).clamp(PAVE_BYTES_MIN, ZEROS.len());
-            let ahead = usize::try_from(tail.size - end).map_or(ahead, |room| room.min(ahead));
+            let room = tail.slots[0].saturating_sub(end);
+            let ahead = usize::try_from(room).map_or(ahead, |room| room.min(ahead));
             let paved = self.files.write_at(&tail.file, end, &ZEROS[..ahead]);
             paved.map_err(at("write to", path))?;
             tail.paved = end + ahead as u64;
@@ -157,8 +163,7 @@ impl<F: Files + Clone> History<F> {
         if created {
             self.files.sync_dir(&self.dirs.logs).map_err(at("sync", &self.dirs.logs))?;
         }
-        tail.written = end;
-        tail.size = tail.size.max(end);
+        tail.synced(end);
         tail.records += self.marks.len() as u64;
         for mark in self.marks.drain(..) {
             segment.mark(mark.zxid, mark.offset);
@@ -167,6 +172,33 @@ impl<F: Files + Clone> History<F> {
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_BYTES);
         self.durable = self.last;
+        Ok(())
+    }
+
+    /// Whether the last batch has no mark yet, which otherwise comes with the next one.
+    pub fn is_unmarked(&self) -> bool {
+        let unmarked = self.tail.as_ref().is_some_and(|tail| tail.marked < tail.written);
+        unmarked && self.marks.is_empty() && !self.failed
+    }
+
+    /// Marks where the last batch ends, durably, if there is none under way: from then on damage to it is
+    /// not taken for a write that ended early. For when no batch has come for a while.
+    ///
+    /// # Errors
+    ///
+    /// An [`AppendError`] if the disk fails; from then on nothing is written.
+    pub fn mark(&mut self) -> Result<(), AppendError> {
+        if !self.is_unmarked() {
+            return Ok(());
+        }
+        let (Some(tail), Some(segment)) = (&mut self.tail, self.segments.last()) else {
+            return Ok(());
+        };
+        self.failed = true;
+        tail.mark(&self.files, segment, tail.written)?;
+        self.files.sync_data(&tail.file).map_err(at("sync", &segment.path))?;
+        tail.synced(tail.written);
+        self.failed = false;
         Ok(())
     }
 
@@ -207,15 +239,90 @@ impl<F: Files + Clone> History<F> {
     }
 }
 
-/// How long a file should be that is `size` bytes long and has records up to `end`, as ZooKeeper
-/// reckons it.
+impl<H> Tail<H> {
+    /// An empty file.
+    fn new(file: H) -> Self {
+        Self {
+            file,
+            written: HEADER_END,
+            size: 0,
+            slots: [0; 2],
+            slot: 0,
+            marked: 0,
+            paved: 0,
+            records: 0,
+        }
+    }
+
+    /// Makes the file longer, so that there is room for the next batch before its marks. Durably: no batch
+    /// may lie where a power cut would leave no mark. Everything before it is durable, so in between it
+    /// needs none.
+    fn make_room<F: Files<File = H>>(
+        &mut self,
+        files: &F,
+        segment: &Segment,
+        size: u64,
+    ) -> Result<(), FileError> {
+        let Some(slots) = sync_mark::slots(size).filter(|_| size > self.size) else {
+            return Ok(());
+        };
+        let (file, path) = (&self.file, &segment.path);
+        files.reserve(file, size).map_err(at("make room in", path))?;
+        // Of a file that begins, not even the header is durable.
+        let through = if self.size == 0 { 0 } else { self.written };
+        if self.size == 0 {
+            files.write_at(file, 0, &FILE_HEADER).map_err(at("write to", path))?;
+        } else {
+            // Records will end here, and behind them have to be zero bytes.
+            for slot in self.slots {
+                let cleared = files.write_at(file, slot, &[0; sync_mark::BYTES]);
+                cleared.map_err(at("write to", path))?;
+            }
+        }
+        // Both, so that the next one finds written room.
+        let mark = sync_mark::encode(segment.start, through);
+        for slot in slots {
+            files.write_at(file, slot, &mark).map_err(at("write to", path))?;
+        }
+        if !planted!(RoomUnmarked) {
+            files.sync_data(file).map_err(at("sync", path))?;
+        }
+        (self.size, self.slots, self.marked) = (size, slots, through);
+        Ok(())
+    }
+
+    /// Writes a mark, not durably.
+    fn mark<F: Files<File = H>>(
+        &mut self,
+        files: &F,
+        segment: &Segment,
+        through: u64,
+    ) -> Result<(), FileError> {
+        let mark = sync_mark::encode(segment.start, through);
+        let slot = self.slots[if planted!(MarkInOneSlot) { 0 } else { self.slot }];
+        files.write_at(&self.file, slot, &mark).map_err(at("write to", &segment.path))?;
+        self.marked = through;
+        Ok(())
+    }
+
+    /// Everything that was written is durable, records through `end`. Only now may the other slot be
+    /// overwritten.
+    fn synced(&mut self, end: u64) {
+        self.written = end;
+        self.slot ^= 1;
+    }
+}
+
+/// How long a file should be that is `size` bytes long and is to have records up to `end`, with room to
+/// spare and the marks behind it: in steps, as ZooKeeper does it, but where ZooKeeper takes none.
 fn preallocated(size: u64, end: u64, step: u64) -> u64 {
-    if step == 0 || end.saturating_add(PREALLOCATE_EARLY) < size {
+    let early = end.saturating_add(PREALLOCATE_EARLY.max(ZEROS_MIN));
+    if sync_mark::slots(size).is_some_and(|[first, _]| early <= first) {
         return size;
     }
-    let size = size.max(FILE_HEADER.len() as u64);
-    let missing = end.saturating_add(PREALLOCATE_EARLY).saturating_sub(size);
-    size.saturating_add((missing / step + 1).saturating_mul(step))
+    let (size, step) = (size.max(HEADER_END), step.max(PREALLOCATE_STEP_MIN));
+    let missing = early.saturating_add(3 * SLOT_BYTES).saturating_sub(size);
+    size.saturating_add(missing.div_ceil(step).max(1).saturating_mul(step))
 }
 
 /// Why transactions cannot be appended.
@@ -250,6 +357,10 @@ pub enum AppendError {
     },
 }
 
+const HEADER_END: u64 = FILE_HEADER.len() as u64;
+/// How much room is taken at a time at least, also where ZooKeeper would take none (`preAllocSize=0`):
+/// marks need some, and each step costs a sync.
+const PREALLOCATE_STEP_MIN: u64 = 64 << 10;
 /// How much room is taken at a time, at most: 64 MiB, ZooKeeper's step, held up a busy disk for 300 ms.
 const PREALLOCATE_STEP_MAX: u64 = 4 << 20;
 /// How much room a file still has when more is taken.
@@ -268,13 +379,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_grow_as_those_of_zookeeper() {
-        assert_eq!(preallocated(0, 100, 64 << 20), 67_108_880);
-        assert_eq!(preallocated(0, 100, 4096), 8208);
-        assert_eq!(preallocated(0, 2299, 4096), 8208);
-        assert_eq!(preallocated(8208, 2400, 4096), 8208);
-        assert_eq!(preallocated(8208, 4112, 4096), 12_304);
-        assert_eq!(preallocated(0, 100, 0), 0);
-        assert_eq!(preallocated(0, 100_000, 4096), 16 + 26 * 4096);
+    fn files_grow_in_steps_and_have_room_for_the_marks() {
+        assert_eq!(preallocated(0, 100, 64 << 20), 67_108_880, "as those of ZooKeeper");
+        for step in [0, 4096, 1 << 20] {
+            let least = step.max(64 << 10);
+            assert_eq!(preallocated(0, 100, step), 16 + least);
+            let (mut size, mut steps) = (0, 0);
+            for end in (16..4 << 20).step_by(331) {
+                let next = preallocated(size, end, step);
+                steps += u64::from(next > size);
+                assert!(next >= size && (next - 16) % least == 0);
+                assert!(sync_mark::slots(next).unwrap()[0] >= end + PREALLOCATE_EARLY);
+                size = next;
+            }
+            assert!(steps <= (4 << 20) / least + 1);
+        }
+        let large = preallocated(0, 300_000, 0);
+        assert_eq!(large, 16 + 5 * (64 << 10));
+        assert_eq!(preallocated(large, 300_001, 0), large);
     }
 }

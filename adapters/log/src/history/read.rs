@@ -13,7 +13,7 @@ use super::{History, before, is_successor};
 use crate::error::{Corruption, FileError, at};
 use crate::files::Files;
 use crate::reader::{ReadError, Reader};
-use crate::segment::{Cursor, Segment, Step, follows};
+use crate::segment::{Cursor, End, Segment, Step, follows};
 use crate::snapshot::SnapshotFile;
 
 /// What came of a [`History::locate`].
@@ -171,7 +171,9 @@ impl<F: Files + Clone> History<F> {
         let Extension { mut segment, mut cursor, floor, last, whole } = extension;
         let connects = last.is_some_and(|last| {
             is_successor(last, next)
-                || (!torn && follows(last, next) && cursor.check_end(last).is_ok())
+                || (!torn
+                    && follows(last, next)
+                    && matches!(cursor.end(last, torn), Ok(End::Whole)))
         });
         if !connects {
             return Ok(true);

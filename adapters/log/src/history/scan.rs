@@ -5,6 +5,8 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
+use quorate_core::membership::Membership;
+use quorate_core::reconfiguration::membership_of;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
@@ -28,6 +30,8 @@ pub(super) struct Scan<'a, F> {
     pub(super) passed: bool,
     pub(super) window: VecDeque<Txn>,
     pub(super) window_bytes: usize,
+    /// The memberships that it brings.
+    pub(super) changes: Vec<Membership>,
 }
 
 impl<F: Files + Clone> Scan<'_, F> {
@@ -46,8 +50,8 @@ impl<F: Files + Clone> Scan<'_, F> {
     fn drop_empty_end(&self, segments: &mut Vec<Segment>) -> Result<(), OpenError> {
         while let Some(segment) = segments.last() {
             let mut cursor = self.cursor(&segment.path)?;
-            let Step::End { .. } = cursor.next()? else { break };
-            cursor.check_end(Zxid::ZERO)?;
+            let Step::End { torn, .. } = cursor.next()? else { break };
+            cursor.check_end(Zxid::ZERO, torn)?;
             drop(cursor);
             self.files.remove(&segment.path).map_err(at("remove", &segment.path))?;
             // Synced with the directory, before anything is reported.
@@ -163,27 +167,41 @@ impl<F: Files + Clone> Scan<'_, F> {
         segment.end = Some(offset);
         let after = self.previous.unwrap_or(Zxid::ZERO);
         let Some(next) = next else {
-            cursor.check_end(after)?;
-            if torn && !planted!(TornEndKept) {
-                let file = cursor.file();
-                self.files.cut(file, offset).map_err(at("cut", &segment.path))?;
-                self.files.sync(file).map_err(at("sync", &segment.path))?;
-            }
-            return Ok(());
+            let torn = cursor.check_end(after, torn)?;
+            let cut = (torn || cursor.is_marked()?) && !planted!(TornEndKept);
+            return if cut { self.cut(segment, cursor, offset) } else { Ok(()) };
         };
         // Nothing can be between a transaction and its successor.
         if is_successor(after, next) {
             return Ok(());
         }
+        // What is missing before the snapshot is not missed.
+        let torn = if next > self.base { cursor.check_end(after, torn)? } else { torn };
         if torn && !planted!(TornStepPassedOver) {
             // Another epoch began; nobody knows whether the torn record was part of the last one.
             self.torn_before = Some(next);
         }
-        // What is missing before the snapshot is not missed.
-        if next > self.base { Ok(cursor.check_end(after)?) } else { Ok(()) }
+        Ok(())
+    }
+
+    /// Shortens the last file to its records. What was torn goes, and the mark with it: from here on
+    /// everything in the file is durable, and none of it may be missing when it is opened again.
+    fn cut(&self, segment: &Segment, cursor: &Cursor<F>, offset: u64) -> Result<(), OpenError> {
+        let (path, file) = (&segment.path, cursor.file());
+        // What a killed process left may be in the page cache only, and a power cut may take it yet: as long
+        // as it can, the mark says so.
+        if !planted!(CutBeforeSync) {
+            self.files.sync(file).map_err(at("sync", path))?;
+        }
+        self.files.cut(file, offset).map_err(at("cut", path))?;
+        self.files.sync(file).map_err(at("sync", path))?;
+        Ok(())
     }
 
     fn keep(&mut self, txn: Txn) {
+        if txn.header.kind == Txn::RECONFIGURATION && txn.zxid > self.base {
+            self.changes.extend(membership_of(&txn));
+        }
         self.window_bytes += txn.len();
         self.window.push_back(txn);
         while self.window.len() > self.options.window_count

@@ -25,6 +25,8 @@ mod history_crash;
 mod log_crash;
 #[path = "../open.rs"]
 mod open;
+#[path = "../sync_mark.rs"]
+mod sync_mark;
 
 use std::process::Command;
 use std::time::Instant;
@@ -41,6 +43,11 @@ const TABLE: &[(Mistake, &str)] = &[
     (Mistake::FoundUnsynced, "log_crash::"),
     (Mistake::EpochUnsynced, "log_crash::"),
     (Mistake::TornEndKept, "log_crash::"),
+    (Mistake::MarkIgnored, "sync_mark::"),
+    (Mistake::MarkAhead, "sync_mark::"),
+    (Mistake::MarkInOneSlot, "sync_mark::"),
+    (Mistake::RoomUnmarked, "sync_mark::"),
+    (Mistake::CutBeforeSync, "sync_mark::"),
     (Mistake::HolePassedOver, "damage::"),
     (Mistake::TornStepPassedOver, "damage::"),
     (Mistake::ObsoleteKept, "damage::"),

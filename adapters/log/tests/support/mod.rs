@@ -8,6 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use bytes::Bytes;
+use quorate_log::install::Memberships;
 use quorate_log::{Files, Holder, Lock};
 
 /// A disk that forgets, and stops working after a number of steps.
@@ -48,35 +50,74 @@ impl Default for State {
 
 #[derive(Clone, Debug, Default)]
 pub struct Content {
-    pub written: Vec<u8>,
-    pub synced: Vec<u8>,
+    pub written: Rc<Vec<u8>>,
+    pub synced: Rc<Vec<u8>>,
     /// How many bytes were read from it.
     pub read: usize,
 }
 
 impl Content {
+    /// Whether a power cut takes nothing.
+    fn is_durable(&self) -> bool {
+        Rc::ptr_eq(&self.written, &self.synced) || self.written == self.synced
+    }
+
     /// What may be there after a power cut.
-    fn left(&self, choice: usize) -> Vec<u8> {
+    fn left(&self, choice: usize) -> Rc<Vec<u8>> {
         let Self { written, synced, .. } = self;
-        if choice == 0 {
-            return synced.clone();
-        }
-        if choice == 1 {
-            return written.clone();
+        if choice < 2 {
+            return Rc::clone(if choice == 0 { synced } else { written });
         }
         if written.len() < synced.len() && synced.starts_with(written) {
-            return synced[..(written.len() + synced.len()) / 2].to_vec();
+            return synced[..(written.len() + synced.len()) / 2].to_vec().into();
         }
-        let old = |place: usize| synced.get(place).copied().unwrap_or_default();
-        let changed = |place: &usize| written[*place] != old(*place);
-        let first = (0..written.len()).find(changed).unwrap_or(written.len());
-        let end = (0..written.len()).rev().find(changed).map_or(first, |last| last + 1);
+        let changed = self.changed();
+        let first = changed.first().map_or(written.len(), |range| range.start);
+        let end = changed.last().map_or(first, |range| range.end);
+        // The beginning of what was written, or the other sectors.
         let middle = (first + end) / 2;
-        let keep = |place: usize| (place < middle) == (choice == 2);
-        let bytes = written.iter().enumerate();
-        bytes.map(|(place, byte)| if keep(place) { *byte } else { old(place) }).collect()
+        let (from, to) = if choice == 2 { (0, middle) } else { (middle / SECTOR * SECTOR, end) };
+        let mut left = synced.to_vec();
+        left.resize(written.len(), 0);
+        left[from..to].copy_from_slice(&written[from..to]);
+        left.into()
+    }
+
+    /// The sectors, or parts of them, that a power cut may take, ascending.
+    pub fn changed(&self) -> Vec<std::ops::Range<usize>> {
+        let Self { written, synced, .. } = self;
+        let mut changed = Vec::new();
+        for start in (0..written.len()).step_by(SECTOR) {
+            let end = written.len().min(start + SECTOR);
+            let old = &synced[start.min(synced.len())..end.min(synced.len())];
+            let new = &written[start..end];
+            if new[..old.len()] == *old && new[old.len()..].iter().all(|byte| *byte == 0) {
+                continue;
+            }
+            let differs = |at: &usize| new[*at] != old.get(*at).copied().unwrap_or_default();
+            let first = (0..new.len()).find(differs).unwrap_or_default();
+            let last = (0..new.len()).rev().find(differs).unwrap_or_default();
+            changed.push(start + first..start + last + 1);
+        }
+        changed
+    }
+
+    /// What is there when of these sectors only those survive that `keep` names.
+    pub fn with(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let mut left = self.synced.to_vec();
+        left.resize(self.written.len(), 0);
+        for (at, range) in self.changed().into_iter().enumerate() {
+            if keep(at) {
+                left[range.clone()].copy_from_slice(&self.written[range]);
+            }
+        }
+        let left = Rc::new(left);
+        Self { written: Rc::clone(&left), synced: left, read: 0 }
     }
 }
+
+/// What a disk writes whole or not at all.
+const SECTOR: usize = 512;
 
 #[derive(Clone, Debug)]
 pub enum Change {
@@ -135,7 +176,7 @@ impl State {
     /// How many outcomes a power cut may have.
     pub fn fates(&self) -> usize {
         let contents = self.contents.iter();
-        let unsynced = contents.filter(|content| content.written != content.synced).count();
+        let unsynced = contents.filter(|content| !content.is_durable()).count();
         let outcomes = if self.scrambles { 4 } else { 3 };
         let choices = std::iter::repeat_n(2, self.pending.len().min(20));
         choices.chain(std::iter::repeat_n(outcomes, unsynced)).product()
@@ -160,20 +201,40 @@ impl State {
             .contents
             .iter()
             .map(|content| {
-                let choice = if content.written == content.synced { 0 } else { choose(outcomes) };
+                let choice = if content.is_durable() { 0 } else { choose(outcomes) };
                 let left = content.left(choice);
-                Content { written: left.clone(), synced: left, read: 0 }
+                Content { written: Rc::clone(&left), synced: left, read: 0 }
             })
             .collect();
         let synced_names = names.clone();
         (fate == 0).then_some(Self { contents, names, synced_names, ..Self::default() })
     }
 
+    /// What is left after a power cut that takes any sectors and any names: each for which `keeps` does
+    /// not say otherwise.
+    pub fn torn(&self, mut keeps: impl FnMut() -> bool) -> Self {
+        let mut names = self.synced_names.clone();
+        for change in &self.pending {
+            if keeps() {
+                change.apply(&mut names);
+            }
+        }
+        let contents = self.contents.iter().map(|content| {
+            if content.is_durable() {
+                return content.clone();
+            }
+            let kept: Vec<_> = content.changed().iter().map(|_| keeps()).collect();
+            content.with(|at| kept[at])
+        });
+        let contents = contents.collect();
+        Self { contents, synced_names: names.clone(), names, ..Self::default() }
+    }
+
     /// Puts a file there, durably.
     pub fn put(&mut self, path: impl AsRef<Path>, bytes: &[u8]) {
         let file = self.contents.len();
-        let bytes = bytes.to_vec();
-        self.contents.push(Content { written: bytes.clone(), synced: bytes, read: 0 });
+        let bytes = Rc::new(bytes.to_vec());
+        self.contents.push(Content { written: Rc::clone(&bytes), synced: bytes, read: 0 });
         self.names.insert(path.as_ref().to_owned(), file);
         self.synced_names.insert(path.as_ref().to_owned(), file);
     }
@@ -206,14 +267,14 @@ impl Files for Forgetful {
 
     fn read(&self, path: &Path, _: u64) -> io::Result<Option<Vec<u8>>> {
         let state = self.0.borrow();
-        Ok(state.names.get(path).map(|file| state.contents[*file].written.clone()))
+        Ok(state.names.get(path).map(|file| state.contents[*file].written.to_vec()))
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.0.borrow_mut();
         state.step()?;
         let file = state.find(path).unwrap_or_else(|_| state.new_file(path));
-        state.contents[file].written = bytes.to_vec();
+        state.contents[file].written = bytes.to_vec().into();
         Ok(file)
     }
 
@@ -252,7 +313,7 @@ impl Files for Forgetful {
         let result = state.step();
         // Nobody says how much was written when it failed.
         let bytes = if result.is_ok() { bytes } else { &bytes[..bytes.len() / 2] };
-        let written = &mut state.contents[*file].written;
+        let written = Rc::make_mut(&mut state.contents[*file].written);
         let offset = usize::try_from(offset).unwrap();
         let end = offset + bytes.len();
         if written.len() < end {
@@ -265,7 +326,7 @@ impl Files for Forgetful {
     fn reserve(&self, file: &usize, size: u64) -> io::Result<()> {
         let mut state = self.0.borrow_mut();
         state.step()?;
-        let written = &mut state.contents[*file].written;
+        let written = Rc::make_mut(&mut state.contents[*file].written);
         let size = usize::try_from(size).unwrap().max(written.len());
         written.resize(size, 0);
         Ok(())
@@ -274,7 +335,8 @@ impl Files for Forgetful {
     fn cut(&self, file: &usize, size: u64) -> io::Result<()> {
         let mut state = self.0.borrow_mut();
         state.step()?;
-        state.contents[*file].written.resize(usize::try_from(size).unwrap(), 0);
+        let written = Rc::make_mut(&mut state.contents[*file].written);
+        written.resize(usize::try_from(size).unwrap(), 0);
         Ok(())
     }
 
@@ -286,7 +348,7 @@ impl Files for Forgetful {
         let mut state = self.0.borrow_mut();
         state.step()?;
         let content = &mut state.contents[*file];
-        content.synced = content.written.clone();
+        content.synced = Rc::clone(&content.written);
         Ok(())
     }
 
@@ -325,4 +387,38 @@ impl Files for Forgetful {
     fn holder(&self, _: &Path) -> io::Result<Option<Holder>> {
         Ok(None)
     }
+}
+
+thread_local! {
+    /// The label of a history that was installed, as long as what came with it of the membership is kept nowhere.
+    static UNKEPT: std::cell::Cell<i64> = const { std::cell::Cell::new(0) };
+}
+
+/// What comes with each history of the membership.
+pub fn memberships() -> Memberships {
+    let text = |members: &str| Bytes::copy_from_slice(members.as_bytes());
+    Memberships {
+        present: text("server.1=a:1:2\nserver.2=b:1:2\nversion=100000007"),
+        next: Some(text("server.1=a:1:2\nversion=200000001")),
+    }
+}
+
+/// From now on a history with this label is found with its memberships, until [`kept`] has run.
+pub fn to_be_kept(label: i64) {
+    UNKEPT.set(label);
+}
+
+/// Keeps them.
+pub fn kept() -> Result<(), (PathBuf, io::Error)> {
+    UNKEPT.set(0);
+    Ok(())
+}
+
+/// What a start has found of a history with this label; whether there is something to keep.
+pub fn found(label: i64, installed: Option<&Memberships>) -> bool {
+    if UNKEPT.get() == label {
+        assert!(label == 0 || installed.is_some(), "memberships were lost with a crash");
+    }
+    assert!(installed.is_none_or(|installed| *installed == memberships()));
+    installed.is_some()
 }
