@@ -51,7 +51,16 @@ pub trait Application: Send + 'static {
     /// everything prepared since the last [`abandon`](Self::abandon). `now` is the wall clock in
     /// milliseconds since 1970. A request that is refused becomes a transaction too, see
     /// [`Prepared::rejected`].
-    fn prepare(&mut self, request: &Request, now: i64) -> Prepared;
+    ///
+    /// The body has at most `bytes_max` bytes, which is what `jute.maxbuffer` and its extra size leave
+    /// ([`Limits::txn_bytes`](quorate_core::config::Limits::txn_bytes)): no server would read more. What is
+    /// longer is void, see [`void`](Self::void).
+    fn prepare(&mut self, request: &Request, now: i64, bytes_max: usize) -> Prepared;
+
+    /// What was prepared last is too long and does not come to pass: told before anything else is prepared,
+    /// so that nothing more counts on it. In its place comes [`Prepared::rejected`] with
+    /// [`Rejected::TOO_LONG`], which is applied in its turn like any other.
+    fn void(&mut self);
 
     /// Applies a committed transaction; returns the reply for whoever asked. Transactions come in
     /// order, each once, refused ones too.
@@ -73,6 +82,14 @@ pub trait Application: Send + 'static {
 
     /// The same as [`snapshot`](Self::snapshot), of a state that is kept apart.
     fn staged_snapshot(staged: &Self::Staged) -> Self::Snapshot;
+
+    /// The text of the ensemble's configuration in a state that is kept apart, if this application keeps it there as
+    /// ZooKeeper's data tree does under `/zookeeper/config`, and a reconfiguration wrote it: the node's version is -1,
+    /// and it was changed at the zxid that is the text's version. Anything else may be what a client wrote there.
+    fn staged_membership(staged: &Self::Staged) -> Option<Bytes> {
+        let _ = staged;
+        None
+    }
 
     /// The restored state becomes the application's; nothing is prepared on the old one any more.
     fn adopt(&mut self, staged: Self::Staged);
@@ -137,6 +154,9 @@ pub struct Rejected(pub i32);
 impl Rejected {
     /// ZooKeeper's code for an operation that is not implemented.
     pub const UNIMPLEMENTED: Self = Self(-6);
+    /// What the request became is longer than a transaction may be. It is ZooKeeper's code for whatever
+    /// cannot be written, or read.
+    pub const TOO_LONG: Self = Self(Txn::TOO_LONG);
 
     /// The reason that a transaction carries, if it is that of a refused request.
     pub(crate) fn of(txn: &Txn) -> Option<Self> {
@@ -150,6 +170,12 @@ impl Rejected {
 
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::TOO_LONG {
+            return f.write_str(
+                "it cannot be read, or the transaction that comes of it is longer than one may be \
+                 (jute.maxbuffer and its extrasize)",
+            );
+        }
         write!(f, "refused by the application: {}", self.0)
     }
 }
@@ -202,12 +228,20 @@ pub trait StateMachine: Send + 'static {
     /// dice be thrown. What was prepared before and is not applied yet is still on its way; a machine
     /// for which that matters keeps it in mind until [`abandon`](Self::abandon).
     ///
+    /// The command has at most `bytes_max` bytes, about 2 MiB unless the configuration says otherwise. A
+    /// longer one is void, see [`void`](Self::void).
+    ///
     /// # Errors
     ///
     /// A reason, for whoever asked.
-    fn prepare(&mut self, request: &Bytes) -> Result<Bytes, Rejected> {
+    fn prepare(&mut self, request: &Bytes, bytes_max: usize) -> Result<Bytes, Rejected> {
+        let _ = bytes_max;
         Ok(request.clone())
     }
+
+    /// The command that was prepared last is too long and does not come to pass: whoever asked is told
+    /// [`Rejected::TOO_LONG`]. A machine that keeps in mind what it has prepared forgets it.
+    fn void(&mut self) {}
 
     /// Applies a command; returns the reply for whoever asked. Depends on nothing but the state and
     /// the command.
@@ -266,7 +300,7 @@ impl<M: StateMachine> Replicated<M> {
 
     /// A command as the body of a transaction: path, data, version.
     fn wrap(&self, command: &[u8]) -> Bytes {
-        let mut body = BytesMut::with_capacity(self.path.len() + command.len() + 12);
+        let mut body = BytesMut::with_capacity(self.path.len() + command.len() + WRAPPING_BYTES);
         for part in [self.path.as_bytes(), command] {
             body.put_i32(i32::try_from(part.len()).unwrap_or(i32::MAX));
             body.put_slice(part);
@@ -295,14 +329,15 @@ impl<M: StateMachine> Application for Replicated<M> {
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
-    fn prepare(&mut self, request: &Request, _now: i64) -> Prepared {
+    fn prepare(&mut self, request: &Request, _now: i64, bytes_max: usize) -> Prepared {
         if request.op == Request::RECONFIGURE {
             return Prepared::reconfiguration(request);
         }
         if request.op != SET_DATA {
             return Prepared::rejected(Rejected::UNIMPLEMENTED);
         }
-        match self.machine.prepare(&request.body) {
+        let around = self.path.len() + WRAPPING_BYTES;
+        match self.machine.prepare(&request.body, bytes_max.saturating_sub(around)) {
             Ok(command) => Prepared { kind: SET_DATA, body: self.wrap(&command) },
             Err(reason) => Prepared::rejected(reason),
         }
@@ -314,6 +349,10 @@ impl<M: StateMachine> Application for Replicated<M> {
             // A refused request; or of another application, which had this directory before.
             _ => Bytes::new(),
         }
+    }
+
+    fn void(&mut self) {
+        self.machine.void();
     }
 
     fn abandon(&mut self) {
@@ -437,12 +476,14 @@ impl Application for NoApplication {
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
-    fn prepare(&mut self, request: &Request, _now: i64) -> Prepared {
+    fn prepare(&mut self, request: &Request, _now: i64, _bytes_max: usize) -> Prepared {
         if request.op == Request::RECONFIGURE {
             return Prepared::reconfiguration(request);
         }
         Prepared::rejected(Rejected::UNIMPLEMENTED)
     }
+
+    fn void(&mut self) {}
 
     fn apply(&mut self, _txn: &Txn) -> Bytes {
         Bytes::new()
@@ -471,6 +512,8 @@ impl Application for NoApplication {
 
 /// ZooKeeper's operation code of `setData`, as request and as transaction.
 pub(crate) const SET_DATA: i32 = 5;
+/// What stands around path and command: their lengths, and a version.
+const WRAPPING_BYTES: usize = 12;
 /// The longest piece of a snapshot.
 const PIECE_BYTES: usize = 64 * 1024;
 
@@ -486,7 +529,7 @@ mod tests {
     impl StateMachine for Tape {
         type State = Vec<u8>;
 
-        fn prepare(&mut self, request: &Bytes) -> Result<Bytes, Rejected> {
+        fn prepare(&mut self, request: &Bytes, _: usize) -> Result<Bytes, Rejected> {
             if request.is_empty() { Err(Rejected(-8)) } else { Ok(request.clone()) }
         }
 
@@ -514,6 +557,8 @@ mod tests {
         }
     }
 
+    const MOST: usize = 1 << 20;
+
     fn request(body: &'static [u8]) -> Request {
         let id = RequestId { client: 1, cxid: 1 };
         Request { id, op: SET_DATA, body: Bytes::from_static(body), identities: None }
@@ -527,12 +572,12 @@ mod tests {
     #[test]
     fn a_command_travels_as_set_data() {
         let mut tape = Replicated::new("tape", Tape::default());
-        let prepared = tape.prepare(&request(b"abc"), 0);
+        let prepared = tape.prepare(&request(b"abc"), 0, MOST);
         let mut expected = Vec::new();
         expected.extend_from_slice(b"\0\0\0\x0d/quorate/tape\0\0\0\x03abc\0\0\0\0");
         assert_eq!((prepared.kind, &prepared.body[..]), (5, &expected[..]));
         assert_eq!(tape.apply(&txn(prepared)), "abc");
-        let other = Replicated::new("other", Tape::default()).prepare(&request(b"x"), 0);
+        let other = Replicated::new("other", Tape::default()).prepare(&request(b"x"), 0, MOST);
         assert_eq!(tape.apply(&txn(other)), "");
         assert_eq!(tape.machine().0, b"abc");
     }
@@ -540,12 +585,12 @@ mod tests {
     #[test]
     fn a_refused_request_is_a_transaction_that_says_why() {
         let mut tape = Replicated::new("tape", Tape::default());
-        let refused = txn(tape.prepare(&request(b""), 0));
+        let refused = txn(tape.prepare(&request(b""), 0, MOST));
         assert_eq!(Rejected::of(&refused), Some(Rejected(-8)));
         assert_eq!(tape.apply(&refused), "");
-        let unknown = txn(tape.prepare(&Request { op: 1, ..request(b"x") }, 0));
+        let unknown = txn(tape.prepare(&Request { op: 1, ..request(b"x") }, 0, MOST));
         assert_eq!(Rejected::of(&unknown), Some(Rejected::UNIMPLEMENTED));
-        assert_eq!(Rejected::of(&txn(tape.prepare(&request(b"x"), 0))), None);
+        assert_eq!(Rejected::of(&txn(tape.prepare(&request(b"x"), 0, MOST))), None);
     }
 
     #[test]

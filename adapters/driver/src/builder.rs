@@ -17,7 +17,7 @@ use quorate_core::membership::{
 };
 use thiserror::Error;
 
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, entropy};
 
 /// Builds the [`ServerConfig`] of one server. See [`ServerConfig::builder`].
 ///
@@ -163,7 +163,7 @@ impl ServerConfigBuilder {
         self
     }
 
-    /// Where jitter comes from; the id, by default, so that runs are alike.
+    /// Where jitter comes from; the system's entropy, unless this is said. For runs that are to be alike.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
@@ -191,7 +191,7 @@ impl ServerConfigBuilder {
         core.lease = self.lease;
         core.election = self.election;
         core.reconfig_enabled = self.reconfig;
-        core.seed = self.seed.unwrap_or(core.seed);
+        core.seed = self.seed.unwrap_or_else(entropy);
         core.check()?;
         Ok(ServerConfig::new(core, self.data_dir))
     }
@@ -234,6 +234,9 @@ mod tests {
         assert_eq!(core.membership.text(), lines);
         assert_eq!((core.timing.tick, core.timing.init_time()), (second, 8 * second));
         assert_eq!((core.priority, core.lease), (3, Some(2 * second)));
+        let seed = |builder: ServerConfigBuilder| builder.build().unwrap().core.seed;
+        assert_ne!(seed(builder()), seed(builder()), "two servers, two runs");
+        assert_eq!(seed(builder().seed(7)), 7);
 
         let wrong = |built: ServerConfigBuilder| built.build().unwrap_err().to_string();
         let address = |address: &str| wrong(builder().voter(4, address));

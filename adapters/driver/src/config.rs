@@ -4,6 +4,7 @@
 //! [`Config`](quorate_core::config::Config), which lies inside. Where it comes from is another matter: a
 //! [`ZooCfg`](crate::zoo_cfg::ZooCfg), or a [`ServerConfigBuilder`](crate::ServerConfigBuilder).
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -67,6 +68,20 @@ pub struct ServerConfig {
     /// How long a connection to the election port may take to introduce itself
     /// (`quorumCnxnTimeoutMs`); `syncLimit` ticks if none.
     pub introduction_timeout: Option<Duration>,
+    /// Whether introductions on the election port name all our addresses rather than the first
+    /// (`multiAddress.enabled`). ZooKeeper 3.5 does not understand that.
+    pub multi_address: bool,
+    /// From when on a sync of the log is worth a warning (`fsync.warningthresholdms`; 1 s).
+    pub fsync_warning: Duration,
+    /// How many connections one address may have to our election and quorum ports together
+    /// (`quorate.maxPeerCnxns`; 512); 0 for any number. Those that we dial do not count. What has not introduced
+    /// itself yet, and strangers, are bounded without it, below this default: it is for those who want less, and for
+    /// an address that claims to be many learners.
+    pub max_peer_connections: usize,
+    /// How long [`propose`](crate::Server::propose), [`read`](crate::Server::read) and what rests on them wait
+    /// for service, and try again what surely did not happen (`quorate.patience`): 10 s, in which a leader that
+    /// is silent is noticed in most ensembles and the election that begins anew has an end. Zero is once.
+    pub patience: Duration,
     /// How many changes are kept for a reader that does not keep up, see
     /// [`Server::changes`](crate::Server::changes). At least 1.
     pub changes_kept: usize,
@@ -91,7 +106,9 @@ impl ServerConfig {
         ServerConfigBuilder::new(id, data_dir.into())
     }
 
-    /// ZooKeeper's defaults for this peer and this directory.
+    /// ZooKeeper's defaults for this peer and this directory. Jitter comes from `core.seed`, which
+    /// [`Config::new`] sets to the id: tests that are to be alike want that. A configuration that was read or built
+    /// has its seed from the system.
     pub fn new(core: Config, data_dir: impl Into<PathBuf>) -> Self {
         Self {
             core,
@@ -110,6 +127,10 @@ impl ServerConfig {
             bind_tries: 3,
             connect_timeout: Duration::from_secs(5),
             introduction_timeout: None,
+            multi_address: false,
+            fsync_warning: Duration::from_secs(1),
+            max_peer_connections: 512,
+            patience: PATIENCE,
             changes_kept: 256,
         }
     }
@@ -162,6 +183,7 @@ impl ServerConfig {
 impl From<ZooCfg> for ServerConfig {
     fn from(cfg: ZooCfg) -> Self {
         let mut core = Config::new(cfg.my_id, cfg.membership);
+        core.seed = entropy();
         core.timing.tick = cfg.tick_time;
         core.timing.init_limit = cfg.init_limit;
         core.timing.sync_limit = cfg.sync_limit;
@@ -171,10 +193,14 @@ impl From<ZooCfg> for ServerConfig {
         core.timing.observer_delay = cfg.observer_delay;
         core.finish_when_settled = cfg.finish_when_settled;
         core.reconfig_enabled = cfg.reconfig_enabled;
+        core.forgotten = cfg.forgotten;
         core.priority = cfg.priority;
         core.lease = cfg.lease;
+        core.limits.unsynced_bytes = usize::try_from(cfg.unsynced_bytes).unwrap_or(usize::MAX);
         core.election = cfg.election;
         core.oracle = cfg.oracle_path.is_some();
+        core.limits.request_bytes = cfg.request_bytes;
+        core.limits.txn_bytes = cfg.txn_bytes;
         core.history.snap_count = cfg.snap_count.into();
         core.history.window_count = cfg.commit_log_count;
         core.history.size_percent = cfg.snapshot_size_percent;
@@ -194,7 +220,20 @@ impl From<ZooCfg> for ServerConfig {
             bind_tries: cfg.election_bind_retries,
             connect_timeout: cfg.dial_timeout,
             introduction_timeout: Some(cfg.introduction_timeout),
+            patience: cfg.patience.unwrap_or(PATIENCE),
+            multi_address: cfg.multi_address,
+            fsync_warning: cfg.fsync_warning,
+            max_peer_connections: cfg.max_peer_connections,
             ..Self::new(core, cfg.data_dir)
         }
     }
 }
+
+/// A number from the system's entropy, for what should differ between two runs: whatever else is decided at random
+/// comes from it, so a recorded run can be played again.
+pub(crate) fn entropy() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// How long requests and reads wait for service unless it is said.
+const PATIENCE: Duration = Duration::from_secs(10);

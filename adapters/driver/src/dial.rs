@@ -91,6 +91,7 @@ impl<R: Runtime> Dialler<R> {
                     peer: Some(peer),
                     advertised: None,
                     received: BytesMut::new(),
+                    guest: None,
                 };
                 return link::open(&links, &shared, opened);
             }

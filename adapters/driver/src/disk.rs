@@ -11,7 +11,8 @@
 //! the disk, the larger the batches. Any other write waits until the transactions before it are
 //! durable. What is wanted from the log (where a learner stands, a reader, the newest snapshot) goes the
 //! same way, so it sees everything written before. What takes long and nobody waits for is done between
-//! batches, a little at a time: reading old log files for a learner, removing files.
+//! batches, a little at a time: reading old log files for a learner, removing files,
+//! and telling on disk where the last batch ended, once none has come for a second.
 //!
 //! Nobody ever waits to hand something over; how much can be under way is bounded by the core. A disk
 //! that is slow or hangs holds up what waits for it, and nothing else. A disk that fails ends the
@@ -39,7 +40,7 @@ use quorate_core::input::{Located, Place};
 use quorate_core::output::Write;
 use quorate_core::zxid::Zxid;
 use quorate_log::history::{Dirs, Locating, Roll};
-use quorate_log::install::Install;
+use quorate_log::install::{Install, Memberships};
 use quorate_log::reader::{ReadError, Reader};
 use quorate_log::snapshot::{SnapshotError, SnapshotFile, StagedSnapshot};
 use quorate_log::{Log, LogError};
@@ -138,6 +139,7 @@ impl Disk {
         log: Log,
         kept: Kept,
         retain: Retain,
+        slow: Duration,
         hold: impl Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
@@ -153,9 +155,11 @@ impl Disk {
                 log,
                 kept,
                 retain,
+                slow,
                 unsynced: Unsynced::default(),
                 searches: VecDeque::new(),
                 purging: false,
+                synced: Instant::now(),
             };
             storage.new_roll();
             let served = match storage.serve(&ending.0) {
@@ -339,11 +343,15 @@ struct Storage {
     log: Log,
     kept: Kept,
     retain: Retain,
+    /// From when on a sync is worth a warning.
+    slow: Duration,
     unsynced: Unsynced,
     /// Who wants to know where something stands, and has to wait until old files have been read.
     searches: VecDeque<(Zxid, Sender<Located>)>,
     /// There may be files to remove.
     purging: bool,
+    /// When the last batch was made durable.
+    synced: Instant,
 }
 
 /// What was written and is not durable.
@@ -372,9 +380,23 @@ impl Storage {
             self.flush(shared)?;
             let chores = self.chore().map_err(failure)?;
             if idle && !chores {
-                std::thread::park();
+                self.rest()?;
             }
         }
+    }
+
+    /// Waits for something to do. Where the last batch ends is told on disk with the next one, or here, if
+    /// none comes for a while.
+    fn rest(&mut self) -> Result<(), ServerError> {
+        if !self.log.is_unmarked() {
+            std::thread::park();
+            return Ok(());
+        }
+        match MARK_AFTER.checked_sub(self.synced.elapsed()) {
+            Some(wait) if !wait.is_zero() => std::thread::park_timeout(wait),
+            _ => self.log.mark().map_err(failure)?,
+        }
+        Ok(())
     }
 
     fn perform(&mut self, job: Job, shared: &Shared) -> Result<(), ServerError> {
@@ -427,8 +449,9 @@ impl Storage {
         let start = Instant::now();
         let synced = self.log.sync().map_err(failure)?;
         shared.tell(|progress| progress.durable = Some(last));
-        let took = start.elapsed();
-        if took >= SLOW_SYNC {
+        self.synced = Instant::now();
+        let took = self.synced.duration_since(start);
+        if took > self.slow {
             tracing::warn!(?took, "the disk was slow to make transactions durable");
         }
         if synced.rolled {
@@ -444,10 +467,15 @@ impl Storage {
             Write::GrantedVote { generation, vote } => {
                 self.log.write_vote(Ballot { generation, vote })
             }
+            Write::Lease(longest) => self.log.write_lease(longest),
             Write::Append(txns) => self.log.append(&txns).and_then(|()| self.log.sync().map(drop)),
             Write::Truncate(zxid) => self.log.truncate(zxid),
             Write::Beside(txn) => self.log.append_staged(&[txn]),
-            Write::Install { label } => self.log.install(label),
+            Write::Install { label, membership, next } => {
+                let memberships = Memberships { present: membership, next };
+                let kept = &mut self.kept;
+                self.log.install(label, &memberships, || kept.take_over(&memberships))
+            }
             Write::Membership(text) => return self.kept.keep(&text).map_err(unkept),
             Write::NextMembership(text) => {
                 return self.kept.keep_next(text.as_deref()).map_err(unkept);
@@ -516,7 +544,9 @@ fn unkept((path, source): (PathBuf, io::Error)) -> ServerError {
 }
 
 fn failure(source: LogError) -> ServerError {
-    ServerError::Disk { source: Arc::new(source) }
+    let too_long = source.is_too_long();
+    let source = Arc::new(source);
+    if too_long { ServerError::TooLong { source } } else { ServerError::Disk { source } }
 }
 
 /// Between half of `most` and all of it.
@@ -529,8 +559,8 @@ fn jittered(most: u64) -> u64 {
 const BATCH_BYTES_MAX: usize = 4 << 20;
 /// How much is read at a time for those who want to know where something stands.
 const SEARCH_BYTES: u64 = 256 << 10;
-/// From when on a sync is worth a warning, as in ZooKeeper (`fsync.warningthresholdms`).
-const SLOW_SYNC: Duration = Duration::from_secs(1);
+/// How long after the last batch its end is marked, if none follows.
+const MARK_AFTER: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -542,7 +572,7 @@ mod tests {
     use quorate_core::txn::{Txn, TxnHeader};
     use quorate_core::zxid::Epoch;
     use quorate_log::snapshot::{Parts, SnapshotWriter};
-    use quorate_log::{Found, OpenOptions};
+    use quorate_log::{Found, OpenOptions, sync_mark};
     use tempfile::TempDir;
 
     use super::*;
@@ -556,6 +586,8 @@ mod tests {
         let txn = |zxid| Txn { zxid: Zxid(zxid), header, body: body.clone() };
         Write::Append(zxids.into_iter().map(txn).collect())
     }
+
+    const MEMBERSHIP: &str = "server.1=127.0.0.1:2888:3888:participant\nversion=0";
 
     fn take(dirs: &Dirs, label: i64) -> StagedSnapshot<quorate_log::Disk> {
         let mut file =
@@ -575,7 +607,11 @@ mod tests {
         log.write_accepted_epoch(Epoch(1)).unwrap();
         let (hold, ended) = bounded(1);
         let retain = Retain { snapshots: 3, roll: Roll { records: 8, bytes: 1 << 20 } };
-        (Disk::start(log, Kept::new(dir.path(), None, None), retain, hold).unwrap(), ended)
+        (
+            Disk::start(log, Kept::new(dir.path(), None, None), retain, Duration::MAX, hold)
+                .unwrap(),
+            ended,
+        )
     }
 
     /// Waits until a ticket is durable; what is reported ascends.
@@ -650,6 +686,42 @@ mod tests {
         assert_eq!(zxids, [E1 + 1, E1 + 2, E1 + 3, E1 + 4, E2 + 1]);
         end(disk, &ended);
         assert_eq!(open(&dir).1.durable, found);
+    }
+
+    /// A torn batch and a damaged one look alike until its end is marked, which the next one does, or nothing
+    /// but time.
+    #[test]
+    fn damage_to_the_last_batch_is_told_from_a_torn_one_when_none_has_followed_for_a_while() {
+        let dir = TempDir::new().unwrap();
+        let (disk, ended) = started(&dir);
+        disk.write(Ticket(1), append([E1 + 1, E1 + 2]));
+        until(&disk, 1);
+        let path = dir.path().join("version-2/log.100000001");
+        let marked = |bytes: &[u8]| {
+            let slots = sync_mark::slots(bytes.len() as u64).unwrap();
+            let [first, second] = slots.map(|slot| &bytes[usize::try_from(slot).unwrap()..]);
+            sync_mark::decode(Zxid(E1 + 1), [first, second]).unwrap()
+        };
+        let mut bytes = fs::read(&path).unwrap();
+        while marked(&bytes) == 16 {
+            std::thread::yield_now();
+            bytes = fs::read(&path).unwrap();
+        }
+        // As found after a power cut, with one wrong bit in what was synced last.
+        let place = usize::try_from(marked(&bytes)).unwrap();
+        bytes[place - 5] ^= 1;
+        let copy = TempDir::new().unwrap();
+        fs::create_dir(copy.path().join("version-2")).unwrap();
+        for name in names(&dir, "") {
+            let name = Path::new("version-2").join(name);
+            fs::copy(dir.path().join(&name), copy.path().join(&name)).unwrap();
+        }
+        fs::write(copy.path().join("version-2/log.100000001"), bytes).unwrap();
+        let error = Log::open(copy.path(), OpenOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("log.100000001, offset ") && error.contains("damaged"), "{error}");
+        disk.write(Ticket(2), append([E1 + 3]));
+        until(&disk, 2);
+        end(disk, &ended);
     }
 
     #[test]
@@ -759,7 +831,10 @@ mod tests {
         until(&disk, 4);
         assert_eq!(place(&handle, E1 + 2), Place::Held, "it is the old one still");
         beside(5, E2 + 2);
-        disk.write(Ticket(6), Write::Install { label: Zxid(E2) });
+        disk.write(
+            Ticket(6),
+            Write::Install { label: Zxid(E2), membership: MEMBERSHIP.into(), next: None },
+        );
         disk.write(Ticket(7), Write::CurrentEpoch(Epoch(2)));
         disk.write(Ticket(8), append([E2 + 3]));
         until(&disk, 8);

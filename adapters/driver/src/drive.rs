@@ -16,6 +16,7 @@ use futures_lite::future::{or, pending};
 use quorate_core::address::HostPort;
 use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Input, Plane, Unreadable};
+use quorate_core::membership::Member;
 use quorate_core::message::{Introduction, Message};
 use quorate_core::output::{Hangup, Kept, Output, Write};
 use quorate_core::peer::Peer;
@@ -67,8 +68,16 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) ending: bool,
     /// What listens.
     pub(crate) doors: Doors<R>,
-    /// Where it listens for elections.
-    pub(crate) elections_at: HostPort,
+    /// Where its introductions say that it listens for elections.
+    pub(crate) elections_at: Vec<HostPort>,
+    /// Whether they say all of it.
+    pub(crate) multi_address: bool,
+}
+
+/// Where a server with this line is said to listen for elections.
+pub(crate) fn elections_at(own: &Member, all: bool) -> Vec<HostPort> {
+    let said = if all { usize::MAX } else { 1 };
+    own.addresses.iter().take(said).map(|address| address.election.clone()).collect()
 }
 
 /// The loop's end of what people ask for. Dropping it tells them that the server has ended.
@@ -103,6 +112,10 @@ struct Turn {
     /// What became of the seat that was to be handed over.
     handed: Option<Result<ServerId, Kept>>,
 }
+
+/// The guards at this server know of the reign what the core says now. Each turn makes one; what the core wants
+/// done is not done without it, so that the order cannot be another.
+struct GuardsTold(());
 
 /// How a server is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,18 +160,12 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
             self.advance(Input { at, event: Event::Tick }, &mut turn.outputs);
         }
-        // Those who do what only a leader may hear of its end before anybody else does. Nobody is let in
-        // before there is a lease, where there is to be one.
-        let reign = self.peer.reign().filter(|reign| !reign.awaits_lease);
-        self.seat.set(
-            reign.map(|reign| token(reign.epoch)),
-            reign.and_then(|r| Some(self.time(r.lease?))),
-        );
+        let told = self.tell_guards();
         // Nor does a link close before the core has done without whoever was at its other end.
         self.lost.clear();
         let mut outputs = std::mem::take(&mut turn.outputs);
         for output in outputs.drain(..) {
-            self.carry_out(output, turn)?;
+            self.carry_out(output, turn, &told)?;
         }
         turn.outputs = outputs;
         if self.seat.is_released() {
@@ -194,7 +201,23 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         recorder.does(&outputs[said..]);
     }
 
-    fn carry_out(&mut self, output: Output, turn: &mut Turn) -> Result<(), ServerError> {
+    /// Those who do what only a leader may hear of its end before anybody else does: without this nothing is
+    /// carried out. Nobody is let in before there is a lease, where there is to be one.
+    fn tell_guards(&self) -> GuardsTold {
+        let reign = self.peer.reign().filter(|reign| !reign.awaits_lease);
+        self.seat.set(
+            reign.map(|reign| token(reign.epoch)),
+            reign.and_then(|r| Some(self.time(r.lease?))),
+        );
+        GuardsTold(())
+    }
+
+    fn carry_out(
+        &mut self,
+        output: Output,
+        turn: &mut Turn,
+        _: &GuardsTold,
+    ) -> Result<(), ServerError> {
         let replica = &mut self.replica;
         match output {
             Output::Send { link, message } => self.send(link, message, turn),
@@ -215,7 +238,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::ReadRefused { read, reason } => replica.refuse(read, reason.into()),
             Output::Dial { plane, peer, addresses } => {
                 let introduction = (plane == Plane::Election).then(|| {
-                    let (id, addresses) = (self.shared.id, vec![self.elections_at.clone()]);
+                    let (id, addresses) = (self.shared.id, self.elections_at.clone());
                     self.shared.tongue.introduce(&Introduction { id, addresses })
                 });
                 self.dialler.dial(plane, peer, addresses, introduction);
@@ -227,7 +250,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let pieces = stream::send_log(self.disk.handle(), after, through, form);
                 self.stream(link, pieces.map_err(|_| Unreadable), turn);
             }
-            Output::SendSnapshot { link, label } => replica.send_snapshot(link, label),
+            Output::SendSnapshot { link, label, memberships } => {
+                replica.send_snapshot(link, label, memberships);
+            }
             Output::ReceiveSnapshot { link, label } => self.receive_snapshot(link, label, turn),
             Output::TakeSnapshot(label) => replica.take_snapshot(label),
             Output::Abandon => replica.abandon(),
@@ -246,7 +271,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let config = self.peer.config();
         if let Some(own) = config.membership.member(config.id) {
             self.doors.move_to(own);
-            self.elections_at = own.election_address().clone();
+            self.elections_at = elections_at(own, self.multi_address);
         }
     }
 
@@ -411,7 +436,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 | Event::Progress(link)
                 | Event::Located { link, .. }
                 | Event::Streamed { link, .. }
-                | Event::Restored(link),
+                | Event::Restored { link, .. },
             )
             | Happened::Long { event: Event::Received { link, .. }, .. }
                 if !self.links.contains_key(&link) =>
@@ -420,6 +445,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             }
             Happened::Event(event) | Happened::Long { event, .. } => Some(event),
             Happened::Rung => None,
+            Happened::Ports(plane) => self.shared.ports.news(plane),
         }
     }
 
@@ -579,6 +605,8 @@ fn is_remarkable(reason: Hangup) -> bool {
         | Hangup::OutOfTurn(_)
         | Hangup::EpochOutOfRange(_)
         | Hangup::NewerConfiguration { .. }
+        | Hangup::OlderMembership { .. }
+        | Hangup::Untold { .. }
         | Hangup::OldProtocol(_)
         | Hangup::NewerHistory(_)
         | Hangup::OtherApplication(_)
@@ -590,6 +618,7 @@ fn is_remarkable(reason: Hangup) -> bool {
         | Hangup::CannotCut(_)
         | Hangup::Silent(_)
         | Hangup::Unintroduced
+        | Hangup::DiskBehind { .. }
         | Hangup::OldEpoch(_) => true,
         Hangup::PeerDials(_)
         | Hangup::WeDial(_)

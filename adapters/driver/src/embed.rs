@@ -32,8 +32,8 @@ macro_rules! embed {
             Application, BuildError, Changes, Doubt, FencingToken, HandOverError, Leader, Leaders,
             LeadershipError, Lost, Metrics, NoApplication, Observed, Prepared, Proposal,
             ProposeError, Proposed, ReadError, ReconfigureError, Rejected, Replicated,
-            RestoreError, Runtime, ServerConfig, ServerConfigBuilder, ServerError, Snapshot,
-            StartError, StateMachine, Status, core, zoo_cfg,
+            RestoreError, Runtime, ServerConfig, ServerConfigBuilder, ServerError, Setback,
+            Snapshot, StartError, StateMachine, Status, core, zoo_cfg,
         };
 
         /// The right to do what only the leader may.

@@ -31,6 +31,7 @@
 //! read costs its link, or only that message.
 #![forbid(unsafe_code, unused_must_use)]
 
+mod accepting;
 mod application;
 mod builder;
 mod config;
@@ -39,9 +40,11 @@ mod disk;
 mod drive;
 mod embed;
 mod feed;
+mod guests;
 mod link;
 mod listen;
 mod oracle;
+mod patience;
 mod permits;
 mod quiet;
 mod replica;
@@ -64,7 +67,7 @@ pub use config::ServerConfig;
 pub use quorate_core as core;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
 pub use requests::{
-    Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError,
+    Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback,
 };
 pub use runtime::{OnRuntime, Runtime, tune};
 pub use server::{Server, ServerError, StartError};

@@ -38,12 +38,14 @@ use quorate_core::message::{Introduction, Message, Packet, Request};
 use quorate_core::txn::Txn;
 use quorate_core::wire::{self, DecodeError};
 
+use crate::accepting::Ports;
+use crate::guests::Guest;
 use crate::permits::{Permit, Permits};
 use crate::quiet::Quiet;
 use crate::runtime::Runtime;
 use crate::scope::{Scope, closed};
 use crate::status::Counters;
-use crate::stream::{Intake, Piece, Pieces, SnapshotFault};
+use crate::stream::{Intake, Piece, Pieces, Received, SnapshotFault};
 
 /// What the tasks around the loop tell it.
 #[derive(Debug)]
@@ -56,6 +58,8 @@ pub(crate) enum Happened {
     Long { event: Event, _permit: Permit },
     /// Something lies in one of the loop's [trays](crate::requests::Tray).
     Rung,
+    /// Something has changed about whether this port accepts connections.
+    Ports(Plane),
 }
 
 /// How many bytes of messages that have not fully arrived all accepted links hold together, beyond a
@@ -101,6 +105,7 @@ pub(crate) struct Shared {
     pub(crate) events: Sender<Happened>,
     pub(crate) counters: Counters,
     pub(crate) warnings: Quiet,
+    pub(crate) ports: Ports,
     permits: Permits,
     unfinished: Unfinished,
     next_link: AtomicU64,
@@ -146,6 +151,9 @@ impl Tongue {
 
     /// Takes a message in it off the front of `buf`.
     fn take(self, buf: &mut BytesMut) -> Result<Option<Message>, DecodeError> {
+        if let Some(probe) = wire::take_probe(buf) {
+            return Ok(Some(Message::Probe(probe)));
+        }
         match self {
             Self::Fast => wire::take_notification(buf).map(|m| m.map(Message::Notification)),
             Self::Generation => wire::take_letter(buf).map(|m| m.map(Message::Letter)),
@@ -166,6 +174,7 @@ impl Shared {
             events,
             counters,
             warnings,
+            ports: Ports::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),
             unfinished: Unfinished::default(),
             next_link: AtomicU64::new(1),
@@ -245,8 +254,11 @@ impl Outbound {
             (Queue::Newest(mailbox), Message::Letter(letter)) => {
                 mailbox.post(letter);
             }
+            (Queue::Newest(mailbox), Message::Probe(probe)) => {
+                mailbox.put_probe(probe);
+            }
             (Queue::Newest(_), Message::Packet(_))
-            | (Queue::All(_), Message::Notification(_) | Message::Letter(_)) => {
+            | (Queue::All(_), Message::Notification(_) | Message::Letter(_) | Message::Probe(_)) => {
                 debug_assert!(false, "a message on the wrong plane");
             }
         }
@@ -297,6 +309,7 @@ fn cost(packet: &Packet) -> usize {
         }
         Packet::Proposals(txns) => txns.iter().map(|txn| txn.len() + BARE_BYTES).sum(),
         Packet::NewLeader { config, .. } => config.len(),
+        Packet::Snap { memberships, .. } => memberships.len(),
         Packet::Commits(run) | Packet::Acks(run) => {
             BARE_BYTES * usize::try_from(run.last.0 - run.first.0).unwrap_or(0)
         }
@@ -306,7 +319,6 @@ fn cost(packet: &Packet) -> usize {
         | Packet::AckEpoch { .. }
         | Packet::Diff(_)
         | Packet::Trunc(_)
-        | Packet::Snap(_)
         | Packet::UpToDate
         | Packet::Ack(_)
         | Packet::Ping { .. }
@@ -317,6 +329,7 @@ fn cost(packet: &Packet) -> usize {
         | Packet::Request(_)
         | Packet::HandOver { .. }
         | Packet::Lease { .. }
+        | Packet::MayLead(_)
         | Packet::Sync => 0,
     };
     payload + size_of::<Item>()
@@ -346,6 +359,8 @@ pub(crate) struct Opened<S> {
     pub(crate) advertised: Option<quorate_core::address::HostPort>,
     /// What has been read already, behind the introduction.
     pub(crate) received: BytesMut,
+    /// Its place among those of its address; none if we dialled.
+    pub(crate) guest: Option<Guest>,
 }
 
 /// Makes a connection a link, in a task of its own.
@@ -355,7 +370,8 @@ pub(crate) fn open<R: Runtime>(scope: &Scope<R>, shared: &Arc<Shared>, opened: O
 }
 
 async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>) {
-    let Opened { stream, plane, dialled, remote, peer, advertised, received } = opened;
+    let Opened { stream, plane, dialled, remote, peer, advertised, received, guest: _guest } =
+        opened;
     let link = shared.next_link();
     let queue = Arc::new(Mutex::new(match plane {
         Plane::Election => Queue::Newest(Mailbox::default()),
@@ -447,7 +463,7 @@ impl<R: Runtime> Reader<'_, R> {
             match decoded {
                 Ok(Some(message)) => {
                     self.first_bytes_max = None;
-                    let snapshot = matches!(message, Message::Packet(Packet::Snap(_)));
+                    let snapshot = matches!(message, Message::Packet(Packet::Snap { .. }));
                     let event = Event::Received { link: self.link, message };
                     let happened = if held - buf.len() > LONG_MESSAGE_BYTES {
                         Happened::Long { event, _permit: self.shared.permits.take().await }
@@ -520,7 +536,7 @@ impl<R: Runtime> Reader<'_, R> {
         intake.put(&ahead);
         drop(ahead);
         let mut spare = intake.spare();
-        let unread = loop {
+        let Received { unread, membership } = loop {
             let mut moved = 0;
             let read = async {
                 let Some(chunk) = &mut spare else {
@@ -554,7 +570,8 @@ impl<R: Runtime> Reader<'_, R> {
                 drop(self.shared.events.send(event(Event::Progress(self.link))).await);
             }
         };
-        drop(self.shared.events.send(event(Event::Restored(self.link))).await);
+        let restored = Event::Restored { link: self.link, membership };
+        drop(self.shared.events.send(event(restored)).await);
         Ok(unread)
     }
 
@@ -574,7 +591,7 @@ impl<R: Runtime> Reader<'_, R> {
 
 /// What happens while a snapshot comes in.
 enum Incoming {
-    Done(Result<BytesMut, SnapshotFault>),
+    Done(Result<Received, SnapshotFault>),
     Room,
     Read(io::Result<usize>),
 }
@@ -708,6 +725,9 @@ fn gather(queue: &Mutex<Queue>, buf: &mut BytesMut) -> Then {
             }
             while let Some(letter) = mailbox.take_letter() {
                 wire::encode_letter(&letter, buf);
+            }
+            if let Some(probe) = mailbox.take_probe() {
+                wire::encode_probe(&probe, buf);
             }
             Then::Wait
         }
@@ -1012,6 +1032,7 @@ mod tests {
                 peer: None,
                 advertised: None,
                 received: BytesMut::new(),
+                guest: None,
             };
             let mut life = Box::pin(run(Alone, &shared, opened));
             assert!(block_on(poll_once(&mut life)).is_none());
@@ -1028,7 +1049,7 @@ mod tests {
     /// SNAP, a state of `length` bytes and what follows, as a leader sends them.
     fn snapshot(length: usize, tail: &[u8]) -> Vec<u8> {
         let mut bytes = BytesMut::new();
-        wire::encode_packet(&Packet::Snap(Zxid(9)), &mut bytes);
+        wire::encode_packet(&Packet::snap(Zxid(9)), &mut bytes);
         bytes.extend_from_slice(&length.to_be_bytes());
         bytes.resize(bytes.len() + length, 0);
         bytes.extend_from_slice(tail);
@@ -1066,7 +1087,7 @@ mod tests {
             std::iter::from_fn(|| events.try_recv().ok()).filter_map(|happened| match happened {
                 Happened::Event(Event::Progress(_)) => None,
                 Happened::Event(event) | Happened::Long { event, .. } => Some(event),
-                Happened::Up(..) | Happened::Rung => panic!("{happened:?}"),
+                Happened::Up(..) | Happened::Rung | Happened::Ports(_) => panic!("{happened:?}"),
             });
         let restored = restored.lock().unwrap().clone();
         (restored, heard.collect(), ended)
@@ -1081,8 +1102,8 @@ mod tests {
         for (length, piece) in [(0, 1), (0, 1000), (5, 3), (100_000, 4096), (3 << 20, 1 << 20)] {
             let (restored, heard, ended) = learn(snapshot(length, &tail), piece, true);
             assert_eq!(restored, [length]);
-            let snap = packet(Packet::Snap(Zxid(9)));
-            let expected = [snap, Event::Restored(link), packet(Packet::Commit(Zxid(10)))];
+            let snap = packet(Packet::snap(Zxid(9)));
+            let expected = [snap, Event::restored(link), packet(Packet::Commit(Zxid(10)))];
             assert_eq!((&heard[..], ended), (&expected[..], Some(Cause::Closed)), "{length}");
         }
     }

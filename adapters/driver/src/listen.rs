@@ -4,8 +4,9 @@
 //! connection on the election port has to introduce itself first; each is heard out by a task of its
 //! own, with a deadline, and no more than [`PENDING_MAX`] at once: when they are more, the oldest of the
 //! host that has most makes room. So neither one peer that stays silent nor a thousand keep the others
-//! waiting (ZOOKEEPER-3320, -2186). When the system refuses to accept, out of descriptors say, the door
-//! tries again and says so; it never closes for good without a word.
+//! waiting (ZOOKEEPER-3320, -2186). No address has more than its share of all connections. When the system
+//! refuses to accept, out of descriptors say, the door tries again and says so, to the core, too; a socket that
+//! goes on to fail for another reason is opened anew.
 //!
 //! What it does not do: decide who may come in. That is the core's.
 
@@ -14,18 +15,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender, bounded};
 use bytes::BytesMut;
-use futures_lite::future::or;
+use futures_lite::future::{or, poll_once};
 use quorate_core::address::HostPort;
 use quorate_core::input::Plane;
 use quorate_core::membership::Member;
 use quorate_core::message::Introduction;
 
+use crate::accepting::Socket;
 use crate::config::ServerConfig;
+use crate::guests::{Guest, Guests};
 use crate::link::{self, Opened, Shared};
 use crate::runtime::Runtime;
 use crate::scope::{Scope, closed, offload};
@@ -209,6 +213,7 @@ pub(crate) struct Entrance<R> {
     /// Where links run.
     pub(crate) links: Scope<R>,
     pub(crate) pending: Arc<Pending>,
+    pub(crate) guests: Arc<Guests>,
     pub(crate) patience: Duration,
 }
 
@@ -216,12 +221,14 @@ impl<R: Runtime> Entrance<R> {
     /// Opens a door, however long that takes.
     async fn insist(&self, door: &Door) -> Vec<(SocketAddr, R::Listener)> {
         let runtime = &self.doors.runtime;
+        let socket = Socket::new(&self.shared, door.plane);
         loop {
             let error = match door.open(runtime).await {
                 Ok(Ok(listeners)) => return listeners,
                 Ok(Err(error)) => error.to_string(),
                 Err(error) => error.to_string(),
             };
+            socket.is(true).await;
             if let Some(suppressed) = self.shared.warnings.speak(runtime.now()) {
                 tracing::warn!(
                     sid = self.shared.id.0, address = %door.at, error, suppressed,
@@ -251,29 +258,80 @@ impl<R: Runtime> Entrance<R> {
     /// Accepts until the scope ends.
     async fn serve(&self, plane: Plane, at: SocketAddr, listener: R::Listener) {
         let runtime = self.doors.runtime.clone();
-        let mut rest = ACCEPT_RETRY_MIN;
+        let socket = Socket::new(&self.shared, plane);
+        let (mut rest, mut errors) = (ACCEPT_RETRY_MIN, 0);
+        let mut listener = Some(listener);
         loop {
-            match runtime.accept(&listener).await {
-                Ok((stream, remote)) => {
-                    rest = ACCEPT_RETRY_MIN;
+            let accepted = match &listener {
+                Some(listener) => self.accept(listener, &socket, &mut errors).await.map(Some),
+                None => runtime.listen(at).await.map(|opened| {
+                    listener = Some(opened);
+                    None
+                }),
+            };
+            let error = match accepted {
+                Ok(None) => continue,
+                Ok(Some((stream, remote))) => {
+                    (rest, errors) = (ACCEPT_RETRY_MIN, 0);
                     self.welcome(plane, stream, remote);
+                    continue;
                 }
-                Err(error) => {
-                    Counters::add(&self.shared.counters.accept_errors);
-                    if let Some(suppressed) = self.shared.warnings.speak(runtime.now()) {
-                        tracing::warn!(
-                            sid = self.shared.id.0, %at, %error, suppressed,
-                            "cannot accept connections, trying again"
-                        );
-                    }
-                    runtime.sleep(rest).await;
-                    rest = (rest * 2).min(ACCEPT_RETRY_MAX);
-                }
+                Err(error) => error,
+            };
+            Counters::add(&self.shared.counters.accept_errors);
+            socket.is(true).await;
+            errors += 1;
+            // A descriptor that is given up when there are none may not come back.
+            let anew = errors % ERRORS_FOR_GOOD == 0 && !lacks_descriptors(&error);
+            if let Some(suppressed) = self.shared.warnings.speak(runtime.now()) {
+                let then = if anew { "opening the port anew" } else { "trying again" };
+                tracing::warn!(
+                    sid = self.shared.id.0, ?plane, %at, %error, suppressed,
+                    "cannot accept connections, {then}"
+                );
+            }
+            runtime.sleep(rest).await;
+            rest = (rest * 2).min(ACCEPT_RETRY_MAX);
+            if anew {
+                listener = None;
+            }
+        }
+    }
+
+    /// Waits for the next connection. A socket that lets us wait is well.
+    async fn accept(
+        &self,
+        listener: &R::Listener,
+        socket: &Socket,
+        errors: &mut u32,
+    ) -> io::Result<(R::Stream, SocketAddr)> {
+        let mut accepting = pin!(self.doors.runtime.accept(listener));
+        match poll_once(accepting.as_mut()).await {
+            Some(Err(error)) => Err(error),
+            Some(Ok(accepted)) => {
+                socket.is(false).await;
+                Ok(accepted)
+            }
+            None => {
+                *errors = 0;
+                socket.is(false).await;
+                accepting.await
             }
         }
     }
 
     fn welcome(&self, plane: Plane, stream: R::Stream, remote: SocketAddr) {
+        let Some(guest) = self.guests.admit(remote.ip()) else {
+            Counters::add(&self.shared.counters.refused_connections);
+            if let Some(suppressed) = self.shared.warnings.speak(self.doors.runtime.now()) {
+                tracing::warn!(
+                    sid = self.shared.id.0, peer = %remote, suppressed,
+                    "this address has too many connections to our ports for peers: closed"
+                );
+            }
+            return;
+        };
+        let guest = Some(guest);
         match plane {
             Plane::Quorum => {
                 let opened = Opened {
@@ -284,6 +342,7 @@ impl<R: Runtime> Entrance<R> {
                     peer: None,
                     advertised: None,
                     received: BytesMut::new(),
+                    guest,
                 };
                 link::open(&self.links, &self.shared, opened);
             }
@@ -302,7 +361,7 @@ impl<R: Runtime> Entrance<R> {
                         closed(&given_up).await;
                         None
                     };
-                    let heard = entrance.hear(stream, remote);
+                    let heard = entrance.hear(stream, remote, guest);
                     let opened = or(heard, or(room_needed, deadline)).await;
                     drop(place);
                     if let Some(opened) = opened {
@@ -314,7 +373,12 @@ impl<R: Runtime> Entrance<R> {
     }
 
     /// Reads an introduction.
-    async fn hear(&self, mut stream: R::Stream, remote: SocketAddr) -> Option<Opened<R::Stream>> {
+    async fn hear(
+        &self,
+        mut stream: R::Stream,
+        remote: SocketAddr,
+        guest: Option<Guest>,
+    ) -> Option<Opened<R::Stream>> {
         let mut received = BytesMut::new();
         loop {
             match self.shared.tongue.hear(&mut received) {
@@ -327,6 +391,7 @@ impl<R: Runtime> Entrance<R> {
                         peer: Some(id),
                         advertised: addresses.into_iter().next(),
                         received,
+                        guest,
                     });
                 }
                 Ok(None) => {}
@@ -417,6 +482,12 @@ impl Drop for Place {
     }
 }
 
+/// Whether it is descriptors that the process or the system has none left of (EMFILE, ENFILE; WSAEMFILE): the
+/// socket itself is well then.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24 | 10_024))
+}
+
 /// How many connections to the election port may be silent at once.
 pub(crate) const PENDING_MAX: usize = 128;
 /// Between two tries to listen.
@@ -425,6 +496,8 @@ const BIND_RETRY: Duration = Duration::from_secs(1);
 const ACCEPT_RETRY_MIN: Duration = Duration::from_millis(10);
 /// The longest such wait.
 const ACCEPT_RETRY_MAX: Duration = Duration::from_secs(1);
+/// After so many errors in a row, some 150 ms, a socket is taken for broken and opened anew; again after as many.
+const ERRORS_FOR_GOOD: u32 = 4;
 /// An introduction is some 40 bytes, and what waits for one should be small.
 const INTRODUCTION_READ_BYTES: usize = 256;
 

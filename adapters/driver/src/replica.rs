@@ -35,7 +35,7 @@ use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_log::reader::Reader;
 
-use crate::application::{Application, Rejected};
+use crate::application::{Application, Prepared, Rejected};
 use crate::disk::{DiskHandle, Unread};
 use crate::feed::Feed;
 use crate::requests::{Look, ReadError, Requests, Service, Tray, own_outcome};
@@ -107,6 +107,7 @@ enum Task<A> {
     SendSnapshot {
         link: LinkId,
         label: Zxid,
+        memberships: Bytes,
     },
     Abandon,
     Look(Look<A>),
@@ -137,6 +138,7 @@ enum Errand<A: Application> {
     Send {
         link: LinkId,
         label: Zxid,
+        memberships: Bytes,
     },
     Serving {
         service: Service,
@@ -165,10 +167,10 @@ enum Done<A: Application> {
     Inherited(Service),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Purpose {
     Save(Zxid),
-    Send { link: LinkId, label: Zxid },
+    Send { link: LinkId, label: Zxid, memberships: Bytes },
 }
 
 /// What a thread has to say.
@@ -199,6 +201,8 @@ struct Hands<A: Application> {
     application: A,
     client: i64,
     applied: Zxid,
+    /// The longest transaction.
+    txn_bytes_max: usize,
     disk: DiskHandle,
     /// The log is being read.
     reader: Option<(Reader, Zxid)>,
@@ -221,6 +225,8 @@ pub(crate) struct Beginning<A: Application> {
     /// The end of the log.
     pub(crate) last: Zxid,
     pub(crate) client: i64,
+    /// The longest transaction that a leader makes.
+    pub(crate) txn_bytes_max: usize,
     pub(crate) disk: DiskHandle,
     pub(crate) tray: Arc<Tray<Ran<A>>>,
     pub(crate) hold: Hold,
@@ -230,10 +236,16 @@ pub(crate) struct Beginning<A: Application> {
 
 impl<A: Application> Replica<A> {
     pub(crate) fn new(beginning: Beginning<A>) -> Self {
-        let Beginning { application, staged, last, client, disk, tray, hold, feed_bytes } =
+        let Beginning { application, staged, last, client, disk, tray, hold, feed_bytes, .. } =
             beginning;
-        let hands =
-            Hands { application, client, applied: Zxid::ZERO, disk: disk.clone(), reader: None };
+        let hands = Hands {
+            application,
+            client,
+            applied: Zxid::ZERO,
+            txn_bytes_max: beginning.txn_bytes_max,
+            disk: disk.clone(),
+            reader: None,
+        };
         Self {
             hands: Some(hands),
             thread: None,
@@ -280,10 +292,11 @@ impl<A: Application> Replica<A> {
                     reception.beside.append(ticket, txn.clone());
                 }
             }
-            Write::Install { label } => self.install(*label),
+            Write::Install { label, .. } => self.install(*label),
             Write::AcceptedEpoch(_)
             | Write::CurrentEpoch(_)
             | Write::GrantedVote { .. }
+            | Write::Lease(_)
             | Write::Membership(_)
             | Write::NextMembership(_) => {}
         }
@@ -326,8 +339,8 @@ impl<A: Application> Replica<A> {
         self.tasks.push_back(Task::TakeSnapshot(label));
     }
 
-    pub(crate) fn send_snapshot(&mut self, link: LinkId, label: Zxid) {
-        self.tasks.push_back(Task::SendSnapshot { link, label });
+    pub(crate) fn send_snapshot(&mut self, link: LinkId, label: Zxid, memberships: Bytes) {
+        self.tasks.push_back(Task::SendSnapshot { link, label, memberships });
     }
 
     /// Forgets what was prepared, at once what was to be, and what was received and not installed.
@@ -356,6 +369,7 @@ impl<A: Application> Replica<A> {
             wanted: Arc::clone(&wanted),
             turn: Arc::clone(&self.receptions),
             restore: A::restore,
+            membership: A::staged_membership,
             deposit: Box::new(move |state| {
                 if let Ok(mut place) = place.lock() {
                     *place = Some(state);
@@ -508,14 +522,20 @@ impl<A: Application> Replica<A> {
                 Task::Prepare { epoch, request } => {
                     return Some(Errand::Prepare { epoch, request });
                 }
+                // It was asked for before another history was installed: the state is not that of its label, and
+                // never will be.
+                Task::TakeSnapshot(label) if self.planned < self.base || label < self.base => {
+                    then.events.push(Event::SnapshotTaken(label));
+                }
                 Task::TakeSnapshot(label) => return Some(Errand::Save(label)),
-                Task::SendSnapshot { link, label } => match &self.staged {
+                Task::SendSnapshot { link, label, memberships } => match &self.staged {
                     Staged::Ready(staged, state) if *staged > self.planned => {
-                        let pieces = stream::send_snapshot(label, A::staged_snapshot(state));
+                        let snapshot = A::staged_snapshot(state);
+                        let pieces = stream::send_snapshot(label, memberships, snapshot);
                         then.streams.push((link, pieces.map_err(|_| Unreadable)));
                     }
                     Staged::Ready(..) | Staged::None => {
-                        return Some(Errand::Send { link, label });
+                        return Some(Errand::Send { link, label, memberships });
                     }
                 },
                 Task::Abandon => return Some(Errand::Abandon),
@@ -584,9 +604,13 @@ impl<A: Application> Replica<A> {
                 },
                 Done::Adopted => self.requests.jumped(),
                 Done::Inherited(service) => self.requests.inherited(service),
-                Done::Snapshot(snapshot, Purpose::Send { link, label }) => {
-                    let pieces = stream::send_snapshot(label, snapshot);
+                Done::Snapshot(snapshot, Purpose::Send { link, label, memberships }) => {
+                    let pieces = stream::send_snapshot(label, memberships, snapshot);
                     then.streams.push((link, pieces.map_err(|_| Unreadable)));
+                }
+                // A history that begins behind it has been installed meanwhile: nothing can start from it.
+                Done::Snapshot(_, Purpose::Save(label)) if label < self.base => {
+                    then.events.push(Event::SnapshotTaken(label));
                 }
                 Done::Snapshot(snapshot, Purpose::Save(label)) => self.save(label, snapshot),
                 Done::Read { reached, through, outcome: Ok(()) } => {
@@ -642,18 +666,25 @@ impl<A: Application> Hands<A> {
             }
             Errand::Prepare { epoch, request } => {
                 let now = now_ms();
-                let prepared = self.application.prepare(&request, now);
+                let most = self.txn_bytes_max;
+                let body_max = most.saturating_sub(Txn::HEADER_BYTES);
+                let Prepared { kind, body } = self.application.prepare(&request, now, body_max);
                 let (client, cxid) = (request.id.client, request.id.cxid);
-                let header = TxnHeader { client, cxid, time: now, kind: prepared.kind };
-                done.push(Done::Prepared(epoch, Draft { header, body: prepared.body }));
+                let header = TxnHeader { client, cxid, time: now, kind };
+                let draft = Draft { header, body };
+                let draft = draft.fit(most).unwrap_or_else(|refusal| {
+                    self.application.void();
+                    refusal
+                });
+                done.push(Done::Prepared(epoch, draft));
             }
             Errand::Abandon => self.application.abandon(),
             Errand::Look(look) => look(Ok(&self.application)),
             Errand::Save(label) => {
                 done.push(Done::Snapshot(self.application.snapshot(), Purpose::Save(label)));
             }
-            Errand::Send { link, label } => {
-                let purpose = Purpose::Send { link, label };
+            Errand::Send { link, label, memberships } => {
+                let purpose = Purpose::Send { link, label, memberships };
                 done.push(Done::Snapshot(self.application.snapshot(), purpose));
             }
             Errand::Serving { service, configuration, version } => {
@@ -772,7 +803,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::application::{Prepared, RestoreError, Snapshot};
+    use crate::application::{RestoreError, Snapshot};
     use crate::disk::Disk;
     use crate::link::Happened;
     use crate::permits::Permits;
@@ -807,7 +838,7 @@ mod tests {
 
         const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
-        fn prepare(&mut self, request: &Request, _now: i64) -> Prepared {
+        fn prepare(&mut self, request: &Request, _now: i64, _bytes_max: usize) -> Prepared {
             self.note(format!("prepare {}", request.id.cxid));
             Prepared { kind: 5, body: request.body.clone() }
         }
@@ -817,6 +848,10 @@ mod tests {
             assert_ne!(txn.body, "panic", "as asked for");
             self.note(format!("apply {}", txn.zxid.0));
             Bytes::new()
+        }
+
+        fn void(&mut self) {
+            self.note("void".to_owned());
         }
 
         fn abandon(&mut self) {
@@ -864,6 +899,7 @@ mod tests {
                 staged: staged.map(|label| (Zxid(label), label)),
                 last: Zxid(staged.unwrap_or(0)),
                 client: 7,
+                txn_bytes_max: Txn::BYTES_MAX,
                 disk: disk.handle(),
                 tray: Arc::new(Tray::new(ring)),
                 hold: Hold::idle(),
@@ -944,8 +980,13 @@ mod tests {
             let intake = self.replica.receive(Zxid(label)).unwrap();
             intake.put(&label.to_be_bytes());
             intake.put(b"\0\0\0\x0aBenWasHererest");
-            assert_eq!(block_on(intake.done()).unwrap(), "rest");
+            assert_eq!(block_on(intake.done()).unwrap().unread, "rest");
         }
+    }
+
+    fn install(label: i64) -> Write {
+        let membership = Bytes::from_static(b"server.1=127.0.0.1:2888:3888\nversion=0");
+        Write::Install { label: Zxid(label), membership, next: None }
     }
 
     fn txn(zxid: i64) -> Txn {
@@ -1052,7 +1093,7 @@ mod tests {
         stage.write(Write::Beside(txn(16)));
         stage.write(Write::Beside(txn(17)));
         assert_eq!(stage.peek(), Ok(()), "it is not installed yet");
-        stage.write(Write::Install { label: Zxid(15) });
+        stage.write(install(15));
         // What the old history was to deliver is in the new one, and waits until that is confirmed.
         stage.deliver(12);
         assert_eq!((stage.told(), stage.peek()), (vec![], Err(ReadError::Behind)));
@@ -1062,6 +1103,37 @@ mod tests {
         assert_eq!(outcome.try_recv().unwrap(), Some(doubt as Result<Proposed, _>));
         stage.sync();
         assert_eq!(stage.disk.handle().newest_snapshot().unwrap().unwrap().label, Zxid(15));
+    }
+
+    /// A snapshot is asked for behind what was to be delivered, and then another history is installed: what was to be
+    /// delivered is not, so the state is not what the label says. On 953d248 it was published under that label.
+    #[test]
+    fn a_snapshot_that_was_to_be_taken_of_a_history_that_is_gone_is_not_taken() {
+        for through in [10, 12] {
+            let mut stage = Stage::new(None, MUCH);
+            stage.append(1..=20);
+            stage.deliver(10);
+            stage.receive(15);
+            stage.replica.deliver_through(Zxid(through));
+            stage.replica.take_snapshot(Zxid(through));
+            stage.write(install(15));
+            let mut then = stage.run();
+            while then.events.is_empty() {
+                drop(stage.bell.recv_blocking().unwrap());
+                then = stage.run();
+            }
+            assert_eq!(
+                then.events,
+                [Event::SnapshotTaken(Zxid(through))],
+                "the core may ask again"
+            );
+            stage.sync();
+            let names = std::fs::read_dir(stage._dir.path().join("version-2")).unwrap();
+            let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let snapshots: Vec<_> = names.filter(|name| name.starts_with("snapshot")).collect();
+            assert_eq!(snapshots, ["snapshot.f"]);
+            assert_eq!(stage.replica.applied(), Zxid(10));
+        }
     }
 
     #[test]
@@ -1074,7 +1146,7 @@ mod tests {
         for zxid in 16..=19 {
             stage.write(Write::Beside(txn(zxid)));
         }
-        stage.write(Write::Install { label: Zxid(15) });
+        stage.write(install(15));
         assert_eq!(stage.peek(), Ok(()));
         stage.deliver(19);
         assert_eq!(stage.told(), ["apply 19"]);
@@ -1090,7 +1162,7 @@ mod tests {
         assert_eq!(stage.told(), ["abandon"]);
         // The next leader sends another one, of the same label.
         stage.receive(15);
-        stage.write(Write::Install { label: Zxid(15) });
+        stage.write(install(15));
         stage.deliver(15);
         assert_eq!(stage.told(), ["adopt 15"]);
         stage.sync();

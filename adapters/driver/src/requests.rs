@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use async_channel::Sender;
 use bytes::Bytes;
@@ -83,6 +84,15 @@ pub enum ProposeError {
     /// The leader lost its seat, and the next one does not know the request. It surely does not happen.
     #[error("the leader that it was proposed to lost its seat; it did not happen")]
     Lost,
+    /// No leader took it as long as there was patience, see
+    /// [`ServerConfig::patience`](crate::ServerConfig::patience). It surely does not happen.
+    #[error("waited {waited:?} for a leader that takes it; the last try: {last}")]
+    Unserved {
+        /// How long.
+        waited: Duration,
+        /// What came of the last try.
+        last: Setback,
+    },
     /// This server had ended before it took the request. It surely does not happen.
     #[error("this server has ended")]
     Ended,
@@ -96,6 +106,33 @@ impl ProposeError {
     pub const fn may_have_happened(&self) -> bool {
         matches!(self, Self::Unknown(_))
     }
+}
+
+impl ProposeError {
+    /// What surely kept it from happening, and may not the next time.
+    pub(crate) const fn setback(&self) -> Option<Setback> {
+        match self {
+            Self::Refused(Refusal::TooLong(_)) => None,
+            Self::Refused(refusal) => Some(Setback::Refused(*refusal)),
+            Self::Lost => Some(Setback::Lost),
+            Self::Rejected { .. } | Self::Unserved { .. } | Self::Ended | Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// What kept a request or a read from being served, and may not the next time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Setback {
+    /// This server did not take it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The leader that it was proposed to lost its seat, and the next one does not know it.
+    #[error("the leader that it was proposed to lost its seat; it did not happen")]
+    Lost,
+    /// This server fell behind and is getting a snapshot.
+    #[error("this server fell behind and is being brought up")]
+    Behind,
 }
 
 /// Why nobody can tell whether a request was carried out.
@@ -123,9 +160,29 @@ pub enum ReadError {
     /// This server fell behind and is getting a snapshot.
     #[error("this server fell behind and is being brought up")]
     Behind,
+    /// This server could not tell what is newest as long as there was patience, see
+    /// [`ServerConfig::patience`](crate::ServerConfig::patience).
+    #[error("waited {waited:?} for a leader to read under; the last try: {last}")]
+    Unserved {
+        /// How long.
+        waited: Duration,
+        /// What came of the last try.
+        last: Setback,
+    },
     /// This server has ended.
     #[error("this server has ended")]
     Ended,
+}
+
+impl ReadError {
+    /// What kept it from being answered, and may not the next time.
+    pub(crate) const fn setback(&self) -> Option<Setback> {
+        match self {
+            Self::Refused(refusal) => Some(Setback::Refused(*refusal)),
+            Self::Behind => Some(Setback::Behind),
+            Self::Unserved { .. } | Self::Ended => None,
+        }
+    }
 }
 
 /// Why a [reconfiguration](crate::Server::reconfigure) was not seen to be in force.
@@ -146,6 +203,7 @@ impl From<ProposeError> for ReconfigureError {
             ProposeError::Rejected { reason, .. } => Unchanged::from_code(reason.0),
             ProposeError::Refused(_)
             | ProposeError::Lost
+            | ProposeError::Unserved { .. }
             | ProposeError::Ended
             | ProposeError::Unknown(_) => None,
         };

@@ -16,14 +16,15 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_channel::{Receiver, Sender, bounded};
+use bytes::Bytes;
 use futures_channel::oneshot;
 use futures_lite::FutureExt;
 use futures_lite::future::{or, pending};
-use quorate_core::config::ConfigError;
+use quorate_core::config::{Config, ConfigError};
 use quorate_core::id::ServerId;
 use quorate_core::input::{Event, Plane};
 use quorate_core::membership::{Member, Membership};
@@ -46,10 +47,12 @@ use crate::application::{Application, Snapshot};
 use crate::config::ServerConfig;
 use crate::dial::{Dialler, Resolver, UnderWay};
 use crate::disk::{Disk, Kept};
-use crate::drive::{Asks, Driver, Quit};
+use crate::drive::{Asks, Driver, Quit, elections_at};
+use crate::guests::Guests;
 use crate::link::{Happened, Shared, Tongue};
 use crate::listen::{self, Doors, Entrance, Open};
 use crate::oracle;
+use crate::patience::Patience;
 use crate::permits::Permits;
 use crate::replica::{self, Beginning, Replica};
 use crate::requests::{
@@ -113,22 +116,30 @@ impl<R: Runtime, A: Application> Server<R, A> {
         let id = config.core.id;
         let told = config.core.membership.clone();
         let mut kept = config.kept();
-        if config.core.reconfig_enabled {
-            let [present, next] =
-                kept.recall().map_err(|(path, source)| StartError::Membership { path, source })?;
-            let newer = |kept: &Membership, than: &Membership| kept.version() > than.version();
-            if let Some(present) = present.filter(|kept| newer(kept, &told)) {
-                config.core.membership = present;
-            }
-            let next = next.filter(|kept| newer(kept, &config.core.membership));
-            config.core.next_membership = next.or(config.core.next_membership);
-        }
+        let unkept = |(path, source)| StartError::Membership { path, source };
+        let [present, next] = kept.recall().map_err(unkept)?;
+        adopt_kept(&mut config.core, present, next);
         // A server that is about to join, or was removed, knows where it listens only from what it is told.
-        let now = &config.core.membership;
-        let own = now.member(id).or_else(|| told.member(id)).or(config.own_line.as_ref());
-        let own = own.ok_or(StartError::NotAMember(id))?.clone();
-        kept.remember(own.clone());
-        let opened = open(&config, application).await?;
+        let own_line = |now: &Membership| {
+            let own = now.member(id).or_else(|| told.member(id)).or(config.own_line.as_ref());
+            own.cloned()
+        };
+        let own = own_line(&config.core.membership);
+        if let Some(own) = own {
+            kept.remember(own, config.core.membership.version());
+        }
+        let mut opened = open(&config, application).await?;
+        if let Some(installed) = opened.found.installed.take() {
+            kept.take_over(&installed).map_err(unkept)?;
+            opened.log.memberships_kept()?;
+            let read = |text: &Bytes| Membership::parse(text).ok();
+            let next = installed.next.as_ref().and_then(read);
+            config.core.next_membership = None;
+            adopt_kept(&mut config.core, read(&installed.present), next);
+        }
+        say_what_binds(&config.core, &told);
+        let own = own_line(&config.core.membership).ok_or(StartError::NotAMember(id))?;
+        kept.remember(own.clone(), config.core.membership.version());
         let open = listen::bind(&runtime, &config, &own).await?;
         assemble(runtime, config, (opened, kept), open, &own, recorder)
     }
@@ -136,15 +147,41 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// Asks the ensemble for a transaction, whoever leads, and waits until it is agreed on and applied
     /// at this server. What [`read`](Self::read) or [`peek`](Self::peek) sees here afterwards has it.
     ///
+    /// Where nobody leads it waits, and what surely did not happen because the leader changed is asked for
+    /// again: until [`ServerConfig::patience`] is over. So what one program asks for at the same time may come
+    /// to pass in another order. [`try_propose`](Self::try_propose) asks once. A request that is under way is
+    /// waited for however long it takes.
+    ///
     /// Waits its turn while as many are under way as
     /// [`HistoryLimits::requests`](quorate_core::config::HistoryLimits::requests) allows. Dropping the
     /// future does not take the request back.
     ///
     /// # Errors
     ///
-    /// A [`ProposeError`]. Only [`ProposeError::Unknown`] leaves open whether it happened; after any
-    /// other the request can be made again without being carried out twice.
+    /// A [`ProposeError`]. Only [`ProposeError::Unknown`] leaves open whether it happened, and is never asked
+    /// for a second time; after any other the request can be made again without being carried out twice.
     pub async fn propose(&self, proposal: impl Into<Proposal>) -> Result<Proposed, ProposeError> {
+        let proposal = proposal.into();
+        let mut patience = self.patience();
+        loop {
+            let error = match self.try_propose(proposal.clone()).await {
+                Ok(proposed) => return Ok(proposed),
+                Err(error) => error,
+            };
+            let Some(last) = error.setback() else { return Err(error) };
+            patience.wait().await.map_err(|waited| ProposeError::Unserved { waited, last })?;
+        }
+    }
+
+    /// The same, once: where nobody leads it is refused at once, and lost if the leader changes on the way.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::propose`].
+    pub async fn try_propose(
+        &self,
+        proposal: impl Into<Proposal>,
+    ) -> Result<Proposed, ProposeError> {
         let Proposal { op, body, identities } = proposal.into();
         let permit = self.handle.permits.take().await;
         let cxid = self.handle.requests.fetch_add(1, Ordering::Relaxed);
@@ -160,11 +197,14 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// Looks at the application when it has everything that was acknowledged anywhere in the ensemble
     /// before this call: a linearisable read. Costs an exchange with a quorum, and no write.
     ///
-    /// The closure runs in order with transactions, and holds them up while it runs.
+    /// Where nobody leads it waits, until [`ServerConfig::patience`] is over; [`try_read`](Self::try_read)
+    /// asks once.
+    ///
+    /// The closure runs once, in order with transactions, and holds them up while it runs.
     ///
     /// # Errors
     ///
-    /// A [`ReadError`], if this server does not serve, or ceases to.
+    /// A [`ReadError`], if this server does not serve in time, or has ended.
     ///
     /// # Panics
     ///
@@ -173,11 +213,46 @@ impl<R: Runtime, A: Application> Server<R, A> {
         &self,
         closure: impl FnOnce(&A) -> T + Send + 'static,
     ) -> Result<T, ReadError> {
+        // A try that comes to nothing has not used it.
+        let closure = Arc::new(Mutex::new(Some(closure)));
+        let mut patience = self.patience();
+        loop {
+            let closure = Arc::clone(&closure);
+            let looked = self.try_read(move |application| {
+                let closure = closure.lock().ok().and_then(|mut closure| closure.take());
+                closure.map(|closure| closure(application))
+            });
+            let error = match looked.await {
+                Ok(seen) => return seen.ok_or(ReadError::Ended),
+                Err(error) => error,
+            };
+            let Some(last) = error.setback() else { return Err(error) };
+            patience.wait().await.map_err(|waited| ReadError::Unserved { waited, last })?;
+        }
+    }
+
+    /// The same, once: where nobody leads it is refused at once.
+    ///
+    /// # Errors
+    ///
+    /// A [`ReadError`], if this server does not serve, or ceases to.
+    ///
+    /// # Panics
+    ///
+    /// If the closure does.
+    pub async fn try_read<T: Send + 'static>(
+        &self,
+        closure: impl FnOnce(&A) -> T + Send + 'static,
+    ) -> Result<T, ReadError> {
         let (look, receiver) = look(self.handle.permits.take().await, closure);
         if self.handle.asks.put(Ask::Read(look)).is_err() {
             return Err(ReadError::Ended);
         }
         seen(receiver).await
+    }
+
+    fn patience(&self) -> Patience<'_, R> {
+        Patience::new(&self.handle.runtime, self.leaders(), self.handle.patience)
     }
 
     /// Waits until everything that was acknowledged anywhere in the ensemble before this call is applied
@@ -399,6 +474,8 @@ struct Handle<R, A> {
     seat: Arc<Seat>,
     /// Bounds what is under way.
     permits: Permits,
+    /// How long requests and reads wait for service.
+    patience: Duration,
     /// The session that requests come in, another one after each start.
     client: i64,
     /// How many have come.
@@ -420,13 +497,19 @@ async fn open<A: Application>(
 ) -> Result<Ready<A>, StartError> {
     let (data_dir, mut options) = (config.data_dir.clone(), config.open_options());
     let work = move || loop {
-        let (mut log, found) = Log::open(&data_dir, options.clone())?;
+        let (mut log, mut found) = Log::open(&data_dir, options.clone())?;
         let Some(snapshot) = &found.snapshot else {
             log.begin_with(first_snapshot(&log, &application)?)?;
             return Ok(Ready { log, found, application, staged: None });
         };
         match replica::restore::<A>(snapshot) {
             Ok(state) => {
+                if let Some(text) = A::staged_membership(&state) {
+                    let membership = Membership::parse(text).ok();
+                    let label = snapshot.label;
+                    let held = membership.filter(|held| held.version() <= label.0);
+                    found.durable.changes.extend(held);
+                }
                 let staged = Some((snapshot.label, state));
                 return Ok(Ready { log, found, application, staged });
             }
@@ -439,6 +522,37 @@ async fn open<A: Application>(
         }
     };
     offload("quorate-open", work).await.map_err(StartError::Thread)?
+}
+
+/// Takes over what was kept of the membership and is newer than what the server was told, unless the operator has said
+/// that it binds no more.
+fn adopt_kept(core: &mut Config, present: Option<Membership>, next: Option<Membership>) {
+    let forgotten = core.forgotten;
+    let newer = |kept: &Membership, than: &Membership| {
+        kept.version() > than.version() && (!kept.is_change() || kept.version() > forgotten)
+    };
+    if let Some(present) = present.filter(|kept| newer(kept, &core.membership)) {
+        core.membership = present;
+    }
+    let next = next.filter(|kept| newer(kept, &core.membership));
+    // Without reconfiguration only a change binds, not a version that some leader gave.
+    let next = next.filter(|next| next.is_change() || core.reconfig_enabled);
+    core.next_membership = next.or(core.next_membership.take());
+}
+
+/// An operator who has switched reconfiguration off may think that `zoo.cfg` tells the membership.
+fn say_what_binds(core: &Config, told: &Membership) {
+    let (membership, next) = (&core.membership, core.next_membership.as_ref());
+    if !core.reconfig_enabled && (membership.is_change() || next.is_some()) {
+        let version = next.unwrap_or(membership).version();
+        tracing::warn!(
+            version = format_args!("{version:x}"),
+            told = format_args!("{:x}", told.version()),
+            "reconfigEnabled is off, but this membership was changed while the ensemble ran, and binds this server; \
+             a leader that does not know of it is not followed. To go by zoo.cfg again, only where the ensemble \
+             is another one from here on: quorate.membership.forget={version:x}"
+        );
+    }
 }
 
 /// The state before the first transaction, for a directory that has none.
@@ -489,14 +603,19 @@ fn assemble<R: Runtime, A: Application>(
     if let Some(recorder) = &mut recorder {
         recorder.starts(&config.core, &durable);
     }
+    // With the seed and the inputs the same run can be had again.
+    tracing::info!(sid = config.core.id.0, seed = config.core.seed, "server starts");
+    let txn_bytes_max = config.core.limits.txn_bytes;
     let peer = Peer::new(config.core, durable)?;
     let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
-    let disk = Disk::start(log, kept, retain, links.hold()).map_err(StartError::Thread)?;
+    let disk = Disk::start(log, kept, retain, config.fsync_warning, links.hold())
+        .map_err(StartError::Thread)?;
     let replica = Replica::new(Beginning {
         application,
         staged,
         last,
         client,
+        txn_bytes_max,
         disk: disk.handle(),
         tray,
         hold: links.hold(),
@@ -511,6 +630,7 @@ fn assemble<R: Runtime, A: Application>(
         doors: doors.clone(),
         links: links.clone(),
         pending: Arc::default(),
+        guests: Arc::new(Guests::new(config.max_peer_connections)),
         patience,
     };
     let open = Doors::new(entrance, config.listen_on_all_ips, open);
@@ -543,7 +663,8 @@ fn assemble<R: Runtime, A: Application>(
         publish_at: None,
         ending: false,
         doors: open,
-        elections_at: own.election_address().clone(),
+        elections_at: elections_at(own, config.multi_address),
+        multi_address: config.multi_address,
     };
     let outcome = Arc::new(OnceLock::new());
     let life = Life {
@@ -567,6 +688,7 @@ fn assemble<R: Runtime, A: Application>(
         asks,
         seat,
         permits,
+        patience: config.patience,
         client,
         requests: AtomicI32::new(1),
     };
@@ -707,6 +829,13 @@ pub enum ServerError {
     #[error("the disk failed: {source}")]
     Disk {
         /// What could not be written.
+        source: Arc<LogError>,
+    },
+    /// A transaction is longer than the log may have it. No leader proposes such a one, and no link brings
+    /// it: the disk is sound, and this server is not.
+    #[error("a transaction that is too long was to be logged: {source}")]
+    TooLong {
+        /// Which, and how long.
         source: Arc<LogError>,
     },
     /// The dynamic configuration file could not be replaced.

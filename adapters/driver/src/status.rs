@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use async_channel::{Receiver, Sender, bounded};
 use futures_lite::stream::{Stream, unfold};
 use quorate_core::id::ServerId;
-use quorate_core::report::{Report, Status as PeerStatus};
+use quorate_core::report::{Change, How, Report, Status as PeerStatus};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
@@ -20,6 +20,9 @@ use quorate_core::zxid::{Epoch, Zxid};
 pub struct Status {
     /// What the protocol knows.
     pub peer: Arc<PeerStatus>,
+    /// How this server was brought to the history of the leader that it follows; none while it has no leader or
+    /// leads, and until the leader has said.
+    pub sync: Option<How>,
     /// What the driver has counted and measured.
     pub metrics: Metrics,
 }
@@ -61,11 +64,15 @@ pub struct Metrics {
     pub failed_dials: u64,
     /// How often the system refused to accept a connection.
     pub accept_errors: u64,
+    /// Connections to our ports for peers that were closed at once, because their address had as many as it may
+    /// have, see [`ServerConfig::max_peer_connections`](crate::ServerConfig::max_peer_connections).
+    pub refused_connections: u64,
     /// Links ended because the peer did not read.
     pub overflowed_links: u64,
     /// The last transaction that the application has applied; zero if none.
     pub applied: Zxid,
-    /// How many requests of callers at this server are under way (`zk_outstanding_requests`).
+    /// How many requests of callers at this server, in this process, are under way
+    /// (`zk_outstanding_requests`); those of a leader's learners are counted where they were made.
     pub outstanding: usize,
 }
 
@@ -157,6 +164,7 @@ pub(crate) struct Counters {
     pub(crate) evicted_introductions: AtomicU64,
     pub(crate) failed_dials: AtomicU64,
     pub(crate) accept_errors: AtomicU64,
+    pub(crate) refused_connections: AtomicU64,
     pub(crate) overflowed_links: AtomicU64,
     applied: AtomicI64,
     outstanding: AtomicUsize,
@@ -184,6 +192,7 @@ pub(crate) struct Published {
 #[derive(Debug)]
 struct State {
     peer: Arc<PeerStatus>,
+    sync: Option<How>,
     meter: Meter,
     changes: Vec<(Sender<Observed>, Arc<AtomicU64>)>,
     leaders: Vec<Sender<Option<Leader>>>,
@@ -195,6 +204,7 @@ impl Published {
         let meter = Meter::new(&peer, now);
         let state = State {
             peer: Arc::new(peer),
+            sync: None,
             meter,
             changes: Vec::new(),
             leaders: Vec::new(),
@@ -207,6 +217,7 @@ impl Published {
     pub(crate) fn publish(&self, peer: PeerStatus, reports: Vec<Report>, at: Instant) {
         let mut state = self.locked();
         let before = leader_of(&state.peer);
+        state.sync = sync_of(&peer, state.sync, &reports);
         state.meter.observe(&peer, at);
         state.peer = Arc::new(peer);
         let now = leader_of(&state.peer);
@@ -238,7 +249,8 @@ impl Published {
 
     pub(crate) fn status(&self, counters: &Counters, now: Instant) -> Status {
         let state = self.locked();
-        Status { peer: Arc::clone(&state.peer), metrics: state.meter.metrics(counters, now) }
+        let peer = Arc::clone(&state.peer);
+        Status { peer, sync: state.sync, metrics: state.meter.metrics(counters, now) }
     }
 
     pub(crate) fn leader(&self) -> Option<Leader> {
@@ -280,6 +292,18 @@ impl Published {
 /// Who leads, if the server knows and serves under that leader.
 fn leader_of(status: &PeerStatus) -> Option<Leader> {
     status.leader.filter(|_| status.serving).map(|id| (id, status.current_epoch))
+}
+
+/// How a server that is like this was brought to its leader's history, if it was.
+fn sync_of(status: &PeerStatus, before: Option<How>, reports: &[Report]) -> Option<How> {
+    let said = reports.iter().rev().find_map(|report| {
+        if let Change::Sync { id, how } = report.change {
+            return (id == status.id).then_some(Some(how));
+        }
+        matches!(report.change, Change::State { .. }).then_some(None)
+    });
+    let learns = matches!(status.state, ServerState::Following | ServerState::Observing);
+    said.unwrap_or(before).filter(|_| learns)
 }
 
 /// Measures durations between states.
@@ -357,6 +381,7 @@ impl Meter {
             evicted_introductions: read(&counters.evicted_introductions),
             failed_dials: read(&counters.failed_dials),
             accept_errors: read(&counters.accept_errors),
+            refused_connections: read(&counters.refused_connections),
             overflowed_links: read(&counters.overflowed_links),
             applied: Zxid(counters.applied.load(Ordering::Relaxed)),
             outstanding: counters.outstanding.load(Ordering::Relaxed),

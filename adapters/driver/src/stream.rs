@@ -82,9 +82,13 @@ pub(crate) enum Piece {
 pub(crate) type Pieces = Receiver<Piece>;
 
 /// Sends SNAP, the state and the signature.
-pub(crate) fn send_snapshot(label: Zxid, snapshot: impl Snapshot) -> io::Result<Pieces> {
+pub(crate) fn send_snapshot(
+    label: Zxid,
+    memberships: Bytes,
+    snapshot: impl Snapshot,
+) -> io::Result<Pieces> {
     make("quorate-snap", format!("a snapshot, labelled {label}"), move |out| {
-        wire::encode_packet(&Packet::Snap(label), &mut out.buffer);
+        wire::encode_packet(&Packet::Snap { label, memberships }, &mut out.buffer);
         snapshot.write(out)?;
         out.write_all(&SIGNATURE)
     })
@@ -284,7 +288,16 @@ impl Pipe {
 pub(crate) struct Intake {
     pipe: Arc<Pipe>,
     room: Receiver<()>,
-    done: Receiver<Result<BytesMut, SnapshotFault>>,
+    done: Receiver<Result<Received, SnapshotFault>>,
+}
+
+/// A snapshot that has come whole.
+#[derive(Debug)]
+pub(crate) struct Received {
+    /// What was not taken.
+    pub(crate) unread: BytesMut,
+    /// The text of the membership in its state, if that tells one.
+    pub(crate) membership: Option<Bytes>,
 }
 
 impl Intake {
@@ -313,14 +326,14 @@ impl Intake {
         let _ = self.room.recv().await;
     }
 
-    /// Waits for the end: whether the snapshot is whole and staged, and if so, what was not taken.
-    pub(crate) async fn done(&self) -> Result<BytesMut, SnapshotFault> {
+    /// Waits for the end: whether the snapshot is whole and staged, and if so, what is left of what came.
+    pub(crate) async fn done(&self) -> Result<Received, SnapshotFault> {
         let done = self.done.recv().await;
-        let mut unread = done.map_err(|_| SnapshotFault::Panicked)??;
+        let mut received = done.map_err(|_| SnapshotFault::Panicked)??;
         for chunk in std::mem::take(&mut self.pipe.locked().filled) {
-            unread.extend_from_slice(chunk.unread());
+            received.unread.extend_from_slice(chunk.unread());
         }
-        Ok(unread)
+        Ok(received)
     }
 }
 
@@ -363,6 +376,8 @@ pub(crate) struct Reception<S> {
     pub(crate) turn: Arc<Mutex<()>>,
     /// The application's part.
     pub(crate) restore: fn(Zxid, &mut dyn Read) -> Result<S, RestoreError>,
+    /// What the state tells of the membership.
+    pub(crate) membership: fn(&S) -> Option<Bytes>,
     /// Where the state goes when the snapshot is whole, before anybody is told.
     pub(crate) deposit: Box<dyn FnOnce(S) + Send>,
     pub(crate) hold: Hold,
@@ -377,15 +392,16 @@ pub(crate) fn receive<S: Send + 'static>(reception: Reception<S>) -> io::Result<
     let thread = std::thread::Builder::new().name("quorate-restore".to_owned());
     thread.stack_size(APPLICATION_STACK).spawn(move || {
         give_way();
-        let Reception { label, disk, wanted, turn, restore, deposit, hold } = reception;
+        let Reception { label, disk, wanted, turn, restore, membership, deposit, hold } = reception;
         let turn_taken = turn.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = take_snapshot(&from, &disk, label, restore);
         let told = taken.and_then(|(state, install, unread)| {
+            let membership = membership(&state);
             let staged = wanted.and(|| {
                 disk.stage(install);
                 deposit(state);
             });
-            if staged { Ok(unread) } else { Err(SnapshotFault::Unwanted) }
+            if staged { Ok(Received { unread, membership }) } else { Err(SnapshotFault::Unwanted) }
         });
         drop(turn_taken);
         drop(tell.try_send(told));
@@ -634,7 +650,7 @@ pub(crate) mod tests {
         log.begin_with(first.finish(Parts::default()).unwrap()).unwrap();
         let retain = Retain { snapshots: 3, roll: Roll::default() };
         let kept = Kept::new(dir.path(), None, None);
-        (Disk::start(log, kept, retain, ()).unwrap(), dir)
+        (Disk::start(log, kept, retain, std::time::Duration::MAX, ()).unwrap(), dir)
     }
 
     /// Begins to receive a snapshot whose body is its length as eight bytes, and so many more.
@@ -655,6 +671,7 @@ pub(crate) mod tests {
             wanted: Wanted::new(),
             turn: Arc::default(),
             restore,
+            membership: |_| None,
             deposit: Box::new(move |length| place.lock().unwrap().push(length)),
             hold: Hold::idle(),
         };
@@ -690,9 +707,9 @@ pub(crate) mod tests {
     #[test]
     fn a_snapshot_goes_out_behind_its_packet_and_before_its_signature() {
         for length in [0, 1, PIECE_BYTES, 5 * PIECE_BYTES + 3] {
-            let pieces = send_snapshot(Zxid(0x5_0000_0007), Bulk(length)).unwrap();
+            let pieces = send_snapshot(Zxid(0x5_0000_0007), Bytes::new(), Bulk(length)).unwrap();
             let mut expected = BytesMut::new();
-            wire::encode_packet(&Packet::Snap(Zxid(0x5_0000_0007)), &mut expected);
+            wire::encode_packet(&Packet::snap(Zxid(0x5_0000_0007)), &mut expected);
             let mut body = Vec::new();
             Bulk(length).write(&mut body).unwrap();
             expected.extend_from_slice(&body);
@@ -720,7 +737,7 @@ pub(crate) mod tests {
             }
         }
         let (sender, written) = bounded(1);
-        let pieces = send_snapshot(Zxid(1), Endless(sender)).unwrap();
+        let pieces = send_snapshot(Zxid(1), Bytes::new(), Endless(sender)).unwrap();
         while pieces.len() < PIECES_MAX {
             std::thread::yield_now();
         }
@@ -738,7 +755,7 @@ pub(crate) mod tests {
                 Err(io::Error::other("broken"))
             }
         }
-        let outcome = |broken| gathered(&send_snapshot(Zxid(1), broken).unwrap()).1;
+        let outcome = |broken| gathered(&send_snapshot(Zxid(1), Bytes::new(), broken).unwrap()).1;
         assert_eq!(outcome(Broken(false)), Some(Err(Unreadable)));
         assert_eq!(outcome(Broken(true)), None);
     }

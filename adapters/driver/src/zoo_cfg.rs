@@ -15,6 +15,7 @@
 
 mod entries;
 mod findings;
+mod foreign;
 mod members;
 
 use std::fmt;
@@ -72,6 +73,10 @@ pub struct ZooCfg {
     pub dial_timeout: Duration,
     /// How long a peer may take to introduce itself (`quorumCnxnTimeoutMs`, `syncLimit` ticks).
     pub introduction_timeout: Duration,
+    /// How many connections one address may have to our election and quorum ports together
+    /// (`quorate.maxPeerCnxns`, 512; 0 for any number), see
+    /// [`ServerConfig::max_peer_connections`](crate::ServerConfig::max_peer_connections).
+    pub max_peer_connections: usize,
     /// How often binding the election port is tried again, a second apart; 0 for ever
     /// (`electionPortBindRetry`, 3).
     pub election_bind_retries: u32,
@@ -82,9 +87,15 @@ pub struct ZooCfg {
     pub standalone_enabled: bool,
     /// Whether the membership may change at run time (`reconfigEnabled`, false).
     pub reconfig_enabled: bool,
-    /// How long a leader waits for epochs before it gives up for a voter that looks for a leader again
-    /// (`leader.maxTimeToWaitForEpoch`); none if it does not.
-    pub epoch_wait_max: Option<Duration>,
+    /// Changes of the membership up to this version bind this server no more, on the operator's word
+    /// (`quorate.membership.forget`, hexadecimal as in the text of a configuration; 0), see
+    /// [`Config::forgotten`](quorate_core::config::Config::forgotten).
+    pub forgotten: i64,
+    /// Whether introductions on the election port name all our addresses, as ZooKeeper's do where that is set
+    /// (`multiAddress.enabled`, false). All are dialled and listened on either way.
+    pub multi_address: bool,
+    /// From when on a sync of the log is worth a warning (`fsync.warningthresholdms`, 1 s).
+    pub fsync_warning: Duration,
     /// Transactions between snapshots (`snapCount`, 100000).
     pub snap_count: u32,
     /// How many snapshots are kept (`autopurge.snapRetainCount`, 3); all of them, if
@@ -93,8 +104,18 @@ pub struct ZooCfg {
     pub snapshots_kept: Option<usize>,
     /// By how many bytes a log file grows at a time (`preAllocSize` in KiB, 64 MiB).
     pub preallocate: u64,
-    /// After how many bytes a new log file is begun (`snapSizeLimitInKb`, 4 GiB).
+    /// After how many bytes a new log file is begun (`snapSizeLimitInKb`, 4 GiB; `txnLogSizeLimitInKb` if that is
+    /// less, and not -1).
     pub log_bytes: u64,
+    /// How long what is asked for at this server waits for a leader (`quorate.patience`, in ms; 10000), see
+    /// [`ServerConfig::patience`](crate::ServerConfig::patience).
+    pub patience: Option<Duration>,
+    /// The longest body of a request, in bytes (`jute.maxbuffer`, 1048575).
+    pub request_bytes: usize,
+    /// The longest transaction that this server proposes, in bytes: `jute.maxbuffer` and
+    /// `jute.maxbuffer.extrasize`, which is as much again unless it is said. At most 2097150. Both keys may
+    /// stand with `zookeeper.` before them, as all may.
+    pub txn_bytes: usize,
     /// How many committed transactions are kept in memory for learners (`commitLogCount`, 500).
     pub commit_log_count: usize,
     /// Up to how many hundredths of the newest snapshot a learner is sent log files instead
@@ -123,6 +144,10 @@ pub struct ZooCfg {
     /// For how long voters promise their leader to establish nobody else (`quorate.lease`, in ms; not at
     /// all), see [`Config::lease`](quorate_core::config::Config::lease).
     pub lease: Option<Duration>,
+    /// How many bytes of transactions a follower or observer holds before its disk has them, until it gives up its
+    /// leader (`quorate.unsyncedLimitInKb`, 65536), see
+    /// [`Limits::unsynced_bytes`](quorate_core::config::Limits::unsynced_bytes).
+    pub unsynced_bytes: u64,
     /// How it is found out who is to lead (`quorate.election`, `fast`), see
     /// [`Config::election`](quorate_core::config::Config::election). For `generation` also the time-outs
     /// `quorate.election.minTimeout` and `quorate.election.maxTimeout` (1000 and twice as many ms),
@@ -175,7 +200,8 @@ impl ZooCfg {
         if let Some(dynamic) = &dynamic_config_file {
             members = members.replaced_by(dynamic, &read_file)?;
         }
-        let membership = members.finish(reconfig_enabled)?;
+        let forgotten = entries.version("quorate.membership.forget")?.unwrap_or(0);
+        let membership = members.finish(reconfig_enabled, forgotten)?;
         let tick_time = entries.millis("tickTime", 1)?.unwrap_or(Duration::from_millis(3000));
         let missing = |key, why| ConfigError::Missing { file: file.to_owned(), key, why };
         let init_limit = entries.number("initLimit", 1, MAX)?;
@@ -206,6 +232,7 @@ impl ZooCfg {
         let connect_limit = entries.number("connectToLearnerMasterLimit", 0, MAX)?;
         let introduction = entries.millis_or_off("quorumCnxnTimeoutMs")?;
         let own_line = entries.take("quorate.self");
+        let (request_bytes, txn_bytes) = entries.buffers()?;
         let known = |id| membership.member(id).is_some() || own_line.is_some();
         let my_id = read_my_id(&data_dir, &membership, known, &read_file)?;
         let own_line = own_line.filter(|_| membership.member(my_id).is_none());
@@ -233,15 +260,23 @@ impl ZooCfg {
             dial_timeout: entries.millis("cnxTimeout", 1)?.unwrap_or(Duration::from_secs(5)),
             introduction_timeout: introduction
                 .unwrap_or_else(|| tick_time.saturating_mul(sync_limit)),
+            max_peer_connections: entries.count_or_none("quorate.maxPeerCnxns", 512)?,
             election_bind_retries: entries.number("electionPortBindRetry", 0, MAX)?.unwrap_or(3),
             listen_on_all_ips: entries.boolean("quorumListenOnAllIPs", false)?,
             standalone_enabled: entries.boolean("standaloneEnabled", true)?,
             reconfig_enabled,
-            epoch_wait_max: entries.millis_or_off("leader.maxTimeToWaitForEpoch")?,
+            forgotten,
+            multi_address: entries.boolean("multiAddress.enabled", false)?,
+            fsync_warning: entries
+                .millis("fsync.warningthresholdms", 0)?
+                .unwrap_or(Duration::from_secs(1)),
             snap_count: entries.number("snapCount", 2, MAX)?.unwrap_or(100_000),
             snapshots_kept: entries.snapshots_kept()?,
             preallocate: entries.kibibytes("preAllocSize", 64 << 20)?,
-            log_bytes: entries.kibibytes("snapSizeLimitInKb", 4 << 30)?,
+            log_bytes: entries.log_bytes()?,
+            patience: entries.millis("quorate.patience", 0)?,
+            request_bytes,
+            txn_bytes,
             commit_log_count: entries.count("commitLogCount", 500)?,
             snapshot_size_percent: entries.size_factor()?,
             observer_snapshots: entries.count("leader.maxConcurrentSnapSyncs", 10)?,
@@ -254,6 +289,7 @@ impl ZooCfg {
                 .and_then(|priority| u8::try_from(priority).ok())
                 .unwrap_or(0),
             lease: entries.millis("quorate.lease", 1)?,
+            unsynced_bytes: entries.kibibytes("quorate.unsyncedLimitInKb", 64 << 20)?,
             election: entries.election()?,
             autocreate: entries.boolean("db.autocreate", true)?,
             membership,
@@ -358,10 +394,12 @@ impl ZooCfg {
         }
         self.client_address = own.client.or(self.client_address.take());
         let whole = || Place { file: self.file.clone(), line: 0 };
-        for member in self.membership.members().iter().filter(|m| m.addresses.len() > 1) {
-            let used = member.addresses[0].quorum.host.clone();
-            entries.warn(whole(), Caution::SeveralAddresses { id: member.id, used });
+        let several = self.membership.members().iter().filter(|member| member.addresses.len() > 1);
+        for member in several.filter(|_| !self.multi_address) {
+            entries.warn(whole(), Caution::SeveralAddresses { id: member.id });
         }
+        entries
+            .check_extended_types(self.membership.members().iter().map(|m| m.id).chain([own.id]))?;
         let participants = self.membership.participants().count();
         if !self.membership.is_hierarchical() {
             if participants == 1 {

@@ -77,7 +77,8 @@ fn defaults() {
     assert_eq!((cfg.election_bind_retries, cfg.snap_count), (3, 100_000));
     assert!(!cfg.listen_on_all_ips && !cfg.reconfig_enabled && cfg.standalone_enabled);
     assert!(cfg.finish_when_settled && cfg.autocreate);
-    assert_eq!((cfg.epoch_wait_max, &cfg.oracle_path), (None, &None));
+    assert_eq!((cfg.fsync_warning, &cfg.oracle_path), (Duration::from_secs(1), &None));
+    assert_eq!((cfg.multi_address, cfg.max_peer_connections), (false, 512));
     assert!(cfg.answers("srvr") && cfg.answers("mntr") && !cfg.answers("wchp"));
 }
 
@@ -95,7 +96,8 @@ fn every_key_with_and_without_its_prefix() {
             "reconfigEnabled=TRUE",
             "quorumCnxnTimeoutMs=900",
             "connectToLearnerMasterLimit=4",
-            "leader.maxTimeToWaitForEpoch=300",
+            "fsync.warningthresholdms=300",
+            "multiAddress.enabled=true",
             "observer.election.DelayMs=0",
             "electionAlg=3",
             "peerType=participant",
@@ -117,14 +119,15 @@ fn every_key_with_and_without_its_prefix() {
         assert_eq!(cfg.observer_delay, Duration::ZERO);
         assert_eq!((cfg.election_bind_retries, cfg.snap_count), (0, 7));
         assert_eq!(cfg.connect_limit, Some(4));
-        assert_eq!(cfg.epoch_wait_max, Some(Duration::from_millis(300)));
+        assert_eq!(cfg.fsync_warning, Duration::from_millis(300));
+        assert!(cfg.multi_address);
         assert!(cfg.listen_on_all_ips && cfg.reconfig_enabled && !cfg.standalone_enabled);
         assert!(!cfg.finish_when_settled && !cfg.autocreate);
         assert_eq!(cfg.oracle_path.as_deref(), Some(Path::new("/oracle")));
         assert!(cfg.answers("stat") && cfg.answers("ruok") && !cfg.answers("srvr"));
     }
-    let cfg = good(&format!("{BASE}{THREE}maxTimeToWaitForEpoch=-1\n4lw.commands.whitelist=*\n"));
-    assert_eq!(cfg.epoch_wait_max, None);
+    let cfg = good(&format!("{BASE}{THREE}quorate.maxPeerCnxns=0\n4lw.commands.whitelist=*\n"));
+    assert_eq!(cfg.max_peer_connections, 0);
     assert!(cfg.answers("anything"));
 }
 
@@ -155,6 +158,25 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
         ("sslQuorum=true", "TLS between servers is not supported yet"),
         ("zookeeper.portUnification=true", "TLS between servers is not supported yet"),
         ("quorum.auth.enableSasl=true", "SASL between servers is not supported yet"),
+        ("secureClientPort=2281", "TLS for clients is not supported yet"),
+        ("zookeeper.client.portUnification=true", "TLS for clients is not supported yet"),
+        (
+            "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+            "SASL for clients, Kerberos among it, is not supported yet",
+        ),
+        ("enforce.auth.enabled=true", "telling clients apart is not supported yet"),
+        ("observerMasterPort=2191", "serving observers as a follower is not supported yet"),
+        ("readonlymode.enabled=true", "read-only mode is not supported yet"),
+        ("snapshot.compression.method=gz", "a compressed snapshot is not supported yet"),
+        (
+            "jute.maxbuffer=4194304",
+            "more than ZooKeeper's default of 1048575 bytes is not supported",
+        ),
+        (
+            "jute.maxbuffer=0x100000",
+            "more than ZooKeeper's default of 1048575 bytes is not supported",
+        ),
+        ("emulate353TTLNodes=maybe", "should be true or false"),
         (
             "electionPort=3888",
             "there is no such key; the election port is the second port of each \
@@ -250,8 +272,10 @@ fn what_is_kept_of_a_history() {
     assert_eq!((cfg.snapshots_kept, cfg.preallocate, cfg.log_bytes), (None, 64 << 20, 4 << 30));
     assert_eq!((cfg.commit_log_count, cfg.snapshot_size_percent), (500, Some(33)));
     assert_eq!((cfg.observer_snapshots, cfg.trust_empty_snapshot), (10, false));
+    assert_eq!(cfg.unsynced_bytes, 64 << 20);
     let text = "zookeeper.preAllocSize=16\nsnapSizeLimitInKb=1024\ncommitLogCount=7\n\
                 zookeeper.leader.maxConcurrentSnapSyncs=2\nsnapshot.trust.empty=true\n\
+                quorate.unsyncedLimitInKb=256\n\
                 autopurge.purgeInterval=1\nautopurge.snapRetainCount=5\nsnapCount=1000\n";
     let cfg = good(&format!("{BASE}{THREE}{text}"));
     assert_eq!((cfg.snapshots_kept, cfg.preallocate, cfg.log_bytes), (Some(5), 16 << 10, 1 << 20));
@@ -261,7 +285,15 @@ fn what_is_kept_of_a_history() {
     assert_eq!(config.core.history.window_count, 7);
     assert_eq!(config.core.history.snap_count, 1000);
     assert_eq!(config.core.history.observer_snapshots, 2);
+    assert_eq!(config.core.limits.unsynced_bytes, 256 << 10);
     assert_eq!((config.snapshots_kept, config.preallocate), (Some(5), 16 << 10));
+    for (lines, bytes) in [
+        ("txnLogSizeLimitInKb=512", 512 << 10),
+        ("txnLogSizeLimitInKb=-1", 4 << 30),
+        ("txnLogSizeLimitInKb=512\nsnapSizeLimitInKb=256", 256 << 10),
+    ] {
+        assert_eq!(good(&format!("{BASE}{THREE}{lines}\n")).log_bytes, bytes, "{lines}");
+    }
     for (lines, kept) in [
         ("autopurge.snapRetainCount=9", None),
         ("autopurge.purgeInterval=24", Some(3)),
@@ -282,14 +314,61 @@ fn what_is_kept_of_a_history() {
     }
 }
 
+/// As `BinaryInputArchive` reads them: the extra size is as much again, and 1024 at least.
+#[test]
+fn how_long_a_transaction_may_be() {
+    let lengths = |lines: &str| {
+        let config = ServerConfig::from(good(&format!("{BASE}{THREE}{lines}\n")));
+        assert!(config.core.check().is_ok(), "{lines}");
+        (config.core.limits.request_bytes, config.core.limits.txn_bytes)
+    };
+    for (lines, expected) in [
+        ("", (1_048_575, 2_097_150)),
+        ("jute.maxbuffer=1000000", (1_000_000, 2_000_000)),
+        ("zookeeper.jute.maxbuffer=0x8000", (32_768, 65_536)),
+        ("jute.maxbuffer=010", (8, 1_032)),
+        ("jute.maxbuffer=5000\nzookeeper.jute.maxbuffer.extrasize=0", (5_000, 6_024)),
+        ("jute.maxbuffer=5000\njute.maxbuffer.extrasize=2000", (5_000, 7_000)),
+        ("jute.maxbuffer.extrasize=2000", (1_048_575, 1_050_575)),
+    ] {
+        assert_eq!(lengths(lines), expected, "{lines}");
+    }
+    assert_eq!(warnings("jute.maxbuffer=0xfffff"), [""; 0]);
+    for wrong in ["-1", "0", "much", "0x"] {
+        let said = refused_line(&format!("jute.maxbuffer={wrong}"));
+        assert!(said.contains("a whole number from 1 to 2147483647"), "{wrong}: {said}");
+    }
+}
+
+#[test]
+fn how_long_service_is_waited_for() {
+    let patience =
+        |lines: &str| ServerConfig::from(good(&format!("{BASE}{THREE}{lines}\n"))).patience;
+    assert_eq!(patience(""), Duration::from_secs(10));
+    assert_eq!(patience("quorate.patience=250"), Duration::from_millis(250));
+    assert_eq!(patience("quorate.patience=0"), Duration::ZERO);
+}
+
 #[test]
 fn keys_without_effect() {
     for (line, expected) in [
-        ("maxClientCnxns=60", "a key of ZooKeeper that has no effect here"),
-        ("commitProcessor.numWorkerThreads=3", "a key of ZooKeeper that has no effect here"),
-        ("metricsProvider.httpPort=7000", "a key of ZooKeeper that has no effect here"),
-        ("zookeeper.forceSync=yes", "a key of ZooKeeper that has no effect here"),
-        ("ssl.quorum.keyStore.location=/k", "a key of ZooKeeper that has no effect here"),
+        ("maxClientCnxns=60", "a key of ZooKeeper that has no effect here: clients are not served"),
+        (
+            "commitProcessor.numWorkerThreads=3",
+            "a key of ZooKeeper that has no effect here: clients are not served",
+        ),
+        (
+            "metricsProvider.httpPort=7000",
+            "a key of ZooKeeper that has no effect here: there is no metrics provider; mntr has the figures",
+        ),
+        (
+            "zookeeper.forceSync=yes",
+            "a key of ZooKeeper that has no effect here: whatever is acknowledged was synced",
+        ),
+        (
+            "ssl.quorum.keyStore.location=/k",
+            "a key of ZooKeeper that has no effect here: there is no TLS",
+        ),
         ("ticktime=5", "unknown key, it has no effect; did you mean tickTime?"),
         (
             "connectToLearnerMasterLimt=5",
@@ -320,6 +399,50 @@ fn keys_without_effect() {
     assert!(warnings("tcpKeepAlive=true").is_empty());
 }
 
+/// Every key of `zoo.cfg`, and every property of a server, of ZooKeeper 3.8 and 3.9, with a value that is not its
+/// default: each is taken, or named as what has no effect, or refused; none is unknown.
+#[test]
+fn no_setting_of_zookeeper_is_passed_over() {
+    let known = include_str!("zookeeper_settings.txt");
+    let settings = known.lines().filter(|line| !line.starts_with('#'));
+    let fate = |setting: &str| {
+        let text = format!("{BASE}{THREE}{setting}");
+        match parse(&text, &[("/data/myid", "2")]) {
+            Err(ConfigError::NotSupported { .. }) => "refused".to_owned(),
+            Err(error) => error.to_string(),
+            Ok(cfg) => match &cfg.warnings[..] {
+                [] => "taken".to_owned(),
+                [one] if matches!(one.caution, Caution::NotUsed { .. }) => "named".to_owned(),
+                others => format!("{others:?}"),
+            },
+        }
+    };
+    let wrong: Vec<_> = settings
+        .map(|line| line.split_once(' ').unwrap())
+        .map(|(expected, setting)| (expected, setting, fate(setting)))
+        .filter(|(expected, _, fate)| expected != fate)
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(known.lines().count() > 150);
+}
+
+#[test]
+fn an_id_that_is_no_servers_where_types_are_extended() {
+    let with = |lines: &str| {
+        let text = format!("{BASE}server.2=b:1:2\nserver.254=c:1:2\n{lines}");
+        parse(&text, &[("/data/myid", "2")])
+    };
+    let largest = "server.255=d:1:2\n";
+    assert!(with("extendedTypesEnabled=true").is_ok());
+    assert!(with(largest).is_ok() && with(&format!("{largest}extendedTypesEnabled=false")).is_ok());
+    let error = with(&format!("{largest}zookeeper.extendedTypesEnabled=true")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "zoo.cfg:9: zookeeper.extendedTypesEnabled=true: the id of a server must be below 255 with it, and \
+         there is a server.255"
+    );
+}
+
 #[test]
 fn ensembles_that_tolerate_less_than_it_seems() {
     let of = |servers: &[i32]| {
@@ -339,8 +462,11 @@ fn ensembles_that_tolerate_less_than_it_seems() {
     assert!(warnings("server.4=zk4:2888:3888:observer").is_empty());
     assert_eq!(
         warnings("server.4=zk4:2888:3888:observer|a:1:2:observer"),
-        ["zoo.cfg: server.4 has several addresses, of which only a is used"]
+        ["zoo.cfg: server.4 has several addresses, which ZooKeeper servers refuse without \
+             multiAddress.enabled=true"]
     );
+    let both = "server.4=zk4:2888:3888:observer|a:1:2:observer\nmultiAddress.enabled=true";
+    assert!(warnings(both).is_empty());
 }
 
 #[test]
@@ -384,7 +510,19 @@ fn a_dynamic_file() {
     let cfg = read(THREE, file, true).unwrap();
     assert_eq!(cfg.membership.version(), 0x1_0000_001f);
     assert_eq!(cfg.dynamic_config_file.as_deref(), Some(Path::new(file)));
-    assert_eq!(read(THREE, file, false).unwrap().membership.version(), 0);
+    // What a change brought binds without the setting, too, until the operator says otherwise.
+    assert_eq!(read(THREE, file, false).unwrap().membership.version(), 0x1_0000_001f);
+    let forget = |version: &str| {
+        let forget = format!("quorate.membership.forget={version}");
+        let cfg = format!("{BASE}dynamicConfigFile={file}\n{forget}\n");
+        parse(&cfg, &[("/data/myid", "2"), (file, THREE)])
+    };
+    let forgotten = forget("10000001f").unwrap();
+    assert_eq!((forgotten.membership.version(), forgotten.forgotten), (0, 0x1_0000_001f));
+    assert_eq!(forget("10000001e").unwrap().membership.version(), 0x1_0000_001f);
+    assert!(forget("x").unwrap_err().to_string().contains("hexadecimal"));
+    let given = "/etc/zk/zoo.cfg.dynamic.100000000";
+    assert_eq!(read(THREE, given, false).unwrap().membership.version(), 0);
     assert_eq!(read(THREE, "/etc/zk/zoo.cfg.dynamic", true).unwrap().membership.version(), 0);
     for (text, expected) in [
         ("", ": no server.N line"),

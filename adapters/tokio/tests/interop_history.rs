@@ -293,6 +293,35 @@ async fn a_quorate_leader_with_the_newest_history_brings_java_followers_up() {
     assert_eq!(tools::log_entries(logs.last().unwrap()).last(), Some(&last));
 }
 
+/// A list of all that this session has takes 4 MB, and a Java server reads 2 (ZOOKEEPER-4306).
+#[tokio::test]
+async fn a_session_with_more_than_a_transaction_can_list_ends_under_a_quorate_leader() {
+    if !java::available() {
+        return;
+    }
+    let (mixed, leader) = established([Java, Java, Quorate], [3, 2, 1]).await;
+    assert_eq!(leader, THREE);
+    let present = mixed.quorate(THREE).leader();
+    let mut client = mixed.client(ONE).await;
+    for parent in ["/locks", "/others"] {
+        client.create(parent, b"", 0).await.unwrap();
+    }
+    client.hold((0..50_000).map(|n| format!("/locks/{n:073}"))).await;
+    client.hold(["/others/mine".to_owned()].into_iter()).await;
+    client.close().await;
+
+    let znodes = mixed.same("after the end of the session").await;
+    for parent in ["/locks", "/others"] {
+        assert_eq!(znodes[parent].stat.num_children, 0, "{parent}");
+    }
+    let closing = znodes["/locks"].stat.pzxid;
+    assert_eq!(znodes["/others"].stat.pzxid, closing, "all of it at one number");
+    assert_eq!(mixed.quorate(THREE).leader(), present, "the same reign all the time");
+    for id in [ONE, TWO] {
+        assert_eq!(mixed.java(id).errors(), [""; 0]);
+    }
+}
+
 #[tokio::test]
 async fn a_former_java_leader_loses_what_only_it_had_under_a_quorate_leader() {
     if !java::available() {

@@ -23,8 +23,13 @@ impl Application for Tree {
 
     const PROTOCOL: i32 = LearnerInfo::PROTOCOL;
 
-    fn prepare(&mut self, request: &Request, _now: i64) -> Prepared {
-        self.prepare_request(request)
+    fn prepare(&mut self, request: &Request, _now: i64, bytes_max: usize) -> Prepared {
+        self.prepare_request(request, bytes_max)
+    }
+
+    /// Never: what would be too long is refused before it is noted.
+    fn void(&mut self) {
+        debug_assert!(false, "what is prepared is no longer than it may be");
     }
 
     /// The reply is empty: what a client is told depends on more than the transaction.
@@ -61,6 +66,10 @@ impl Application for Tree {
 
     fn staged_snapshot(staged: &Self) -> Snapshot {
         Self::snapshot(staged)
+    }
+
+    fn staged_membership(staged: &Self) -> Option<Bytes> {
+        staged.configuration().map(Bytes::copy_from_slice)
     }
 
     fn adopt(&mut self, staged: Self) {

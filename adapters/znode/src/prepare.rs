@@ -98,9 +98,13 @@ struct Changes {
 
 impl Tree {
     /// Makes a transaction of a request, see [`Application::prepare`](quorate_driver::Application).
-    pub(crate) fn prepare_request(&mut self, request: &Request) -> Prepared {
+    pub(crate) fn prepare_request(&mut self, request: &Request, bytes_max: usize) -> Prepared {
         let mut changes = Changes::default();
-        let prepared = self.judge(request, &mut changes);
+        let prepared = self.judge(request, bytes_max, &mut changes);
+        let prepared = prepared.and_then(|prepared| {
+            let fits = prepared.body.len() <= bytes_max;
+            if fits { Ok(prepared) } else { Err(Rejected::TOO_LONG) }
+        });
         let (by, mut touched) = (self.outstanding.next(), Touched::default());
         if prepared.is_ok() {
             for (path, value) in changes.nodes {
@@ -116,7 +120,12 @@ impl Tree {
         prepared.unwrap_or_else(Prepared::rejected)
     }
 
-    fn judge(&self, request: &Request, changes: &mut Changes) -> Result<Prepared, Rejected> {
+    fn judge(
+        &self,
+        request: &Request,
+        bytes_max: usize,
+        changes: &mut Changes,
+    ) -> Result<Prepared, Rejected> {
         let (session, kind) = (request.id.client, request.op);
         let mut reader = Reader::new(&request.body);
         let body = match kind {
@@ -125,7 +134,7 @@ impl Tree {
                 changes.session = Some((session, true));
                 Bytes::copy_from_slice(&timeout.to_be_bytes())
             }
-            kind::CLOSE_SESSION => self.close(session, changes),
+            kind::CLOSE_SESSION => self.close(session, bytes_max, changes),
             kind::CREATE | kind::CREATE2 => self.create_node(request, &mut reader, changes)?,
             kind::DELETE => self.delete_node(request, &mut reader, changes)?,
             kind::SET_DATA => self.set_node(request, &mut reader, changes)?,
@@ -252,8 +261,9 @@ impl Tree {
         Ok(body.freeze())
     }
 
-    /// Lists what a session will have, so that everybody deletes the same.
-    fn close(&self, session: i64, changes: &mut Changes) -> Bytes {
+    /// Lists what a session will have, so that everybody deletes the same. A list that does not fit is cut:
+    /// whoever applies it deletes what is listed, and then whatever else is the session's.
+    fn close(&self, session: i64, bytes_max: usize, changes: &mut Changes) -> Bytes {
         let prepared = &self.outstanding.nodes;
         let mut paths: BTreeSet<Arc<str>> = self
             .ephemerals(session)
@@ -266,11 +276,10 @@ impl Tree {
         let created = prepared.iter().filter(|(_, newest)| owned(&newest.value));
         paths.extend(created.map(|(path, _)| Arc::clone(path)));
 
-        let mut body = BytesMut::new();
-        put_count(&mut body, paths.len());
+        let body = list(session, &paths, bytes_max);
+        // All of them go, listed or not.
         let mut parents = BTreeMap::new();
         for path in paths {
-            put_buffer(&mut body, Some(path.as_bytes()));
             if let Some((parent, _)) = path::split(&path) {
                 if !parents.contains_key(parent) {
                     parents.insert(parent.to_owned(), self.record(parent));
@@ -283,7 +292,7 @@ impl Tree {
         }
         changes.nodes.extend(parents.into_iter().map(|(path, record)| (path.into(), record)));
         changes.session = Some((session, false));
-        body.freeze()
+        body
     }
 
     /// A node as it will be.
@@ -314,6 +323,49 @@ impl Tree {
         let asked = needed || request.identities.is_some();
         if asked && !open { Err(SESSION_EXPIRED) } else { Ok(()) }
     }
+}
+
+/// The body of a transaction that closes a session: its paths, or as many as fit in `bytes_max`. It is never
+/// two transactions: a crash between them would leave a session that lives and has lost its locks.
+///
+/// Of each parent one comes first. A Java server that applies this to a snapshot in which the others are gone
+/// already moves the parent's `pzxid` for those that are listed only; for the rest it is enough that every
+/// server knows what the session has.
+fn list(session: i64, paths: &BTreeSet<Arc<str>>, bytes_max: usize) -> Bytes {
+    let takes = |path: &Arc<str>| 4 + path.len();
+    let whole = 4 + paths.iter().map(takes).sum::<usize>();
+    let mut listed: Vec<&Arc<str>> = Vec::new();
+    if whole <= bytes_max {
+        listed.extend(paths);
+    } else {
+        let (mut parents, mut left) = (BTreeSet::new(), bytes_max.saturating_sub(4));
+        let (first, others): (Vec<_>, Vec<_>) = paths
+            .iter()
+            .partition(|path| parents.insert(path::split(path).map(|(parent, _)| parent)));
+        let mut take = |path: &Arc<str>| {
+            let room = left.checked_sub(takes(path));
+            left = room.unwrap_or(left);
+            room.is_some()
+        };
+        listed.extend(first.iter().copied().filter(|path| take(path)));
+        if listed.len() < first.len() {
+            tracing::warn!(
+                session = format_args!("0x{session:x}"),
+                ephemerals = paths.len(),
+                parents = first.len(),
+                listed = listed.len(),
+                "a session closes with ephemeral nodes below more parents than a transaction can name: \
+                 a Java server that recovers from a snapshot taken meanwhile may keep an older pzxid of the others"
+            );
+        }
+        listed.extend(others.into_iter().filter(|path| take(path)));
+    }
+    let mut body = BytesMut::with_capacity(whole.min(bytes_max));
+    put_count(&mut body, listed.len());
+    for path in listed {
+        put_buffer(&mut body, Some(path.as_bytes()));
+    }
+    body.freeze()
 }
 
 /// The root has two names.

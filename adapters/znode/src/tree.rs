@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use quorate_core::membership::Membership;
 use quorate_core::zxid::Zxid;
 
 use crate::acl::{self, Acl, AclTable};
@@ -118,6 +120,17 @@ impl Tree {
             }
             done => done.is_ok(),
         }
+    }
+
+    /// The text of the configuration in `/zookeeper/config`, if the ensemble wrote it: a reconfiguration, or a server for
+    /// itself, leaves the version of the data at -1 and the zxid that is the configuration's version. What a client
+    /// with every right writes there is its own.
+    pub fn configuration(&self) -> Option<&[u8]> {
+        let node = self.get(path::CONFIG)?;
+        let (data, stat) = (node.data()?, node.stat());
+        let membership = Membership::parse(Bytes::copy_from_slice(data)).ok()?;
+        let written = stat.version == -1 && stat.mzxid.0 == membership.version();
+        written.then_some(data)
     }
 
     /// The last transaction that was applied, or what the snapshot was labelled.

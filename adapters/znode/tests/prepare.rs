@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use quorate_core::message::{Identity, Request};
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
@@ -54,13 +56,16 @@ struct Leader {
     tree: Tree,
     under_way: Vec<Txn>,
     last: Zxid,
+    /// The longest body.
+    bytes_max: usize,
 }
 
 impl Leader {
     /// In which the session is open.
     fn new() -> Self {
-        let mut leader =
-            Self { tree: Tree::new(), under_way: Vec::new(), last: Zxid(0x1_0000_0000) };
+        let bytes_max = Txn::BYTES_MAX - Txn::HEADER_BYTES;
+        let (tree, last) = (Tree::new(), Zxid(0x1_0000_0000));
+        let mut leader = Self { tree, under_way: Vec::new(), last, bytes_max };
         assert_eq!(leader.ask(&open_session()), Ok(String::new()));
         leader.settle();
         leader
@@ -68,7 +73,7 @@ impl Leader {
 
     /// Prepares a request: the code that refuses it, or the path that it is about.
     fn ask(&mut self, request: &Request) -> Result<String, i32> {
-        let Prepared { kind, body } = self.tree.prepare(request, 0);
+        let Prepared { kind, body } = self.tree.prepare(request, 0, self.bytes_max);
         self.last = Zxid(self.last.0 + 1);
         let RequestId { client, cxid } = request.id;
         let header = TxnHeader { client, cxid, time: 1_000 + self.last.0, kind };
@@ -218,6 +223,89 @@ fn a_session_ends_with_what_is_its_own_by_then() {
     assert_eq!(leader.ask(&create("/x", 0)), Err(-112), "the session is closed");
     let ephemeral = Request { identities: None, ..create("/x", EPHEMERAL) };
     assert_eq!(leader.ask(&ephemeral), Err(-112), "it would never go");
+}
+
+/// ZOOKEEPER-4306. Whatever is not listed goes all the same, at the same number.
+#[test]
+fn a_session_with_more_than_a_transaction_can_list_ends_in_one() {
+    for bytes_max in [4, 40, 41, 114, 115, 1_000, 1_001, 5_000, 5_924] {
+        let mut leader = Leader::new();
+        leader.ask(&create("/kept", 0)).unwrap();
+        for parent in ["/a", "/b", "/c"] {
+            leader.ask(&create(parent, 0)).unwrap();
+            for n in 0..40 {
+                let path = format!("{parent}/{n:030}");
+                leader.ask(&create(&path, EPHEMERAL)).unwrap();
+            }
+        }
+        leader.settle();
+        // Half of what it has is not applied yet.
+        for n in 40..80 {
+            leader.ask(&create(&format!("/a/{n:030}"), EPHEMERAL)).unwrap();
+        }
+        leader.bytes_max = bytes_max;
+        assert_eq!(leader.ask(&close_session()), Ok(String::new()));
+        leader.bytes_max = 1 << 20;
+        let (closing, body) = (leader.last, leader.under_way.last().unwrap().body.clone());
+        assert!(body.len() <= bytes_max, "{} of {bytes_max} bytes", body.len());
+        let listed = paths(&body);
+        // Each path takes 37 bytes.
+        assert_eq!(listed.len(), ((bytes_max - 4) / 37).min(160), "as many as fit");
+        let parents: BTreeSet<_> = listed.iter().map(|path| &path[..2]).collect();
+        assert_eq!(parents.len(), listed.len().min(3), "first one of each parent: {listed:?}");
+        // What comes after it counts on all of them being gone.
+        let by_program = |path: &str| Request { identities: None, ..delete(path, -1) };
+        assert_eq!(leader.ask(&by_program("/b")).as_deref(), Ok("/b"));
+        while leader.under_way.len() > 1 {
+            leader.apply();
+        }
+        for parent in ["/a", "/b", "/c"] {
+            let stat = leader.tree.get(parent).unwrap().stat();
+            assert_eq!((stat.num_children, stat.pzxid), (0, closing), "{parent}");
+        }
+        assert_eq!(leader.tree.ephemerals(SESSION).count(), 0);
+        leader.settle();
+        assert!(leader.tree.get("/b").is_none() && leader.tree.get("/kept").is_some());
+    }
+}
+
+/// What a client asks for may grow on the way: an access list that says "auth" gets all its identities.
+#[test]
+fn what_becomes_too_long_is_refused_and_nothing_counts_on_it() {
+    let mut leader = Leader::new();
+    let asked = create("/x", 0);
+    leader.bytes_max = 1_000;
+    leader.ask(&create("/long-enough-to-see-how-much-it-takes", 0)).unwrap();
+    let takes = leader.under_way[0].body.len() - "/long-enough-to-see-how-much-it-takes".len() + 2;
+    for bytes_max in [takes - 1, takes, takes + 1] {
+        let mut leader = Leader::new();
+        leader.bytes_max = bytes_max;
+        let fits = bytes_max >= takes;
+        assert_eq!(leader.ask(&asked), if fits { Ok("/x".to_owned()) } else { Err(-5) });
+        leader.bytes_max = 1_000;
+        let below = leader.ask(&create("/x/y", 0));
+        assert_eq!(below, if fits { Ok("/x/y".to_owned()) } else { Err(-101) });
+        leader.settle();
+    }
+}
+
+/// The paths that the body of a closeSession lists.
+fn paths(mut body: &[u8]) -> Vec<String> {
+    let int = |body: &mut &[u8]| {
+        let (int, rest) = body.split_first_chunk().unwrap();
+        *body = rest;
+        usize::try_from(i32::from_be_bytes(*int)).unwrap()
+    };
+    let many = int(&mut body);
+    let paths = (0..many).map(|_| {
+        let length = int(&mut body);
+        let (path, rest) = body.split_at(length);
+        body = rest;
+        String::from_utf8(path.to_vec()).unwrap()
+    });
+    let paths = paths.collect();
+    assert!(body.is_empty());
+    paths
 }
 
 #[test]

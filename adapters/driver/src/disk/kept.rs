@@ -16,6 +16,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use quorate_core::membership::{Member, Membership};
+use quorate_log::install::Memberships;
 
 /// The files in which the membership is kept.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Kept {
     named_in: Option<PathBuf>,
     /// Whether it does, or still holds the membership itself.
     named: bool,
+    /// The version of the one in force.
+    version: i64,
     /// Our own line.
     own: Option<Member>,
 }
@@ -43,12 +46,23 @@ impl Kept {
             (None, Some(config)) => with_end(config, "dynamic"),
             (None, None) => data_dir.join("membership.dynamic"),
         };
-        Self { stem, named_in: config_file, named: dynamic_file.is_some(), own: None }
+        Self { stem, named_in: config_file, named: dynamic_file.is_some(), version: 0, own: None }
     }
 
-    /// Keeps our own line, too, while no membership has it.
-    pub(crate) fn remember(&mut self, own: Member) {
-        self.own = Some(own);
+    /// Keeps our own line, too, while no membership has it; and which membership is in force.
+    pub(crate) fn remember(&mut self, own: Member, version: i64) {
+        (self.own, self.version) = (Some(own), version);
+    }
+
+    /// Keeps what came with a history that was installed.
+    pub(crate) fn take_over(&mut self, told: &Memberships) -> Result<(), (PathBuf, io::Error)> {
+        let present = Membership::parse(&told.present).map_err(|error| {
+            (self.stem.clone(), io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+        })?;
+        if present.version() > self.version {
+            self.keep(&told.present)?;
+        }
+        self.keep_next(told.next.as_deref())
     }
 
     /// What was kept when this server ended: the membership in force, unless a file of the operator's holds
@@ -84,7 +98,7 @@ impl Kept {
                     versions.extend(end.and_then(|end| i64::from_str_radix(end, 16).ok()));
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if is_nowhere(&error) => {}
             Err(error) => return Err(error),
         }
         Ok(versions)
@@ -134,6 +148,7 @@ impl Kept {
         }
         // A later one has been seen, and binds on.
         let version = i64::from_str_radix(version.trim_end(), 16).unwrap_or(0);
+        self.version = version;
         match read(&with_end(&self.stem, "next"))? {
             Some(seen) if seen.version() > version => Ok(()),
             Some(_) | None => self.keep_next(None),
@@ -168,9 +183,14 @@ fn read(path: &Path) -> Result<Option<Membership>, (PathBuf, io::Error)> {
                 io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
             )),
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if is_nowhere(&error) => Ok(None),
         Err(error) => Err((path.to_owned(), error)),
     }
+}
+
+/// Whether nothing can be there: no such file, or no directory for it. Whoever needs the directory says so.
+fn is_nowhere(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Makes `dynamicConfigFile` in `config` name `next`, and `quorate.self` our line if it is `own` only; every
@@ -273,7 +293,7 @@ mod tests {
         fs::write(&config, text).unwrap();
         let mut kept = Kept::new(&data, Some(&dynamic), Some(config.clone()));
         let one = quorate_core::id::ServerId(1);
-        kept.remember(Member::parse(one, "elsewhere:1:2:participant").unwrap());
+        kept.remember(Member::parse(one, "elsewhere:1:2:participant").unwrap(), 0);
         // It moves, is removed, and comes back.
         let steps = [(0x2_0000_0000, 1..=2), (0x3_0000_0001, 2..=3), (0x3_0000_0002, 1..=3)];
         for (version, ids) in steps {
@@ -306,7 +326,7 @@ mod tests {
         fs::write(&config, text).unwrap();
         let mut kept = Kept::new(&data, None, Some(config.clone()));
         let own = Member::parse(quorate_core::id::ServerId(1), "h1:1:2:participant").unwrap();
-        kept.remember(own.clone());
+        kept.remember(own.clone(), 0);
         kept.keep(format!("{lines}version=200000001").as_bytes()).unwrap();
         let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
         assert_eq!((read.membership.members().len(), read.own_line), (2, Some(own)));

@@ -26,7 +26,7 @@ pub type App = Replicated<Journal>;
 impl StateMachine for Journal {
     type State = Arc<Vec<(i64, Bytes)>>;
 
-    fn prepare(&mut self, request: &Bytes) -> Result<Bytes, Rejected> {
+    fn prepare(&mut self, request: &Bytes, _bytes_max: usize) -> Result<Bytes, Rejected> {
         if request.is_empty() { Err(Rejected(-8)) } else { Ok(request.clone()) }
     }
 

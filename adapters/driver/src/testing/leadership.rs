@@ -269,8 +269,11 @@ pub async fn waits_for_the_seat_that_are_dropped_hold_nothing<R: Runtime>(stage:
             assert_eq!(ensemble.agreed().await.0, leader);
             continue;
         }
-        let taken =
-            async { while leaders.next().await.unwrap().map(|(id, _)| id) != Some(other) {} };
+        let taken = async {
+            // A seat is not offered before the other one has said that it hears a quorum.
+            while let Err(HandOverError::Kept(Kept::Unheard(_))) = server.hand_over(other).await {}
+            while leaders.next().await.unwrap().map(|(id, _)| id) != Some(other) {}
+        };
         stage.within("the other one", taken).await;
     }
 }

@@ -4,7 +4,8 @@
 //!   an adapter's tests/conformance.rs:  suite!([MyRuntime], my_block_on)
 //!                                          │  one #[test] for each scenario
 //!                                          ▼
-//!   sockets, elections, leadership, membership, replication, syncing, outsiders, operators, cancelling, endings
+//!   sockets, elections, leadership, membership, replication, lengths, patience, syncing, outsiders, ports,
+//!   operators, cancelling, endings
 //!                                          │  play on a Stage, with an Ensemble
 //!                                          ▼
 //!   the runtime, and servers on it
@@ -15,7 +16,7 @@
 //! function, and its name into [`suite!`](crate::suite).
 //!
 //! [`AnyRuntime`] puts servers of several runtimes into one ensemble; [`Gated`] holds up what a server
-//! sends and receives.
+//! sends and receives, [`Deaf`] lets its ports accept nothing.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -25,21 +26,26 @@
 
 mod any;
 pub mod cancelling;
+mod deaf;
 pub mod elections;
 pub mod endings;
 mod ensemble;
 mod gated;
 mod journal;
 pub mod leadership;
+pub mod lengths;
 pub mod membership;
 pub mod operators;
 pub mod outsiders;
+pub mod patience;
+pub mod ports;
 pub mod replication;
 pub mod sockets;
 mod stage;
 pub mod syncing;
 
 pub use any::AnyRuntime;
+pub use deaf::{Deaf, Deafness, Ears};
 pub use ensemble::{Ensemble, free_ports};
 pub use gated::{Gate, Gated};
 pub use journal::{App, Brake, Journal};
@@ -104,6 +110,14 @@ macro_rules! suite {
                 a_snapshot_that_is_damaged_is_passed_over_at_start,
                 a_slow_application_holds_up_nobody_else,
             }
+            lengths: {
+                what_is_prepared_too_long_is_refused_and_costs_nobody_else,
+            }
+            patience: {
+                what_is_asked_before_anybody_leads_waits_for_a_leader,
+                patience_ends_and_says_what_was_waited_for,
+                a_killed_leader_costs_no_write_that_surely_did_not_happen,
+            }
             syncing: {
                 a_server_that_missed_nothing_gets_an_empty_diff,
                 a_server_that_comes_back_gets_what_it_missed,
@@ -121,6 +135,12 @@ macro_rules! suite {
                 requests_that_never_end_share_a_bound,
                 a_thousand_silent_connections_keep_nobody_out,
                 an_introduction_has_a_deadline,
+                one_address_has_a_share_of_the_connections,
+            }
+            ports: {
+                a_leader_whose_port_accepts_nothing_is_replaced_and_not_elected_until_it_does,
+                a_socket_that_is_broken_is_opened_anew_and_the_leader_stays,
+                an_election_port_that_accepts_nothing_costs_no_leadership,
             }
             operators: {
                 a_port_in_use_is_named,

@@ -10,7 +10,7 @@ use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
-use quorate_core::message::{Introduction, LearnerInfo, Notification, Packet};
+use quorate_core::message::{Introduction, LearnerInfo, Mark, Notification, Packet};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
@@ -93,7 +93,7 @@ fn question(round: i64) -> BytesMut {
     let mut bytes = BytesMut::new();
     let version = Notification::VERSION;
     wire::encode_notification(
-        &Notification { standing, version, config: Bytes::new() },
+        &Notification { standing, version, config: Bytes::new(), mark: Mark::NONE },
         &mut bytes,
     );
     bytes
@@ -372,4 +372,37 @@ pub async fn an_introduction_has_a_deadline<R: Runtime>(stage: Stage<R>) {
     let mut line = Line::to(&stage, &ensemble, leader, Plane::Election).await;
     line.write(&introduction(STRANGER)[..10]).await;
     line.until_closed("half an introduction").await;
+}
+
+pub async fn one_address_has_a_share_of_the_connections<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(1, 0);
+    ensemble.adjust = |config| {
+        config.max_peer_connections = 3;
+        config.introduction_timeout = Some(Duration::from_secs(3600));
+    };
+    ensemble.start_all().await;
+    let (leader, _) = ensemble.agreed().await;
+    let mut held = Vec::new();
+    for plane in [Plane::Election, Plane::Quorum, Plane::Election] {
+        held.push(Line::to(&stage, &ensemble, leader, plane).await);
+    }
+    let mut fourth = Line::to(&stage, &ensemble, leader, Plane::Quorum).await;
+    fourth.until_closed("a connection too many").await;
+    assert_eq!(ensemble.server(leader).status().metrics.refused_connections, 1);
+    // When they have gone there is room, as soon as the server has noticed.
+    drop(held);
+    stage
+        .within("room again", async {
+            let mut piece = [0; 64];
+            loop {
+                let mut line = Line::to(&stage, &ensemble, leader, Plane::Election).await;
+                line.write(&introduction(STRANGER)).await;
+                line.write(&question(1)).await;
+                if matches!(line.stream.read(&mut piece).await, Ok(1..)) {
+                    break;
+                }
+            }
+        })
+        .await;
+    assert_eq!(ensemble.agreed().await.0, leader);
 }

@@ -116,10 +116,10 @@ pub async fn without_a_quorum_nothing_happens_and_whoever_asks_is_told<R: Runtim
     let mut leaders = server.leaders();
     let lost = async { while leaders.next().await.unwrap().is_some() {} };
     stage.within("losing the quorum", lost).await;
-    let error = stage.within("a refusal", server.propose("x")).await.unwrap_err();
+    let error = stage.within("a refusal", server.try_propose("x")).await.unwrap_err();
     assert!(matches!(error, ProposeError::Refused(_)), "{error}");
     assert!(!error.may_have_happened());
-    let error = stage.within("a refusal", server.catch_up()).await.unwrap_err();
+    let error = stage.within("a refusal", server.try_read(|_| ())).await.unwrap_err();
     assert!(matches!(error, ReadError::Refused(_)), "{error}");
     // What was delivered stays to be seen.
     assert_eq!(stage.entries(&server).await.len(), 1);

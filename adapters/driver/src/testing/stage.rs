@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_channel::{Receiver, bounded};
 use futures_lite::future::{or, yield_now};
 
+use super::deaf::Deaf;
 use super::ensemble::Ensemble;
 use super::gated::Gated;
 use super::journal::{App, Journal};
@@ -45,6 +46,11 @@ impl<R: Runtime> Stage<R> {
     /// The same runtimes, with a gate for each of so many servers.
     pub fn gated(&self, servers: usize) -> Stage<Gated<R>> {
         Stage::new((0..servers).map(|nth| Gated::new(self.runtime(nth).clone())))
+    }
+
+    /// The same runtimes, one for each of so many servers, whose ports can be made to accept nothing.
+    pub fn deaf(&self, servers: usize) -> Stage<Deaf<R>> {
+        Stage::new((0..servers).map(|nth| Deaf::new(self.runtime(nth).clone())))
     }
 
     /// Voters 1..=n, then observers, that only elect; none started.

@@ -12,10 +12,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quorate_core::address::HostPort;
-use quorate_core::config::{Election, Generations, Ties};
+use quorate_core::config::{Election, Generations, Limits, Ties};
+use quorate_core::id::ServerId;
 use quorate_core::properties::Line;
+use quorate_core::txn::Txn;
 
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
+use crate::zoo_cfg::foreign::{NOT_SUPPORTED, When, not_used, why_not_used};
 
 /// The lines that are not the membership's. Whoever asks for a key takes its line away; those left at
 /// the end are of no use to anyone.
@@ -80,12 +83,56 @@ impl<'a> Entries<'a> {
         Ok(count.map_or(default, |count| usize::try_from(count).unwrap_or(usize::MAX)))
     }
 
+    /// A count, or 0 for none.
+    pub(super) fn count_or_none(
+        &mut self,
+        key: &'static str,
+        default: usize,
+    ) -> Result<usize, ConfigError> {
+        let count = self.number(key, 0, MAX)?;
+        Ok(count.map_or(default, |count| usize::try_from(count).unwrap_or(usize::MAX)))
+    }
+
     pub(super) fn kibibytes(
         &mut self,
         key: &'static str,
         default: u64,
     ) -> Result<u64, ConfigError> {
         Ok(self.number(key, 1, MAX)?.map_or(default, |kibibytes| u64::from(kibibytes) << 10))
+    }
+
+    pub(super) fn log_bytes(&mut self) -> Result<u64, ConfigError> {
+        let bytes = self.kibibytes("snapSizeLimitInKb", 4 << 30)?;
+        if self.entries.get("txnLogSizeLimitInKb").is_some_and(|entry| entry.value == "-1") {
+            self.take("txnLogSizeLimitInKb");
+        }
+        Ok(bytes.min(self.kibibytes("txnLogSizeLimitInKb", bytes)?))
+    }
+
+    /// How long a request may be (`jute.maxbuffer`), and a transaction: that, and the extra size for what stands
+    /// around it (`zookeeper.jute.maxbuffer.extrasize`), which is as much again unless it is said, and never
+    /// less than ZooKeeper allows. More than the defaults is refused elsewhere.
+    pub(super) fn buffers(&mut self) -> Result<(usize, usize), ConfigError> {
+        let buffer = self.java_number("jute.maxbuffer", 1)?.unwrap_or(BUFFER);
+        let extra = self.java_number("jute.maxbuffer.extrasize", 0)?.unwrap_or(buffer);
+        let wanted = buffer.saturating_add(extra.max(Limits::TXN_BYTES_MIN));
+        Ok((buffer, wanted.min(Txn::BYTES_MAX)))
+    }
+
+    /// A number as Java reads a system property: `0x` before it makes it hexadecimal, `0` octal.
+    fn java_number(&mut self, key: &'static str, min: u32) -> Result<Option<usize>, ConfigError> {
+        let Some(entry) = self.take(key) else { return Ok(None) };
+        let text = entry.value.to_ascii_lowercase();
+        let (digits, radix) = match (text.strip_prefix("0x"), text.strip_prefix('0')) {
+            (Some(digits), _) => (digits, 16),
+            (None, Some(digits)) if !digits.is_empty() => (digits, 8),
+            (None, _) => (&*text, 10),
+        };
+        let number = u32::from_str_radix(digits, radix).ok();
+        match number.filter(|number| (min..=MAX).contains(number)) {
+            Some(number) => Ok(Some(usize::try_from(number).unwrap_or(usize::MAX))),
+            None => Err(entry.value_error(format!("a whole number from {min} to {MAX}"))),
+        }
     }
 
     pub(super) fn snapshots_kept(&mut self) -> Result<Option<usize>, ConfigError> {
@@ -128,6 +175,17 @@ impl<'a> Entries<'a> {
             },
         };
         Ok(Election::Generation(Generations { pre_vote, ties, ..Generations::within(min, max) }))
+    }
+
+    /// The version of a membership, in hexadecimal.
+    pub(super) fn version(&mut self, key: &'static str) -> Result<Option<i64>, ConfigError> {
+        let Some(entry) = self.take(key) else { return Ok(None) };
+        match i64::from_str_radix(&entry.value, 16).ok().filter(|version| *version >= 0) {
+            Some(version) => Ok(Some(version)),
+            None => {
+                Err(entry.value_error("the version of a membership, in hexadecimal".to_owned()))
+            }
+        }
     }
 
     /// `snapshotSizeFactor` in hundredths.
@@ -240,25 +298,45 @@ impl<'a> Entries<'a> {
     }
 
     pub(super) fn refuse_unsupported(&mut self) -> Result<(), ConfigError> {
-        for (key, what) in NOT_SUPPORTED {
-            let entry = self.peek(key);
-            if let (Some(setting), true) = (entry, self.boolean(key, false)?) {
-                return Err(ConfigError::NotSupported { setting: setting.into(), what });
+        for (key, when, what) in NOT_SUPPORTED {
+            let is = |name: &str| match key.ends_with('.') {
+                true => name.starts_with(key),
+                false => name == key,
+            };
+            let on = |(name, entry): &(&String, &Setting)| is(name) && when.holds(&entry.value);
+            if let Some((_, setting)) = self.entries.iter().find(on) {
+                return Err(ConfigError::NotSupported { setting: setting.clone().into(), what });
+            }
+            // Turned off is what it is; whatever is neither true nor false is wrong.
+            if when == When::True {
+                self.boolean(key, false)?;
             }
         }
         Ok(())
     }
 
+    /// `extendedTypesEnabled`: owners of TTL nodes are told from sessions by the byte that is a server's id there.
+    pub(super) fn check_extended_types(
+        &mut self,
+        mut members: impl Iterator<Item = ServerId>,
+    ) -> Result<(), ConfigError> {
+        let Some(setting) = self.peek("extendedTypesEnabled") else { return Ok(()) };
+        let too_large = members.find(|id| id.0 >= EXTENDED);
+        match too_large.filter(|_| setting.value.eq_ignore_ascii_case("true")) {
+            Some(id) => Err(ConfigError::IdExtended { setting: setting.into(), id }),
+            None => Ok(()),
+        }
+    }
+
     /// Warnings in the order of lines, those about a whole file last.
     pub(super) fn finish(mut self) -> Vec<Warning> {
         for (name, Setting { at, key, value }) in std::mem::take(&mut self.entries) {
-            let known = NOT_USED.contains(&name.as_str())
-                || NOT_USED_FAMILIES.iter().any(|family| name.starts_with(family));
-            let caution = if known {
-                Caution::NotUsed { key, value }
-            } else {
-                let nearest = nearest(&name, self.asked.iter().chain(&NOT_USED).copied());
-                Caution::UnknownKey { key, value, nearest }
+            let caution = match why_not_used(&name) {
+                Some(why) => Caution::NotUsed { key, value, why },
+                None => {
+                    let nearest = nearest(&name, self.asked.iter().copied().chain(not_used()));
+                    Caution::UnknownKey { key, value, nearest }
+                }
             };
             self.warn(at, caution);
         }
@@ -285,11 +363,17 @@ fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'st
         .map(|(_, key)| key)
 }
 
+/// The first byte of what owns a container or a TTL node (`EphemeralType.MAX_EXTENDED_SERVER_ID` is one less).
+const EXTENDED: i64 = 255;
+
 /// Of keys that differ in more than a third of their letters none was meant for the other.
 const LIKENESS_MIN: f64 = 0.7;
 
 /// The largest number, as in Java.
 pub(super) const MAX: u32 = i32::MAX as u32;
+
+/// `jute.maxbuffer` where nothing is said.
+const BUFFER: usize = 0xf_ffff;
 
 /// Keys that look like settings; the second part says what to write.
 const ELECTION_PORT: &str =
@@ -300,98 +384,4 @@ const MEMBER_KINDS: [(&str, &str); 3] = [
     ("server", "a server is written as server.N=host:quorumPort:electionPort"),
     ("group", "a group is written as group.G=1:2:3"),
     ("weight", "a weight is written as weight.N=1"),
-];
-
-/// Keys that turn on what we cannot do.
-const NOT_SUPPORTED: [(&str, &str); 5] = [
-    ("sslQuorum", "TLS between servers"),
-    ("portUnification", "TLS between servers"),
-    ("quorum.auth.enableSasl", "SASL between servers"),
-    ("quorum.auth.learnerRequireSasl", "SASL between servers"),
-    ("quorum.auth.serverRequireSasl", "SASL between servers"),
-];
-
-/// Keys of ZooKeeper that have no effect here.
-const NOT_USED: [&str; 62] = [
-    "admin.commandURL",
-    "admin.enableServer",
-    "admin.idleTimeout",
-    "admin.serverAddress",
-    "admin.serverPort",
-    "audit.enable",
-    "client.portUnification",
-    "clientPortListenBacklog",
-    "closeSessionTxn.enabled",
-    "commitLogSize",
-    "commitProcessor.maxCommitBatchSize",
-    "commitProcessor.maxReadBatchSize",
-    "commitProcessor.numWorkerThreads",
-    "commitProcessor.shutdownTimeout",
-    "connectionMaxTokens",
-    "datadir.autocreate",
-    "digest.enabled",
-    "emulate353TTLNodes",
-    "enforceQuota",
-    "enableEagerACLCheck",
-    "extendedTypesEnabled",
-    "flushDelay",
-    "follower.nodelay",
-    "forceSync",
-    "fsync.warningthresholdms",
-    "globalOutstandingLimit",
-    "jute.maxbuffer",
-    "largeRequestMaxBytes",
-    "largeRequestThreshold",
-    "leader.closeSocketAsync",
-    "leader.nodelay",
-    "leaderConnectDelayDuringRetryMs",
-    "leaderServes",
-    "learner.asyncSending",
-    "learner.closeSocketAsync",
-    "localSessionsEnabled",
-    "localSessionsUpgradingEnabled",
-    "maxBatchSize",
-    "maxClientCnxns",
-    "maxCnxns",
-    "maxResponseCacheSize",
-    "maxGetChildrenResponseCacheSize",
-    "maxSessionTimeout",
-    "maxWriteQueuePollTime",
-    "minSessionTimeout",
-    "observer.reconnectDelayMs",
-    "observerMasterPort",
-    "quorum.cnxn.threads.size",
-    "readonlymode.enabled",
-    "request_throttler.shutdownTimeout",
-    "secureClientPort",
-    "secureClientPortAddress",
-    "serializeLastProcessedZxid.enabled",
-    "serverCnxnFactory",
-    "sessionRequireClientSASLAuth",
-    "skipACL",
-    "sslQuorumReloadCertFiles",
-    "syncEnabled",
-    "txnLogSizeLimitInKb",
-    "warnThreshold",
-    "watchManagerName",
-    "znode.container.checkIntervalMs",
-];
-
-/// Beginnings of keys of ZooKeeper that have no effect here.
-const NOT_USED_FAMILIES: [&str; 15] = [
-    "authProvider.",
-    "connection",
-    "DigestAuthenticationProvider.",
-    "jute.",
-    "kerberos.",
-    "metricsProvider.",
-    "multiAddress.",
-    "netty.",
-    "nio",
-    "quorum.auth.",
-    "sasl",
-    "snapshot.",
-    "ssl.",
-    "watch",
-    "znode.container.",
 ];

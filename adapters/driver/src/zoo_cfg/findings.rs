@@ -102,6 +102,8 @@ pub enum Caution {
         key: String,
         /// Its value.
         value: String,
+        /// Why not.
+        why: &'static str,
     },
     /// The key is often written this way, but has another name; it has no effect.
     Misspelt {
@@ -132,12 +134,11 @@ pub enum Caution {
         /// What `peerType` says.
         stated: Role,
     },
-    /// A server has several addresses, of which one is used.
+    /// A server has several addresses, and `multiAddress.enabled` is not true: ours use them all, a ZooKeeper
+    /// server refuses to start with such a line.
     SeveralAddresses {
         /// The server.
         id: ServerId,
-        /// The host that is used.
-        used: String,
     },
     /// One server decides alone.
     OneParticipant,
@@ -159,8 +160,8 @@ impl fmt::Display for Caution {
             Self::UnknownKey { key, value, nearest: Some(nearest) } => {
                 write!(f, "{key}={value}: unknown key, it has no effect; did you mean {nearest}?")
             }
-            Self::NotUsed { key, value } => {
-                write!(f, "{key}={value}: a key of ZooKeeper that has no effect here")
+            Self::NotUsed { key, value, why } => {
+                write!(f, "{key}={value}: a key of ZooKeeper that has no effect here: {why}")
             }
             Self::Misspelt { key, value, instead } => {
                 write!(f, "{key}={value}: there is no such key, it has no effect; {instead}")
@@ -174,9 +175,11 @@ impl fmt::Display for Caution {
             Self::OtherRole { id, used, stated } => {
                 write!(f, "peerType={stated}: server.{id} says {used}, which counts")
             }
-            Self::SeveralAddresses { id, used } => {
-                write!(f, "server.{id} has several addresses, of which only {used} is used")
-            }
+            Self::SeveralAddresses { id } => write!(
+                f,
+                "server.{id} has several addresses, which ZooKeeper servers refuse without \
+                 multiAddress.enabled=true"
+            ),
             Self::OneParticipant => {
                 f.write_str("one participant: no failure is tolerated, three tolerate one")
             }
@@ -270,6 +273,14 @@ pub enum ConfigError {
     IdRange {
         /// The line.
         setting: Box<Setting>,
+    },
+    /// With extended types the first byte 255 of an owner's id says that it is no session.
+    #[error("{setting}: the id of a server must be below 255 with it, and there is a server.{id}")]
+    IdExtended {
+        /// The line that turns extended types on.
+        setting: Box<Setting>,
+        /// The server.
+        id: ServerId,
     },
     /// There is no ensemble.
     #[error(

@@ -81,13 +81,21 @@ impl MemberLines {
         Ok(new)
     }
 
-    /// Without reconfiguration the version means nothing, and ZooKeeper tells its peers 0.
-    pub(super) fn finish(self, reconfig_enabled: bool) -> Result<Membership, ConfigError> {
+    /// Without reconfiguration a version that a leader gave means nothing, and ZooKeeper tells its peers 0; that of a
+    /// change does, unless it is not after `forgotten`.
+    pub(super) fn finish(
+        self,
+        reconfig_enabled: bool,
+        forgotten: i64,
+    ) -> Result<Membership, ConfigError> {
         if self.builder.members().next().is_none() {
             return Err(ConfigError::NoServers { file: self.file });
         }
         match self.builder.clone().finish() {
-            Ok(membership) if reconfig_enabled => Ok(membership),
+            Ok(membership) if membership.is_change() && membership.version() <= forgotten => {
+                Ok(membership.with_version(0))
+            }
+            Ok(membership) if reconfig_enabled || membership.is_change() => Ok(membership),
             Ok(membership) => Ok(membership.with_version(0)),
             Err(source) => {
                 let at = self.at(source.key().as_deref());

@@ -98,6 +98,22 @@ impl Client {
         }
     }
 
+    /// Creates all these, which go with the session; some hundreds are on their way at a time.
+    pub async fn hold(&mut self, paths: impl Iterator<Item = String>) {
+        let mut under_way = 0;
+        for path in paths {
+            self.send(CREATE, create(&path, b"", EPHEMERAL)).await.unwrap();
+            under_way += 1;
+            if under_way > 500 {
+                self.answer().await.unwrap().unwrap();
+                under_way -= 1;
+            }
+        }
+        for _ in 0..under_way {
+            self.answer().await.unwrap().unwrap();
+        }
+    }
+
     /// Everything that there is.
     pub async fn znodes(&mut self) -> Znodes {
         let mut znodes = Znodes::new();

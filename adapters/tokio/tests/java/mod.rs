@@ -54,7 +54,7 @@ pub fn skipped(missing: &str, packages: &str) -> bool {
 /// A Java runtime with ZooKeeper in it, and what makes a small one start fast.
 fn command() -> Command {
     let mut java = Command::new("java");
-    java.args(["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
+    java.args(["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
     java.arg("-cp").arg(JARS.join(":"));
     java
 }

@@ -15,7 +15,7 @@ use quorate_core::address::HostPort;
 use quorate_core::config::Config;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership, Role, ServerAddress};
-use quorate_core::message::{Identity, Introduction, Notification};
+use quorate_core::message::{Identity, Introduction, Mark, Notification};
 use quorate_core::report::{Change, How};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::wire;
@@ -174,6 +174,12 @@ impl Mixed {
         }
     }
 
+    /// How often quorate servers have said this.
+    pub fn heard_of(&mut self, what: &str) -> usize {
+        self.hear();
+        self.heard.iter().filter(|(_, _, report)| report.contains(what)).count()
+    }
+
     /// How a quorate server said that `learner` was brought up, each time since it was last asked.
     pub fn syncs(&mut self, said_by: ServerId, learner: ServerId) -> Vec<How> {
         self.hear();
@@ -254,6 +260,7 @@ impl Mixed {
                 },
                 version: Notification::VERSION,
                 config: self.membership.text().clone(),
+                mark: Mark::NONE,
             };
             let mut bytes = BytesMut::new();
             wire::encode_notification(&question, &mut bytes);

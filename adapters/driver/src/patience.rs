@@ -1,0 +1,64 @@
+//! Waiting for service: what surely did not happen is asked for again.
+//!
+//! ```text
+//!   ask ──► refused, or lost ──► a pause ──► somebody leads ──► ask again
+//!             surely nothing        └── not as long as there is patience ──► how long, and what for
+//! ```
+//!
+//! While there is no leader a server refuses at once, and a change of leader may cost a request its place;
+//! neither says anything about the request. What may have happened is never asked for a second time.
+
+use std::time::{Duration, Instant};
+
+use futures_lite::future::or;
+
+use crate::runtime::Runtime;
+use crate::status::Leaders;
+
+/// How long somebody waits, and how long it has been.
+pub(crate) struct Patience<'a, R> {
+    runtime: &'a R,
+    leaders: Leaders,
+    begun: Instant,
+    length: Duration,
+    pause: Duration,
+}
+
+impl<'a, R: Runtime> Patience<'a, R> {
+    pub(crate) fn new(runtime: &'a R, leaders: Leaders, length: Duration) -> Self {
+        let (begun, pause) = (runtime.now(), PAUSE_MIN);
+        Self { runtime, leaders, begun, length, pause }
+    }
+
+    /// Waits until it is worth another try.
+    ///
+    /// # Errors
+    ///
+    /// How long it was waited, if there is no patience left.
+    pub(crate) async fn wait(&mut self) -> Result<(), Duration> {
+        let waited = self.runtime.now().saturating_duration_since(self.begun);
+        let left = self.length.saturating_sub(waited);
+        let (runtime, leaders, pause) = (self.runtime, &mut self.leaders, self.pause);
+        self.pause = (2 * pause).min(PAUSE_MAX);
+        let again = async {
+            // Whoever is refused although somebody leads must not spin.
+            runtime.sleep(pause).await;
+            // None: the server has ended, and the next try says so.
+            leaders.led().await;
+            true
+        };
+        let over = async {
+            runtime.sleep(left).await;
+            false
+        };
+        if !left.is_zero() && or(again, over).await {
+            return Ok(());
+        }
+        Err(self.runtime.now().saturating_duration_since(self.begun))
+    }
+}
+
+/// The first pause before another try.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+/// The longest; each is twice the one before.
+const PAUSE_MAX: Duration = Duration::from_millis(100);

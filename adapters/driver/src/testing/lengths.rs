@@ -1,0 +1,131 @@
+//! What `prepare` returns around the longest transaction that there may be.
+
+use std::io::{self, Read, Write};
+
+use bytes::Bytes;
+use quorate_core::config::Limits;
+use quorate_core::rng::Rng;
+use quorate_core::txn::Txn;
+use quorate_core::zxid::Zxid;
+
+use super::{Ensemble, Stage};
+use crate::{
+    ProposeError, Rejected, Replicated, RestoreError, Runtime, ServerConfig, StateMachine,
+};
+
+/// A request says how long its command is to be. Each command says how many came before it, of those applied
+/// and of those prepared: a machine that counted on one that never comes would say too many, and panic.
+#[derive(Debug, Default)]
+pub struct Numbered {
+    applied: usize,
+    prepared: usize,
+}
+
+impl StateMachine for Numbered {
+    type State = usize;
+
+    fn prepare(&mut self, request: &Bytes, bytes_max: usize) -> Result<Bytes, Rejected> {
+        assert_eq!(bytes_max, MOST, "it is told how much there is room for");
+        let length = usize::from_be_bytes(request[..].try_into().unwrap());
+        let number = self.applied + self.prepared;
+        self.prepared += 1;
+        let mut command = vec![0; length];
+        command[..8].copy_from_slice(&number.to_be_bytes());
+        Ok(command.into())
+    }
+
+    fn void(&mut self) {
+        self.prepared -= 1;
+    }
+
+    fn apply(&mut self, _zxid: Zxid, command: &[u8]) -> Bytes {
+        let number = usize::from_be_bytes(command[..8].try_into().unwrap());
+        assert_eq!(number, self.applied, "what came before it was applied");
+        self.applied += 1;
+        self.prepared = self.prepared.saturating_sub(1);
+        Bytes::copy_from_slice(&command.len().to_be_bytes())
+    }
+
+    fn abandon(&mut self) {
+        self.prepared = 0;
+    }
+
+    fn save(&self) -> usize {
+        self.applied
+    }
+
+    fn load(&mut self, state: usize) {
+        *self = Self { applied: state, prepared: 0 };
+    }
+
+    fn write(state: usize, to: &mut dyn Write) -> io::Result<()> {
+        to.write_all(&state.to_be_bytes())
+    }
+
+    fn read(from: &mut dyn Read) -> Result<usize, RestoreError> {
+        let mut bytes = [0; 8];
+        from.read_exact(&mut bytes)?;
+        Ok(usize::from_be_bytes(bytes))
+    }
+}
+
+type Machine = Replicated<Numbered>;
+
+/// What is left for a command in the shortest transaction that may be the longest, below `/quorate/n`.
+const MOST: usize = Limits::TXN_BYTES_MIN - Txn::HEADER_BYTES - 10 - 12;
+
+async fn ensemble<R: Runtime>(
+    stage: &Stage<R>,
+    adjust: fn(&mut ServerConfig),
+) -> Ensemble<R, Machine> {
+    let machine = |_| Replicated::new("n", Numbered::default());
+    let mut ensemble = Ensemble::new(stage, "127.0.0.1", [3, 0], machine);
+    ensemble.adjust = adjust;
+    ensemble.start_all().await;
+    ensemble.agreed().await;
+    ensemble
+}
+
+/// ZOOKEEPER-4306: what no server can read ends one leader after another.
+pub async fn what_is_prepared_too_long_is_refused_and_costs_nobody_else<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let shortest = |config: &mut ServerConfig| {
+        config.core.limits.txn_bytes = Limits::TXN_BYTES_MIN;
+    };
+    let ensemble = ensemble(&stage, shortest).await;
+    let first = ensemble.agreed().await;
+    let mut rng = Rng::new(1);
+    let mut lengths = vec![MOST - 1, MOST, MOST + 1, 3 << 20];
+    lengths.extend((0..200).map(|_| match rng.below(4) {
+        0 => MOST + 1 + usize::try_from(rng.below(40)).unwrap(),
+        1 => MOST - usize::try_from(rng.below(40)).unwrap(),
+        2 => MOST - 1 + usize::try_from(rng.below(3)).unwrap(),
+        _ => 8 + usize::try_from(rng.below(2 << 10)).unwrap(),
+    }));
+    // All at once: each is prepared on top of others that do not come to pass.
+    let servers: Vec<_> = ensemble.running().map(|(_, server)| server.clone()).collect();
+    let asked = lengths.iter().enumerate().map(|(nth, length)| {
+        let (server, length) = (servers[nth % servers.len()].clone(), *length);
+        let request = Bytes::copy_from_slice(&length.to_be_bytes());
+        stage.spawn(async move { (length, server.propose(request).await) })
+    });
+    let answers = stage.join_all("all answers", asked.collect()).await;
+    let mut taken = 0;
+    for (length, answer) in answers {
+        if length <= MOST {
+            assert_eq!(answer.unwrap().reply, length.to_be_bytes()[..], "{length}");
+            taken += 1;
+        } else {
+            let error = answer.unwrap_err();
+            let ProposeError::Rejected { reason, .. } = error else { panic!("{length}: {error}") };
+            assert_eq!(reason, Rejected::TOO_LONG);
+            assert!(error.to_string().contains("jute.maxbuffer"), "{error}");
+        }
+    }
+    for server in servers {
+        let applied = server.read(|machine| machine.machine().applied);
+        assert_eq!(stage.within("a read", applied).await.unwrap(), taken);
+    }
+    assert_eq!(ensemble.agreed().await, first, "nobody has lost anybody");
+}

@@ -1,0 +1,187 @@
+//! ZooKeeper's settings that do nothing here.
+//!
+//! None is passed over in silence. One that turns on what an attacker, a client or a Java member would miss refuses
+//! the file, until it can be done; each other one is named, and why it has no effect.
+//!
+//! The keys are those of `QuorumPeerConfig` and the system properties of a server, of ZooKeeper 3.8 to 3.9.5, which
+//! may be written with or without `zookeeper.` before them.
+
+/// What turns a setting on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// `true`.
+    True,
+    /// Anything but nothing, 0 and -1.
+    Set,
+    /// Anything that has this in it.
+    Names(&'static str),
+    /// A number above this, also in hexadecimal digits behind `0x`.
+    Above(u64),
+}
+
+impl When {
+    /// Whether `value` turns it on.
+    pub(super) fn holds(self, value: &str) -> bool {
+        match self {
+            Self::True => value.eq_ignore_ascii_case("true"),
+            Self::Set => !["", "0", "-1"].contains(&value),
+            Self::Names(part) => value.contains(part),
+            Self::Above(most) => {
+                let number = match value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
+                    Some(digits) => u64::from_str_radix(digits, 16),
+                    None => value.parse(),
+                };
+                number.is_ok_and(|number| number > most)
+            }
+        }
+    }
+}
+
+/// A key that turns on what we cannot do; its beginning, if it ends in a dot.
+pub(super) const NOT_SUPPORTED: [(&str, When, &str); 16] = [
+    ("sslQuorum", When::True, "TLS between servers"),
+    ("portUnification", When::True, "TLS between servers"),
+    ("quorum.auth.enableSasl", When::True, "SASL between servers"),
+    ("quorum.auth.learnerRequireSasl", When::True, "SASL between servers"),
+    ("quorum.auth.serverRequireSasl", When::True, "SASL between servers"),
+    ("secureClientPort", When::Set, "TLS for clients"),
+    ("client.portUnification", When::True, "TLS for clients"),
+    ("sessionRequireClientSASLAuth", When::True, "SASL for clients, Kerberos among it,"),
+    ("enforce.auth.enabled", When::True, "telling clients apart"),
+    ("authProvider.", When::Names("SASL"), "SASL for clients, Kerberos among it,"),
+    ("observerMasterPort", When::Set, "serving observers as a follower"),
+    ("readonlymode.enabled", When::True, "read-only mode"),
+    // Its owners of TTL nodes mean sessions to everybody else.
+    ("emulate353TTLNodes", When::True, "TTL nodes as ZooKeeper 3.5.3 wrote them"),
+    // The directory has snapshots that we would not find.
+    ("snapshot.compression.method", When::Set, "a compressed snapshot"),
+    // A Java member would send what we do not read.
+    ("jute.maxbuffer", When::Above(0xf_ffff), "more than ZooKeeper's default of 1048575 bytes"),
+    (
+        "jute.maxbuffer.extrasize",
+        When::Above(0xf_ffff),
+        "more than ZooKeeper's default of 1048575 bytes",
+    ),
+];
+
+/// Why ZooKeeper's setting `name` has no effect here; none if it is no setting of ZooKeeper that we know.
+pub(super) fn why_not_used(name: &str) -> Option<&'static str> {
+    let is = |key: &str| match key.strip_suffix('*') {
+        Some(family) => name.starts_with(family),
+        None => name == key,
+    };
+    NOT_USED.iter().find(|(_, keys)| keys.iter().any(|key| is(key))).map(|(why, _)| *why)
+}
+
+/// The keys of [`NOT_USED`] that are whole.
+pub(super) fn not_used() -> impl Iterator<Item = &'static str> {
+    NOT_USED.iter().flat_map(|(_, keys)| *keys).copied().filter(|key| !key.ends_with('*'))
+}
+
+/// Keys of ZooKeeper that have no effect here, by the reason. What ends in `*` is a beginning.
+const NOT_USED: [(&str, &[&str]); 11] = [
+    (
+        "a leader gives up at once for a voter that it needs and that looks for a leader again",
+        &["leader.maxTimeToWaitForEpoch"],
+    ),
+    ("whatever is acknowledged was synced", &["forceSync", "syncEnabled", "observer.syncEnabled"]),
+    ("there is no admin server", &["admin.*"]),
+    ("there is no audit log", &["audit.*"]),
+    ("there is no metrics provider; mntr has the figures", &["metricsProvider.*"]),
+    ("the longest packet is that of ZooKeeper's defaults", &["jute.*"]),
+    ("there is no TLS", &["ssl.*", "sslQuorumReloadCertFiles", "fips-mode", "ocsp.enable"]),
+    ("there is no SASL", &["quorum.auth.*", "quorum.cnxn.threads.size", "kerberos.*", "sasl*"]),
+    (
+        "clients are not served",
+        &[
+            "advancedFlowControlEnabled",
+            "allowSaslFailedClients",
+            "authProvider",
+            "authProvider.*",
+            "client.*",
+            "clientPortListenBacklog",
+            "closeSessionTxn.enabled",
+            "commitProcessor.*",
+            "connection*",
+            "DigestAuthenticationProvider.*",
+            "enableEagerACLCheck",
+            "enforce.auth.*",
+            "enforceQuota",
+            "ensembleAuthName",
+            "extendedTypesEnabled",
+            "globalOutstandingLimit",
+            "intBufferStartingSizeBytes",
+            "IPAuthenticationProvider.*",
+            "largeRequestMaxBytes",
+            "largeRequestThreshold",
+            "leaderServes",
+            "letAnySaslUserDoX",
+            "localSessionsEnabled",
+            "localSessionsUpgradingEnabled",
+            "maxClientCnxns",
+            "maxCnxns",
+            "maxGetChildrenResponseCacheSize",
+            "maxResponseCacheSize",
+            "maxSessionTimeout",
+            "minSessionTimeout",
+            "netty.*",
+            "nio*",
+            "outstandingHandshake.limit",
+            "requestStale*",
+            "request_stale*",
+            "requestThrottle*",
+            "request_throttle*",
+            "requireClientAuthScheme*",
+            "requireKerberosConfig",
+            "SASLAuthenticationProvider.*",
+            "secureClientPort",
+            "secureClientPortAddress",
+            "security.auth_to_local",
+            "serverCnxnFactory",
+            "sessionRequireClientSASLAuth",
+            "skipACL",
+            "superUser",
+            "throttledOpWaitTime",
+            "throttled_op_wait_time",
+            "watch*",
+            "X509AuthenticationProvider.*",
+            "znode.container.*",
+        ],
+    ),
+    (
+        "no such part is here",
+        &[
+            "bitHashCacheSize",
+            "datadir.autocreate",
+            "digest.enabled",
+            "emulate353TTLNodes",
+            "flushDelay",
+            "follower.nodelay",
+            "follower.skipLearnerRequestToNextProcessor",
+            "forward_learner_requests_to_commit_processor_disabled",
+            "jmx.log4j.disable",
+            "leader.ackLoggingFrequency",
+            "leader.closeSocketAsync",
+            "leader.maxConcurrentDiffSyncs",
+            "leader.nodelay",
+            "leaderConnectDelayDuringRetryMs",
+            "learner.asyncSending",
+            "learner.closeSocketAsync",
+            "maxBatchSize",
+            "maxInProcessingDeadWatchers",
+            "maxWriteQueuePollTime",
+            "messageTracker.*",
+            "multiAddress.reachabilityCheckEnabled",
+            "multiAddress.reachabilityCheckTimeoutMs",
+            "observer.reconnectDelayMs",
+            "observerMaster.*",
+            "observerMasterPort",
+            "pathStats.*",
+            "readonlymode.enabled",
+            "request_throttler.shutdownTimeout",
+            "serializeLastProcessedZxid.enabled",
+            "snapshot.*",
+        ],
+    ),
+    ("it is for ZooKeeper's own tests", &["forceSnapshotSync", "test.*", "testingonly.*"]),
+];
