@@ -8,14 +8,17 @@
 //!
 //! A transaction carries the number that the leader's application gave it when it prepared it: one more
 //! than everything delivered and everything prepared before. Whoever applies it counts for himself. If
-//! one preparation was seen out of order, twice, or after it was given up, the numbers disagree.
+//! one preparation was seen out of order, twice, or after it was given up, the numbers disagree; so they do
+//! if one that was too long still counts.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use quorate_core::id::LinkId;
+use quorate_core::membership::Membership;
 use quorate_core::message::Request;
+use quorate_core::reconfiguration::membership_of;
 use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 
@@ -32,10 +35,16 @@ pub struct State {
     pub digest: u64,
     /// The last write of each cell.
     pub cells: BTreeMap<u8, Zxid>,
+    /// The text of each membership that a change in it has led to. An application need not know of them.
+    pub changes: Vec<(Zxid, Bytes)>,
+    /// How many of them took the place of one that was too long: nobody prepared these.
+    pub void: u64,
 }
 
 /// What ends a snapshot on the wire.
 const SEAL: &[u8] = b"sealed";
+/// The same, where changes of the membership are in it.
+const SEAL_OF_CHANGES: &[u8] = b"change";
 
 impl State {
     /// Applies a transaction; false if its number is not the next.
@@ -46,10 +55,19 @@ impl State {
         if let Some(cell) = txn.body.get(8).filter(|_| txn.header.kind == KIND) {
             self.cells.insert(*cell, txn.zxid);
         }
+        if let Some(membership) = change(txn) {
+            self.changes.push((txn.zxid, membership.text().clone()));
+        }
+        self.void += u64::from(takes_the_place_of_a_void_one(txn));
         // Changes of the membership carry none, nor does what came of those that were refused.
         let numbered = txn.header.kind == KIND;
         let number = txn.body.first_chunk().map(|number| u64::from_be_bytes(*number));
-        !numbered || number == Some(self.count)
+        !numbered || number == Some(self.count - self.void)
+    }
+
+    /// What the last change in it has led to.
+    pub(crate) fn membership(&self) -> Option<Membership> {
+        self.changes.last().and_then(|(_, text)| Membership::parse(text).ok())
     }
 
     /// As it goes over the wire: it ends by itself.
@@ -63,7 +81,21 @@ impl State {
             out.put_u8(*cell);
             out.put_i64(zxid.0);
         }
-        out.put_slice(SEAL);
+        if self.void > 0 {
+            out.put_u64(self.void);
+        }
+        let cells = out.len();
+        for (zxid, text) in &self.changes {
+            out.put_i64(zxid.0);
+            out.put_u32(u32::try_from(text.len()).unwrap_or(u32::MAX));
+            out.put_slice(text);
+        }
+        if self.changes.is_empty() {
+            out.put_slice(SEAL);
+        } else {
+            out.put_u32(u32::try_from(out.len() - cells).unwrap_or(u32::MAX));
+            out.put_slice(SEAL_OF_CHANGES);
+        }
         let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
         out[..4].copy_from_slice(&length.to_be_bytes());
         out.freeze()
@@ -80,7 +112,21 @@ impl State {
         }
         bytes.advance(4);
         let body = bytes.split_to(length).freeze();
-        let Some(mut body) = body.strip_suffix(SEAL).filter(|body| body.len() >= 24) else {
+        let mut changes = Vec::new();
+        let sealed = match body.strip_suffix(SEAL_OF_CHANGES).and_then(|b| b.split_last_chunk()) {
+            Some((before, length)) => {
+                let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+                let (cells, mut texts) = before.split_at(before.len().saturating_sub(length));
+                while texts.remaining() >= 12 {
+                    let (zxid, length) = (Zxid(texts.get_i64()), texts.get_u32());
+                    let length = usize::try_from(length).unwrap_or(usize::MAX);
+                    changes.push((zxid, texts.copy_to_bytes(length.min(texts.remaining()))));
+                }
+                Some(cells)
+            }
+            None => body.strip_suffix(SEAL),
+        };
+        let Some(mut body) = sealed.filter(|body| body.len() >= 24) else {
             return Err(format!("a snapshot of {length} bytes without its seal"));
         };
         let (label, count, digest) = (Zxid(body.get_i64()), body.get_u64(), body.get_u64());
@@ -88,8 +134,19 @@ impl State {
         while body.remaining() >= 9 {
             cells.insert(body.get_u8(), Zxid(body.get_i64()));
         }
-        Ok(Some(Self { label, count, digest, cells }))
+        let void = if body.remaining() == 8 { body.get_u64() } else { 0 };
+        Ok(Some(Self { label, count, digest, cells, changes, void }))
     }
+}
+
+/// The membership that a transaction leads to, if it is a change of that.
+pub(crate) fn change(txn: &Txn) -> Option<Membership> {
+    Some(txn).filter(|txn| txn.header.kind == Txn::RECONFIGURATION).and_then(membership_of)
+}
+
+/// Whether a transaction is the refusal of a request whose own was too long.
+pub(crate) fn takes_the_place_of_a_void_one(txn: &Txn) -> bool {
+    txn.header.kind == Txn::REJECTED && txn.body == Txn::TOO_LONG.to_be_bytes()[..]
 }
 
 /// The hash of a transaction's bytes.
@@ -147,8 +204,14 @@ impl Application {
         State { label, ..self.newest().clone() }
     }
 
-    /// Makes a transaction of a request: the body with its number before it.
-    pub(crate) fn prepare(&mut self, request: &Request, time: i64) -> Draft {
+    /// Makes a transaction of a request: the body with its number before it. If it expands requests, some
+    /// become about as long as `expands` allows, and some longer.
+    pub(crate) fn prepare(
+        &mut self,
+        request: &Request,
+        time: i64,
+        expands: Option<usize>,
+    ) -> Draft {
         self.ahead += 1;
         if request.op == Request::RECONFIGURE {
             let RequestId { client, cxid } = request.id;
@@ -156,16 +219,36 @@ impl Application {
             return Draft { header, body: request.body.clone() };
         }
         let mut body = BytesMut::with_capacity(8 + request.body.len());
-        body.put_u64(self.state.count + self.ahead);
+        body.put_u64(self.state.count - self.state.void + self.ahead);
         body.put_slice(&request.body);
+        if let Some(most) = expands {
+            let room = most - Txn::HEADER_BYTES;
+            let mut mix = Mix::default();
+            request.body.hash(&mut mix);
+            let length = match mix.finish() % 16 {
+                0 => room - 1,
+                1 => room,
+                2 => room + 1,
+                3 => 3 * room,
+                _ => 0,
+            };
+            body.resize(length.max(body.len()), 0);
+        }
         let (client, cxid) = (request.id.client, request.id.cxid);
         let header = TxnHeader { client, cxid, time, kind: KIND };
         Draft { header, body: body.freeze() }
     }
 
+    /// What was prepared last does not come to pass.
+    pub(crate) fn void(&mut self) {
+        self.ahead = self.ahead.saturating_sub(1);
+    }
+
     /// Applies a transaction; false if its number is not the next.
     pub(crate) fn apply(&mut self, txn: &Txn) -> bool {
-        self.ahead = self.ahead.saturating_sub(1);
+        if !takes_the_place_of_a_void_one(txn) {
+            self.ahead = self.ahead.saturating_sub(1);
+        }
         self.state.apply(txn)
     }
 
@@ -185,14 +268,22 @@ mod tests {
         for number in 1..=9 {
             let zxid = Zxid::new(Epoch(1), Counter(number));
             assert!(state.apply(&written_before(zxid, u64::from(number))));
+            travels(&state);
         }
+        for number in 10..=11 {
+            state.changes.push((Zxid(number), Bytes::from(vec![b'x'; 30])));
+            travels(&state);
+        }
+    }
+
+    fn travels(state: &State) {
         let (mut bytes, sent) = (BytesMut::new(), state.encode());
         for byte in &sent[..sent.len() - 1] {
             bytes.put_u8(*byte);
             assert_eq!(State::decode(&mut bytes), Ok(None));
         }
         bytes.put_slice(&[sent[sent.len() - 1], 42]);
-        assert_eq!(State::decode(&mut bytes), Ok(Some(state)));
+        assert_eq!(State::decode(&mut bytes), Ok(Some(state.clone())));
         assert_eq!(bytes[..], [42], "not one byte more than its own");
     }
 

@@ -311,7 +311,7 @@ impl Audit {
                 link,
                 message: Message::Packet(Packet::FollowerInfo(info) | Packet::ObserverInfo(info)),
             } => server.peers.extend(info.id.map(|peer| (*link, peer))),
-            Event::Restored(link) => {
+            Event::Restored { link, .. } => {
                 let from = server.peers.get(link).copied();
                 let (_, label) = server.application.receiving.take().unwrap_or((*link, Zxid::ZERO));
                 let came = from.and_then(|from| sent.get(&(from, id)));
@@ -355,7 +355,7 @@ impl Audit {
                 disk.persist(*ticket, write.clone());
             }
             Output::TakeSnapshot(label) => taken.push(application.labelled(*label)),
-            Output::SendSnapshot { link, label } => {
+            Output::SendSnapshot { link, label, .. } => {
                 let to = peers.get(link).map(|to| ((id, *to), application.labelled(*label)));
                 sent.extend(to);
             }

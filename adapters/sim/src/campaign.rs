@@ -22,6 +22,7 @@ mod case;
 mod days;
 mod elections;
 mod histories;
+mod ports;
 mod run;
 mod weather;
 

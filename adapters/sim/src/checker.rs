@@ -25,18 +25,20 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::ballot::Generation;
+use quorate_core::config::Config;
 use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Event, Plane};
+use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Packet};
-use quorate_core::output::Output;
+use quorate_core::output::{Output, Write};
 use quorate_core::report::{Change, Phase, Reason, Status};
-use quorate_core::txn::RequestId;
+use quorate_core::txn::{RequestId, Txn};
 use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::checker::conduct::Conduct;
 use crate::checker::leases::Leases;
-use crate::disk::{Contents, Held};
+use crate::disk::{Contents, Disk, Held};
 use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Ledger, Outcome};
 pub(crate) use books::{Around, Delivered, Standing};
@@ -66,8 +68,14 @@ pub struct Checker {
     voted: BTreeMap<(ServerId, Generation), ServerId>,
     /// Whether the membership may change.
     pub(crate) may_change: bool,
+    /// Who cannot be told of each change that comes with a snapshot.
+    pub(crate) untold: BTreeSet<ServerId>,
     /// Whether servers elect by generation.
     pub(crate) by_generation: bool,
+    /// The longest transaction that anybody logs.
+    pub(crate) txn_bytes: usize,
+    /// Of whom nobody knows that they end a round at once: they speak as servers of ZooKeeper do.
+    pub(crate) foreign: BTreeSet<ServerId>,
     pub(crate) ledger: Ledger,
     pub(crate) conduct: Conduct,
     pub(crate) leases: Leases,
@@ -82,16 +90,20 @@ struct Seen {
     established: bool,
     /// Who is at the other end, where that was known when the link came up.
     links: BTreeMap<LinkId, Option<ServerId>>,
+    /// Its quorum port accepts nothing.
+    deaf: bool,
     dials: BTreeSet<(Plane, ServerId)>,
     /// The epoch announced on each link.
     announced: BTreeMap<LinkId, Epoch>,
+    /// Links on which NEWLEADER tells of a membership in which this server votes.
+    told_to_vote: BTreeSet<LinkId>,
     ticket: Ticket,
     /// The oldest vote for itself in each round, over all its incarnations; none where it joined a
     /// leader that others followed, since that is no vote, and where it heard too few to insist on it.
     own_votes: BTreeMap<Round, Option<Vote>>,
     /// The membership that its disk has, if it is another than the first, and the one that is to follow.
     membership: Option<Ensemble>,
-    next_membership: Option<Ensemble>,
+    next_membership: Option<(i64, Ensemble)>,
 }
 
 impl Checker {
@@ -108,7 +120,10 @@ impl Checker {
             generations: BTreeMap::new(),
             voted: BTreeMap::new(),
             may_change: false,
+            untold: BTreeSet::new(),
             by_generation: false,
+            txn_bytes: Txn::BYTES_MAX,
+            foreign: BTreeSet::new(),
             conduct: Conduct::default(),
             leases: Leases::default(),
         }
@@ -142,6 +157,11 @@ impl Checker {
     /// Whether a server's disk holds a transaction, or a state that it is in; of none, yes.
     pub(crate) fn holds(&self, id: ServerId, zxid: Zxid) -> bool {
         zxid == Zxid::ZERO || self.ledger.holds(id, zxid)
+    }
+
+    /// The zxid of the change that the membership in force came with; zero, if it is the first one.
+    pub(crate) fn changed_at(&self) -> Zxid {
+        self.ledger.changed_at()
     }
 
     /// The last committed transaction.
@@ -182,12 +202,14 @@ impl Checker {
             state: ServerState::Looking,
             established: false,
             links: BTreeMap::new(),
+            deaf: false,
             dials: BTreeSet::new(),
             announced: BTreeMap::new(),
+            told_to_vote: BTreeSet::new(),
             ticket: Ticket(0),
             own_votes,
             membership: contents.membership.as_ref().map(Ensemble::of),
-            next_membership: contents.next_membership.as_ref().map(Ensemble::of),
+            next_membership: promises::seen(contents.next_membership.clone()),
         };
         self.servers.insert(id, seen);
         Ok(())
@@ -199,6 +221,34 @@ impl Checker {
         self.granted.retain(|(server, _), _| *server != id);
         self.voted.retain(|(server, _), _| *server != id);
         self.ledger.on_wipe(id);
+    }
+
+    /// A server has done what it wanted to do in a step: what its disk will hold, and what it goes by itself, are bound
+    /// by every change in its history.
+    pub(crate) fn on_bound(
+        &self,
+        id: ServerId,
+        disk: &Disk,
+        config: &Config,
+    ) -> Result<(), Violation> {
+        if self.untold.contains(&id) {
+            return Ok(());
+        }
+        let latest = disk.latest();
+        let (present, next) = (&config.membership, config.next_membership.as_ref());
+        let own = latest.unbound_by(Some(present), next).map(|change| (change, "it does"));
+        let kept = latest.unbound().map(|change| (change, "its disk will"));
+        let Some((change, whose)) = own.or(kept) else { return Ok(()) };
+        let detail = format!("{change} is in its history, and {whose} not go by it");
+        broken(Rule::Membership, id, detail)
+    }
+
+    /// The end of a server's log is damaged: it has to start with less than became durable.
+    pub(crate) fn on_damage(&mut self, id: ServerId, contents: &Contents) {
+        if let Some(seen) = self.servers.get_mut(&id) {
+            seen.durable = Held::of(contents);
+        }
+        self.ledger.on_damage(id, contents.last());
     }
 
     /// A server is about to hear something.
@@ -215,7 +265,10 @@ impl Checker {
             Event::LinkDown { link, .. } => {
                 seen.links.remove(link);
                 seen.announced.remove(link);
+                seen.told_to_vote.remove(link);
             }
+            Event::ListenFailed(Plane::Quorum) => seen.deaf = true,
+            Event::Listening(Plane::Quorum) => seen.deaf = false,
             Event::DialFailed { plane, peer } => {
                 seen.dials.remove(&(*plane, *peer));
             }
@@ -225,6 +278,21 @@ impl Checker {
             } => {
                 seen.announced.insert(*link, *epoch);
             }
+            Event::Received {
+                link,
+                message: Message::Packet(Packet::NewLeader { config, .. }),
+            } => {
+                let told = Membership::parse(config).ok();
+                if told.is_some_and(|membership| membership.is_participant(id)) {
+                    seen.told_to_vote.insert(*link);
+                }
+            }
+            Event::Received {
+                message: Message::Packet(Packet::Snap { memberships, .. }), ..
+            } if memberships.is_empty() => {
+                // Its leader tells nothing with it.
+                self.untold.insert(id);
+            }
             Event::Tick
             | Event::Received { .. }
             | Event::Persisted(_)
@@ -232,12 +300,14 @@ impl Checker {
             | Event::Progress(_)
             | Event::Located { .. }
             | Event::Streamed { .. }
-            | Event::Restored(_)
+            | Event::Restored { .. }
             | Event::SnapshotTaken(_)
             | Event::Propose(_)
             | Event::Prepared { .. }
             | Event::Read(_)
             | Event::Oracle(_)
+            | Event::ListenFailed(_)
+            | Event::Listening(_)
             | Event::StepDown
             | Event::HandOver(_)
             | Event::Released
@@ -266,8 +336,9 @@ impl Checker {
         // A round may begin and end in one step.
         if before.1 == ServerState::Looking && status.voter {
             let durable = &seen.durable;
-            let vote =
-                Vote { peer_epoch: durable.current_epoch, zxid: durable.last_zxid, leader: id };
+            // Who cannot be followed need not be elected by those who have as much.
+            let leader = if seen.deaf { ServerId::NOBODY } else { id };
+            let vote = Vote { peer_epoch: durable.current_epoch, zxid: durable.last_zxid, leader };
             let entry = seen.own_votes.entry(status.round).or_insert(Some(vote));
             *entry = entry.map(|earlier| earlier.min(vote));
         }
@@ -279,7 +350,7 @@ impl Checker {
             let joins = matches!(status.state, ServerState::Following | ServerState::Observing);
             // With another membership rounds begin anew; and where there may be one, whoever proposes nobody
             // goes with the others.
-            let follows = !status.voter && self.may_change;
+            let follows = (!status.voter && self.may_change) || seen.deaf;
             let anew = follows || outputs.iter().any(is_reconfiguring);
             if !anew && (before.1 != ServerState::Looking || !joins) {
                 let detail = format!("{} after {}, {}", status.round, before.0, status.state);
@@ -290,7 +361,10 @@ impl Checker {
             if let Output::Report(report) = output {
                 if let Change::State { to: ServerState::Leading, .. } = report.change {
                     self.elected += 1;
-                    self.on_elected(id, status, &report.reason)?;
+                    // It may be over within the step, after a long pause say: then the vote is another by now.
+                    if leads {
+                        self.on_elected(id, status, &report.reason)?;
+                    }
                 }
             }
         }
@@ -347,6 +421,17 @@ impl Checker {
                 }
                 seen.ticket = *ticket;
                 seen.on_membership(write);
+                let txns: &[Txn] = if let Write::Append(txns) = write {
+                    txns
+                } else if let Write::Beside(txn) = write {
+                    std::slice::from_ref(txn)
+                } else {
+                    &[]
+                };
+                if let Some(long) = txns.iter().find(|txn| txn.len() > self.txn_bytes) {
+                    let detail = format!("logs {}, which has {} bytes", long.zxid, long.len());
+                    return broken(Rule::Bounds, id, detail);
+                }
             }
             Output::Report(report) => return self.on_report(id, report),
             Output::Halt(fault) => return broken(Rule::Progress, id, fault.to_string()),

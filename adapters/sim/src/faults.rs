@@ -7,7 +7,7 @@
 use std::fmt;
 
 use quorate_core::message::{Message, Packet};
-use quorate_core::output::{Output, Write};
+use quorate_core::output::{Hangup, Output, Write};
 use quorate_core::report::{Change, How, Reason, Report};
 
 /// Declares the classes once, and the list of them with it.
@@ -120,12 +120,20 @@ classes! {
     Suspended,
     /// A server said what some version of ZooKeeper says, and nothing that only ours do.
     OldVersion,
+    /// A server that waits at the end of an election, as ZooKeeper's do, heard something, and began to wait anew.
+    WaitBegunAnew,
+    /// A server went back into a round that had ended.
+    BackIntoRound,
     /// A disk failed, and with it the server.
     DiskError,
     /// A disk was full, and the server ended.
     DiskFull,
     /// A write waited for a disk that hung.
     DiskHangs,
+    /// The quorum port of a server accepted no connections, for a while or until it was started anew.
+    PortFails,
+    /// A learner dialled such a port.
+    PortFailsDial,
     /// The link broke, or the server ended, while the log or a snapshot was streamed.
     StreamCut,
     /// What was to be streamed could not be read.
@@ -136,6 +144,12 @@ classes! {
     TornWrite,
     /// A crash took a write, and left one that came after it.
     MisorderedWrites,
+    /// A crash left a transaction that was being written without its middle.
+    HoledWrite,
+    /// A crash took, or tore, the mark of where the sync before had ended; the older one counted.
+    MarkLost,
+    /// All machines lost their power at once, and most of them while they were writing.
+    SitePowerLoss,
     /// A machine lost power in the middle of a sync: some of its writes were durable, or all, and nobody knew.
     CrashInsideSync,
     /// A server became a member that was none before.
@@ -144,6 +158,8 @@ classes! {
     Left,
     /// A voter was started again with an empty disk.
     VoterWiped,
+    /// A server was started again after its lease was set anew: to less, to none, or to as much as before.
+    LeaseChanged,
     /// A snapshot was taken and put on disk.
     SnapshotTaken,
     /// The log was streamed as PROPOSALs.
@@ -170,6 +186,8 @@ classes! {
     SnapshotAbandoned,
     /// A server started with transactions of an epoch that was not its current one yet.
     SyncInterrupted,
+    /// An observer served in an epoch below the one that it had promised.
+    ServedBelowPromise,
     /// A zxid was found in a log on disk.
     LocatedHeld,
     /// A zxid was not found in a log on disk.
@@ -184,6 +202,8 @@ classes! {
     CommittedElsewhereFirst,
     /// A transaction was prepared for a reign that was over.
     PreparedInVain,
+    /// What an application made of a request was too long, and its refusal was proposed.
+    PreparedTooLong,
     /// A state that was kept apart was adopted.
     Adopted,
     /// A state that was kept apart was older than what was delivered.
@@ -202,6 +222,8 @@ classes! {
     RequestLost,
     /// A leader had no number left for what was asked of it, and made room for a new epoch.
     NumbersSpent,
+    /// A follower gave up its leader because its disk did not keep up.
+    DiskBehind,
     /// A leader gave its seat to a follower.
     SeatGiven,
     /// A leader was about to give its seat away, and kept it.
@@ -210,6 +232,19 @@ classes! {
     Reconfigured,
     /// A server started that knew of a change which was not in force.
     ChangeUnderway,
+    /// A change of the membership was made while a snapshot was on its way, and came behind it.
+    ChangeAcrossSnapshot,
+    /// Of what came with a snapshot two changes were new to its receiver.
+    TwoChangesAcrossSnapshot,
+    /// A change of the membership was cut, or was not in the history that took the place of the one that had it.
+    ChangeCut,
+    /// A server that does not take memberships with a snapshot was left to an election, since it needed one while a
+    /// change was under way.
+    LeftToAnElection,
+    /// A leader was refused that did not know of a change.
+    OlderMembershipRefused,
+    /// A server said what servers of ours have said before SNAP told of memberships.
+    EarlierVersion,
     /// A leader was established while another did not know yet that its own reign was over.
     TwoReigns,
 }
@@ -249,6 +284,10 @@ impl Coverage {
     pub(crate) fn note(&mut self, output: &Output, leads: bool) {
         #[allow(clippy::wildcard_enum_match_arm, reason = "the others show nothing of this")]
         let class = match output {
+            Output::Hangup { reason: Hangup::OlderMembership { .. }, .. } => {
+                FaultClass::OlderMembershipRefused
+            }
+            Output::Hangup { reason: Hangup::Untold { .. }, .. } => FaultClass::LeftToAnElection,
             Output::Persist { write: Write::Truncate(_), .. } => FaultClass::LogCut,
             Output::Persist { write: Write::Membership(_), .. } if leads => {
                 FaultClass::Reconfigured
@@ -261,6 +300,10 @@ impl Coverage {
             },
             Output::Report(Report { reason: Reason::CounterEnd(_), .. }) => {
                 FaultClass::NumbersSpent
+            }
+            Output::Hangup { reason: Hangup::DiskBehind { .. }, .. } => FaultClass::DiskBehind,
+            Output::Report(Report { change: Change::BackIntoRound(_), .. }) => {
+                FaultClass::BackIntoRound
             }
             Output::Answer(_) if leads => FaultClass::ReadAtLeader,
             Output::Answer(_) => FaultClass::ReadAtLearner,

@@ -15,7 +15,7 @@ use quorate_core::reconfiguration::membership_of;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::application::{State, hash_of};
+use crate::application::{State, change, hash_of, takes_the_place_of_a_void_one};
 use crate::checker::{Rule, Violation, broken};
 use crate::disk::{Contents, Done};
 use crate::ensemble::Ensemble;
@@ -76,6 +76,8 @@ pub(crate) struct Ledger {
     memberships: BTreeMap<Zxid, Ensemble>,
     /// What the last committed one has led to, if any was.
     in_force: Option<Ensemble>,
+    /// Which change that was.
+    changed_at: Zxid,
     requests: BTreeMap<RequestId, Asked>,
     /// Accepted and neither applied nor given up.
     open: BTreeMap<(ServerId, u64), BTreeSet<RequestId>>,
@@ -127,6 +129,12 @@ impl Ledger {
             let by = Epoch(0);
             ledger.chain.push(Link { zxid: *zxid, hash: hash_of(txn), digest: state.digest, by });
         }
+        for (zxid, next) in all.iter().filter_map(|(zxid, txn)| Some((*zxid, change(txn)?))) {
+            ledger.memberships.insert(zxid, Ensemble::of(&next));
+            if zxid <= known {
+                (ledger.in_force, ledger.changed_at) = (Some(Ensemble::of(&next)), zxid);
+            }
+        }
         ledger
     }
 
@@ -162,6 +170,12 @@ impl Ledger {
 
     pub(crate) fn on_wipe(&mut self, id: ServerId) {
         self.copies.remove(&id);
+    }
+
+    pub(crate) fn on_damage(&mut self, id: ServerId, last: Zxid) {
+        if let Some(copy) = self.copies.get_mut(&id) {
+            copy.log.retain(|zxid, _| *zxid <= last);
+        }
     }
 
     /// A write has become durable. What is committed it must not take away, unless the server has not
@@ -203,7 +217,7 @@ impl Ledger {
                     return broken(Rule::Committed, id, detail);
                 }
             }
-            Write::Install { label } => {
+            Write::Install { label, .. } => {
                 let Some((state, behind)) = &done.installed else {
                     return broken(Rule::Snapshot, id, format!("installs {label}, none is there"));
                 };
@@ -233,6 +247,7 @@ impl Ledger {
             Write::AcceptedEpoch(_)
             | Write::CurrentEpoch(_)
             | Write::GrantedVote { .. }
+            | Write::Lease(_)
             | Write::Beside(_)
             | Write::Membership(_)
             | Write::NextMembership(_) => {}
@@ -279,6 +294,16 @@ impl Ledger {
     /// The ensemble that the committed changes of the membership have led to; none if there was none.
     pub(crate) fn in_force(&self) -> Option<&Ensemble> {
         self.in_force.as_ref()
+    }
+
+    /// Whether a transaction is committed.
+    pub(crate) fn is_committed(&self, zxid: Zxid) -> bool {
+        zxid <= self.base.label || self.chain.binary_search_by_key(&zxid, |link| link.zxid).is_ok()
+    }
+
+    /// Which change that was; zero, if there was none.
+    pub(crate) fn changed_at(&self) -> Zxid {
+        self.changed_at
     }
 
     /// Whether a server's disk holds a transaction, or a state that it is in.
@@ -332,6 +357,9 @@ impl Ledger {
                 return broken(Rule::Order, id, detail);
             }
             if let Some(asked) = self.requests.get_mut(&txn.header.request()) {
+                if takes_the_place_of_a_void_one(txn) {
+                    self.history.forget(asked.operation);
+                }
                 if let Some(first) = asked.committed.replace(txn.zxid) {
                     let request = txn.header.request();
                     let detail = format!("commits {request} as {}, it is {first}", txn.zxid);
@@ -344,7 +372,7 @@ impl Ledger {
                 self.on_quorum(id, txn.zxid, present)?;
                 self.joined += next.ids().filter(|id| present.seat(*id).is_none()).count() as u64;
                 self.left += present.ids().filter(|id| next.seat(*id).is_none()).count() as u64;
-                self.in_force = Some(next);
+                (self.in_force, self.changed_at) = (Some(next), txn.zxid);
             }
             last = Some(txn.zxid);
         }
@@ -402,18 +430,22 @@ impl Ledger {
                 );
                 broken(Rule::Outcome, id, detail)
             }
-            Outcome::Applied(first) if first != txn.zxid => {
+            Outcome::Applied(first) | Outcome::TooLong(first) if first != txn.zxid => {
                 let detail = format!("{} is {first} and {}", txn.header.request(), txn.zxid);
                 broken(Rule::Outcome, id, detail)
             }
-            Outcome::Asked | Outcome::Accepted | Outcome::Applied(_) => {
+            Outcome::Asked | Outcome::Accepted | Outcome::Applied(_) | Outcome::TooLong(_) => {
                 if asked.at == (id, incarnation) {
                     if asked.outcome == Outcome::Asked {
                         let detail = format!("applies {} untold", txn.header.request());
                         return broken(Rule::Outcome, id, detail);
                     }
-                    asked.outcome = Outcome::Applied(txn.zxid);
-                    self.history.wrote(asked.operation);
+                    if takes_the_place_of_a_void_one(txn) {
+                        asked.outcome = Outcome::TooLong(txn.zxid);
+                    } else {
+                        asked.outcome = Outcome::Applied(txn.zxid);
+                        self.history.wrote(asked.operation);
+                    }
                     if let Some(open) = self.open.get_mut(&asked.at) {
                         open.remove(&txn.header.request());
                     }

@@ -110,10 +110,15 @@ pub(crate) struct Network {
     blocked: BTreeMap<(ServerId, ServerId), u64>,
     blockings: u64,
     black_holes: BTreeSet<ServerId>,
+    /// Servers whose quorum port accepts nothing, and whether it refuses: there is no socket, or one that nobody
+    /// takes connections from.
+    deaf: BTreeMap<ServerId, bool>,
     /// What a server says of itself instead of its address.
     advertised: BTreeMap<ServerId, HostPort>,
     /// Who speaks as older versions do.
     pub(crate) old: BTreeMap<ServerId, Dialect>,
+    /// Whose quorum port is closed while its server runs.
+    shut: BTreeSet<ServerId>,
     /// Servers elect by generation: what they say on the election port are letters.
     pub(crate) letters: bool,
     /// What is to be entered into the agenda.
@@ -138,8 +143,10 @@ impl Network {
             blocked: BTreeMap::new(),
             blockings: 0,
             black_holes: BTreeSet::new(),
+            deaf: BTreeMap::new(),
             advertised: BTreeMap::new(),
             old: BTreeMap::new(),
+            shut: BTreeSet::new(),
             letters: false,
             scheduled: Vec::new(),
             arrivals: VecDeque::new(),
@@ -168,6 +175,15 @@ impl Network {
         self.connections.len()
     }
 
+    /// Opens the quorum port of a server, or closes it.
+    pub(crate) fn listens(&mut self, id: ServerId, listens: bool) {
+        if listens {
+            self.shut.remove(&id);
+        } else {
+            self.shut.insert(id);
+        }
+    }
+
     pub(crate) fn advertise(&mut self, id: ServerId, address: HostPort) {
         self.advertised.insert(id, address);
     }
@@ -179,6 +195,19 @@ impl Network {
         } else {
             self.black_holes.remove(&id);
         }
+    }
+
+    /// Lets the quorum port of a server accept nothing, by refusing or by silence, or again.
+    pub(crate) fn deafen(&mut self, id: ServerId, refuses: Option<bool>) {
+        match refuses {
+            Some(refuses) => drop(self.deaf.insert(id, refuses)),
+            None => drop(self.deaf.remove(&id)),
+        }
+    }
+
+    /// Whether the quorum port of a server accepts nothing.
+    pub(crate) fn is_deaf(&self, id: ServerId) -> bool {
+        self.deaf.contains_key(&id)
     }
 
     /// Breaks every connection between two servers.

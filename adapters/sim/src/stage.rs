@@ -12,7 +12,7 @@ use quorate_core::ballot::{Body, Generation, Letter, Poll};
 use quorate_core::config::Config;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
-use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request};
+use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet, Probe, Request};
 use quorate_core::output::{Fault, Hangup, Output};
 use quorate_core::peer::{Peer, Reign};
 use quorate_core::report::{Report, Status};
@@ -108,7 +108,7 @@ impl Stage {
     /// The server crashes and starts again; the writes under way are there or not.
     #[must_use]
     pub fn restarted(mut self, survival: Survival) -> Self {
-        self.disk.crash(survival, &mut Rng::new(0));
+        self.disk.crash(survival, &mut Rng::new(0), &mut Rng::new(0));
         self.record.note(self.now, self.config.id, What::Crash(CrashKind::Power));
         Self::start(self.config, self.disk, self.now, self.record)
     }
@@ -196,7 +196,7 @@ impl Stage {
     /// The snapshot that a leader sends on a link has come whole.
     pub fn restore(&mut self, link: LinkId, state: State) {
         self.disk.stage(state);
-        self.feed(Event::Restored(link));
+        self.feed(Event::restored(link));
     }
 
     /// Lets time pass, with a tick at each deadline; returns the deadlines and what they were for.
@@ -286,6 +286,10 @@ impl Stage {
                 wire::encode_letter(letter, &mut bytes);
                 wire::take_letter(&mut bytes).map(|n| n.map(Message::Letter))
             }
+            Message::Probe(probe) => {
+                wire::encode_probe(probe, &mut bytes);
+                Ok(wire::take_probe(&mut bytes).map(Message::Probe))
+            }
             Message::Packet(packet) => {
                 wire::encode_packet(packet, &mut bytes);
                 wire::decode_packet(&mut bytes).map(|p| p.map(Message::Packet))
@@ -344,7 +348,7 @@ impl Stage {
     pub fn packets(&mut self, link: LinkId) -> Vec<Packet> {
         self.take_sent(link, |message| match message {
             Message::Packet(packet) => Some(packet),
-            Message::Notification(_) | Message::Letter(_) => None,
+            Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => None,
         })
     }
 
@@ -363,7 +367,15 @@ impl Stage {
     pub fn notifications(&mut self, link: LinkId) -> Vec<Notification> {
         self.take_sent(link, |message| match message {
             Message::Notification(notification) => Some(notification),
-            Message::Packet(_) | Message::Letter(_) => None,
+            Message::Packet(_) | Message::Letter(_) | Message::Probe(_) => None,
+        })
+    }
+
+    /// The letters sent on a link since the last call.
+    pub fn letters(&mut self, link: LinkId) -> Vec<Letter> {
+        self.take_sent(link, |message| match message {
+            Message::Letter(letter) => Some(letter),
+            Message::Packet(_) | Message::Notification(_) | Message::Probe(_) => None,
         })
     }
 
@@ -408,6 +420,12 @@ impl From<Letter> for Said {
     }
 }
 
+impl From<Probe> for Said {
+    fn from(probe: Probe) -> Self {
+        Self(Message::Probe(probe))
+    }
+}
+
 impl From<Notification> for Said {
     fn from(notification: Notification) -> Self {
         Self(Message::Notification(notification))
@@ -429,7 +447,12 @@ pub fn says(
 ) -> Notification {
     let vote = Vote { peer_epoch: Epoch(peer_epoch), zxid: Zxid(zxid), leader: ServerId(leader) };
     let standing = Standing { state, vote, round: Round(round) };
-    Notification { standing, version: Notification::VERSION, config: Bytes::new() }
+    Notification {
+        standing,
+        version: Notification::VERSION,
+        config: Bytes::new(),
+        mark: Mark::SETTLES_AT_ONCE,
+    }
 }
 
 /// What a learner registers with.

@@ -11,6 +11,7 @@ mod crashes;
 mod hands;
 mod leaving;
 mod outputs;
+mod reference;
 mod server;
 mod storage;
 mod strangers;
@@ -22,10 +23,13 @@ use std::time::Duration;
 use quorate_core::config::{Config, Election, Limits};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, Place};
-use quorate_core::output::Output;
+use quorate_core::message::{Message, Packet};
+use quorate_core::output::{Hangup, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
+use quorate_core::txn::Txn;
+use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::agenda::Agenda;
@@ -38,6 +42,7 @@ use crate::record::{Found, What as Told};
 use crate::trace::Trace;
 use crate::world::clock::Clock;
 pub use crate::world::config::{CrashKind, WorldConfig};
+use crate::world::reference::Reference;
 pub use crate::world::server::Brief;
 use crate::world::server::Server;
 
@@ -133,6 +138,7 @@ pub struct World {
     next_fuse: Option<Fuse>,
     next_write_fuse: Option<Fuse>,
     application_max: Duration,
+    expands: Option<usize>,
     outputs: Vec<Output>,
     steps: u64,
     /// Notifications and letters that servers have sent.
@@ -141,6 +147,14 @@ pub struct World {
     /// How often strangers come by.
     strangers: Option<Duration>,
     lease: Option<Duration>,
+    /// Whether the membership may change.
+    may_change: bool,
+    /// Whether the application's state tells the membership.
+    tells: bool,
+    /// Whether servers that start again may have been given another one, or none.
+    leases_change: bool,
+    /// Those that were given another one.
+    lease_set: BTreeMap<ServerId, Option<Duration>>,
     /// Until when a lease may be one that was promised before a clock went wrong.
     leases_void_until: Instant,
 }
@@ -158,19 +172,26 @@ impl World {
         network.letters = config.election != Election::Fast;
         let mut drifts = Rng::new(seed ^ 0xc10c);
         let mut servers = BTreeMap::new();
+        let txn_bytes = config.expands.unwrap_or(Txn::BYTES_MAX);
         for id in config.ensemble.ids().chain(config.spares.iter().copied()) {
             let membership = match config.membership_of(id) {
                 Ok(membership) => membership,
                 Err(error) => panic!("{error}: {config:?}"),
             };
+            let refers = config.old_elect && config.old.contains_key(&id);
+            let timing = &config.timing;
             let own = Config {
-                timing: config.timing.clone(),
-                finish_when_settled: config.finish_when_settled,
-                limits: Limits::default(),
+                limits: Limits {
+                    txn_bytes,
+                    unsynced_bytes: config.unsynced_bytes,
+                    ..Limits::default()
+                },
+                timing: if refers { reference::timing(timing) } else { timing.clone() },
+                finish_when_settled: config.finish_when_settled && !refers,
                 history: config.history.clone(),
                 election: config.election.clone(),
                 lease: config.lease.filter(|_| !network.old.contains_key(&id)),
-                reconfig_enabled: config.may_change,
+                reconfig_enabled: config.may_change && !config.unwilling.contains(&id),
                 ..Config::new(id, membership)
             };
             let contents = config.disks.get(&id).cloned().unwrap_or_default();
@@ -189,7 +210,10 @@ impl World {
                 asked: 0,
                 incarnation: 0,
                 disk_hangs: false,
+                largest: 0,
+                fell_behind: 0,
                 paused: false,
+                reference: refers.then(Reference::default),
                 clock: Clock::new(clock::TRUE - config.drift + drifts.below(2 * config.drift + 1)),
                 suspended: None,
                 backlog: VecDeque::new(),
@@ -200,7 +224,10 @@ impl World {
         }
         let mut checker = Checker::new(config.ensemble.clone(), &config.disks);
         checker.may_change = config.may_change;
+        checker.untold = config.old.keys().copied().collect();
+        checker.foreign = config.old.keys().copied().collect();
         checker.by_generation = config.election != Election::Fast;
+        checker.txn_bytes = txn_bytes;
         checker.ledger.unreadable = config.disk.unreadable > 0;
         let mut agenda = Agenda::new();
         if let Some(every) = config.strangers {
@@ -224,12 +251,17 @@ impl World {
             next_fuse: None,
             next_write_fuse: None,
             application_max: config.application_max,
+            expands: config.expands,
             outputs: Vec::new(),
             steps: 0,
             election_messages: 0,
             steps_at_once: 0,
             strangers: config.strangers,
             lease: config.lease,
+            may_change: config.may_change,
+            tells: config.tells,
+            leases_change: config.leases_change,
+            lease_set: BTreeMap::new(),
             leases_void_until: Instant::ORIGIN,
         }
     }
@@ -340,12 +372,27 @@ impl World {
         if server.peer.is_some() {
             return Ok(());
         }
+        if let Some(refused) = server.disk.refused() {
+            return broken(Rule::Start, id, format!("refuses to start: {refused}"));
+        }
         server.incarnation += 1;
         // Every incarnation jitters in its own way, as if seeded by the system.
         let seed = (self.seed ^ (id.0 as u64) << 48).wrapping_add(server.incarnation);
         server.config.seed = Rng::new(seed).next_u64();
+        if self.leases_change && server.incarnation > 1 && !self.network.old.contains_key(&id) {
+            let set = self.lease_set.get(&id).copied();
+            let drawn = || another_lease(&server.config, self.lease);
+            server.config.lease = set.unwrap_or_else(drawn);
+            self.coverage.hit(FaultClass::LeaseChanged);
+        }
         let contents = server.disk.durable();
+        let mut durable = contents.durable(server.config.history.window_count);
+        durable.changes.extend(contents.told_by_state().filter(|_| self.tells));
         let durable = contents.durable(server.config.history.window_count);
+        if server.reference.is_some() {
+            server.reference = Some(Reference::default());
+            self.network.listens(id, false);
+        }
         self.trace.note(now, id, || Told::Start(Found::from(&durable)));
         self.checker.on_start(id, contents)?;
         if durable.current_epoch < durable.last_zxid.epoch() {
@@ -391,8 +438,7 @@ impl World {
             return Ok(());
         }
         let shown = server.clock.shows(now);
-        let due = server.peer.as_ref().and_then(Peer::deadline).is_some_and(|(at, _)| at <= shown);
-        if due {
+        if server.deadline().is_some_and(|at| at <= shown) {
             return self.feed(id, Event::Tick);
         }
         self.schedule_tick(id);
@@ -405,7 +451,7 @@ impl World {
         if server.paused {
             return;
         }
-        let Some((at, _)) = server.peer.as_ref().and_then(Peer::deadline) else { return };
+        let Some(at) = server.deadline() else { return };
         let at = server.clock.when(at).max(now);
         // A tick that is entered already for an earlier time will look again.
         if server.tick.is_none_or(|entered| at < entered) {
@@ -416,6 +462,11 @@ impl World {
     }
     /// Lets a server hear of something, and carries out what it answers.
     fn feed(&mut self, id: ServerId, event: Event) -> Result<(), Violation> {
+        if self.withholds(id, &event) {
+            self.enter_network();
+            self.schedule_tick(id);
+            return Ok(());
+        }
         let now = self.agenda.now();
         let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         let Some(peer) = server.peer.as_mut() else { return Ok(()) };
@@ -432,10 +483,12 @@ impl World {
                 self.coverage.hit(FaultClass::PreparedInVain);
             }
         }
+        let up = if let Event::LinkUp(up) = &event { Some(up.link) } else { None };
         let mut garbled = None;
         if let Event::LinkDown { link, cause: Cause::Garbled } = &event {
             garbled = Some(*link);
         }
+        server.largest = server.largest.max(brought_by(&event));
         let shown = server.clock.shows(now);
         self.checker.leases.on_event(id, shown, &event);
         let input = Input { at: shown, event };
@@ -452,6 +505,25 @@ impl World {
         let status = peer.status();
         let served =
             server.brief.is_some_and(|b| b.serving && b.current_epoch == status.current_epoch);
+        if status.serving && !served && status.accepted_epoch > status.current_epoch {
+            self.coverage.hit(FaultClass::ServedBelowPromise);
+        }
+        let follows = matches!(status.state, ServerState::Following | ServerState::Observing);
+        let takes = outputs.iter().map(held_of).sum::<usize>();
+        let waits = server.disk.unsynced_bytes() + takes;
+        // Besides what there is room for, the packet that came last; and twice the room for whoever did not serve.
+        let most = server.config.limits.unsynced_bytes << server.fell_behind.min(16);
+        if follows && takes > 0 && waits > most + server.largest {
+            let detail = format!("holds {waits} bytes that are not on disk, and {most} may be");
+            return broken(Rule::Bounds, id, detail);
+        }
+        let behind = |output: &Output| {
+            matches!(output, Output::Hangup { reason: Hangup::DiskBehind { .. }, .. })
+        };
+        server.fell_behind += u32::from(outputs.iter().any(behind));
+        if status.serving {
+            server.fell_behind = 0;
+        }
         let standing = Standing::of(server.brief, &status, &outputs);
         server.brief = Some(Brief::of(&status));
         let guards = peer.reign().is_some_and(|reign| !reign.awaits_lease);
@@ -466,6 +538,7 @@ impl World {
             self.check_leases(id, epoch)?;
         }
 
+        self.after_reference(id, up, &mut outputs);
         let crash_at = (!outputs.is_empty() && hit(&mut self.rng, self.crash_within))
             .then(|| usize::try_from(self.rng.below(outputs.len() as u64 + 1)).unwrap_or(0));
         let mut fallen = false;
@@ -508,6 +581,11 @@ impl World {
             let lost = self.checker.ledger.on_serving((id, incarnation), epoch);
             self.coverage.hits(FaultClass::RequestLost, lost);
         }
+        if let Some(server) = self.servers.get(&id).filter(|_| self.may_change) {
+            if let Some(peer) = &server.peer {
+                self.checker.on_bound(id, &server.disk, peer.config())?;
+            }
+        }
         self.schedule_tick(id);
         Ok(())
     }
@@ -516,8 +594,9 @@ impl World {
     /// counts on a lease. One whose last acknowledgement came after the next reign had begun gets none.
     fn check_leases(&mut self, leader: ServerId, epoch: Epoch) -> Result<(), Violation> {
         let (now, hold) = (self.agenda.now(), self.leases_hold());
-        // Those who are old promise nothing.
-        let all_promise = self.lease.is_some() && self.network.old.is_empty();
+        // Those who are old promise nothing, and whoever was started without a lease counts on none.
+        let old = !self.network.old.is_empty() || self.leases_change;
+        let all_promise = self.lease.is_some() && !old;
         self.checker.leases.on_begun(leader, epoch, hold && all_promise)?;
         for (id, server) in self.servers.iter().filter(|(id, _)| **id != leader) {
             let Some(reign) = server.peer.as_ref().and_then(Peer::reign) else { continue };
@@ -561,9 +640,11 @@ impl World {
             return Ok(());
         }
         server.application.receiving = None;
+        let told = state.membership().filter(|_| self.tells);
+        let membership = told.map(|membership| membership.text().clone());
         server.application.received = Some(state.clone());
         server.disk.stage(state);
-        self.feed(id, Event::Restored(link))?;
+        self.feed(id, Event::Restored { link, membership })?;
         self.network.read_on(self.agenda.now(), link);
         self.arrive()
     }
@@ -592,6 +673,40 @@ impl World {
         for (at, event) in self.network.scheduled.drain(..) {
             self.agenda.at(at, What::Network(event));
         }
+    }
+}
+
+/// How many bytes of transactions are held because of this until they are on disk.
+fn held_of(output: &Output) -> usize {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others carry none")]
+    match output {
+        Output::Persist { write: Write::Append(txns), .. } => txns.iter().map(Txn::len).sum(),
+        Output::Persist { write: Write::Beside(txn), .. } => txn.len(),
+        _ => 0,
+    }
+}
+
+/// How many bytes of transactions a server is sent at once.
+fn brought_by(event: &Event) -> usize {
+    let Event::Received { message: Message::Packet(packet), .. } = event else { return 0 };
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others bring none")]
+    match packet {
+        Packet::Proposal(txn) | Packet::Inform(txn) => txn.len(),
+        Packet::Proposals(txns) => txns.iter().map(Txn::len).sum(),
+        _ => 0,
+    }
+}
+
+/// What an operator sets who tries out leases: as long as at first, as short as can be, something between, or none.
+fn another_lease(config: &Config, first: Option<Duration>) -> Option<Duration> {
+    // A draw of its own, so that all others stay what they are.
+    let mut rng = Rng::new(config.seed ^ 0x1ea5e);
+    let tick = config.timing.tick;
+    match rng.below(4) {
+        0 => None,
+        1 => first,
+        2 => Some(tick),
+        _ => first.map(|first| (first / 2).max(tick)),
     }
 }
 

@@ -17,8 +17,10 @@ use std::time::Duration;
 
 use quorate_core::config::{HistoryLimits, Timing};
 use quorate_core::id::ServerId;
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_sim::{
-    Answer, CrashKind, DiskConfig, Ensemble, FaultClass, Outcome, Survival, World, WorldConfig,
+    Answer, CrashKind, DiskConfig, Ensemble, FaultClass, NetworkConfig, Outcome, Survival, World,
+    WorldConfig,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -27,6 +29,8 @@ const MILLI: Duration = Duration::from_millis(1);
 struct Scenario {
     name: &'static str,
     observers: &'static [i64],
+    /// Who is no member at first, where the membership may change.
+    spares: &'static [i64],
     /// Few transactions are kept in memory, and snapshots are taken often.
     short: bool,
     prepare: fn(&mut World),
@@ -43,9 +47,19 @@ impl Scenario {
             HistoryLimits::default()
         };
         let ensemble = Ensemble::majority(3).with_observers(self.observers.iter().copied());
+        let changes = !self.spares.is_empty();
+        let mut network = NetworkConfig::default();
+        if changes {
+            // Time enough for a change while a snapshot is on its way.
+            network.stream_gap_min = 10 * MILLI;
+            network.stream_gap_max = 10 * MILLI;
+        }
         let config = WorldConfig {
             timing: Timing { tick: 100 * MILLI, ..Timing::default() },
             history,
+            spares: self.spares.iter().map(|id| ServerId(*id)).collect(),
+            may_change: changes,
+            network,
             disk: DiskConfig { survival, snapshots: 1, ..DiskConfig::default() },
             keep_log: false,
             ..WorldConfig::new(ensemble)
@@ -93,10 +107,28 @@ fn leave_an_orphan(world: &mut World) {
     world.heal();
 }
 
+/// Asks for another membership: who is to join, as a voter or an observer, and who to leave.
+fn change(world: &mut World, at: i64, joining: &[(i64, bool)], leaving: &[i64]) {
+    let member = |(id, voter): &(i64, bool)| Ensemble::member(ServerId(*id), *voter);
+    let leaving: Vec<_> = leaving.iter().map(|id| ServerId(*id)).collect();
+    let asked = Reconfiguration::change(joining.iter().map(member), leaving);
+    world.reconfigure(at, &asked).unwrap();
+}
+
+/// 1 is down, and so far behind that only a snapshot helps; 4, which is no member, follows.
+fn leave_one_behind(world: &mut World) {
+    world.start(4);
+    begin(world);
+    settle(world, &[1, 2, 3, 4]);
+    crash(world, 1);
+    write(world, 2, 10);
+}
+
 const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "the first quorum, and writes",
         observers: &[],
+        spares: &[],
         short: false,
         prepare: |_| {},
         act: |world| {
@@ -108,6 +140,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "a follower comes back and is brought up by DIFF",
         observers: &[],
+        spares: &[],
         short: false,
         prepare: |world| {
             begin(world);
@@ -125,6 +158,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "an old leader comes back and its log is cut",
         observers: &[],
+        spares: &[],
         short: false,
         prepare: leave_an_orphan,
         act: |world| {
@@ -137,6 +171,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "an old leader comes back when the others have gone on",
         observers: &[],
+        spares: &[],
         short: false,
         prepare: |world| {
             leave_an_orphan(world);
@@ -153,6 +188,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "a follower comes back and the log does not reach to where it stands",
         observers: &[],
+        spares: &[],
         short: true,
         prepare: |world| {
             begin(world);
@@ -175,6 +211,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "a leader goes with proposals under way",
         observers: &[],
+        spares: &[],
         short: true,
         prepare: begin,
         act: |world| {
@@ -196,6 +233,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "an observer comes back and follows",
         observers: &[4],
+        spares: &[],
         short: true,
         prepare: |world| {
             world.start(4);
@@ -211,6 +249,65 @@ const SCENARIOS: &[Scenario] = &[
             write(world, 4, 3);
         },
         shows: &[FaultClass::Informed],
+    },
+    Scenario {
+        name: "members change, and change again",
+        observers: &[],
+        spares: &[4],
+        short: false,
+        prepare: |world| {
+            world.start(4);
+            begin(world);
+            settle(world, &[1, 2, 3, 4]);
+        },
+        act: |world| {
+            change(world, 2, &[(4, false)], &[]);
+            write(world, 1, 1);
+            change(world, 1, &[(4, true)], &[3]);
+            write(world, 2, 1);
+            settle(world, &[1, 2, 4]);
+        },
+        shows: &[FaultClass::Reconfigured, FaultClass::Joined, FaultClass::Left],
+    },
+    Scenario {
+        name: "an old leader comes back with a change that came to nothing",
+        observers: &[],
+        spares: &[4],
+        short: false,
+        prepare: |world| {
+            begin(world);
+            world.partition(&[&[1, 2], &[3]]);
+            change(world, 3, &[(4, true)], &[2]);
+            world.run_for(20 * MILLI).unwrap();
+            crash(world, 3);
+            settle(world, &[1, 2]);
+            world.cut(1, 3);
+            world.cut(2, 3);
+            world.heal();
+        },
+        act: |world| {
+            world.start(3);
+            settle(world, &[1, 2, 3]);
+            write(world, 1, 1);
+        },
+        shows: &[FaultClass::ChangeCut],
+    },
+    Scenario {
+        name: "members change twice while a follower is brought up",
+        observers: &[],
+        spares: &[4],
+        short: true,
+        prepare: leave_one_behind,
+        act: |world| {
+            world.start(1);
+            world.run_for(20 * MILLI).unwrap();
+            change(world, 2, &[(4, true)], &[]);
+            world.run_for(15 * MILLI).unwrap();
+            change(world, 2, &[(4, false)], &[]);
+            settle(world, &[1, 2, 3]);
+            write(world, 1, 1);
+        },
+        shows: &[FaultClass::SyncSnap, FaultClass::ChangeAcrossSnapshot],
     },
 ];
 

@@ -132,7 +132,7 @@ mod sound {
         };
         [
             heard(|event| matches!(event, Event::SnapshotTaken(_))),
-            heard(|event| matches!(event, Event::Restored(_))),
+            heard(|event| matches!(event, Event::Restored { .. })),
             said(|output| matches!(output, Output::StreamLog { .. })),
             said(|output| matches!(output, Output::Persist { write: Write::Truncate(_), .. })),
             said(|output| matches!(output, Output::HandedOver(Ok(_)))),

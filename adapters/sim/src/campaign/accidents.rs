@@ -6,7 +6,7 @@ use quorate_core::id::ServerId;
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::rng::Rng;
 
-use crate::campaign::case::{ACCIDENTS, Case, Disturbance, Purpose, pick};
+use crate::campaign::case::{ACCIDENTS, CHANGES, Case, Disturbance, Purpose, pick};
 use crate::campaign::run::Run;
 use crate::checker::Violation;
 use crate::ensemble::Ensemble;
@@ -37,6 +37,9 @@ pub(super) enum Kind {
     Star,
     Forgetting,
     MembersChange,
+    TwoChanges,
+    ChangeAcrossSnapshot,
+    ChangeThatIsCut,
 }
 
 impl Kind {
@@ -63,9 +66,20 @@ impl Kind {
             Self::Star => "one server hears all, the others only it",
             Self::Forgetting => "a server's disk is emptied that nobody needs",
             Self::MembersChange => "members and roles change",
+            Self::TwoChanges => "members and roles change twice",
+            Self::ChangeAcrossSnapshot => "members and roles change while a server is brought up",
+            Self::ChangeThatIsCut => "the leader is alone with a change",
         }
     }
 }
+
+/// How likely each accident around a change of the membership is.
+const CHANGES_OF_MEMBERS: &[(Kind, u64)] = &[
+    (Kind::MembersChange, 2),
+    (Kind::TwoChanges, 3),
+    (Kind::ChangeAcrossSnapshot, 4),
+    (Kind::ChangeThatIsCut, 2),
+];
 
 /// What accidents a run may meet.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +118,21 @@ impl Accident {
     /// The one of this position.
     pub(super) fn draw(case: &Case, at: u64, course: &Course<'_>) -> Self {
         let number = ACCIDENTS + u32::try_from(at).unwrap_or(0);
-        let mut rng = case.fork(Purpose::Accident, number);
+        Self::of(case.fork(Purpose::Accident, number), number, course)
+    }
+
+    /// Puts accidents around changes of the membership between the others.
+    pub(super) fn add_changes(case: &Case, course: &Course<'_>, accidents: &mut Vec<Self>) {
+        let mut rng = case.fork(Purpose::Change, 0);
+        let course = Course { kinds: CHANGES_OF_MEMBERS, ..*course };
+        for at in 0..u32::try_from(rng.below(4)).unwrap_or(0) {
+            let number = CHANGES + at;
+            let accident = Self::of(case.fork(Purpose::Change, number), number, &course);
+            accidents.insert(pick(&mut rng, accidents.len() + 1), accident);
+        }
+    }
+
+    fn of(mut rng: Rng, number: u32, course: &Course<'_>) -> Self {
         let mut left = rng.below(course.kinds.iter().map(|(_, weight)| weight).sum());
         let chosen = course.kinds.iter().find(|(_, weight)| {
             let found = left < *weight;
@@ -141,8 +169,8 @@ impl Run {
                 self.world.start_after(leader, soon);
             }
             Kind::EverybodyCrashes => {
+                self.world.crash_all(&self.ids.clone(), crash)?;
                 for id in self.ids.clone() {
-                    self.world.crash(id, crash)?;
                     let wait = up_to(rng, Duration::from_millis(300));
                     self.world.start_after(id, wait);
                 }
@@ -238,6 +266,59 @@ impl Run {
                 self.world.start(id);
             }
             Kind::MembersChange => self.change_members(rng, id)?,
+            Kind::TwoChanges => {
+                self.change_members(rng, id)?;
+                self.pass(soon / 20)?;
+                self.change_members(rng, leader)?;
+            }
+            Kind::ChangeAcrossSnapshot => {
+                let others: Vec<_> = self.ids.iter().copied().filter(|id| *id != leader).collect();
+                let mut id = others[pick(rng, others.len())];
+                if rng.below(3) > 0 {
+                    // What it has alone is of an epoch that is over when it comes back: only a snapshot helps.
+                    id = leader;
+                    self.isolate(leader);
+                    self.world.propose(leader, 1)?;
+                    self.pass(soon / 10)?;
+                }
+                self.world.crash(id, crash)?;
+                self.world.heal();
+                let noticed = self.noticing;
+                self.world.run_until(|w| w.leader().is_some_and(|now| now.0 != id), noticed)?;
+                let leader = self.world.leader().map_or(leader, |leader| leader.0);
+                self.world.propose(leader, 1)?;
+                self.pass(soon / 2)?;
+                self.world.start(id);
+                self.world.run_until(|w| w.is_receiving(id), soon)?;
+                for _ in 0..=rng.below(3) {
+                    self.change_members(rng, leader)?;
+                    let wait = up_to(rng, soon / 8);
+                    self.pass(wait)?;
+                }
+                match rng.below(4) {
+                    0 => self.isolate(leader),
+                    1 => self.isolate(id),
+                    2 => {
+                        let with: Vec<i64> =
+                            self.ids.iter().copied().filter(|_| rng.below(2) == 0).collect();
+                        let other = |id: &&i64| !with.contains(id);
+                        let rest: Vec<i64> = self.ids.iter().filter(other).copied().collect();
+                        self.world.partition(&[&with, &rest]);
+                    }
+                    _ => {}
+                }
+            }
+            Kind::ChangeThatIsCut => {
+                self.isolate(leader);
+                self.change_members(rng, leader)?;
+                self.pass(soon / 10)?;
+                self.world.crash(leader, crash)?;
+                if rng.below(2) == 0 {
+                    self.pass(2 * soon)?;
+                    self.world.heal();
+                }
+                self.world.start_after(leader, soon);
+            }
         }
         Ok(())
     }

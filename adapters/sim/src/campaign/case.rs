@@ -117,6 +117,22 @@ pub(super) enum Purpose {
     Clients,
     /// What is done in the end.
     End,
+    /// How servers and applications come to know of changes of the membership, and whether there are any.
+    Memberships,
+    /// One accident around such a change.
+    Change,
+    /// What applications make of requests.
+    Application,
+    /// Which ports fail after the accident of that number; in the end, if it is none.
+    Ports,
+    /// What observers have promised before.
+    Observers,
+    /// Whether leases are set anew.
+    Leases,
+    /// How much room there is for what is not on disk.
+    Room,
+    /// Whether servers of older versions elect as ZooKeeper's do.
+    Reference,
 }
 
 /// Something that a run meets, and could be spared.
@@ -136,6 +152,9 @@ impl fmt::Display for Disturbance {
 
 /// The number of the first accident.
 pub(super) const ACCIDENTS: u32 = 100;
+
+/// The number of the first accident around a change of the membership.
+pub(super) const CHANGES: u32 = 300;
 
 /// What may be the case all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +180,14 @@ pub(super) enum Condition {
     FarOffClocks,
     OldVersions,
     Strangers,
+    StateTellsMembership,
+    Unwilling,
+    EarlierVersions,
+    SlowSnapshots,
+    ExpandingApplication,
+    PromisesOfObservers,
+    LeasesChange,
+    LittleRoom,
 }
 
 impl Condition {
@@ -187,6 +214,14 @@ impl Condition {
             Self::FarOffClocks => "clocks are far off",
             Self::OldVersions => "servers of old versions",
             Self::Strangers => "strangers",
+            Self::StateTellsMembership => "the application's state tells the membership",
+            Self::Unwilling => "servers that are not to change the membership",
+            Self::EarlierVersions => "servers that take no memberships with a snapshot",
+            Self::SlowSnapshots => "slow snapshots",
+            Self::ExpandingApplication => "requests that become too long",
+            Self::LeasesChange => "leases are set anew",
+            Self::LittleRoom => "little room for what is not on disk",
+            Self::PromisesOfObservers => "observers have promised more",
         }
     }
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use quorate_core::config::Timing;
 
 use crate::campaign::accidents::{Course, Kind};
-use crate::campaign::case::{Case, Condition, Disturbance, Draw};
+use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose};
 use crate::campaign::run::{Clients, Run};
-use crate::campaign::{Failure, Outcome, histories};
+use crate::campaign::{Failure, Outcome, histories, weather};
 use crate::disk::DiskConfig;
 use crate::ensemble::Ensemble;
 use crate::network::up_to;
@@ -58,10 +58,12 @@ fn begin(case: &Case, keep_log: bool) -> Run {
         // A disk that fails stops its server for good, and in two days all would.
         disk: DiskConfig { failing: 0, ..histories::disk(&mut draw) },
         keep_log,
+        may_change: case.fork(Purpose::Memberships, 0).below(2) == 0,
         ..WorldConfig::new(Ensemble::majority(draw.case.servers.map_or(5, i64::from)))
     };
     let config =
         WorldConfig { drift: if draw.one_in(2, Condition::Drift) { 50_000 } else { 0 }, ..config };
+    let config = weather::memberships(&mut draw, config);
     let clients = Clients { pause_max: Duration::from_secs(60), padding: 300, cells: 16 };
     let clients = draw.note(true, Condition::Clients).then_some(clients);
     let course =

@@ -12,7 +12,7 @@ use quorate_core::rng::Rng;
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 
 use crate::campaign::accidents::{Course, Kind};
-use crate::campaign::case::{Case, Condition, Disturbance, Draw, pick};
+use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose, pick};
 use crate::campaign::run::{Disks, ELECTION_MAX, Run, can, is_settled};
 use crate::campaign::{Failure, Outcome, weather};
 use crate::disk::DiskConfig;
@@ -67,8 +67,13 @@ impl Elections {
         let network = network(&mut draw);
         let tick = draw.pick(&[100, 200, 200, 400, 2000]);
         let disks = histories(&mut draw.rng, &ensemble, same_history);
+        let changes = same_history && ensemble.is_plain() && ensemble.ids().count() > 2;
+        let changes = changes && case.fork(Purpose::Memberships, 0).below(4) == 0;
+        let spare = ensemble.ids().last().map_or(1, |last| last.0 + 1);
         let empty_history = disks.values().all(|contents| contents.last() == Zxid::ZERO);
         let config = WorldConfig {
+            may_change: changes,
+            spares: if changes { vec![ServerId(spare)] } else { Vec::new() },
             disks,
             timing: Timing { tick: Duration::from_millis(tick), ..Timing::default() },
             finish_when_settled: draw.rng.below(8) > 0,
@@ -77,7 +82,9 @@ impl Elections {
             keep_log,
             ..WorldConfig::new(ensemble)
         };
-        let config = weather::election(case, weather::world(&mut draw, config));
+        let config = weather::world(&mut draw, config);
+        let config = weather::memberships(&mut draw, config);
+        let config = weather::election(case, config);
         let calm = draw.rng.below(8) == 0;
         let course = Course::dense(ACCIDENTS, if calm { 0 } else { 6 });
         let mut run = Run::new(draw, config, None, &course);
@@ -121,6 +128,7 @@ impl Elections {
             self.stays()?;
             if let Some((failover, rejoined)) = self.fail_over()? {
                 (times.failover, times.rejoined) = (Some(failover), Some(rejoined));
+                self.run.nobody_can_follow()?;
             }
         } else {
             // An unlucky election may give a minority's leader a later epoch; so the question is asked

@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use quorate_core::config::{HistoryLimits, Timing};
+use quorate_core::config::{HistoryLimits, Limits, Timing};
 use quorate_core::id::ServerId;
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 
 use crate::campaign::accidents::{Course, Kind};
-use crate::campaign::case::{Case, Condition, Disturbance, Draw, pick};
+use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose, pick};
 use crate::campaign::run::{Clients, ELECTION_MAX, Run, can, is_settled};
 use crate::campaign::{Failure, Outcome, weather};
 use crate::disk::{Contents, DiskConfig};
@@ -107,16 +107,46 @@ fn begin(case: &Case, keep_log: bool) -> Run {
             config = config.with_disk(*id, Contents::ending(1, 1, last));
         }
     }
-    let config = weather::election(case, weather::world(&mut draw, config));
+    let mut config = promised(&mut draw, config);
+    let anew = lease.is_some() && case.fork(Purpose::Leases, 0).below(2) == 0;
+    config.leases_change = draw.note(anew, Condition::LeasesChange);
+    let mut room = case.fork(Purpose::Room, 0);
+    let little = room.below(4) == 0;
+    if draw.note(little, Condition::LittleRoom) {
+        config.unsynced_bytes = [3_000, 20_000, 100_000][pick(&mut room, 3)];
+    }
+    let config = weather::world(&mut draw, config);
+    let config = weather::memberships(&mut draw, config);
+    let config = weather::election(case, config);
     let clients = Clients {
         pause_max: Duration::from_millis(draw.pick(&[1, 5, 30])),
         padding: draw.pick(&[0, 30, 300]),
         cells: draw.pick(&[1, 4, 16, 256]),
     };
     let clients = draw.note(true, Condition::Clients).then_some(clients);
+    let drawn = case.fork(Purpose::Application, 0).below(3) == 0;
+    let expands = draw.note(drawn, Condition::ExpandingApplication);
+    let config = WorldConfig { expands: expands.then_some(Limits::TXN_BYTES_MIN), ..config };
     let accidents = if changes { ACCIDENTS_AND_CHANGES } else { ACCIDENTS };
     let course = if heaped { Course::heaped(accidents) } else { Course::dense(accidents, 8) };
     Run::new(draw, config, clients, &course)
+}
+
+/// What prospective leaders leave that died when their LEADERINFO had reached observers alone: a promise above every
+/// epoch that a quorum has heard of.
+fn promised(draw: &mut Draw<'_>, mut config: WorldConfig) -> WorldConfig {
+    let mut rng = draw.case.fork(Purpose::Observers, 0);
+    let observers = config.ensemble.seats().iter().filter(|seat| !seat.voter);
+    let observers: Vec<ServerId> = observers.map(|seat| seat.id).collect();
+    let drawn = rng.below(2) == 0 && !observers.is_empty();
+    if draw.note(drawn, Condition::PromisesOfObservers) {
+        for id in observers {
+            let contents = config.disks.entry(id).or_default();
+            let more = 1 + i64::try_from(rng.below(40)).unwrap_or(0);
+            contents.accepted_epoch = Epoch(contents.accepted_epoch.0 + more);
+        }
+    }
+    config
 }
 
 impl Run {
@@ -178,9 +208,11 @@ impl Run {
         self.ids.iter().copied().filter(|id| can(&self.world, ServerId(*id))).collect()
     }
 
-    /// A write at this server comes through. A leader at the end of its numbers gives up its seat first.
+    /// A write at this server comes through. A leader at the end of its numbers gives up its seat first; and
+    /// some writes become too long, if applications make more of them.
     fn writes(&mut self, id: i64, limit: Duration) -> Result<Zxid, Failure> {
-        for _ in 0..3 {
+        let mut tries = 0..3;
+        for _ in 0..100 {
             let request = self.world.propose(id, 1)?;
             let outcome = |w: &World| request.and_then(|request| w.checker().outcome(request));
             let is_told =
@@ -189,6 +221,12 @@ impl Run {
             self.found("a write has no end", SERVICE_MAX, told)?;
             if let Some(Told::Applied(zxid)) = outcome(&self.world) {
                 return Ok(zxid);
+            }
+            if let Some(Told::TooLong(_)) = outcome(&self.world) {
+                continue;
+            }
+            if tries.next().is_none() {
+                break;
             }
             let settled = self.world.run_until(is_settled, limit)?;
             self.found("not all follow after a refusal", limit, settled)?;

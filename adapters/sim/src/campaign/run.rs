@@ -37,6 +37,8 @@ pub(super) struct Run {
     /// How long it may take to notice that a link or a leader is gone.
     pub(super) noticing: Duration,
     pub(super) silent_max: Duration,
+    /// How long a member of an ensemble that serves may be silent.
+    pub(super) sync_time: Duration,
     pub(super) clients: Option<Clients>,
     /// What clients draw from; forked anew after each accident.
     pub(super) asking: Rng,
@@ -65,11 +67,15 @@ impl Run {
         let ids: Vec<i64> = config.ensemble.ids().chain(spares).map(|id| id.0).collect();
         let silent_max = config.network.silent_max;
         let noticing = config.timing.init_time().max(silent_max);
+        let sync_time = config.timing.sync_time();
         let crashes = draw.one_in(2, Condition::CrashesWithinSteps);
         let chance = 1 + draw.rng.below(300);
         let (least, most) = course.count;
         let count = least + draw.rng.below(most - least + 1);
-        let accidents = (0..count).map(|at| Accident::draw(case, at, course)).collect::<Vec<_>>();
+        let mut accidents: Vec<_> = (0..count).map(|at| Accident::draw(case, at, course)).collect();
+        if config.may_change && most > 0 {
+            Accident::add_changes(case, course, &mut accidents);
+        }
         let mut config = config;
         config.disk.forgets = case.plant_loss;
         let mut world = World::new(case.fork(Purpose::World, 0).next_u64(), config);
@@ -84,6 +90,7 @@ impl Run {
             ids,
             noticing,
             silent_max,
+            sync_time,
             clients,
             asking: case.fork(Purpose::Clients, 0),
             rng: case.fork(Purpose::End, 0),
@@ -104,6 +111,7 @@ impl Run {
             self.asking = self.case.fork(Purpose::Clients, accident.number);
             if self.case.allows(accident.number) {
                 self.happens(&mut accident)?;
+                self.ports_fail(accident.number)?;
             }
             self.pass(accident.pause)?;
         }
@@ -147,6 +155,7 @@ impl Run {
         for id in self.ids.clone() {
             self.world.black_hole(id, false);
             self.world.resume(id)?;
+            self.world.undeafen(id)?;
             self.world.start(id);
         }
         Ok(())
@@ -183,14 +192,18 @@ pub(super) fn is_settled(world: &World) -> bool {
     world.is_settled_among(world.ensemble().ids().filter(|id| can(world, *id)))
 }
 
-/// Whether a server can follow the present leader. An observer is not asked when a new epoch is chosen,
-/// so the one it promised to a leader that was never established may be later than the present one; it
-/// has to wait for the next leader then, as ZooKeeper's observers do. Who is no member may follow or not.
+/// Whether a server can follow the present leader: not an observer whose history is of a later epoch, which no
+/// election finds. What an observer has promised does not keep it away. Who is no member may follow or not, and so may
+/// who does not know of a change and is not to hear of one in an election.
 pub(super) fn can(world: &World, id: ServerId) -> bool {
     let leader = world.leader().and_then(|leader| world.brief(leader.0));
     let Some(seat) = world.ensemble().seat(id) else { return false };
-    let promised = world.durable(id.0).map(|durable| durable.accepted_epoch);
-    seat.voter || leader.is_none_or(|leader| promised <= Some(leader.current_epoch))
+    let newest = world.durable(id.0).map(|held| held.current_epoch.max(held.last().epoch()));
+    // So it is with one that stood for a later generation when it still had a vote.
+    let stood = world.brief(id.0).zip(leader).is_some_and(|(own, led)| own.round > led.round);
+    let waits = world.checker().by_generation && stood;
+    let able = leader.is_none_or(|leader| newest <= Some(leader.current_epoch));
+    !world.is_left_behind(id) && (seat.voter || (!waits && able))
 }
 
 /// What disks hold, by server.

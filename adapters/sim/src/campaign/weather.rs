@@ -1,13 +1,13 @@
 //! What both stories may meet all the time: connections, disks and clocks that are worse than they should be,
 //! servers of older versions, and people who come by.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::config::{Election, Generations, Ties};
 use quorate_core::id::ServerId;
 
-use crate::campaign::case::{Case, Condition, Draw, Story};
+use crate::campaign::case::{Case, Condition, Draw, Purpose, Story};
 use crate::disk::{DiskConfig, Survival};
 use crate::network::{Dialect, NetworkConfig};
 use crate::world::WorldConfig;
@@ -68,9 +68,43 @@ pub(super) fn world(draw: &mut Draw<'_>, fair: WorldConfig) -> WorldConfig {
     if fair.may_change {
         old.values_mut().for_each(|dialect| *dialect = Dialect::V38);
     }
+    // Drawn by itself, so that whatever else a seed has stays as it is.
+    let old_elect = draw.case.fork(Purpose::Reference, 0).below(2) == 0;
     let every = Duration::from_millis(draw.pick(&[3, 30, 300]));
     let strangers = draw.one_in(4, Condition::Strangers).then_some(every);
-    WorldConfig { drift, old, strangers, ..fair }
+    WorldConfig { drift, old, old_elect, strangers, ..fair }
+}
+
+/// How servers and applications come to know of changes of the membership, where there are any.
+pub(super) fn memberships(draw: &mut Draw<'_>, fair: WorldConfig) -> WorldConfig {
+    if !fair.may_change {
+        return fair;
+    }
+    let mut rng = draw.case.fork(Purpose::Memberships, 1);
+    let ids: Vec<ServerId> = fair.ensemble.ids().chain(fair.spares.iter().copied()).collect();
+    let tells = draw.note(rng.below(2) == 0, Condition::StateTellsMembership);
+    let slow = draw.note(rng.below(2) == 0, Condition::SlowSnapshots);
+    let gap = Duration::from_millis(1 + rng.below(60));
+    let mut some = |of: u64| -> BTreeSet<ServerId> {
+        let any = rng.below(of) == 0;
+        ids.iter().copied().filter(|_| rng.below(3) == 0 && any).collect()
+    };
+    let (mut unwilling, mut earlier) = (some(4), some(4));
+    if !draw.note(!unwilling.is_empty(), Condition::Unwilling) {
+        unwilling.clear();
+    }
+    if !draw.note(!earlier.is_empty(), Condition::EarlierVersions) {
+        earlier.clear();
+    }
+    let mut old = fair.old;
+    for id in earlier {
+        old.entry(id).or_insert(Dialect::Earlier);
+    }
+    let mut network = fair.network;
+    if slow {
+        network.stream_gap_max = network.stream_gap_max.max(gap);
+    }
+    WorldConfig { tells, unwilling, old, network, ..fair }
 }
 
 /// How servers elect. Those of older versions know one way only, and so do those who come by. What else is drawn
@@ -87,5 +121,6 @@ pub(super) fn election(case: &Case, fair: WorldConfig) -> WorldConfig {
         ..Generations::within(timeout, 2 * timeout)
     };
     let election = Election::Generation(rules);
-    WorldConfig { election, old: BTreeMap::new(), strangers: None, ..fair }
+    let old = fair.old.into_iter().filter(|(_, dialect)| *dialect == Dialect::Earlier).collect();
+    WorldConfig { election, old, strangers: None, ..fair }
 }

@@ -81,7 +81,10 @@ impl Checker {
                 let proposed: &[Txn] = match message {
                     Message::Packet(Packet::Proposal(txn)) => std::slice::from_ref(txn),
                     Message::Packet(Packet::Proposals(txns)) => txns,
-                    Message::Packet(_) | Message::Notification(_) | Message::Letter(_) => &[],
+                    Message::Packet(_)
+                    | Message::Notification(_)
+                    | Message::Letter(_)
+                    | Message::Probe(_) => &[],
                 };
                 for txn in proposed.iter().filter(|txn| standing.mints(txn)) {
                     ledger.on_logged(id, txn, true)?;
@@ -104,12 +107,13 @@ impl Checker {
                 | Write::CurrentEpoch(_)
                 | Write::AcceptedEpoch(_)
                 | Write::GrantedVote { .. }
+                | Write::Lease(_)
                 | Write::Membership(_)
                 | Write::NextMembership(_) => {}
             },
             Output::DeliverThrough(zxid) => return self.on_delivered(id, *zxid, standing, around),
             Output::TakeSnapshot(zxid) => ledger.on_state(id, application.newest(), *zxid)?,
-            Output::SendSnapshot { link, label } => {
+            Output::SendSnapshot { link, label, .. } => {
                 let established = (standing.leads && standing.serving).then_some(standing.epoch);
                 let readable = !ledger.unreadable;
                 let held = disk.latest();

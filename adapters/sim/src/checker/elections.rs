@@ -12,6 +12,7 @@ use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::Zxid;
 
 use crate::checker::{Checker, Rule, Seen, Violation, broken};
+use crate::ensemble::Ensemble;
 
 impl Checker {
     pub(super) fn on_elected(
@@ -127,10 +128,42 @@ impl Checker {
         Ok(())
     }
 
+    /// A server has ended a round at once: all vote alike, or a quorum with its leader in it is known to do the same.
+    fn on_haste(
+        &self,
+        id: ServerId,
+        seen: &Seen,
+        leader: ServerId,
+        members: &[ServerId],
+    ) -> Result<(), Violation> {
+        let known = |of: ServerId| members.contains(&of) && !self.foreign.contains(&of);
+        let present = seen.membership.as_ref().unwrap_or(&self.ensemble);
+        let next = seen.next_membership.as_ref().map(|(_, next)| next);
+        let all = std::iter::once(present).chain(next);
+        let votes = |ensemble: &Ensemble, of| ensemble.seat(of).is_some_and(|seat| seat.voter);
+        let alike = all
+            .clone()
+            .all(|ensemble| ensemble.ids().all(|of| members.contains(&of) || !votes(ensemble, of)));
+        let fast = known(leader) && all.clone().all(|ensemble| ensemble.is_quorum(known));
+        // A server that was told of other members follows by its own count: no quorum comes of it here.
+        let voted = |of: ServerId| members.contains(&of);
+        let elsewhere = !all.clone().all(|ensemble| ensemble.is_quorum(voted));
+        if alike || fast || elsewhere || self.foreign.contains(&id) {
+            return Ok(());
+        }
+        let detail = format!("{members:?} are for {leader}, and {:?} wait", self.foreign);
+        broken(Rule::Haste, id, detail)
+    }
+
     /// A server says what it has decided, and who stands behind that: a quorum, in the membership that its
     /// disk has, and in the one that is to follow it.
     pub(super) fn on_report(&self, id: ServerId, report: &Report) -> Result<(), Violation> {
         let Some(seen) = self.servers.get(&id) else { return Ok(()) };
+        if let (Change::State { .. }, Reason::Settled { members, leader, .. }) =
+            (&report.change, &report.reason)
+        {
+            self.on_haste(id, seen, *leader, members)?;
+        }
         let nothing: fn(&Seen, &Seen) -> bool = |_, _| true;
         #[allow(clippy::wildcard_enum_match_arm, reason = "the others take no quorum")]
         let (members, has) = match (&report.change, &report.reason) {
@@ -155,7 +188,9 @@ impl Checker {
         };
         let members: BTreeSet<ServerId> = members.iter().copied().collect();
         let present = seen.membership.as_ref().unwrap_or(&self.ensemble);
-        for ensemble in std::iter::once(present).chain(&seen.next_membership) {
+        for ensemble in
+            std::iter::once(present).chain(seen.next_membership.as_ref().map(|(_, next)| next))
+        {
             if !ensemble.is_quorum(|member| members.contains(&member)) {
                 return broken(Rule::Quorum, id, format!("{report}, no quorum of {ensemble:?}"));
             }

@@ -6,10 +6,10 @@ use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Notification, Packet, Run};
 use quorate_core::output::Write;
 use quorate_core::vote::{ServerState, Vote};
-use quorate_core::zxid::Zxid;
+use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::checker::{Checker, Rule, Seen, Violation, broken};
-use crate::disk::{Contents, Done, Held};
+use crate::disk::{Contents, Done, Held, kept};
 use crate::ensemble::Ensemble;
 
 impl Checker {
@@ -29,6 +29,20 @@ impl Checker {
     /// A write has become durable.
     pub(crate) fn on_durable(&mut self, id: ServerId, done: &Done) -> Result<(), Violation> {
         self.ledger.on_durable(id, done, &self.ensemble)?;
+        if let Some(change) = done.unbound.filter(|_| !self.untold.contains(&id)) {
+            let detail = format!("{change} is on its disk and does not bind it: {:?}", done.write);
+            return broken(Rule::Membership, id, detail);
+        }
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others put nothing in force")]
+        let in_force = match &done.write {
+            Write::Membership(text) | Write::Install { membership: text, .. } => kept(text),
+            _ => None,
+        };
+        let change = in_force.filter(Membership::is_change).map(|change| Zxid(change.version()));
+        if let Some(change) = change.filter(|change| !self.ledger.is_committed(*change)) {
+            let detail = format!("{change} is in force on its disk, and was never committed");
+            return broken(Rule::Membership, id, detail);
+        }
         let now = done.held;
         let Some(seen) = self.servers.get_mut(&id) else { return Ok(()) };
         let before = std::mem::replace(&mut seen.durable, now);
@@ -82,19 +96,33 @@ impl Checker {
                         }
                     }
                 }
+                // An observer may follow whoever leads below its promise, and promises nothing then.
+                let observes = current_epoch.is_none() && !seen.may_vote(id, &self.ensemble);
+                let follows = |epoch: &Epoch| {
+                    durable.accepted_epoch == *epoch
+                        || (observes && durable.accepted_epoch > *epoch)
+                };
                 (*last == durable.last_zxid || blank)
-                    && announced.is_some_and(|epoch| durable.accepted_epoch == *epoch)
+                    && announced.is_some_and(follows)
                     && current_epoch.is_none_or(|epoch| durable.current_epoch == epoch)
             }
             Message::Packet(Packet::Ack(zxid)) if zxid.is_epoch_start() => {
                 self.ledger.on_history_ack(id, zxid.epoch())?;
-                durable.current_epoch >= zxid.epoch()
+                // Below its promise nobody may count it: not even a leader that counts whoever is in its
+                // membership.
+                let below = durable.accepted_epoch > zxid.epoch();
+                let counts = seen.may_vote(id, &self.ensemble) || seen.told_to_vote.contains(&link);
+                durable.current_epoch >= zxid.epoch() && !(below && counts)
             }
             Message::Packet(Packet::Ack(zxid) | Packet::Acks(Run { last: zxid, .. })) => {
                 durable.current_epoch >= zxid.epoch() && durable.last_zxid >= *zxid
             }
             Message::Packet(Packet::UpToDate) => {
                 self.leaders.get(&durable.current_epoch) == Some(&id)
+            }
+            // Whoever is elected by what it claims has to have that.
+            Message::Letter(Letter { body: Body::Request(_), claim, .. }) => {
+                (claim.current_epoch, claim.last) <= (durable.current_epoch, durable.last_zxid)
             }
             Message::Letter(Letter { body: Body::Answer { poll, granted: true }, .. })
                 if !poll.pre =>
@@ -120,15 +148,37 @@ impl Checker {
     }
 }
 
+/// A membership that is to follow, and its version.
+pub(super) fn seen(membership: Option<Membership>) -> Option<(i64, Ensemble)> {
+    membership.map(|next| (next.version(), Ensemble::of(&next)))
+}
+
 impl Seen {
+    /// Whether this server has a vote in a membership that it has seen.
+    fn may_vote(&self, id: ServerId, first: &Ensemble) -> bool {
+        let present = self.membership.as_ref().unwrap_or(first);
+        let next = self.next_membership.as_ref().map(|(_, next)| next);
+        let mut seen = std::iter::once(present).chain(next);
+        seen.any(|ensemble| ensemble.seat(id).is_some_and(|seat| seat.voter))
+    }
+
     /// A write of the membership is on its way to the disk: from now on its server counts by that.
     pub(super) fn on_membership(&mut self, write: &Write) {
-        let read = |text: &[u8]| Membership::parse(text).ok().map(|next| Ensemble::of(&next));
+        let of = |membership: Option<Membership>| membership.as_ref().map(Ensemble::of);
         #[allow(clippy::wildcard_enum_match_arm, reason = "the others say nothing of it")]
         match write {
-            Write::Membership(text) => (self.membership, self.next_membership) = (read(text), None),
+            Write::Membership(text) => {
+                let present = kept(text);
+                let version = present.as_ref().map_or(0, Membership::version);
+                self.next_membership.take_if(|(next, _)| *next <= version);
+                self.membership = of(present);
+            }
+            Write::Install { membership, next, .. } => {
+                self.membership = of(kept(membership));
+                self.next_membership = seen(next.as_ref().and_then(|next| kept(next)));
+            }
             Write::NextMembership(text) => {
-                self.next_membership = text.as_ref().and_then(|text| read(text));
+                self.next_membership = seen(text.as_ref().and_then(|text| kept(text)));
             }
             _ => {}
         }

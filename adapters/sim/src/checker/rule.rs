@@ -13,12 +13,16 @@ pub enum Rule {
     Promise,
     /// A disk that went back.
     Durability,
+    /// A server that refuses to start after nothing worse than a crash.
+    Start,
     /// A decision without a quorum.
     Quorum,
     /// A leader that lacks history.
     Newest,
     /// A round that went back.
     Rounds,
+    /// A round that ended at once, though some that it needs go on for a while.
+    Haste,
     /// A learner that serves under nobody.
     Service,
     /// An output that makes no sense.
@@ -56,6 +60,9 @@ pub enum Rule {
     Once,
     /// Reads and writes of a cell that no order explains.
     Linear,
+    /// A change of the membership in a server's history that is neither seen nor in force, or an older one that is
+    /// not in force; or one in force that was never committed.
+    Membership,
     /// A server that heaps things up.
     Bounds,
 }

@@ -254,7 +254,8 @@ fn a_disk_that_went_back() {
     let mut scene = reign();
     scene.proposes(&written_before(ONE, 1), &[1, 2]).unwrap();
     if let Some(disk) = scene.disks.get_mut(&ServerId(1)) {
-        disk.crash(Survival::Everything, &mut quorate_core::rng::Rng::new(1));
+        let (mut rng, mut pages) = (quorate_core::rng::Rng::new(1), quorate_core::rng::Rng::new(1));
+        disk.crash(Survival::Everything, &mut rng, &mut pages);
         disk.forget();
     }
     breaks(Rule::Durability, scene.starts(1));
@@ -271,11 +272,30 @@ fn elected_or_established_without_a_quorum() {
     breaks(Rule::Quorum, scene.serves(3, 1));
 }
 
+#[test]
+fn a_round_that_ends_at_once_with_those_who_go_on() {
+    let settled = |members: &[i64]| {
+        let reason = Reason::Settled {
+            members: members.iter().copied().map(ServerId).collect(),
+            leader: ServerId(3),
+            unreachable: vec![ServerId(1)],
+        };
+        let change = Change::State { from: ServerState::Looking, to: ServerState::Following };
+        Output::Report(Report { change, reason })
+    };
+    let follows = || status(2, ServerState::Following, 0);
+    let mut scene = scene();
+    scene.steps(follows(), &[settled(&[2, 3])]).unwrap();
+    scene.checker.foreign.insert(ServerId(3));
+    scene.steps(follows(), &[settled(&[1, 2, 3])]).unwrap();
+    breaks(Rule::Haste, scene.steps(follows(), &[settled(&[2, 3])]));
+}
+
 /// While a change of the membership is not in force both memberships have to agree.
 #[test]
 fn a_quorum_of_the_old_membership_alone() {
     let mut scene = scene();
-    let next = Ensemble::majority(5).membership().unwrap();
+    let next = Ensemble::majority(5).membership().unwrap().with_version(0x1_0000_0001);
     let write = Write::NextMembership(Some(next.text().clone()));
     let leads = || status(3, ServerState::Leading, 0);
     let outputs = |members| [Output::Persist { ticket: Ticket(9), write }, elected(members)];

@@ -14,7 +14,10 @@ use quorate_core::time::Instant;
 use quorate_core::vote::ServerState;
 
 use super::escaped;
-use super::style::{COLUMN, LABEL_CHARS, LEFT, LINE, NOTE_CHARS, NOTE_REST, STYLE, TOP};
+use super::style::{
+    self, ALL, ARROW, COLUMN, CRASH, HEAD, LABEL, LABEL_CHARS, LEFT, LINE, LOST, NAME, NOTE_CHARS,
+    NOTE_REST, PAPER, TICK, TIME, TITLE, TOP, WHY,
+};
 use crate::record::{Arrow, Fate, Happening, Moment, millis};
 
 /// Among how many of the last arrows one is looked for that goes together with the next.
@@ -114,15 +117,18 @@ impl<'a> Layout<'a> {
         writeln!(
             f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-             width=\"{width}\" height=\"{height}\" role=\"img\">"
+             width=\"{width}\" height=\"{height}\" role=\"img\" {ALL}>"
         )?;
         let title = escaped(title);
-        writeln!(f, "<title>{title}</title>\n<style>{STYLE}</style>")?;
-        writeln!(f, "<text class=\"title\" x=\"16\" y=\"26\">{title}</text>")?;
+        writeln!(
+            f,
+            "<title>{title}</title>\n<rect width=\"{width}\" height=\"{height}\" {PAPER}/>"
+        )?;
+        writeln!(f, "<text {TITLE} x=\"16\" y=\"26\">{title}</text>")?;
         legend(f)?;
         for id in self.servers {
             let x = self.x(*id).unwrap_or(0);
-            writeln!(f, "<text class=\"name\" x=\"{x}\" y=\"{}\">{id}</text>", TOP - 12)?;
+            writeln!(f, "<text {NAME} x=\"{x}\" y=\"{}\">{id}</text>", TOP - 12)?;
         }
         self.times(width, f)?;
         for id in self.servers {
@@ -144,8 +150,8 @@ impl<'a> Layout<'a> {
             let end = width - 8;
             writeln!(
                 f,
-                "<line class=\"tick\" x1=\"{LEFT}\" y1=\"{y}\" x2=\"{end}\" y2=\"{y}\"/>\
-                 <text class=\"time\" x=\"{}\" y=\"{}\">{} ms</text>",
+                "<line {TICK} x1=\"{LEFT}\" y1=\"{y}\" x2=\"{end}\" y2=\"{y}\"/>\
+                 <text {TIME} x=\"{}\" y=\"{}\">{} ms</text>",
                 LEFT - 10,
                 y + 4,
                 millis(*at)
@@ -154,10 +160,7 @@ impl<'a> Layout<'a> {
                 let passed = (*at - last).as_secs_f64();
                 let middle = (bottom + y) / 2 + 4;
                 let x = LEFT - 10;
-                writeln!(
-                    f,
-                    "<text class=\"time\" x=\"{x}\" y=\"{middle}\">⋮ {passed:.1} s</text>"
-                )?;
+                writeln!(f, "<text {TIME} x=\"{x}\" y=\"{middle}\">⋮ {passed:.1} s</text>")?;
             }
             before = Some((*at, band.bottom));
         }
@@ -170,11 +173,8 @@ impl<'a> Layout<'a> {
         let mut since = TOP;
         let mut state = None;
         let mut until = |y: i64, state: Option<ServerState>, f: &mut fmt::Formatter<'_>| {
-            if let Some(class) = state.map(class) {
-                writeln!(
-                    f,
-                    "<line class=\"{class}\" x1=\"{x}\" y1=\"{since}\" x2=\"{x}\" y2=\"{y}\"/>"
-                )?;
+            if let Some(look) = state.map(style::lifeline) {
+                writeln!(f, "<line {look} x1=\"{x}\" y1=\"{since}\" x2=\"{x}\" y2=\"{y}\"/>")?;
             }
             since = y;
             Ok(())
@@ -202,17 +202,17 @@ impl<'a> Layout<'a> {
             for note in band.notes.get(&id).into_iter().flatten() {
                 match note.mark {
                     Mark::Dot | Mark::State(_) => {
-                        writeln!(f, "<circle class=\"dot\" cx=\"{x}\" cy=\"{y}\" r=\"3.5\"/>")?;
+                        writeln!(f, "<circle cx=\"{x}\" cy=\"{y}\" r=\"3.5\"/>")?;
                     }
                     Mark::Disk => {
                         let (left, top) = (x - 8, y - 3);
                         writeln!(
                             f,
-                            "<rect class=\"disk\" x=\"{left}\" y=\"{top}\" width=\"16\" \
+                            "<rect x=\"{left}\" y=\"{top}\" width=\"16\" \
                              height=\"5\"/>"
                         )?;
                     }
-                    Mark::Crash => cross("crash", x, y, 7, f)?,
+                    Mark::Crash => cross(CRASH, x, y, 7, f)?,
                 }
                 let whole = format!("{} {}", note.what, note.why);
                 let (what, why) = (cut(&note.what, NOTE_CHARS), cut(&note.why, NOTE_CHARS));
@@ -224,11 +224,7 @@ impl<'a> Layout<'a> {
                     y + 4
                 )?;
                 if !why.is_empty() {
-                    write!(
-                        f,
-                        "<text class=\"why\" x=\"{left}\" y=\"{}\">{why}</text>",
-                        y + 4 + LINE
-                    )?;
+                    write!(f, "<text {WHY} x=\"{left}\" y=\"{}\">{why}</text>", y + 4 + LINE)?;
                 }
                 writeln!(f, "</g>")?;
                 y += LINE * note.lines();
@@ -258,23 +254,23 @@ impl<'a> Layout<'a> {
         let text = arrows.iter().map(|arrow| label(arrow)).collect::<Vec<_>>().join(", ");
         writeln!(
             f,
-            "<g><title>{}</title><line class=\"{}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" \
+            "<g><title>{}</title><line {} x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" \
              y2=\"{y2}\"/>",
             escaped(&text),
-            if arrow.fate == Fate::Lost { "lost" } else { "arrow" }
+            if arrow.fate == Fate::Lost { LOST } else { ARROW }
         )?;
         if arrives {
             let (tail, up, down) = (x2 - 7 * side, y2 - 3, y2 + 3);
-            writeln!(f, "<path class=\"head\" d=\"M{x2} {y2} L{tail} {up} L{tail} {down} Z\"/>")?;
+            writeln!(f, "<path {HEAD} d=\"M{x2} {y2} L{tail} {up} L{tail} {down} Z\"/>")?;
         } else if arrow.fate == Fate::Lost {
-            cross("lost", x2, y2, 5, f)?;
+            cross(LOST, x2, y2, 5, f)?;
         }
         // In the last gap before the receiver, where arrows to different servers are apart.
         let (near, across) = if arrives { (COLUMN / 2, x2 - x1) } else { (0, x2 - x1) };
         let x = x2 - side * near;
-        let y = y1 + (y2 - y1) * (x - x1) / if across == 0 { 1 } else { across } - 3;
+        let y = y1 + (y2 - y1) * (x - x1) / if across == 0 { 1 } else { across } - 4;
         let text = cut(&text, LABEL_CHARS);
-        writeln!(f, "<text class=\"label\" x=\"{x}\" y=\"{y}\">{text}</text></g>")
+        writeln!(f, "<text {LABEL} x=\"{x}\" y=\"{y}\">{text}</text></g>")
     }
 }
 
@@ -298,21 +294,9 @@ fn room(passed: Duration) -> i64 {
     LINE + 4 * i64::from(doublings.min(9)) + more
 }
 
-fn class(state: ServerState) -> &'static str {
-    match state {
-        ServerState::Looking => "looking",
-        ServerState::Following => "following",
-        ServerState::Leading => "leading",
-        ServerState::Observing => "observing",
-    }
-}
-
-fn cross(class: &str, x: i64, y: i64, r: i64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn cross(look: &str, x: i64, y: i64, r: i64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (left, right, up, down) = (x - r, x + r, y - r, y + r);
-    writeln!(
-        f,
-        "<path class=\"{class}\" d=\"M{left} {up} L{right} {down} M{left} {down} L{right} {up}\"/>"
-    )
+    writeln!(f, "<path {look} d=\"M{left} {up} L{right} {down} M{left} {down} L{right} {up}\"/>")
 }
 
 fn legend(f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -323,17 +307,17 @@ fn legend(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         ServerState::Observing,
     ];
     for (x, state) in (16..).step_by(110).zip(states) {
-        let (class, end, text) = (class(state), x + 24, x + 30);
+        let (look, end, text) = (style::lifeline(state), x + 24, x + 30);
         writeln!(
             f,
-            "<line class=\"{class}\" x1=\"{x}\" y1=\"48\" x2=\"{end}\" y2=\"48\"/>\
-             <text class=\"why\" x=\"{text}\" y=\"52\">{state}</text>"
+            "<line {look} x1=\"{x}\" y1=\"48\" x2=\"{end}\" y2=\"48\"/>\
+             <text {WHY} x=\"{text}\" y=\"52\">{state}</text>"
         )?;
     }
     writeln!(
         f,
-        "<rect class=\"disk\" x=\"460\" y=\"45\" width=\"16\" height=\"5\"/>\
-         <text class=\"why\" x=\"484\" y=\"52\">on disk</text>"
+        "<rect x=\"460\" y=\"45\" width=\"16\" height=\"5\"/>\
+         <text {WHY} x=\"484\" y=\"52\">on disk</text>"
     )
 }
 
@@ -350,6 +334,7 @@ fn note(moment: &Moment) -> Note {
             Change::State { to, .. } => Mark::State(Some(to)),
             Change::Vote { .. }
             | Change::Round { .. }
+            | Change::BackIntoRound(_)
             | Change::Phase { .. }
             | Change::AcceptedEpoch(_)
             | Change::CurrentEpoch(_)
@@ -390,7 +375,7 @@ fn label(arrow: &Arrow) -> String {
                 }
             }
         }
-        Message::Packet(_) | Message::Letter(_) => arrow.words(),
+        Message::Packet(_) | Message::Letter(_) | Message::Probe(_) => arrow.words(),
     }
 }
 

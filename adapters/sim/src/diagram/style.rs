@@ -1,32 +1,34 @@
-//! How the pieces of a diagram look, on light and on dark.
+//! How the pieces of a diagram look.
+//!
+//! Plain attributes on each piece: style sheets, and custom properties most of all, are drawn by browsers only. For
+//! the same reason the paper is a rectangle of its own, and texts have no outline.
 
-/// The style sheet. The colours of the states differ in lightness as well as in hue.
-pub(super) const STYLE: &str = "\
-svg { --paper: #ffffff; --ink: #1b1f24; --faint: #6e7781; --looking: #bf6a02; --following: #0a66c2; \
---leading: #1a7f37; --observing: #8250df; --message: #57606a; --lost: #cf222e }
-@media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6edf3; --faint: #8d96a0; \
---looking: #f0a03c; --following: #6cb6ff; --leading: #57d977; --observing: #c297ff; --message: #9aa5b1; \
---lost: #ff7b72 } }
-svg { background: var(--paper) }
-text { font: 11px ui-sans-serif, system-ui, sans-serif; fill: var(--ink); paint-order: stroke; \
-stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round }
-.title { font-size: 15px; font-weight: 600 }
-.name { font-size: 14px; font-weight: 600; text-anchor: middle }
-.time, .why, .gap { fill: var(--faint) }
-.time { text-anchor: end; font-variant-numeric: tabular-nums }
-.label { fill: var(--message); font-size: 10px; text-anchor: middle }
-.tick { stroke: var(--faint); stroke-opacity: .25 }
-.looking { stroke: var(--looking); stroke-width: 3; stroke-dasharray: 5 4 }
-.following { stroke: var(--following); stroke-width: 4 }
-.leading { stroke: var(--leading); stroke-width: 8 }
-.observing { stroke: var(--observing); stroke-width: 4; stroke-dasharray: 1 4 }
-.dot { fill: var(--ink) }
-.disk { fill: var(--ink) }
-.arrow { stroke: var(--message); stroke-width: 1.2; fill: none }
-.head { fill: var(--message) }
-.lost { stroke: var(--lost); stroke-width: 1.6; fill: none }
-.crash { stroke: var(--lost); stroke-width: 3; fill: none }
-";
+use quorate_core::vote::ServerState;
+
+/// What all pieces have that say nothing else.
+pub(super) const ALL: &str = "font-family=\"sans-serif\" font-size=\"11\" fill=\"#1b1f24\"";
+pub(super) const PAPER: &str = "fill=\"#ffffff\"";
+pub(super) const TITLE: &str = "font-size=\"15\" font-weight=\"600\"";
+pub(super) const NAME: &str = "font-size=\"14\" font-weight=\"600\" text-anchor=\"middle\"";
+/// The reason behind what happened.
+pub(super) const WHY: &str = "fill=\"#6e7781\"";
+pub(super) const TIME: &str = "fill=\"#6e7781\" text-anchor=\"end\"";
+pub(super) const LABEL: &str = "fill=\"#57606a\" font-size=\"10\" text-anchor=\"middle\"";
+pub(super) const TICK: &str = "stroke=\"#6e7781\" stroke-opacity=\"0.25\"";
+pub(super) const ARROW: &str = "stroke=\"#57606a\" stroke-width=\"1.2\" fill=\"none\"";
+pub(super) const HEAD: &str = "fill=\"#57606a\"";
+pub(super) const LOST: &str = "stroke=\"#cf222e\" stroke-width=\"1.6\" fill=\"none\"";
+pub(super) const CRASH: &str = "stroke=\"#cf222e\" stroke-width=\"3\" fill=\"none\"";
+
+/// The line of a server in a state. The colours differ in lightness as well as in hue, the lines in width.
+pub(super) fn lifeline(state: ServerState) -> &'static str {
+    match state {
+        ServerState::Looking => "stroke=\"#bf6a02\" stroke-width=\"3\" stroke-dasharray=\"5 4\"",
+        ServerState::Following => "stroke=\"#0a66c2\" stroke-width=\"4\"",
+        ServerState::Leading => "stroke=\"#1a7f37\" stroke-width=\"8\"",
+        ServerState::Observing => "stroke=\"#8250df\" stroke-width=\"4\" stroke-dasharray=\"1 4\"",
+    }
+}
 
 /// The room of one server.
 pub(super) const COLUMN: i64 = 250;

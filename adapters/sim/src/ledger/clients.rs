@@ -17,6 +17,8 @@ pub enum Outcome {
     Accepted,
     /// It is applied where it was asked.
     Applied(Zxid),
+    /// What the application made of it was too long: this transaction says so, and nothing else came of it.
+    TooLong(Zxid),
     /// It never comes to pass.
     Refused,
     /// A later reign has begun and it was not in what that inherited: it never comes to pass.

@@ -220,7 +220,12 @@ impl Network {
                     return;
                 }
             }
+            let probe = match plane {
+                Plane::Election => wire::take_probe(&mut end.incoming),
+                Plane::Quorum => None,
+            };
             let decoded = match plane {
+                Plane::Election if probe.is_some() => Ok(probe.map(Message::Probe)),
                 Plane::Election if letters => {
                     wire::take_letter(&mut end.incoming).map(|l| l.map(Message::Letter))
                 }
@@ -259,7 +264,7 @@ impl Network {
             };
             if strange {
                 connection.introduced = true;
-                if let Message::Packet(Packet::Snap(_)) = message {
+                if let Message::Packet(Packet::Snap { .. }) = message {
                     // Nobody takes it; nothing more is read.
                     end.reading = Reading::Restoring;
                 }
@@ -272,7 +277,9 @@ impl Network {
             }
             let parts = match &message {
                 Message::Packet(packet) => each(packet.clone()),
-                Message::Notification(_) | Message::Letter(_) => vec![message.clone()],
+                Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => {
+                    vec![message.clone()]
+                }
             };
             for part in parts {
                 let sent = end.expected.pop_front();
@@ -281,7 +288,7 @@ impl Network {
                     return;
                 }
             }
-            if let Message::Packet(Packet::Snap(_)) = message {
+            if let Message::Packet(Packet::Snap { .. }) = message {
                 end.reading = Reading::Snapshot;
             }
             let heard = match self.old.get(&receiver) {

@@ -5,13 +5,18 @@
 //! | [`V34`](Dialect::V34) | 40 bytes, no version | the bare id | 12 bytes | without a text |
 //! | [`V35`](Dialect::V35) | version 1, no configuration | as ours | as ZooKeeper's today | as ours |
 //! | [`V38`](Dialect::V38) | as ours | as ours | as ZooKeeper's today | as ours |
+//! | [`Earlier`](Dialect::Earlier) | as ours | as ours | does not take memberships with a snapshot | as ours |
 //!
-//! None says or understands what only servers of ours do. The server itself is one of ours all the same:
+//! None but the last says or understands what only servers of ours do, and none says in SNAP, or reads there, which
+//! memberships come with it. The server itself is one of ours all the same:
 //! what is tested is what the others make of what it says, and it of what it does not hear.
 
 use bytes::{Bytes, BytesMut};
-use quorate_core::message::{LearnerInfo, Message, Notification, Packet};
+use quorate_core::ballot::Letter;
+use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet};
 use quorate_core::wire;
+
+use crate::faults::FaultClass;
 
 /// The way in which a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +27,8 @@ pub enum Dialect {
     V35,
     /// As ZooKeeper 3.8: the membership may change beside such a server.
     V38,
+    /// As one of ours that was made before SNAP told of memberships.
+    Earlier,
 }
 
 /// Where the version begins in a notification with its frame, and how long the oldest is that has none.
@@ -30,14 +37,19 @@ const NOTIFICATION_V34: usize = 4 + 40;
 const INFO_V34: usize = 16 + 12;
 
 impl Dialect {
+    /// What it counts as that a server speaks so.
+    pub(super) fn class(self) -> FaultClass {
+        if self == Self::Earlier { FaultClass::EarlierVersion } else { FaultClass::OldVersion }
+    }
+
     /// A notification as the other end reads it, and as bytes.
     pub(super) fn notification(self, notification: &Notification) -> (Notification, Bytes) {
         let (version, config) = match self {
             Self::V34 => (0, Bytes::new()),
             Self::V35 => (1, Bytes::new()),
-            Self::V38 => (notification.version, notification.config.clone()),
+            Self::V38 | Self::Earlier => (notification.version, notification.config.clone()),
         };
-        let said = Notification { version, config, ..notification.clone() };
+        let said = Notification { version, config, mark: Mark::NONE, ..notification.clone() };
         let mut bytes = BytesMut::new();
         wire::encode_notification(&said, &mut bytes);
         if self == Self::V34 {
@@ -56,6 +68,7 @@ impl Dialect {
             LearnerInfo { config_version, ..plain(info) }
         };
         let said = match packet {
+            packet if self == Self::Earlier => earlier(packet),
             Packet::FollowerInfo(said) => Packet::FollowerInfo(info(said)),
             Packet::ObserverInfo(said) => Packet::ObserverInfo(info(said)),
             Packet::NewLeader { zxid, .. } if old => {
@@ -75,16 +88,23 @@ impl Dialect {
     }
 
     /// A message as such a server understands it; none if only ours have such.
-    #[allow(clippy::wildcard_enum_match_arm, reason = "the others are the same in all versions")]
     pub(super) fn heard(self, message: Message) -> Option<Message> {
         Some(match message {
-            Message::Notification(heard) if self != Self::V38 => {
-                Message::Notification(Notification { config: Bytes::new(), ..heard })
+            Message::Packet(packet) if self == Self::Earlier => Message::Packet(earlier(packet)),
+            Message::Letter(letter) if self == Self::Earlier => {
+                Message::Letter(Letter { knows_probes: false, ..letter })
             }
-            Message::Packet(Packet::HandOver { .. } | Packet::Lease { .. })
-            | Message::Letter(_) => return None,
+            Message::Notification(heard) => {
+                let whole = matches!(self, Self::V38 | Self::Earlier);
+                let config = if whole { heard.config.clone() } else { Bytes::new() };
+                Message::Notification(Notification { config, mark: Mark::NONE, ..heard })
+            }
+            Message::Packet(
+                Packet::HandOver { .. } | Packet::Lease { .. } | Packet::MayLead(_),
+            )
+            | Message::Letter(_)
+            | Message::Probe(_) => return None,
             Message::Packet(packet) => Message::Packet(understood(packet)),
-            message => message,
         })
     }
 }
@@ -97,6 +117,21 @@ fn understood(packet: Packet) -> Packet {
         Packet::LeaderInfo { epoch, .. } => {
             Packet::LeaderInfo { epoch, protocol: LearnerInfo::PROTOCOL }
         }
+        Packet::Snap { label, .. } => Packet::snap(label),
+        packet => packet,
+    }
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "the others are the same")]
+fn earlier(packet: Packet) -> Packet {
+    let collects_not = |info: LearnerInfo| LearnerInfo {
+        protocol: info.protocol & !LearnerInfo::COLLECTS,
+        ..info
+    };
+    match packet {
+        Packet::FollowerInfo(info) => Packet::FollowerInfo(collects_not(info)),
+        Packet::ObserverInfo(info) => Packet::ObserverInfo(collects_not(info)),
+        Packet::Snap { label, .. } => Packet::snap(label),
         packet => packet,
     }
 }

@@ -50,9 +50,17 @@ impl Network {
             return;
         }
         let (from, to) = connection.servers(DIALLER);
-        let host = self.host(to);
+        let mut host = self.host(to);
+        host.running &= connection.plane != Plane::Quorum || !self.shut.contains(&to);
         let passes = !self.is_blocked(from, to) && !self.is_blocked(to, from);
-        if !passes || !host.powered || self.black_holes.contains(&to) {
+        let plane = connection.plane;
+        let refuses =
+            self.deaf.get(&to).filter(|_| plane == Plane::Quorum && host.running).copied();
+        if refuses.is_some() {
+            self.coverage.hit(FaultClass::PortFailsDial);
+        }
+        let silent = self.black_holes.contains(&to) || refuses == Some(false);
+        if !passes || !host.powered || silent {
             if let Some(wait) = SYN_AGAIN.get(attempt) {
                 let again = NetworkEvent::Syn { conn, attempt: attempt + 1 };
                 self.schedule(now + *wait, again);
@@ -60,7 +68,7 @@ impl Network {
             return;
         }
         let at = now + self.latency();
-        if !host.running {
+        if !host.running || refuses.is_some() {
             self.schedule(at, NetworkEvent::Refused { conn });
             return;
         }

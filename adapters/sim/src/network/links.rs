@@ -1,7 +1,7 @@
 //! What servers do with links.
 
-use bytes::BytesMut;
-use quorate_core::id::LinkId;
+use bytes::{Bytes, BytesMut};
+use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Unreadable};
 use quorate_core::message::Message;
 use quorate_core::time::Instant;
@@ -37,11 +37,18 @@ impl Network {
                     self.write_newest(now, conn, from);
                 }
             }
+            Message::Probe(probe) => {
+                let end = &mut connection.ends[from];
+                end.mailbox.put_probe(probe);
+                if !end.writing {
+                    self.write_newest(now, conn, from);
+                }
+            }
             Message::Packet(packet) => {
                 let sender = connection.ends[from].server;
                 let (packet, bytes) = match self.old.get(&sender) {
                     Some(dialect) => {
-                        self.coverage.hit(FaultClass::OldVersion);
+                        self.coverage.hit(dialect.class());
                         dialect.packet(packet)
                     }
                     None => {
@@ -53,6 +60,11 @@ impl Network {
                 self.transmit(now, conn, from, bytes, each(packet));
             }
         }
+    }
+
+    /// What a server says with a snapshot of the memberships: an old one nothing.
+    pub(crate) fn told_with_snapshot(&self, id: ServerId, memberships: Bytes) -> Bytes {
+        if self.old.contains_key(&id) { Bytes::new() } else { memberships }
     }
 
     /// Tells the server when what it has sent on a link so far is written.
@@ -132,19 +144,28 @@ impl Network {
     pub(super) fn write_newest(&mut self, now: Instant, conn: u64, from: usize) {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let end = &mut connection.ends[from];
-        if let Some(letter) = end.mailbox.take_letter() {
+        if let Some(mut letter) = end.mailbox.take_letter() {
             end.writing = true;
+            letter.knows_probes &= !self.old.contains_key(&end.server);
             let mut bytes = BytesMut::new();
             wire::encode_letter(&letter, &mut bytes);
             self.transmit(now, conn, from, bytes.freeze(), vec![Message::Letter(letter)]);
             let at = now + self.up_to(self.config.write_max);
             return self.schedule(at, NetworkEvent::Written { conn, from });
         }
-        let Some(notification) = end.mailbox.take() else { return };
+        let Some(notification) = end.mailbox.take() else {
+            let Some(probe) = end.mailbox.take_probe() else { return };
+            end.writing = true;
+            let mut bytes = BytesMut::new();
+            wire::encode_probe(&probe, &mut bytes);
+            self.transmit(now, conn, from, bytes.freeze(), vec![Message::Probe(probe)]);
+            let at = now + self.up_to(self.config.write_max);
+            return self.schedule(at, NetworkEvent::Written { conn, from });
+        };
         end.writing = true;
         let (notification, bytes) = match self.old.get(&end.server) {
             Some(dialect) => {
-                self.coverage.hit(FaultClass::OldVersion);
+                self.coverage.hit(dialect.class());
                 dialect.notification(&notification)
             }
             None => {

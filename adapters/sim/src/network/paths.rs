@@ -29,6 +29,7 @@ impl Network {
     /// A server's process ends, or its machine with it.
     pub(crate) fn host_down(&mut self, now: Instant, id: ServerId, power: bool) {
         self.hosts.insert(id, Host { powered: !power, running: false });
+        self.deaf.remove(&id);
         for conn in self.which(|c| c.ends.iter().any(|end| end.server == id)) {
             for side in [DIALLER, ACCEPTOR] {
                 let Some(connection) = self.connections.get_mut(&conn) else { continue };

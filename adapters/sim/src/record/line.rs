@@ -71,11 +71,13 @@ impl fmt::Display for Happened<'_> {
             Event::HandOver(Some(to)) => write!(f, "hand over to {to}"),
             Event::Released => f.write_str("released"),
             Event::Shutdown => f.write_str("shutdown"),
-            Event::Drained(_)
+            Event::ListenFailed(_)
+            | Event::Listening(_)
+            | Event::Drained(_)
             | Event::Progress(_)
             | Event::Located { .. }
             | Event::Streamed { .. }
-            | Event::Restored(_)
+            | Event::Restored { .. }
             | Event::SnapshotTaken(_)
             | Event::Read(_) => write!(f, "{:?}", self.0),
         }

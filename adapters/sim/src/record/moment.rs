@@ -168,7 +168,10 @@ impl Moment {
             | Happening::Break(_)
             | Happening::Visit { .. } => Topic::Fate,
             Happening::Change(report) => match report.change {
-                Change::State { .. } | Change::Vote { .. } | Change::Round { .. } => Topic::Votes,
+                Change::State { .. }
+                | Change::Vote { .. }
+                | Change::Round { .. }
+                | Change::BackIntoRound(_) => Topic::Votes,
                 // Said by the state, too.
                 Change::Phase { to: Phase::Election, .. } => Topic::Rest,
                 Change::Phase { .. }
@@ -230,7 +233,11 @@ pub(crate) fn millis(at: Instant) -> String {
 }
 
 fn is_heartbeat(message: &Message) -> bool {
-    matches!(message, Message::Packet(Packet::Ping { .. } | Packet::Lease { .. }))
+    matches!(
+        message,
+        Message::Packet(Packet::Ping { .. } | Packet::Lease { .. } | Packet::MayLead(_))
+            | Message::Probe(_)
+    )
 }
 
 impl fmt::Display for Moment {
@@ -347,6 +354,7 @@ fn changed(who: ServerId, report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::R
         Change::State { to, .. } => write!(f, "is {to}")?,
         Change::Vote { to, .. } => write!(f, "votes {}", For(to))?,
         Change::Round { to, .. } => write!(f, "is in round {to}")?,
+        Change::BackIntoRound(round) => write!(f, "goes back into round {round}")?,
         Change::Phase { to: Phase::Broadcast, .. } => f.write_str("serves")?,
         Change::Phase { to, .. } => write!(f, "begins {to}")?,
         Change::AcceptedEpoch(epoch) => write!(f, "promises epoch {epoch}")?,

@@ -60,6 +60,8 @@ impl fmt::Display for Said<'_> {
             Message::Notification(notification) => notified(notification, f),
             Message::Packet(packet) => packed(packet, f),
             Message::Letter(letter) => f.write_str(&shortened(&letter.to_string())),
+            Message::Probe(probe) if probe.hears_you => f.write_str("is alive, and hears you"),
+            Message::Probe(_) => f.write_str("is alive"),
         }
     }
 }
@@ -94,6 +96,7 @@ fn packed(packet: &Packet, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         Packet::Proposal(txn) | Packet::Inform(txn) => write!(f, " {}", Short(txn.zxid)),
         Packet::Proposals(txns) => write!(f, " {}", Zxids(txns)),
+        Packet::MayLead(yes) => f.write_str(if *yes { " yes" } else { " no" }),
         Packet::Acks(Run { first, last }) | Packet::Commits(Run { first, last }) => {
             write!(f, " {} to {}", Short(*first), Short(*last))
         }
@@ -101,7 +104,7 @@ fn packed(packet: &Packet, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Packet::Commit(zxid)
         | Packet::Diff(zxid)
         | Packet::Trunc(zxid)
-        | Packet::Snap(zxid)
+        | Packet::Snap { label: zxid, .. }
         | Packet::Ack(zxid)
         | Packet::CommitAndActivate { zxid, .. }
         | Packet::NewLeader { zxid, .. }
@@ -135,10 +138,11 @@ impl fmt::Display for Written<'_> {
             Write::GrantedVote { generation, vote } => {
                 write!(f, "vote for {vote} in generation {generation}")
             }
+            Write::Lease(longest) => write!(f, "longest lease {longest:?}"),
             Write::Append(txns) => Zxids(txns).fmt(f),
             Write::Truncate(zxid) => write!(f, "cut after {}", Short(*zxid)),
             Write::Beside(txn) => write!(f, "{} beside", Short(txn.zxid)),
-            Write::Install { label } => write!(f, "snapshot {} installed", Short(*label)),
+            Write::Install { label, .. } => write!(f, "snapshot {} installed", Short(*label)),
             Write::Membership(_) => f.write_str("membership"),
             Write::NextMembership(Some(_)) => f.write_str("next membership"),
             Write::NextMembership(None) => f.write_str("no next membership"),

@@ -148,7 +148,12 @@ fn one(words: &mut Words<'_>) -> Result<Demand, Problem> {
         }
         "spares" => Demand::Set(Setting::Spares(words.ids()?)),
         "speak" => {
-            let known = [("3.4", Dialect::V34), ("3.5", Dialect::V35), ("3.8", Dialect::V38)];
+            let known = [
+                ("3.4", Dialect::V34),
+                ("3.5", Dialect::V35),
+                ("3.8", Dialect::V38),
+                ("earlier", Dialect::Earlier),
+            ];
             let dialect = words.one_of(&known)?;
             Demand::Set(Setting::Speak(dialect, words.ids()?))
         }
@@ -642,7 +647,7 @@ fn line(peer: i64, words: &mut Words<'_>) -> Result<Line, Problem> {
         }
         "DIFF" => Packet::Diff(words.zxid()?),
         "TRUNC" => Packet::Trunc(words.zxid()?),
-        "SNAP" => Packet::Snap(words.zxid()?),
+        "SNAP" => Packet::snap(words.zxid()?),
         "PROPOSAL" => return Ok(Line::Proposal(words.zxid()?)),
         "INFORM" => return Ok(Line::Inform(words.zxid()?)),
         "COMMIT" => Packet::Commit(words.zxid()?),
@@ -661,7 +666,8 @@ fn line(peer: i64, words: &mut Words<'_>) -> Result<Line, Problem> {
 fn letter_of(peer: i64, words: &mut Words<'_>) -> Result<Option<Line>, Problem> {
     let letter = |generation, body, claim| {
         let from = command::id(peer);
-        let letter = Letter { from, generation, claim, body, config: Bytes::new() };
+        let config = Bytes::new();
+        let letter = Letter { from, generation, claim, body, config, knows_probes: false };
         Some(Line::Ready(Message::Letter(letter)))
     };
     let unknown = Claim { current_epoch: Epoch::ZERO, last: Zxid::ZERO };

@@ -129,21 +129,23 @@ impl Staging {
                 let body = Body::Answer { poll, granted: *granted };
                 let claim = Claim { current_epoch: Epoch::ZERO, last: Zxid::ZERO };
                 let (from, config) = (ServerId(peer), Bytes::new());
-                Message::Letter(Letter { from, generation: *seen, claim, body, config })
+                let (generation, knows_probes) = (*seen, false);
+                Message::Letter(Letter { from, generation, claim, body, config, knows_probes })
             }
         };
         let plane = match &message {
-            Message::Notification(_) | Message::Letter(_) => Plane::Election,
+            Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => Plane::Election,
             Message::Packet(_) => Plane::Quorum,
         };
         let link = self.link(plane, peer)?;
-        if let Message::Packet(Packet::Snap(label)) = message {
+        if let Message::Packet(Packet::Snap { label, .. }) = message {
             self.announced = Some((peer, label));
         }
         let said = match message {
             Message::Notification(notification) => Said::from(notification),
             Message::Packet(packet) => Said::from(packet),
             Message::Letter(letter) => Said::from(letter),
+            Message::Probe(probe) => Said::from(probe),
         };
         self.stage()?.hear(link, said);
         Ok(())

@@ -118,7 +118,7 @@ impl Worldly {
             None | Some(Became::Asked) => Outcome::Open,
             Some(Became::Accepted) => Outcome::Accepted,
             Some(Became::Applied(zxid)) => Outcome::Done(Some(zxid)),
-            Some(Became::Refused) => Outcome::Refused,
+            Some(Became::Refused | Became::TooLong(_)) => Outcome::Refused,
             Some(Became::Lost) => Outcome::Lost,
         })
     }

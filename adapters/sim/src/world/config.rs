@@ -1,9 +1,9 @@
 //! What a world is made of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorate_core::config::{Election, HistoryLimits, Timing};
+use quorate_core::config::{Election, HistoryLimits, Limits, Timing};
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Membership, MembershipError};
 use quorate_core::zxid::Zxid;
@@ -27,14 +27,25 @@ pub struct WorldConfig {
     pub timing: Timing,
     /// The lease that voters promise their leader, if any.
     pub lease: Option<Duration>,
+    /// Whether servers that start again may have been given another lease, or none.
+    pub leases_change: bool,
     /// How it is found out who is to lead.
     pub election: Election,
     /// Whether the membership may change.
     pub may_change: bool,
+    /// Who does not let it be changed, as a leader, and takes over no other that it is told of in an election.
+    pub unwilling: BTreeSet<ServerId>,
+    /// Whether the application keeps the membership in its state, as ZooKeeper's tree does.
+    pub tells: bool,
     /// How much history the servers keep at hand.
     pub history: HistoryLimits,
+    /// How many bytes a follower holds before its disk has them.
+    pub unsynced_bytes: usize,
     /// The longest that an application takes for anything.
     pub application_max: Duration,
+    /// The longest transaction, in bytes, if applications make more of some requests than was asked for, and
+    /// of some too much.
+    pub expands: Option<usize>,
     /// Whether elections end as soon as nothing can change them.
     pub finish_when_settled: bool,
     /// How the network behaves.
@@ -45,6 +56,8 @@ pub struct WorldConfig {
     pub drift: u64,
     /// Who speaks as older versions of ZooKeeper do.
     pub old: BTreeMap<ServerId, Dialect>,
+    /// Whether those elect as ZooKeeper's servers do, too.
+    pub old_elect: bool,
     /// How often somebody comes by who is no member, about; never, if none.
     pub strangers: Option<Duration>,
     /// Whether a [record](crate::World::record) is kept of each event, to be printed if the test fails.
@@ -61,15 +74,21 @@ impl WorldConfig {
             spares: Vec::new(),
             timing: Timing::default(),
             lease: None,
+            leases_change: false,
             election: Election::Fast,
             may_change: false,
+            unwilling: BTreeSet::new(),
+            tells: false,
             history: HistoryLimits::default(),
+            unsynced_bytes: Limits::default().unsynced_bytes,
             application_max: Duration::from_millis(1),
+            expands: None,
             finish_when_settled: true,
             network: NetworkConfig::default(),
             disk: DiskConfig::default(),
             drift: 0,
             old: BTreeMap::new(),
+            old_elect: false,
             strangers: None,
             keep_log: true,
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quorate_core::id::ServerId;
 use quorate_core::output::Output;
+use quorate_core::rng::Rng;
 use quorate_core::vote::ServerState;
 
 use crate::checker::Violation;
@@ -11,6 +12,9 @@ use crate::disk::Survival;
 use crate::faults::FaultClass;
 use crate::record::What as Told;
 use crate::world::{CrashKind, Fuse, Trap, World};
+
+/// Sets the draws of what a crash leaves of a transaction apart from others.
+const PAGES: u64 = 0x0050_6167_6573;
 
 impl World {
     /// Crashes a server, if it runs; writes that are not synced may be lost.
@@ -28,7 +32,10 @@ impl World {
         server.disk_hangs = false;
         server.backlog.clear();
         server.tick = None;
-        let (states, lost) = server.disk.crash(self.disk.survival, &mut self.rng);
+        // Drawn apart, so that it changes nothing else.
+        let pages = (self.seed ^ PAGES ^ (id.0 as u64) << 48).wrapping_add(server.incarnation);
+        let mut pages = Rng::new(Rng::new(pages).next_u64());
+        let (states, lost) = server.disk.crash(self.disk.survival, &mut self.rng, &mut pages);
         self.coverage.hit(match kind {
             CrashKind::Process => FaultClass::ProcessCrash,
             CrashKind::Power => FaultClass::PowerLoss,
@@ -39,6 +46,8 @@ impl World {
         self.coverage.hits(FaultClass::WriteLost, lost.all);
         self.coverage.hits(FaultClass::TornWrite, u64::from(lost.torn));
         self.coverage.hits(FaultClass::MisorderedWrites, u64::from(lost.misordered));
+        self.coverage.hits(FaultClass::HoledWrite, u64::from(lost.holed));
+        self.coverage.hits(FaultClass::MarkLost, u64::from(lost.unmarked));
         if self.disk.forgets {
             server.disk.forget();
         }
@@ -52,6 +61,38 @@ impl World {
         self.network.host_down(now, id, kind == CrashKind::Power);
         self.enter_network();
         Ok(())
+    }
+
+    /// Crashes servers at the same moment, as when a site loses its power.
+    ///
+    /// # Errors
+    ///
+    /// As [`World::crash`].
+    pub fn crash_all(&mut self, ids: &[i64], kind: CrashKind) -> Result<(), Violation> {
+        let writing = |id: &&i64| {
+            let server = self.servers.get(&ServerId(**id));
+            server.is_some_and(|server| server.peer.is_some() && server.disk.under_way() > 0)
+        };
+        let writing = ids.iter().filter(writing).count();
+        if kind == CrashKind::Power && writing > ids.len() / 2 {
+            self.coverage.hit(FaultClass::SitePowerLoss);
+        }
+        ids.iter().try_for_each(|id| self.crash(*id, kind))
+    }
+
+    /// Damages what the disk of a server that is down made durable last: the width of one sync, at which a
+    /// start cannot tell damage from what a power cut tore. Tells whether there was anything.
+    ///
+    /// # Panics
+    ///
+    /// If the server runs.
+    pub fn damage_last_batch(&mut self, id: i64) -> bool {
+        assert!(!self.is_up(id), "server {id} runs");
+        let id = ServerId(id);
+        let Some(server) = self.servers.get_mut(&id) else { return false };
+        let any = server.disk.damage_last_batch();
+        self.checker.on_damage(id, server.disk.durable());
+        any
     }
 
     /// Empties the disk of a server that is down.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorate_core::address::HostPort;
 use quorate_core::id::{ReadId, ServerId};
-use quorate_core::input::Event;
+use quorate_core::input::{Event, Plane};
 use quorate_core::message::Request;
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::recorder::Recorder;
@@ -80,6 +80,12 @@ impl World {
         }
         self.schedule_tick(id);
         Ok(())
+    }
+
+    /// The operator gives a server another lease, or none: from its next start on.
+    pub fn set_lease(&mut self, id: i64, lease: Option<Duration>) {
+        self.leases_change = true;
+        self.lease_set.insert(ServerId(id), lease);
     }
 
     /// Tells a server something that neither network nor disk would, a request of the operator say.
@@ -267,6 +273,36 @@ impl World {
     /// Lets attempts to connect to a server vanish without an answer, or no longer.
     pub fn black_hole(&mut self, id: i64, on: bool) {
         self.network.black_hole(ServerId(id), on);
+    }
+
+    /// Lets the quorum port of a server accept no connections until it is told to or the server starts anew: it
+    /// refuses them, or leaves them without an answer.
+    ///
+    /// # Errors
+    ///
+    /// If what it does about it breaks a rule.
+    pub fn deafen(&mut self, id: i64, refuses: bool) -> Result<(), Violation> {
+        let id = ServerId(id);
+        if !self.is_up(id.0) {
+            return Ok(());
+        }
+        self.coverage.hit(FaultClass::PortFails);
+        self.network.deafen(id, Some(refuses));
+        self.feed(id, Event::ListenFailed(Plane::Quorum))
+    }
+
+    /// Lets such a port accept connections again.
+    ///
+    /// # Errors
+    ///
+    /// If what it does about it breaks a rule.
+    pub fn undeafen(&mut self, id: i64) -> Result<(), Violation> {
+        let id = ServerId(id);
+        if !self.network.is_deaf(id) {
+            return Ok(());
+        }
+        self.network.deafen(id, None);
+        self.feed(id, Event::Listening(Plane::Quorum))
     }
 
     /// Lets a server say in its introductions that it listens at another address.

@@ -1,7 +1,9 @@
 //! What servers want done is done.
 
+use bytes::Bytes;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Unreadable};
+use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Packet};
 use quorate_core::output::{Form, Output, Write};
 use quorate_core::txn::Txn;
@@ -9,9 +11,43 @@ use quorate_core::zxid::Zxid;
 
 use crate::application::State;
 use crate::checker::{Around, Delivered, Standing, Violation};
+use crate::disk::kept;
 use crate::faults::FaultClass;
 use crate::network::{Piece, hit, up_to};
+use crate::world::server::Server;
 use crate::world::{SNAPSHOT_PIECE, What, World};
+
+/// What a write does with changes of the membership that is seldom enough to be counted.
+fn changes_lost_or_brought(server: &Server, write: &Write) -> Vec<FaultClass> {
+    let mut found = Vec::new();
+    let before = server.disk.latest();
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others lose and bring none")]
+    match write {
+        Write::Truncate(last) if before.changes().any(|change| change > *last) => {
+            found.push(FaultClass::ChangeCut);
+        }
+        Write::Install { label, membership, next } => {
+            let brought = [Some(membership), next.as_ref()].into_iter().flatten();
+            let brought = brought.filter_map(|text| kept(text)).filter(Membership::is_change);
+            let brought: Vec<_> = brought.map(|membership| Zxid(membership.version())).collect();
+            let state = server.application.newest();
+            let inside = |change: &Zxid| state.changes.iter().any(|(zxid, _)| zxid == change);
+            let known = [before.membership.as_ref(), before.next_membership.as_ref()];
+            let known = known.into_iter().flatten().map(Membership::version).max().unwrap_or(0);
+            if brought.iter().any(|change| change > label) {
+                found.push(FaultClass::ChangeAcrossSnapshot);
+            }
+            if brought.iter().filter(|change| change.0 > known).count() > 1 {
+                found.push(FaultClass::TwoChangesAcrossSnapshot);
+            }
+            if before.changes().any(|change| !inside(&change) && !brought.contains(&change)) {
+                found.push(FaultClass::ChangeCut);
+            }
+        }
+        _ => {}
+    }
+    found
+}
 
 impl World {
     pub(super) fn carry_out(
@@ -46,6 +82,9 @@ impl World {
                     self.coverage.hit(FaultClass::Installed);
                     server.taken.clear();
                 }
+                for class in changes_lost_or_brought(server, &write) {
+                    self.coverage.hit(class);
+                }
                 if server.disk.persist(ticket, write) {
                     self.begin_sync(id);
                 }
@@ -60,7 +99,13 @@ impl World {
             }
             Output::Prepare { epoch, request, .. } => {
                 let time = i64::try_from(now.since_origin().as_millis()).unwrap_or(0);
-                let draft = server.application.prepare(&request, time);
+                let draft = server.application.prepare(&request, time, self.expands);
+                let most = server.config.limits.txn_bytes;
+                let draft = draft.fit(most).unwrap_or_else(|refusal| {
+                    server.application.void();
+                    self.coverage.hit(FaultClass::PreparedTooLong);
+                    refusal
+                });
                 server.drafts.push((epoch, draft));
                 if server.drafts.len() == 1 {
                     let incarnation = server.incarnation;
@@ -81,12 +126,12 @@ impl World {
                     self.agenda.after(wait, What::Publish { id, incarnation, state });
                 }
             }
-            Output::SendSnapshot { link, label } => {
+            Output::SendSnapshot { link, label, memberships } => {
                 if label.is_epoch_start() && label > Zxid::ZERO {
                     self.coverage.hit(FaultClass::SnapOfEpochStart);
                 }
                 let state = server.application.labelled(label);
-                self.send_snapshot(link, &state);
+                self.send_snapshot(id, link, &state, memberships);
             }
             Output::ReceiveSnapshot { link, label } => {
                 server.application.receiving = Some((link, label));
@@ -196,10 +241,17 @@ impl World {
         self.network.stream(now, link, pieces, outcome);
     }
 
-    pub(super) fn send_snapshot(&mut self, link: LinkId, state: &State) {
+    pub(super) fn send_snapshot(
+        &mut self,
+        id: ServerId,
+        link: LinkId,
+        state: &State,
+        memberships: Bytes,
+    ) {
         let now = self.agenda.now();
         let mut bytes = state.encode();
-        let mut pieces = vec![Piece::packet(Packet::Snap(state.label))];
+        let memberships = self.network.told_with_snapshot(id, memberships);
+        let mut pieces = vec![Piece::packet(Packet::Snap { label: state.label, memberships })];
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(SNAPSHOT_PIECE));
             pieces.push(Piece { bytes: piece, messages: Vec::new(), moves: true });

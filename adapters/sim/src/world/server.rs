@@ -16,6 +16,7 @@ use quorate_core::zxid::Epoch;
 use crate::application::{Application, State};
 use crate::disk::Disk;
 use crate::world::clock::Clock;
+use crate::world::reference::Reference;
 
 /// Where one server stands, in a few words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,15 @@ impl Brief {
 }
 
 impl Server {
+    /// When it is to be told the time.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let peer = self.peer.as_ref()?;
+        match &self.reference {
+            Some(reference) => reference.deadline(peer),
+            None => peer.deadline().map(|(at, _)| at),
+        }
+    }
+
     /// Whether it runs and has not been restarted.
     pub(super) fn is(&self, incarnation: u64) -> bool {
         self.peer.is_some() && self.incarnation == incarnation
@@ -74,6 +84,10 @@ pub(super) struct Server {
     pub(super) disk_full: bool,
     /// It makes nothing durable.
     pub(super) disk_hangs: bool,
+    /// The most bytes of transactions that it was ever sent at once.
+    pub(super) largest: usize,
+    /// How often it gave up a leader because its disk did not keep up, since it served.
+    pub(super) fell_behind: u32,
     pub(super) application: Application,
     /// Transactions that are prepared, each in its reign.
     pub(super) drafts: Vec<(Epoch, Draft)>,
@@ -86,6 +100,8 @@ pub(super) struct Server {
     pub(super) incarnation: u64,
     pub(super) paused: bool,
     pub(super) clock: Clock,
+    /// What surrounds it that elects as ZooKeeper's do.
+    pub(super) reference: Option<Reference>,
     /// Since when its clock stands still.
     pub(super) suspended: Option<Instant>,
     pub(super) backlog: VecDeque<Event>,

@@ -14,7 +14,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
-use quorate_core::message::{Introduction, LearnerInfo, Notification, Packet, Request, Run};
+use quorate_core::message::{Introduction, LearnerInfo, Mark, Notification, Packet, Request, Run};
 use quorate_core::rng::Rng;
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
@@ -193,7 +193,7 @@ fn notification(rng: &mut Rng) -> Notification {
     };
     let version = i32::try_from(rng.below(4)).unwrap_or(0);
     let config = if version >= 2 { config } else { Bytes::new() };
-    Notification { standing: Standing { state, vote, round }, version, config }
+    Notification { standing: Standing { state, vote, round }, version, config, mark: Mark::NONE }
 }
 
 /// What a learner might say that nobody knows, and what it might not.
@@ -234,7 +234,7 @@ fn packet(rng: &mut Rng, stranger: ServerId, at: u64) -> Packet {
             let header = TxnHeader { client: 0, cxid: 0, time: 0, kind: KIND };
             Packet::Proposal(Txn { zxid: last, header, body: noise(rng) })
         }
-        12 => Packet::Snap(last),
+        12 => Packet::snap(last),
         _ => Packet::UpToDate,
     }
 }

@@ -2,6 +2,7 @@
 
 use quorate_core::id::{ReadId, ServerId};
 use quorate_core::input::Plane;
+use quorate_core::membership::Membership;
 use quorate_core::report::Status;
 use quorate_core::time::Instant;
 use quorate_core::txn::RequestId;
@@ -144,6 +145,20 @@ impl World {
     pub fn unanswered(&self, id: i64) -> (Vec<RequestId>, Vec<ReadId>) {
         let incarnation = self.servers.get(&ServerId(id)).map_or(0, |server| server.incarnation);
         self.checker.ledger.unanswered((ServerId(id), incarnation))
+    }
+
+    /// Whether a snapshot is on its way to a server.
+    pub(crate) fn is_receiving(&self, id: i64) -> bool {
+        let server = self.servers.get(&ServerId(id));
+        server.is_some_and(|server| server.peer.is_some() && server.application.receiving.is_some())
+    }
+
+    /// Whether a server goes by an older membership than the one in force, and takes over none that it is told of in an
+    /// election.
+    pub(crate) fn is_left_behind(&self, id: ServerId) -> bool {
+        let Some(server) = self.servers.get(&id) else { return false };
+        let known = server.disk.durable().membership.as_ref().map_or(0, Membership::version);
+        !server.config.reconfig_enabled && known < self.checker.changed_at().0
     }
 
     /// Whether one order explains all that clients have read and written; of how many operations.

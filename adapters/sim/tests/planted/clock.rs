@@ -23,7 +23,8 @@ fn at(ms: u64) -> Instant {
 fn says(from: i64, generation: i64, body: Body) -> ClockEvent {
     let claim = Claim { current_epoch: Epoch(1), last: Zxid(1 << 32) };
     let (from, generation) = (ServerId(from), Generation(generation));
-    let letter = Letter { from, generation, claim, body, config: Bytes::new() };
+    let config = Bytes::new();
+    let letter = Letter { from, generation, claim, body, config, knows_probes: false };
     ClockEvent::Heard { from, letter }
 }
 
@@ -128,10 +129,4 @@ pub(crate) fn a_leader_that_nobody_hears() -> Told {
     let ticks = (3..1_000).map(|ms| clock.step(at(ms), ClockEvent::Tick));
     let mut outputs = ticks.flatten();
     no(!outputs.any(|output| matches!(output, ClockOutput::Leave(_))), "it leads on, unheard")
-}
-
-/// A leader is told to ask for votes.
-pub(crate) fn a_leader_that_is_to_campaign() -> Told {
-    let outputs = leader().step(at(3), ClockEvent::Campaign);
-    no(!outputs.is_empty(), "it does something about it")
 }

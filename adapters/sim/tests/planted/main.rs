@@ -22,6 +22,7 @@ use std::time::Instant;
 
 use quorate_core::planted::{Mistake, plant};
 use quorate_sim::campaign::{Case, Failure, Story};
+use quorate_sim::mixed;
 use quorate_sim::runner::attempt;
 
 /// Where a mistake is looked for.
@@ -37,6 +38,8 @@ enum Hunt {
     Offers(u64),
     /// Among so many random elections by a lease through a store.
     Lease(Expiry, u64),
+    /// Among so many starts of ensembles with servers of ZooKeeper in them.
+    Mixed(u64),
     /// In a story that comes to where it matters.
     Story(fn() -> stories::Told),
     /// In one of the stories that come with the simulator, played.
@@ -61,6 +64,7 @@ const ELSEWHERE: &[Mistake] = &[
 /// What is looked for and where; and the seed that was the first to fail when this was written, on two
 /// processors; 0 for a story.
 const TABLE: &[(Mistake, Hunt, u64)] = &[
+    (Mistake::TornBatchRefused, Histories(50), 3),
     (Mistake::TieBreakAcrossEpochs, Elections(100), 2),
     (Mistake::RoundGoesBack, Elections(100), 11),
     (Mistake::LeadsInAnEarlierRound, Histories(50), 14),
@@ -68,7 +72,10 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::SettledVotesComparedInFull, Hunt::Story(stories::settled_votes_differ), 0),
     (Mistake::WeightlessElected, Elections(100), 29),
     (Mistake::ObserversCounted, Elections(100), 2),
+    (Mistake::UnreachableElected, Elections(50), 0),
     (Mistake::HalfIsEnough, Elections(100), 1),
+    (Mistake::OthersSettleAtOnce, Elections(100), 0),
+    (Mistake::RoundLeftForBetterVote, Hunt::Mixed(2_000), 910),
     (Mistake::VoteBeforeDisk, Histories(50), 0),
     (Mistake::GrantBeforeDisk, Generations(50), 0),
     (Mistake::OwnVoteBeforeDisk, Generations(50), 0),
@@ -80,7 +87,8 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::LiveLeaderForgotten, Hunt::Story(clock::asked_while_a_leader_lives), 0),
     (Mistake::SeenIsVoted, Hunt::Story(clock::seen_before_it_is_asked), 0),
     (Mistake::LeadsUnheard, Hunt::Story(clock::a_leader_that_nobody_hears), 0),
-    (Mistake::CampaignDeposes, Hunt::Story(clock::a_leader_that_is_to_campaign), 0),
+    // Two voters of the next membership alone have to be ahead of a leader that is elected without them.
+    (Mistake::NomineeClaimed, Hunt::Story(stories::a_leader_by_generation_names_another), 0),
     (Mistake::ComparedUnsigned, Hunt::Story(stories::an_observer_hears_an_election), 0),
     (Mistake::WipedVoterVotes, Hunt::Story(stories::a_lost_disk_and_one_that_lags), 0),
     (Mistake::PeerEpochLeftOut, Elections(20), 0),
@@ -89,6 +97,12 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::NewerVoterUnnoticed, Hunt::Story(stories::a_voter_has_more_than_it_said), 0),
     (Mistake::OwnPromiseBeforeDisk, Elections(500), 85),
     (Mistake::LeaderInfoBeforeDisk, Elections(20), 0),
+    (Mistake::ObserverHeldByPromise, Histories(100), 2),
+    (
+        Mistake::PromiseForgottenByVoter,
+        Hunt::Story(stories::an_observer_below_its_promise_is_told_that_it_votes),
+        0,
+    ),
     (Mistake::AckEpochBeforeDisk, Elections(20), 0),
     (Mistake::HistoryAckBeforeDisk, Elections(20), 0),
     (Mistake::OwnHistoryBeforeDisk, Histories(50), 1),
@@ -112,10 +126,13 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::AckAcrossGap, Hunt::Story(stories::acknowledged_out_of_turn), 0),
     (Mistake::AckBeforeDisk, Histories(20), 0),
     (Mistake::OwnCopyBeforeDisk, Histories(50), 1),
+    (Mistake::UnsyncedUnbounded, Histories(200), 49),
     (Mistake::CommitToldEarly, Histories(20), 0),
     (Mistake::InformedEarly, Histories(50), 1),
     (Mistake::OldPreparationProposed, Hunt::Story(stories::prepared_for_an_earlier_reign), 0),
     (Mistake::PreparationsKept, Histories(20), 0),
+    (Mistake::LongTransactionTaken, Histories(20), 0),
+    (Mistake::VoidPreparationKept, Histories(20), 0),
     (Mistake::CounterRunsOver, Hunt::Story(stories::the_numbers_of_an_epoch_end), 0),
     (Mistake::LeadsWithoutQuorum, Elections(100), 30),
     (Mistake::ReadWithoutQuorum, Histories(300), 126),
@@ -132,8 +149,14 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
         Hunt::Story(stories::a_leader_stalls_and_its_followers_restart),
         0,
     ),
+    (
+        Mistake::LongestLeaseForgotten,
+        Hunt::Story(stories::a_leader_stalls_and_its_followers_restart_with_less),
+        0,
+    ),
     (Mistake::LeaseFromAnswer, Hunt::Story(stories::promise_answered_late), 0),
     (Mistake::LeaseOutlivesLink, Hunt::Story(stories::hung_up_after_a_promise), 0),
+    (Mistake::ArbiterMakesLease, Hunt::Story(stories::an_arbiter_lets_one_of_two_lead), 0),
     (Mistake::LeaseWithoutMargin, Hunt::Story(stories::promise_on_a_slower_clock), 0),
     (Mistake::SeatOfferedEarly, Hunt::Story(stories::asked_to_hand_over_while_it_proposes), 0),
     (Mistake::SeatTakenWithLess, Hunt::Story(stories::given_a_seat_with_less), 0),
@@ -147,6 +170,14 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
         Hunt::Story(stories::a_change_is_committed_and_all_who_know_start_anew),
         0,
     ),
+    (Mistake::TellsOfOneChange, Histories(2_000), 635),
+    (Mistake::InstalledBeforeSeen, Histories(500), 24),
+    (
+        Mistake::OlderMembershipTaken,
+        Hunt::Story(stories::a_leader_that_does_not_know_of_a_change),
+        0,
+    ),
+    (Mistake::CutChangeBinds, Hunt::Story(stories::a_change_is_cut_behind_a_later_epoch), 0),
     (Mistake::OfferOfAnotherSession, Hunt::Offers(300), 102),
     (Mistake::SessionFromAnswer, Hunt::Offers(200), 69),
     (Mistake::SecondOfferAfterLostAnswer, Hunt::Offers(200), 1),
@@ -211,6 +242,10 @@ fn look(at: Hunt) -> Option<(Option<u64>, String)> {
                 Lease::elect(plan, expiry).run()
             });
         }
+        Hunt::Mixed(seeds) => {
+            let failed = |seed| mixed::start(seed).err().map(|failure| (Some(seed), failure));
+            return (0..seeds).find_map(failed);
+        }
         Hunt::Story(tell) => return tell().err().map(|failure| (None, failure)),
         Hunt::Played(story) => return stories::played(story).err().map(|failure| (None, failure)),
     };
@@ -262,7 +297,12 @@ fn every_planted_mistake_is_found_and_nothing_else() {
     assert_eq!(hunt(Story::Histories, false, histories), None, "nothing is planted");
     assert_eq!(hunt(Story::Elections, true, generations), None, "nothing is planted");
     for (_, at, _) in TABLE {
-        if let Hunt::Story(_) | Hunt::Played(_) | Hunt::Offers(_) | Hunt::Lease(..) = at {
+        if let Hunt::Story(_)
+        | Hunt::Played(_)
+        | Hunt::Offers(_)
+        | Hunt::Lease(..)
+        | Hunt::Mixed(_) = at
+        {
             assert_eq!(look(*at), None, "nothing is planted");
         }
     }

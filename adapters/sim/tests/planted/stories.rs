@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_core::config::{Config, Timing};
+use quorate_core::ballot::{Body, Claim, Letter};
+use quorate_core::config::{Config, Election, Generations, Timing};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Plane};
 use quorate_core::message::{LearnerInfo, Packet, Request};
@@ -18,7 +19,7 @@ use quorate_core::vote::{Round, Vote};
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 use quorate_sim::scenario::{Player, Scenario, bundled};
 use quorate_sim::stage::{learner_info, says};
-use quorate_sim::{Contents, CrashKind, Ensemble, Stage, Survival, World, WorldConfig};
+use quorate_sim::{Contents, CrashKind, Dialect, Ensemble, Stage, Survival, World, WorldConfig};
 
 const MILLI: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -69,6 +70,7 @@ fn establish(stage: &mut Stage) -> LinkId {
     let epoch = stage.status().current_epoch;
     stage.hear(link, Packet::Ack(Zxid::start_of(epoch)));
     assert!(stage.status().serving);
+    stage.hear(link, Packet::MayLead(true));
     stage.asked();
     link
 }
@@ -272,7 +274,7 @@ fn world(seed: u64, servers: i64, change: impl FnOnce(&mut WorldConfig)) -> Worl
 }
 
 /// A leader stands still, and what it was promised is not over; `act` is what becomes of its followers.
-fn leader_stalls(act: fn(&mut World, i64, i64)) -> Told {
+fn leader_stalls(act: impl Fn(&mut World, i64, i64)) -> Told {
     for seed in 0..5 {
         let mut world = world(seed, 3, |config| config.lease = Some(LEASE));
         let leader = world.leader().unwrap().0;
@@ -283,6 +285,18 @@ fn leader_stalls(act: fn(&mut World, i64, i64)) -> Told {
         world.run_for(3 * SECOND).map_err(|violation| violation.to_string())?;
         world.resume(leader).map_err(|violation| violation.to_string())?;
         world.run_for(SECOND).map_err(|violation| violation.to_string())?;
+    }
+    Ok(())
+}
+
+/// The followers of a leader that stands still start anew, with a shorter lease, or with none: what they have promised binds them as it did.
+pub(crate) fn a_leader_stalls_and_its_followers_restart_with_less() -> Told {
+    for lease in [None, Some(TICK)] {
+        leader_stalls(|world, _, other| {
+            world.set_lease(other, lease);
+            world.crash(other, CrashKind::Process).unwrap();
+            world.start(other);
+        })?;
     }
     Ok(())
 }
@@ -321,17 +335,142 @@ pub(crate) fn a_change_that_the_next_voters_do_not_hear_of() -> Told {
     passed.map_err(|violation| violation.to_string())
 }
 
+/// 3 came by a history in which 2, 4 and 5 vote, as servers have that take no memberships with a snapshot, and does not
+/// know; 1 has logged that change. Together they are a quorum of what was before.
+pub(crate) fn a_leader_that_does_not_know_of_a_change() -> Told {
+    let ensemble = Ensemble::majority(3);
+    let next = Ensemble::majority(5).without(1).without(3).membership().unwrap();
+    let history = || Contents::ending(2, 2, z(2, 3)).and_change(2, &next);
+    let change = history().last();
+    let known = history().and(2).with_snapshot(z(2, 4)).with_floor(z(2, 4));
+    let config = WorldConfig {
+        may_change: true,
+        spares: [4, 5].map(ServerId).to_vec(),
+        timing: Timing { tick: TICK, ..Timing::default() },
+        old: [(ServerId(3), Dialect::Earlier)].into(),
+        ..WorldConfig::new(ensemble)
+    };
+    let config = config.with_disk(1, history().bound(false)).with_disk(3, known);
+    let config = [2, 4, 5]
+        .into_iter()
+        .fold(config, |config, id| config.with_disk(id, history().bound(true).and(2)));
+    let mut world = World::new(1, config);
+    world.start(1);
+    world.start(3);
+    let passed = world.run_for(20 * SECOND);
+    assert!(world.durable(1).is_some_and(|disk| disk.get(change).is_some()), "it holds the change");
+    passed.map_err(|violation| violation.to_string())
+}
+
+/// 1 has logged a change, and taken over a later epoch whose leader was never established; those who lead then have
+/// cut it, and it never comes to pass.
+pub(crate) fn a_change_is_cut_behind_a_later_epoch() -> Told {
+    let next = Ensemble::majority(4).membership().unwrap();
+    let history = || Contents::ending(3, 3, z(3, 5));
+    let config = WorldConfig {
+        may_change: true,
+        spares: [4].map(ServerId).to_vec(),
+        timing: Timing { tick: TICK, ..Timing::default() },
+        ..WorldConfig::new(Ensemble::majority(3))
+    };
+    let one = history().and_change(3, &next).bound(false).in_epoch(4, 4);
+    let config = config.with_disk(1, one).with_disk(2, history().in_epoch(5, 5));
+    let mut world = World::new(1, config.with_disk(3, history().in_epoch(5, 5)));
+    (1..=3).for_each(|id| world.start(id));
+    let passed = world.run_for(5 * SECOND).and_then(|()| world.propose(3, 1));
+    assert!(world.durable(1).is_some_and(|disk| disk.get(z(3, 6)).is_none()), "it is cut");
+    let passed = passed.and_then(|_| world.run_for(5 * SECOND));
+    passed.map_err(|violation| violation.to_string())
+}
+
 /// A leader commits a change and is gone; who is left of the present voters starts anew.
 pub(crate) fn a_change_is_committed_and_all_who_know_start_anew() -> Told {
     let mut world = five();
     world.crash_after(5, |output| matches!(output, Output::DeliverThrough(_)));
     world.reconfigure(5, &without_one_and_two()).unwrap();
-    let gone = world.run_until(|world| !world.is_up(5), SECOND).unwrap();
-    assert!(gone.is_some(), "the change is committed");
+    let gone = world.run_until(|world| !world.is_up(5), SECOND);
+    no(gone.map_err(|violation| violation.to_string())?.is_none(), "the change is not committed")?;
     world.partition(&[&[1, 2, 3], &[4, 5]]);
     for id in 1..=3 {
         world.crash(id, CrashKind::Process).unwrap();
         world.start(id);
     }
     world.run_for(5 * SECOND).map_err(|violation| violation.to_string())
+}
+
+/// An observer that follows below its promise is told at NEWLEADER that it has a vote: a ZooKeeper leader would count
+/// its acknowledgement, and an epoch that it has promised not to help would begin.
+pub(crate) fn an_observer_below_its_promise_is_told_that_it_votes() -> Told {
+    let ensemble = Ensemble::majority(3).with_observers(4..=4);
+    let mut stage = Stage::new(&ensemble, 4, Contents::ending(9, 1, z(1, 1)));
+    for (peer, state) in [(2, Following), (3, Leading)] {
+        let link = stage.meet(peer);
+        stage.hear(link, says(state, 3, 1, z(1, 1).0, 1));
+    }
+    let link = stage.answer(Plane::Quorum, 3);
+    let info = Packet::LeaderInfo { epoch: Epoch(2), protocol: LearnerInfo::PROTOCOL };
+    stage.hear(link, info);
+    stage.hear(link, Packet::Diff(z(1, 1)));
+    let votes = Ensemble::majority(4).membership().map_err(|error| error.to_string())?;
+    let config = votes.with_version(z(1, 1).0).text().clone();
+    stage.packets(link);
+    stage.hear(link, Packet::NewLeader { zxid: z(2, 0), config });
+    let acknowledges = |packet: &Packet| matches!(packet, Packet::Ack(_));
+    no(stage.packets(link).iter().any(acknowledges), "it acknowledges as a voter")
+}
+
+/// A leader by generation cannot do without a voter of the next membership alone, which has more than it has, and names
+/// that one; what it claims afterwards is on its disk.
+pub(crate) fn a_leader_by_generation_names_another() -> Told {
+    let next = Ensemble::majority(5).membership().map_err(|error| error.to_string())?;
+    let own = Contents::ending(1, 1, z(1, 1)).and_change(1, &next);
+    let mut stage = Stage::with(&Ensemble::majority(3), 3, own, |config| {
+        config.reconfig_enabled = true;
+        config.next_membership = Some(next.with_version(z(1, 2).0));
+        config.election =
+            Election::Generation(Generations { pre_vote: false, ..Generations::default() });
+    });
+    let links = [1, 2, 4, 5].map(|peer| (ServerId(peer), stage.meet(peer)));
+    stage.pass(3 * SECOND);
+    let asked = |letters: Vec<Letter>| {
+        let asks = |letter: &Letter| matches!(letter.body, Body::Request(_));
+        letters.into_iter().rev().find(asks)
+    };
+    let first = asked(stage.letters(links[0].1)).ok_or("it asks nobody")?;
+    let Body::Request(poll) = first.body else { return Err("it asks nothing".to_owned()) };
+    for (from, link) in links {
+        let body = Body::Answer { poll, granted: true };
+        let claim = Claim { current_epoch: Epoch(1), last: z(1, 2) };
+        stage.hear(link, Letter { from, body, claim, ..first.clone() });
+        stage.letters(link);
+    }
+    assert_eq!(stage.status().state, Leading);
+    for (id, last) in [(1, z(1, 2)), (4, z(1, 3))] {
+        let link = stage.accept(Plane::Quorum, 0);
+        stage.hear(link, Packet::FollowerInfo(learner_info(id, 1)));
+        stage.hear(link, Packet::AckEpoch { last, current_epoch: Some(Epoch(1)) });
+    }
+    stage.pass(35 * SECOND);
+    assert_eq!(stage.status().state, Looking);
+    stage.pass(40 * SECOND);
+    let again = stage.letters(links[0].1);
+    let asks = |letter: &&Letter| matches!(letter.body, Body::Request(_));
+    let has = |letter: &Letter| letter.claim.last <= z(1, 2);
+    no(!again.iter().any(|letter| asks(&letter)), "it never asks again")?;
+    no(!again.iter().filter(asks).all(has), "it asks for votes with what another has")
+}
+
+/// The other of two servers is gone, and the arbiter says that this one may lead. Nobody has promised it anything: the
+/// arbiter may tell the other the same.
+pub(crate) fn an_arbiter_lets_one_of_two_lead() -> Told {
+    let own = Contents::ending(1, 1, z(1, 2));
+    let mut stage = Stage::with(&Ensemble::majority(2), 2, own, |config| {
+        config.timing.tick = TICK;
+        config.oracle = true;
+        config.lease = Some(LEASE);
+    });
+    stage.feed(Event::Oracle(true));
+    stage.pass(60 * SECOND);
+    let reign = stage.reign().ok_or("it does not lead")?;
+    no(reign.lease.is_some(), "it counts on a lease that nobody has promised")
 }

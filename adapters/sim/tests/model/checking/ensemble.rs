@@ -148,6 +148,7 @@ impl Ensemble {
                 Timer::Candidacy => spent.candidacies < scope.candidacies,
                 Timer::Start
                 | Timer::Rest
+                | Timer::Listening
                 | Timer::Notification
                 | Timer::Finalize
                 | Timer::Redial
@@ -234,7 +235,9 @@ impl Ensemble {
         match self.letters.get(letter) {
             Letter::Message(Message::Notification(_)) => Some(Body::KINDS),
             Letter::Message(Message::Letter(letter)) => Some(letter.body.kind()),
-            Letter::Message(Message::Packet(_)) | Letter::Snapshot(..) | Letter::End => None,
+            Letter::Message(Message::Packet(_) | Message::Probe(_))
+            | Letter::Snapshot(..)
+            | Letter::End => None,
         }
     }
 

@@ -347,7 +347,7 @@ pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
     }
     if scope.recovery && scope.beginnings.len() > 1 {
         properties.push(Property::<Ensemble>::sometimes("SNAP", |model, state| {
-            model.is_under_way(state, |letter| matches!(packet(letter), Some(Packet::Snap(_))))
+            model.is_under_way(state, |letter| matches!(packet(letter), Some(Packet::Snap { .. })))
         }));
         properties.push(Property::<Ensemble>::sometimes("TRUNC", |model, state| {
             model.is_under_way(state, |letter| matches!(packet(letter), Some(Packet::Trunc(_))))
@@ -365,7 +365,7 @@ pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
 fn packet(letter: &Letter) -> Option<&Packet> {
     match letter {
         Letter::Message(Message::Packet(packet)) => Some(packet),
-        Letter::Message(Message::Notification(_) | Message::Letter(_))
+        Letter::Message(Message::Notification(_) | Message::Letter(_) | Message::Probe(_))
         | Letter::Snapshot(..)
         | Letter::End => None,
     }

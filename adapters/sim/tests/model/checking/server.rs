@@ -199,6 +199,11 @@ impl Server {
     fn config(&self) -> Config {
         let membership = Ensemble::majority(i64::from(self.voters)).membership();
         let mut config = Config::new(name(self.id), membership.expect("an ensemble"));
+        if let Some(membership) = &self.store.membership {
+            config.membership = membership.clone();
+        }
+        config.next_membership.clone_from(&self.store.next);
+        config.reconfig_enabled = true;
         let timing = &mut config.timing;
         timing.notification_max = timing.notification_min;
         timing.redial_max = timing.redial_min;
@@ -266,7 +271,7 @@ impl Server {
                         return effects;
                     }
                     self.pending.push(Op::Stage(*label, history.clone()));
-                    Event::Restored(link)
+                    Event::restored(link)
                 }
             },
             Happening::Up(link, plane, dialled, peer) => {
@@ -321,6 +326,11 @@ impl Server {
                 // Here a dial ends whenever that is tried.
                 Output::CallOff { .. } => {}
                 Output::Hangup { link, .. } => effects.push(Effect::Hangup(link)),
+                // They count for transfers only, and nobody asks for one here.
+                Output::Send {
+                    message: Message::Probe(_) | Message::Packet(Packet::MayLead(_)),
+                    ..
+                } => {}
                 Output::Send { link, message } => {
                     self.judge(link, &message, effects);
                     let letter = letters.number(Letter::Message(message));
@@ -342,8 +352,9 @@ impl Server {
                     effects.push(Effect::Deliver(zxid));
                 }
                 Output::TakeSnapshot(zxid) => events.push(Event::SnapshotTaken(zxid)),
-                Output::SendSnapshot { link, label } => {
-                    let snap = Letter::Message(Message::Packet(Packet::Snap(label)));
+                Output::SendSnapshot { link, label, memberships } => {
+                    let snap = Packet::Snap { label, memberships };
+                    let snap = Letter::Message(Message::Packet(snap));
                     effects.push(Effect::Send(link, letters.number(snap)));
                     let latest = self.latest();
                     let content = latest.through(self.delivered.max(latest.label)).to_vec();
@@ -427,7 +438,7 @@ impl Server {
                 }
                 Body::Standing { .. } => true,
             },
-            Message::Packet(_) => true,
+            Message::Packet(_) | Message::Probe(_) => true,
         };
         if !kept {
             effects.push(Effect::Broken(Rule::Promise));

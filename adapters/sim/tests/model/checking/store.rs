@@ -11,7 +11,9 @@ use quorate_core::ballot::Ballot;
 use quorate_core::durable::Durable;
 use quorate_core::id::Ticket;
 use quorate_core::input::{Located, Place};
+use quorate_core::membership::Membership;
 use quorate_core::output::Write;
+use quorate_core::reconfiguration::membership_of;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 
@@ -24,10 +26,15 @@ pub struct Store {
     pub current: Epoch,
     /// The last vote given in an election by generation.
     pub ballot: Ballot,
+    pub lease: std::time::Duration,
     /// The label of the snapshot from which the application starts; zero if there is none.
     pub label: Zxid,
     /// Every transaction, those in the snapshot too.
     pub history: Vec<Txn>,
+    /// The membership in force, if it is not the first one.
+    pub membership: Option<Membership>,
+    /// The one that was seen last, if it is another.
+    pub next: Option<Membership>,
     beside: Option<(Zxid, Vec<Txn>)>,
 }
 
@@ -43,8 +50,10 @@ pub enum Op {
 impl Default for Store {
     fn default() -> Self {
         let (accepted, current, label) = (Epoch::ZERO, Epoch::ZERO, Zxid::ZERO);
-        let ballot = Ballot::NONE;
-        Self { accepted, current, ballot, label, history: Vec::new(), beside: None }
+        let (ballot, lease) = (Ballot::NONE, std::time::Duration::ZERO);
+        let (membership, next, beside) = (None, None, None);
+        let history = Vec::new();
+        Self { accepted, current, ballot, lease, label, history, membership, next, beside }
     }
 }
 
@@ -53,6 +62,10 @@ pub fn txn(epoch: i64, counter: u32, payload: u8) -> Txn {
     let zxid = Zxid::new(Epoch(epoch), Counter(counter));
     let header = TxnHeader { client: 0, cxid: i32::from(payload), time: 0, kind: 5 };
     Txn { zxid, header, body: bytes::Bytes::new() }
+}
+
+fn change(txn: &Txn) -> Option<Membership> {
+    Some(txn).filter(|txn| txn.header.kind == Txn::RECONFIGURATION).and_then(membership_of)
 }
 
 impl Store {
@@ -74,6 +87,7 @@ impl Store {
 
     /// What a server that starts with this is told.
     pub fn durable(&self) -> Durable {
+        let behind = &self.history[self.through(self.label).len()..];
         Durable {
             accepted_epoch: self.accepted,
             current_epoch: self.current,
@@ -81,8 +95,22 @@ impl Store {
             floor: self.label,
             snapshot: self.label,
             ballot: self.ballot,
-            window: self.history[self.through(self.label).len()..].iter().cloned().collect(),
+            lease: self.lease,
+            changes: behind.iter().filter_map(change).collect(),
+            window: behind.iter().cloned().collect(),
         }
+    }
+
+    /// Whether the newest change of the membership in its history is seen or in force, and every older one is in
+    /// force.
+    pub fn is_bound(&self) -> bool {
+        let version = |of: &Option<Membership>| {
+            of.as_ref().filter(|m| m.is_change()).map_or(0, Membership::version)
+        };
+        let (in_force, seen) = (version(&self.membership), version(&self.next));
+        let changes = self.history.iter().rev().filter_map(change);
+        let mut over = changes.map(|c| c.version()).filter(|held| *held > in_force);
+        over.next().is_none_or(|newest| newest == seen) && over.next().is_none()
     }
 
     /// Where a zxid stands.
@@ -113,15 +141,25 @@ impl Store {
                     history.push(txn.clone());
                 }
             }
-            Op::Write(_, Write::Install { .. }) => {
+            Op::Write(_, Write::Install { membership, next, .. }) => {
                 if let Some((label, history)) = self.beside.take() {
                     (self.label, self.history) = (label, history);
+                    self.membership = Membership::parse(membership).ok();
+                    self.next = next.as_ref().and_then(|next| Membership::parse(next).ok());
                 }
             }
             Op::Write(_, Write::GrantedVote { generation, vote }) => {
                 self.ballot = Ballot { generation: *generation, vote: *vote };
             }
-            Op::Write(_, Write::Membership(_) | Write::NextMembership(_)) => {}
+            Op::Write(_, Write::Membership(text)) => {
+                self.membership = Membership::parse(text).ok();
+                let version = self.membership.as_ref().map_or(0, Membership::version);
+                self.next.take_if(|next| next.version() <= version);
+            }
+            Op::Write(_, Write::NextMembership(text)) => {
+                self.next = text.as_ref().and_then(|text| Membership::parse(text).ok());
+            }
+            Op::Write(_, Write::Lease(longest)) => self.lease = *longest,
         }
     }
 
