@@ -176,6 +176,8 @@ mod peers {
                     id,
                     max_size_per_msg: 1 << 20,
                     max_inflight_msgs: 1 << 10,
+                    // Entries that are proposed together go out together, as with us.
+                    batch_append: true,
                     ..Config::default()
                 };
                 RawNode::new(&config, storage, &logger).unwrap()

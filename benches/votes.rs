@@ -20,7 +20,7 @@ use quorate_core::generation::{
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Input, LinkUp, Plane};
 use quorate_core::membership::Membership;
-use quorate_core::message::{Message, Notification};
+use quorate_core::message::{Mark, Message, Notification};
 use quorate_core::peer::Peer;
 use quorate_core::quorum::Quorum;
 use quorate_core::time::Instant;
@@ -48,7 +48,12 @@ fn vote(leader: i64) -> Vote {
 fn notification(leader: i64, round: i64, config: &Bytes) -> Notification {
     let standing =
         Standing { state: ServerState::Looking, vote: vote(leader), round: Round(round) };
-    Notification { standing, version: Notification::VERSION, config: config.clone() }
+    Notification {
+        standing,
+        version: Notification::VERSION,
+        config: config.clone(),
+        mark: Mark::NONE,
+    }
 }
 
 fn membership(voters: i64) -> Membership {
@@ -99,13 +104,13 @@ fn one_notification(c: &mut Criterion) {
     }
 
     for voters in [3, 255] {
-        // The vote is the best there is, so nothing changes; it comes again and again.
+        // The vote is the best there is, and it comes again and again: it is known, and that is all.
         let mut elector = Elector::new(config(1, voters));
         let mut outputs = Vec::with_capacity(16);
         elector.step_into(Instant(1), ElectorEvent::Look(vote(1)), &mut outputs);
         let from = ServerId(voters);
         let standing = notification(voters, 1, &Bytes::new()).standing;
-        let heard = ElectorEvent::Heard { from, standing, versioned: true };
+        let heard = ElectorEvent::Heard { from, standing, versioned: true, at_once: true };
         elector.step_into(Instant(1), heard, &mut outputs);
         group.bench_function(BenchmarkId::new("unchanged, elector", voters), |b| {
             b.iter(|| {
@@ -131,6 +136,30 @@ fn one_notification(c: &mut Criterion) {
             });
         });
 
+        // A voter goes over to our vote and back: each time it is filed anew, and what we have is counted. (At
+        // 3 every other one makes a quorum, which then has to wait for a better vote.)
+        let mut elector =
+            Elector::new(ElectorConfig { finish_when_settled: false, ..config(1, voters) });
+        let mut outputs = Vec::with_capacity(16);
+        elector.step_into(Instant(1), ElectorEvent::Look(vote(1)), &mut outputs);
+        elector.step_into(Instant(1), heard, &mut outputs);
+        let other = notification(2, 1, &Bytes::new()).standing;
+        let mut votes = [standing, other].into_iter().cycle();
+        group.bench_function(BenchmarkId::new("counted, elector", voters), |b| {
+            b.iter(|| {
+                let standing = votes.next().unwrap();
+                let heard = ElectorEvent::Heard {
+                    from: ServerId(2),
+                    standing,
+                    versioned: true,
+                    at_once: true,
+                };
+                outputs.clear();
+                elector.step_into(Instant(1), black_box(heard), &mut outputs);
+                assert!(elector.is_looking());
+            });
+        });
+
         // Each comes from a later round, with a vote that is better than our own: adopted, the old
         // votes forgotten, everybody told.
         let mut elector = Elector::new(config(1, voters));
@@ -141,7 +170,7 @@ fn one_notification(c: &mut Criterion) {
             b.iter(|| {
                 round += 1;
                 let standing = Standing { round: Round(round), ..standing };
-                let heard = ElectorEvent::Heard { from, standing, versioned: true };
+                let heard = ElectorEvent::Heard { from, standing, versioned: true, at_once: true };
                 outputs.clear();
                 elector.step_into(Instant(1), black_box(heard), &mut outputs);
             });
@@ -189,7 +218,7 @@ impl Ensemble {
             self.pendings[from] -= 1;
             let standing = self.newest[from].unwrap();
             let from = ServerId(i64::try_from(from).unwrap() + 1);
-            self.step(to, ElectorEvent::Heard { from, standing, versioned: true });
+            self.step(to, ElectorEvent::Heard { from, standing, versioned: true, at_once: true });
         }
         assert!(self.electors.iter().all(|elector| !elector.is_looking()));
         delivered
@@ -328,7 +357,7 @@ mod peers {
     use raft::storage::MemStorage;
     use raft::{Config, RawNode, StateRole};
 
-    /// raft-rs at its best: one candidate, no timer, messages delivered in order.
+    /// raft-rs with one candidate and no timer, messages delivered in order.
     pub(crate) struct Nodes {
         nodes: Vec<RawNode<MemStorage>>,
     }

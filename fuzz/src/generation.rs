@@ -40,7 +40,7 @@ enum Happens {
     Kept,
     Reachable { peer: u8 },
     Oracle { yes: bool },
-    Campaign,
+    Retires,
     Request { from: u8, claim: (u8, u8), up: i8, attempt: u8, pre: bool },
     Answer { from: u8, up: i8, same: bool, attempt: u8, pre: bool, granted: bool },
     Standing { from: u8, leader: u8, up: i8, echoed: bool, beat: u16 },
@@ -145,7 +145,10 @@ impl Case {
             }
             Happens::Reachable { peer } => ClockEvent::Reachable(server(peer)),
             Happens::Oracle { yes } => ClockEvent::Oracle(yes),
-            Happens::Campaign => ClockEvent::Campaign,
+            Happens::Retires => {
+                self.clock.retire();
+                return;
+            }
             Happens::Request { from, claim: (epoch, zxid), up, attempt, pre } => {
                 let current_epoch = Epoch(i64::from(epoch % 4));
                 let last = Zxid(0x2_0000_0000 + i64::from(zxid % 16));
@@ -201,7 +204,14 @@ impl Case {
         let from = server(from);
         ClockEvent::Heard {
             from,
-            letter: Letter { from, generation, claim, body, config: Bytes::new() },
+            letter: Letter {
+                from,
+                generation,
+                claim,
+                body,
+                config: Bytes::new(),
+                knows_probes: false,
+            },
         }
     }
 

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_core::message::{
-    Identity, Introduction, LearnerInfo, Notification, Packet, Request, Run,
+    Identity, Introduction, LearnerInfo, Mark, Notification, Packet, Request, Run,
 };
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
@@ -77,7 +77,12 @@ impl Says {
         ];
         let state = states[usize::from(self.state % 4)];
         let standing = Standing { state, vote: vote(self.vote), round: Round(self.round) };
-        Notification { standing, version: Notification::VERSION, config: self.config.into() }
+        Notification {
+            standing,
+            version: Notification::VERSION,
+            config: self.config.into(),
+            mark: Mark(u32::from(self.state & 3)),
+        }
     }
 }
 
@@ -107,7 +112,7 @@ impl Sends {
                 match kind % 8 {
                     0 => Packet::Diff(zxid),
                     1 => Packet::Trunc(zxid),
-                    2 => Packet::Snap(zxid),
+                    2 => Packet::snap(zxid),
                     3 => Packet::UpToDate,
                     4 => Packet::Ack(zxid),
                     5 => Packet::Commit(zxid),

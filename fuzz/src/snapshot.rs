@@ -42,7 +42,7 @@ pub(crate) fn whole(body: &[u8], label: Zxid) -> Vec<u8> {
     let path = names.first().filter(|_| written.is_ok());
     path.map_or_else(Vec::new, |path| {
         let state = files.0.borrow();
-        state.content(path).map(|content| content.synced.clone()).unwrap_or_default()
+        state.content(path).map(|content| content.synced.to_vec()).unwrap_or_default()
     })
 }
 

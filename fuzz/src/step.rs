@@ -15,7 +15,9 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ReadId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Located, Plane, Unreadable};
 use quorate_core::membership::Membership;
-use quorate_core::message::{LearnerInfo, Message, Notification, Packet, Request, Run as Zxids};
+use quorate_core::message::{
+    LearnerInfo, Mark, Message, Notification, Packet, Request, Run as Zxids,
+};
 use quorate_core::peer::Peer;
 use quorate_core::time::Instant;
 use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
@@ -179,7 +181,12 @@ fn event(
         ServerState::Observing,
     ];
     let notification = |standing, version, config| {
-        Message::Notification(Notification { standing, version, config })
+        Message::Notification(Notification {
+            standing,
+            version,
+            config,
+            mark: Mark::SETTLES_AT_ONCE,
+        })
     };
     let message = match happens {
         Happens::Time { .. } | Happens::Due => return Some(Event::Tick),
@@ -223,7 +230,7 @@ fn event(
             let paced: Vec<_> = paced.map(|(link, _)| *link).collect();
             return nth(paced.into_iter(), which).map(Event::Drained);
         }
-        Happens::Restored => return boundary.receiving.map(|(link, _)| Event::Restored(link)),
+        Happens::Restored => return boundary.receiving.map(|(link, _)| Event::restored(link)),
         Happens::Progress { link } => {
             return nth(boundary.up.keys(), link).copied().map(Event::Progress);
         }
@@ -326,7 +333,7 @@ fn packet(kind: u8, zxid: Zxid, many: u8, current: i8, boundary: &Boundary) -> P
         },
         3 => Packet::Diff(zxid),
         4 => Packet::Trunc(zxid),
-        5 => Packet::Snap(zxid),
+        5 => Packet::snap(zxid),
         6 => Packet::NewLeader { zxid, config: Bytes::new() },
         7 => Packet::NewLeader { zxid: start, config: Bytes::new() },
         8 => Packet::UpToDate,

@@ -77,7 +77,9 @@ fn written(cfg: &ZooCfg) -> String {
     say("quorumListenOnAllIPs", Some(cfg.listen_on_all_ips.to_string()));
     say("standaloneEnabled", Some(cfg.standalone_enabled.to_string()));
     say("reconfigEnabled", Some(cfg.reconfig_enabled.to_string()));
-    say("leader.maxTimeToWaitForEpoch", cfg.epoch_wait_max.as_ref().map(ms));
+    say("multiAddress.enabled", Some(cfg.multi_address.to_string()));
+    say("fsync.warningthresholdms", Some(ms(&cfg.fsync_warning)));
+    say("quorate.maxPeerCnxns", Some(cfg.max_peer_connections.to_string()));
     say("quorumCnxnTimeoutMs", Some(ms(&cfg.introduction_timeout)));
     say("autopurge.purgeInterval", cfg.snapshots_kept.map(|_| "1".to_owned()));
     say("autopurge.snapRetainCount", cfg.snapshots_kept.map(|kept| kept.to_string()));

@@ -132,6 +132,7 @@ impl ChangeLine {
             Change::State { from, to } => (What::State, Some(from.to_string()), to.to_string()),
             Change::Vote { from, to } => (What::Vote, Some(from.to_string()), to.to_string()),
             Change::Round { from, to } => (What::Round, Some(from.to_string()), to.to_string()),
+            Change::BackIntoRound(round) => (What::Round, None, round.to_string()),
             Change::Phase { from, to } => (What::Phase, Some(from.to_string()), to.to_string()),
             Change::AcceptedEpoch(epoch) => (What::AcceptedEpoch, None, epoch.to_string()),
             Change::CurrentEpoch(epoch) => (What::CurrentEpoch, None, epoch.to_string()),

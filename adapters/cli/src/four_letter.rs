@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::membership::Role;
-use quorate_tokio::core::report::{Phase, Status};
+use quorate_tokio::core::report::{How, Phase, Status};
 use quorate_tokio::core::vote::ServerState;
 use quorate_tokio::zoo_cfg::ZooCfg;
-use quorate_tokio::{Changes, Metrics, Server};
+use quorate_tokio::{Changes, Server, Status as ServerStatus};
 use quorate_znode::Tree;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -156,15 +156,17 @@ impl Desk {
         let nodes = self.server.peek(|tree| tree.len() + 1).await.unwrap_or(0);
         Some(match word {
             "ruok" => "imok".to_owned(),
-            "mntr" => self.monitor(&status.peer, &status.metrics, nodes),
+            "mntr" => self.monitor(&status, nodes),
             _ if !status.peer.serving => NOT_SERVING.to_owned(),
             "conf" => configuration(&self.cfg),
-            word => self.statistics(&status.peer, word == "stat", nodes),
+            word => self.statistics(&status, word == "stat", nodes),
         })
     }
 
-    /// `srvr`, and `stat` with the connections.
-    fn statistics(&self, status: &Status, with_clients: bool, nodes: usize) -> String {
+    /// `srvr`, and `stat` with the connections. Without ZooKeeper's lines about latency, since no request of a client is
+    /// served, and about the sizes of proposals, which are not measured.
+    fn statistics(&self, status: &ServerStatus, with_clients: bool, nodes: usize) -> String {
+        let (metrics, status) = (&status.metrics, &status.peer);
         let mut text = format!("Zookeeper version: {VERSION}\n");
         let board = self.board();
         if with_clients {
@@ -174,28 +176,27 @@ impl Desk {
             }
             text.push('\n');
         }
-        // No request of a client was ever served, so there is no latency either.
-        text.push_str("Latency min/avg/max: 0/0.0/0\n");
         line(&mut text, format_args!("Received: {}", self.received.load(Ordering::Relaxed)));
         line(&mut text, format_args!("Sent: {}", self.sent.load(Ordering::Relaxed)));
         line(&mut text, format_args!("Connections: {}", board.visitors.len()));
-        text.push_str("Outstanding: 0\n");
+        line(&mut text, format_args!("Outstanding: {}", metrics.outstanding));
         line(&mut text, format_args!("Zxid: {}", status.processed));
         line(&mut text, format_args!("Mode: {}", mode(status.state)));
         line(&mut text, format_args!("Node count: {nodes}"));
-        if status.state == ServerState::Leading {
-            text.push_str("Proposal sizes last/min/max: -1/-1/-1\n");
-        }
         text
     }
 
     /// `mntr`.
-    fn monitor(&self, status: &Status, metrics: &Metrics, nodes: usize) -> String {
+    fn monitor(&self, whole: &ServerStatus, nodes: usize) -> String {
+        let (metrics, status) = (&whole.metrics, &whole.peer);
         let board = self.board();
         let mut list = List::default();
         list.add("version", VERSION);
         list.add("server_state", mode(status.state));
-        list.add("peer_state", peer_state(status));
+        list.add("peer_state", peer_state(status, whole.sync));
+        if let Some(how) = whole.sync {
+            list.add("sync_mode", how.to_string().to_lowercase());
+        }
         list.add("epoch", status.current_epoch);
         list.add("zxid", status.processed);
         list.add("round", status.round);
@@ -219,7 +220,6 @@ impl Desk {
             list.add("synced_followers", synced(true, true));
             list.add("synced_non_voting_followers", synced(true, false));
             list.add("synced_observers", synced(false, false) + synced(false, true));
-            list.add("pending_syncs", 0);
         }
         if let Some(since) = metrics.leading_for {
             list.add("leader_uptime", since.as_millis());
@@ -236,6 +236,7 @@ impl Desk {
         list.add("overflowed_links", metrics.overflowed_links);
         list.add("failed_dials", metrics.failed_dials);
         list.add("accept_errors", metrics.accept_errors);
+        list.add("refused_connections", metrics.refused_connections);
         list.text
     }
 
@@ -393,8 +394,8 @@ fn mode(state: ServerState) -> &'static str {
     }
 }
 
-/// ZooKeeper's words for state and phase.
-fn peer_state(status: &Status) -> String {
+/// ZooKeeper's words for state and phase, and how a learner is being synchronised.
+fn peer_state(status: &Status, sync: Option<How>) -> String {
     let state = match status.state {
         ServerState::Looking => return "looking".to_owned(),
         ServerState::Following => "following",
@@ -403,9 +404,11 @@ fn peer_state(status: &Status) -> String {
     };
     match status.phase {
         Phase::Election => state.to_owned(),
-        phase @ (Phase::Discovery | Phase::Synchronization | Phase::Broadcast) => {
-            format!("{state} - {phase}")
-        }
+        phase @ Phase::Synchronization => match sync {
+            Some(how) => format!("{state} - {phase} - {how}").to_lowercase(),
+            None => format!("{state} - {phase}"),
+        },
+        phase @ (Phase::Discovery | Phase::Broadcast) => format!("{state} - {phase}"),
     }
 }
 

@@ -26,7 +26,7 @@ use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::ballot::{Body, Claim, Generation, Letter};
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::membership::Membership;
-use quorate_tokio::core::message::{Introduction, Notification};
+use quorate_tokio::core::message::{Introduction, Mark, Notification};
 use quorate_tokio::core::vote::{Round, ServerState, Standing, Vote};
 use quorate_tokio::core::wire;
 use quorate_tokio::core::zxid::{Epoch, Zxid};
@@ -246,6 +246,7 @@ fn question() -> Notification {
         standing: Standing { state: ServerState::Looking, vote: Vote::ABSTENTION, round: Round(0) },
         version: Notification::VERSION,
         config: Bytes::from_static(CONFIG.as_bytes()),
+        mark: Mark::NONE,
     }
 }
 
@@ -257,12 +258,13 @@ fn question_by_letter(id: ServerId) -> Letter {
         claim: Claim { current_epoch: Epoch::NONE, last: Zxid::NONE },
         body: Body::Standing { leader: ServerId::NOBODY, beat: 0 },
         config: Bytes::new(),
+        knows_probes: false,
     }
 }
 
 /// What a letter tells of its sender, in the words of the other election.
 fn told(letter: Letter) -> Notification {
-    let Letter { from, generation, claim, body, config } = letter;
+    let Letter { from, generation, claim, body, config, knows_probes: _ } = letter;
     let leader = match body {
         Body::Standing { leader, .. } => leader,
         Body::Request(_) | Body::Answer { .. } => ServerId::NOBODY,
@@ -274,7 +276,7 @@ fn told(letter: Letter) -> Notification {
     };
     let vote = Vote { peer_epoch: claim.current_epoch, zxid: claim.last, leader };
     let standing = Standing { state, vote, round: Round(generation.0) };
-    Notification { standing, version: Notification::VERSION, config }
+    Notification { standing, version: Notification::VERSION, config, mark: Mark::NONE }
 }
 
 /// Nobody's configuration, older than any: nobody takes it over. Three voters, since Java servers
@@ -349,7 +351,7 @@ impl View {
 
 impl Belief {
     fn new(at: &HostPort, answer: &Answer) -> Self {
-        let Notification { standing, version, config } = &answer.notification;
+        let Notification { standing, version, config, mark: _ } = &answer.notification;
         let membership = Membership::parse(config).ok();
         let own = membership.as_ref().and_then(|membership| whose(membership, at, answer.remote));
         let voters = membership.as_ref().map(|membership| membership.participants().count());
@@ -605,6 +607,7 @@ mod tests {
             },
             version: 2,
             config: Bytes::from_static(ENSEMBLE.as_bytes()),
+            mark: Mark::NONE,
         };
         let at = HostPort { host: "127.0.0.1".to_owned(), port };
         let remote = "127.0.0.1".parse().unwrap();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use quorate_log::check::{LogLine, Report, Severity, SnapshotLine};
+use quorate_log::error::SAFE;
 use quorate_log::snapshot::Compression;
 use quorate_tokio::core::zxid::Zxid;
 use serde_json::{Value, json};
@@ -41,7 +42,8 @@ pub(super) fn check(arguments: &Arguments) -> Result<(), Failure> {
     if report.is_sound() {
         return Ok(());
     }
-    Err(Failure::failed(format!("{}: {wrong} thing(s) wrong", arguments.dir.display())))
+    let dir = arguments.dir.display();
+    Err(Failure::failed(format!("{dir}: {wrong} thing(s) wrong. {SAFE}")))
 }
 
 /// `version-2` itself will do, too.

@@ -28,7 +28,7 @@ impl Application for Cells {
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
-    fn prepare(&mut self, request: &Request, _now: i64) -> Prepared {
+    fn prepare(&mut self, request: &Request, _now: i64, _bytes_max: usize) -> Prepared {
         self.ahead += 1;
         let number = (self.count + self.ahead).to_be_bytes();
         Prepared { kind: SET_DATA, body: [&number[..], &request.body].concat().into() }
@@ -40,6 +40,8 @@ impl Application for Cells {
         self.cells.insert(txn.body[8], txn.zxid);
         Bytes::new()
     }
+
+    fn void(&mut self) {}
 
     fn abandon(&mut self) {
         self.ahead = 0;

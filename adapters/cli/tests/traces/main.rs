@@ -172,7 +172,7 @@ async fn story<R: Runtime>(runtime: R, voters: i64) {
     };
     let (checker, lives) = (audit.checker(), audit.lives());
     let taken = heard(|event| matches!(event, Event::SnapshotTaken(_)));
-    let received = heard(|event| matches!(event, Event::Restored(_)));
+    let received = heard(|event| matches!(event, Event::Restored { .. }));
     println!(
         "{voters} servers: {} entries in {took:.2?}: {lives} lives, {} leaders, {} commits, {} reads, \
          {taken} snapshots taken and {received} received; gone through in {:.2?}",
