@@ -84,7 +84,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         config: ServerConfig,
         application: A,
     ) -> Result<Self, StartError> {
-        Self::launch(runtime, config, application, None).await
+        Box::pin(Self::launch(runtime, config, application, None)).await
     }
 
     /// The same, and somebody listens to everything that the protocol hears and does here: a flight recorder.
@@ -100,9 +100,11 @@ impl<R: Runtime, A: Application> Server<R, A> {
         application: A,
         recorder: Box<dyn Recorder>,
     ) -> Result<Self, StartError> {
-        Self::launch(runtime, config, application, Some(recorder)).await
+        Box::pin(Self::launch(runtime, config, application, Some(recorder))).await
     }
 
+    // Boxed, as the driver is: futures of several kilobytes that are moved from call to call without
+    // optimisation fill the stack of a thread that has others of their kind.
     async fn launch(
         runtime: R,
         config: ServerConfig,
@@ -642,7 +644,7 @@ fn assemble<R: Runtime, A: Application>(
         resolver: Resolver::default(),
         under_way: UnderWay::default(),
     };
-    let driver = Driver {
+    let driver = Box::new(Driver {
         runtime: runtime.clone(),
         peer,
         recorder,
@@ -665,7 +667,7 @@ fn assemble<R: Runtime, A: Application>(
         doors: open,
         elections_at: elections_at(own, config.multi_address),
         multi_address: config.multi_address,
-    };
+    });
     let outcome = Arc::new(OnceLock::new());
     let life = Life {
         doors: door_reins,
@@ -722,7 +724,7 @@ impl Drop for Life {
 }
 
 impl Life {
-    async fn live<R: Runtime, A: Application>(mut self, mut driver: Driver<R, A>) {
+    async fn live<R: Runtime, A: Application>(mut self, mut driver: Box<Driver<R, A>>) {
         let life = async {
             match driver.drive().await? {
                 Quit::Gracefully => driver.give_way().await,
