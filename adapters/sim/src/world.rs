@@ -388,7 +388,6 @@ impl World {
         let contents = server.disk.durable();
         let mut durable = contents.durable(server.config.history.window_count);
         durable.changes.extend(contents.told_by_state().filter(|_| self.tells));
-        let durable = contents.durable(server.config.history.window_count);
         if server.reference.is_some() {
             server.reference = Some(Reference::default());
             self.network.listens(id, false);

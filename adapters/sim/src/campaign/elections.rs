@@ -13,7 +13,7 @@ use quorate_core::zxid::{Counter, Epoch, Zxid};
 
 use crate::campaign::accidents::{Course, Kind};
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose, pick};
-use crate::campaign::run::{Disks, ELECTION_MAX, Run, can, is_settled};
+use crate::campaign::run::{Disks, Run, can, is_settled};
 use crate::campaign::{Failure, Outcome, weather};
 use crate::disk::DiskConfig;
 use crate::ensemble::Ensemble;
@@ -115,10 +115,10 @@ impl Elections {
         let (noticing, silent_max) = (run.noticing, run.silent_max);
         if self.same_history {
             let start = run.world.now();
-            let limit = noticing + ELECTION_MAX;
+            let limit = noticing + run.election_max;
             let led = run.world.run_until(|w| w.leader().is_some(), limit)?;
             times.repaired = Some(run.found("no leader", limit, led)?);
-            let limit = noticing + silent_max + ELECTION_MAX;
+            let limit = noticing + silent_max + run.election_max;
             let all = run.world.run_until(is_settled, limit)?;
             run.found("not all follow", limit, all)?;
             times.settled = Some(run.world.now() - start);
@@ -134,7 +134,8 @@ impl Elections {
             // An unlucky election may give a minority's leader a later epoch; so the question is asked
             // again in the end.
             let demanded = self.newest_is_a_quorum();
-            let limit = if demanded { 2 * noticing + ELECTION_MAX } else { ELECTION_MAX };
+            let patience = self.run.election_max;
+            let limit = if demanded { 2 * noticing + patience } else { patience };
             let led = self.run.world.run_until(|w| w.leader().is_some(), limit)?;
             if demanded && self.newest_is_a_quorum() {
                 self.run.found("no leader of the newest", limit, led)?;
@@ -154,7 +155,7 @@ impl Elections {
         let power = run.rng.below(4) == 0;
         run.world.crash(old.0, if power { CrashKind::Power } else { CrashKind::Process })?;
         let noticing = if power { run.noticing } else { Duration::ZERO };
-        let limit = noticing + ELECTION_MAX;
+        let limit = noticing + run.election_max;
         let others: Vec<_> = run.world.ensemble().ids().filter(|id| *id != old).collect();
         let settled =
             |w: &World| w.is_settled_among(others.iter().copied().filter(|id| can(w, *id)));
@@ -162,7 +163,7 @@ impl Elections {
         let failover = run.found("no other leader", limit, found)?;
         let new = run.world.leader();
         run.world.start(old.0);
-        let limit = noticing + ELECTION_MAX;
+        let limit = noticing + run.election_max;
         let found = run.world.run_until(is_settled, limit)?;
         let rejoined = run.found("the old leader does not follow", limit, found)?;
         if run.world.leader() != new {

@@ -12,7 +12,7 @@ use quorate_core::zxid::{Counter, Epoch, Zxid};
 
 use crate::campaign::accidents::{Course, Kind};
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose, pick};
-use crate::campaign::run::{Clients, ELECTION_MAX, Run, can, is_settled};
+use crate::campaign::run::{Clients, Run, can, is_settled};
 use crate::campaign::{Failure, Outcome, weather};
 use crate::disk::{Contents, DiskConfig};
 use crate::ensemble::Ensemble;
@@ -175,7 +175,7 @@ impl Run {
     /// Everybody comes to follow one leader and to have what all have; then a write and a read come
     /// through at every server. Returns how long it took until all followed.
     pub(super) fn serves(&mut self) -> Result<Duration, Failure> {
-        let limit = self.noticing + self.silent_max + 2 * ELECTION_MAX;
+        let limit = self.noticing + self.silent_max + 2 * self.election_max;
         let settled = self.world.run_until(is_settled, limit)?;
         let took = self.found("not all follow", limit, settled)?;
         // What broke before the repair may still be noticed.

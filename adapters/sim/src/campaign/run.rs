@@ -39,6 +39,9 @@ pub(super) struct Run {
     pub(super) silent_max: Duration,
     /// How long a member of an ensemble that serves may be silent.
     pub(super) sync_time: Duration,
+    /// How long an election may take. A leader of ZooKeeper waits for `initLimit` for supporters that have gone on to
+    /// another round.
+    pub(super) election_max: Duration,
     pub(super) clients: Option<Clients>,
     /// What clients draw from; forked anew after each accident.
     pub(super) asking: Rng,
@@ -68,6 +71,7 @@ impl Run {
         let silent_max = config.network.silent_max;
         let noticing = config.timing.init_time().max(silent_max);
         let sync_time = config.timing.sync_time();
+        let init_time = config.timing.init_time();
         let crashes = draw.one_in(2, Condition::CrashesWithinSteps);
         let chance = 1 + draw.rng.below(300);
         let (least, most) = course.count;
@@ -84,6 +88,7 @@ impl Run {
         }
         let mut disturbances = draw.met;
         disturbances.extend(accidents.iter().map(Accident::disturbance));
+        let waits = if ids.iter().any(|id| world.refers(*id)) { init_time } else { Duration::ZERO };
         Self {
             past: world.checker().commits(),
             world,
@@ -91,6 +96,7 @@ impl Run {
             noticing,
             silent_max,
             sync_time,
+            election_max: ELECTION_MAX + waits,
             clients,
             asking: case.fork(Purpose::Clients, 0),
             rng: case.fork(Purpose::End, 0),
@@ -177,7 +183,8 @@ impl Run {
             let last = self.world.durable(*id).map(Contents::last);
             let count = self.world.applied(*id).map(|state| state.count);
             let brief = self.world.brief(*id);
-            all + &format!("  {id}: {brief:?}, ends at {last:?}, applied {count:?}\n")
+            let refers = if self.world.refers(*id) { ", elects as ZooKeeper's do" } else { "" };
+            all + &format!("  {id}: {brief:?}, ends at {last:?}, applied {count:?}{refers}\n")
         })
     }
 

@@ -66,6 +66,11 @@ impl World {
         self.servers.keys().copied()
     }
 
+    /// Whether a server elects as those of ZooKeeper do.
+    pub fn refers(&self, id: i64) -> bool {
+        self.servers.get(&ServerId(id)).is_some_and(|server| server.reference.is_some())
+    }
+
     /// Where a server stands; none while it is down.
     pub fn brief(&self, id: i64) -> Option<Brief> {
         self.servers.get(&ServerId(id))?.brief
