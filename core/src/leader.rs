@@ -358,7 +358,9 @@ impl Leader {
                 Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
                     reconfiguration::parted(cx, broadcast, &mut self.office.learners, self.round)
                 }
-                Phase::Broadcast(broadcast) => succession::late(cx, broadcast),
+                Phase::Broadcast(broadcast) => {
+                    succession::late(cx, broadcast, &self.office.learners)
+                }
                 Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
             },
             Timer::Lease => match &self.office.phase {
@@ -423,7 +425,7 @@ impl Leader {
     /// next election is told of it. Followers hear nothing behind LEADERINFO, and give us as long as we give
     /// them: which of the two is first is a matter of a disk and of two clocks.
     pub fn give_up(&self, cx: &mut Context<'_>) {
-        if let Phase::Discovery(discovery) = &self.office.phase {
+        if let (Phase::Discovery(discovery), false) = (&self.office.phase, planted!(NomineeLost)) {
             discovery.nominate(cx);
         }
     }

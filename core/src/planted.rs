@@ -213,6 +213,10 @@ mistakes! {
 
     /// The seat is offered while what is proposed is not acknowledged yet.
     SeatOfferedEarly,
+    /// The seat is offered to one that has not said that it hears a quorum.
+    SeatOfferedUnheard,
+    /// A prospective leader that gives up when those it needs have done so names nobody.
+    NomineeLost,
     /// A follower takes the seat without what its leader has.
     SeatTakenWithLess,
 

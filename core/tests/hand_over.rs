@@ -707,7 +707,8 @@ fn a_hand_over_goes_on_when_the_follower_comes_back_on_another_link() {
     assert_eq!(seen.hung_up(two), Some(Hangup::Replaced(ServerId(2))));
     let seen = bench.receive(again, ack_epoch_again(z(5, 3).0));
     assert_eq!(seen.names(again), ["DIFF", "NEWLEADER"]);
-    let seen = bench.receive(again, ack(5));
+    bench.receive(again, ack(5));
+    let seen = bench.receive(again, Packet::MayLead(true));
     assert!(has(&seen, &Output::Release), "{seen:?}");
 }
 
@@ -831,12 +832,24 @@ fn a_seat_is_offered_only_to_who_says_lately_that_it_hears_a_quorum() {
             offered(&mut bench, two);
             continue;
         }
-        assert_eq!(handed_over(&ask(&mut bench, 2)), unheard);
+        assert!(!has(&ask(&mut bench, 2), &Output::Release));
+        let asked = bench.now;
+        assert_eq!(handed_over(&bench.to(Timer::HandOver)), unheard);
+        assert_eq!(bench.now.since(asked), recent);
         let whoever = handed_over(&bench.step(Event::HandOver(None)));
         assert_eq!(whoever, [Err(Kept::Nobody)]);
         let seen = bench.step(Event::StepDown);
         assert_eq!((seen.left(), seen.names(two)), (Some(Reason::Asked), vec![]));
     }
+}
+
+/// Right after an election it may not have heard the others yet, and says so with its next ping.
+#[test]
+fn who_asks_for_a_server_too_soon_waits_until_that_hears_a_quorum() {
+    let (mut bench, _, two) = leader();
+    bench.receive(two, Packet::MayLead(false));
+    assert!(!has(&ask(&mut bench, 2), &Output::Release));
+    assert!(has(&bench.receive(two, Packet::MayLead(true)), &Output::Release));
 }
 
 /// Between the wish and the offer its links are lost: nothing is offered, and what waited goes on.

@@ -3,8 +3,10 @@
 //! ```text
 //!   asked ─► catching up ──► releasing ─────► holding ────────────► offered ───────────► over
 //!            it is sent      nobody does      requests wait; what   HANDOVER to it; it    HANDOVER to all
-//!            what it lacks   here what only   is under way becomes  leads, and closes     others; we follow
-//!                            a leader may     committed             its link
+//!            what it lacks,  here what only   is under way becomes  leads, and closes     others; we follow
+//!            and says that   a leader may     committed             its link
+//!            it hears a
+//!            quorum
 //!              └─────────────── too late, or it is lost ────────────────┘──► the reign goes on
 //! ```
 //!
@@ -56,7 +58,7 @@ pub enum Purpose {
 /// How far a hand-over has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
-    /// The follower is sent what it lacks.
+    /// The follower is sent what it lacks, and has two ticks to say that it hears a quorum.
     CatchingUp,
     /// Whoever does here what only a leader may is ending it.
     Releasing,
@@ -124,9 +126,6 @@ pub fn choose(
             if learner.priority.is_none() {
                 return Err(Kept::Foreign(id));
             }
-            if !is_heard(cx, learner) {
-                return Err(Kept::Unheard(id));
-            }
             id
         }
     };
@@ -162,7 +161,7 @@ fn wish(cx: &Context<'_>, learner: &Progress) -> Option<u8> {
 /// its links to the others may be gone, and then nothing would be served until they have given it up.
 pub fn is_heard(cx: &Context<'_>, learner: &Progress) -> bool {
     let recent = |at| cx.now.since(at) <= cx.config.timing.recent();
-    learner.may_lead.is_some_and(recent)
+    learner.may_lead.is_some_and(recent) || planted!(SeatOfferedUnheard)
 }
 
 /// The follower that is wished most to lead; among those the one that has most.

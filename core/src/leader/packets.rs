@@ -67,7 +67,7 @@ impl Leader {
             }
             (Stage::Serving, Packet::MayLead(yes)) => {
                 learner.may_lead = yes.then_some(cx.now);
-                Verdict::Stay
+                self.move_on(cx)
             }
             (Stage::Serving, Packet::Request(request)) => self.on_request(cx, link, request),
             (Stage::Acknowledged, Packet::Ping { .. })

@@ -42,7 +42,11 @@ pub fn begin(
     match choose(cx, learners, to) {
         Ok(to) => {
             broadcast.hand_over = Some(Box::new(HandOver::new(to, round.next(), purpose)));
-            cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.init_time());
+            let timing = &cx.config.timing;
+            // A follower says with each ping whether it hears a quorum; right after an election it may not know yet.
+            let patience =
+                if is_named_heard(cx, learners, to) { timing.init_time() } else { timing.recent() };
+            cx.timers.after(Timer::HandOver, cx.now, patience);
             go_on(cx, broadcast, learners)
         }
         Err(kept) => keep(cx, purpose, kept),
@@ -63,6 +67,7 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
             if learner.stage == Stage::Serving
                 && !learner.cursor.is_streaming()
                 && learner.cursor.sent >= cx.history.last()
+                && is_heard(cx, learner)
             {
                 hand_over.step = Step::Releasing;
                 cx.outbox.push(Output::Release);
@@ -136,11 +141,19 @@ fn hand_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners)
 }
 
 /// Time has run out.
-pub fn late(cx: &mut Context<'_>, broadcast: &mut Broadcast) -> Verdict {
-    match broadcast.hand_over.as_deref().map(HandOver::late) {
-        Some(late) => call_off(cx, broadcast, late),
-        None => Verdict::Stay,
-    }
+pub fn late(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners) -> Verdict {
+    let Some(hand_over) = broadcast.hand_over.as_deref() else { return Verdict::Stay };
+    let kept = match (hand_over.step, hand_over.to) {
+        (Step::CatchingUp, to) if !is_named_heard(cx, learners, to) => Kept::Unheard(to),
+        _ => hand_over.late(),
+    };
+    call_off(cx, broadcast, kept)
+}
+
+/// Whether the follower of this name has said lately that it hears a quorum.
+fn is_named_heard(cx: &Context<'_>, learners: &Learners, to: ServerId) -> bool {
+    let learner = learners.link_of(to).and_then(|link| learners.get(link));
+    learner.is_some_and(|learner| is_heard(cx, learner))
 }
 
 /// It has come to nothing.
