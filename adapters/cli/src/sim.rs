@@ -93,6 +93,8 @@ enum What {
     Histories,
     /// Two days of an ordinary ensemble, and an accident about every hour.
     Days,
+    /// Links that are broken and stay so: an ensemble that can be led is led.
+    Links,
 }
 
 impl From<What> for Story {
@@ -101,6 +103,7 @@ impl From<What> for Story {
             What::Elections => Self::Elections,
             What::Histories => Self::Histories,
             What::Days => Self::Days,
+            What::Links => Self::Links,
         }
     }
 }

@@ -7,10 +7,11 @@
 //!        ─► everything is repaired ──► a leader that all follow, soon; and what the story demands
 //! ```
 //!
-//! There are three [`Story`]s. Elections: many servers, histories that differ, and how long it takes until
+//! There are four [`Story`]s. Elections: many servers, histories that differ, and how long it takes until
 //! there is a leader again. Histories: clients that write and read all the time, and an ensemble that has
 //! to serve in the end and to have lost nothing. Days: the same in the time of an ordinary ensemble, where
-//! hours pass between one accident and the next. In every eighth run everything is heaped up, so that what
+//! hours pass between one accident and the next. Links: some are broken and stay so, and the ensemble is led all the
+//! same. In every eighth run everything is heaped up, so that what
 //! is rare meets what is rare. Safety is tested after every step of all, by the checker and its book.
 //!
 //! Each condition and each accident is drawn from a fork of the seed of its own. So a case may be told to
@@ -22,6 +23,7 @@ mod case;
 mod days;
 mod elections;
 mod histories;
+mod links;
 mod ports;
 mod run;
 mod weather;
@@ -119,6 +121,20 @@ pub enum Failure {
         /// Where the servers stand.
         state: String,
     },
+    /// An ensemble that could be led was not, or was led by one after the other.
+    #[error(
+        "led {led} of 1000, {changes} changes of the leader, nothing passes {blocked:?}:\n{state}"
+    )]
+    Unled {
+        /// In how many of a thousand moments somebody served as leader.
+        led: u64,
+        /// How often another served than before.
+        changes: u32,
+        /// From which server to which nothing passes.
+        blocked: Vec<(i64, i64)>,
+        /// Where the servers stand.
+        state: String,
+    },
     /// A server panicked.
     #[error("panicked: {0}")]
     Panicked(String),
@@ -130,6 +146,7 @@ impl Failure {
         match self {
             Self::Violation(violation) => violation.rule.to_string(),
             Self::Stuck { what, .. } => (*what).to_owned(),
+            Self::Unled { .. } => "not led where it could be".to_owned(),
             Self::Unstable { .. } => "the leader changed without a reason".to_owned(),
             Self::Panicked(message) => format!("panicked: {message}"),
         }
@@ -155,6 +172,7 @@ fn tell(case: &Case, keep_log: bool) -> (Result<Outcome, Failure>, World) {
         Story::Elections => elections::tell(case, keep_log),
         Story::Histories => histories::tell(case, keep_log),
         Story::Days => days::tell(case, keep_log),
+        Story::Links => links::tell(case, keep_log),
     }
 }
 
@@ -164,5 +182,6 @@ pub fn disturbances(case: &Case) -> Vec<Disturbance> {
         Story::Elections => elections::disturbances(case),
         Story::Histories => histories::disturbances(case),
         Story::Days => days::disturbances(case),
+        Story::Links => links::disturbances(case),
     }
 }

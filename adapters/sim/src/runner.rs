@@ -63,8 +63,8 @@ impl Runner {
     /// seeds for it.
     pub fn must_happen(&self) -> Vec<FaultClass> {
         const LARGE: u64 = 2_000;
-        let days = self.story == Some(Story::Days);
-        if self.seeds < LARGE || self.servers.is_some() || self.generation || days {
+        let seldom = matches!(self.story, Some(Story::Days | Story::Links));
+        if self.seeds < LARGE || self.servers.is_some() || self.generation || seldom {
             return Vec::new();
         }
         if self.story == Some(Story::Elections) {

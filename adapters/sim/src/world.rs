@@ -190,6 +190,7 @@ impl World {
                 finish_when_settled: config.finish_when_settled && !refers,
                 history: config.history.clone(),
                 election: config.election.clone(),
+                priority: config.priorities.get(&id).copied().unwrap_or(0),
                 lease: config.lease.filter(|_| !network.old.contains_key(&id)),
                 reconfig_enabled: config.may_change && !config.unwilling.contains(&id),
                 ..Config::new(id, membership)

@@ -50,6 +50,12 @@ fn ten_thousand_random_elections() {
     assert!(tally.established >= seeds, "only {} leaders were established", tally.established);
 }
 
+/// Of links that stay broken, hundreds: the rest is asked for by its name.
+#[test]
+fn an_ensemble_that_can_be_led_is_led_whatever_its_servers_wish() {
+    run(Story::Links, 400);
+}
+
 #[test]
 fn a_thousand_random_histories() {
     let tally = run(Story::Histories, 1_000);

@@ -14,6 +14,8 @@ pub enum Story {
     Histories,
     /// Two days of an ordinary ensemble of five, and an accident about every hour; told only if it is asked for.
     Days,
+    /// Links that are broken and stay so, and servers that are wished to lead; told only if it is asked for.
+    Links,
 }
 
 impl Story {
@@ -28,6 +30,7 @@ impl Story {
             Self::Elections => "elections",
             Self::Histories => "histories",
             Self::Days => "days",
+            Self::Links => "links",
         }
     }
 }
@@ -133,6 +136,8 @@ pub(super) enum Purpose {
     Room,
     /// Whether servers of older versions elect as ZooKeeper's do.
     Reference,
+    /// Which links are broken.
+    Links,
 }
 
 /// Something that a run meets, and could be spared.
@@ -188,6 +193,7 @@ pub(super) enum Condition {
     PromisesOfObservers,
     LeasesChange,
     LittleRoom,
+    Priorities,
 }
 
 impl Condition {
@@ -221,6 +227,7 @@ impl Condition {
             Self::ExpandingApplication => "requests that become too long",
             Self::LeasesChange => "leases are set anew",
             Self::LittleRoom => "little room for what is not on disk",
+            Self::Priorities => "servers that are wished to lead",
             Self::PromisesOfObservers => "observers have promised more",
         }
     }

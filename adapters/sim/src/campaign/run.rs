@@ -39,6 +39,8 @@ pub(super) struct Run {
     pub(super) silent_max: Duration,
     /// How long a member of an ensemble that serves may be silent.
     pub(super) sync_time: Duration,
+    /// How long a prospective leader has (`initLimit`).
+    pub(super) init_time: Duration,
     /// How long an election may take. A leader of ZooKeeper waits for `initLimit` for supporters that have gone on to
     /// another round.
     pub(super) election_max: Duration,
@@ -96,6 +98,7 @@ impl Run {
             noticing,
             silent_max,
             sync_time,
+            init_time,
             election_max: ELECTION_MAX + waits,
             clients,
             asking: case.fork(Purpose::Clients, 0),

@@ -25,6 +25,8 @@ pub struct WorldConfig {
     pub spares: Vec<ServerId>,
     /// The durations of all servers.
     pub timing: Timing,
+    /// How much servers are wished to lead, where that is not 0.
+    pub priorities: BTreeMap<ServerId, u8>,
     /// The lease that voters promise their leader, if any.
     pub lease: Option<Duration>,
     /// Whether servers that start again may have been given another lease, or none.
@@ -73,6 +75,7 @@ impl WorldConfig {
             views: BTreeMap::new(),
             spares: Vec::new(),
             timing: Timing::default(),
+            priorities: BTreeMap::new(),
             lease: None,
             leases_change: false,
             election: Election::Fast,

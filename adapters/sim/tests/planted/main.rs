@@ -32,6 +32,8 @@ enum Hunt {
     Elections(u64),
     /// Among so many random histories, in which clients write and read.
     Histories(u64),
+    /// Among so many ensembles whose links are broken and stay so.
+    Links(u64),
     /// Among so many random elections by generation.
     Generations(u64),
     /// Among so many random elections by offers through a store.
@@ -158,6 +160,8 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::LeaseOutlivesLink, Hunt::Story(stories::hung_up_after_a_promise), 0),
     (Mistake::ArbiterMakesLease, Hunt::Story(stories::an_arbiter_lets_one_of_two_lead), 0),
     (Mistake::LeaseWithoutMargin, Hunt::Story(stories::promise_on_a_slower_clock), 0),
+    (Mistake::SeatOfferedUnheard, Hunt::Links(60), 10),
+    (Mistake::NomineeLost, Hunt::Story(stories::a_leader_that_is_deserted_names_another), 0),
     (Mistake::SeatOfferedEarly, Hunt::Story(stories::asked_to_hand_over_while_it_proposes), 0),
     (Mistake::SeatTakenWithLess, Hunt::Story(stories::given_a_seat_with_less), 0),
     (
@@ -234,6 +238,7 @@ fn look(at: Hunt) -> Option<(Option<u64>, String)> {
         Elections(seeds) => (Story::Elections, false, seeds),
         Histories(seeds) => (Story::Histories, false, seeds),
         Generations(seeds) => (Story::Elections, true, seeds),
+        Hunt::Links(seeds) => (Story::Links, false, seeds),
         Hunt::Offers(seeds) => return through_a_store(seeds, offers),
         Hunt::Lease(expiry, seeds) => {
             return through_a_store(seeds, |seed| {
@@ -296,6 +301,7 @@ fn every_planted_mistake_is_found_and_nothing_else() {
     assert_eq!(hunt(Story::Elections, false, elections), None, "nothing is planted");
     assert_eq!(hunt(Story::Histories, false, histories), None, "nothing is planted");
     assert_eq!(hunt(Story::Elections, true, generations), None, "nothing is planted");
+    assert_eq!(hunt(Story::Links, false, 60), None, "nothing is planted");
     for (_, at, _) in TABLE {
         if let Hunt::Story(_)
         | Hunt::Played(_)

@@ -460,6 +460,38 @@ pub(crate) fn a_leader_by_generation_names_another() -> Told {
     no(!again.iter().filter(asks).all(has), "it asks for votes with what another has")
 }
 
+/// The same by the fast election, and a follower that it needs runs out of patience before it does.
+pub(crate) fn a_leader_that_is_deserted_names_another() -> Told {
+    let next = Ensemble::majority(5).membership().map_err(|error| error.to_string())?;
+    let own = Contents::ending(1, 1, z(1, 1)).and_change(1, &next);
+    let mut stage = Stage::with(&Ensemble::majority(3), 3, own, |config| {
+        config.reconfig_enabled = true;
+        config.next_membership = Some(next.with_version(z(1, 2).0));
+    });
+    let [one, four] = [1, 4].map(|peer| stage.meet(peer));
+    stage.pass(SECOND);
+    for link in [one, four] {
+        stage.hear(link, says(Looking, 3, 1, z(1, 2).0, 1));
+    }
+    stage.pass(SECOND);
+    assert_eq!(stage.status().state, Leading);
+    let mut learners = Vec::new();
+    for (id, last) in [(1, z(1, 2)), (4, z(1, 3))] {
+        let link = stage.accept(Plane::Quorum, 0);
+        stage.hear(link, Packet::FollowerInfo(learner_info(id, 1)));
+        stage.hear(link, Packet::AckEpoch { last, current_epoch: Some(Epoch(1)) });
+        learners.push(link);
+    }
+    assert_eq!(stage.status().state, Leading);
+    learners.into_iter().for_each(|link| stage.close(link));
+    stage.notifications(four);
+    stage.hear(one, says(Looking, 1, 2, z(1, 2).0, 2));
+    stage.pass(SECOND);
+    let votes = stage.notifications(four);
+    let four = |vote: &Vote| vote.leader == ServerId(4);
+    no(!votes.iter().any(|said| four(&said.standing.vote)), "it names nobody that is ahead")
+}
+
 /// The other of two servers is gone, and the arbiter says that this one may lead. Nobody has promised it anything: the
 /// arbiter may tell the other the same.
 pub(crate) fn an_arbiter_lets_one_of_two_lead() -> Told {
