@@ -11,6 +11,9 @@
 //! | `mischief=2` | how often they do; as often as you like, without it |
 //! | `slow-dials` | dials of election ports may take their time |
 //! | `accidents` | begin with disks that differ |
+//! | `changes` | begin with changes of the membership on disks that differ |
+//! | `demote promote leave` | an operator asks for these changes, in this order: 1 becomes an observer, all vote, 3 is no member |
+//! | `slow-streams` | a snapshot takes its time |
 //! | `live` | look for a fair cycle without a leader; not by generation |
 //! | `deep` | the last state that was found comes first: takes little memory, and finds less within a `depth` |
 //! | `depth=… taken=… seconds=… threads=2` | how much is looked at: so deep, so many transitions (states, if `live`), for so long |
@@ -26,6 +29,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use checking::ensemble::Ensemble;
+use checking::members::Members;
 use checking::{Budget, Electing, Scope, check, liveness};
 
 fn main() -> ExitCode {
@@ -58,6 +62,11 @@ fn main() -> ExitCode {
             "wire" => scope.wire = many,
             "slow-dials" => scope.prompt_dials = false,
             "accidents" => scope = scope.after_accidents(),
+            "changes" => scope = scope.after_changes(),
+            "demote" => scope.changes.push(Members::of(&[2, 3], &[1])),
+            "promote" => scope.changes.push(Members::of(&[1, 2, 3], &[])),
+            "leave" => scope.changes.push(Members::of(&[1, 2], &[])),
+            "slow-streams" => scope.slow_streams = true,
             "live" => live = true,
             "depth" => budget.depth = Some(many),
             "taken" => budget.transitions = Some(many),

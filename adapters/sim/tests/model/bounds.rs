@@ -2,13 +2,19 @@
 
 use crate::checking::ensemble::Ensemble;
 use crate::checking::liveness::search;
+use crate::checking::members::Members;
 use crate::checking::{Budget, Outcome, Scope, check};
 
 /// How many transitions a test may take: few where nothing is optimised.
 const MANY: usize = if cfg!(debug_assertions) { 300_000 } else { 2_500_000 };
 
 fn look(scope: Scope) -> Outcome {
-    let outcome = check(scope, Budget { transitions: Some(MANY), threads: 2, ..Budget::default() });
+    look_at(scope, MANY)
+}
+
+/// The same, at so many transitions at most.
+fn look_at(scope: Scope, most: usize) -> Outcome {
+    let outcome = check(scope, Budget { transitions: Some(most), threads: 2, ..Budget::default() });
     println!("{outcome}");
     assert!(outcome.violation.is_none(), "{outcome}");
     outcome
@@ -75,7 +81,7 @@ fn two_candidates_of_a_generation_are_not_both_elected() {
 fn a_voter_that_crashes_around_its_vote_does_not_vote_twice_in_a_generation() {
     for pre_vote in [true, false] {
         let scope = Scope { crashes: 1, candidacies: 1, ..Scope::election(3) };
-        let outcome = look(scope.by_generation(pre_vote));
+        let outcome = look_at(scope.by_generation(pre_vote), 2 * MANY);
         assert!(outcome.exhausted || pre_vote || cfg!(debug_assertions), "{outcome}");
     }
     look(Scope { crashes: 1, ..Scope::election(3).by_generation(false) });
@@ -92,10 +98,46 @@ fn letters_that_are_lost_repeated_or_late_elect_nobody_else() {
 fn whoever_a_generation_elects_loses_nothing() {
     for pre_vote in [true, false] {
         let scope = Scope { rounds: 2, crashes: 1, candidacies: 1, ..Scope::recovery(3) };
-        let outcome = look(scope.by_generation(pre_vote));
+        let outcome = look_at(scope.by_generation(pre_vote), 2 * MANY);
         assert!(outcome.exhausted || cfg!(debug_assertions), "{outcome}");
         look(Scope { rounds: 2, ..Scope::recovery(3) }.by_generation(pre_vote).after_accidents());
     }
+}
+
+/// 1 becomes an observer, and then a voter again.
+fn demoted_and_promoted() -> [Members; 2] {
+    [Members::of(&[2, 3], &[1]), Members::of(&[1, 2, 3], &[])]
+}
+
+#[test]
+fn a_change_of_the_membership_binds_whoever_has_it_in_its_history() {
+    let [demoted, promoted] = demoted_and_promoted();
+    let outcome = look(Scope::recovery(3).with_changes(&[demoted]));
+    assert!(outcome.unseen.is_empty() && outcome.exhausted, "{outcome}");
+    let outcome = look_at(Scope::recovery(3).with_changes(&[demoted, promoted]), MANY / 2);
+    assert!(outcome.unseen.is_empty() || cfg!(debug_assertions), "{outcome}");
+    // Whoever leads first is not among the voters any more.
+    for leader in [2, 3] {
+        let others: Vec<i64> = (1..=3).filter(|id| *id != leader).collect();
+        let left = Scope { rounds: 2, ..Scope::recovery(3) };
+        look_at(left.with_changes(&[Members::of(&others, &[])]), MANY / 16);
+    }
+}
+
+#[test]
+fn a_crash_around_a_change_of_the_membership_loses_neither() {
+    let scope = Scope { crashes: 1, rounds: 2, ..Scope::recovery(3) };
+    look_at(scope.with_changes(&demoted_and_promoted()), MANY / 4);
+}
+
+#[test]
+fn changes_that_disks_know_of_in_part_bind_whoever_is_brought_up() {
+    let after = || Scope { rounds: 2, ..Scope::recovery(3) }.after_changes();
+    let outcome = look_at(after(), MANY / 2);
+    assert!(outcome.unseen.is_empty() || cfg!(debug_assertions), "{outcome}");
+    look_at(Scope { crashes: 1, ..after() }, MANY / 4);
+    let slow = Scope { slow_streams: true, ..after() };
+    look_at(slow.with_changes(&[Members::of(&[1, 2], &[3])]), MANY / 4);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use quorate_core::planted::{Mistake, plant};
 
+use crate::checking::members::Members;
 use crate::checking::{Budget, Scope, check};
 
 /// Where a mistake is looked for.
@@ -29,16 +30,23 @@ enum Look {
     Accidents,
     /// The same, and a link breaks.
     AccidentsAndBreak,
+    /// From nothing to a change of the membership.
+    Changes,
+    /// From disks that know of changes in part to service.
+    AfterChanges,
 }
 
-use Look::{Accidents, AccidentsAndBreak, Generation, Generations, Service, Votes};
+use Look::{
+    Accidents, AccidentsAndBreak, AfterChanges, Changes, Generation, Generations, Service, Votes,
+};
 
 /// How much is looked at for each mistake, at most.
 const BUDGET: Budget =
     Budget { transitions: Some(1_500_000), depth: None, time: None, threads: 2, deep: false };
 
-/// Which mistake is looked for where. Those of observers, weights, leases, reads and changes of the membership
-/// have no place in these models; a few others take more servers, or more steps, than are looked at here.
+/// Which mistake is looked for where. Those of weights, leases and reads have no place in these models; a few others
+/// take more servers, or more steps, than are looked at here. `OlderMembershipTaken` takes a server with a change in
+/// its history that does not bind it: no server of ours comes to that, an earlier version did.
 const TABLE: &[(Mistake, Look)] = &[
     (Mistake::TieBreakAcrossEpochs, Votes),
     (Mistake::VoteBeforeDisk, AccidentsAndBreak),
@@ -66,6 +74,12 @@ const TABLE: &[(Mistake, Look)] = &[
     (Mistake::AckBeforeDisk, Service),
     (Mistake::OwnCopyBeforeDisk, Service),
     (Mistake::CommitToldEarly, Service),
+    (Mistake::ChangeOnlyInMemory, Changes),
+    (Mistake::NextVotersIgnored, Changes),
+    (Mistake::TellsOfOneChange, AfterChanges),
+    (Mistake::InstalledBeforeSeen, AfterChanges),
+    (Mistake::CutChangeBinds, AfterChanges),
+    (Mistake::ObserversCounted, AfterChanges),
 ];
 
 impl Look {
@@ -80,6 +94,8 @@ impl Look {
             Service => Scope { transactions: 2, ..Scope::recovery(3) },
             Accidents => recovery.after_accidents(),
             AccidentsAndBreak => Scope { breaks: 1, ..recovery }.after_accidents(),
+            Changes => Scope::recovery(3).with_changes(&[Members::of(&[2, 3], &[1])]),
+            AfterChanges => recovery.after_changes(),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   State   servers (by number) · links, each way in order · dials · who reigned · what is committed
-//!   Action  deliver · lose, repeat, overtake (votes) · write · deadline · dial · crash, start, break, ask
+//!   Action  deliver · lose, repeat, overtake (votes) · write · deadline · dial · crash, start, break, ask,
+//!           change, stream
 //! ```
 //!
 //! A link of the election plane carries one notification on the wire and one in the mailbox, where the newest
@@ -18,10 +19,11 @@ use quorate_core::txn::Txn;
 use stateright::{Model, Property};
 
 use super::Scope;
+use super::members::{is_majority, voters};
 use super::rules::Rule;
 use super::server::{Effect, Happening, Letter, Server, TIMERS};
 use super::state::{Action, EPOCHS, Key, Link, MOST, NONE, Spent, State, link_id};
-use super::store::Store;
+use super::store::{Store, change};
 use super::tables::{Memory, Table};
 
 /// What becomes of a server, by number, and what it does that concerns others.
@@ -41,6 +43,8 @@ pub struct Ensemble {
     pub(super) histories: Table<Vec<Txn>>,
     effects: Table<Vec<Effect>>,
     steps: Memory<(u32, Happening), Step>,
+    /// Who votes when a history is committed.
+    pub(super) electorates: Memory<u32, u8>,
 }
 
 impl Ensemble {
@@ -54,6 +58,7 @@ impl Ensemble {
             histories: Table::new(),
             effects: Table::new(),
             steps: Memory::new(),
+            electorates: Memory::new(),
         };
         assert_eq!(model.letters.number(Letter::End), NONE);
         assert_eq!(model.queues.number(Vec::new()), NONE);
@@ -174,6 +179,13 @@ impl Ensemble {
         if brief.reign.is_some() && spent.transactions < scope.transactions {
             actions.push(Action::Ask(id));
         }
+        let asked = usize::from(spent.changes);
+        if brief.reign.is_some() && !brief.changing && asked < scope.changes.len() {
+            actions.push(Action::Change(id));
+        }
+        if brief.streaming {
+            actions.push(Action::Stream(id));
+        }
     }
 
     // ---- what comes of it ----
@@ -198,7 +210,8 @@ impl Ensemble {
                 | Effect::Enters(_)
                 | Effect::Established(_)
                 | Effect::Acknowledges(..)
-                | Effect::Deliver(_)
+                | Effect::Deliver(..)
+                | Effect::Puts(_)
                 | Effect::Broken(_) => {}
             }
             if state.broken.is_none() {
@@ -370,6 +383,12 @@ impl Ensemble {
                 state.spent.transactions += 1;
                 self.happen(state, id, Happening::Ask(state.spent.transactions));
             }
+            Action::Change(id) => {
+                let members = self.scope.changes[usize::from(state.spent.changes)];
+                state.spent.changes += 1;
+                self.happen(state, id, Happening::Change(state.spent.changes, members));
+            }
+            Action::Stream(id) => self.happen(state, id, Happening::Streamed),
         }
         if self.scope.prompt || self.scope.prompt_dials {
             self.settle(state);
@@ -413,7 +432,7 @@ impl Ensemble {
 
     /// All servers run, and have links with one another; none has begun to look.
     fn begin(&self, disks: &[Store]) -> State {
-        let voters = u8::try_from(self.scope.voters).unwrap_or(0);
+        let servers = u8::try_from(self.scope.servers()).unwrap_or(0);
         let mut state = State {
             servers: [u32::MAX; MOST],
             links: Vec::new(),
@@ -425,19 +444,30 @@ impl Ensemble {
             spent: Spent::default(),
             broken: None,
         };
-        for (id, disk) in (0..voters).zip(disks) {
-            let server = Server::new(id, voters, self.scope.electing, disk.clone());
+        let (first, electing, slow) =
+            (self.scope.first(), self.scope.electing, self.scope.slow_streams);
+        for (id, disk) in (0..servers).zip(disks) {
+            let server = Server::new(id, first, electing, slow, disk.clone());
             state.servers[usize::from(id)] = self.servers.number(server);
         }
-        for id in 0..voters {
+        for id in 0..servers {
             self.happen(&mut state, id, Happening::Start);
         }
-        for from in 0..voters {
+        for from in 0..servers {
             (0..from).for_each(|to| self.connect(&mut state, from, Plane::Election, to));
         }
         // What a quorum has on disk may have been committed by somebody who has told nobody else.
-        let count = |txns: &[Txn]| disks.iter().filter(|d| d.history.starts_with(txns)).count();
-        let kept = |txns: &&[Txn]| 2 * count(txns) > disks.len();
+        let newest = disks.iter().max_by_key(|disk| disk.in_force());
+        let in_force = newest.map_or(0, Store::in_force);
+        let present = newest.and_then(|disk| disk.membership.as_ref()).map_or(first.voters, voters);
+        let kept = |txns: &&[Txn]| {
+            let with = (0u8..).zip(disks).filter(|(_, disk)| disk.history.starts_with(txns));
+            let with = with.fold(0, |all, (id, _)| all | 1 << id);
+            let later = txns.iter().filter_map(change).filter(|later| later.version() > in_force);
+            txns.last().map_or(0, |txn| txn.zxid.0) >= in_force
+                && later.map(|later| voters(&later)).all(|next| is_majority(with, [present, next]))
+                && is_majority(with, [present; 2])
+        };
         let prefixes = disks.iter().flat_map(|d| (0..=d.history.len()).map(|n| &d.history[..n]));
         let committed = prefixes.filter(kept).max_by_key(|txns| txns.len()).unwrap_or(&[]);
         state.committed = self.histories.number(committed.to_vec());
@@ -465,7 +495,9 @@ impl Ensemble {
             | Action::Crash(..)
             | Action::Start(_)
             | Action::Break(_)
-            | Action::Ask(_) => return format!("{action:?}"),
+            | Action::Ask(_)
+            | Action::Change(_)
+            | Action::Stream(_) => return format!("{action:?}"),
         };
         let link = state.links.iter().find(|link| link.key == key);
         let letter = link.map(|link| self.queues.get(link.inbound[end])[at]);
@@ -490,7 +522,7 @@ impl Model for Ensemble {
             return;
         }
         self.offer_deliveries(state, actions);
-        for id in 0..self.scope.voters {
+        for id in 0..self.scope.servers() {
             self.offer_steps(state, u8::try_from(id).unwrap_or(0), actions);
         }
     }
@@ -498,8 +530,14 @@ impl Model for Ensemble {
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
         let mut next = state.clone();
         self.act(&mut next, action);
+        // What the leader refuses is a transaction as any other.
+        if let Action::Change(id) = action {
+            if !self.server(&next, usize::from(id), |server| server.brief.changing) {
+                return None;
+            }
+        }
         let within = |id| self.server(&next, id, |server| server.brief.round <= self.scope.rounds);
-        (0..self.scope.voters).all(within).then_some(next)
+        (0..self.scope.servers()).all(within).then_some(next)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {

@@ -31,8 +31,8 @@
 //! - In elections by generation a leader that was heard was heard just now until the listener's own time-out,
 //!   and a leader's heartbeats have always just been answered. Only so many time-outs end in a candidacy: an attempt
 //!   has a number, so that there is no way back to a state before it, and no search for cycles.
-//! - Not here: observers, weights, changes of the membership, leases, hand-over, reads; the log is never longer
-//!   than memory.
+//! - Not here: weights, leases, hand-over, reads; the log is never longer than memory. Observers are here where the
+//!   membership changes; a change that the leader refuses is not looked at, being a transaction as any other.
 //!
 //! # What is looked for
 //!
@@ -47,7 +47,7 @@
 //!
 //! | … | distinct states | depth | exhausted |
 //! |---|---|---|---|
-//! | `election` | 62,530 | 26 | yes |
+//! | `election` | 105,722 | 29 | yes |
 //! | `election lossy repeating` | 608,305 | 19 | yes |
 //! | `election lossy repeating reordering wire=2 mischief=1` | 3,067,540 | 34 | yes |
 //! | `election crashes=1` | 2,870,746 | 35 | yes |
@@ -56,12 +56,17 @@
 //! | `generation candidacies=1 crashes=1` | 2,751,773 | 45 | yes |
 //! | `generation candidacies=1 lossy repeating reordering wire=2 mischief=1` | 575,408 | 37 | yes |
 //! | `generation-without-pre-vote rounds=2` | 956,819 | 41 | yes |
-//! | `generation-without-pre-vote candidacies=1 crashes=1` | 422,061 | 29 | yes |
+//! | `generation-without-pre-vote candidacies=1 crashes=1` | 585,345 | 32 | yes |
 //! | `recovery generation rounds=2` | 916,559 | 73 | yes |
-//! | `recovery generation rounds=2 crashes=1 candidacies=1` | 362,534 | 72 | yes |
+//! | `recovery generation rounds=2 crashes=1 candidacies=1` | 1,055,310 | 77 | yes |
 //! | `recovery rounds=2 crashes=1` | 2,222,484 | 68 | yes |
 //! | `recovery transactions=2` | 501,203 | 56 | yes |
 //! | `recovery rounds=2 accidents transactions=1` | 862,387 | 68 | yes |
+//! | `recovery demote` | 74,406 | 64 | yes |
+//! | `recovery rounds=2 demote promote` | 463,930 | 87 | yes |
+//! | `recovery rounds=2 leave` | 1,099,912 | 266 | yes |
+//! | `recovery rounds=2 changes` | 909,351 | 156 | yes |
+//! | `recovery rounds=2 changes crashes=1 taken=4800000` | 1,705,109 | 24 | no |
 //! | `live election lossy repeating` | 608,305 | | yes, no fair cycle |
 //! | `live recovery` | 3,909 | | yes, no fair cycle |
 //! | `election crashes=1 live` | 2,870,746 | | yes, no fair cycle |
@@ -74,8 +79,16 @@
 //! The last two end where they were told to: without a bound, states by breadth, they outgrew the machine's 24 GB before
 //! they came to an end.
 //!
-//! Each of the mistakes in `planted.rs` is found in at most 37,000 states and two seconds, with 5 to 25 steps that
+//! Each of the mistakes in `planted.rs` is found in at most 52,000 states and two seconds, with 5 to 38 steps that
 //! lead to it; one of them elects nobody any more, and that is seen when all was looked at.
+//!
+//! # Changes of the membership
+//!
+//! An operator asks a leader for the next of a list of memberships, whenever none is under way: after each write, and
+//! after each crash between two of them, every change in a server's history binds it, on its disk and by what it goes
+//! itself, and none is in force that was never committed ([`Rule::Membership`](rules::Rule::Membership)). What leads
+//! from nothing to a second change and to a snapshot across both takes more steps than fit, so that comes from disks
+//! that have been there ([`Scope::after_changes`]).
 #![allow(
     unreachable_pub,
     dead_code,
@@ -84,6 +97,7 @@
 
 pub mod ensemble;
 pub mod liveness;
+pub mod members;
 pub mod rules;
 pub mod server;
 pub mod state;
@@ -99,9 +113,13 @@ use quorate_core::vote::ServerState;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use self::ensemble::Ensemble;
+use self::members::Members;
 use self::server::Letter;
 use self::state::State;
 use self::store::Store;
+
+/// The number of the last transaction that may be asked for; behind it come those of changes.
+pub(crate) const NEXT: u8 = 100;
 
 /// How it is found out who is to lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +138,8 @@ pub enum Electing {
 pub struct Scope {
     /// How many voters there are.
     pub voters: usize,
+    /// How many observers, with the numbers behind those of the voters.
+    pub observers: usize,
     /// How it is found out who is to lead.
     pub electing: Electing,
     /// The last round of elections, or the last generation.
@@ -136,6 +156,10 @@ pub struct Scope {
     pub candidacies: u8,
     /// How many transactions may be asked for.
     pub transactions: u8,
+    /// Which changes of the membership may be asked for, in this order.
+    pub changes: Vec<Members>,
+    /// Whether a snapshot takes its time; what happens meanwhile comes behind it.
+    pub slow_streams: bool,
     /// How often a notification may be lost, repeated or overtaken; as often as you like, if none.
     pub mischief: Option<u8>,
     /// Whether notifications may be lost.
@@ -160,6 +184,7 @@ impl Scope {
     pub fn election(voters: usize) -> Self {
         Self {
             voters,
+            observers: 0,
             electing: Electing::Fast,
             rounds: 1,
             recovery: false,
@@ -168,6 +193,8 @@ impl Scope {
             timeouts: 0,
             candidacies: 2,
             transactions: 0,
+            changes: Vec::new(),
+            slow_streams: false,
             mischief: None,
             lossy: false,
             repeating: false,
@@ -237,10 +264,59 @@ impl Scope {
         Self { beginnings: beginnings.into_iter().map(Vec::from).collect(), ..self }
     }
 
+    /// The same, where an operator asks for these members, one after the other.
+    #[must_use]
+    pub fn with_changes(self, changes: &[Members]) -> Self {
+        Self { changes: changes.to_vec(), ..self }
+    }
+
+    /// The same, where three servers have lived through changes of the membership before: 1 became an observer, and
+    /// then a voter again.
+    #[must_use]
+    pub fn after_changes(self) -> Self {
+        let first = Members::of(&[2, 3], &[1]);
+        let second = Members::of(&[1, 2, 3], &[]);
+        let other = Members::of(&[1, 2], &[3]);
+        let one = || Store::with(2, 2, &[(1, 1)]).and_change(2, 1, first);
+        let both = || one().and_change(2, 2, second);
+        let others = || Store::with(5, 5, &[(3, 1)]);
+        let beginnings = vec![
+            // One has an orphan and knows of nothing; one has logged the first change, one the second.
+            [Store::with(1, 1, &[(1, 1), (1, 2)]), one(), both()],
+            // The orphan is a change.
+            [Store::with(1, 1, &[(1, 1)]).and_change(1, 2, other), one(), both()],
+            // The log does not reach back to where one stands.
+            [Store::with(1, 1, &[]), one().with_next_in_force(), both().with_snapshot(2, 1)],
+            // A change that was cut elsewhere is on a disk that has seen a later epoch.
+            [Store::with(4, 4, &[(3, 1)]).and_change(3, 2, other), others(), others()],
+        ];
+        Self { beginnings: beginnings.into_iter().map(Vec::from).collect(), ..self }
+    }
+
+    /// How many servers there are.
+    pub fn servers(&self) -> usize {
+        self.voters + self.observers
+    }
+
+    /// Who takes part at first.
+    pub(crate) fn first(&self) -> Members {
+        let count = |servers: usize| i64::try_from(servers).unwrap_or(0);
+        let (voters, all) = (count(self.voters), count(self.servers()));
+        let voters: Vec<i64> = (1..=voters).collect();
+        let observers: Vec<i64> = (1 + count(self.voters)..=all).collect();
+        Members::of(&voters, &observers)
+    }
+
+    /// Whether the membership changes, or has changed before.
+    pub(crate) fn changes(&self) -> bool {
+        let before = || self.beginnings.iter().flatten();
+        !self.changes.is_empty() || before().any(|disk| disk.next.is_some() || disk.in_force() > 0)
+    }
+
     /// What may be on the disks at the beginning.
     pub(crate) fn disks(&self) -> Vec<Vec<Store>> {
         if self.beginnings.is_empty() {
-            return vec![vec![Store::default(); self.voters]];
+            return vec![vec![Store::default(); self.servers()]];
         }
         self.beginnings.clone()
     }
@@ -327,7 +403,7 @@ pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
             |m, s| {
                 s.spent.crashes > 0
                     && s.dials == 0
-                    && (0..m.scope.voters).all(|id| {
+                    && (0..m.scope.servers()).all(|id| {
                         m.server(s, id, |server| server.brief.state != ServerState::Looking)
                     })
             },
@@ -351,6 +427,16 @@ pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
         }));
         properties.push(Property::<Ensemble>::sometimes("TRUNC", |model, state| {
             model.is_under_way(state, |letter| matches!(packet(letter), Some(Packet::Trunc(_))))
+        }));
+    }
+    if !scope.changes.is_empty() {
+        properties.push(Property::<Ensemble>::sometimes("a change is committed", |m, s| {
+            m.histories.get(s.committed).iter().any(|txn| store::change(txn).is_some())
+        }));
+    }
+    if scope.changes.len() > 1 {
+        properties.push(Property::<Ensemble>::sometimes("two changes are committed", |m, s| {
+            m.histories.get(s.committed).iter().filter_map(store::change).count() > 1
         }));
     }
     if scope.transactions > 0 {

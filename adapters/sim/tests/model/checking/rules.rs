@@ -4,14 +4,17 @@ use std::fmt;
 
 use quorate_core::ballot::{Ballot, Generation};
 use quorate_core::id::ServerId;
+use quorate_core::membership::Membership;
 use quorate_core::txn::Txn;
 use quorate_core::vote::{ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 
 use super::Electing;
 use super::ensemble::Ensemble;
+use super::members::{is_majority, voters};
 use super::server::{Effect, Server, name, number};
 use super::state::State;
+use super::store::change;
 
 /// What was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,6 +39,8 @@ pub enum Rule {
     Lost,
     /// Two servers apply different transactions, or one applies what no leader has committed.
     Applied,
+    /// A change of the membership in a server's history does not bind it, or one is in force that was never committed.
+    Membership,
     /// A server stopped for what it took for an accident.
     Halted,
     /// An invariant of the core itself was broken.
@@ -59,6 +64,7 @@ impl fmt::Display for Rule {
             Self::Completeness => "a leader is established without what was committed",
             Self::Lost => "what was committed is not on a quorum of disks",
             Self::Applied => "what is applied was not committed, or is another elsewhere",
+            Self::Membership => "a change of the membership does not bind, or binds uncommitted",
             Self::Halted => "a server stops",
             Self::Panicked => "a server panics",
             Self::Storm => "servers answer one another without end",
@@ -91,8 +97,10 @@ impl Ensemble {
                         let here = brief.up
                             && brief.state == ServerState::Looking
                             && brief.round == *round;
-                        // Who has started again since knows nothing of its vote.
-                        let cast = brief.vote >= *vote || state.spent.crashes > 0;
+                        // Who has started again since knows nothing of its vote; who has heard of a newer membership
+                        // begins anew with its own.
+                        let anew = state.spent.crashes > 0 || self.scope.changes();
+                        let cast = brief.vote >= *vote || anew;
                         !here
                             || (cast
                                 && (store.current, store.last()) <= (vote.peer_epoch, vote.zxid))
@@ -108,7 +116,7 @@ impl Ensemble {
                 if let Some(slot) = at(&mut state.brought, *epoch) {
                     *slot = brought;
                 }
-                (!self.is_quorum(state, promised)).then_some(Rule::Quorum)
+                (!self.is_quorum(state, self.binding(state, by), promised)).then_some(Rule::Quorum)
             }
             Effect::Enters(epoch) => {
                 // What was taken over has to lie below an epoch that says it was.
@@ -133,7 +141,12 @@ impl Ensemble {
                 });
                 (!known).then_some(Rule::Synchronised)
             }
-            Effect::Deliver(zxid) => self.judge_delivery(state, by, *zxid),
+            Effect::Deliver(zxid, led) => self.judge_delivery(state, by, *zxid, *led),
+            Effect::Puts(zxid) => {
+                let committed = self.histories.get(state.committed);
+                let brought = committed.iter().any(|txn| txn.zxid == *zxid);
+                (!brought).then_some(Rule::Membership)
+            }
         }
     }
 
@@ -174,7 +187,8 @@ impl Ensemble {
         if std::mem::replace(slot, leader) != 0 {
             return Some(Rule::Leadership);
         }
-        if !self.is_quorum(state, |server| server.store.current >= epoch) {
+        let entered = |server: &Server| server.store.current >= epoch;
+        if !self.is_quorum(state, self.binding(state, by), entered) {
             return Some(Rule::Quorum);
         }
         // What later reigns have committed by then it cannot have, and it commits nothing any more.
@@ -185,10 +199,10 @@ impl Ensemble {
         (!complete).then_some(Rule::Completeness)
     }
 
-    fn judge_delivery(&self, state: &mut State, by: usize, zxid: Zxid) -> Option<Rule> {
+    fn judge_delivery(&self, state: &mut State, by: usize, zxid: Zxid, led: bool) -> Option<Rule> {
         let committed = self.histories.get(state.committed);
         let (applied, leads) = self.server(state, by, |server| {
-            (server.latest().through(zxid).to_vec(), server.brief.reign.is_some())
+            (server.latest().through(zxid).to_vec(), led || server.brief.reign.is_some())
         });
         if committed.starts_with(&applied) {
             return None;
@@ -207,25 +221,44 @@ impl Ensemble {
         }
         let committed = self.histories.get(state.committed);
         let holds = |server: &Server| server.store.history.starts_with(committed);
-        (!self.is_quorum(state, holds)).then_some(Rule::Lost)
+        (!self.is_quorum(state, [self.voters_after(state.committed); 2], holds))
+            .then_some(Rule::Lost)
     }
 
-    /// Whether this is true of a majority.
-    fn is_quorum(&self, state: &State, has: impl Fn(&Server) -> bool) -> bool {
-        let count = (0..self.scope.voters).filter(|id| self.server(state, *id, &has)).count();
-        2 * count > self.scope.voters
+    /// Whether this is true of a majority of each of two sets of voters.
+    fn is_quorum(&self, state: &State, of: [u8; 2], has: impl Fn(&Server) -> bool) -> bool {
+        let those = (0..self.scope.servers()).filter(|id| self.server(state, *id, &has));
+        is_majority(those.fold(0, |all, id| all | 1 << id), of)
+    }
+
+    /// Who votes, as this server goes by it: in the membership in force, and in the next.
+    fn binding(&self, state: &State, id: usize) -> [u8; 2] {
+        self.server(state, id, |server| server.brief.binding)
+    }
+
+    /// Who votes when this history is committed.
+    pub(super) fn voters_after(&self, history: u32) -> u8 {
+        let first = self.scope.first().voters;
+        if !self.scope.changes() {
+            return first;
+        }
+        self.electorates.recall(history, |history| {
+            let newest = self.histories.get(*history).iter().rev().find_map(change);
+            newest.map_or(first, |newest: Membership| voters(&newest))
+        })
     }
 
     /// Whether a quorum agrees who leads, and that one leads.
     pub fn is_led(&self, state: &State) -> bool {
-        let briefs: Vec<_> = (0..self.scope.voters)
+        let briefs: Vec<_> = (0..self.scope.servers())
             .map(|id| self.server(state, id, |server| server.brief))
             .collect();
         let follow = |leader: u8| {
-            let with = briefs.iter().filter(|brief| {
+            let with = (0u8..).zip(&briefs).filter(|(_, brief)| {
                 brief.up && brief.state != ServerState::Looking && brief.vote.leader == name(leader)
             });
-            2 * with.count() > briefs.len()
+            let with = with.fold(0, |all, (id, _)| all | 1 << id);
+            is_majority(with, briefs[usize::from(leader)].binding)
         };
         (0..).zip(&briefs).any(|(id, brief)| brief.state == ServerState::Leading && follow(id))
     }
@@ -233,7 +266,9 @@ impl Ensemble {
     /// Whether a quorum serves with a leader.
     pub fn is_served(&self, state: &State) -> bool {
         let serves = |server: &Server| server.brief.up && server.brief.serves;
-        self.is_quorum(state, serves)
-            && (0..self.scope.voters).any(|id| self.server(state, id, |s| s.brief.reign.is_some()))
+        (0..self.scope.servers()).any(|id| {
+            self.server(state, id, |s| s.brief.reign.is_some())
+                && self.is_quorum(state, self.binding(state, id), serves)
+        })
     }
 }

@@ -11,29 +11,31 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::members::{Members, is_majority, voters};
+use super::rules::Rule;
+use super::state::link_peer;
+use super::store::{Op, Store};
+use super::tables::Table;
+use super::{Electing, NEXT};
 use quorate_core::ballot::{Ballot, Body};
 use quorate_core::config::{Config, Election, Generations, Timing};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
+use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Packet, Request};
 use quorate_core::output::{Form, Output, Write};
 use quorate_core::peer::Peer;
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::report::{Change, Reason};
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
 use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::vote::{ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
-use quorate_sim::Ensemble;
 
-use super::Electing;
-use super::rules::Rule;
-use super::state::link_peer;
-use super::store::{Op, Store};
-use super::tables::Table;
-
-/// The time of everything: the clock stands, see [`Peer::fire`].
-const NOW: Instant = Instant(1_000_000_000);
+/// The time of everything: the clock stands, see [`Peer::fire`]. Starts happen at the origin, and nothing has lasted for
+/// long since.
+const NOW: Instant = Instant(1_000_000);
 
 /// Every timer that may be set, in the order of its bit in [`Brief::due`].
 pub const TIMERS: [Timer; 13] = [
@@ -82,6 +84,10 @@ pub enum Happening {
     Start,
     /// A client asks for a transaction with this payload.
     Ask(u8),
+    /// An operator asks for these members; the number of the request.
+    Change(u8, Members),
+    /// The snapshot that it sends is out.
+    Streamed,
 }
 
 /// What a server does that concerns others.
@@ -103,8 +109,10 @@ pub enum Effect {
     Established(Epoch),
     /// It acknowledges the history of the leader of this epoch.
     Acknowledges(LinkId, Epoch),
-    /// It applies everything through this.
-    Deliver(Zxid),
+    /// It applies everything through this; whether it led when it heard what has come of it.
+    Deliver(Zxid, bool),
+    /// A membership that this transaction brought has been put in force on its disk.
+    Puts(Zxid),
     /// What must not be.
     Broken(Rule),
 }
@@ -130,6 +138,14 @@ pub struct Brief {
     pub due: u16,
     /// How many writes are under way.
     pub writes: u8,
+    /// Who votes in the membership in force and in the one seen, the same if there is none; bits.
+    pub binding: [u8; 2],
+    /// The version of the membership in force.
+    pub in_force: i64,
+    /// Whether a change is seen and not in force.
+    pub changing: bool,
+    /// Whether it sends a snapshot.
+    pub streaming: bool,
 }
 
 /// One server.
@@ -137,8 +153,9 @@ pub struct Brief {
 pub struct Server {
     /// Whom it takes itself for; from 0.
     pub id: u8,
-    voters: u8,
+    first: Members,
     electing: Electing,
+    slow: bool,
     /// What runs.
     pub peer: Option<Peer>,
     /// What is durable.
@@ -146,6 +163,7 @@ pub struct Server {
     pending: Vec<Op>,
     delivered: Zxid,
     receiving: Option<(LinkId, Zxid)>,
+    streaming: Option<LinkId>,
     /// What is often asked.
     pub brief: Brief,
 }
@@ -171,8 +189,9 @@ fn packets(txn: &Txn, form: Form) -> Vec<Packet> {
 }
 
 impl Server {
-    /// A server that has not started, with this on its disk.
-    pub fn new(id: u8, voters: u8, electing: Electing, store: Store) -> Self {
+    /// A server that has not started, with this on its disk; `first` is what it was configured with. Where streams
+    /// are `slow`, a snapshot takes its time.
+    pub fn new(id: u8, first: Members, electing: Electing, slow: bool, store: Store) -> Self {
         let brief = Brief {
             up: false,
             state: ServerState::Looking,
@@ -183,9 +202,26 @@ impl Server {
             deserted: false,
             due: 0,
             writes: 0,
+            binding: [first.voters; 2],
+            in_force: 0,
+            changing: false,
+            streaming: false,
         };
-        let (pending, delivered, receiving) = (Vec::new(), Zxid::ZERO, None);
-        Self { id, voters, electing, peer: None, store, pending, delivered, receiving, brief }
+        let (peer, pending, delivered) = (None, Vec::new(), Zxid::ZERO);
+        let (receiving, streaming) = (None, None);
+        Self {
+            id,
+            first,
+            electing,
+            slow,
+            peer,
+            store,
+            pending,
+            delivered,
+            receiving,
+            streaming,
+            brief,
+        }
     }
 
     /// What the disk will hold when everything under way is durable.
@@ -197,8 +233,7 @@ impl Server {
 
     /// Every duration that doubles stays as it is, so that there is an end to states.
     fn config(&self) -> Config {
-        let membership = Ensemble::majority(i64::from(self.voters)).membership();
-        let mut config = Config::new(name(self.id), membership.expect("an ensemble"));
+        let mut config = Config::new(name(self.id), self.first.membership(0));
         if let Some(membership) = &self.store.membership {
             config.membership = membership.clone();
         }
@@ -230,7 +265,21 @@ impl Server {
         if let (Some(epoch), true) = (next.brief.reign, next.brief.reign != self.brief.reign) {
             effects.insert(0, Effect::Established(epoch));
         }
+        if !next.is_bound() {
+            effects.push(Effect::Broken(Rule::Membership));
+        }
         (next, effects)
+    }
+
+    /// Whether every change of the membership in its history binds it: on its disk, as that will be, and by what it
+    /// goes itself.
+    fn is_bound(&self) -> bool {
+        let latest = self.latest();
+        let config = self.peer.as_ref().map(Peer::config);
+        let goes_by = |config: &Config| {
+            latest.is_bound_by(Some(&config.membership), config.next_membership.as_ref())
+        };
+        self.store.is_bound() && latest.is_bound() && config.is_none_or(goes_by)
     }
 
     fn happen(&mut self, what: Happening, letters: &Table<Letter>) -> Vec<Effect> {
@@ -241,7 +290,7 @@ impl Server {
                 survivors.iter().for_each(|op| self.keep(op, &mut effects));
                 let mut store = self.store.clone();
                 store.close();
-                *self = Self::new(self.id, self.voters, self.electing, store);
+                *self = Self::new(self.id, self.first, self.electing, self.slow, store);
                 return effects;
             }
             Happening::Start => {
@@ -286,6 +335,16 @@ impl Server {
                 body: bytes::Bytes::new(),
                 identities: None,
             }),
+            Happening::Change(number, members) => Event::Propose(Request {
+                id: RequestId { client: 0, cxid: i32::from(NEXT + number) },
+                op: Request::RECONFIGURE,
+                body: Reconfiguration::whole(members.membership(0)).encode(),
+                identities: None,
+            }),
+            Happening::Streamed => {
+                let Some(link) = self.streaming.take() else { return effects };
+                Event::Streamed { link, outcome: Ok(()) }
+            }
         };
         self.step(event, letters, &mut effects);
         effects
@@ -294,7 +353,11 @@ impl Server {
     /// Something is durable. The vote in a generation stays what it is, and no earlier one follows.
     fn keep(&mut self, op: &Op, effects: &mut Vec<Effect>) {
         let before = self.store.ballot;
+        let in_force = self.store.in_force();
         self.store.apply(op);
+        if self.store.in_force() > in_force {
+            effects.push(Effect::Puts(Zxid(self.store.in_force())));
+        }
         let now = self.store.ballot;
         if now != before && now.generation <= before.generation {
             effects.push(Effect::Broken(Rule::Ballot));
@@ -343,13 +406,15 @@ impl Server {
                 }
                 Output::Prepare { epoch, request, .. } => {
                     let RequestId { client, cxid } = request.id;
-                    let header = TxnHeader { client, cxid, time: 0, kind: 5 };
+                    let changes = request.op == Request::RECONFIGURE;
+                    let kind = if changes { Txn::RECONFIGURATION } else { 5 };
+                    let header = TxnHeader { client, cxid, time: 0, kind };
                     let drafts = vec![Draft { header, body: request.body }];
                     events.push(Event::Prepared { epoch, drafts });
                 }
                 Output::DeliverThrough(zxid) => {
                     self.delivered = self.delivered.max(zxid);
-                    effects.push(Effect::Deliver(zxid));
+                    effects.push(Effect::Deliver(zxid, self.brief.reign.is_some()));
                 }
                 Output::TakeSnapshot(zxid) => events.push(Event::SnapshotTaken(zxid)),
                 Output::SendSnapshot { link, label, memberships } => {
@@ -360,7 +425,11 @@ impl Server {
                     let content = latest.through(self.delivered.max(latest.label)).to_vec();
                     let snapshot = Letter::Snapshot(label, content);
                     effects.push(Effect::Send(link, letters.number(snapshot)));
-                    events.push(Event::Streamed { link, outcome: Ok(()) });
+                    if !self.slow || self.streaming.is_some() {
+                        events.push(Event::Streamed { link, outcome: Ok(()) });
+                    } else {
+                        self.streaming = Some(link);
+                    }
                 }
                 Output::ReceiveSnapshot { link, label } => self.receiving = Some((link, label)),
                 Output::Abandon => self.receiving = None,
@@ -446,11 +515,15 @@ impl Server {
     }
 
     fn summary(&self) -> Brief {
-        let new = Self::new(self.id, self.voters, self.electing, Store::default()).brief;
+        let new = Self::new(self.id, self.first, self.electing, self.slow, Store::default()).brief;
         let Some(peer) = &self.peer else { return new };
         let (standing, status) = (peer.standing(), peer.status());
         let reign = peer.reign().map(|reign| reign.epoch);
-        let synced = 1 + status.learners.iter().filter(|seat| seat.voter && seat.synced).count();
+        let config = peer.config();
+        let next = config.next_membership.as_ref();
+        let binding = [voters(&config.membership), voters(config.last_seen())];
+        let synced = status.learners.iter().filter(|seat| seat.synced).map(|seat| seat.id);
+        let synced = synced.fold(1 << self.id, |all: u8, id| all | 1u8 << number(id));
         let due = TIMERS.iter().enumerate().filter(|(_, timer)| peer.due(**timer).is_some());
         Brief {
             up: true,
@@ -459,9 +532,13 @@ impl Server {
             vote: standing.vote,
             reign,
             serves: status.serving,
-            deserted: reign.is_some() && 2 * synced <= usize::from(self.voters),
+            deserted: reign.is_some() && !is_majority(synced, binding),
             due: due.fold(0, |due, (bit, _)| due | 1 << bit),
             writes: u8::try_from(self.pending.len()).unwrap_or(u8::MAX),
+            binding,
+            in_force: config.membership.version(),
+            changing: next.is_some_and(Membership::is_change),
+            streaming: self.streaming.is_some(),
         }
     }
 }

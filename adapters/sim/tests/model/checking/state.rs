@@ -95,6 +95,8 @@ pub struct Spent {
     pub candidacies: u8,
     /// Transactions that were asked for.
     pub transactions: u8,
+    /// Changes of the membership that were asked for.
+    pub changes: u8,
     /// Notifications that were lost, repeated or overtaken, where that is counted.
     pub mischief: u8,
 }
@@ -137,7 +139,8 @@ impl Hash for State {
         hasher.write_u64(u64::from_le_bytes(self.reigns));
         hasher.write_u64(u64::from_le_bytes(self.led));
         self.brought.iter().for_each(|history| hasher.write_u32(*history));
-        let Spent { crashes, breaks, timeouts, candidacies, transactions, mischief } = self.spent;
+        let Spent { crashes, breaks, timeouts, candidacies, transactions, changes, mischief } =
+            self.spent;
         hasher.write_u32(self.committed);
         hasher.write_u64(u64::from_le_bytes([
             crashes,
@@ -146,7 +149,7 @@ impl Hash for State {
             transactions,
             mischief,
             candidacies,
-            0,
+            changes,
             0,
         ]));
         self.broken.hash(hasher);
@@ -188,6 +191,10 @@ pub enum Action {
     Break(Key),
     /// A client asks the leader for a transaction.
     Ask(u8),
+    /// An operator asks the leader for the next of the changes.
+    Change(u8),
+    /// The snapshot that a server sends is out.
+    Stream(u8),
 }
 
 impl Action {
@@ -198,7 +205,8 @@ impl Action {
             | Self::Write(_)
             | Self::Due(..)
             | Self::Dial(..)
-            | Self::Start(_) => false,
+            | Self::Start(_)
+            | Self::Stream(_) => false,
             Self::Lose(..)
             | Self::Repeat(..)
             | Self::Overtake(..)
@@ -206,7 +214,8 @@ impl Action {
             | Self::Miss(..)
             | Self::Crash(..)
             | Self::Break(_)
-            | Self::Ask(_) => true,
+            | Self::Ask(_)
+            | Self::Change(_) => true,
         }
     }
 }

@@ -13,9 +13,11 @@ use quorate_core::id::Ticket;
 use quorate_core::input::{Located, Place};
 use quorate_core::membership::Membership;
 use quorate_core::output::Write;
-use quorate_core::reconfiguration::membership_of;
+use quorate_core::reconfiguration::{body_of, membership_of};
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Counter, Epoch, Zxid};
+
+use super::members::Members;
 
 /// What lies on a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +66,8 @@ pub fn txn(epoch: i64, counter: u32, payload: u8) -> Txn {
     Txn { zxid, header, body: bytes::Bytes::new() }
 }
 
-fn change(txn: &Txn) -> Option<Membership> {
+/// The membership that a transaction brings.
+pub fn change(txn: &Txn) -> Option<Membership> {
     Some(txn).filter(|txn| txn.header.kind == Txn::RECONFIGURATION).and_then(membership_of)
 }
 
@@ -73,6 +76,40 @@ impl Store {
     pub fn with(accepted: i64, current: i64, history: &[(i64, u32)]) -> Self {
         let history = history.iter().map(|(epoch, counter)| txn(*epoch, *counter, 0)).collect();
         Self { accepted: Epoch(accepted), current: Epoch(current), history, ..Self::default() }
+    }
+
+    /// The same, with a change behind what there is: seen, and the one before it in force.
+    pub fn and_change(mut self, epoch: i64, counter: u32, members: Members) -> Self {
+        let plain = txn(epoch, counter, 0);
+        let next = members.membership(plain.zxid.0);
+        let header = TxnHeader { kind: Txn::RECONFIGURATION, ..plain.header };
+        self.history.push(Txn { header, body: body_of(&next), ..plain });
+        self = self.with_next_in_force();
+        self.next = Some(next);
+        self
+    }
+
+    /// The same, where the change that was seen last is in force.
+    pub fn with_next_in_force(mut self) -> Self {
+        self.membership = self.next.take().or(self.membership);
+        self
+    }
+
+    /// The same, with one more transaction.
+    pub fn and(mut self, epoch: i64, counter: u32) -> Self {
+        self.history.push(txn(epoch, counter, 0));
+        self
+    }
+
+    /// The same, starting from a snapshot of everything through this.
+    pub fn with_snapshot(self, epoch: i64, counter: u32) -> Self {
+        Self { label: Zxid::new(Epoch(epoch), Counter(counter)), ..self }
+    }
+
+    /// The zxid of the change that is in force; 0 if none is.
+    pub fn in_force(&self) -> i64 {
+        let present = self.membership.as_ref().filter(|present| present.is_change());
+        present.map_or(0, Membership::version)
     }
 
     /// The last transaction, or the label of the snapshot if nothing follows it.
@@ -104,12 +141,18 @@ impl Store {
     /// Whether the newest change of the membership in its history is seen or in force, and every older one is in
     /// force.
     pub fn is_bound(&self) -> bool {
-        let version = |of: &Option<Membership>| {
-            of.as_ref().filter(|m| m.is_change()).map_or(0, Membership::version)
+        self.is_bound_by(self.membership.as_ref(), self.next.as_ref())
+    }
+
+    /// The same for a server that goes by these.
+    pub fn is_bound_by(&self, present: Option<&Membership>, next: Option<&Membership>) -> bool {
+        let version = |of: Option<&Membership>| {
+            of.filter(|membership| membership.is_change()).map_or(0, Membership::version)
         };
-        let (in_force, seen) = (version(&self.membership), version(&self.next));
-        let changes = self.history.iter().rev().filter_map(change);
-        let mut over = changes.map(|c| c.version()).filter(|held| *held > in_force);
+        let (in_force, seen) = (version(present), version(next));
+        let brings = |txn: &&Txn| txn.header.kind == Txn::RECONFIGURATION;
+        let changes = self.history.iter().rev().filter(brings);
+        let mut over = changes.map(|txn| txn.zxid.0).filter(|held| *held > in_force);
         over.next().is_none_or(|newest| newest == seen) && over.next().is_none()
     }
 
