@@ -250,6 +250,7 @@ pub(super) enum Point {
     AcceptedEpoch,
     CurrentEpoch,
     Append,
+    Install,
     LeaderInfo,
     Ack,
     NewLeader,

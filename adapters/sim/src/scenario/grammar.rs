@@ -48,7 +48,7 @@ before anything starts
   show nothing | votes phases messages disk deliveries clients links | all
 what is done
   start 1 2 3      crash 3 [power]      restart 3      wipe 3      pause 3      resume 3
-  trap 1 before|after accepted-epoch|current-epoch|append|LEADERINFO|ACK|NEWLEADER
+  trap 1 before|after accepted-epoch|current-epoch|append|install|LEADERINFO|ACK|NEWLEADER
   cut 1 -> 2       cut 1 <-> 2          split 1 2 | 3 4 5          break 1 2    heal
   black-hole 3 [off]                    advertise 1 0.0.0.0:3888
   strangers 1 tell 2 election|quorum ffff0001 00…               (bytes, one piece after the other)
@@ -472,6 +472,7 @@ fn trap(words: &mut Words<'_>) -> Result<Trap, Problem> {
         ("accepted-epoch", Point::AcceptedEpoch),
         ("current-epoch", Point::CurrentEpoch),
         ("append", Point::Append),
+        ("install", Point::Install),
         ("LEADERINFO", Point::LeaderInfo),
         ("ACK", Point::Ack),
         ("NEWLEADER", Point::NewLeader),

@@ -110,6 +110,8 @@ const STORIES: &[Bundled] = bundle! {
     "a-leader-removes-itself"
     "a-voter-that-does-not-know-yet"
     "both-quorums-after-a-restart"
+    "of-two-changes-across-a-snapshot-the-first-binds-too"
+    "a-crash-when-a-snapshot-brings-a-change"
     "no-seat-for-who-has-no-vote-yet"
     "a-vote-is-given-once"
     "a-later-generation-that-was-only-seen"

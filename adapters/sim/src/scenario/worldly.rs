@@ -52,6 +52,9 @@ impl Worldly {
             Point::Append => {
                 |output| matches!(output, Output::Persist { write: Write::Append(_), .. })
             }
+            Point::Install => {
+                |output| matches!(output, Output::Persist { write: Write::Install { .. }, .. })
+            }
             Point::LeaderInfo => |output| {
                 matches!(
                     output,
