@@ -174,8 +174,12 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
         Hunt::Story(stories::a_change_is_committed_and_all_who_know_start_anew),
         0,
     ),
-    (Mistake::TellsOfOneChange, Histories(2_000), 635),
-    (Mistake::InstalledBeforeSeen, Histories(500), 24),
+    (
+        Mistake::TellsOfOneChange,
+        Hunt::Played("of-two-changes-across-a-snapshot-the-first-binds-too"),
+        0,
+    ),
+    (Mistake::InstalledBeforeSeen, Hunt::Played("a-crash-when-a-snapshot-brings-a-change"), 0),
     (
         Mistake::OlderMembershipTaken,
         Hunt::Story(stories::a_leader_that_does_not_know_of_a_change),
