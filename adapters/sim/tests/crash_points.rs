@@ -309,6 +309,56 @@ const SCENARIOS: &[Scenario] = &[
         },
         shows: &[FaultClass::SyncSnap, FaultClass::ChangeAcrossSnapshot],
     },
+    Scenario {
+        name: "an old leader comes back with a change that came to nothing, and the others change meanwhile",
+        observers: &[],
+        spares: &[4],
+        short: false,
+        prepare: |world| {
+            world.start(4);
+            begin(world);
+            settle(world, &[1, 2, 3, 4]);
+            world.partition(&[&[1, 2, 4], &[3]]);
+            change(world, 3, &[(4, false)], &[]);
+            world.run_for(20 * MILLI).unwrap();
+            crash(world, 3);
+            settle(world, &[1, 2]);
+            world.cut(1, 3);
+            world.cut(2, 3);
+            world.heal();
+            // Behind this, what 3 has alone is replaced, not cut.
+            write(world, 1, 2);
+            settle(world, &[1, 2, 4]);
+        },
+        act: |world| {
+            world.start(3);
+            world.run_for(20 * MILLI).unwrap();
+            change(world, 2, &[(4, true)], &[]);
+            world.run_for(15 * MILLI).unwrap();
+            change(world, 2, &[(1, false)], &[]);
+            settle(world, &[1, 2, 3, 4]);
+            write(world, 2, 1);
+        },
+        shows: &[FaultClass::SyncSnap, FaultClass::ChangeCut, FaultClass::Reconfigured],
+    },
+    Scenario {
+        name: "a leader leaves, and an observer votes in its place",
+        observers: &[4],
+        spares: &[5],
+        short: true,
+        prepare: |world| {
+            world.start(4);
+            begin(world);
+            settle(world, &[1, 2, 3, 4]);
+        },
+        act: |world| {
+            change(world, 3, &[(4, true)], &[3]);
+            write(world, 1, 1);
+            settle(world, &[1, 2, 4]);
+            write(world, 4, 1);
+        },
+        shows: &[FaultClass::Reconfigured, FaultClass::Left],
+    },
 ];
 
 /// Everybody is up again and can hear everybody: they come to an end that is the same for all.
