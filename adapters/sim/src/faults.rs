@@ -240,8 +240,16 @@ classes! {
     ChangeCut,
     /// A server that does not take memberships with a snapshot was left to an election, since it needed one while a
     /// change was under way.
+    ///
+    /// Hardly ever in a campaign: its leader goes by an earlier change that it does not know, and would have told it
+    /// of that on their election link. So that link is missing, and the other stands; here a way passes for both ports
+    /// of a server or for none, and what is left is the moment before the link is up.
     LeftToAnElection,
     /// A leader was refused that did not know of a change.
+    ///
+    /// Hardly ever in a campaign: a server of ours that has a change in its history goes by it. So that leader is of
+    /// an earlier version, got two changes with one snapshot and lost its leader before it was told of them, and is
+    /// elected by those who have not heard that the first is in force, without any of those who have.
     OlderMembershipRefused,
     /// A server said what servers of ours have said before SNAP told of memberships.
     EarlierVersion,
