@@ -9,7 +9,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, and figures for people")]
 
 use quorate_sim::FaultClass;
-use quorate_sim::campaign::Story;
+use quorate_sim::campaign::{self, Case, Story};
 use quorate_sim::runner::{Progress, Runner, Tally};
 use quorate_sim::shrink::shrink;
 
