@@ -108,7 +108,8 @@ impl HandOver {
     }
 }
 
-/// Who is to lead: the one that is asked for, or the best.
+/// Who is to lead: the one that is asked for, or the best; rather one that has said that it hears a quorum than one
+/// that may yet say so, and where that would be too late no other.
 ///
 /// # Errors
 ///
@@ -117,9 +118,14 @@ pub fn choose(
     cx: &Context<'_>,
     learners: &Learners,
     asked: Option<ServerId>,
+    purpose: Purpose,
 ) -> Result<ServerId, Kept> {
     let to = match asked {
-        None => best(cx, learners, |_| true).ok_or(Kept::Nobody)?.id,
+        None => {
+            let waits = purpose != Purpose::Unreachable;
+            let fits = |learner: &Progress| waits || is_heard(cx, learner);
+            best(cx, learners, fits).ok_or(Kept::Nobody)?.id
+        }
         Some(id) => {
             let learner = learners.link_of(id).and_then(|link| learners.get(link));
             let learner = learner.filter(|l| may_lead(cx, l)).ok_or(Kept::NoFollower(id))?;
@@ -143,7 +149,7 @@ pub fn choose(
 /// wait while the seat is on offer, and nobody has asked for that.
 pub fn preferred(cx: &Context<'_>, learners: &Learners) -> Option<ServerId> {
     let recent = 2 * cx.config.timing.ping_interval();
-    let answers = |l: &Progress| cx.now.since(l.heard) < recent;
+    let answers = |l: &Progress| cx.now.since(l.heard) < recent && is_heard(cx, l);
     let best = best(cx, learners, answers)?;
     (wish(cx, best) > Some(cx.config.priority)).then_some(best.id)
 }
@@ -164,15 +170,16 @@ pub fn is_heard(cx: &Context<'_>, learner: &Progress) -> bool {
     learner.may_lead.is_some_and(recent) || planted!(SeatOfferedUnheard)
 }
 
-/// The follower that is wished most to lead; among those the one that has most.
+/// The follower that is wished most to lead, of those that hear a quorum if any does; among those the one that has
+/// most.
 fn best<'a>(
     cx: &Context<'_>,
     learners: &'a Learners,
     fits: impl Fn(&Progress) -> bool,
 ) -> Option<&'a Progress> {
     let able = learners.values();
-    let able = able.filter(|l| may_lead(cx, l) && is_ours(l) && is_heard(cx, l) && fits(l));
-    able.max_by_key(|l| (wish(cx, l), l.acks.through(), l.id))
+    let able = able.filter(|l| may_lead(cx, l) && is_ours(l) && fits(l));
+    able.max_by_key(|l| (is_heard(cx, l), wish(cx, l), l.acks.through(), l.id))
 }
 
 /// Whether it follows with a vote, and one that it may be elected with.

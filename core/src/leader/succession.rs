@@ -39,7 +39,7 @@ pub fn begin(
     if broadcast.change.is_some() {
         return keep(cx, purpose, Kept::Reconfiguring);
     }
-    match choose(cx, learners, to) {
+    match choose(cx, learners, to, purpose) {
         Ok(to) => {
             broadcast.hand_over = Some(Box::new(HandOver::new(to, round.next(), purpose)));
             let timing = &cx.config.timing;
