@@ -5,6 +5,7 @@
 //! Local events and messages from the network are different types: no peer can forge a `Persisted`.
 
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use bytes::Bytes;
 
@@ -47,6 +48,13 @@ pub enum Event {
         plane: Plane,
         /// The server that was dialled.
         peer: ServerId,
+    },
+    /// What [`Resolve`](crate::output::Output::Resolve) asked for.
+    Resolved {
+        /// For which link.
+        link: LinkId,
+        /// What all the names lead to now; nothing, if none of them can be looked up.
+        addresses: Vec<IpAddr>,
     },
     /// No address of this port accepts connections any more: an attempt to accept has failed at each of them,
     /// and none has succeeded or had to wait for a connection since.
@@ -147,7 +155,7 @@ pub struct LinkUp {
     /// Where the other end says it listens for elections, if it introduced itself with an address.
     pub advertised: Option<HostPort>,
     /// The other end's address as the network sees it; the port means nothing.
-    pub remote: Option<core::net::IpAddr>,
+    pub remote: Option<IpAddr>,
 }
 
 /// The two ports of a server.

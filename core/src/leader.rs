@@ -375,6 +375,7 @@ impl Leader {
             | Timer::Notification
             | Timer::Finalize
             | Timer::Redial
+            | Timer::Claim
             | Timer::Candidacy
             | Timer::Heartbeat
             | Timer::Introduction

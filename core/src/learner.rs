@@ -283,6 +283,7 @@ impl Learner {
             | Timer::Notification
             | Timer::Finalize
             | Timer::Redial
+            | Timer::Claim
             | Timer::Candidacy
             | Timer::Heartbeat
             | Timer::Introduction

@@ -16,6 +16,9 @@
 //! may connect and ask, a bounded number of them; they are dialled only where the membership may
 //! change, where they came from, and seldom.
 //!
+//! A connection that claims the id of a voter with which there is a link does not take its place at once: see
+//! `claims`.
+//!
 //! The names in the Java code (`QuorumCnxManager`): `senderWorkerMap` is the links of the neighbours.
 //! `lastMessageSent` has no place here: a link that comes up is told how things stand then.
 //!
@@ -23,6 +26,7 @@
 //! came before the election was over. What is said on a link it does not know.
 
 mod answers;
+mod claims;
 mod mailbox;
 mod neighbour;
 mod strangers;
@@ -37,6 +41,8 @@ use crate::address::HostPort;
 use crate::config::{Config, Limits, Timing};
 use crate::id::{LinkId, ServerId};
 use crate::input::{LinkUp, Plane};
+pub use crate::links::claims::Admitted;
+use crate::links::claims::Claims;
 pub use crate::links::mailbox::Mailbox;
 use crate::links::neighbour::{Neighbour, Up};
 use crate::links::strangers::Strangers;
@@ -55,6 +61,22 @@ pub enum Place {
     Leader(ServerId),
     /// A server came to learn from us.
     Learner,
+}
+
+/// What becomes of a connection on the election port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was hung up.
+    Over,
+    /// It is the link to this server.
+    Kept(ServerId),
+    /// It waits: there is a link to this server already.
+    Held {
+        /// To whom.
+        peer: ServerId,
+        /// Which.
+        old: LinkId,
+    },
 }
 
 /// A quorum link without a role to belong to.
@@ -96,6 +118,7 @@ pub struct Links {
     id: ServerId,
     neighbours: BTreeMap<ServerId, Neighbour>,
     strangers: Strangers,
+    claims: Claims,
     /// Ascending, since numbers never come back.
     places: Vec<(LinkId, Place)>,
     waiting: Vec<Waiting>,
@@ -116,6 +139,7 @@ impl Links {
             id: config.id,
             neighbours: BTreeMap::new(),
             strangers: Strangers::default(),
+            claims: Claims::default(),
             places: Vec::new(),
             waiting: Vec::new(),
             leader_dials: BTreeSet::new(),
@@ -148,6 +172,7 @@ impl Links {
             if let Some(up) = self.neighbours.remove(&id).and_then(|gone| gone.link) {
                 self.hangup(up.link, Hangup::Unwanted, outbox);
             }
+            self.drop_claim(id, Hangup::Unwanted, outbox);
         }
         for (id, (wanted, configured)) in members {
             if let Some(link) = self.strangers.remove(id) {
@@ -157,6 +182,9 @@ impl Links {
             let neighbour = self.neighbours.entry(id).or_insert(new);
             neighbour.wanted = wanted;
             neighbour.configured = configured;
+            if !wanted {
+                self.drop_claim(id, Hangup::Unwanted, outbox);
+            }
         }
     }
 
@@ -293,15 +321,16 @@ impl Links {
         }
     }
 
-    /// Decides whether a connection on the election port stays; returns whose it is if it does.
+    /// Decides whether a connection on the election port stays.
     pub fn on_election_up(
         &mut self,
         now: Instant,
         up: &LinkUp,
         rng: &mut Rng,
         outbox: &mut Outbox,
-    ) -> Option<ServerId> {
-        let (link, peer) = (up.link, up.peer?);
+    ) -> Fate {
+        let Some(peer) = up.peer else { return Fate::Over };
+        let link = up.link;
         let refuse = if peer == self.id {
             Some(Hangup::OwnId(peer))
         } else if peer == ServerId::ANONYMOUS_OBSERVER || peer.0 < 0 {
@@ -311,17 +340,31 @@ impl Links {
         };
         if let Some(reason) = refuse {
             outbox.hangup(link, reason);
-            return None;
+            return Fate::Over;
         }
         if up.dialled {
-            return self.on_dialled(now, link, peer, rng, outbox);
+            let kept = self.on_dialled(now, link, peer, rng, outbox);
+            return kept.map_or(Fate::Over, Fate::Kept);
         }
         if peer < self.id {
             outbox.hangup(link, Hangup::WeDial(peer));
             self.on_knock(now, peer, up, outbox);
-            return None;
+            return Fate::Over;
         }
-        self.keep(now, link, peer, false, outbox)
+        if let Some(old) = self.voter_link(peer) {
+            return match self.hold(now, peer, link, up.remote, outbox) {
+                true => Fate::Held { peer, old },
+                false => Fate::Over,
+            };
+        }
+        self.keep(now, link, peer, false, outbox);
+        Fate::Kept(peer)
+    }
+
+    /// The link to a voter, which none takes the place of that only says who it is.
+    fn voter_link(&self, peer: ServerId) -> Option<LinkId> {
+        let voter = self.neighbours.get(&peer).filter(|neighbour| neighbour.wanted)?;
+        voter.link.map(|up| up.link).filter(|_| !planted!(ClaimBelieved))
     }
 
     /// Our dial has come through.
@@ -334,6 +377,7 @@ impl Links {
         outbox: &mut Outbox,
     ) -> Option<ServerId> {
         self.dials.remove(&peer);
+        self.claims.on_dial_over(peer);
         let redial_max = self.redial_max;
         if let Some(neighbour) = self.neighbours.get_mut(&peer) {
             if peer > self.id {
@@ -345,26 +389,33 @@ impl Links {
                 return None;
             }
             // A link that came up meanwhile was dialled by a larger id than ours: not this peer's.
-            return self.keep(now, link, peer, true, outbox);
+            self.keep(now, link, peer, true, outbox);
+            return Some(peer);
         }
         if peer > self.id {
             outbox.hangup(link, Hangup::PeerDials(peer));
             return None;
         }
-        self.keep(now, link, peer, true, outbox)
+        self.keep(now, link, peer, true, outbox);
+        Some(peer)
     }
 
     /// A smaller id has asked to be dialled.
     fn on_knock(&mut self, now: Instant, peer: ServerId, up: &LinkUp, outbox: &mut Outbox) {
         let advertised = up.advertised.clone().filter(|address| !address.is_wildcard());
+        let claims = self.voter_link(peer).is_some();
         let Some(neighbour) = self.neighbours.get_mut(&peer) else {
             return self.on_strange_knock(now, peer, advertised, up.remote, outbox);
         };
+        let crossed = |old: Up| old.dialled && now.since(old.since) < CROSSED;
+        if claims && !neighbour.link.is_some_and(crossed) {
+            return self.on_claiming_knock(now, peer, outbox);
+        }
         if let Some(address) = advertised {
             neighbour.advertised = Some(address);
         }
         if let Some(old) = neighbour.link {
-            if old.dialled && now.since(old.since) < CROSSED {
+            if crossed(old) {
                 return;
             }
             // It would not knock if it had a link: ours is dead, we only have not noticed.
@@ -432,7 +483,7 @@ impl Links {
         peer: ServerId,
         dialled: bool,
         outbox: &mut Outbox,
-    ) -> Option<ServerId> {
+    ) {
         if let Some(neighbour) = self.neighbours.get_mut(&peer) {
             let up = Up::new(link, now, dialled);
             if let Some(old) = neighbour.on_up(up, self.redial_min) {
@@ -445,7 +496,6 @@ impl Links {
             }
         }
         self.enter(link, Place::Election(peer));
-        Some(peer)
     }
 
     /// Takes note of the link to our leader.
@@ -512,7 +562,10 @@ impl Links {
             Place::Election(peer) => self.neighbours.get(&peer)?.link,
             Place::Leader(_) | Place::Learner => None,
         });
-        let place = self.leave(link)?;
+        let Some(place) = self.leave(link) else {
+            self.claims.on_down(link);
+            return None;
+        };
         outbox.forget(link);
         if let Place::Election(peer) = place {
             if let Some(neighbour) = self.neighbours.get_mut(&peer) {
@@ -532,7 +585,11 @@ impl Links {
         outbox: &mut Outbox,
     ) -> Option<Instant> {
         let over = self.dials.remove(&peer);
+        let called_off = self.claims.on_dial_over(peer);
         let redial_max = self.redial_max;
+        if called_off && self.voter_link(peer).is_some() {
+            self.dial_beside(now, peer, outbox);
+        }
         let neighbour = self.neighbours.get_mut(&peer).filter(|n| n.link.is_none())?;
         let Some(dial) = over.filter(|dial| dial.fresh) else {
             // Somebody asked for a fresh dial while this one was under way.
@@ -559,6 +616,11 @@ impl Links {
                 neighbour.redial_at = None;
             }
         }
+    }
+
+    /// When it is to be decided who takes the place of whom.
+    pub fn claim_deadline(&self) -> Option<Instant> {
+        self.claims.deadline()
     }
 
     /// When the next link is to be dialled.
@@ -590,6 +652,7 @@ impl Links {
         for (link, _) in core::mem::take(&mut self.places) {
             outbox.hangup(link, reason);
         }
+        self.drop_claims(reason, outbox);
         self.waiting.clear();
         self.strangers.clear();
         for neighbour in self.neighbours.values_mut() {

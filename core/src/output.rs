@@ -4,6 +4,7 @@
 //! report the last durable ticket. What must wait for the disk is held back inside the core and comes
 //! out when its ticket has been reported.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -40,6 +41,14 @@ pub enum Output {
         plane: Plane,
         /// The server.
         peer: ServerId,
+    },
+    /// Look up what these names lead to now, to compare it with where the connection on this link comes from, and
+    /// answer with [`Resolved`](crate::input::Event::Resolved) unless the link has ended.
+    Resolve {
+        /// For which link.
+        link: LinkId,
+        /// The names, or addresses in their place.
+        hosts: Vec<String>,
     },
     /// Close a link, after what was sent on it before has been written (bounded in time). Nothing more
     /// is to come from it, not even a `LinkDown`.
@@ -292,6 +301,13 @@ pub enum Hangup {
     /// A newer link of the same server takes its place.
     #[error("a newer link of server {0} takes its place")]
     Replaced(ServerId),
+    /// It claims to be a voter to which there is a link, and comes from somewhere else than where the configuration
+    /// says that this voter is.
+    #[error("there is a link of server {0}, and this one comes from another address than its")]
+    NotAtHome(ServerId),
+    /// It claims to be a voter to which there is a link, and so does a newer one.
+    #[error("a newer connection claims to be server {0}")]
+    ClaimedAgain(ServerId),
     /// Somebody introduced itself with our own id: two servers have the same `myid`.
     #[error("server {0} introduced itself with our own id")]
     OwnId(ServerId),

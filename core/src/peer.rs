@@ -21,6 +21,7 @@ mod electing;
 mod events;
 mod instruments;
 mod letters;
+mod linking;
 mod listening;
 mod rest;
 mod role;
@@ -108,6 +109,7 @@ impl Peer {
             Event::LinkUp(up) => self.on_link_up(&up),
             Event::LinkDown { link, cause } => self.on_link_down(link, cause),
             Event::DialFailed { plane, peer } => self.on_dial_failed(plane, peer),
+            Event::Resolved { link, addresses } => self.on_resolved(link, addresses),
             Event::ListenFailed(plane) => self.on_listen_failed(plane),
             Event::Listening(plane) => self.on_listening(plane),
             Event::Persisted(ticket) => {

@@ -94,6 +94,11 @@ mistakes! {
     /// A server that names another asks for votes with that one's history.
     NomineeClaimed,
 
+    // --- links ---
+
+    /// Whoever claims to be a voter takes the place of the link to it (`QuorumCnxManager` does that).
+    ClaimBelieved,
+
     // --- discovery ---
 
     /// A new epoch is one more than that of the last transaction, whatever was promised (ZOOKEEPER-335).

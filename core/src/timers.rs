@@ -20,6 +20,9 @@ pub enum Timer {
     Finalize,
     /// When a missing election link is dialled again.
     Redial,
+    /// When a connection that claims to be a voter to which there is a link takes its place or is refused, or that
+    /// voter is dialled.
+    Claim,
     /// When a quorum link that has not introduced itself, or came too early, is given up.
     Introduction,
     /// When a quorum port that accepts no connections has failed for as long as a leader may be without one.

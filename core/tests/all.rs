@@ -6,6 +6,8 @@
 mod acknowledgements;
 #[path = "allocations.rs"]
 mod allocations;
+#[path = "claims.rs"]
+mod claims;
 #[path = "cursors.rs"]
 mod cursors;
 #[path = "differential.rs"]

@@ -36,6 +36,7 @@ const PLAN: &[(&str, Place)] = &[
     ("peer", Floor(11)),
     ("peer::checks", Page),
     ("peer::events", Page),
+    ("peer::linking", Page),
     ("peer::turns", Page),
     ("peer::unreachable", Page),
     ("peer::listening", Floor(1)),
@@ -85,6 +86,7 @@ const PLAN: &[(&str, Place)] = &[
     ("context", Floor(8)),
     // Who is connected.
     ("links", Floor(7)),
+    ("links::claims", Page),
     ("links::mailbox", Floor(1)),
     ("links::neighbour", Floor(2)),
     ("links::strangers", Floor(2)),

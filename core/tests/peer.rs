@@ -418,6 +418,7 @@ fn owed(dice: &mut Dice, bench: &mut Bench) {
         Received(LinkId),
         Prepared,
         Taken(Zxid),
+        Resolved(LinkId),
     }
     let boundary = &bench.boundary;
     let mut owes: Vec<Owes> = Vec::new();
@@ -428,6 +429,7 @@ fn owed(dice: &mut Dice, bench: &mut Bench) {
     owes.extend(boundary.receiving.map(|(link, _)| Owes::Received(link)));
     owes.extend((!boundary.preparing.is_empty()).then_some(Owes::Prepared));
     owes.extend(boundary.taking.map(Owes::Taken));
+    owes.extend(boundary.resolving.keys().map(|link| Owes::Resolved(*link)));
     if owes.is_empty() {
         return;
     }
@@ -449,6 +451,11 @@ fn owed(dice: &mut Dice, bench: &mut Bench) {
             bench.prepared_together(most);
         }
         Owes::Taken(zxid) => drop(bench.step(Event::SnapshotTaken(zxid))),
+        Owes::Resolved(link) => {
+            let addresses =
+                if dice.chance(50) { vec!["10.0.0.1".parse().unwrap()] } else { vec![] };
+            bench.step(Event::Resolved { link, addresses });
+        }
     }
 }
 

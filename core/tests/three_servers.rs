@@ -81,6 +81,10 @@ impl World {
                     self.queue.push_back((id, up(ours, true, Some(peer))));
                     self.queue.push_back((peer, up(theirs, false, who)));
                 }
+                Output::Resolve { link, .. } => {
+                    let addresses = Vec::new();
+                    self.queue.push_back((id, Event::Resolved { link, addresses }));
+                }
                 Output::Hangup { link, .. } => {
                     if let Some((peer, theirs)) = self.ends.remove(&link) {
                         self.ends.remove(&theirs);

@@ -148,6 +148,9 @@ impl World {
                 }
             }
             Output::Persist { ticket, .. } => self.queue.push_back((id, Event::Persisted(ticket))),
+            Output::Resolve { link, .. } => {
+                self.queue.push_back((id, Event::Resolved { link, addresses: Vec::new() }));
+            }
             Output::Release => self.queue.push_back((id, Event::Released)),
             Output::Halt(fault) => panic!("{id} stops: {fault}"),
             _ => {}

@@ -7,6 +7,8 @@
 #[path = "../../core/tests/support/boundary.rs"]
 mod boundary;
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use arbitrary::{Arbitrary, Unstructured};
 use boundary::Boundary;
 use bytes::Bytes;
@@ -155,8 +157,19 @@ pub fn feed(data: &[u8]) {
         let outputs = peer.step(Input { at: now, event });
         boundary.after(&outputs, &peer.status());
         assert_eq!(peer.broken(), None);
+        // Names are found at once, and lead home for every second link.
+        while let Some(link) = boundary.resolving.keys().next().copied() {
+            let addresses = (link.0 % 2 == 0).then_some(REMOTE).into_iter().collect();
+            let event = Event::Resolved { link, addresses };
+            boundary.before(&event);
+            let outputs = peer.step(Input { at: now, event });
+            boundary.after(&outputs, &peer.status());
+        }
     }
 }
+
+/// Where everybody comes from.
+const REMOTE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// One of these, if there is one.
 fn nth<T>(mut of: impl ExactSizeIterator<Item = T>, which: u8) -> Option<T> {
@@ -311,7 +324,7 @@ fn up(
     *links += 1;
     let link = LinkId(*links);
     boundary.up.insert(link, plane);
-    Event::LinkUp(LinkUp { link, plane, dialled, peer, advertised: None, remote: None })
+    Event::LinkUp(LinkUp { link, plane, dialled, peer, advertised: None, remote: Some(REMOTE) })
 }
 
 fn request(cxid: i32, op: i32) -> Request {

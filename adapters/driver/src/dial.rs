@@ -20,7 +20,7 @@ use bytes::{Bytes, BytesMut};
 use futures_lite::future::or;
 use futures_lite::io::AsyncWriteExt;
 use quorate_core::address::HostPort;
-use quorate_core::id::ServerId;
+use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Plane};
 
 use crate::link::{self, Happened, Opened, Shared};
@@ -98,6 +98,31 @@ impl<R: Runtime> Dialler<R> {
             Counters::add(&shared.counters.failed_dials);
             // Nobody listens: the server ends.
             drop(shared.events.send(Happened::Event(Event::DialFailed { plane, peer })).await);
+        });
+    }
+}
+
+impl<R: Runtime> Dialler<R> {
+    /// Looks names up, and tells the loop what they lead to; nothing, if that takes too long.
+    pub(crate) fn look_up(&self, link: LinkId, hosts: Vec<String>) {
+        let shared = Arc::clone(&self.shared);
+        let call = Call {
+            runtime: self.doors.runtime.clone(),
+            timeout: self.timeout,
+            resolver: self.resolver.clone(),
+        };
+        self.doors.spawn(async move {
+            let mut addresses = Vec::new();
+            for host in &hosts {
+                match call.bounded(call.resolver.resolve(host)).await {
+                    Ok(ips) => addresses.extend(ips),
+                    Err(error) => {
+                        tracing::debug!(sid = shared.id.0, link = link.0, host, %error, "cannot look up");
+                    }
+                }
+            }
+            // Nobody listens: the server ends.
+            drop(shared.events.send(Happened::Event(Event::Resolved { link, addresses })).await);
         });
     }
 }

@@ -244,6 +244,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 self.dialler.dial(plane, peer, addresses, introduction);
             }
             Output::CallOff { plane, peer } => self.dialler.call_off(plane, peer),
+            Output::Resolve { link, hosts } => self.dialler.look_up(link, hosts),
             Output::Hangup { link, reason } => self.hang_up(link, reason),
             Output::Locate { link, zxid } => self.locate(link, zxid),
             Output::StreamLog { link, after, through, form } => {
@@ -436,7 +437,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 | Event::Progress(link)
                 | Event::Located { link, .. }
                 | Event::Streamed { link, .. }
-                | Event::Restored { link, .. },
+                | Event::Restored { link, .. }
+                | Event::Resolved { link, .. },
             )
             | Happened::Long { event: Event::Received { link, .. }, .. }
                 if !self.links.contains_key(&link) =>
@@ -599,6 +601,7 @@ fn is_remarkable(reason: Hangup) -> bool {
     match reason {
         Hangup::OwnId(_)
         | Hangup::ReservedId(_)
+        | Hangup::NotAtHome(_)
         | Hangup::TooManyStrangers
         | Hangup::TooManyUnintroduced
         | Hangup::TooManyLearners
@@ -623,6 +626,7 @@ fn is_remarkable(reason: Hangup) -> bool {
         Hangup::PeerDials(_)
         | Hangup::WeDial(_)
         | Hangup::Replaced(_)
+        | Hangup::ClaimedAgain(_)
         | Hangup::NotLeading
         | Hangup::RoleEnded
         | Hangup::Unwanted

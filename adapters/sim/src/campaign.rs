@@ -20,6 +20,7 @@
 
 mod accidents;
 mod case;
+mod claims;
 mod days;
 mod elections;
 mod histories;

@@ -306,6 +306,7 @@ impl Checker {
             | Event::Prepared { .. }
             | Event::Read(_)
             | Event::Oracle(_)
+            | Event::Resolved { .. }
             | Event::ListenFailed(_)
             | Event::Listening(_)
             | Event::StepDown
@@ -436,6 +437,7 @@ impl Checker {
             Output::Report(report) => return self.on_report(id, report),
             Output::Halt(fault) => return broken(Rule::Progress, id, fault.to_string()),
             Output::Pace(link)
+            | Output::Resolve { link, .. }
             | Output::Locate { link, .. }
             | Output::StreamLog { link, .. }
             | Output::SendSnapshot { link, .. }

@@ -56,6 +56,8 @@ classes! {
     DialRetried,
     /// A dial timed out.
     DialTimedOut,
+    /// A stranger claimed to be a voter, and was refused.
+    ClaimRefused,
     /// A dial hung, and was called off when its server knocked.
     DialCalledOff,
     /// A message was sent to a server that knew nothing of the link any more.
@@ -296,6 +298,7 @@ impl Coverage {
                 FaultClass::OlderMembershipRefused
             }
             Output::Hangup { reason: Hangup::Untold { .. }, .. } => FaultClass::LeftToAnElection,
+            Output::Hangup { reason: Hangup::NotAtHome(_), .. } => FaultClass::ClaimRefused,
             Output::Persist { write: Write::Truncate(_), .. } => FaultClass::LogCut,
             Output::Persist { write: Write::Membership(_), .. } if leads => {
                 FaultClass::Reconfigured

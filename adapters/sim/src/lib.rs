@@ -102,6 +102,7 @@
 //! | a read sees everything that any client was told before it was asked | [`Read`](Rule::Read) | `a_read_that_misses_what_was_acknowledged` |
 //! | one order explains all writes and reads of a cell (linearizability), those of unknown outcome included | [`Linear`](Rule::Linear) | `a_read_of_what_was_overwritten_before_it_began`; `linear::tests` |
 //! | outputs make sense: links that are up, one dial at a time, new tickets; nobody stops | [`Boundary`](Rule::Boundary), [`Progress`](Rule::Progress) | `outputs_that_make_no_sense` |
+//! | a link between two servers that live and can reach each other never ends because a stranger claims to be one of them | [`Claims`](Rule::Claims) | `planted`: `ClaimBelieved` |
 //! | no step heaps up outputs, no server links; time does not stand still | [`Bounds`](Rule::Bounds), [`Progress`](Rule::Progress) | the same |
 //! | every message survives its bytes | [`Codec`](Rule::Codec) | `planted`: `PeerEpochLeftOut` |
 //! | what a story expects is so whatever ways and writes take | all | `cargo test -p quorate-sim --test scenarios`: each in 100 worlds |
@@ -110,7 +111,7 @@
 //!
 //! That there is a leader, and how soon, is not a rule for every step: `tests/liveness.rs` has the bounds.
 //!
-//! What is not simulated: clients' sessions; strangers who use the id of a member, since nothing but the
+//! What is not simulated: clients' sessions; strangers who speak for a voter that is missing, since nothing but the
 //! network around an ensemble can tell those.
 
 mod agenda;

@@ -170,6 +170,16 @@ impl Network {
         !self.connections.values().any(|c| c.ends.iter().any(|end| end.server == id))
     }
 
+    /// Whether both ends of a connection know of it, live, and can reach each other.
+    pub(crate) fn lives(&self, link: LinkId) -> bool {
+        let lives = |c: &Connection| {
+            let (a, b) = c.servers(DIALLER);
+            let known = c.is_open() && c.ends.iter().all(|end| end.up);
+            known && !c.broken && !self.is_blocked(a, b) && !self.is_blocked(b, a)
+        };
+        self.connections.get(&unpack(link).0).is_some_and(lives)
+    }
+
     /// How many connections there are in any state.
     pub(crate) fn connections(&self) -> usize {
         self.connections.len()

@@ -140,6 +140,7 @@ impl Stage {
                     self.fault = Some(fault);
                 }
                 Output::CallOff { .. }
+                | Output::Resolve { .. }
                 | Output::Pace(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }

@@ -48,6 +48,8 @@ use crate::world::server::Server;
 
 /// More steps than this without any time passing, and a server spins.
 const STEPS_AT_ONCE_MAX: u32 = 100_000;
+/// How long it takes to look up a name, at most.
+const LOOK_UP_MAX: Duration = Duration::from_millis(20);
 /// How many bytes of a snapshot are written at once.
 const SNAPSHOT_PIECE: usize = 64;
 /// How many lines a failing world prints.
@@ -120,6 +122,10 @@ struct Fuse {
 pub struct World {
     seed: u64,
     rng: Rng,
+    /// For what takes the place of names.
+    names: Rng,
+    /// For those who claim to be voters.
+    claims: Rng,
     agenda: Agenda<What>,
     servers: BTreeMap<ServerId, Server>,
     network: Network,
@@ -237,6 +243,8 @@ impl World {
         Self {
             seed,
             rng,
+            names: Rng::new(seed ^ 0x0a3e_5000),
+            claims: Rng::new(seed ^ 0xc1a1_3000),
             agenda,
             servers,
             network,

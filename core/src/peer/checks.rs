@@ -49,6 +49,7 @@ impl Peer {
                 self.instruments.elector.due(timer)
             }
             Timer::Redial => self.instruments.links.deadline(),
+            Timer::Claim => self.instruments.links.claim_deadline(),
             Timer::Start
             | Timer::Rest
             | Timer::Introduction
@@ -90,6 +91,8 @@ impl Peer {
         } else if timer == Timer::Redial {
             let (_, cx) = self.lend();
             cx.links.redial(cx.now, due, cx.outbox);
+        } else if timer == Timer::Claim {
+            self.settle_claims(due);
         } else {
             self.on_timer(timer, due);
         }

@@ -16,7 +16,7 @@ use crate::generation::ClockEvent;
 use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Cause, LinkUp, Plane};
 use crate::leader::hand_over::Purpose;
-use crate::links::Place;
+use crate::links::{Fate, Place};
 use crate::message::{Mark, Message, Notification, Packet, Request};
 use crate::output::{Hangup, Kept, Output, Refusal, Write};
 use crate::peer::electing::Electing;
@@ -30,8 +30,11 @@ use crate::vote::{Round, ServerState, Standing, Vote};
 impl Peer {
     #[inline]
     pub(super) fn on_received(&mut self, link: LinkId, message: Message) {
-        // Of a link that we have hung up meanwhile.
-        let Some(place) = self.instruments.links.place(link) else { return };
+        let Some(place) = self.instruments.links.place(link) else {
+            // Of a link that we have hung up meanwhile, or of one that is held.
+            let Instruments { links, outbox, .. } = &mut self.instruments;
+            return links.on_unplaced(link, message, outbox);
+        };
         // The most frequent of all inputs: a message is large, and handed on as it lies.
         match message {
             Message::Notification(notification) => match place {
@@ -151,16 +154,10 @@ impl Peer {
         match (up.plane, up.dialled, up.peer) {
             (Plane::Election, _, _) => {
                 let (_, cx) = self.lend();
-                let kept = cx.links.on_election_up(cx.now, up, cx.rng, cx.outbox);
-                let Some(peer) = kept else { return };
-                if matches!(self.role, Role::Looking) {
-                    let (_, cx) = self.lend();
-                    cx.links.retry(cx.now, cx.outbox);
-                }
-                self.elect(ElectorEvent::Reachable(peer));
-                self.instruments.greet(link, peer);
-                if self.instruments.config.is_member(peer) {
-                    self.poll(ClockEvent::Reachable(peer));
+                match cx.links.on_election_up(cx.now, up, cx.rng, cx.outbox) {
+                    Fate::Over => {}
+                    Fate::Kept(peer) => self.on_linked(link, peer),
+                    Fate::Held { peer, old } => self.on_claimed(old, peer),
                 }
             }
             (Plane::Quorum, true, Some(peer)) => {
@@ -198,7 +195,13 @@ impl Peer {
                 self.with_learner(|learner, cx| learner.on_link_down(cx, link, cause));
             }
             Some(Place::Learner) => self.with_leader(|leader, cx| leader.on_link_down(cx, link)),
-            Some(Place::Election(_)) | None => {}
+            Some(Place::Election(peer)) => {
+                let (_, cx) = self.lend();
+                if let Some(admitted) = cx.links.succeed(cx.now, peer, cx.outbox) {
+                    self.on_admitted(admitted);
+                }
+            }
+            None => {}
         }
     }
 
@@ -275,6 +278,7 @@ impl Peer {
         let (_, cx) = self.lend();
         cx.links.redial(cx.now, cx.now, cx.outbox);
         let now = self.instruments.now;
+        self.settle_claims(now);
         if self.instruments.elector.deadline().is_some_and(|(at, _)| at <= now) {
             self.elect(ElectorEvent::Tick);
             if matches!(self.role, Role::Looking) && self.appointed {
@@ -319,7 +323,8 @@ impl Peer {
             | Timer::Finalize
             | Timer::Candidacy
             | Timer::Heartbeat
-            | Timer::Redial => {}
+            | Timer::Redial
+            | Timer::Claim => {}
         }
     }
 }

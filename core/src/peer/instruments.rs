@@ -128,7 +128,8 @@ impl Instruments {
     pub(super) fn deadline(&self) -> Option<(Instant, Timer)> {
         let redial = self.links.deadline().map(|at| (at, Timer::Redial));
         let election = self.elector.deadline();
-        [self.timers.next(), redial, election].into_iter().flatten().min()
+        let claim = self.links.claim_deadline().map(|at| (at, Timer::Claim));
+        [self.timers.next(), redial, claim, election].into_iter().flatten().min()
     }
 }
 

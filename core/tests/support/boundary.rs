@@ -29,6 +29,8 @@ use quorate_core::zxid::{Epoch, Zxid};
 pub struct Boundary {
     pub up: BTreeMap<LinkId, Plane>,
     pub dialling: BTreeSet<(Plane, ServerId)>,
+    /// Names that are to be looked up, each for a link.
+    pub resolving: BTreeMap<LinkId, Vec<String>>,
     pub disk: Disk,
     /// Delivered through this.
     pub delivered: Zxid,
@@ -250,6 +252,7 @@ impl Boundary {
         Self {
             up: BTreeMap::new(),
             dialling: BTreeSet::new(),
+            resolving: BTreeMap::new(),
             disk: Disk::new(durable),
             delivered: Zxid::ZERO,
             staged: durable.snapshot,
@@ -312,6 +315,9 @@ impl Boundary {
                 self.disk.beside = Some((label, Vec::new()));
             }
             Event::SnapshotTaken(_) => self.taking = None,
+            Event::Resolved { link, .. } => {
+                self.resolving.remove(link).expect("somebody wants to know");
+            }
             Event::Propose(request) => self.requests.push(request.id),
             Event::Read(read) => assert!(self.reads.insert(*read), "{read:?} comes once"),
             _ => {}
@@ -377,6 +383,11 @@ impl Boundary {
             }
             Output::CallOff { plane, peer } => {
                 assert!(self.dialling.contains(&(*plane, *peer)), "{output:?}, but it is over");
+            }
+            Output::Resolve { link, hosts } => {
+                assert!(!hosts.is_empty() && self.up.contains_key(link), "{output:?}");
+                let before = self.resolving.insert(*link, hosts.clone());
+                assert_eq!(before, None, "{output:?} is under way");
             }
             Output::Hangup { link, .. } => {
                 assert!(self.up.contains_key(link), "{output:?}, but that is not up");
@@ -549,6 +560,7 @@ impl Boundary {
 
     fn forget(&mut self, link: LinkId) {
         self.up.remove(&link);
+        self.resolving.remove(&link);
         self.streams.remove(&link);
         self.courses.remove(&link);
         self.paces.remove(&link);

@@ -214,6 +214,10 @@ impl World {
                 self.queue.push_back((id, Event::LinkUp(dialled)));
                 self.queue.push_back((peer, Event::LinkUp(accepted)));
             }
+            Output::Resolve { link, .. } => {
+                let addresses = vec!["127.0.0.1".parse().unwrap()];
+                self.queue.push_back((id, Event::Resolved { link, addresses }));
+            }
             Output::Hangup { link, .. } => {
                 if let Some((peer, theirs)) = self.ends.remove(&link) {
                     self.ends.remove(&theirs);

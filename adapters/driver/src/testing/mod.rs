@@ -134,6 +134,8 @@ macro_rules! suite {
                 packets_that_cannot_be_read_end_their_link_only,
                 requests_that_never_end_share_a_bound,
                 a_thousand_silent_connections_keep_nobody_out,
+                a_voters_id_that_is_claimed_from_elsewhere_ends_no_link,
+                a_voters_id_that_is_claimed_from_its_own_machine_gives_way_to_it,
                 an_introduction_has_a_deadline,
                 one_address_has_a_share_of_the_connections,
             }

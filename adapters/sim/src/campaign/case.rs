@@ -138,6 +138,8 @@ pub(super) enum Purpose {
     Reference,
     /// Which links are broken.
     Links,
+    /// Who claims to be whom in the end.
+    Claims,
 }
 
 /// Something that a run meets, and could be spared.

@@ -25,11 +25,15 @@ pub(crate) struct Conduct {
     voters: BTreeMap<(ServerId, LinkId), ServerId>,
     /// Who has told a server that it leads, since that began to look.
     heard: BTreeMap<ServerId, BTreeSet<ServerId>>,
+    /// Who has told it on a connection that was held: it may be heard when the server looks again.
+    held: BTreeMap<(ServerId, LinkId), Option<ServerId>>,
     /// Where the history of the learner on a link ends, as it says.
     learners: BTreeMap<(ServerId, LinkId), Zxid>,
     /// Links of those who are no servers of this ensemble, by the address that they come from: what they say is
     /// drawn at random, and refusing it is what is wanted. Of servers it would be a fault of theirs.
     strange: BTreeSet<(ServerId, LinkId)>,
+    /// Whom a stranger claims to be, in the connection that a server hears of now.
+    claimed: Option<(ServerId, ServerId)>,
 }
 
 impl Conduct {
@@ -38,12 +42,14 @@ impl Conduct {
         self.voters.retain(|(server, _), _| *server != id);
         self.learners.retain(|(server, _), _| *server != id);
         self.strange.retain(|(server, _)| *server != id);
+        self.held.retain(|(server, _), _| *server != id);
         self.heard.remove(&id);
     }
 
     /// A server is about to hear something.
     #[allow(clippy::wildcard_enum_match_arm, reason = "nothing else tells of others")]
     pub(crate) fn on_event(&mut self, id: ServerId, event: &Event) {
+        self.claimed = None;
         match event {
             Event::LinkUp(up) => {
                 if up.remote.is_some_and(Ensemble::is_strange) {
@@ -51,9 +57,12 @@ impl Conduct {
                 }
                 if let (Plane::Election, Some(peer)) = (up.plane, up.peer) {
                     self.voters.insert((id, up.link), peer);
+                    let strange = self.strange.contains(&(id, up.link));
+                    self.claimed = strange.then_some((id, peer));
                 }
             }
             Event::LinkDown { link, .. } => {
+                self.held.remove(&(id, *link));
                 self.voters.remove(&(id, *link));
                 self.learners.remove(&(id, *link));
                 self.strange.remove(&(id, *link));
@@ -63,6 +72,7 @@ impl Conduct {
                 if let Some(from) = self.voters.get(&(id, *link)) {
                     if standing.state == ServerState::Leading && standing.vote.leader == *from {
                         self.heard.entry(id).or_default().insert(*from);
+                        self.held.entry((id, *link)).and_modify(|said| *said = Some(*from));
                     }
                 }
             }
@@ -81,6 +91,9 @@ impl Conduct {
         outputs: &[Output],
     ) -> Result<(), Violation> {
         for output in outputs {
+            if let Output::Resolve { link, .. } = output {
+                self.held.insert((id, *link), None);
+            }
             let Output::Report(report) = output else { continue };
             let (Reason::Joined { leader, .. } | Reason::OnlyLeaderHeard { leader }) =
                 &report.reason
@@ -88,6 +101,8 @@ impl Conduct {
                 continue;
             };
             let says_so = self.heard.get(&id).is_some_and(|heard| heard.contains(leader));
+            let mut held = self.held.iter().filter(|((at, _), _)| *at == id);
+            let says_so = says_so || held.any(|(_, said)| *said == Some(*leader));
             if *leader != id && !says_so {
                 let detail = format!("joins {leader}, which has not said that it leads");
                 return broken(Rule::Leadership, id, detail);
@@ -111,6 +126,31 @@ impl Conduct {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A server hangs up a link; `lives` tells whether both ends live, and can reach each other. If it does so for the
+    /// sake of another one, that is none of a stranger.
+    pub(crate) fn on_hangup(
+        &mut self,
+        id: ServerId,
+        link: LinkId,
+        reason: Hangup,
+        lives: bool,
+    ) -> Result<(), Violation> {
+        let strange = self.strange.remove(&(id, link));
+        self.held.remove(&(id, link));
+        let Hangup::Replaced(peer) = reason else { return Ok(()) };
+        if strange || !lives {
+            return Ok(());
+        }
+        let of = |(at, link): &(ServerId, LinkId)| {
+            *at == id && self.voters.get(&(*at, *link)) == Some(&peer)
+        };
+        if self.claimed == Some((id, peer)) || self.strange.iter().any(of) {
+            let detail = format!("its link to {peer} gives way to whoever claims to be {peer}");
+            return broken(Rule::Claims, id, detail);
+        }
+        Ok(())
     }
 
     /// A leader, `established` or not, sends a snapshot to the learner on a link; its disk holds this.

@@ -63,6 +63,9 @@ pub enum Rule {
     /// A change of the membership in a server's history that is neither seen nor in force, or an older one that is
     /// not in force; or one in force that was never committed.
     Membership,
+    /// A link between two servers that both live and can reach each other ends because somebody else claims to be one
+    /// of them.
+    Claims,
     /// A server that heaps things up.
     Bounds,
 }

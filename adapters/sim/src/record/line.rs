@@ -71,7 +71,8 @@ impl fmt::Display for Happened<'_> {
             Event::HandOver(Some(to)) => write!(f, "hand over to {to}"),
             Event::Released => f.write_str("released"),
             Event::Shutdown => f.write_str("shutdown"),
-            Event::ListenFailed(_)
+            Event::Resolved { .. }
+            | Event::ListenFailed(_)
             | Event::Listening(_)
             | Event::Drained(_)
             | Event::Progress(_)
@@ -92,6 +93,7 @@ impl fmt::Display for Done<'_> {
         match self.0 {
             Output::Dial { plane, peer, .. } => write!(f, "dial server {peer} ({plane:?})"),
             Output::CallOff { plane, peer } => write!(f, "call off the dial of {peer} ({plane:?})"),
+            Output::Resolve { link, hosts } => write!(f, "{link} look up {hosts:?}"),
             Output::Hangup { link, reason } => write!(f, "{link} hang up: {reason}"),
             Output::Send { link, message } => write!(f, "{link} {}", Said(message)),
             Output::Persist { ticket, write: Write::Append(txns) } => {

@@ -198,6 +198,7 @@ impl Moment {
                     Hangup::PeerDials(_)
                     | Hangup::WeDial(_)
                     | Hangup::Replaced(_)
+                    | Hangup::ClaimedAgain(_)
                     | Hangup::RoleEnded
                     | Hangup::Unwanted,
                 ..

@@ -15,7 +15,7 @@ use crate::disk::kept;
 use crate::faults::FaultClass;
 use crate::network::{Piece, hit, up_to};
 use crate::world::server::Server;
-use crate::world::{SNAPSHOT_PIECE, What, World};
+use crate::world::{LOOK_UP_MAX, SNAPSHOT_PIECE, What, World};
 
 /// What a write does with changes of the membership that is seldom enough to be counted.
 fn changes_lost_or_brought(server: &Server, write: &Write) -> Vec<FaultClass> {
@@ -69,7 +69,12 @@ impl World {
                 self.network.dial(now, id, plane, peer, &addresses);
             }
             Output::CallOff { plane, peer } => self.network.call_off(now, id, plane, peer),
-            Output::Hangup { link, .. } => self.network.hang_up(now, link),
+            Output::Resolve { link, hosts } => self.look_up(id, link, &hosts),
+            Output::Hangup { link, reason } => {
+                let lives = self.network.lives(link);
+                self.checker.conduct.on_hangup(id, link, reason, lives)?;
+                self.network.hang_up(now, link);
+            }
             Output::Send { link, message } => {
                 if let Message::Notification(_) | Message::Letter(_) = message {
                     self.election_messages += 1;
@@ -168,6 +173,16 @@ impl World {
         let incarnation = server.incarnation;
         let event = Box::new(event);
         self.agenda.at(server.busy_until, What::Answer { id, incarnation, event });
+    }
+
+    /// Each server's name is its address; looking it up takes a moment.
+    fn look_up(&mut self, id: ServerId, link: LinkId, hosts: &[String]) {
+        let wait = up_to(&mut self.names, LOOK_UP_MAX);
+        let Some(server) = self.servers.get(&id) else { return };
+        let incarnation = server.incarnation;
+        let addresses = hosts.iter().filter_map(|host| host.parse().ok()).collect();
+        let event = Box::new(Event::Resolved { link, addresses });
+        self.agenda.after(wait, What::Answer { id, incarnation, event });
     }
 
     /// What came of a delivery counts.

@@ -5,8 +5,9 @@
 //!   quorum port    bytes │ nothing │ a learner that nobody knows, and what it says out of turn
 //! ```
 //!
-//! They use their own ids, and ids that nobody may use. That they do not use a member's is what the network
-//! around an ensemble has to see to, as it has for ZooKeeper.
+//! They use their own ids, and ids that nobody may use. Only where all voters are linked some claim to be one of them:
+//! whoever comes while a voter is missing, and says the voter's id, is believed, as ZooKeeper does; to prevent that is
+//! up to the network around an ensemble.
 
 use std::time::Duration;
 
@@ -74,6 +75,41 @@ impl World {
             script.push((VISIT_MAX, Bytes::new()));
             self.network.visit(now, Visit { stranger, target, plane, script, listens: false });
         }
+        self.enter_network();
+    }
+
+    /// A stranger connects to the election port of a server as `claimed`, says that it has the best of all votes, if it
+    /// says anything, and goes after a while.
+    pub(crate) fn claim(&mut self, target: i64, claimed: i64, votes: bool) {
+        let (now, target, claimed) = (self.now(), ServerId(target), ServerId(claimed));
+        let rng = &mut self.claims;
+        let stranger = Ensemble::stranger(rng.next_u64());
+        let addresses = vec![Ensemble::address(stranger, Plane::Election)];
+        let said = Introduction { id: claimed, addresses };
+        let introduction = match self.network.letters {
+            true => wire::encode_letter_introduction(&said),
+            false => wire::encode_introduction(&said),
+        };
+        let mut script = vec![(Duration::ZERO, introduction)];
+        for _ in 0..if votes && !self.network.letters { 1 + rng.below(3) } else { 0 } {
+            let states = [ServerState::Looking, ServerState::Following, ServerState::Leading];
+            let state = states[usize::try_from(rng.below(3)).unwrap_or(0)];
+            let last = Zxid::new(Epoch(99), Counter(9));
+            let vote = Vote { peer_epoch: Epoch(99), zxid: last, leader: claimed };
+            let round = Round(i64::try_from(rng.below(99)).unwrap_or(0));
+            let notification = Notification {
+                standing: Standing { state, vote, round },
+                version: Notification::VERSION,
+                config: Bytes::new(),
+                mark: Mark::NONE,
+            };
+            let mut bytes = BytesMut::new();
+            wire::encode_notification(&notification, &mut bytes);
+            script.push((BETWEEN_PIECES, bytes.freeze()));
+        }
+        script.push((up_to(rng, VISIT_MAX), Bytes::new()));
+        let (plane, listens) = (Plane::Election, rng.below(2) == 0);
+        self.network.visit(now, Visit { stranger, target, plane, script, listens });
         self.enter_network();
     }
 

@@ -115,6 +115,15 @@ impl World {
         self.network.links_between(ServerId(a), ServerId(b), plane)
     }
 
+    /// Whether two servers have an election link, as the network knows, and each of them knows.
+    pub fn are_linked(&self, a: i64, b: i64) -> bool {
+        let knows = |id: i64, other: i64| {
+            let peer = self.servers.get(&ServerId(id)).and_then(|server| server.peer.as_ref());
+            peer.is_some_and(|peer| peer.status().linked.contains(&ServerId(other)))
+        };
+        self.links_between(a, b, Plane::Election) > 0 && knows(a, b) && knows(b, a)
+    }
+
     /// How many connections there are, whether open, being opened or being closed.
     pub fn connections(&self) -> usize {
         self.network.connections()

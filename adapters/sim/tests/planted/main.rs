@@ -75,6 +75,7 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::WeightlessElected, Elections(100), 29),
     (Mistake::ObserversCounted, Elections(100), 2),
     (Mistake::UnreachableElected, Elections(50), 0),
+    (Mistake::ClaimBelieved, Elections(50), 2),
     (Mistake::HalfIsEnough, Elections(100), 1),
     (Mistake::OthersSettleAtOnce, Elections(100), 0),
     (Mistake::RoundLeftForBetterVote, Hunt::Mixed(2_000), 910),

@@ -157,6 +157,7 @@ impl Ensemble {
                 | Timer::Notification
                 | Timer::Finalize
                 | Timer::Redial
+                | Timer::Claim
                 | Timer::HandOver
                 | Timer::Heartbeat
                 | Timer::Lease => true,

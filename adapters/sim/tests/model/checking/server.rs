@@ -388,6 +388,8 @@ impl Server {
                 Output::Dial { plane, peer, .. } => effects.push(Effect::Dial(plane, number(peer))),
                 // Here a dial ends whenever that is tried.
                 Output::CallOff { .. } => {}
+                // Whoever waits for the place of another waits for its end, which always comes here.
+                Output::Resolve { .. } => {}
                 Output::Hangup { link, .. } => effects.push(Effect::Hangup(link)),
                 // They count for transfers only, and nobody asks for one here.
                 Output::Send {
