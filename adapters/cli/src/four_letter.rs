@@ -97,6 +97,7 @@ impl Door {
                     });
                 }
                 Err(error) => {
+                    desk.accept_errors.fetch_add(1, Ordering::Relaxed);
                     tracing::warn!(%error, "the client port cannot accept; trying again");
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
@@ -112,6 +113,7 @@ pub(crate) struct Desk {
     server: Server<Tree>,
     received: AtomicU64,
     sent: AtomicU64,
+    accept_errors: AtomicU64,
     board: Mutex<Board>,
 }
 
@@ -133,6 +135,7 @@ impl Desk {
             server,
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
+            accept_errors: AtomicU64::new(0),
             board: Mutex::default(),
         }
     }
@@ -236,6 +239,7 @@ impl Desk {
         list.add("overflowed_links", metrics.overflowed_links);
         list.add("failed_dials", metrics.failed_dials);
         list.add("accept_errors", metrics.accept_errors);
+        list.add("client_accept_errors", self.accept_errors.load(Ordering::Relaxed));
         list.add("refused_connections", metrics.refused_connections);
         list.text
     }

@@ -118,6 +118,7 @@ pub fn java_is_here() -> bool {
 #[derive(Debug)]
 pub struct Ensemble {
     pub dir: TempDir,
+    pub quorum: Vec<u16>,
     pub election: Vec<u16>,
     pub client: Vec<u16>,
 }
@@ -126,10 +127,12 @@ impl Ensemble {
     /// `roles` in the order of ids; `extra` for all files.
     pub fn new(roles: &[&str], extra: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (mut members, mut election, mut client) = (String::new(), Vec::new(), Vec::new());
+        let (mut members, mut quorum) = (String::new(), Vec::new());
+        let (mut election, mut client) = (Vec::new(), Vec::new());
         for (role, id) in roles.iter().zip(1..) {
-            let (quorum, own) = (free_port(), free_port());
-            members += &format!("server.{id}=127.0.0.1:{quorum}:{own}:{role}\n");
+            let (learners, own) = (free_port(), free_port());
+            members += &format!("server.{id}=127.0.0.1:{learners}:{own}:{role}\n");
+            quorum.push(learners);
             election.push(own);
             client.push(free_port());
         }
@@ -144,7 +147,7 @@ impl Ensemble {
             );
             fs::write(dir.path().join(format!("{id}.cfg")), cfg).unwrap();
         }
-        Self { dir, election, client }
+        Self { dir, quorum, election, client }
     }
 
     pub fn cfg(&self, id: usize) -> PathBuf {
