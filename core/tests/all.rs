@@ -1,5 +1,4 @@
-//! The tests of this directory in one program, for `cargo mutants`: it is linked anew for each mutant, and one program
-//! is linked in a fraction of the time of two dozen. `cargo test` leaves it out.
+//! The tests of this directory in one program, which is linked in a fraction of the time of two dozen.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "acknowledgements.rs"]

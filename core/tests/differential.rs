@@ -5,7 +5,7 @@
 //! `QUORATE_DIFFERENTIAL` says, a million of each kind if it says nothing:
 //!
 //! ```text
-//! QUORATE_DIFFERENTIAL=1000000000 cargo test --release -p quorate-core --test differential --test synchronisation
+//! QUORATE_DIFFERENTIAL=1000000000 cargo test --release -p quorate-core --test all -- differential synchronisation
 //! ```
 #![expect(clippy::unwrap_used, reason = "a test")]
 

@@ -37,7 +37,7 @@
 //! cargo run --release -p quorate-sim --example model -- election crashes=1 live
 //! cargo test -p quorate-sim --test crash_points -- --ignored --nocapture
 //! QUORATE_SEEDS=5000 cargo test --release -p quorate-sim --test recipes
-//! QUORATE_DIFFERENTIAL=1000000000 cargo test --release -p quorate-core --test differential
+//! QUORATE_DIFFERENTIAL=1000000000 cargo test --release -p quorate-core --test all differential
 //! cargo test --release -p quorate --features runtimes --test traces -- --ignored --nocapture
 //! cargo mutants -p quorate-core -f 'core/src/{election,history,leader,learner}{.rs,/**}' --shard 0/20 --sharding round-robin
 //! CARGO_PROFILE_RELEASE_LTO=off cargo fuzz run --features libfuzzer -s none NAME -- -max_total_time=300
