@@ -1,16 +1,13 @@
 //! Acknowledgements are counted without a gap, so there must be none: whatever a learner was sent is
 //! acknowledged or known to be covered, on both sides of the link.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::*;
 use quorate_core::config::HistoryLimits;
 use quorate_core::input::{Located, Place};
 use quorate_core::message::Packet;
 use quorate_core::zxid::{Counter, Epoch, Zxid};
-use support::*;
 
 fn zxid(epoch: i64, counter: u32) -> Zxid {
     Zxid::new(Epoch(epoch), Counter(counter))

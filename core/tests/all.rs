@@ -74,3 +74,6 @@ fn every_file_of_tests_is_here() {
         assert!(known || !name.ends_with(".rs"), "{name} is not in all.rs");
     }
 }
+mod support;
+#[path = "support/world.rs"]
+mod world;

@@ -1,12 +1,10 @@
 //! A vote that changes nothing costs no memory, nor does a transaction on its way: counted by an
 //! allocator, not guessed.
 #![cfg(not(miri))] // thousands of transactions each, of which other tests have some
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::{Bench, ack, ack_epoch, ensemble, entry, txn, z};
 use bytes::{Bytes, BytesMut};
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
@@ -23,7 +21,6 @@ use quorate_core::txn::{Draft, TxnHeader};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
-use support::{Bench, ack, ack_epoch, ensemble, entry, txn, z};
 
 fn allocations(act: impl FnOnce()) -> u64 {
     allocation_counter::measure(act).count_total

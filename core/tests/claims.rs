@@ -1,11 +1,9 @@
 //! Connections that claim the id of a voter with which there is a link: live links stay, and a voter that was
 //! restarted has its link soon.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
 
 use std::net::IpAddr;
 
+use crate::support::*;
 use quorate_core::config::Election;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
@@ -14,7 +12,6 @@ use quorate_core::message::{Message, Packet};
 use quorate_core::output::{Hangup, Output};
 use quorate_core::timers::Timer;
 use quorate_core::vote::ServerState::{Following, Leading, Looking};
-use support::*;
 
 /// Where server 3 is, and where it is not.
 const HOME: &str = "10.0.0.3";

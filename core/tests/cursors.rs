@@ -2,10 +2,8 @@
 //! reads, it gets every transaction once and in order, and nothing queues up for it.
 //!
 //! Most of this the bench asserts by itself at each packet; see `support/boundary.rs`.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-
+use crate::support::*;
 use quorate_core::config::{Config, HistoryLimits};
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
@@ -16,7 +14,6 @@ use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::rng::Rng;
 use quorate_core::timers::Timer;
 use quorate_core::zxid::Zxid;
-use support::*;
 
 /// Server 3 of 1, 2, 3 and observer 9, established with 2 in epoch 5; the link of 2.
 fn leader(durable: Durable, change: impl FnOnce(&mut Config)) -> (Bench, LinkId) {

@@ -7,7 +7,6 @@
 //! ```text
 //! QUORATE_DIFFERENTIAL=1000000000 cargo test --release -p quorate-core --test all -- differential synchronisation
 //! ```
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

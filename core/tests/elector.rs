@@ -1,5 +1,4 @@
 //! The election alone, as tables and stories: what is told to one elector, and what it makes of it.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;

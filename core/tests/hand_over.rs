@@ -1,12 +1,9 @@
 //! Handing the seat over, and leases: what each side does at each stage, and what it does not.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-#[path = "support/world.rs"]
-mod world;
 
 use std::time::Duration;
 
+use crate::support::*;
+use crate::world::World;
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
@@ -22,8 +19,6 @@ use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::vote::ServerState::{Following, Leading, Looking, Observing};
 use quorate_core::vote::{Round, Standing};
 use quorate_core::zxid::{Epoch, Zxid};
-use support::*;
-use world::World;
 
 const LEASE: Duration = Duration::from_secs(6);
 

@@ -1,11 +1,9 @@
 //! One leader, packet by packet: from the end of its election through discovery and synchronization
 //! to the end of its reign.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::*;
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
@@ -17,7 +15,6 @@ use quorate_core::report::{Change, Phase, Reason, Seat};
 use quorate_core::timers::Timer;
 use quorate_core::vote::ServerState::{Following, Leading, Looking};
 use quorate_core::zxid::{Epoch, Zxid};
-use support::*;
 
 /// Server 3 of three, elected, with this on its disk; the election links of 1 and 2.
 fn elected(durable: Durable) -> (Bench, Vec<LinkId>) {

@@ -1,12 +1,10 @@
 //! An established leader: from a request to what everybody delivers, who is counted for what, and what
 //! becomes of those who wait when the reign ends.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::support::*;
 use bytes::Bytes;
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
@@ -22,7 +20,6 @@ use quorate_core::timers::Timer;
 use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState::{Leading, Looking};
 use quorate_core::zxid::{Epoch, Zxid};
-use support::*;
 
 /// Server 3 of 1, 2, 3 and observers 8 and 9, elected with this on its disk.
 fn elected(durable: Durable, change: impl FnOnce(&mut Config)) -> Bench {

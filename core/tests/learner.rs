@@ -1,11 +1,9 @@
 //! One learner, packet by packet: from the leader that the election found to the end of their time
 //! together.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::*;
 use bytes::Bytes;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
@@ -17,7 +15,6 @@ use quorate_core::timers::Timer;
 use quorate_core::vote::Round;
 use quorate_core::vote::ServerState::{Following, Leading, Looking, Observing};
 use quorate_core::zxid::{Epoch, Zxid};
-use support::*;
 
 /// Server 1 of three, settled on 3 in round 1; the election links of 3 and 2.
 fn settled(durable: Durable) -> (Bench, Vec<LinkId>) {

@@ -1,9 +1,7 @@
 //! A learner of an established leader: what is proposed to it, committed and told, what its own clients
 //! want, and what becomes of those who wait when it leaves.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-
+use crate::support::*;
 use bytes::Bytes;
 use quorate_core::config::Config;
 use quorate_core::id::{LinkId, ReadId, ServerId};
@@ -15,7 +13,6 @@ use quorate_core::timers::Timer;
 use quorate_core::txn::RequestId;
 use quorate_core::vote::ServerState::{Following, Leading, Looking};
 use quorate_core::zxid::Zxid;
-use support::*;
 
 /// Server 1 with 1.1 to 1.3, which follows 3 in epoch 2; the link to 3.
 fn follower() -> (Bench, LinkId) {

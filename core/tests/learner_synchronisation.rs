@@ -1,9 +1,7 @@
 //! A learner takes over its leader's history, packet by packet: what it writes and in which order, what
 //! it acknowledges and when, what it delivers and not before, and what it refuses.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-
+use crate::support::*;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Place};
@@ -14,7 +12,6 @@ use quorate_core::timers::Timer;
 use quorate_core::txn::Txn;
 use quorate_core::vote::ServerState::{Following, Leading, Looking, Observing};
 use quorate_core::zxid::{Epoch, Zxid};
-use support::*;
 
 /// Server 1 of three, which follows 3 and has promised `epoch`; the link to 3.
 fn promised(durable: Durable, epoch: i64) -> (Bench, LinkId) {

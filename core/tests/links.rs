@@ -1,11 +1,9 @@
 //! Who is connected with one server: whom it dials, which connections stay, whom it answers.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use crate::support::*;
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
@@ -19,7 +17,6 @@ use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
 use quorate_core::vote::ServerState::{Following, Leading, Looking};
-use support::*;
 
 /// Server `id` of three, with nothing on its disk, looking.
 fn one_of_three(id: i64) -> Bench {

@@ -1,8 +1,6 @@
 //! What a history holds of the membership: found at start, sent with a snapshot, cut, or not known to a leader.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-
+use crate::support::*;
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
 use quorate_core::id::LinkId;
@@ -16,7 +14,6 @@ use quorate_core::timers::Timer;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
-use support::*;
 
 fn of(zxid: Zxid, ids: &[i64]) -> Membership {
     voters(ids).with_version(zxid.0)

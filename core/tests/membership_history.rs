@@ -1,18 +1,13 @@
 //! What a history knows of the membership binds its server, at each crash and however the history came: two leaders
 //! of one epoch come of a change that is in a log and binds nobody.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-#[path = "support/world.rs"]
-mod world;
-
+use crate::support::*;
+use crate::world::*;
 use quorate_core::input::Event;
 use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Packet};
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::vote::ServerState;
-use support::*;
-use world::*;
 
 fn whole(ids: &[i64]) -> Reconfiguration {
     Reconfiguration::whole(voters(ids))

@@ -1,11 +1,9 @@
 //! One server as a machine: the same inputs always do the same, nothing that comes from outside
 //! breaks it, and what it holds is bounded.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::{self, *};
 use bytes::Bytes;
 use quorate_core::config::{Config, ConfigError, HistoryLimits};
 use quorate_core::durable::Durable;
@@ -22,7 +20,6 @@ use quorate_core::timers::Timer;
 use quorate_core::txn::{Draft, TxnHeader};
 use quorate_core::vote::ServerState::{self, Following, Leading, Looking, Observing};
 use quorate_core::zxid::{Epoch, Zxid};
-use support::*;
 
 // --- inputs at random ---
 

@@ -1,11 +1,9 @@
 //! Reads that are as new as everything acknowledged before them: a leader answers one when a quorum has
 //! said, after it came, that it still follows.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::*;
 use quorate_core::durable::Durable;
 use quorate_core::id::LinkId;
 use quorate_core::message::{Packet, Request, Run};
@@ -13,7 +11,6 @@ use quorate_core::output::{Output, Refusal};
 use quorate_core::report::Reason;
 use quorate_core::timers::Timer;
 use quorate_core::vote::ServerState::Leading;
-use support::*;
 
 /// The leader of these voters, established with all of them, in epoch 1; their links.
 fn leader(voters: &[i64]) -> (Bench, Vec<LinkId>) {

@@ -1,12 +1,9 @@
 //! The membership changes while the ensemble serves, in a small world of whole servers.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-#[path = "support/world.rs"]
-mod world;
 
 use std::time::Duration;
 
+use crate::support::*;
+use crate::world::*;
 use bytes::Bytes;
 use quorate_core::config::{Config, Election, Generations};
 use quorate_core::input::Event;
@@ -18,8 +15,6 @@ use quorate_core::report::Reason;
 use quorate_core::txn::Txn;
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::Epoch;
-use support::*;
-use world::*;
 
 /// Nothing comes about in so long that has not come about by then. Miri has time for less.
 const LONG: Duration = Duration::from_secs(if cfg!(miri) { 10 } else { 120 });

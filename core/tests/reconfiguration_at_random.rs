@@ -1,19 +1,14 @@
 //! Servers come, go, die between any two writes and come back while the membership changes: all deliver the
 //! same, and in the end everybody serves.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-#[path = "support/world.rs"]
-mod world;
 
 use std::time::Duration;
 
+use crate::support::{s, voters, with_observers};
+use crate::world::World;
 use quorate_core::config::Config;
 use quorate_core::membership::Membership;
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::rng::Rng;
-use support::{s, voters, with_observers};
-use world::World;
 
 /// What is different from one story to the other.
 struct Cast {

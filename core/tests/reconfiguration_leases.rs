@@ -1,10 +1,8 @@
 //! Leases while the membership changes: what was told of one holds, whoever votes from then on.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::*;
 use quorate_core::durable::Durable;
 use quorate_core::id::LinkId;
 use quorate_core::input::Event;
@@ -16,7 +14,6 @@ use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
 use quorate_core::txn::RequestId;
 use quorate_core::vote::ServerState;
-use support::*;
 
 const LEASE: Duration = Duration::from_secs(6);
 

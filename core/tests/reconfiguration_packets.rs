@@ -1,8 +1,6 @@
 //! The membership changes: what one server says, writes and takes for binding.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-
+use crate::support::*;
 use bytes::Bytes;
 use quorate_core::ballot::{Body, Claim, Letter};
 use quorate_core::config::{Config, Election, Generations};
@@ -18,7 +16,6 @@ use quorate_core::timers::Timer;
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
-use support::*;
 
 /// Server 3 of 1, 2, 3 and observer 9, established with 2 in epoch 1; the link of 2, and that of 9.
 fn leader() -> (Bench, LinkId, LinkId) {

@@ -1,8 +1,6 @@
 //! Where a round ends for one server and goes on for another: who waits for whom, and who goes back.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-
+use crate::support::*;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::Plane;
@@ -13,7 +11,6 @@ use quorate_core::timers::Timer;
 use quorate_core::vote::Round;
 use quorate_core::vote::ServerState::{Following, Leading, Looking};
 use quorate_core::zxid::Zxid;
-use support::*;
 
 const NEWER: i64 = 0x6_0000_0000;
 const OLDER: i64 = 0x5_0000_0000;

@@ -1,9 +1,7 @@
 //! How a learner is brought to its leader's history: the table of cases line by line, the packets that
 //! come of each, and that whatever the two histories are the learner ends with the leader's.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-
+use crate::support::*;
 use quorate_core::config::{Config, HistoryLimits};
 use quorate_core::durable::Durable;
 use quorate_core::history::{History, Plan};
@@ -16,7 +14,6 @@ use quorate_core::report::{How, Reason};
 use quorate_core::rng::Rng;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
-use support::*;
 
 // --- the decision ---
 

@@ -1,6 +1,5 @@
 //! The core driven by hand, as somebody would who brings a runtime of their own: three servers, a
 //! perfect network, a disk that is never slow.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

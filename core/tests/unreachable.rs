@@ -1,10 +1,9 @@
 //! A server whose quorum port accepts no connections: it gives its seat up, and is not elected until it does.
 #![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::*;
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
@@ -14,7 +13,6 @@ use quorate_core::output::Output;
 use quorate_core::report::{Phase, Reason};
 use quorate_core::timers::Timer;
 use quorate_core::vote::ServerState::{self, Following, Leading, Looking};
-use support::*;
 
 /// syncLimit less a tick.
 const PATIENCE: Duration = Duration::from_secs(12);
