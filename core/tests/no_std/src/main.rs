@@ -112,6 +112,10 @@ fn through_the_codec(message: &Message) -> Option<Message> {
             wire::encode_letter(letter, &mut bytes);
             wire::take_letter(&mut bytes).ok()?.map(Message::Letter)
         }
+        Message::Probe(probe) => {
+            wire::encode_probe(probe, &mut bytes);
+            wire::take_probe(&mut bytes).map(Message::Probe)
+        }
     }
 }
 
