@@ -148,6 +148,9 @@ impl Checker {
         // A server that was told of other members follows by its own count: no quorum comes of it here.
         let voted = |of: ServerId| members.contains(&of);
         let elsewhere = !all.clone().all(|ensemble| ensemble.is_quorum(voted));
+        // Where there are changes it may go by one that its disk does not have: an election told it, or a state.
+        let changed = |seen: &Seen| seen.membership.is_some() || seen.next_membership.is_some();
+        let elsewhere = elsewhere || self.servers.values().any(changed);
         if alike || fast || elsewhere || self.foreign.contains(&id) {
             return Ok(());
         }
