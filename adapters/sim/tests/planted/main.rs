@@ -77,7 +77,7 @@ const TABLE: &[(Mistake, Hunt, u64)] = &[
     (Mistake::UnreachableElected, Elections(50), 0),
     (Mistake::ClaimBelieved, Elections(50), 2),
     (Mistake::HalfIsEnough, Elections(100), 1),
-    (Mistake::OthersSettleAtOnce, Elections(100), 0),
+    (Mistake::OthersSettleAtOnce, Elections(100), 57),
     (Mistake::RoundLeftForBetterVote, Hunt::Mixed(2_000), 910),
     (Mistake::VoteBeforeDisk, Histories(50), 0),
     (Mistake::GrantBeforeDisk, Generations(50), 0),
