@@ -32,6 +32,7 @@
 //! ```text
 //! cargo run --release -p quorate -- sim --seeds 200000
 //! cargo run --release -p quorate -- sim --story days --seeds 200
+//! cargo run --release -p quorate -- sim --story links --seeds 2000
 //! cargo run --release -p quorate-sim --example model -- recovery voters=3 rounds=2 crashes=1 transactions=2 taken=20000000
 //! cargo run --release -p quorate-sim --example model -- election voters=5 depth=16 deep taken=6000000
 //! cargo run --release -p quorate-sim --example model -- election crashes=1 live
