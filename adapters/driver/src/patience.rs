@@ -13,21 +13,21 @@ use std::time::{Duration, Instant};
 use futures_lite::future::or;
 
 use crate::runtime::Runtime;
-use crate::status::Leaders;
+use crate::status::Published;
 
 /// How long somebody waits, and how long it has been.
 pub(crate) struct Patience<'a, R> {
     runtime: &'a R,
-    leaders: Leaders,
+    published: &'a Published,
     begun: Instant,
     length: Duration,
     pause: Duration,
 }
 
 impl<'a, R: Runtime> Patience<'a, R> {
-    pub(crate) fn new(runtime: &'a R, leaders: Leaders, length: Duration) -> Self {
+    pub(crate) fn new(runtime: &'a R, published: &'a Published, length: Duration) -> Self {
         let (begun, pause) = (runtime.now(), PAUSE_MIN);
-        Self { runtime, leaders, begun, length, pause }
+        Self { runtime, published, begun, length, pause }
     }
 
     /// Waits until it is worth another try.
@@ -38,13 +38,14 @@ impl<'a, R: Runtime> Patience<'a, R> {
     pub(crate) async fn wait(&mut self) -> Result<(), Duration> {
         let waited = self.runtime.now().saturating_duration_since(self.begun);
         let left = self.length.saturating_sub(waited);
-        let (runtime, leaders, pause) = (self.runtime, &mut self.leaders, self.pause);
+        let (runtime, published, pause) = (self.runtime, self.published, self.pause);
         self.pause = (2 * pause).min(PAUSE_MAX);
         let again = async {
             // Whoever is refused although somebody leads must not spin.
             runtime.sleep(pause).await;
-            // None: the server has ended, and the next try says so.
-            leaders.led().await;
+            // Asked for anew each time: a server that has lost its leader and found the same one again has seen no
+            // change. None: the server has ended, and the next try says so.
+            published.leaders().led().await;
             true
         };
         let over = async {

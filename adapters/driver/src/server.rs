@@ -254,7 +254,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
     }
 
     fn patience(&self) -> Patience<'_, R> {
-        Patience::new(&self.handle.runtime, self.leaders(), self.handle.patience)
+        Patience::new(&self.handle.runtime, &self.handle.published, self.handle.patience)
     }
 
     /// Waits until everything that was acknowledged anywhere in the ensemble before this call is applied

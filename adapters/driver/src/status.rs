@@ -268,6 +268,8 @@ impl Published {
         let lost = Arc::new(AtomicU64::new(0));
         let mut state = self.locked();
         if !state.ended {
+            // Who reads no longer is not kept until the next change, which may never come.
+            state.changes.retain(|(reader, _)| !reader.is_closed());
             state.changes.push((sender, Arc::clone(&lost)));
         }
         Changes { receiver, lost }
@@ -279,6 +281,7 @@ impl Published {
         if !state.ended {
             // There is room for one.
             let _ = sender.try_send(leader_of(&state.peer));
+            state.leaders.retain(|watcher| !watcher.is_closed());
             state.leaders.push(sender);
         }
         Leaders { receiver, last: None }
