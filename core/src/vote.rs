@@ -194,6 +194,9 @@ pub struct Filed {
     pub standing: Standing,
     /// Whether a message version above 0 is attached to it.
     pub versioned: bool,
+    /// Whether its sender ends the round at once where nobody is left to be waited for. Decides nothing between two
+    /// votes.
+    pub at_once: bool,
 }
 
 impl Filed {
@@ -301,6 +304,7 @@ mod tests {
         let filed = |state, vote, round, versioned| Filed {
             standing: Standing { state, vote, round: Round(round) },
             versioned,
+            at_once: false,
         };
         let looking = filed(Looking, vote(2, 7, 3), 4, false);
         for (other, equal) in [

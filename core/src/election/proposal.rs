@@ -47,14 +47,14 @@ impl Elector {
         self.finalize_at = None;
         self.votes.clear();
         if self.votes.uncompared {
-            let ours = Filed { standing: self.standing(), versioned: false };
+            let ours = Filed { standing: self.standing(), versioned: false, at_once: false };
             self.votes.recount(&self.config.quorum, &ours);
         }
         let standing = self.standing();
         if let Some(position) = self.config.quorum.position(self.config.id) {
             if vote != Vote::ABSTENTION {
                 let at_once = self.config.finish_when_settled;
-                self.file(position, Filed { standing, versioned: false }, at_once);
+                self.file(position, Filed { standing, versioned: false, at_once });
             }
         }
         out.push(ElectorOutput::Notify { to: Recipient::Voters, standing });
@@ -62,9 +62,9 @@ impl Elector {
 
     /// Files what a voter said, and keeps the count of those that vote like us.
     #[inline]
-    pub(super) fn file(&mut self, position: usize, filed: Filed, at_once: bool) {
-        let ours = Filed { standing: self.standing(), versioned: false };
-        self.votes.file(&self.config.quorum, position, filed, at_once, &ours);
+    pub(super) fn file(&mut self, position: usize, filed: Filed) {
+        let ours = Filed { standing: self.standing(), versioned: false, at_once: false };
+        self.votes.file(&self.config.quorum, position, filed, &ours);
     }
 
     /// Whether a quorum votes like us; if so, ends the round or waits for a better vote.

@@ -37,9 +37,6 @@ pub(super) struct Votes {
     /// Who of `filed` votes like us; after a decision, on whose word it rests.
     pub(super) support: Support,
     supporters: usize,
-    /// Whose vote of `filed` came from one that settles at once, and who of them votes like us.
-    at_once: Vec<bool>,
-    prompt: Support,
     /// When the dial was made that failed last.
     unreachable: Vec<Option<Instant>>,
     unreachables: usize,
@@ -54,8 +51,6 @@ impl Votes {
             uncompared: false,
             support: quorum.support(),
             supporters: 0,
-            at_once: vec![false; voters],
-            prompt: quorum.support(),
             unreachable: vec![None; voters],
             unreachables: 0,
         }
@@ -73,16 +68,9 @@ impl Votes {
         &self.filed
     }
 
-    /// Whether this is what the voter has said already.
-    #[inline]
-    pub(super) fn holds(&self, position: usize, filed: Filed, at_once: bool) -> bool {
-        self.filed[position] == Some(filed) && self.at_once[position] == at_once
-    }
-
     /// Files what a voter said when the round was over: it counts if that goes on.
-    pub(super) fn note(&mut self, position: usize, filed: Filed, at_once: bool) {
+    pub(super) fn note(&mut self, position: usize, filed: Filed) {
         self.filed[position] = Some(filed);
-        self.at_once[position] = at_once;
         self.uncompared = true;
     }
 
@@ -98,7 +86,6 @@ impl Votes {
     #[inline]
     pub(super) fn clear(&mut self) {
         self.support.clear();
-        self.prompt.clear();
         self.supporters = 0;
     }
 
@@ -108,32 +95,15 @@ impl Votes {
             if filed.is_some_and(|filed| filed.supports(ours)) {
                 self.support.add_at(quorum, position);
                 self.supporters += 1;
-                if self.at_once[position] {
-                    self.prompt.add_at(quorum, position);
-                }
             }
         }
     }
 
     /// Files what a voter said, in place of what it said before, and keeps the count.
     #[inline]
-    pub(super) fn file(
-        &mut self,
-        quorum: &Quorum,
-        position: usize,
-        filed: Filed,
-        at_once: bool,
-        ours: &Filed,
-    ) {
+    pub(super) fn file(&mut self, quorum: &Quorum, position: usize, filed: Filed, ours: &Filed) {
         self.filed[position] = Some(filed);
-        self.at_once[position] = at_once;
-        let supports = filed.supports(ours);
-        if supports && at_once {
-            self.prompt.add_at(quorum, position);
-        } else {
-            self.prompt.remove_at(quorum, position);
-        }
-        if supports {
+        if filed.supports(ours) {
             if self.support.add_at(quorum, position) {
                 self.supporters += 1;
             }
@@ -151,17 +121,27 @@ impl Votes {
     #[inline]
     pub(super) fn is_settled(&self, quorum: &Quorum, leader: ServerId, at: Instant) -> bool {
         let voters = self.filed.len();
-        let known = || {
-            planted!(OthersSettleAtOnce)
-                || (self.prompt.contains(quorum, leader) && self.prompt.is_quorum(quorum))
-        };
         self.support.is_quorum(quorum)
             && (self.supporters == voters
                 || (self.supporters + self.unreachables >= voters
-                    && known()
+                    && self.is_ended_at_once(quorum, leader)
                     && quorum.voters().zip(&self.unreachable).all(|(id, unreachable)| {
                         tells(*unreachable, at) || self.support.contains(quorum, id)
                     })))
+    }
+
+    /// Whether those that vote like us and end the round at once are a quorum with its leader in it. Counted here and
+    /// not with each vote: it is asked only where all that is missing is out of reach.
+    fn is_ended_at_once(&self, quorum: &Quorum, leader: ServerId) -> bool {
+        let mut prompt = quorum.support();
+        for (position, filed) in self.filed.iter().enumerate() {
+            let at_once = filed.is_some_and(|filed| filed.at_once);
+            if at_once && self.support.contains(quorum, quorum.id(position)) {
+                prompt.add_at(quorum, position);
+            }
+        }
+        planted!(OthersSettleAtOnce)
+            || (prompt.contains(quorum, leader) && prompt.is_quorum(quorum))
     }
 
     /// A voter could not be reached by a dial made then.
