@@ -297,8 +297,8 @@ impl Elector {
                 if heard.round > self.round {
                     self.early[position] = Some((heard, at_once));
                 } else if heard.round == self.round && self.returns > 0 {
-                    let filed = Filed { standing: heard, versioned: false };
-                    self.votes.note(position, filed, at_once);
+                    let filed = Filed { standing: heard, versioned: false, at_once };
+                    self.votes.note(position, filed);
                 }
                 if self.has_standing() {
                     let standing = self.standing();
@@ -336,24 +336,24 @@ impl Elector {
         // Its vote may be needed by voters who know of a membership that it does not know yet, or by whoever
         // leads in its place because it cannot be followed. Once it proposes
         // somebody it stays in that round, so that two who do not hear each other cannot call it to and fro.
-        let may_join = self.config.may_change || self.barred;
-        let undecided = self.vote.leader == ServerId::NOBODY && may_join;
-        let candidate = self.config.quorum.is_voter(heard.vote.leader);
-        if heard.round < self.round && !(undecided && candidate) && !planted!(RoundGoesBack) {
+        let undecided =
+            || self.vote.leader == ServerId::NOBODY && (self.config.may_change || self.barred);
+        let candidate = || self.config.quorum.is_voter(heard.vote.leader);
+        if heard.round < self.round && !(undecided() && candidate()) && !planted!(RoundGoesBack) {
             // It is behind: not counted, but told, so that it can catch up.
             out.push(ElectorOutput::Notify { to: Recipient::One(from), standing: self.standing() });
             return;
         }
-        let filed = Filed { standing: heard, versioned: false };
-        if heard.round == self.round && self.votes.holds(position, filed, at_once) {
+        let filed = Filed { standing: heard, versioned: false, at_once };
+        if heard.round == self.round && self.votes.filed()[position] == Some(filed) {
             return;
         }
-        if !candidate || heard.vote.zxid == Zxid::UNKNOWN || self.own.zxid == Zxid::UNKNOWN {
+        if !candidate() || heard.vote.zxid == Zxid::UNKNOWN || self.own.zxid == Zxid::UNKNOWN {
             return;
         }
         // A voter of the next membership alone lets those of the present one propose themselves, since not all
         // of them need know it yet. If they have less than it has, it has to lead.
-        let ours = if undecided && !self.barred && self.config.quorum.is_voter(self.config.id) {
+        let ours = if undecided() && !self.barred && self.config.quorum.is_voter(self.config.id) {
             Vote { leader: self.config.id, ..self.own }
         } else {
             self.own
@@ -391,7 +391,7 @@ impl Elector {
                 self.votes.uncompared = true;
             }
         }
-        self.file(position, filed, at_once);
+        self.file(position, filed);
         self.count(at, out);
     }
 
@@ -419,10 +419,10 @@ impl Elector {
         if !self.config.quorum.is_voter(heard.vote.leader) || (leads && self.barred) {
             return;
         }
-        let needle = Filed { standing: heard, versioned };
+        let needle = Filed { standing: heard, versioned, at_once };
         if heard.round == self.round {
             // Filed without its version, so that between peers of today the leader alone counts.
-            self.file(position, Filed { standing: heard, versioned: false }, at_once);
+            self.file(position, Filed { versioned: false, ..needle });
             self.votes.uncompared = true;
             if let Some(support) = self.joinable(self.votes.filed(), &needle) {
                 return self.join(at, heard, support, out);
@@ -433,6 +433,11 @@ impl Elector {
             return self.join(at, heard, support, out);
         }
         let (leader, from) = (heard.vote.leader, self.config.quorum.id(position));
+        if leader == from && self.heard[position] {
+            if let Some(support) = self.completed(at, &needle) {
+                return self.join(at, heard, support, out);
+            }
+        }
         let reason = if heard.state != ServerState::Leading {
             return;
         } else if leader == from && self.heard[position] && self.hears_few(at, position) {
@@ -441,6 +446,9 @@ impl Elector {
             // The arbiter prefers the other of two servers, and that one leads.
             Reason::Oracle { leader }
         } else {
+            if leader == from {
+                self.ask_when_known(at);
+            }
             return;
         };
         let mut support = self.config.quorum.support();
@@ -493,6 +501,8 @@ impl Elector {
     ) {
         let Some(position) = self.config.quorum.position(peer) else { return };
         self.votes.on_unreachable(position, dialled);
+        // What it said in this round, that may be old, is not what it would say now.
+        self.heard[position] = false;
         self.count(at, out);
     }
 

@@ -29,6 +29,7 @@ use crate::learner::broadcast::Broadcast;
 use crate::learner::synchronization::{Synchronization, Taken};
 use crate::message::{Message, Packet, Request};
 use crate::output::{Hangup, Output, Refusal};
+use crate::quorum::Support;
 use crate::report::{self, Reason};
 use crate::timers::Timer;
 use crate::vote::{ServerState, Standing};
@@ -41,6 +42,8 @@ pub struct Learner {
     observer: bool,
     /// Where we stood when the election ended.
     settled: Standing,
+    /// On whose word the election rests.
+    supporters: Support,
     phase: Phase,
     /// Our log could not be cut where the leader wants it: we come back as if we had nothing.
     blank: bool,
@@ -61,12 +64,13 @@ enum Phase {
 }
 
 impl Learner {
-    /// Sets out for the leader that the election found.
-    pub fn new(cx: &mut Context<'_>, settled: Standing) -> (Self, Verdict) {
+    /// Sets out for the leader that the election found, which `supporters` decided.
+    pub fn new(cx: &mut Context<'_>, settled: Standing, supporters: Support) -> (Self, Verdict) {
         let leader = settled.vote.leader;
         let observer = settled.state == ServerState::Observing;
         let phase = Phase::Reaching { wait: cx.config.timing.connect_retry_min, refused: false };
-        let learner = Self { leader, observer, settled, phase, blank: false, asked: false };
+        let learner =
+            Self { leader, observer, settled, supporters, phase, blank: false, asked: false };
         cx.timers.after(Timer::ConnectLimit, cx.now, cx.config.timing.connect_time());
         let verdict = learner.dial(cx);
         (learner, verdict)
@@ -130,9 +134,9 @@ impl Learner {
     /// Somebody has said on the election plane where it stands. If it is the leader that we try to
     /// reach, that may tell that it will never wait for us; or that it has not settled yet, and has a better vote now
     /// than the one we settled on. That vote is ours, too, unless we have its history already.
-    pub fn on_standing(&mut self, from: ServerId, heard: Standing) -> Verdict {
+    pub fn on_standing(&mut self, cx: &Context<'_>, from: ServerId, heard: Standing) -> Verdict {
         if from != self.leader {
-            return Verdict::Stay;
+            return self.on_looking(cx, from, heard);
         }
         // A leader that looks takes our connection, and keeps it waiting.
         let waits = matches!(self.phase, Phase::Reaching { .. } | Phase::Discovery(_));
@@ -157,6 +161,27 @@ impl Learner {
             }
         };
         if moved_on && waits { Verdict::leave(reason) } else { Verdict::Stay }
+    }
+
+    /// One of those who elected our leader looks in a later round. As long as the leader has not told us its epoch,
+    /// that tells what it would make of it, too: without a quorum of them it will not lead; and if we have not reached it,
+    /// and no link at all to it is up, they know better than we. Where links are broken the leader may never hear it, or
+    /// we not hear the leader, and all would wait for a whole initLimit.
+    fn on_looking(&mut self, cx: &Context<'_>, voter: ServerId, heard: Standing) -> Verdict {
+        let looks = heard.state == ServerState::Looking && heard.round > self.settled.round;
+        let linked = match self.phase {
+            Phase::Reaching { .. } => cx.links.election(self.leader).is_some(),
+            Phase::Discovery(_) => true,
+            Phase::Synchronization(..) | Phase::Broadcast(..) => return Verdict::Stay,
+        };
+        if !looks || !self.supporters.remove(cx.quorum, voter) {
+            return Verdict::Stay;
+        }
+        if linked && self.supporters.is_enough_to_follow(cx.quorum) {
+            Verdict::Stay
+        } else {
+            Verdict::leave(Reason::Deserted { voter })
+        }
     }
 
     /// Whether we have acknowledged the leader's history as ours.

@@ -235,11 +235,11 @@ impl Links {
         up.map(|(id, _)| *id)
     }
 
-    /// The server at the other end of an election link has said that it knows probes.
+    /// The server at the other end of an election link has said whether it knows probes.
     #[inline]
-    pub fn on_marked(&mut self, now: Instant, peer: ServerId, link: LinkId) {
-        if let Some(up) = self.up_mut(peer, link) {
-            up.on_marked(now);
+    pub fn on_marked(&mut self, now: Instant, peer: ServerId, link: LinkId, knows_probes: bool) {
+        if let Some(neighbour) = self.neighbours.get_mut(&peer) {
+            neighbour.on_marked(now, link, knows_probes);
         }
     }
 

@@ -901,3 +901,30 @@ fn reasons_read_like_an_explanation() {
         ]
     );
 }
+
+/// 3 gave its seat to 1, and 2 did not hear of it; 4 is cut off from 2. Without 2 they are no quorum, so 2 would wait
+/// for a third who says that 1 leads, and 1 for 2.
+#[test]
+fn whoever_is_missing_for_a_quorum_takes_the_word_of_the_leader_that_needs_it() {
+    let rig = |own: Vote| {
+        let mut two = Rig::looking(2, &[1, 2, 3, 4], own);
+        two.tell(heard(1, Leading, vote(1, 9, 1), 1));
+        two.tell(heard(3, Following, vote(1, 9, 1), 1));
+        two
+    };
+    let mut two = rig(vote(1, 9, 2));
+    // A third may still be heard; it is asked when that is over.
+    assert!(decision(&two.tell(heard(1, Leading, vote(1, 9, 1), 1))).is_none());
+    let asked = two.elector.deadline().unwrap().0;
+    two.wait(500);
+    assert!(asked <= Instant::ORIGIN + Duration::from_millis(two.at), "1 is asked again by then");
+    let outputs = two.tell(heard(1, Leading, vote(1, 9, 1), 1));
+    assert_eq!(decision(&outputs).unwrap().standing, standing(Following, vote(1, 9, 1), 1));
+    // A follower's word is not a leader's, and one that has less is not needed.
+    let mut two = rig(vote(1, 9, 2));
+    two.wait(500);
+    assert!(decision(&two.tell(heard(3, Following, vote(1, 9, 1), 1))).is_none());
+    let mut two = rig(vote(1, 10, 2));
+    two.wait(500);
+    assert!(decision(&two.tell(heard(1, Leading, vote(1, 9, 1), 1))).is_none());
+}

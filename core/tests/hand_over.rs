@@ -993,6 +993,39 @@ fn towards_who_knows_no_probes_a_link_that_stands_is_enough() {
     assert_eq!(pinged(&mut bench, leader).0, Some(false), "1 and 4 are two of four");
 }
 
+/// A link that comes up in place of another may pass nothing at all, and then nothing tells what is at its end.
+#[test]
+fn a_server_that_knew_probes_is_heard_on_its_next_link_or_not_at_all() {
+    let (mut bench, links, leader) = heard_by(&[(4, true), (3, true)]);
+    assert_eq!(pinged(&mut bench, leader).0, Some(true));
+    bench.down(links[1]);
+    let three = bench.meet(3);
+    let tick = u64::try_from(bench.peer.config().timing.tick.as_millis()).unwrap();
+    let mut beat = |heard| {
+        bench.ms(tick);
+        let probe = Message::Probe(Probe { hears_you: true });
+        bench.step(Event::Received { link: links[0], message: probe.clone() });
+        if heard {
+            bench.step(Event::Received { link: three, message: probe });
+        }
+        pinged(&mut bench, leader).0
+    };
+    // Two ticks are given to it, as to any link that has just come up.
+    for word in [true, true, false, false] {
+        assert_eq!(beat(false), Some(word));
+    }
+    assert_eq!(beat(true), Some(true));
+    // A server of ZooKeeper takes its place, and says nothing once it has a leader.
+    let standing = standing(Following, vote(1, z(1, 0).0, 4), 4);
+    bench.hear_marked(three, standing, Mark::NONE);
+    for _ in 0..4 {
+        bench.ms(tick);
+        let message = Message::Probe(Probe { hears_you: true });
+        bench.step(Event::Received { link: links[0], message });
+        assert_eq!(pinged(&mut bench, leader).0, Some(true));
+    }
+}
+
 /// An older leader would not know what that is; whoever only observes is not asked.
 #[test]
 fn a_leader_that_does_not_ask_is_told_nothing() {

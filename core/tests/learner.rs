@@ -671,3 +671,44 @@ fn an_observer_that_hears_at_newleader_that_it_votes_acknowledges_nothing_below_
     assert_eq!(seen.packets(link), []);
     assert_eq!(bench.status().current_epoch, Epoch(1));
 }
+
+/// 5 was elected by 1, 2, 3 and 4, and 1 does not reach it. One after the other of them looks again: what 5 has not told
+/// yet they tell. Where no link at all to 5 is up the first of them is enough.
+#[test]
+fn whoever_does_not_reach_its_leader_looks_again_with_those_who_elected_it() {
+    let settled = || {
+        let mut bench = Bench::of(1, &ensemble(&[1, 2, 3, 4, 5]), Durable::default());
+        let links = bench.lose(5, &[4, 3, 2], 0, 0);
+        (bench, links)
+    };
+    let again = |id| standing(Looking, vote(0, 0, id), 2);
+    let deserted = |voter| Some(Reason::Deserted { voter: ServerId(voter) });
+    let (mut bench, links) = settled();
+    let [_, four, three, two] = links[..] else { panic!("{links:?}") };
+    assert_eq!(
+        bench.hear(four, standing(Looking, vote(0, 0, 4), 1)).left(),
+        None,
+        "no later round"
+    );
+    assert_eq!(bench.hear(four, again(4)).left(), None, "1, 2, 3 and 5 are still a quorum");
+    assert_eq!(bench.hear(four, again(4)).left(), None, "it is counted once");
+    assert_eq!(bench.hear(three, again(3)).left(), None, "1, 2 and 5 are");
+    assert_eq!(bench.hear(two, again(2)).left(), deserted(2));
+    // It has reached 5, and 5 has not told its epoch.
+    let (mut bench, links) = settled();
+    let (link, _) = bench.reach(5);
+    bench.hear(links[1], again(4));
+    bench.hear(links[2], again(3));
+    assert_eq!(bench.hear(links[3], again(2)).left(), deserted(2));
+    // Once it has there is a quorum that the others know nothing of.
+    let (mut bench, links) = settled();
+    bench.reach(5);
+    bench.receive(link, leader_info(1));
+    for (link, id) in [(links[1], 4), (links[2], 3), (links[3], 2)] {
+        assert_eq!(bench.hear(link, again(id)).left(), None);
+    }
+    // There is no link to 5 of either kind.
+    let (mut bench, links) = settled();
+    bench.down(links[0]);
+    assert_eq!(bench.hear(links[1], again(4)).left(), deserted(4));
+}

@@ -11,8 +11,9 @@
 use core::time::Duration;
 
 use crate::election::Elector;
+use crate::quorum::Support;
 use crate::time::Instant;
-use crate::vote::Vote;
+use crate::vote::{Filed, ServerState, Standing, Vote};
 
 /// Whoever was not heard in so much of a round is taken for one that is not heard. A link may still come up later, so
 /// what is concluded from it is no more than whose word is taken.
@@ -27,6 +28,32 @@ impl Elector {
         let may_lead = self.config.quorum.weight(theirs.leader) > 0;
         let told = self.heard[from];
         told && own(self.own) && !own(theirs) && may_lead && self.hears_few(at, from)
+    }
+
+    /// A leader has said that it leads, and it is too early to take its word alone: it is asked again when that would
+    /// do. The wait for notifications grows, and a reign that only we could bring about may be over by its end.
+    pub(super) fn ask_when_known(&mut self, at: Instant) {
+        let known = self.round_began + HEARD_BY_THEN;
+        if let (Some(due), true) = (self.notify_at, at < known) {
+            self.notify_at = Some(due.min(known));
+        }
+    }
+
+    /// Who stands behind a leader, and we with them, if without us they are too few: a seat that was handed over may
+    /// wait for us, who did not hear of it. ZooKeeper's server counts the others alone, and there whoever leads was
+    /// elected, so they are enough; or it has not heard them all, and so the word of a leader that needs us is taken no
+    /// sooner than when all who can be heard have been. Not of one that has less than we.
+    pub(super) fn completed(&self, at: Instant, needle: &Filed) -> Option<Support> {
+        let history = |vote: Vote| (vote.peer_epoch, vote.zxid);
+        let newer = history(needle.standing.vote) < history(self.own);
+        if newer || at.since(self.round_began) < HEARD_BY_THEN {
+            return None;
+        }
+        let own = self.config.quorum.position(self.config.id)?;
+        let mut votes = self.settled.clone();
+        let standing = Standing { state: ServerState::Following, ..needle.standing };
+        votes[own] = Some(Filed { standing, ..*needle });
+        self.joinable(&votes, needle)
     }
 
     /// Whether so few voters are heard that we can neither be elected nor count who is: in this round, that has

@@ -32,6 +32,8 @@ pub(super) struct Neighbour {
     pub(super) link: Option<Up>,
     pub(super) redial_at: Option<Instant>,
     wait: Duration,
+    /// It knew probes when it last said anything that tells: on a new link, too, it has to be heard.
+    knows_probes: bool,
     /// What it may have without a vote.
     answers: Answers,
 }
@@ -56,9 +58,9 @@ impl Up {
         Self { link, since, dialled, knows_probes: false, heard: since, hears_us: since }
     }
 
-    /// The other end has said that it knows probes.
-    pub(super) const fn on_marked(&mut self, now: Instant) {
-        (self.knows_probes, self.heard) = (true, now);
+    /// The other end has said whether it knows probes.
+    const fn on_marked(&mut self, now: Instant, knows_probes: bool) {
+        (self.knows_probes, self.heard) = (knows_probes, now);
     }
 
     /// A probe has come.
@@ -76,7 +78,8 @@ impl Up {
     }
 
     /// Whether both ends have heard each other within so long. Servers of ZooKeeper say nothing when an election is
-    /// over: with them it is enough that the link stands, which keep-alives see to.
+    /// over: with them it is enough that the link stands, which keep-alives see to. One that was none of them does not
+    /// pass for one because its new link is silent.
     pub(super) fn is_heard(&self, now: Instant, recent: Duration) -> bool {
         !self.knows_probes || now.since(self.hears_us) <= recent
     }
@@ -92,6 +95,7 @@ impl Neighbour {
             link: None,
             redial_at: None,
             wait: shortest,
+            knows_probes: false,
             answers: Answers::new(Instant::ORIGIN),
         }
     }
@@ -129,7 +133,15 @@ impl Neighbour {
     pub(super) const fn on_up(&mut self, up: Up, shortest: Duration) -> Option<Up> {
         self.redial_at = None;
         self.wait = shortest;
-        self.link.replace(up)
+        self.link.replace(Up { knows_probes: self.knows_probes, ..up })
+    }
+
+    /// It has said on this link whether it knows probes.
+    pub(super) fn on_marked(&mut self, now: Instant, link: LinkId, knows_probes: bool) {
+        if let Some(up) = self.link.as_mut().filter(|up| up.link == link) {
+            self.knows_probes = knows_probes;
+            up.on_marked(now, knows_probes);
+        }
     }
 
     /// A link to it has ended; `was` is the one that was up until now.

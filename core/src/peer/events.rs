@@ -84,9 +84,8 @@ impl Peer {
         }
         let Notification { standing, version, config, mark } = notification;
         let (standing, version) = (*standing, *version);
-        if mark.says(Mark::KNOWS_PROBES) {
-            self.instruments.links.on_marked(self.instruments.now, from, link);
-        }
+        let knows_probes = mark.says(Mark::KNOWS_PROBES);
+        self.instruments.links.on_marked(self.instruments.now, from, link, knows_probes);
         if self.instruments.config.reconfig_enabled
             && matches!(self.role, Role::Looking)
             && self.instruments.adopt(from, config)
@@ -102,7 +101,7 @@ impl Peer {
             (Role::Leading(leader), mut cx) if cx.quorum.is_voter(from) => {
                 leader.on_looking(&mut cx, from, standing)
             }
-            (Role::Learning(learner), _) => learner.on_standing(from, standing),
+            (Role::Learning(learner), cx) => learner.on_standing(&cx, from, standing),
             _ => Verdict::Stay,
         };
         // Whoever is to go on in the round that we go back into must not hear first that we have settled.
@@ -126,16 +125,14 @@ impl Peer {
         {
             return self.look();
         }
-        if letter.knows_probes {
-            self.instruments.links.on_marked(self.instruments.now, from, link);
-        }
+        self.instruments.links.on_marked(self.instruments.now, from, link, letter.knows_probes);
         let (body, round) = (letter.body, Round(letter.generation.0));
         self.poll(ClockEvent::Heard { from, letter });
         if let (Body::Standing { leader, .. }, Role::Learning(_)) = (body, &self.role) {
             // Whoever does not lead any more does not lead this generation again.
             let state = ServerState::Following;
             let standing = Standing { state, vote: Vote { leader, ..Vote::ABSTENTION }, round };
-            self.with_learner(|learner, _| learner.on_standing(from, standing));
+            self.with_learner(|learner, cx| learner.on_standing(cx, from, standing));
         }
     }
 

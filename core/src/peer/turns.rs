@@ -111,7 +111,7 @@ impl Peer {
             verdict
         } else {
             cx.concessions.promise.clear();
-            let (learner, verdict) = Learner::new(&mut cx, standing);
+            let (learner, verdict) = Learner::new(&mut cx, standing, support);
             *role = Role::Learning(learner);
             early::dismiss(&mut self.instruments.lend());
             verdict
