@@ -150,11 +150,15 @@ impl Checker {
         let elsewhere = !all.clone().all(|ensemble| ensemble.is_quorum(voted));
         // Where there are changes it may go by one that its disk does not have: an election told it, or a state.
         let changed = |seen: &Seen| seen.membership.is_some() || seen.next_membership.is_some();
-        let elsewhere = elsewhere || self.servers.values().any(changed);
+        let unknown = |of: &ServerId| !all.clone().any(|ensemble| votes(ensemble, *of));
+        let elsewhere =
+            elsewhere || members.iter().any(unknown) || self.servers.values().any(changed);
         if alike || fast || elsewhere || self.foreign.contains(&id) {
             return Ok(());
         }
-        let detail = format!("{members:?} are for {leader}, and {:?} wait", self.foreign);
+        let voters: Vec<_> = present.ids().filter(|of| votes(present, *of)).collect();
+        let wait = &self.foreign;
+        let detail = format!("{members:?} of {voters:?} are for {leader}, and {wait:?} wait");
         broken(Rule::Haste, id, detail)
     }
 
