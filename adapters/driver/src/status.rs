@@ -392,3 +392,27 @@ impl Meter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quorate_core::config::Config;
+    use quorate_core::durable::Durable;
+    use quorate_core::membership::Membership;
+    use quorate_core::peer::Peer;
+
+    use super::*;
+
+    /// Changes may be days apart: until then nothing would notice that somebody has gone.
+    #[test]
+    fn readers_that_are_gone_are_forgotten_when_another_one_comes() {
+        let membership = Membership::parse("server.1=a:2888:3888:participant\nversion=0").unwrap();
+        let peer = Peer::new(Config::new(ServerId(1), membership), Durable::default()).unwrap();
+        let published = Published::new(peer.status(), 4, Instant::now());
+        let (_changes, _leaders) = (published.changes(), published.leaders());
+        for _ in 0..100 {
+            drop((published.changes(), published.leaders()));
+        }
+        let state = published.locked();
+        assert!(state.changes.len() <= 2 && state.leaders.len() <= 2, "{state:?}");
+    }
+}
