@@ -91,6 +91,9 @@ impl Run {
         let mut disturbances = draw.met;
         disturbances.extend(accidents.iter().map(Accident::disturbance));
         let waits = if ids.iter().any(|id| world.refers(*id)) { init_time } else { Duration::ZERO };
+        // By generation an attempt that splits the votes costs a time-out, and the next one is drawn anew: on slow
+        // networks a dozen voters may take six of them.
+        let split = if case.generation { ELECTION_MAX } else { Duration::ZERO };
         Self {
             past: world.checker().commits(),
             world,
@@ -99,7 +102,7 @@ impl Run {
             silent_max,
             sync_time,
             init_time,
-            election_max: ELECTION_MAX + waits,
+            election_max: ELECTION_MAX + waits + split,
             clients,
             asking: case.fork(Purpose::Clients, 0),
             rng: case.fork(Purpose::End, 0),
