@@ -103,6 +103,8 @@ impl Learner {
                 cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
                 self.phase =
                     Phase::Synchronization(link, Box::new(Synchronization::new(cx, epoch)));
+                // The leader has its quorum: who of it looks again is the leader's affair.
+                self.supporters.clear();
                 Verdict::Stay
             }
             Announced::Refused => {
