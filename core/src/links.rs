@@ -101,6 +101,10 @@ const HANGS: Duration = Duration::from_millis(500);
 /// Among so many links one is found by looking at each.
 const FEW: usize = 16;
 
+/// Where a link is found, until one comes or goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Position(usize);
+
 /// A dial that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct UnderWay {
@@ -112,6 +116,18 @@ struct UnderWay {
     asked: bool,
 }
 
+/// A link that is up, and what has come on it. It is found with each message, its neighbour is not: that would
+/// be a second search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Placed {
+    link: LinkId,
+    place: Place,
+    /// When the other end of an election link was heard; when the link came up, if never.
+    heard: Instant,
+    /// Whether its neighbour is known to know probes.
+    knows_probes: bool,
+}
+
 /// All connections of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Links {
@@ -120,7 +136,7 @@ pub struct Links {
     strangers: Strangers,
     claims: Claims,
     /// Ascending, since numbers never come back.
-    places: Vec<(LinkId, Place)>,
+    places: Vec<Placed>,
     waiting: Vec<Waiting>,
     leader_dials: BTreeSet<ServerId>,
     /// The dials of election ports that are under way.
@@ -129,6 +145,13 @@ pub struct Links {
     limits: Limits,
     redial_min: Duration,
     redial_max: Duration,
+}
+
+impl Placed {
+    /// On the quorum plane packets tell who is heard.
+    const fn of_quorum(link: LinkId, place: Place) -> Self {
+        Self { link, place, heard: Instant::ORIGIN, knows_probes: false }
+    }
 }
 
 impl Links {
@@ -188,15 +211,20 @@ impl Links {
         }
     }
 
-    /// What a link is for; none if it has been hung up or never came up.
+    /// What a link is for, and its [`Position`]; none if it has been hung up or never came up.
     #[inline]
-    pub fn place(&self, link: LinkId) -> Option<Place> {
-        if self.places.len() <= FEW {
+    pub fn place(&self, link: LinkId) -> Option<(Position, Place)> {
+        let at = if self.places.len() <= FEW {
             // Each step of the other search waits for the one before.
-            return self.places.iter().find_map(|(l, place)| (*l == link).then_some(*place));
-        }
-        let at = self.places.binary_search_by_key(&link, |(link, _)| *link).ok()?;
-        Some(self.places[at].1)
+            self.places.iter().position(|placed| placed.link == link)?
+        } else {
+            self.search(link).ok()?
+        };
+        Some((Position(at), self.places[at].place))
+    }
+
+    fn search(&self, link: LinkId) -> Result<usize, usize> {
+        self.places.binary_search_by_key(&link, |placed| placed.link)
     }
 
     /// The election link to a server.
@@ -235,18 +263,35 @@ impl Links {
         up.map(|(id, _)| *id)
     }
 
-    /// The server at the other end of an election link has said whether it knows probes.
+    /// The server at the other end of an election link has said something, and whether it knows probes.
     #[inline]
-    pub fn on_marked(&mut self, now: Instant, peer: ServerId, link: LinkId, knows_probes: bool) {
+    pub fn on_marked(&mut self, now: Instant, at: Position, knows_probes: bool) {
+        let placed = &mut self.places[at.0];
+        placed.heard = now;
+        if placed.knows_probes != knows_probes {
+            placed.knows_probes = knows_probes;
+            let Placed { link, place, .. } = *placed;
+            if let Place::Election(peer) = place {
+                self.on_mark_changed(peer, link, knows_probes);
+            }
+        }
+    }
+
+    #[cold]
+    fn on_mark_changed(&mut self, peer: ServerId, link: LinkId, knows_probes: bool) {
         if let Some(neighbour) = self.neighbours.get_mut(&peer) {
-            neighbour.on_marked(now, link, knows_probes);
+            neighbour.on_marked(link, knows_probes);
         }
     }
 
     /// A probe has come.
-    pub fn on_probe(&mut self, now: Instant, peer: ServerId, link: LinkId, probe: Probe) {
-        if let Some(up) = self.up_mut(peer, link) {
-            up.on_probe(now, probe);
+    pub fn on_probe(&mut self, now: Instant, at: Position, probe: Probe) {
+        let Placed { link, place, .. } = self.places[at.0];
+        self.places[at.0].heard = now;
+        if let Place::Election(peer) = place {
+            if let Some(up) = self.up_mut(peer, link) {
+                up.on_probe(now, probe);
+            }
         }
     }
 
@@ -258,8 +303,10 @@ impl Links {
     pub fn probe(&self, now: Instant, recent: Duration, outbox: &mut Outbox) {
         let voters = self.neighbours.values().filter(|neighbour| neighbour.wanted);
         for up in voters.filter_map(|neighbour| neighbour.link) {
-            if let Some(probe) = up.probe(now, recent) {
-                outbox.send(up.link, Message::Probe(probe));
+            let placed = self.search(up.link).ok().map(|at| self.places[at]);
+            if let Some(placed) = placed.filter(|_| up.knows_probes()) {
+                let hears_you = now.since(placed.heard) <= recent;
+                outbox.send(up.link, Message::Probe(Probe { hears_you }));
             }
         }
     }
@@ -495,13 +542,14 @@ impl Links {
                 self.hangup(old, why, outbox);
             }
         }
-        self.enter(link, Place::Election(peer));
+        let knows_probes = self.neighbours.get(&peer).is_some_and(Neighbour::knows_probes);
+        self.enter(Placed { link, place: Place::Election(peer), heard: now, knows_probes });
     }
 
     /// Takes note of the link to our leader.
     pub fn on_leader_up(&mut self, link: LinkId, leader: ServerId) {
         self.leader_dials.remove(&leader);
-        self.enter(link, Place::Leader(leader));
+        self.enter(Placed::of_quorum(link, Place::Leader(leader)));
     }
 
     /// A dial to a quorum port is over for which nobody waits any more.
@@ -511,7 +559,7 @@ impl Links {
 
     /// Takes note of a learner's link.
     pub fn on_learner_up(&mut self, link: LinkId) {
-        self.enter(link, Place::Learner);
+        self.enter(Placed::of_quorum(link, Place::Learner));
     }
 
     /// Keeps a learner's link that no leader can take yet; the oldest makes room.
@@ -525,10 +573,10 @@ impl Links {
 
     /// The role that the learners' links belong to is over, and they are to hear of it later.
     pub fn detain(&mut self, now: Instant) {
-        for (link, place) in &self.places {
-            let waits = self.waiting.iter().any(|waiting| waiting.link == *link);
-            if *place == Place::Learner && !waits {
-                self.waiting.push(Waiting { link: *link, since: now, first: None, over: true });
+        for Placed { link, place, .. } in self.places.iter().copied() {
+            let waits = self.waiting.iter().any(|waiting| waiting.link == link);
+            if place == Place::Learner && !waits {
+                self.waiting.push(Waiting { link, since: now, first: None, over: true });
             }
         }
     }
@@ -557,8 +605,7 @@ impl Links {
         rng: &mut Rng,
         outbox: &mut Outbox,
     ) -> Option<Place> {
-        let up = self.places.binary_search_by_key(&link, |(link, _)| *link).ok();
-        let up = up.and_then(|at| match self.places[at].1 {
+        let up = self.search(link).ok().and_then(|at| match self.places[at].place {
             Place::Election(peer) => self.neighbours.get(&peer)?.link,
             Place::Leader(_) | Place::Learner => None,
         });
@@ -636,9 +683,9 @@ impl Links {
     /// Ends all links of the quorum plane: the role that they belonged to is over. Those that wait belong to
     /// none yet.
     pub fn hangup_quorum(&mut self, reason: Hangup, outbox: &mut Outbox) {
-        let quorum = |(link, place): &(LinkId, Place)| match place {
+        let quorum = |placed: &Placed| match placed.place {
             Place::Election(_) => None,
-            Place::Leader(_) | Place::Learner => Some(*link),
+            Place::Leader(_) | Place::Learner => Some(placed.link),
         };
         for link in self.places.iter().filter_map(quorum).collect::<Vec<_>>() {
             if self.waiting.iter().all(|waiting| waiting.link != link) {
@@ -649,8 +696,8 @@ impl Links {
 
     /// Ends all links.
     pub fn hangup_all(&mut self, reason: Hangup, outbox: &mut Outbox) {
-        for (link, _) in core::mem::take(&mut self.places) {
-            outbox.hangup(link, reason);
+        for placed in core::mem::take(&mut self.places) {
+            outbox.hangup(placed.link, reason);
         }
         self.drop_claims(reason, outbox);
         self.waiting.clear();
@@ -661,17 +708,17 @@ impl Links {
         }
     }
 
-    fn enter(&mut self, link: LinkId, place: Place) {
-        match self.places.binary_search_by_key(&link, |(link, _)| *link) {
-            Ok(at) => self.places[at].1 = place,
-            Err(at) => self.places.insert(at, (link, place)),
+    fn enter(&mut self, placed: Placed) {
+        match self.search(placed.link) {
+            Ok(at) => self.places[at] = placed,
+            Err(at) => self.places.insert(at, placed),
         }
     }
 
     fn leave(&mut self, link: LinkId) -> Option<Place> {
-        let at = self.places.binary_search_by_key(&link, |(link, _)| *link).ok()?;
+        let at = self.search(link).ok()?;
         self.waiting.retain(|waiting| waiting.link != link);
-        let (_, place) = self.places.remove(at);
+        let Placed { place, .. } = self.places.remove(at);
         if let Place::Election(peer) = place {
             self.strangers.on_left(peer, link);
             if let Some(neighbour) = self.neighbours.get_mut(&peer) {

@@ -46,8 +46,6 @@ pub(super) struct Up {
     pub(super) dialled: bool,
     /// The other end has said on it that it knows probes.
     knows_probes: bool,
-    /// When the other end was heard; when the link came up, if never.
-    heard: Instant,
     /// When it last said that it hears us, in a probe; when the link came up, if never.
     hears_us: Instant,
 }
@@ -55,26 +53,19 @@ pub(super) struct Up {
 impl Up {
     /// It has just come up: both ends have heard each other.
     pub(super) const fn new(link: LinkId, since: Instant, dialled: bool) -> Self {
-        Self { link, since, dialled, knows_probes: false, heard: since, hears_us: since }
-    }
-
-    /// The other end has said whether it knows probes.
-    const fn on_marked(&mut self, now: Instant, knows_probes: bool) {
-        (self.knows_probes, self.heard) = (knows_probes, now);
+        Self { link, since, dialled, knows_probes: false, hears_us: since }
     }
 
     /// A probe has come.
     pub(super) const fn on_probe(&mut self, now: Instant, probe: Probe) {
-        self.heard = now;
         if probe.hears_you {
             self.hears_us = now;
         }
     }
 
-    /// What to probe it with, if it knows what that is: whether it was heard within so long.
-    pub(super) fn probe(&self, now: Instant, recent: Duration) -> Option<Probe> {
-        let hears_you = now.since(self.heard) <= recent;
-        self.knows_probes.then_some(Probe { hears_you })
+    /// Whether to probe it.
+    pub(super) const fn knows_probes(&self) -> bool {
+        self.knows_probes
     }
 
     /// Whether both ends have heard each other within so long. Servers of ZooKeeper say nothing when an election is
@@ -137,11 +128,15 @@ impl Neighbour {
     }
 
     /// It has said on this link whether it knows probes.
-    pub(super) fn on_marked(&mut self, now: Instant, link: LinkId, knows_probes: bool) {
+    pub(super) fn on_marked(&mut self, link: LinkId, knows_probes: bool) {
         if let Some(up) = self.link.as_mut().filter(|up| up.link == link) {
-            self.knows_probes = knows_probes;
-            up.on_marked(now, knows_probes);
+            (self.knows_probes, up.knows_probes) = (knows_probes, knows_probes);
         }
+    }
+
+    /// Whether it knew probes when it last said anything that tells.
+    pub(super) const fn knows_probes(&self) -> bool {
+        self.knows_probes
     }
 
     /// A link to it has ended; `was` is the one that was up until now.

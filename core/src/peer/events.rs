@@ -16,7 +16,7 @@ use crate::generation::ClockEvent;
 use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Cause, LinkUp, Plane};
 use crate::leader::hand_over::Purpose;
-use crate::links::{Fate, Place};
+use crate::links::{Fate, Place, Position};
 use crate::message::{Mark, Message, Notification, Packet, Request};
 use crate::output::{Hangup, Kept, Output, Refusal, Write};
 use crate::peer::electing::Electing;
@@ -30,7 +30,7 @@ use crate::vote::{Round, ServerState, Standing, Vote};
 impl Peer {
     #[inline]
     pub(super) fn on_received(&mut self, link: LinkId, message: Message) {
-        let Some(place) = self.instruments.links.place(link) else {
+        let Some((at, place)) = self.instruments.links.place(link) else {
             // Of a link that we have hung up meanwhile, or of one that is held.
             let Instruments { links, outbox, .. } = &mut self.instruments;
             return links.on_unplaced(link, message, outbox);
@@ -38,17 +38,17 @@ impl Peer {
         // The most frequent of all inputs: a message is large, and handed on as it lies.
         match message {
             Message::Notification(notification) => match place {
-                Place::Election(from) => self.on_notification(link, from, &notification),
+                Place::Election(from) => self.on_notification(at, link, from, &notification),
                 Place::Leader(_) | Place::Learner => self.on_misplaced(link, "notification"),
             },
             Message::Letter(letter) => match place {
-                Place::Election(from) => self.on_letter(link, from, letter),
+                Place::Election(from) => self.on_letter(at, link, from, letter),
                 Place::Leader(_) | Place::Learner => self.on_misplaced(link, "letter"),
             },
             Message::Probe(probe) => match place {
-                Place::Election(from) => {
+                Place::Election(_) => {
                     let Instruments { links, now, .. } = &mut self.instruments;
-                    links.on_probe(*now, from, link, probe);
+                    links.on_probe(*now, at, probe);
                 }
                 Place::Leader(_) | Place::Learner => self.on_misplaced(link, "probe"),
             },
@@ -75,6 +75,7 @@ impl Peer {
     #[inline]
     pub(super) fn on_notification(
         &mut self,
+        at: Position,
         link: LinkId,
         from: ServerId,
         notification: &Notification,
@@ -85,7 +86,7 @@ impl Peer {
         let Notification { standing, version, config, mark } = notification;
         let (standing, version) = (*standing, *version);
         let knows_probes = mark.says(Mark::KNOWS_PROBES);
-        self.instruments.links.on_marked(self.instruments.now, from, link, knows_probes);
+        self.instruments.links.on_marked(self.instruments.now, at, knows_probes);
         if self.instruments.config.reconfig_enabled
             && matches!(self.role, Role::Looking)
             && self.instruments.adopt(from, config)
@@ -115,17 +116,17 @@ impl Peer {
     }
 
     /// A server that elects by generation has said something.
-    pub(super) fn on_letter(&mut self, link: LinkId, from: ServerId, letter: Letter) {
+    pub(super) fn on_letter(&mut self, at: Position, link: LinkId, from: ServerId, letter: Letter) {
         if let Electing::Fast(_) = self.instruments.elector {
             return self.on_misplaced(link, "letter");
         }
+        self.instruments.links.on_marked(self.instruments.now, at, letter.knows_probes);
         if self.instruments.config.reconfig_enabled
             && matches!(self.role, Role::Looking)
             && self.instruments.adopt(from, &letter.config)
         {
             return self.look();
         }
-        self.instruments.links.on_marked(self.instruments.now, from, link, letter.knows_probes);
         let (body, round) = (letter.body, Round(letter.generation.0));
         self.poll(ClockEvent::Heard { from, letter });
         if let (Body::Standing { leader, .. }, Role::Learning(_)) = (body, &self.role) {
