@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
-use common::{lines, quorate, stderr, stdout};
+use crate::common::{lines, quorate, stderr, stdout};
 
 fn bench<'a>(dir: &'a tempfile::TempDir, more: &[&'a str]) -> std::process::Output {
     let dir = dir.path().to_str().unwrap();

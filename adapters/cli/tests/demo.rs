@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
-use common::{lines, quorate, stderr, stdout};
+use crate::common::{lines, quorate, stderr, stdout};
 use serde_json::Value;
 
 fn events<'a>(lines: &'a [Value], name: &str) -> Vec<&'a Value> {
@@ -244,7 +242,7 @@ fn fails_if_a_server_ends_by_itself() {
     use std::io::{BufRead, BufReader, Read};
     use std::process::{Command, Stdio};
 
-    use common::{QUORATE, until};
+    use crate::common::{QUORATE, until};
 
     let mut demo = Command::new(QUORATE)
         .args(["demo", "--servers", "3", "--kill-leader", "1000000", "--processes", "--json"])

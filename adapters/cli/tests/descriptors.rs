@@ -3,12 +3,10 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
 use std::net::TcpStream;
 use std::process::Command;
 
-use common::{Ensemble, Process, read, until};
+use crate::common::{Ensemble, Process, read, until};
 
 /// Sets how many descriptors a server may have, as `ulimit -Sn` does.
 fn limit(server: &Process, descriptors: usize) {

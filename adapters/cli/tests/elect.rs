@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Ensemble, Process, QUORATE, java_is_here, quorate, read, stderr, stdout, until};
+use crate::common::{
+    Ensemble, Process, QUORATE, java_is_here, quorate, read, stderr, stdout, until,
+};
 use serde_json::Value;
 
 /// One Java server, and a directory for what the commands write.
@@ -210,7 +210,7 @@ fn what_cannot_work_is_said_before_anything_is_done() {
 #[cfg(feature = "etcd")]
 mod through_etcd {
     use super::*;
-    use common::free_port;
+    use crate::common::free_port;
 
     fn etcd() -> Option<(Process, tempfile::TempDir, String)> {
         if Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_err() {

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Ensemble, lines, quorate, stderr, stdout};
+use crate::common::{Ensemble, lines, quorate, stderr, stdout};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
 use std::fs;
 
-use common::{lines, quorate, stderr, stdout};
+use crate::common::{lines, quorate, stderr, stdout};
 
 /// A story of one's own.
 fn story(text: &str) -> (tempfile::TempDir, String) {

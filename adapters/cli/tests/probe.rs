@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
 use std::net::TcpListener;
 use std::process::Output;
 
-use common::{Ensemble, free_port, java_is_here, quorate, stderr, stdout, until};
+use crate::common::{Ensemble, free_port, java_is_here, quorate, stderr, stdout, until};
 use serde_json::Value;
 
 const PARTICIPANT: &str = "participant";

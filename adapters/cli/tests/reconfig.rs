@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 
-use common::{Ensemble, lines, quorate, read, stderr, stdout, until};
+use crate::common::{Ensemble, lines, quorate, read, stderr, stdout, until};
 
 const ENABLED: &str = "reconfigEnabled=true";
 

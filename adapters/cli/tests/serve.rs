@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Ensemble, Process, QUORATE, free_port, quorate, read, stderr, until};
+use crate::common::{Ensemble, Process, QUORATE, free_port, quorate, read, stderr, until};
 
 const PARTICIPANT: &str = "participant";
 const ALL_WORDS: &str = "4lw.commands.whitelist=*";

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
-use common::{lines, quorate, stderr, stdout};
+use crate::common::{lines, quorate, stderr, stdout};
 
 #[test]
 fn many_seeds_come_to_the_same_figures_on_any_number_of_threads() {

@@ -1,13 +1,11 @@
 //! Elections through an etcd server, by offers.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
-mod peers;
-
 use std::time::Duration;
 
 use quorate_etcd::{Candidate, Config, Loss, Lost, StartError, State, StoreError, ask};
 
-use self::peers::{EtcdCandidate, Server, free_port, standing, until, within};
+use crate::peers::{EtcdCandidate, Server, free_port, standing, until, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_oldest_offer_leads_and_the_next_follows_it() {

@@ -1,11 +1,9 @@
 //! The other recipe: one key, and who creates it leads.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
-mod peers;
-
 use quorate_etcd::{Candidate, Lost};
 
-use self::peers::{Server, standing, until, within};
+use crate::peers::{Server, standing, until, within};
 
 async fn start(server: &Server, name: &str) -> Candidate {
     Candidate::start(server.config("leader", name).lease()).await.unwrap()

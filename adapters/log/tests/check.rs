@@ -2,12 +2,11 @@
 //! wrong is named by file and place.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use crate::support::{Forgetful, State};
 use bytes::Bytes;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
@@ -17,7 +16,6 @@ use quorate_log::history::HistoryOptions;
 use quorate_log::record::{self, Damage};
 use quorate_log::snapshot::{self, Parts, SnapshotFile, SnapshotWriter};
 use quorate_log::{Disk, Files, Log, OpenOptions};
-use support::{Forgetful, State};
 use tempfile::TempDir;
 
 const E1: i64 = 1 << 32;

@@ -2,15 +2,13 @@
 //! or not (ZOOKEEPER-2307, -1653, -4269: servers that refused to start, or took a promise back).
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod support;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::support::{Forgetful, State};
 use quorate_core::durable::Epochs;
 use quorate_core::zxid::Epoch;
 use quorate_log::{Log, LogError, OpenOptions};
-use support::{Forgetful, State};
 
 const NONE: Epochs = Epochs { accepted_epoch: Epoch::ZERO, current_epoch: Epoch::ZERO };
 

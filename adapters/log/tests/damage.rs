@@ -2,10 +2,9 @@
 //! by name or shortened as a power cut would have, and what was acknowledged is never passed over.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Forgetful, State};
 use bytes::Bytes;
 use quorate_core::input::{Located, Place};
 use quorate_core::txn::{Txn, TxnHeader};
@@ -17,7 +16,6 @@ use quorate_log::history::{
 use quorate_log::reader::ReadError;
 use quorate_log::record;
 use quorate_log::snapshot::{Parts, SnapshotError, SnapshotWriter};
-use support::{Forgetful, State};
 
 const DIR: &str = "/data/version-2";
 const SNAPSHOT: &[u8] = b"0123456789\0\0\0\x01/";

@@ -3,10 +3,10 @@
 //! finds what was durable, and nothing half done.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod support;
-
+use crate::support;
 use std::io::{ErrorKind, Write};
 
+use crate::support::{Forgetful, State};
 use bytes::Bytes;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
@@ -14,7 +14,6 @@ use quorate_log::history::{HistoryOptions, Roll};
 use quorate_log::install::Install;
 use quorate_log::snapshot::{Parts, SnapshotWriter, StagedSnapshot};
 use quorate_log::{Found, Log, LogError, OpenOptions};
-use support::{Forgetful, State};
 
 type Failure = Box<dyn std::error::Error>;
 

@@ -5,10 +5,10 @@
 //! that failed and was not noticed), -2247 and -4882 (a server that went on with a failing disk).
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod support;
-
+use crate::support;
 use std::io::{self, Write};
 
+use crate::support::{Forgetful, State};
 use bytes::Bytes;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
@@ -16,7 +16,6 @@ use quorate_log::history::{Dirs, History, HistoryOptions, OpenError, Opened, Rol
 use quorate_log::install::Install;
 use quorate_log::record;
 use quorate_log::snapshot::{Parts, SnapshotWriter, StagedSnapshot};
-use support::{Forgetful, State};
 
 type Failure = Box<dyn std::error::Error>;
 

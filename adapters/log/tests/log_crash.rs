@@ -3,10 +3,10 @@
 //! goes back, and nothing is logged of an epoch that was not promised.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod support;
-
+use crate::support;
 use std::io::{self, Write};
 
+use crate::support::{Forgetful, State};
 use bytes::Bytes;
 use quorate_core::durable::Epochs;
 use quorate_core::txn::{Txn, TxnHeader};
@@ -16,7 +16,6 @@ use quorate_log::history::{HistoryOptions, Roll};
 use quorate_log::install::Install;
 use quorate_log::snapshot::{Parts, SnapshotWriter, StagedSnapshot};
 use quorate_log::{Found, Log, LogError, OpenOptions};
-use support::{Forgetful, State};
 
 type Failure = Box<dyn std::error::Error>;
 

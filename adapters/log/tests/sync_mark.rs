@@ -5,11 +5,10 @@
 //! without a word at a sector of zero bytes in the middle of what was acknowledged.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod support;
-
 use std::path::Path;
 use std::rc::Rc;
 
+use crate::support::{Forgetful, State};
 use bytes::Bytes;
 use quorate_core::rng::Rng;
 use quorate_core::txn::{Txn, TxnHeader};
@@ -18,7 +17,6 @@ use quorate_log::check::{Severity, check_on};
 use quorate_log::error::Corruption;
 use quorate_log::history::{Dirs, History, HistoryOptions, OpenError, Opened, Roll};
 use quorate_log::{record, sync_mark};
-use support::{Forgetful, State};
 
 const DIR: &str = "/data/version-2";
 const LOG: &str = "/data/version-2/log.100000001";

@@ -7,14 +7,11 @@
 #![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
 #![allow(clippy::print_stdout, reason = "how long elections took, and why a test was skipped")]
 
-mod common;
-mod java;
-mod mixed;
-
+use crate::java;
 use std::time::Instant;
 
-use common::within;
-use mixed::{Java, Kind, Mixed, Quorate, TICK, established};
+use crate::common::within;
+use crate::mixed::{Java, Kind, Mixed, Quorate, TICK, established};
 use quorate_core::id::ServerId;
 use quorate_core::zxid::Epoch;
 

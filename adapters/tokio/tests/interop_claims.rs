@@ -5,16 +5,13 @@
 #![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
 #![allow(clippy::print_stdout, reason = "how long it took, and why a test was skipped")]
 
-mod common;
-mod java;
-mod mixed;
-
+use crate::java;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use crate::common::within;
+use crate::mixed::{Java, Kind, Mixed, POLL, Quorate, established};
 use bytes::{Bytes, BytesMut};
-use common::within;
-use mixed::{Java, Kind, Mixed, POLL, Quorate, established};
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_core::message::{Introduction, Mark, Notification};

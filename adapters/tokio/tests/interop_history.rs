@@ -10,15 +10,13 @@
 #![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
 #![allow(clippy::print_stdout, reason = "why a test was skipped")]
 
-mod common;
-mod java;
-mod mixed;
-
+use crate::java;
+use crate::mixed;
 use std::path::{Path, PathBuf};
 
-use java::client::{Client, EPHEMERAL, SEQUENTIAL};
-use java::tools;
-use mixed::{Java, Mixed, POLL, Quorate, TICK, established};
+use crate::java::client::{Client, EPHEMERAL, SEQUENTIAL};
+use crate::java::tools;
+use crate::mixed::{Java, Mixed, POLL, Quorate, TICK, established};
 use quorate_core::id::ServerId;
 use quorate_core::report::How;
 use quorate_core::zxid::Zxid;

@@ -5,12 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
 #![allow(clippy::print_stdout, reason = "why a test was skipped")]
 
-mod common;
-mod java;
-mod mixed;
-
-use java::client::SUPER;
-use mixed::{Java, Kind, Mixed, Quorate};
+use crate::java;
+use crate::java::client::SUPER;
+use crate::mixed::{Java, Kind, Mixed, Quorate};
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Role};
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged};

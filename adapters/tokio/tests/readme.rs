@@ -5,15 +5,13 @@
 //! own, which is this one again: its only argument is the `zoo.cfg` of its directory.
 #![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
 
-mod common;
-
 use std::fs;
 use std::future::Future;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::{free_ports, within};
+use crate::common::{free_ports, within};
 use quorate_tokio::core::report::Seat;
 use quorate_tokio::zoo_cfg::ZooCfg;
 use quorate_tokio::{Application, NoApplication, Server, ServerConfig, Tokio};
@@ -100,7 +98,7 @@ impl Running {
     /// Runs a program in the directory of its `zoo.cfg`.
     fn new(program: &str, dir: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", &format!("{program}::program"), "--ignored", "--nocapture"])
+            .args(["--exact", &format!("readme::{program}::program"), "--ignored", "--nocapture"])
             .current_dir(dir)
             .stdout(Stdio::piped())
             .spawn()

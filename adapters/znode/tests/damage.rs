@@ -1,14 +1,11 @@
 //! Snapshots that are damaged, hostile, very deep or very wide.
-#![expect(clippy::unwrap_used, reason = "a test")]
-
-mod support;
 
 use std::io::{self, Read, Write};
 use std::time::Instant;
 
+use crate::support::*;
 use quorate_core::zxid::Zxid;
 use quorate_znode::{SnapshotError, Tree, kind};
-use support::*;
 
 const BODY: &[u8] = include_bytes!("golden/snap.stream");
 

@@ -1,14 +1,12 @@
 //! What each kind of transaction does, and what those do that nobody should have made.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-
+use crate::support::*;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_znode::acl::Acl;
 use quorate_znode::stat::{Owner, StoredStat};
 use quorate_znode::{ApplyError, DigestCheck, ErrorCode, Outcome, Tree, kind};
-use support::*;
 
 fn stat(tree: &Tree, path: &str) -> StoredStat {
     *tree.get(path).unwrap().stored_stat()

@@ -4,17 +4,15 @@
 //! packet; `*.txns`, the transactions that followed on the same connection, one in hex per line.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use crate::support::{Parts, bytes, digest};
 use bytes::Bytes;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use quorate_znode::stat::Owner;
 use quorate_znode::{Applied, DigestCheck, ErrorCode, Outcome, Tree};
-use support::{Parts, bytes, digest};
 
 const LOG: &[u8] = include_bytes!("golden/log.100000001");
 const EMPTY: &[u8] = include_bytes!("golden/snapshot.0");

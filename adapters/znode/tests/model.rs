@@ -2,15 +2,13 @@
 //! were written while the history went on, as Java's are.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::*;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use quorate_znode::acl::Acl;
 use quorate_znode::{DigestCheck, Snapshot, Tree, kind};
-use support::*;
 
 const NAMES: [&str; 4] = ["a", "b", "b-", "c"];
 const SESSIONS: [i64; 3] = [0x0100_0000_0000_0001, 0x0100_0000_0000_0002, 0x0200_0000_0000_0001];

@@ -1,10 +1,9 @@
 //! Requests made into transactions: judged as ZooKeeper does, on top of what is on its way.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod support;
-
 use std::collections::BTreeSet;
 
+use crate::support::{Body, Random, SESSION, open};
 use bytes::Bytes;
 use quorate_core::message::{Identity, Request};
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
@@ -12,7 +11,6 @@ use quorate_core::zxid::Zxid;
 use quorate_driver::{Application, Prepared};
 use quorate_znode::acl::Acl;
 use quorate_znode::{Tree, kind};
-use support::{Body, Random, SESSION, open};
 
 const EPHEMERAL: i32 = 1;
 const SEQUENTIAL: i32 = 2;

@@ -1,11 +1,10 @@
 //! Elections through a Java server.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
-mod peers;
-
+use crate::peers;
 use quorate_zookeeper::{Event, Lost, Notice, State};
 
-use self::peers::{Ensemble, standing, within};
+use crate::peers::{Ensemble, standing, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_oldest_offer_leads_and_the_next_follows_it() {

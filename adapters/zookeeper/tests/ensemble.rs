@@ -1,15 +1,13 @@
 //! What happens underneath: servers of the ensemble die and come back, sessions are ended, processes paused.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
-mod peers;
-
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use quorate_zookeeper::{Candidate, Config, Event, FencingToken, Leadership, Loss, State};
 
-use self::peers::{Ensemble, SESSION, Wire, standing, until, within};
+use crate::peers::{Ensemble, SESSION, Wire, standing, until, within};
 
 /// Everybody who has led, in order. Nobody leads while somebody before may still act.
 #[derive(Default)]
@@ -153,7 +151,7 @@ async fn a_candidate_in_a_process_of_its_own() {
 async fn a_leader_that_was_paused_finds_itself_lost_before_it_can_act() {
     let Some(ensemble) = Ensemble::start(1).await else { return };
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["a_candidate_in_a_process_of_its_own", "--exact", "--nocapture"])
+        .args(["ensemble::a_candidate_in_a_process_of_its_own", "--exact", "--nocapture"])
         .env(CHILD_OF, ensemble.hosts())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,11 +1,9 @@
 //! The other recipe: one node, and who creates it leads.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
-mod peers;
-
 use quorate_zookeeper::{Candidate, Lost};
 
-use self::peers::{Ensemble, make, standing, until, within};
+use crate::peers::{Ensemble, make, standing, until, within};
 
 async fn start(ensemble: &Ensemble, name: &str) -> Candidate {
     Candidate::start(ensemble.config("/service/leader", name).lease()).await.unwrap()

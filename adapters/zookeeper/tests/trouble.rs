@@ -1,8 +1,6 @@
 //! Stores that are not there, do not answer, or refuse; and what stands in a root that is not ours.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
-mod peers;
-
 use std::time::Duration;
 
 use quorate_zookeeper::{
@@ -10,7 +8,7 @@ use quorate_zookeeper::{
 };
 use zookeeper_client::{Acls, CreateMode};
 
-use self::peers::{Ensemble, SESSION, Wire, free_port, make, standing, within};
+use crate::peers::{Ensemble, SESSION, Wire, free_port, make, standing, within};
 
 #[tokio::test]
 async fn a_candidate_without_a_store_a_place_or_an_identity_is_told_which_it_lacks() {

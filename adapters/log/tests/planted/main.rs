@@ -11,7 +11,6 @@
 
 #![cfg(quorate_planted)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, and figures for people")]
-#![allow(clippy::duplicate_mod, reason = "each of these stands for itself elsewhere")]
 
 #[path = "../damage.rs"]
 mod damage;
@@ -25,6 +24,8 @@ mod history_crash;
 mod log_crash;
 #[path = "../open.rs"]
 mod open;
+#[path = "../support/mod.rs"]
+mod support;
 #[path = "../sync_mark.rs"]
 mod sync_mark;
 

@@ -1,0 +1,28 @@
+//! The tests of this directory in one program: linked once, and what waits in one waits beside the others.
+#![allow(clippy::unwrap_used, reason = "tests; their helpers are not marked as such")]
+#![allow(clippy::print_stdout, reason = "why a test was skipped")]
+
+mod election;
+mod ensemble;
+mod herd;
+mod lease;
+mod others;
+mod peers;
+#[path = "peers/process.rs"]
+mod process;
+mod readme;
+mod trouble;
+
+#[test]
+fn every_file_of_tests_is_here() {
+    let here = include_str!("all.rs");
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let known = ["all"].contains(&name) || here.contains(&format!("\nmod {name};\n"));
+        assert!(
+            known || path.extension().is_none_or(|kind| kind != "rs"),
+            "{name} is not in all.rs"
+        );
+    }
+}
