@@ -43,17 +43,25 @@ def built(commit, target):
 
     if commit == ".":
         return build(TREE)
+    # A commit does not change: what was built of it once is taken again.
+    kept = target / "pairs" / commit / "programs.json"
+    if kept.exists() and all(map(os.path.exists, (programs := json.loads(kept.read_text())).values())):
+        return programs
     with tempfile.TemporaryDirectory(prefix="quorate-tree-") as tree:
         run(["git", "worktree", "add", "-q", "--detach", tree + "/t", commit], TREE)
         try:
-            return build(tree + "/t")
+            programs = {name: str(place) for name, place in build(tree + "/t").items()}
+            kept.write_text(json.dumps(programs))
+            return programs
         finally:
             run(["git", "worktree", "remove", "--force", tree + "/t"], TREE)
 
 
-def criterion(program, name, filter, place):
+def criterion(program, name, words, place):
     """Nanoseconds by the bench's name."""
-    text = run([program, "--bench", "--noplot", *filter], place, env={**os.environ, "CRITERION_HOME": place})
+    how = ["--warm-up-time", "0.3", "--measurement-time", "1", "--sample-size", "20"] if words.quick else []
+    how += [words.filter] if words.filter else []
+    text = run([program, "--bench", "--noplot", *how], place, env={**os.environ, "CRITERION_HOME": place})
     timed = re.finditer(r"^(\S.*?)?\s+time:\s+\[\S+ \S+ (\S+) (\S+) ", text.replace("\n  ", "  "), re.M)
     return {f"{name} {m[1]} ns": float(m[2]) * UNITS[m[3]] for m in timed if "raft-rs" not in (m[1] or "")}
 
@@ -90,7 +98,7 @@ def measure(programs, words, place):
     figures = {}
     for what in words.only.split(","):
         if what in ("votes", "replicate"):
-            figures |= criterion(programs[what], what, [words.filter] if words.filter else [], place)
+            figures |= criterion(programs[what], what, words, place)
         elif what == "catch_up":
             figures |= catch_up(programs[what], place)
         else:
@@ -105,6 +113,7 @@ def main():
     words.add_argument("--pairs", type=int, default=5)
     words.add_argument("--only", default="votes,replicate,broadcast,catch_up,demo")
     words.add_argument("--filter", help="for votes and replicate: a part of their names")
+    words.add_argument("--quick", action="store_true", help="votes and replicate: a second for each figure, more pairs instead")
     words = words.parse_args()
     target = Path(os.environ.get("CARGO_TARGET_DIR", TREE / "target"))
     programs = [built(commit, target) for commit in (words.a, words.b)]
