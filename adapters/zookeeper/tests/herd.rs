@@ -1,6 +1,10 @@
 //! One that goes wakes one, however many there are.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
+mod peers;
+#[path = "peers/process.rs"]
+mod process;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +13,8 @@ use std::time::Duration;
 use quorate_zookeeper::{Candidate, Event, Naming, Notice, State};
 use zookeeper_client::{Acls, Client, CreateMode, EventType};
 
-use crate::peers::{Ensemble, standing, until, within};
-use crate::process::{Kind, Process};
+use self::peers::{Ensemble, standing, until, within};
+use self::process::{Kind, Process};
 
 const CANDIDATES: usize = 200;
 const KILLS: usize = 50;

@@ -2,13 +2,17 @@
 //! and kazoo's Election, all as Debian has them.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
+mod peers;
+#[path = "peers/process.rs"]
+mod process;
+
 use std::time::Duration;
 
 use quorate_zookeeper::{Candidate, Config, FencingToken, Leadership, Lost, Naming, State};
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use crate::peers::{Ensemble, make, standing, until, within};
-use crate::process::{Kind, Process, seat};
+use self::peers::{Ensemble, make, standing, until, within};
+use self::process::{Kind, Process, seat};
 
 const ROOT: &str = "/election";
 
