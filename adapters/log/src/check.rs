@@ -17,16 +17,18 @@ use std::path::{Path, PathBuf};
 use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;
 
+use crate::dirs::Dirs;
 use crate::dump::{Dump, DumpError, Ending, Entry};
 use crate::epochs::{self, ACCEPTED, CURRENT, LEASE, NoEpoch};
 use crate::error::{Corruption, FileError, at};
 use crate::files::{Disk, Files, Holder};
-use crate::history::{Dirs, before, is_successor, list_segments};
+use crate::history::{before, is_successor, list_segments};
 use crate::install;
 use crate::log::{LOCK, VERSION_DIR};
+use crate::names::STAGED;
 use crate::record::{Damage, TXN_BYTES_MAX};
 use crate::segment::{Segment, follows, is_number};
-use crate::snapshot::{self, Inspection, STAGED, SnapshotError, SnapshotFile};
+use crate::snapshot::{self, Inspection, SnapshotError, SnapshotFile};
 use crate::vote::{self, VOTE};
 
 /// What is in a data directory.

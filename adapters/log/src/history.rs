@@ -52,6 +52,7 @@ use crate::retention::{self, PurgeError, Purged};
 use crate::segment::{self, CursorError, Mark, Segment};
 use crate::snapshot::{self, SnapshotError, SnapshotFile, StagedSnapshot};
 
+pub use crate::dirs::Dirs;
 pub use append::{AppendError, Synced};
 pub use cut::TruncateError;
 pub use read::Locating;
@@ -59,33 +60,6 @@ pub use read::Locating;
 use append::Tail;
 use read::Extension;
 use scan::Scan;
-
-/// The two directories of a history, which may be the same: `version-2` in `dataDir` and in
-/// `dataLogDir`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dirs {
-    /// Where the snapshots are.
-    pub snapshots: PathBuf,
-    /// Where the log is.
-    pub logs: PathBuf,
-}
-
-impl Dirs {
-    /// Both in one.
-    pub fn one(dir: impl Into<PathBuf>) -> Self {
-        let dir = dir.into();
-        Self { snapshots: dir.clone(), logs: dir }
-    }
-
-    pub(crate) fn each(&self) -> impl Iterator<Item = &Path> {
-        let second = (self.snapshots != self.logs).then_some(self.snapshots.as_path());
-        [self.logs.as_path()].into_iter().chain(second)
-    }
-
-    pub(crate) fn sync<F: Files>(&self, files: &F) -> Result<(), FileError> {
-        self.each().try_for_each(|dir| files.sync_dir(dir).map_err(at("sync", dir)))
-    }
-}
 
 /// How to open a history, and how to go on with it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,12 +28,13 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
+use crate::dirs::Dirs;
 use crate::error::{FileError, SAFE, at};
 use crate::files::Files;
-use crate::history::Dirs;
+use crate::names::{RECEIVING, STAGED, TAKING};
 use crate::record::{self, FILE_HEADER};
 use crate::segment::{self, follows};
-use crate::snapshot::{self, RECEIVING, STAGED, StagedSnapshot, TAKING};
+use crate::snapshot::{self, StagedSnapshot};
 
 /// What a history holds of the membership of its ensemble, as the text of ZooKeeper's dynamic configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

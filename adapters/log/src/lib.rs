@@ -41,6 +41,7 @@ macro_rules! planted {
 }
 
 pub mod check;
+mod dirs;
 pub mod dump;
 mod epochs;
 pub mod error;
@@ -48,6 +49,7 @@ mod files;
 pub mod history;
 pub mod install;
 mod log;
+mod names;
 #[cfg(quorate_planted)]
 pub mod planted;
 pub mod reader;

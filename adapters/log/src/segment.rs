@@ -14,8 +14,8 @@ use quorate_core::zxid::Zxid;
 
 use crate::error::{Corruption, FileError, at};
 use crate::files::Files;
+use crate::names::{STAGED, parse_zxid};
 use crate::record::{self, Damage, FILE_HEADER, Found, OVERHEAD, PREFIX_BYTES, Record};
-use crate::snapshot::STAGED;
 use crate::sync_mark::{self, Stop, Verdict};
 
 /// A log file, as far as it was read or written by us.
@@ -73,14 +73,6 @@ pub(crate) fn name(start: Zxid) -> String {
 pub(crate) fn start_of(name: &OsStr) -> Option<Zxid> {
     let (prefix, zxid) = name.to_str()?.split_once('.')?;
     if prefix == PREFIX { parse_zxid(zxid) } else { None }
-}
-
-/// As ZooKeeper writes it into names: hexadecimal, without a prefix.
-pub(crate) fn parse_zxid(text: &str) -> Option<Zxid> {
-    if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    i64::from_str_radix(text, 16).ok().map(Zxid)
 }
 
 /// Whether `next` can stand in a log directly behind `after`: the counter goes on, or a later epoch

@@ -36,7 +36,7 @@ use thiserror::Error;
 
 use crate::error::{FileError, at};
 use crate::files::Files;
-use crate::segment::parse_zxid;
+use crate::names::{RECEIVING, TAKING, parse_zxid};
 
 /// A snapshot in a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -732,13 +732,6 @@ pub(crate) fn parse_name(name: &OsStr) -> Option<(Zxid, Compression)> {
     };
     if prefix == PREFIX { Some((parse_zxid(zxid)?, compression)) } else { None }
 }
-
-/// What the names of our own unpublished snapshots begin with; ZooKeeper passes over them.
-pub(crate) const TAKING: &str = "taking.";
-/// What the names of those begin with that a leader sends.
-pub(crate) const RECEIVING: &str = "receiving.";
-/// What the names of files begin with that are to be installed.
-pub(crate) const STAGED: &str = "staged.";
 
 /// How many this process has begun to write.
 static WRITTEN: AtomicU64 = AtomicU64::new(1);

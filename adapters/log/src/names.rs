@@ -1,0 +1,18 @@
+//! What the names of files tell: the zxid in them, and which are not published yet.
+
+use quorate_core::zxid::Zxid;
+
+/// What the names of our own unpublished snapshots begin with; ZooKeeper passes over them.
+pub(crate) const TAKING: &str = "taking.";
+/// What the names of those begin with that a leader sends.
+pub(crate) const RECEIVING: &str = "receiving.";
+/// What the names of files begin with that are to be installed.
+pub(crate) const STAGED: &str = "staged.";
+
+/// As ZooKeeper writes it into names: hexadecimal, without a prefix.
+pub(crate) fn parse_zxid(text: &str) -> Option<Zxid> {
+    if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    i64::from_str_radix(text, 16).ok().map(Zxid)
+}
