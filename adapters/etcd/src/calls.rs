@@ -1,20 +1,16 @@
 //! The calls of the offer recipe, with the keys of etcd's own elections: `PREFIX/LEASE`.
 
-use std::collections::BTreeMap;
-use std::sync::PoisonError;
-
 use bytes::Bytes;
 use etcd_client::{
-    Client, Compare, CompareOp, Error, EventType, GetOptions, KeyValue, SortOrder, SortTarget, Txn,
-    TxnOp, WatchOptions,
+    Client, Compare, CompareOp, Error, GetOptions, KeyValue, SortOrder, SortTarget, Txn, TxnOp,
 };
 use quorate_core::recipe::offer::{Answer, Call, Entry};
 use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
-use quorate_store::{Contender, FencingToken, Pace, StoreError, Teller};
-use tokio::task::AbortHandle;
+use quorate_store::{Contender, FencingToken, StoreError, Teller};
 
 use crate::config::Config;
-use crate::session::{Live, failure, store_error};
+use crate::error::{failure, store_error};
+use crate::session::Live;
 
 /// Makes a call.
 pub(crate) async fn offer(
@@ -99,74 +95,13 @@ async fn read(
     if watch {
         let read_at =
             found.header().map_or(pair.mod_revision(), etcd_client::ResponseHeader::revision);
-        watch_after(live, key, read_at, attempt, tell);
+        live.watch_after(key, read_at, attempt, tell);
     }
     Ok(Answer::Read {
         data: Bytes::copy_from_slice(pair.value()),
         owner: (pair.lease() != 0).then_some(SessionId(pair.lease())),
         created: Token(number(pair.create_revision())),
     })
-}
-
-/// The watches of one lease: no more than one for each key.
-#[derive(Debug, Default)]
-pub(crate) struct Watches(BTreeMap<String, AbortHandle>);
-
-impl Watches {
-    pub(crate) fn end(&mut self) {
-        for watch in std::mem::take(&mut self.0).into_values() {
-            watch.abort();
-        }
-    }
-}
-
-/// Says once when a key changes after `revision`.
-pub(crate) fn watch_after(
-    live: &Live,
-    key: String,
-    revision: i64,
-    attempt: Attempt,
-    tell: &Teller,
-) {
-    let (mut client, tell, watched) = (live.client.clone(), tell.clone(), key.clone());
-    let task = tokio::spawn(async move {
-        let mut pace = Pace::new();
-        loop {
-            let options = WatchOptions::new().with_start_revision(revision + 1);
-            match first_change(&mut client, &watched, options).await {
-                Ok(gone) => return tell.fired(attempt, gone),
-                Err(error) => tracing::debug!(%error, "a watch is set again"),
-            }
-            pace.rest().await;
-        }
-    });
-    let mut watches = live.watches.lock().unwrap_or_else(PoisonError::into_inner);
-    watches.0.retain(|_, watch| !watch.is_finished());
-    if let Some(before) = watches.0.insert(key, task.abort_handle()) {
-        before.abort();
-    }
-}
-
-/// Whether the first change of a key is its end.
-async fn first_change(
-    client: &mut Client,
-    key: &str,
-    options: WatchOptions,
-) -> Result<bool, Error> {
-    let mut stream = client.watch(key, Some(options)).await?;
-    while let Some(answer) = stream.message().await? {
-        if let Some(event) = answer.events().first() {
-            return Ok(event.event_type() == EventType::Delete);
-        }
-        if answer.compact_revision() != 0 {
-            // What happened since cannot be told any more: something may have.
-            return Ok(false);
-        }
-        if answer.canceled() {
-            return Err(Error::WatchError(answer.cancel_reason().to_owned()));
-        }
-    }
-    Err(Error::WatchError("the stream has ended".to_owned()))
 }
 
 /// Who competes by offers, in their order.

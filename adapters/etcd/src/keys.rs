@@ -6,9 +6,10 @@ use quorate_core::recipe::lease::{Answer, Call, Held, Record};
 use quorate_core::recipe::{Attempt, Failure};
 use quorate_store::{Contender, FencingToken, StoreError, Teller};
 
-use crate::calls::{number, watch_after};
+use crate::calls::number;
 use crate::config::Config;
-use crate::session::{Live, failure, renew_once, store_error};
+use crate::error::{failure, store_error};
+use crate::session::{Live, renew_once};
 
 /// Makes a call.
 pub(crate) async fn lease(
@@ -36,7 +37,7 @@ async fn read(
     let key = &config.root;
     let found = live.client.clone().get(key.as_str(), None).await.map_err(|e| failure(&e))?;
     if let Some(header) = found.header().filter(|_| watch) {
-        watch_after(live, key.clone(), header.revision(), attempt, tell);
+        live.watch_after(key.clone(), header.revision(), attempt, tell);
     }
     Ok(Answer::Found(found.kvs().first().map(held)))
 }

@@ -38,11 +38,14 @@
 
 mod calls;
 mod config;
+mod error;
 mod keys;
 #[cfg(test)]
 #[path = "../tests/peers/mod.rs"]
 mod peers;
 mod session;
+mod store;
+mod watches;
 
 /// As the peers of the tests call it.
 #[cfg(test)]
@@ -55,7 +58,7 @@ pub use quorate_store::{
 };
 
 pub use crate::config::Config;
-pub use crate::session::Etcd;
+pub use crate::store::Etcd;
 
 /// One that would lead.
 pub type Candidate = quorate_store::Candidate<Etcd>;
