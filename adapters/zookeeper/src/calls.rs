@@ -3,29 +3,31 @@
 //! The library puts a request on its way when its future is made, in the order of their making. So each
 //! call is polled once where it is made, and answered by a task of its own.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use quorate_core::recipe::offer::{Answer, Call, Entry, queue};
 use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
 use quorate_store::{Contender, FencingToken, StoreError, Teller, begin};
 use zookeeper_client::{Acls, Client, CreateMode, Error, EventType, OneshotWatcher, Stat};
 
-use crate::config::Access;
-use crate::session::{ZooKeeper, failure, store_error};
+use crate::config::{Access, Config};
+use crate::error::{failure, store_error};
 
 /// Makes a call. Its answer is told once; so is the change that it leaves a watch for.
 pub(crate) async fn offer(
-    store: &ZooKeeper,
+    config: &Arc<Config>,
     client: Client,
     attempt: Attempt,
     call: Call,
     tell: Teller,
 ) {
-    let store = store.clone();
+    let config = Arc::clone(config);
     begin(async move {
-        let (result, watcher) = answer(&store, &client, call).await;
+        let (result, watcher) = answer(&config, &client, call).await;
         tell.offer(attempt, result);
         // The session ends with its last handle.
-        drop((store, client));
+        drop(client);
         if let Some(watcher) = watcher {
             watch(watcher, attempt, &tell).await;
         }
@@ -47,30 +49,30 @@ pub(crate) async fn watch(watcher: OneshotWatcher, attempt: Attempt, tell: &Tell
 }
 
 async fn answer(
-    store: &ZooKeeper,
+    config: &Config,
     client: &Client,
     call: Call,
 ) -> (Result<Answer, Failure>, Option<OneshotWatcher>) {
     let mut watcher = None;
     let result = match call {
-        Call::EnsureRoot => ensure(store, client).await.map(|()| Answer::Done),
+        Call::EnsureRoot => ensure(config, client).await.map(|()| Answer::Done),
         Call::Create { session, name, data } => {
             if SessionId(client.session_id().0) != session {
                 return (Err(Failure::Expired), None);
             }
-            let path = store.path(&name);
-            let mode = CreateMode::EphemeralSequential.with_acls(store.acls());
+            let path = config.path(&name);
+            let mode = CreateMode::EphemeralSequential.with_acls(config.acls());
             let created = client.create(&path, &data, &mode).await;
             created.map(|(_, sequence)| Answer::Created { name: format!("{name}{sequence}") })
         }
         Call::List { fresh } => {
-            list(store, client, fresh).await.map(|names| Answer::Listed(entries(names)))
+            list(config, client, fresh).await.map(|names| Answer::Listed(entries(names)))
         }
         Call::Read { name, watch: false } => {
-            client.get_data(&store.path(&name)).await.map(|(data, stat)| read(data, &stat))
+            client.get_data(&config.path(&name)).await.map(|(data, stat)| read(data, &stat))
         }
         Call::Read { name, watch: true } => {
-            let path = store.path(&name);
+            let path = config.path(&name);
             client.get_and_watch_data(&path).await.map(|(data, stat, left)| {
                 watcher = Some(left);
                 read(data, &stat)
@@ -78,7 +80,7 @@ async fn answer(
         }
         // Names that the store numbers do not come back, so that no other can be meant.
         Call::Delete { name, created: _ } => {
-            client.delete(&store.path(&name), None).await.map(|()| Answer::Done)
+            client.delete(&config.path(&name), None).await.map(|()| Answer::Done)
         }
     };
     (result.map_err(|error| failure(&error)), watcher)
@@ -86,25 +88,25 @@ async fn answer(
 
 /// Creates the root and what is above it, as nodes that stay. Who may not create it does not need to, if
 /// it is there.
-async fn ensure(store: &ZooKeeper, client: &Client) -> Result<(), Error> {
-    if client.check_stat(&store.config.root).await?.is_some() {
+async fn ensure(config: &Config, client: &Client) -> Result<(), Error> {
+    if client.check_stat(&config.root).await?.is_some() {
         return Ok(());
     }
-    make_directory(store, client, &store.config.root).await
+    make_directory(config, client, &config.root).await
 }
 
 pub(crate) async fn make_directory(
-    store: &ZooKeeper,
+    config: &Config,
     client: &Client,
     path: &str,
 ) -> Result<(), Error> {
-    let mode = CreateMode::Persistent.with_acls(store.acls());
+    let mode = CreateMode::Persistent.with_acls(config.acls());
     client.mkdir(path, &mode).await
 }
 
 /// The names of the root's children. Both requests are under way before either is answered.
-async fn list(store: &ZooKeeper, client: &Client, fresh: bool) -> Result<Vec<String>, Error> {
-    let root = &store.config.root;
+async fn list(config: &Config, client: &Client, fresh: bool) -> Result<Vec<String>, Error> {
+    let root = &config.root;
     let synced = fresh.then(|| client.sync(root));
     let listed = client.list_children(root);
     if let Some(synced) = synced {
@@ -129,15 +131,12 @@ pub(crate) fn number(zxid: i64) -> u64 {
 
 /// Who competes by offers, in their order.
 pub(crate) async fn contenders(
-    store: &ZooKeeper,
+    config: &Config,
     client: &Client,
     all: bool,
 ) -> Result<Vec<Contender>, StoreError> {
-    if store.is_lease() {
-        return crate::keys::contenders(store, client).await;
-    }
     loop {
-        let names = match list(store, client, true).await {
+        let names = match list(config, client, true).await {
             Ok(names) => names,
             // Nobody has ever competed here.
             Err(Error::NoNode) => return Ok(Vec::new()),
@@ -147,7 +146,7 @@ pub(crate) async fn contenders(
         let row = queue(&entries);
         let mut found = Vec::new();
         for entry in row.iter().take(if all { row.len() } else { 1 }) {
-            match client.get_data(&store.path(&entry.name)).await {
+            match client.get_data(&config.path(&entry.name)).await {
                 Ok((data, stat)) => found.push(Contender {
                     identity: Bytes::from(data),
                     token: FencingToken::elected(number(stat.czxid)),
@@ -164,19 +163,15 @@ pub(crate) async fn contenders(
     }
 }
 
-impl ZooKeeper {
+impl Config {
     pub(crate) fn path(&self, name: &str) -> String {
-        format!("{}/{name}", self.config.root)
+        format!("{}/{name}", self.root)
     }
 
     pub(crate) fn acls(&self) -> Acls<'static> {
-        match self.config.access {
+        match self.access {
             Access::Anyone => Acls::anyone_all(),
             Access::Creator => Acls::creator_all(),
         }
-    }
-
-    pub(crate) fn is_lease(&self) -> bool {
-        self.config.is_lease()
     }
 }

@@ -3,6 +3,7 @@
 //! The version of a key is the zxid of its last change. ZooKeeper compares versions that count from 0 in
 //! each node; so a change is made in two steps, of which the second fails if anything came between.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -11,34 +12,38 @@ use quorate_core::recipe::{Attempt, Failure, SessionId};
 use quorate_store::{Contender, FencingToken, StoreError, Teller, begin};
 use zookeeper_client::{Client, CreateMode, Error, OneshotWatcher, Stat};
 
+use crate::beats::Beats;
 use crate::calls::{make_directory, number, watch};
-use crate::session::{ZooKeeper, failure, store_error};
+use crate::config::Config;
+use crate::error::{failure, store_error};
 
 /// Makes a call. Its answer is told once; so is the change that it leaves a watch for.
 pub(crate) async fn lease(
-    store: &ZooKeeper,
+    config: &Arc<Config>,
+    beats: &Arc<Mutex<Beats>>,
     client: Client,
     attempt: Attempt,
     call: Call,
     tell: Teller,
 ) {
-    let store = store.clone();
+    let (config, beats) = (Arc::clone(config), Arc::clone(beats));
     begin(async move {
         let called = Instant::now();
         let (result, watcher) = match call {
-            Call::Read { watch } => read(&store, &client, watch).await,
-            Call::Put { record, expect } => (put(&store, &client, record, expect).await, None),
-            Call::Renew { version, .. } => (renew(&store, &client, version).await, None),
-            Call::Delete { version } => (delete(&store, &client, version).await, None),
+            Call::Read { watch } => read(&config, &client, watch).await,
+            Call::Put { record, expect } => (put(&config, &client, record, expect).await, None),
+            Call::Renew { version, .. } => (renew(&config, &client, version).await, None),
+            Call::Delete { version } => (delete(&config, &client, version).await, None),
         };
         if result.is_ok() {
             // What it keeps alive is counted from then.
             let session = SessionId(client.session_id().0);
-            tell.renewed(session, store.beats().counted(called));
+            let counted = beats.lock().unwrap_or_else(PoisonError::into_inner).counted(called);
+            tell.renewed(session, counted);
         }
         tell.lease(attempt, result);
         // The session ends with its last handle.
-        drop((store, client));
+        drop(client);
         if let Some(watcher) = watcher {
             watch(watcher, attempt, &tell).await;
         }
@@ -48,8 +53,8 @@ pub(crate) async fn lease(
 
 type Found = (Result<Answer, Failure>, Option<OneshotWatcher>);
 
-async fn read(store: &ZooKeeper, client: &Client, watch: bool) -> Found {
-    let key = &store.config.root;
+async fn read(config: &Config, client: &Client, watch: bool) -> Found {
+    let key = &config.root;
     let found = if watch {
         let found = client.get_and_watch_data(key).await;
         found.map(|(data, stat, watcher)| (data, stat, Some(watcher)))
@@ -80,7 +85,7 @@ const fn written(version: u64, created: u64) -> Answer {
 }
 
 async fn put(
-    store: &ZooKeeper,
+    config: &Config,
     client: &Client,
     record: Record,
     expect: Option<u64>,
@@ -89,19 +94,19 @@ async fn put(
     if client.session_timeout() < record.duration {
         return Err(Failure::Rejected);
     }
-    let key = &store.config.root;
+    let key = &config.root;
     let data = record.encode();
     if let Some(expected) = expect {
-        let stat = ours(store, client, expected).await?;
+        let stat = ours(config, client, expected).await?;
         let changed = client.set_data(key, &data, Some(stat.version)).await;
         let stat = changed.map_err(|error| failure(&error))?;
         return Ok(written(number(stat.mzxid), number(stat.czxid)));
     }
-    let mode = CreateMode::Ephemeral.with_acls(store.acls());
+    let mode = CreateMode::Ephemeral.with_acls(config.acls());
     let created = match client.create(key, &data, &mode).await {
         Err(Error::NoNode) => {
             let parent = key.rfind('/').map_or("", |at| &key[..at]);
-            make_directory(store, client, parent).await.map_err(|error| failure(&error))?;
+            make_directory(config, client, parent).await.map_err(|error| failure(&error))?;
             client.create(key, &data, &mode).await
         }
         done => done,
@@ -115,34 +120,34 @@ async fn put(
 
 /// The node, if it is of this version and of our session. What is not of our session is not ours, even if
 /// we wrote it: it goes when its own session does.
-async fn ours(store: &ZooKeeper, client: &Client, version: u64) -> Result<Stat, Failure> {
-    let found = client.check_stat(&store.config.root).await.map_err(|error| failure(&error))?;
+async fn ours(config: &Config, client: &Client, version: u64) -> Result<Stat, Failure> {
+    let found = client.check_stat(&config.root).await.map_err(|error| failure(&error))?;
     let stat = found.ok_or(Failure::Absent)?;
     let is_ours = stat.ephemeral_owner == client.session_id().0;
     if is_ours && number(stat.mzxid) == version { Ok(stat) } else { Err(Failure::Conflict) }
 }
 
 /// What keeps the session alive keeps the key. The `sync` passes ZooKeeper's leader.
-async fn renew(store: &ZooKeeper, client: &Client, version: u64) -> Result<Answer, Failure> {
-    let synced = client.sync(&store.config.root);
-    let stat = ours(store, client, version);
+async fn renew(config: &Config, client: &Client, version: u64) -> Result<Answer, Failure> {
+    let synced = client.sync(&config.root);
+    let stat = ours(config, client, version);
     synced.await.map_err(|error| failure(&error))?;
     let stat = stat.await?;
     Ok(written(number(stat.mzxid), number(stat.czxid)))
 }
 
-async fn delete(store: &ZooKeeper, client: &Client, version: u64) -> Result<Answer, Failure> {
-    let stat = ours(store, client, version).await?;
-    let deleted = client.delete(&store.config.root, Some(stat.version)).await;
+async fn delete(config: &Config, client: &Client, version: u64) -> Result<Answer, Failure> {
+    let stat = ours(config, client, version).await?;
+    let deleted = client.delete(&config.root, Some(stat.version)).await;
     deleted.map(|()| Answer::Done).map_err(|error| failure(&error))
 }
 
 /// Who leads: nobody else can be seen.
 pub(crate) async fn contenders(
-    store: &ZooKeeper,
+    config: &Config,
     client: &Client,
 ) -> Result<Vec<Contender>, StoreError> {
-    let key = &store.config.root;
+    let key = &config.root;
     let synced = client.sync(key);
     let found = client.get_data(key);
     synced.await.map_err(store_error)?;

@@ -41,8 +41,9 @@
 mod beats;
 mod calls;
 mod config;
+mod error;
 mod keys;
-mod session;
+mod store;
 
 pub use quorate_store::{
     AskError, Contender, Designation, DesignationError, Event, Events, Failure, FencingToken,
@@ -51,7 +52,7 @@ pub use quorate_store::{
 };
 
 pub use crate::config::{Access, Config};
-pub use crate::session::ZooKeeper;
+pub use crate::store::ZooKeeper;
 
 /// One that would lead.
 pub type Candidate = quorate_store::Candidate<ZooKeeper>;

@@ -13,12 +13,13 @@ use zookeeper_client::{Client, Error, SessionState, StateWatcher};
 
 use crate::beats::Beats;
 use crate::config::Config;
+use crate::error::store_error;
 use crate::{calls, keys};
 
 /// A ZooKeeper ensemble, as elections use it.
 #[derive(Clone, Debug)]
 pub struct ZooKeeper {
-    pub(crate) config: Arc<Config>,
+    config: Arc<Config>,
     /// The present session.
     client: Arc<Mutex<Option<Client>>>,
     /// Its heartbeats.
@@ -56,21 +57,28 @@ impl Store for ZooKeeper {
 
     async fn offer(&self, attempt: Attempt, call: offer::Call, tell: &Teller) {
         match self.client() {
-            Some(client) => calls::offer(self, client, attempt, call, tell.clone()).await,
+            Some(client) => calls::offer(&self.config, client, attempt, call, tell.clone()).await,
             None => tell.offer(attempt, Err(Failure::Expired)),
         }
     }
 
     async fn lease(&self, attempt: Attempt, call: lease::Call, tell: &Teller) {
         match self.client() {
-            Some(client) => keys::lease(self, client, attempt, call, tell.clone()).await,
+            Some(client) => {
+                let (config, beats) = (&self.config, &self.beats);
+                keys::lease(config, beats, client, attempt, call, tell.clone()).await;
+            }
             None => tell.lease(attempt, Err(Failure::Expired)),
         }
     }
 
     async fn contenders(&self, all: bool) -> Result<Vec<Contender>, StoreError> {
         let client = self.client().ok_or_else(|| no_session(&self.config))?;
-        calls::contenders(self, &client, all).await
+        if self.config.is_lease() {
+            keys::contenders(&self.config, &client).await
+        } else {
+            calls::contenders(&self.config, &client, all).await
+        }
     }
 
     async fn close(&self) {
@@ -131,11 +139,11 @@ impl ZooKeeper {
         }
     }
 
-    pub(crate) fn client(&self) -> Option<Client> {
+    fn client(&self) -> Option<Client> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn beats(&self) -> MutexGuard<'_, Beats> {
+    fn beats(&self) -> MutexGuard<'_, Beats> {
         self.beats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -170,33 +178,4 @@ async fn until_over(
 
 fn no_session(config: &Config) -> StoreError {
     StoreError::Unreachable(format!("no session with any of {}", config.hosts))
-}
-
-/// What an error is to a program.
-pub(crate) fn store_error(error: Error) -> StoreError {
-    match failure(&error) {
-        Failure::Denied => StoreError::Denied,
-        Failure::Unauthenticated => StoreError::Unauthenticated,
-        Failure::Unknown => StoreError::Unreachable(error.to_string()),
-        Failure::Expired
-        | Failure::Absent
-        | Failure::Exists
-        | Failure::Conflict
-        | Failure::Rejected => StoreError::Refused(error.to_string()),
-    }
-}
-
-/// What an error means for an election.
-pub(crate) fn failure(error: &Error) -> Failure {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the library may grow errors")]
-    match error {
-        Error::NoNode => Failure::Absent,
-        Error::NodeExists => Failure::Exists,
-        Error::BadVersion => Failure::Conflict,
-        Error::NoAuth => Failure::Denied,
-        Error::AuthFailed => Failure::Unauthenticated,
-        Error::SessionExpired | Error::SessionMoved | Error::ClientClosed => Failure::Expired,
-        Error::ConnectionLoss | Error::Timeout | Error::NoHosts => Failure::Unknown,
-        _ => Failure::Rejected,
-    }
 }
