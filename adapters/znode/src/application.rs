@@ -13,7 +13,7 @@ use quorate_core::zxid::Zxid;
 use quorate_driver::{Application, Prepared, RestoreError};
 
 use crate::outcome::DigestCheck;
-use crate::prepare::Outstanding;
+use crate::outstanding::Outstanding;
 use crate::snapshot::Snapshot;
 use crate::tree::Tree;
 

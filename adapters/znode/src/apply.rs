@@ -21,81 +21,13 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
-use thiserror::Error;
 
 use crate::node::Node;
 use crate::outcome::{Applied, DigestCheck, ErrorCode, Outcome};
 use crate::path;
 use crate::stat::{Owner, Stat, StoredStat};
 use crate::tree::Tree;
-use crate::txn::{self, Create, Op};
-
-/// A transaction that was not applied.
-///
-/// Its zxid is taken all the same, everything else is as before, and the next can be applied. That is
-/// the same on every server of ours, since it depends on the bytes alone.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ApplyError {
-    /// A check that is not within a multi. Java servers before 3.8.5 and 3.9.3 let a client cause one;
-    /// it has no effect.
-    #[error("a check that is not within a multi; it has no effect")]
-    LoneCheck,
-    /// A TTL node that could not be. A Java leader lets a client cause one; it creates nothing.
-    #[error("a TTL of {ttl} ms; nothing is created")]
-    Ttl {
-        /// What was asked for, in milliseconds.
-        ttl: i64,
-    },
-    /// A kind of transaction that is not known.
-    #[error("a transaction of the unknown kind {kind}")]
-    UnknownKind {
-        /// The kind.
-        kind: i32,
-    },
-    /// A multi with an element that may not be in one.
-    #[error("element {index} of a multi is of kind {kind}, which may not be there")]
-    NotInMulti {
-        /// Which element.
-        index: usize,
-        /// Its kind.
-        kind: i32,
-    },
-    /// A body that is not what the kind has.
-    #[error("a transaction of kind {kind} cannot be read at byte {offset} of its body: {reason}")]
-    Malformed {
-        /// The kind.
-        kind: i32,
-        /// Where in the body.
-        offset: usize,
-        /// What is wrong there.
-        reason: &'static str,
-    },
-    /// An element of a multi whose body is not what its kind has.
-    #[error("element {index} of a multi cannot be read at byte {offset} of its body: {reason}")]
-    MalformedElement {
-        /// Which element.
-        index: usize,
-        /// Where in its body.
-        offset: usize,
-        /// What is wrong there.
-        reason: &'static str,
-    },
-}
-
-impl ApplyError {
-    /// Whether another server might have made something of it, a newer one for instance. Then to go on
-    /// may be to differ from the others, and it is for the caller to say whether that is better than
-    /// to stop. The rest nobody can apply, and nothing is lost.
-    pub const fn may_differ(&self) -> bool {
-        match self {
-            Self::LoneCheck | Self::Ttl { .. } => false,
-            Self::UnknownKind { .. }
-            | Self::NotInMulti { .. }
-            | Self::Malformed { .. }
-            | Self::MalformedElement { .. } => true,
-        }
-    }
-}
+use crate::txn::{self, ApplyError, Create, Op};
 
 /// What the elements of a transaction have in common.
 #[derive(Clone, Copy)]

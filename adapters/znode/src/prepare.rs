@@ -6,14 +6,11 @@
 //!           ──► a transaction that every server can carry out without judging, or an error's
 //! ```
 //!
-//! A node that a prepared transaction touches has a record of how it will be then; the newest counts.
-//! Records go when their transaction is applied, and all at once with the leader's seat.
-//!
 //! What it does not do yet: multi, setACL, check, containers and TTL nodes (they are refused as
 //! unimplemented), quotas, and the digest in transactions, which is optional.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -23,78 +20,11 @@ use quorate_driver::{Prepared, Rejected};
 
 use crate::acl::{Acl, Acls};
 use crate::jute::{Fault, Reader};
+use crate::outstanding::{Changes, Record};
 use crate::path;
 use crate::stat::Owner;
 use crate::tree::Tree;
 use crate::txn::kind;
-
-/// What is prepared and not applied yet.
-#[derive(Debug, Default)]
-pub(crate) struct Outstanding {
-    /// How each node will be that one of these transactions touches; none if it will not be.
-    nodes: BTreeMap<Arc<str>, Newest<Option<Record>>>,
-    /// Whether each session will be open that one of these transactions opens or closes.
-    sessions: BTreeMap<i64, Newest<bool>>,
-    /// What each of them touches, the oldest first.
-    touched: VecDeque<Touched>,
-    /// How many transactions before these were prepared and applied.
-    applied: u64,
-}
-
-/// What the last transaction to touch something makes of it.
-#[derive(Debug)]
-struct Newest<T> {
-    by: u64,
-    value: T,
-}
-
-/// What one transaction touches.
-#[derive(Debug, Default)]
-struct Touched {
-    nodes: Vec<Arc<str>>,
-    session: Option<i64>,
-}
-
-/// A node as it will be, as far as it matters here.
-#[derive(Clone, Debug)]
-struct Record {
-    version: i32,
-    cversion: i32,
-    owner: Owner,
-    children: usize,
-    acl: Acls,
-}
-
-impl Outstanding {
-    /// The oldest transaction was applied. One that comes while there is none was not prepared here.
-    pub(crate) fn on_applied(&mut self) {
-        let Some(touched) = self.touched.pop_front() else { return };
-        let by = self.applied;
-        self.applied += 1;
-        for path in touched.nodes {
-            if self.nodes.get(&path).is_some_and(|newest| newest.by == by) {
-                self.nodes.remove(&path);
-            }
-        }
-        if let Some(session) = touched.session {
-            if self.sessions.get(&session).is_some_and(|newest| newest.by == by) {
-                self.sessions.remove(&session);
-            }
-        }
-    }
-
-    /// The number of the transaction that is being prepared.
-    fn next(&self) -> u64 {
-        self.applied + self.touched.len() as u64
-    }
-}
-
-/// What the transaction that is being prepared changes.
-#[derive(Default)]
-struct Changes {
-    nodes: Vec<(Arc<str>, Option<Record>)>,
-    session: Option<(i64, bool)>,
-}
 
 impl Tree {
     /// Makes a transaction of a request, see [`Application::prepare`](quorate_driver::Application).
@@ -105,18 +35,8 @@ impl Tree {
             let fits = prepared.body.len() <= bytes_max;
             if fits { Ok(prepared) } else { Err(Rejected::TOO_LONG) }
         });
-        let (by, mut touched) = (self.outstanding.next(), Touched::default());
-        if prepared.is_ok() {
-            for (path, value) in changes.nodes {
-                touched.nodes.push(Arc::clone(&path));
-                self.outstanding.nodes.insert(path, Newest { by, value });
-            }
-            if let Some((session, value)) = changes.session {
-                touched.session = Some(session);
-                self.outstanding.sessions.insert(session, Newest { by, value });
-            }
-        }
-        self.outstanding.touched.push_back(touched);
+        let changes = if prepared.is_ok() { changes } else { Changes::default() };
+        self.outstanding.prepared(changes);
         prepared.unwrap_or_else(Prepared::rejected)
     }
 
@@ -264,16 +184,15 @@ impl Tree {
     /// Lists what a session will have, so that everybody deletes the same. A list that does not fit is cut:
     /// whoever applies it deletes what is listed, and then whatever else is the session's.
     fn close(&self, session: i64, bytes_max: usize, changes: &mut Changes) -> Bytes {
-        let prepared = &self.outstanding.nodes;
         let mut paths: BTreeSet<Arc<str>> = self
             .ephemerals(session)
-            .filter(|path| !prepared.contains_key(*path))
+            .filter(|path| self.outstanding.node(path).is_none())
             .map(Arc::from)
             .collect();
-        let owned = |record: &Option<Record>| {
-            record.as_ref().is_some_and(|record| record.owner == Owner::Session(session))
+        let owned = |record: Option<&Record>| {
+            record.is_some_and(|record| record.owner == Owner::Session(session))
         };
-        let created = prepared.iter().filter(|(_, newest)| owned(&newest.value));
+        let created = self.outstanding.nodes().filter(|(_, record)| owned(*record));
         paths.extend(created.map(|(path, _)| Arc::clone(path)));
 
         let body = list(session, &paths, bytes_max);
@@ -297,8 +216,8 @@ impl Tree {
 
     /// A node as it will be.
     fn record(&self, path: &str) -> Option<Record> {
-        if let Some(newest) = self.outstanding.nodes.get(key(path)) {
-            return newest.value.clone();
+        if let Some(record) = self.outstanding.node(key(path)) {
+            return record.clone();
         }
         let node = self.get(path)?;
         let stat = node.stored_stat();
@@ -316,10 +235,8 @@ impl Tree {
     /// for everything but a node that would end with it.
     fn check_session(&self, request: &Request, needed: bool) -> Result<(), Rejected> {
         let session = request.id.client;
-        let open = match self.outstanding.sessions.get(&session) {
-            Some(newest) => newest.value,
-            None => self.session(session).is_some(),
-        };
+        let prepared = self.outstanding.session(session);
+        let open = prepared.unwrap_or_else(|| self.session(session).is_some());
         let asked = needed || request.identities.is_some();
         if asked && !open { Err(SESSION_EXPIRED) } else { Ok(()) }
     }

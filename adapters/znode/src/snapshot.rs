@@ -224,6 +224,18 @@ pub enum SnapshotError {
 }
 
 impl Tree {
+    /// The tree as it is now, whatever is applied later; see the type for what that costs.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            root: Arc::clone(&self.root),
+            lists: self.acls.lists().clone(),
+            sessions: self.sessions.clone(),
+            zxid: self.last_zxid,
+            digest: self.digest,
+            len: self.len,
+        }
+    }
+
     /// Writes a snapshot of the tree as it is now, see [`Snapshot::write`].
     ///
     /// # Errors

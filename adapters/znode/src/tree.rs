@@ -20,9 +20,8 @@ use crate::acl::{self, Acl, AclTable};
 use crate::map::Map;
 use crate::node::{Node, NodeRef};
 use crate::outcome::ErrorCode;
+use crate::outstanding::Outstanding;
 use crate::path;
-use crate::prepare::Outstanding;
-use crate::snapshot::Snapshot;
 use crate::stat::{Owner, StoredStat};
 
 /// ZooKeeper's data tree.
@@ -192,18 +191,6 @@ impl Tree {
     /// The paths of all TTL nodes, sorted.
     pub fn ttls(&self) -> impl Iterator<Item = &str> {
         self.ttls.iter().map(|path| &**path)
-    }
-
-    /// The tree as it is now, whatever is applied later; see the type for what that costs.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            root: Arc::clone(&self.root),
-            lists: self.acls.lists().clone(),
-            sessions: self.sessions.clone(),
-            zxid: self.last_zxid,
-            digest: self.digest,
-            len: self.len,
-        }
     }
 
     /// Changes a node and the digest with it.
