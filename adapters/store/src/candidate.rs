@@ -10,11 +10,12 @@ use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::Leadership;
+use crate::contender::Contender;
 use crate::designation::Designation;
 use crate::news::{Events, Status};
 use crate::run::{Run, Stop};
 use crate::settings::StartError;
-use crate::store::{Contender, Happened, Store, StoreError, Teller};
+use crate::store::{Happened, Store, StoreError, Teller};
 
 /// One that would lead, if the store makes it the leader.
 ///

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use quorate_leadership::FencingToken;
 use thiserror::Error;
 
-use crate::store::Contender;
+use crate::contender::Contender;
 
 /// Where an operator says who leads, and for how long that counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code, unused_must_use)]
 
 mod candidate;
+mod contender;
 mod designation;
 mod news;
 mod recipe;
@@ -33,10 +34,11 @@ pub use quorate_core::recipe::{Failure, Loss};
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
 
 pub use crate::candidate::{AskError, Candidate, Tokio, ask};
+pub use crate::contender::Contender;
 pub use crate::designation::{Designation, DesignationError, designate};
 pub use crate::news::{Event, Events, State, Status};
 pub use crate::settings::{Recipe, Settings, StartError};
-pub use crate::store::{Contender, Pace, Store, StoreError, Teller, begin};
+pub use crate::store::{Pace, Store, StoreError, Teller, begin};
 
 /// The right to do what only the leader may. See [`Candidate::leadership`].
 pub type Leadership = quorate_leadership::Leadership<Tokio>;

@@ -16,11 +16,12 @@ use quorate_leadership::{FencingToken, Seat};
 use tokio::sync::mpsc;
 use tokio::sync::{Notify, broadcast, watch};
 
+use crate::contender::Contender;
 use crate::designation::Designation;
 use crate::news::{Event, Status};
 use crate::recipe::{Input, Machine, Output};
 use crate::settings::{Settings, StartError};
-use crate::store::{Contender, HEARD_MAX, Happened, Store, Teller};
+use crate::store::{HEARD_MAX, Happened, Store, Teller};
 
 /// How many events wait for somebody who reads slowly.
 const EVENTS_MAX: usize = 256;

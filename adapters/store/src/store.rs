@@ -1,20 +1,18 @@
 //! What a store has to do for an election.
 
-use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use futures_lite::future::poll_once;
 use quorate_core::recipe::offer::Session;
 use quorate_core::recipe::{Attempt, Failure, SessionId, lease, offer};
 use quorate_core::time::Instant as CoreInstant;
-use quorate_leadership::FencingToken;
 use thiserror::Error;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::contender::Contender;
 use crate::settings::{Settings, StartError};
 
 /// A store, as elections use it.
@@ -62,24 +60,6 @@ pub trait Store: Clone + Send + Sync + 'static {
 
     /// Ends the session: what hangs on it goes.
     fn close(&self) -> impl Future<Output = ()> + Send;
-}
-
-/// One who leads, or would.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Contender {
-    /// What it calls itself: any bytes.
-    pub identity: Bytes,
-    /// The token of its term, if it leads or comes to.
-    pub token: FencingToken,
-    /// Its node or key in the store, without the path; empty if it was designated by hand.
-    pub key: String,
-}
-
-impl Contender {
-    /// What it calls itself, as text; what is no UTF-8 is replaced.
-    pub fn name(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.identity)
-    }
 }
 
 /// Why the store does not do what it should.
