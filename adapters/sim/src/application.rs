@@ -22,7 +22,7 @@ use quorate_core::reconfiguration::membership_of;
 use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 
-use crate::trace::Mix;
+use crate::hash::Mix;
 
 /// What an application has made of a prefix of the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

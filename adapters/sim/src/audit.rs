@@ -39,11 +39,12 @@ use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
 use crate::application::{Application, KIND, State};
-use crate::checker::{Around, Checker, Rule, Standing, Violation, broken};
+use crate::brief::Brief;
+use crate::checker::{Around, Checker, Standing};
 use crate::disk::{Contents, Disk};
 use crate::ensemble::Ensemble;
 use crate::record::Found;
-use crate::world::Brief;
+use crate::rule::{Rule, Violation, broken};
 pub use tape::{Entry, Tape, What};
 
 /// Goes through a tape.

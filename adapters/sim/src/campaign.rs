@@ -23,6 +23,7 @@ mod case;
 mod claims;
 mod days;
 mod elections;
+mod happening;
 mod histories;
 mod links;
 mod ports;
@@ -31,8 +32,8 @@ mod weather;
 
 use std::time::Duration;
 
-use crate::checker::Violation;
 use crate::faults::Coverage;
+use crate::rule::Violation;
 use crate::world::World;
 
 pub use case::{Case, Disturbance, Story};

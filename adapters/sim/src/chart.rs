@@ -240,7 +240,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::CrashKind;
+    use crate::faults::CrashKind;
     use quorate_core::time::Instant;
 
     fn moment(server: i64, what: Happening) -> Moment {

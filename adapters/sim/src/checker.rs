@@ -18,7 +18,6 @@ mod conduct;
 mod elections;
 mod leases;
 mod promises;
-mod rule;
 #[cfg(test)]
 mod tests;
 
@@ -41,9 +40,9 @@ use crate::checker::leases::Leases;
 use crate::disk::{Contents, Disk, Held};
 use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Ledger, Outcome};
+use crate::rule::{Rule, Violation, broken};
+
 pub(crate) use books::{Around, Delivered, Standing};
-pub(crate) use rule::broken;
-pub use rule::{Rule, Violation};
 
 /// The most links that one server of ours may have at a time, of any kind and in any state.
 const LINKS_MAX: usize = 512;

@@ -14,9 +14,10 @@ use std::time::Duration;
 use quorate_core::config::{Election, Generations, Timing};
 use quorate_core::id::ServerId;
 
-use crate::checker::Violation;
 use crate::ensemble::Ensemble;
-use crate::world::{CrashKind, World, WorldConfig};
+use crate::faults::CrashKind;
+use crate::rule::Violation;
+use crate::world::{World, WorldConfig};
 
 /// After this much silence a leader is given up, at the latest.
 pub const SILENCE: Duration = Duration::from_millis(300);

@@ -86,7 +86,8 @@ mod tests {
     use super::style::{ARROW, CRASH, HEAD, LOST, PAPER, lifeline};
     use super::*;
     use crate::ensemble::Ensemble;
-    use crate::world::{CrashKind, World, WorldConfig};
+    use crate::faults::CrashKind;
+    use crate::world::{World, WorldConfig};
     use std::time::Duration;
 
     fn drawn() -> String {

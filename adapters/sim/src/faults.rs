@@ -10,6 +10,15 @@ use quorate_core::message::{Message, Packet};
 use quorate_core::output::{Hangup, Output, Write};
 use quorate_core::report::{Change, How, Reason, Report};
 
+/// How a server crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrashKind {
+    /// The process ends: its system closes its connections and refuses new ones.
+    Process,
+    /// The machine loses power: nobody hears anything.
+    Power,
+}
+
 /// Declares the classes once, and the list of them with it.
 macro_rules! classes {
     ($($(#[$doc:meta])* $class:ident,)*) => {

@@ -16,10 +16,10 @@ use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::application::{State, change, hash_of, takes_the_place_of_a_void_one};
-use crate::checker::{Rule, Violation, broken};
 use crate::disk::{Contents, Done};
 use crate::ensemble::Ensemble;
 use crate::linear::History;
+use crate::rule::{Rule, Violation, broken};
 pub use clients::{Answer, Outcome};
 use clients::{Asked, Reading};
 

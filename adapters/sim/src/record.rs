@@ -15,6 +15,7 @@ mod candidacy;
 mod line;
 mod moment;
 mod teller;
+mod topic;
 mod words;
 
 use std::collections::VecDeque;
@@ -27,13 +28,14 @@ use quorate_core::output::Output;
 use quorate_core::time::Instant;
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::world::CrashKind;
+use crate::faults::CrashKind;
 
 pub use candidacy::Candidacy;
-pub(crate) use moment::millis;
-pub use moment::{Arrow, Fate, Happening, Moment, Topic};
+pub use moment::{Arrow, Fate, Happening, Moment};
 pub use teller::Teller;
+pub use topic::Topic;
 pub use words::Short;
+pub(crate) use words::millis;
 
 /// How many entries a record keeps.
 const ENTRIES_MAX: usize = 20_000;

@@ -47,7 +47,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::checker::Violation;
+use crate::rule::Violation;
 
 pub use grammar::COMMANDS;
 pub use library::{Bundled, bundled};

@@ -27,8 +27,8 @@ use quorate_core::zxid::{Epoch, Zxid};
 use crate::application::{KIND, State, written_before};
 use crate::disk::{Contents, Disk, Survival};
 use crate::ensemble::Ensemble;
+use crate::faults::CrashKind;
 use crate::record::{Found, Record, What};
-use crate::world::CrashKind;
 
 /// One real server, and everything that it has done.
 #[derive(Debug)]

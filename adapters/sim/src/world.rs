@@ -34,16 +34,17 @@ use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::agenda::Agenda;
 use crate::application::{Application, State};
-use crate::checker::{Checker, Rule, Standing, Violation, broken};
+use crate::brief::Brief;
+use crate::checker::{Checker, Standing};
 use crate::disk::{Disk, DiskConfig};
-use crate::faults::{Coverage, FaultClass};
+use crate::faults::{Coverage, CrashKind, FaultClass};
 use crate::network::{Network, NetworkEvent, hit, up_to};
 use crate::record::{Found, What as Told};
+use crate::rule::{Rule, Violation, broken};
 use crate::trace::Trace;
 use crate::world::clock::Clock;
-pub use crate::world::config::{CrashKind, WorldConfig};
+pub use crate::world::config::WorldConfig;
 use crate::world::reference::Reference;
-pub use crate::world::server::Brief;
 use crate::world::server::Server;
 
 /// More steps than this without any time passing, and a server spins.

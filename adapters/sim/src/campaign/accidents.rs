@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use quorate_core::id::ServerId;
-use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::rng::Rng;
 
 use crate::campaign::case::{ACCIDENTS, CHANGES, Case, Disturbance, Purpose, pick};
-use crate::campaign::run::Run;
-use crate::checker::Violation;
-use crate::ensemble::Ensemble;
 use crate::network::up_to;
-use crate::world::CrashKind;
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +102,10 @@ impl<'a> Course<'a> {
 #[derive(Debug)]
 pub(super) struct Accident {
     pub(super) number: u32,
-    kind: Kind,
+    pub(super) kind: Kind,
     /// How long nothing else goes wrong after it.
     pub(super) pause: Duration,
-    rng: Rng,
+    pub(super) rng: Rng,
 }
 
 impl Accident {
@@ -146,217 +140,5 @@ impl Accident {
 
     pub(super) fn disturbance(&self) -> Disturbance {
         Disturbance { number: self.number, name: self.kind.name() }
-    }
-}
-
-impl Run {
-    /// Lets an accident happen.
-    pub(super) fn happens(&mut self, accident: &mut Accident) -> Result<(), Violation> {
-        let Accident { kind, rng, .. } = accident;
-        let id = self.ids[pick(rng, self.ids.len())];
-        let leader = self.world.leader().map_or(id, |leader| leader.0);
-        let crash = if rng.below(2) == 0 { CrashKind::Process } else { CrashKind::Power };
-        let soon = up_to(rng, Duration::from_secs(1));
-        match kind {
-            Kind::Crash => {
-                self.world.crash(id, crash)?;
-                if rng.below(4) > 0 {
-                    self.world.start_after(id, soon);
-                }
-            }
-            Kind::LeaderCrash => {
-                self.world.crash(leader, crash)?;
-                self.world.start_after(leader, soon);
-            }
-            Kind::EverybodyCrashes => {
-                self.world.crash_all(&self.ids.clone(), crash)?;
-                for id in self.ids.clone() {
-                    let wait = up_to(rng, Duration::from_millis(300));
-                    self.world.start_after(id, wait);
-                }
-            }
-            Kind::Partition => {
-                let (mut left, mut right) = (Vec::new(), Vec::new());
-                for id in &self.ids {
-                    if rng.below(2) == 0 { left.push(*id) } else { right.push(*id) }
-                }
-                self.world.partition(&[&left, &right]);
-            }
-            Kind::OneIsAlone => self.isolate(id),
-            // It goes on for a while, and logs what nobody else has.
-            Kind::LeaderIsAlone => self.isolate(leader),
-            Kind::OneWay => {
-                let other = self.ids[pick(rng, self.ids.len())];
-                self.world.block(id, other);
-            }
-            Kind::Heal => {
-                self.world.heal();
-                for id in self.ids.clone() {
-                    self.world.start_after(id, soon);
-                }
-            }
-            Kind::Pause => {
-                self.world.pause(id);
-                self.pass(2 * soon)?;
-                self.world.resume(id)?;
-            }
-            Kind::Cuts => {
-                for _ in 0..=rng.below(8) {
-                    self.world.cut_any();
-                }
-            }
-            Kind::BlackHole => {
-                let on = rng.below(2) == 0;
-                self.world.black_hole(id, on);
-            }
-            Kind::LongAbsence => {
-                self.world.crash(id, crash)?;
-                self.pass(2 * soon)?;
-                self.world.start(id);
-            }
-            Kind::HandOver => {
-                let to = (rng.below(2) == 0).then_some(id);
-                self.world.hand_over(leader, to)?;
-                let victim = if rng.below(2) == 0 { leader } else { id };
-                self.may_crash_soon(rng, victim, 20);
-                // Who is to have the seat may be lost on the way to it.
-                if rng.below(4) == 0 {
-                    self.pass(soon / 50)?;
-                    self.isolate(id);
-                }
-            }
-            Kind::Wipe => {
-                // Only who is in no quorum may forget what it has.
-                let observer = self.world.ensemble().seats().iter().find(|seat| !seat.voter);
-                if let Some(id) = observer.map(|seat| seat.id.0).filter(|_| self.may_wipe) {
-                    self.world.crash(id, crash)?;
-                    self.world.wipe(id);
-                    self.world.start(id);
-                }
-            }
-            Kind::ClockJump => {
-                let most = [50, 1_000, 30_000][pick(rng, 3)];
-                let whose = if rng.below(2) == 0 { leader } else { id };
-                self.world.jump_clock(whose, up_to(rng, Duration::from_millis(most)))?;
-            }
-            Kind::Suspension => {
-                let whose = if rng.below(2) == 0 { leader } else { id };
-                self.world.suspend(whose);
-                self.pass(2 * soon)?;
-                self.world.resume(whose)?;
-            }
-            Kind::FullDisk => {
-                self.world.fill_disk(id, true);
-                self.pass(2 * soon)?;
-                self.world.fill_disk(id, false);
-            }
-            Kind::HangingDisk => {
-                let whose = if rng.below(2) == 0 { leader } else { id };
-                self.world.hang_disk(whose, true);
-                self.pass(2 * soon)?;
-                self.world.hang_disk(whose, false);
-            }
-            Kind::Star => self.world.star(id),
-            Kind::Forgetting => {
-                self.world.crash(id, crash)?;
-                self.pass(2 * soon)?;
-                if self.world.may_wipe(id) {
-                    self.world.forget(id);
-                }
-                self.world.start(id);
-            }
-            Kind::MembersChange => self.change_members(rng, id)?,
-            Kind::TwoChanges => {
-                self.change_members(rng, id)?;
-                self.pass(soon / 20)?;
-                self.change_members(rng, leader)?;
-            }
-            Kind::ChangeAcrossSnapshot => {
-                let others: Vec<_> = self.ids.iter().copied().filter(|id| *id != leader).collect();
-                let mut id = others[pick(rng, others.len())];
-                if rng.below(3) > 0 {
-                    // What it has alone is of an epoch that is over when it comes back: only a snapshot helps.
-                    id = leader;
-                    self.isolate(leader);
-                    self.world.propose(leader, 1)?;
-                    self.pass(soon / 10)?;
-                }
-                self.world.crash(id, crash)?;
-                self.world.heal();
-                let noticed = self.noticing;
-                self.world.run_until(|w| w.leader().is_some_and(|now| now.0 != id), noticed)?;
-                let leader = self.world.leader().map_or(leader, |leader| leader.0);
-                self.world.propose(leader, 1)?;
-                self.pass(soon / 2)?;
-                self.world.start(id);
-                self.world.run_until(|w| w.is_receiving(id), soon)?;
-                for _ in 0..=rng.below(3) {
-                    self.change_members(rng, leader)?;
-                    let wait = up_to(rng, soon / 8);
-                    self.pass(wait)?;
-                }
-                match rng.below(4) {
-                    0 => self.isolate(leader),
-                    1 => self.isolate(id),
-                    2 => {
-                        let with: Vec<i64> =
-                            self.ids.iter().copied().filter(|_| rng.below(2) == 0).collect();
-                        let other = |id: &&i64| !with.contains(id);
-                        let rest: Vec<i64> = self.ids.iter().filter(other).copied().collect();
-                        self.world.partition(&[&with, &rest]);
-                    }
-                    _ => {}
-                }
-            }
-            Kind::ChangeThatIsCut => {
-                self.isolate(leader);
-                self.change_members(rng, leader)?;
-                self.pass(soon / 10)?;
-                self.world.crash(leader, crash)?;
-                if rng.below(2) == 0 {
-                    self.pass(2 * soon)?;
-                    self.world.heal();
-                }
-                self.world.start_after(leader, soon);
-            }
-        }
-        Ok(())
-    }
-
-    fn isolate(&mut self, id: i64) {
-        let others: Vec<i64> = self.ids.iter().copied().filter(|other| *other != id).collect();
-        self.world.partition(&[&others, &[id]]);
-    }
-
-    /// Half of the time a server crashes somewhere on the way of what it was asked for.
-    fn may_crash_soon(&mut self, rng: &mut Rng, victim: i64, outputs: u64) {
-        let (drawn, outputs) = (rng.below(4), rng.below(outputs));
-        let again = Some(up_to(rng, Duration::from_secs(1)));
-        match drawn {
-            0 => self.world.crash_after_outputs(victim, outputs, again),
-            1 => self.world.crash_after_writes(victim, outputs / 2, again),
-            _ => {}
-        }
-    }
-
-    /// Some become voters, some observers, some leave; or one of them does.
-    fn change_members(&mut self, rng: &mut Rng, at: i64) -> Result<(), Violation> {
-        let (mut joining, mut leaving) = (Vec::new(), Vec::new());
-        let alone = (rng.below(2) == 0).then(|| self.ids[pick(rng, self.ids.len())]);
-        for id in self.ids.iter().filter(|id| alone.is_none_or(|alone| alone == **id)) {
-            let is_member = self.world.ensemble().seat(ServerId(*id)).is_some();
-            let (voter, drawn) = (rng.below(3) > 0, rng.below(12));
-            let changes = drawn < 4 || alone.is_some();
-            if changes && is_member && drawn % 2 == 0 && (drawn == 0 || alone.is_some()) {
-                leaving.push(ServerId(*id));
-            } else if changes {
-                joining.push(Ensemble::member(ServerId(*id), voter || !is_member));
-            }
-        }
-        self.world.reconfigure(at, &Reconfiguration::change(joining, leaving))?;
-        let any = self.ids[pick(rng, self.ids.len())];
-        let victim = if rng.below(2) == 0 { any } else { at };
-        self.may_crash_soon(rng, victim, 30);
-        Ok(())
     }
 }

@@ -13,8 +13,9 @@ use quorate_core::rng::Rng;
 use crate::campaign::Failure;
 use crate::campaign::case::{Purpose, pick};
 use crate::campaign::run::{ELECTION_MAX, Run, is_settled};
+use crate::faults::CrashKind;
 use crate::network::up_to;
-use crate::world::{CrashKind, World};
+use crate::world::World;
 
 /// A voter that dials has a link within a second; a few ways through the network come before and after that.
 const LINKED_MAX: Duration = Duration::from_millis(1500);

@@ -17,8 +17,9 @@ use crate::campaign::run::{Disks, Run, can, is_settled};
 use crate::campaign::{Failure, Outcome, weather};
 use crate::disk::DiskConfig;
 use crate::ensemble::Ensemble;
+use crate::faults::CrashKind;
 use crate::network::{NetworkConfig, up_to};
-use crate::world::{CrashKind, World, WorldConfig};
+use crate::world::{World, WorldConfig};
 
 /// How long a new leader is watched for staying one.
 const WATCH: Duration = Duration::from_secs(1);

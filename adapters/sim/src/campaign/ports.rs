@@ -8,8 +8,9 @@ use quorate_core::id::ServerId;
 use crate::campaign::Failure;
 use crate::campaign::case::{Purpose, pick};
 use crate::campaign::run::{Run, can, is_settled};
-use crate::checker::Violation;
-use crate::world::{CrashKind, World};
+use crate::faults::CrashKind;
+use crate::rule::Violation;
+use crate::world::World;
 
 impl Run {
     /// After every eighth accident a port begins to fail, or all accept again.

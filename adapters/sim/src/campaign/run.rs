@@ -9,9 +9,9 @@ use quorate_core::rng::Rng;
 use crate::campaign::accidents::{Accident, Course};
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose, pick};
 use crate::campaign::{Failure, Times};
-use crate::checker::Violation;
 use crate::disk::Contents;
 use crate::network::up_to;
+use crate::rule::Violation;
 use crate::world::{World, WorldConfig};
 
 /// How long an election may take once those that are needed can hear one another and know it.
@@ -111,24 +111,6 @@ impl Run {
             disturbances,
             case: case.clone(),
         }
-    }
-
-    /// Lets the accidents happen, each followed by a while in which clients go on. Those that are left out
-    /// leave their while behind, unless nothing comes after it.
-    pub(super) fn meet_accidents(&mut self) -> Result<(), Violation> {
-        let accidents = std::mem::take(&mut self.accidents);
-        let allowed = |accident: &Accident| self.case.allows(accident.number);
-        let last = accidents.iter().rposition(allowed).map_or(0, |last| last + 1);
-        for mut accident in accidents.into_iter().take(last) {
-            self.asking = self.case.fork(Purpose::Clients, accident.number);
-            if self.case.allows(accident.number) {
-                self.happens(&mut accident)?;
-                self.ports_fail(accident.number)?;
-            }
-            self.pass(accident.pause)?;
-        }
-        self.asking = self.case.fork(Purpose::Clients, 1);
-        Ok(())
     }
 
     /// Lets a while pass; clients write and read, where there are any.

@@ -10,9 +10,10 @@ use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::application::{Application, State};
-use crate::checker::{Checker, Violation, is_beginning};
+use crate::brief::Brief;
+use crate::checker::{Checker, is_beginning};
 use crate::disk::Disk;
-use crate::world::Brief;
+use crate::rule::Violation;
 
 /// What a server was when it said what it wants done.
 #[derive(Clone, Copy, Debug)]

@@ -14,9 +14,9 @@ use quorate_core::report::{Reason, Status};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::checker::{Rule, Violation, broken};
 use crate::disk::Contents;
 use crate::ensemble::Ensemble;
+use crate::rule::{Rule, Violation, broken};
 
 /// What is known of what they have told one another.
 #[derive(Debug, Default)]

@@ -11,8 +11,9 @@ use quorate_core::report::{Change, Phase, Reason, Report, Status};
 use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::Zxid;
 
-use crate::checker::{Checker, Rule, Seen, Violation, broken};
+use crate::checker::{Checker, Seen};
 use crate::ensemble::Ensemble;
+use crate::rule::{Rule, Violation, broken};
 
 impl Checker {
     pub(super) fn on_elected(

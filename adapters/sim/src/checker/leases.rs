@@ -18,7 +18,7 @@ use quorate_core::report::{Change, Phase, Reason};
 use quorate_core::time::Instant;
 use quorate_core::zxid::Epoch;
 
-use crate::checker::{Rule, Violation, broken};
+use crate::rule::{Rule, Violation, broken};
 
 /// What voters have promised, and which reigns have let work begin.
 #[derive(Debug, Default)]

@@ -8,9 +8,10 @@ use quorate_core::output::Write;
 use quorate_core::vote::{ServerState, Vote};
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::checker::{Checker, Rule, Seen, Violation, broken};
+use crate::checker::{Checker, Seen};
 use crate::disk::{Contents, Done, Held, kept};
 use crate::ensemble::Ensemble;
+use crate::rule::{Rule, Violation, broken};
 
 impl Checker {
     /// What a disk holds when its server starts is what became durable on it, whatever happened since.

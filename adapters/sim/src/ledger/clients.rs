@@ -5,8 +5,8 @@ use quorate_core::txn::RequestId;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::application::State;
-use crate::checker::{Rule, Violation, broken};
 use crate::ledger::Ledger;
+use crate::rule::{Rule, Violation, broken};
 
 /// What a client was told of its request, or what is known of it otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

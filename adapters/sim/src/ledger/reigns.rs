@@ -4,10 +4,10 @@ use quorate_core::id::ServerId;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::checker::{Rule, Violation, broken};
 use crate::disk::Contents;
 use crate::ensemble::Ensemble;
 use crate::ledger::{Copy, Ledger, Reign};
+use crate::rule::{Rule, Violation, broken};
 
 impl Ledger {
     /// A prospective leader takes over its own history in a new epoch: a quorum has promised that epoch to

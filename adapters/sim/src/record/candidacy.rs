@@ -7,7 +7,8 @@ use quorate_core::recipe::{Failure, Loss, SessionId, Token};
 use quorate_core::time::Instant;
 use quorate_core::vote::ServerState;
 
-use super::moment::{Topic, millis};
+use super::topic::Topic;
+use super::words::millis;
 use crate::store::{Op, Reply};
 
 /// What a candidate does, or what is done to it.

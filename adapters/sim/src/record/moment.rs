@@ -11,9 +11,11 @@ use quorate_core::time::Instant;
 use quorate_core::zxid::Zxid;
 
 use super::candidacy::Candidacy;
-use super::words::{For, Said, Short, Written, shortened};
+use super::topic::Topic;
+use super::words::{For, Said, Short, Written, millis, shortened};
 use super::{Entry, Found, What};
-use crate::world::CrashKind;
+
+use crate::faults::CrashKind;
 
 /// Something worth telling, in the order in which it happened.
 #[derive(Clone, Debug)]
@@ -118,41 +120,6 @@ pub enum Fate {
     UnderWay,
 }
 
-/// What a moment is about, to choose how much is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Topic {
-    /// Starts, crashes, cuts: told always.
-    Fate,
-    /// States, votes and rounds; who leads through a store.
-    Votes,
-    /// Phases, epochs, how learners are brought up; sessions with a store, and what is in it.
-    Phases,
-    /// Messages, but heartbeats; calls on a store, and answers.
-    Messages,
-    /// What becomes durable.
-    Disk,
-    /// What the application gets.
-    Deliveries,
-    /// What is said to those who asked for something.
-    Clients,
-    /// Dials, links, heartbeats, timers.
-    Rest,
-}
-
-impl Topic {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Fate,
-        Self::Votes,
-        Self::Phases,
-        Self::Messages,
-        Self::Disk,
-        Self::Deliveries,
-        Self::Clients,
-        Self::Rest,
-    ];
-}
-
 impl Moment {
     /// What it is about.
     #[allow(clippy::wildcard_enum_match_arm, reason = "the others are of one kind")]
@@ -225,12 +192,6 @@ impl Moment {
     pub fn time(&self) -> String {
         millis(self.at)
     }
-}
-
-/// A time in milliseconds, to a tenth of one.
-pub(crate) fn millis(at: Instant) -> String {
-    let tenths = at.since_origin().as_micros() / 100;
-    format!("{}.{}", tenths / 10, tenths % 10)
 }
 
 fn is_heartbeat(message: &Message) -> bool {

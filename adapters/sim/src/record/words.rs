@@ -4,9 +4,16 @@ use std::fmt;
 
 use quorate_core::message::{Message, Notification, Packet, Request, Run};
 use quorate_core::output::Write;
+use quorate_core::time::Instant;
 use quorate_core::txn::Txn;
 use quorate_core::vote::{ServerState, Vote};
 use quorate_core::zxid::Zxid;
+
+/// A time in milliseconds, to a tenth of one.
+pub(crate) fn millis(at: Instant) -> String {
+    let tenths = at.since_origin().as_micros() / 100;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
 
 /// A zxid as epoch and counter: `1.5` for 0x100000005.
 #[derive(Clone, Copy, Debug)]

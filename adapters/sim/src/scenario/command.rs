@@ -17,10 +17,10 @@ use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::disk::{Contents, Survival};
 use crate::ensemble::Ensemble;
+use crate::faults::CrashKind;
 use crate::network::Dialect;
 use crate::record::Topic;
 use crate::store::{Errand, Mishap, Part};
-use crate::world::CrashKind;
 
 /// What a line asks for.
 #[derive(Clone, Debug)]

@@ -1,14 +1,14 @@
 //! Whether something is the case, and what is if it is not.
 
+use quorate_core::input::Plane;
 use quorate_core::membership::Membership;
 use quorate_core::zxid::Zxid;
 
 use super::Problem;
 use super::command::{Being, Condition, Outcome};
-use super::worldly::Worldly;
+use crate::brief::Brief;
 use crate::disk::Contents;
 use crate::record::Short;
-use crate::world::Brief;
 
 /// Whoever can be asked.
 pub(super) trait Place {
@@ -41,7 +41,39 @@ pub(super) trait Place {
     /// # Errors
     ///
     /// If they are not.
-    fn world(&self) -> Result<&Worldly, Problem>;
+    fn world(&self) -> Result<&dyn Whole, Problem>;
+}
+
+/// A world in which all servers are real.
+pub(super) trait Whole {
+    /// The number of transactions that a server has applied; none while it is down.
+    fn applied(&self, id: i64) -> Option<u64>;
+
+    /// Who leads and serves.
+    fn leader(&self) -> Option<i64>;
+
+    /// Whether these, or all, serve under one leader.
+    fn is_settled(&self, ids: &[i64]) -> bool;
+
+    /// Whether all have applied everything.
+    fn is_level(&self) -> bool;
+
+    /// How many connections join two servers, known to both.
+    fn links(&self, a: i64, b: i64, plane: Plane) -> usize;
+
+    /// What became of the last write.
+    ///
+    /// # Errors
+    ///
+    /// If there was none.
+    fn written(&self) -> Result<Outcome, Problem>;
+
+    /// What became of the last read.
+    ///
+    /// # Errors
+    ///
+    /// If there was none.
+    fn was_read(&self) -> Result<Outcome, Problem>;
 }
 
 /// Whether something is the case, and what is.
@@ -50,7 +82,7 @@ pub(super) trait Place {
 ///
 /// [`Problem::Impossible`] if nobody here can tell.
 pub(super) fn look(place: &dyn Place, condition: &Condition) -> Result<(bool, String), Problem> {
-    let led = || match place.world().ok().and_then(Worldly::leader) {
+    let led = || match place.world().ok().and_then(|world| world.leader()) {
         Some(leader) => format!("{leader} leads"),
         None => "nobody leads".to_owned(),
     };

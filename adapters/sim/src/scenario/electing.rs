@@ -13,9 +13,9 @@ use super::Problem;
 use super::command::{Being, Command, Condition, Means};
 use super::course::Course;
 use super::settings::Settings;
+use crate::faults::CrashKind;
 use crate::record::Moment;
 use crate::store::{Election, Lease, Offers, Plan, Recipe, Stand};
-use crate::world::CrashKind;
 
 /// An election, and how much of it was told.
 #[derive(Debug)]

@@ -23,11 +23,11 @@ use super::command::{
 use super::words::{Words, server, zxid};
 use crate::disk::{Contents, Survival};
 use crate::ensemble::Ensemble;
+use crate::faults::CrashKind;
 use crate::network::Dialect;
 use crate::record::Topic;
 use crate::stage::{learner_info, says};
 use crate::store::{Errand, Mishap, Part};
-use crate::world::CrashKind;
 
 /// Every command, for people.
 pub const COMMANDS: &str = "\

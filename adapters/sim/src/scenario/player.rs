@@ -14,8 +14,8 @@ use super::staging::Staging;
 use super::worldly::Worldly;
 use super::{Problem, Step};
 use crate::disk::Survival;
+use crate::faults::CrashKind;
 use crate::record::{Moment, Topic};
-use crate::world::CrashKind;
 
 /// What is told unless a story says otherwise.
 const TOPICS: [Topic; 3] = [Topic::Fate, Topic::Votes, Topic::Phases];

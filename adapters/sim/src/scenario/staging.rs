@@ -15,14 +15,13 @@ use quorate_core::zxid::{Counter, Epoch, Zxid};
 
 use super::Problem;
 use super::command::{Condition, Line};
-use super::condition::{Place, look};
+use super::condition::{Place, Whole, look};
 use super::course::Course;
 use super::hearing::Hearing;
-use super::worldly::Worldly;
+use crate::brief::Brief;
 use crate::disk::{Contents, MADE_UP_MAX, Survival};
 use crate::record::Moment;
 use crate::stage::{Said, Stage, txn};
-use crate::world::Brief;
 
 /// The last transaction that a snapshot can have which the script makes up, of a log that has all before it.
 const SNAPSHOT_MAX: Counter = Counter(MADE_UP_MAX);
@@ -263,7 +262,7 @@ impl Place for Staging {
         self.stage.as_ref().and_then(Stage::delivered).unwrap_or(Zxid::ZERO)
     }
 
-    fn world(&self) -> Result<&Worldly, Problem> {
+    fn world(&self) -> Result<&dyn Whole, Problem> {
         let why = format!("on a stage nobody can tell: only server {} is real", self.id);
         Err(Problem::Impossible(why))
     }

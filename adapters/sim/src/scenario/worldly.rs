@@ -12,13 +12,14 @@ use quorate_core::zxid::Zxid;
 
 use super::Problem;
 use super::command::{self, Condition, Outcome, Point, Trap};
-use super::condition::{Place, look};
+use super::condition::{Place, Whole, look};
 use super::course::Course;
 use super::hearing::Hearing;
+use crate::brief::Brief;
 use crate::disk::Contents;
 use crate::ledger::{Answer, Outcome as Became};
 use crate::record::Moment;
-use crate::world::{Brief, World};
+use crate::world::World;
 
 /// A world, and what was asked for last.
 #[derive(Debug)]
@@ -80,41 +81,26 @@ impl Worldly {
 }
 
 /// What can be asked where all servers are real.
-impl Worldly {
-    /// The number of transactions that a server has applied; none while it is down.
-    pub(super) fn applied(&self, id: i64) -> Option<u64> {
+impl Whole for Worldly {
+    fn applied(&self, id: i64) -> Option<u64> {
         self.world.applied(id).map(|state| state.count)
     }
-
-    /// Who leads and serves.
-    pub(super) fn leader(&self) -> Option<i64> {
+    fn leader(&self) -> Option<i64> {
         self.world.leader().map(|id| id.0)
     }
-
-    /// Whether these, or all, serve under one leader.
-    pub(super) fn is_settled(&self, ids: &[i64]) -> bool {
+    fn is_settled(&self, ids: &[i64]) -> bool {
         if ids.is_empty() {
             return self.world.is_settled();
         }
         self.world.is_settled_among(ids.iter().copied().map(command::id))
     }
-
-    /// Whether all have applied everything.
-    pub(super) fn is_level(&self) -> bool {
+    fn is_level(&self) -> bool {
         self.world.is_level()
     }
-
-    /// How many connections join two servers, known to both.
-    pub(super) fn links(&self, a: i64, b: i64, plane: Plane) -> usize {
+    fn links(&self, a: i64, b: i64, plane: Plane) -> usize {
         self.world.links_between(a, b, plane)
     }
-
-    /// What became of the last write.
-    ///
-    /// # Errors
-    ///
-    /// If there was none.
-    pub(super) fn written(&self) -> Result<Outcome, Problem> {
+    fn written(&self) -> Result<Outcome, Problem> {
         let none = || Problem::Impossible("nobody has asked for a write".to_owned());
         let id = self.write.ok_or_else(none)?;
         Ok(match self.world.checker().outcome(id) {
@@ -125,13 +111,7 @@ impl Worldly {
             Some(Became::Lost) => Outcome::Lost,
         })
     }
-
-    /// What became of the last read.
-    ///
-    /// # Errors
-    ///
-    /// If there was none.
-    pub(super) fn was_read(&self) -> Result<Outcome, Problem> {
+    fn was_read(&self) -> Result<Outcome, Problem> {
         let none = || Problem::Impossible("nobody has asked for a read".to_owned());
         let (id, read) = self.read.ok_or_else(none)?;
         Ok(match self.world.checker().answer(id, read) {
@@ -140,7 +120,9 @@ impl Worldly {
             Some(Answer::Refused) => Outcome::Refused,
         })
     }
+}
 
+impl Worldly {
     /// These are servers of this world.
     ///
     /// # Errors
@@ -215,7 +197,7 @@ impl Place for Worldly {
         self.world.checker().committed()
     }
 
-    fn world(&self) -> Result<&Self, Problem> {
+    fn world(&self) -> Result<&dyn Whole, Problem> {
         Ok(self)
     }
 }

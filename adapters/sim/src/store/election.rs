@@ -31,8 +31,8 @@ use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 
 use super::{Happening, Node, Op, Recipe, Reply, Server, Store};
+use crate::faults::CrashKind;
 use crate::record::{Candidacy, Happening as Told};
-use crate::world::CrashKind;
 use script::Script;
 
 pub(crate) use script::{Errand, Mishap, Part, Stand};

@@ -17,9 +17,9 @@ use std::time::Duration;
 use quorate_core::id::ServerId;
 use quorate_core::time::Instant;
 
-use crate::checker::Violation;
 use crate::faults::FaultClass;
 use crate::record::What as Told;
+use crate::rule::Violation;
 use crate::world::{Server, World};
 
 /// A millionth part of a clock's speed is one unit; so much is the speed of the world's time.

@@ -124,12 +124,3 @@ impl WorldConfig {
         self
     }
 }
-
-/// How a server crashes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CrashKind {
-    /// The process ends: its system closes its connections and refuses new ones.
-    Process,
-    /// The machine loses power: nobody hears anything.
-    Power,
-}

@@ -7,11 +7,12 @@ use quorate_core::output::Output;
 use quorate_core::rng::Rng;
 use quorate_core::vote::ServerState;
 
-use crate::checker::Violation;
 use crate::disk::Survival;
+use crate::faults::CrashKind;
 use crate::faults::FaultClass;
 use crate::record::What as Told;
-use crate::world::{CrashKind, Fuse, Trap, World};
+use crate::rule::Violation;
+use crate::world::{Fuse, Trap, World};
 
 /// Sets the draws of what a crash leaves of a transaction apart from others.
 const PAGES: u64 = 0x0050_6167_6573;

@@ -12,12 +12,12 @@ use quorate_core::recorder::Recorder;
 use quorate_core::txn::RequestId;
 
 use crate::application::KIND;
-use crate::checker::Violation;
 use crate::disk::Survival;
 use crate::ensemble::Ensemble;
 use crate::faults::FaultClass;
 use crate::ledger::Ledger;
 use crate::record::What as Told;
+use crate::rule::Violation;
 use crate::world::{What, World};
 
 impl World {

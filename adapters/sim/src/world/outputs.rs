@@ -10,10 +10,11 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
 use crate::application::State;
-use crate::checker::{Around, Delivered, Standing, Violation};
+use crate::checker::{Around, Delivered, Standing};
 use crate::disk::kept;
 use crate::faults::FaultClass;
 use crate::network::{Piece, hit, up_to};
+use crate::rule::Violation;
 use crate::world::server::Server;
 use crate::world::{LOOK_UP_MAX, SNAPSHOT_PIECE, What, World};
 

@@ -3,56 +3,18 @@
 use std::collections::VecDeque;
 
 use quorate_core::config::Config;
-use quorate_core::id::ServerId;
 use quorate_core::input::Event;
 use quorate_core::peer::Peer;
 use quorate_core::recorder::Recorder;
-use quorate_core::report::{Phase, Status};
 use quorate_core::time::Instant;
 use quorate_core::txn::Draft;
-use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::Epoch;
 
 use crate::application::{Application, State};
+use crate::brief::Brief;
 use crate::disk::Disk;
 use crate::world::clock::Clock;
 use crate::world::reference::Reference;
-
-/// Where one server stands, in a few words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Brief {
-    /// What it is doing.
-    pub state: ServerState,
-    /// How far it has come.
-    pub phase: Phase,
-    /// Whether it serves.
-    pub serving: bool,
-    /// Who leads, as it believes.
-    pub leader: Option<ServerId>,
-    /// Its round.
-    pub round: Round,
-    /// Its vote.
-    pub vote: Vote,
-    /// The epoch it has promised.
-    pub accepted_epoch: Epoch,
-    /// The epoch whose history it has.
-    pub current_epoch: Epoch,
-}
-
-impl Brief {
-    pub(crate) fn of(status: &Status) -> Self {
-        Self {
-            state: status.state,
-            phase: status.phase,
-            serving: status.serving,
-            leader: status.leader,
-            round: status.round,
-            vote: status.vote,
-            accepted_epoch: status.accepted_epoch,
-            current_epoch: status.current_epoch,
-        }
-    }
-}
 
 impl Server {
     /// When it is to be told the time.

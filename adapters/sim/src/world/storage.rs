@@ -5,10 +5,11 @@ use std::time::Duration;
 use quorate_core::id::ServerId;
 use quorate_core::input::Event;
 
-use crate::checker::Violation;
+use crate::faults::CrashKind;
 use crate::faults::FaultClass;
 use crate::network::{hit, up_to};
-use crate::world::{CrashKind, What, World};
+use crate::rule::Violation;
+use crate::world::{What, World};
 
 /// How often it is looked whether a disk that hangs goes on.
 const HUNG_FOR: Duration = Duration::from_millis(20);

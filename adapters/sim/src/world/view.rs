@@ -9,12 +9,14 @@ use quorate_core::txn::RequestId;
 use quorate_core::vote::ServerState;
 
 use crate::application::State;
-use crate::checker::{Checker, Violation};
+use crate::brief::Brief;
+use crate::checker::Checker;
 use crate::disk::Contents;
 use crate::ensemble::Ensemble;
 use crate::faults::{Coverage, FaultClass};
 use crate::record::Record;
-use crate::world::{Brief, World};
+use crate::rule::Violation;
+use crate::world::World;
 
 impl World {
     /// The time.
