@@ -39,6 +39,26 @@ pub struct ServerConfigBuilder {
     seed: Option<u64>,
 }
 
+impl ServerConfig {
+    /// Builds the configuration of server `id`, which keeps its data in `data_dir`, step by step:
+    ///
+    /// ```
+    /// use quorate_driver::ServerConfig;
+    /// use std::time::Duration;
+    ///
+    /// let config = ServerConfig::builder(1, "/var/lib/quorate")
+    ///     .voter(1, "10.0.0.1:2888:3888")
+    ///     .voter(2, "10.0.0.2:2888:3888")
+    ///     .voter(3, "10.0.0.3:2888:3888")
+    ///     .tick(Duration::from_millis(500))
+    ///     .build()?;
+    /// # Ok::<(), quorate_driver::BuildError>(())
+    /// ```
+    pub fn builder(id: i64, data_dir: impl Into<PathBuf>) -> ServerConfigBuilder {
+        ServerConfigBuilder::new(id, data_dir.into())
+    }
+}
+
 /// Why a configuration cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -13,7 +13,6 @@ use quorate_core::membership::Member;
 use quorate_log::OpenOptions;
 use quorate_log::history::{HistoryOptions, Roll};
 
-use crate::builder::ServerConfigBuilder;
 use crate::disk::{Kept, Retain};
 use crate::zoo_cfg::ZooCfg;
 
@@ -88,24 +87,6 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// Builds the configuration of server `id`, which keeps its data in `data_dir`, step by step:
-    ///
-    /// ```
-    /// use quorate_driver::ServerConfig;
-    /// use std::time::Duration;
-    ///
-    /// let config = ServerConfig::builder(1, "/var/lib/quorate")
-    ///     .voter(1, "10.0.0.1:2888:3888")
-    ///     .voter(2, "10.0.0.2:2888:3888")
-    ///     .voter(3, "10.0.0.3:2888:3888")
-    ///     .tick(Duration::from_millis(500))
-    ///     .build()?;
-    /// # Ok::<(), quorate_driver::BuildError>(())
-    /// ```
-    pub fn builder(id: i64, data_dir: impl Into<PathBuf>) -> ServerConfigBuilder {
-        ServerConfigBuilder::new(id, data_dir.into())
-    }
-
     /// ZooKeeper's defaults for this peer and this directory. Jitter comes from `core.seed`, which
     /// [`Config::new`] sets to the id: tests that are to be alike want that. A configuration that was read or built
     /// has its seed from the system.

@@ -47,8 +47,8 @@ use quorate_log::{Log, LogError};
 use thiserror::Error;
 
 pub(crate) use crate::disk::kept::Kept;
+use crate::error::ServerError;
 use crate::scope::THREAD_STACK;
-use crate::server::ServerError;
 
 /// The loop's end of the storage thread. Dropping it ends the thread after what was handed over.
 #[derive(Debug)]

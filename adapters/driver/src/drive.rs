@@ -29,12 +29,12 @@ use quorate_leadership::{FencingToken, Seat};
 use crate::application::Application;
 use crate::dial::Dialler;
 use crate::disk::Disk;
+use crate::error::ServerError;
 use crate::link::{Full, Happened, Outbound, Shared};
 use crate::listen::Doors;
 use crate::replica::{Consequences, Replica};
 use crate::requests::{Ask, ProposeError, Service, Tray};
 use crate::runtime::Runtime;
-use crate::server::ServerError;
 use crate::status::{Counters, Published};
 use crate::stream::{self, Pieces};
 

@@ -39,6 +39,7 @@ mod dial;
 mod disk;
 mod drive;
 mod embed;
+mod error;
 mod feed;
 mod guests;
 mod link;
@@ -46,6 +47,7 @@ mod listen;
 mod oracle;
 mod patience;
 mod permits;
+mod ports;
 mod quiet;
 mod replica;
 mod requests;
@@ -64,13 +66,14 @@ pub use application::{
 };
 pub use builder::{BuildError, ServerConfigBuilder};
 pub use config::ServerConfig;
+pub use error::{ServerError, StartError};
 pub use quorate_core as core;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
 pub use requests::{
     Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback,
 };
 pub use runtime::{OnRuntime, Runtime, tune};
-pub use server::{Server, ServerError, StartError};
+pub use server::Server;
 pub use status::{Changes, Leader, Leaders, Metrics, Observed, Status};
 
 /// The right to do what only the leader may. See [`Server::leadership`].

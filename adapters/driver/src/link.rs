@@ -38,9 +38,9 @@ use quorate_core::message::{Introduction, Message, Packet, Request};
 use quorate_core::txn::Txn;
 use quorate_core::wire::{self, DecodeError};
 
-use crate::accepting::Ports;
 use crate::guests::Guest;
 use crate::permits::{Permit, Permits};
+use crate::ports::Ports;
 use crate::quiet::Quiet;
 use crate::runtime::Runtime;
 use crate::scope::{Scope, closed};

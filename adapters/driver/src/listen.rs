@@ -29,11 +29,11 @@ use quorate_core::message::Introduction;
 
 use crate::accepting::Socket;
 use crate::config::ServerConfig;
+use crate::error::StartError;
 use crate::guests::{Guest, Guests};
 use crate::link::{self, Opened, Shared};
 use crate::runtime::Runtime;
 use crate::scope::{Scope, closed, offload};
-use crate::server::StartError;
 use crate::status::Counters;
 
 /// Opens every address of our own line in the membership.

@@ -37,10 +37,10 @@ use quorate_log::reader::Reader;
 
 use crate::application::{Application, Prepared, Rejected};
 use crate::disk::{DiskHandle, Unread};
+use crate::error::ServerError;
 use crate::feed::Feed;
 use crate::requests::{Look, ReadError, Requests, Service, Tray, own_outcome};
 use crate::scope::Hold;
-use crate::server::ServerError;
 use crate::stream::{
     self, APPLICATION_STACK, Intake, Pieces, Reception, SnapshotFault, Stop, Wanted,
 };

@@ -12,9 +12,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
-use std::io;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,12 +22,11 @@ use bytes::Bytes;
 use futures_channel::oneshot;
 use futures_lite::FutureExt;
 use futures_lite::future::{or, pending};
-use quorate_core::config::{Config, ConfigError};
+use quorate_core::config::Config;
 use quorate_core::id::ServerId;
-use quorate_core::input::{Event, Plane};
+use quorate_core::input::Event;
 use quorate_core::membership::{Member, Membership};
 use quorate_core::message::Request;
-use quorate_core::output::Fault;
 use quorate_core::peer::Peer;
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::recorder::Recorder;
@@ -37,10 +34,8 @@ use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
 use quorate_leadership::{LeadershipError, Seat};
 use quorate_log::error::FileError;
-use quorate_log::reader;
 use quorate_log::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnapshot};
 use quorate_log::{Found, Log, LogError};
-use thiserror::Error;
 
 use crate::Leadership;
 use crate::application::{Application, Snapshot};
@@ -48,6 +43,7 @@ use crate::config::ServerConfig;
 use crate::dial::{Dialler, Resolver, UnderWay};
 use crate::disk::{Disk, Kept};
 use crate::drive::{Asks, Driver, Quit, elections_at};
+use crate::error::{ServerError, StartError};
 use crate::guests::Guests;
 use crate::link::{Happened, Shared, Tongue};
 use crate::listen::{self, Doors, Entrance, Open};
@@ -767,115 +763,6 @@ impl Life {
         self.links.idle().await;
         // Set once, here.
         drop(self.outcome.set(result.map(|_| ())));
-    }
-}
-
-/// Why a server cannot start.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The configuration cannot work.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// What is kept of a changed membership cannot be read: to go on without may be to forget who has to agree.
-    #[error("cannot read the membership in {}: {source}", path.display())]
-    Membership {
-        /// The file.
-        path: PathBuf,
-        /// What is in the way.
-        source: io::Error,
-    },
-    /// Our id has no line in the membership.
-    #[error("server {0} is not in the membership: there is no line server.{0}=…")]
-    NotAMember(ServerId),
-    /// The data directory cannot be used.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// The name of our own host has no address.
-    #[error("cannot resolve {host}, on which this server is to listen: {source}")]
-    Resolve {
-        /// The name.
-        host: String,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// An address of ours cannot be listened at.
-    #[error("cannot listen at {address} ({}), tried {tries}x: {source}", port_name(*plane))]
-    Bind {
-        /// Which port.
-        plane: Plane,
-        /// Which address, as configured.
-        address: String,
-        /// How often it was tried.
-        tries: u32,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The system gives no thread.
-    #[error("cannot start a thread: {0}")]
-    Thread(#[source] io::Error),
-}
-
-fn port_name(plane: Plane) -> &'static str {
-    match plane {
-        Plane::Election => "election port",
-        Plane::Quorum => "quorum port",
-    }
-}
-
-/// Why a server has ended without being asked to.
-#[derive(Clone, Debug, Error)]
-#[non_exhaustive]
-pub enum ServerError {
-    /// A write to the data directory failed: nobody knows what a crash would leave.
-    #[error("the disk failed: {source}")]
-    Disk {
-        /// What could not be written.
-        source: Arc<LogError>,
-    },
-    /// A transaction is longer than the log may have it. No leader proposes such a one, and no link brings
-    /// it: the disk is sound, and this server is not.
-    #[error("a transaction that is too long was to be logged: {source}")]
-    TooLong {
-        /// Which, and how long.
-        source: Arc<LogError>,
-    },
-    /// The dynamic configuration file could not be replaced.
-    #[error("cannot write the configuration to {}: {source}", path.display())]
-    DynamicConfig {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: Arc<io::Error>,
-    },
-    /// What was committed and is to be applied cannot be read back from the log.
-    #[error("cannot read the log behind {after}, which is to be applied: {source}")]
-    Unreadable {
-        /// The last transaction that was applied.
-        after: Zxid,
-        /// What is in the way.
-        source: Arc<reader::ReadError>,
-    },
-    /// The system gives no thread.
-    #[error("cannot start a thread: {source}")]
-    Thread {
-        /// What the system says.
-        source: Arc<io::Error>,
-    },
-    /// Going on would be unsafe.
-    #[error("halted: {0}")]
-    Halted(Fault),
-    /// It was asked to end.
-    #[error("the server was shut down")]
-    Ended,
-    /// Its task was dropped with the runtime, or broke an invariant of its own and panicked.
-    #[error("the server was dropped by its runtime, or has panicked")]
-    Aborted,
-}
-
-impl ServerError {
-    pub(crate) fn thread(source: io::Error) -> Self {
-        Self::Thread { source: Arc::new(source) }
     }
 }
 

@@ -16,9 +16,11 @@ use quorate_core::membership::{Member, Membership, Role, ServerAddress};
 use quorate_core::recorder::Recorder;
 use tempfile::TempDir;
 
+use super::journal::{App, Journal};
 use super::stage::Stage;
 use crate::{
-    Application, Leader, Leaders, NoApplication, Runtime, Server, ServerConfig, StartError,
+    Application, Leader, Leaders, NoApplication, Replicated, Runtime, Server, ServerConfig,
+    StartError,
 };
 
 /// Ports that nobody uses at the moment, and nobody will by chance: they lie below those that systems
@@ -32,6 +34,20 @@ pub fn free_ports(count: usize) -> Vec<u16> {
     });
     let free = candidates.by_ref().filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
     free.take(count).collect()
+}
+
+impl<R: Runtime> Stage<R> {
+    /// Voters 1..=n, then observers, that only elect; none started.
+    pub fn electors(&self, voters: usize, observers: usize) -> Ensemble<R> {
+        Ensemble::new(self, "127.0.0.1", [voters, observers], |_| NoApplication)
+    }
+
+    /// The same with a [`Journal`] each.
+    pub fn journals(&self, voters: usize, observers: usize) -> Ensemble<R, App> {
+        Ensemble::new(self, "127.0.0.1", [voters, observers], |_| {
+            Replicated::new("journal", Journal::default())
+        })
+    }
 }
 
 type MakeRecorder = Box<dyn Fn(ServerId) -> Box<dyn Recorder>>;

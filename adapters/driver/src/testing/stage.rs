@@ -9,10 +9,8 @@ use async_channel::{Receiver, bounded};
 use futures_lite::future::{or, yield_now};
 
 use super::deaf::Deaf;
-use super::ensemble::Ensemble;
 use super::gated::Gated;
-use super::journal::{App, Journal};
-use crate::{NoApplication, Replicated, Runtime};
+use crate::Runtime;
 
 /// The runtimes of a scenario. The servers of an ensemble run on them in turn; it runs on the first.
 #[derive(Clone, Debug)]
@@ -51,18 +49,6 @@ impl<R: Runtime> Stage<R> {
     /// The same runtimes, one for each of so many servers, whose ports can be made to accept nothing.
     pub fn deaf(&self, servers: usize) -> Stage<Deaf<R>> {
         Stage::new((0..servers).map(|nth| Deaf::new(self.runtime(nth).clone())))
-    }
-
-    /// Voters 1..=n, then observers, that only elect; none started.
-    pub fn electors(&self, voters: usize, observers: usize) -> Ensemble<R> {
-        Ensemble::new(self, "127.0.0.1", [voters, observers], |_| NoApplication)
-    }
-
-    /// The same with a [`Journal`] each.
-    pub fn journals(&self, voters: usize, observers: usize) -> Ensemble<R, App> {
-        Ensemble::new(self, "127.0.0.1", [voters, observers], |_| {
-            Replicated::new("journal", Journal::default())
-        })
     }
 
     /// Waits for what must happen soon.
