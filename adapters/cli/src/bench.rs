@@ -17,6 +17,7 @@
 
 mod bare;
 mod broadcast;
+mod measure;
 
 use std::path::PathBuf;
 

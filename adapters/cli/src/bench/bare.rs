@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::broadcast::{histogram, micros};
+use super::measure::{histogram, micros};
 use crate::cpu::cpu_time;
 
 /// What is sent and written, about as much as a write of 100 bytes takes.

@@ -20,6 +20,7 @@ use quorate_driver::{Replicated, RestoreError, Runtime, ServerConfig, StateMachi
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use super::measure::{histogram, micros};
 use super::{At, Broadcast, bare};
 use crate::cpu::cpu_time;
 use crate::failure::Failure;
@@ -460,17 +461,6 @@ async fn write<R: Runtime>(server: Server<R>, payload: Bytes, tally: Arc<Tally>)
             tally.failed.fetch_add(1, Ordering::Relaxed);
         }
     }
-}
-
-/// For microseconds, to three digits, from one to a minute.
-pub(super) fn histogram() -> Histogram<u64> {
-    let made = Histogram::new_with_bounds(1, 60_000_000, 3);
-    // Those bounds are allowed.
-    made.unwrap_or_else(|_| unreachable!("bounds of a histogram"))
-}
-
-pub(super) fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1)
 }
 
 /// Whether what is written there never reaches a disk.
