@@ -75,6 +75,8 @@ pub struct Checker {
     pub(crate) txn_bytes: usize,
     /// Of whom nobody knows that they end a round at once: they speak as servers of ZooKeeper do.
     pub(crate) foreign: BTreeSet<ServerId>,
+    /// What those are configured with who are not of the first ensemble.
+    pub(crate) spares: BTreeMap<ServerId, Ensemble>,
     pub(crate) ledger: Ledger,
     pub(crate) conduct: Conduct,
     pub(crate) leases: Leases,
@@ -123,6 +125,7 @@ impl Checker {
             by_generation: false,
             txn_bytes: Txn::BYTES_MAX,
             foreign: BTreeSet::new(),
+            spares: BTreeMap::new(),
             conduct: Conduct::default(),
             leases: Leases::default(),
         }
@@ -136,6 +139,11 @@ impl Checker {
     /// Who takes part now, and what makes a quorum: what the last committed change has led to.
     pub fn ensemble(&self) -> &Ensemble {
         self.ledger.in_force().unwrap_or(&self.ensemble)
+    }
+
+    /// By what a server counts until a membership has come into force on its disk: a spare knows the others and itself.
+    fn configured(&self, id: ServerId) -> &Ensemble {
+        self.spares.get(&id).unwrap_or(&self.ensemble)
     }
 
     /// This is the ensemble from now on, until a change is committed.

@@ -234,6 +234,8 @@ impl World {
         checker.may_change = config.may_change;
         checker.untold = config.old.keys().copied().collect();
         checker.foreign = config.old.keys().copied().collect();
+        checker.spares =
+            config.spares.iter().filter_map(|id| Some((*id, config.of_spare(*id)?))).collect();
         checker.by_generation = config.election != Election::Fast;
         checker.txn_bytes = txn_bytes;
         checker.ledger.unreadable = config.disk.unreadable > 0;

@@ -118,9 +118,7 @@ impl Elections {
             let start = run.world.now();
             let limit = noticing + run.election_max;
             let led = run.world.run_until(|w| w.leader().is_some(), limit)?;
-            // Who takes over no membership that it is told of in an election may win it, and turns those away who know
-            // a newer one; so may the next. ZooKeeper wants `reconfigEnabled` alike everywhere.
-            if led.is_none() && run.ids.iter().any(|id| run.world.is_left_behind(ServerId(*id))) {
+            if led.is_none() && run.is_left_behind() {
                 return Ok(Outcome::of(&run.world, run.past, times));
             }
             times.repaired = Some(run.found("no leader", limit, led)?);

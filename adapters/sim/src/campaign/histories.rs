@@ -164,6 +164,10 @@ impl Run {
         self.meet_accidents()?;
         self.repair()?;
         let mut times = self.times();
+        let led = self.world.run_until(|w| w.leader().is_some(), self.election_limit())?;
+        if led.is_none() && self.is_left_behind() {
+            return Ok(Outcome::of(&self.world, self.past, times));
+        }
         times.settled = Some(self.serves()?);
         let again = up_to(&mut self.rng, Duration::from_millis(300));
         self.pass(again)?;
@@ -175,7 +179,7 @@ impl Run {
     /// Everybody comes to follow one leader and to have what all have; then a write and a read come
     /// through at every server. Returns how long it took until all followed.
     pub(super) fn serves(&mut self) -> Result<Duration, Failure> {
-        let limit = self.noticing + self.silent_max + 2 * self.election_max;
+        let limit = self.election_limit();
         let settled = self.world.run_until(is_settled, limit)?;
         let took = self.found("not all follow", limit, settled)?;
         // What broke before the repair may still be noticed.
@@ -201,6 +205,11 @@ impl Run {
             self.found("somebody waits for ever", SERVICE_MAX, none.then_some(()))?;
         }
         Ok(took)
+    }
+
+    /// How long it may take from the repair until all follow: what is broken is noticed first.
+    fn election_limit(&self) -> Duration {
+        self.noticing + self.silent_max + 2 * self.election_max
     }
 
     /// Those that can follow.

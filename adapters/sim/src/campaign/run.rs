@@ -176,6 +176,13 @@ impl Run {
         })
     }
 
+    /// Whether elections may come to nothing again and again: who takes over no membership that it is told of in one
+    /// may win it, and turns those away who know a newer one; so may the next. ZooKeeper wants `reconfigEnabled` alike
+    /// everywhere.
+    pub(super) fn is_left_behind(&self) -> bool {
+        self.ids.iter().any(|id| self.world.knows_less(ServerId(*id)))
+    }
+
     /// Durations, of which none is measured yet.
     pub(super) fn times(&self) -> Times {
         Times { noticing: self.noticing, ..Times::default() }

@@ -138,7 +138,7 @@ impl Checker {
         members: &[ServerId],
     ) -> Result<(), Violation> {
         let known = |of: ServerId| members.contains(&of) && !self.foreign.contains(&of);
-        let present = seen.membership.as_ref().unwrap_or(&self.ensemble);
+        let present = seen.membership.as_ref().unwrap_or(self.configured(id));
         let next = seen.next_membership.as_ref().map(|(_, next)| next);
         let all = std::iter::once(present).chain(next);
         let votes = |ensemble: &Ensemble, of| ensemble.seat(of).is_some_and(|seat| seat.voter);
@@ -195,7 +195,7 @@ impl Checker {
             _ => return Ok(()),
         };
         let members: BTreeSet<ServerId> = members.iter().copied().collect();
-        let present = seen.membership.as_ref().unwrap_or(&self.ensemble);
+        let present = seen.membership.as_ref().unwrap_or(self.configured(id));
         for ensemble in
             std::iter::once(present).chain(seen.next_membership.as_ref().map(|(_, next)| next))
         {

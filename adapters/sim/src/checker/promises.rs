@@ -98,7 +98,7 @@ impl Checker {
                     }
                 }
                 // An observer may follow whoever leads below its promise, and promises nothing then.
-                let observes = current_epoch.is_none() && !seen.may_vote(id, &self.ensemble);
+                let observes = current_epoch.is_none() && !seen.may_vote(id, self.configured(id));
                 let follows = |epoch: &Epoch| {
                     durable.accepted_epoch == *epoch
                         || (observes && durable.accepted_epoch > *epoch)
@@ -112,7 +112,8 @@ impl Checker {
                 // Below its promise nobody may count it: not even a leader that counts whoever is in its
                 // membership.
                 let below = durable.accepted_epoch > zxid.epoch();
-                let counts = seen.may_vote(id, &self.ensemble) || seen.told_to_vote.contains(&link);
+                let counts =
+                    seen.may_vote(id, self.configured(id)) || seen.told_to_vote.contains(&link);
                 durable.current_epoch >= zxid.epoch() && !(below && counts)
             }
             Message::Packet(Packet::Ack(zxid) | Packet::Acks(Run { last: zxid, .. })) => {
@@ -156,8 +157,8 @@ pub(super) fn seen(membership: Option<Membership>) -> Option<(i64, Ensemble)> {
 
 impl Seen {
     /// Whether this server has a vote in a membership that it has seen.
-    fn may_vote(&self, id: ServerId, first: &Ensemble) -> bool {
-        let present = self.membership.as_ref().unwrap_or(first);
+    fn may_vote(&self, id: ServerId, configured: &Ensemble) -> bool {
+        let present = self.membership.as_ref().unwrap_or(configured);
         let next = self.next_membership.as_ref().map(|(_, next)| next);
         let mut seen = std::iter::once(present).chain(next);
         seen.any(|ensemble| ensemble.seat(id).is_some_and(|seat| seat.voter))

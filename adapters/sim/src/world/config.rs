@@ -103,11 +103,16 @@ impl WorldConfig {
     ///
     /// If that is no ensemble, say without a voter.
     pub(crate) fn membership_of(&self, id: ServerId) -> Result<Membership, MembershipError> {
-        let view = self.views.get(&id).unwrap_or(&self.ensemble);
-        if self.spares.contains(&id) {
-            return view.clone().with_voter(id).membership();
+        match self.of_spare(id) {
+            Some(ensemble) => ensemble.membership(),
+            None => self.views.get(&id).unwrap_or(&self.ensemble).membership(),
         }
-        view.membership()
+    }
+
+    /// What a spare is configured with; none if the server is none.
+    pub(crate) fn of_spare(&self, id: ServerId) -> Option<Ensemble> {
+        let view = self.views.get(&id).unwrap_or(&self.ensemble);
+        self.spares.contains(&id).then(|| view.clone().with_voter(id))
     }
 
     /// The same with a server whose log ends at `last`; its epochs are that of `last`.

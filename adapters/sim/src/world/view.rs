@@ -11,7 +11,7 @@ use quorate_core::vote::ServerState;
 use crate::application::State;
 use crate::brief::Brief;
 use crate::checker::Checker;
-use crate::disk::Contents;
+use crate::disk::{Contents, Disk};
 use crate::ensemble::Ensemble;
 use crate::faults::{Coverage, FaultClass};
 use crate::record::Record;
@@ -175,6 +175,21 @@ impl World {
         let Some(server) = self.servers.get(&id) else { return false };
         let known = server.disk.durable().membership.as_ref().map_or(0, Membership::version);
         !server.config.reconfig_enabled && known < self.checker.changed_at().0
+    }
+
+    /// Whether a disk has a newer membership than this server's, in force or to follow, and the server takes over none
+    /// that it is told of in an election.
+    pub(crate) fn knows_less(&self, id: ServerId) -> bool {
+        let newest = |disk: &Disk| {
+            let held = disk.durable();
+            let all = held.membership.iter().chain(&held.next_membership);
+            all.map(Membership::version).max().unwrap_or(0)
+        };
+        let known = self.servers.values().map(|server| newest(&server.disk)).max();
+        let server = self.servers.get(&id);
+        server.is_some_and(|server| {
+            !server.config.reconfig_enabled && Some(newest(&server.disk)) < known
+        })
     }
 
     /// Whether one order explains all that clients have read and written; of how many operations.
