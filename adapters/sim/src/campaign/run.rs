@@ -180,7 +180,8 @@ impl Run {
     /// may win it, and turns those away who know a newer one; so may the next. ZooKeeper wants `reconfigEnabled` alike
     /// everywhere.
     pub(super) fn is_left_behind(&self) -> bool {
-        self.ids.iter().any(|id| self.world.knows_less(ServerId(*id)))
+        let behind = |id| self.world.is_left_behind(id) || self.world.knows_less(id);
+        self.ids.iter().any(|id| behind(ServerId(*id)))
     }
 
     /// Durations, of which none is measured yet.
