@@ -125,7 +125,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         )));
     }
     if std::env::var_os("RUST_LOG").is_some() {
-        crate::start_logs(None, "off")?;
+        crate::logs::start(None, "off")?;
     }
     let way = if processes { world::Way::Processes } else { world::Way::Embedded };
     let weight = (arguments.load || arguments.hand_over).then(|| load::Weight {

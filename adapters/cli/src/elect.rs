@@ -142,7 +142,7 @@ enum Restart {
 
 /// Does what was asked for.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    crate::start_logs(arguments.log.as_deref(), "warn")?;
+    crate::logs::start(arguments.log.as_deref(), "warn")?;
     if arguments.command.is_empty() && !arguments.who && !arguments.follow {
         return Err(Failure::usage("what to do? a COMMAND after --, or --who, or --follow"));
     }

@@ -25,6 +25,7 @@ mod event;
 mod failure;
 mod four_letter;
 mod inspect;
+mod logs;
 mod operator;
 mod paint;
 mod play;
@@ -35,11 +36,10 @@ mod serve;
 mod sim;
 
 use std::future::Future;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
 
@@ -126,21 +126,5 @@ fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     clap_complete::generate(shell, &mut Arguments::command(), "quorate", &mut script);
     // A reader that has gone wants no more.
     drop(io::stdout().lock().write_all(&script));
-    Ok(())
-}
-
-/// Sends logs to stderr: what `filter` lets through, else `RUST_LOG`, else `default`.
-fn start_logs(filter: Option<&str>, default: &str) -> Result<(), Failure> {
-    let environment = std::env::var("RUST_LOG").ok().filter(|value| !value.is_empty());
-    let wanted = filter.map(str::to_owned).or(environment);
-    let filter = EnvFilter::builder()
-        .parse(wanted.as_deref().unwrap_or(default))
-        .map_err(|error| Failure::usage(format!("wrong log filter: {error}")))?;
-    let colours = io::stderr().is_terminal() && paint::allowed();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(colours)
-        .init();
     Ok(())
 }

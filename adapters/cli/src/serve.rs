@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 /// Runs until told to end.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let begun = Instant::now();
-    crate::start_logs(arguments.log.as_deref(), "info")?;
+    crate::logs::start(arguments.log.as_deref(), "info")?;
     let Some(file) = arguments.file.or(arguments.config) else {
         return Err(Failure::usage("which zoo.cfg?"));
     };

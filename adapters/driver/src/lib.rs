@@ -72,9 +72,6 @@ pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
 pub use requests::{
     Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback,
 };
-pub use runtime::{OnRuntime, Runtime, tune};
+pub use runtime::{Leadership, OnRuntime, Runtime, tune};
 pub use server::Server;
 pub use status::{Changes, Leader, Leaders, Metrics, Observed, Status};
-
-/// The right to do what only the leader may. See [`Server::leadership`].
-pub type Leadership<R> = quorate_leadership::Leadership<OnRuntime<R>>;

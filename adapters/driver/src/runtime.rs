@@ -53,6 +53,9 @@ pub trait Runtime: Clone + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct OnRuntime<R>(pub(crate) R);
 
+/// The right to do what only the leader may. See [`Server::leadership`](crate::Server::leadership).
+pub type Leadership<R> = quorate_leadership::Leadership<OnRuntime<R>>;
+
 impl<R: Runtime> Clock for OnRuntime<R> {
     fn now(&self) -> Instant {
         self.0.now()

@@ -37,7 +37,6 @@ use quorate_log::error::FileError;
 use quorate_log::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnapshot};
 use quorate_log::{Found, Log, LogError};
 
-use crate::Leadership;
 use crate::application::{Application, Snapshot};
 use crate::config::ServerConfig;
 use crate::dial::{Dialler, Resolver, UnderWay};
@@ -55,7 +54,7 @@ use crate::requests::{
     Ask, Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Tray,
     look, seen,
 };
-use crate::runtime::{OnRuntime, Runtime};
+use crate::runtime::{Leadership, OnRuntime, Runtime};
 use crate::scope::{Reins, Scope, closed, offload};
 use crate::status::{Changes, Leader, Leaders, Published, Status};
 

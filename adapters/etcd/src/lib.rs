@@ -41,15 +41,10 @@ mod config;
 mod error;
 mod keys;
 #[cfg(test)]
-#[path = "../tests/peers/mod.rs"]
 mod peers;
 mod session;
 mod store;
 mod watches;
-
-/// As the peers of the tests call it.
-#[cfg(test)]
-extern crate self as quorate_etcd;
 
 pub use quorate_store::{
     AskError, Contender, Designation, DesignationError, Event, Events, Failure, FencingToken,

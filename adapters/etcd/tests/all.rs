@@ -4,8 +4,12 @@
 
 mod election;
 mod lease;
+#[path = "../src/peers.rs"]
 mod peers;
 mod readme;
+
+// What the peers name: they are a module of the library's own tests, too.
+use quorate_etcd::{Candidate, Config, Status};
 
 #[test]
 fn every_file_of_tests_is_here() {

@@ -3,7 +3,7 @@
 //! What it does not do: know why. It says to guards what the election says to it.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::Instant;
 
 use event_listener::Event as Bell;
@@ -18,7 +18,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::{Clock, FencingToken, Leadership, LeadershipError, Lost};
+use crate::error::{LeadershipError, Lost};
+use crate::token::FencingToken;
 
 /// The seat of the leader, as the guards at one candidate see it: the side of whoever runs an election.
 ///
@@ -71,35 +72,16 @@ impl Seat {
         Self { once: true, ..Self::new(bell) }
     }
 
-    /// Waits until this candidate leads, and lets a guard in. Dropping the future is harmless.
-    ///
-    /// # Errors
-    ///
-    /// If the election ends before.
-    pub async fn take<C: Clock>(
-        self: &Arc<Self>,
-        clock: &C,
-    ) -> Result<Leadership<C>, LeadershipError> {
-        loop {
-            let changed = self.changed.listen();
-            {
-                let mut state = self.locked();
-                if state.ended {
-                    return Err(LeadershipError::Ended);
-                }
-                let is_open = !state.leaving && !state.suspended;
-                if let Some(token) = state.leads.filter(|_| is_open) {
-                    state.guards += 1;
-                    return Ok(Leadership {
-                        seat: Arc::clone(self),
-                        clock: clock.clone(),
-                        token,
-                        reign: state.reign,
-                    });
-                }
-            }
-            changed.await;
+    /// Lets a guard in, if this candidate leads: with its token, in this reign.
+    pub(crate) fn enter(&self) -> Result<Option<(FencingToken, u64)>, LeadershipError> {
+        let mut state = self.locked();
+        if state.ended {
+            return Err(LeadershipError::Ended);
         }
+        let is_open = !state.leaving && !state.suspended;
+        let entered = state.leads.filter(|_| is_open).map(|token| (token, state.reign));
+        state.guards += usize::from(entered.is_some());
+        Ok(entered)
     }
 
     /// Whether a reign goes on, and until when at least, if that is known.
@@ -158,7 +140,7 @@ impl Seat {
     }
 
     /// Leadership is not confirmed at the moment, until it is [`set`](Self::set) again: none is let in, and
-    /// [`Leadership::check`] says no. What is under way goes on: nobody else leads before the lease is over.
+    /// [`Leadership::check`](crate::Leadership::check) says no. What is under way goes on: nobody else leads before the lease is over.
     pub fn suspend(&self) {
         self.locked().suspended = true;
     }
@@ -236,7 +218,10 @@ mod tests {
 
     use futures_lite::future::{block_on, poll_once};
 
+    use std::sync::Arc;
+
     use super::*;
+    use crate::clock::Clock;
 
     /// A seat, and how often it has rung.
     fn seat() -> (Seat, Arc<AtomicUsize>) {

@@ -119,6 +119,7 @@ mod agenda;
 mod application;
 pub mod audit;
 mod brief;
+mod call;
 pub mod campaign;
 mod chart;
 mod checker;

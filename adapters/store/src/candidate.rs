@@ -9,7 +9,6 @@ use quorate_leadership::{Clock, LeadershipError, Seat};
 use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, watch};
 
-use crate::Leadership;
 use crate::contender::Contender;
 use crate::designation::Designation;
 use crate::news::{Events, Status};
@@ -32,7 +31,7 @@ struct Inner<S> {
     seat: Arc<Seat>,
     /// Dropped with the last handle, which tells the task.
     stop: mpsc::Sender<Stop>,
-    events: broadcast::WeakSender<crate::Event>,
+    events: broadcast::WeakSender<crate::news::Event>,
     status: watch::Receiver<Status>,
 }
 
@@ -213,6 +212,9 @@ pub enum AskError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+/// The right to do what only the leader may. See [`Candidate::leadership`].
+pub type Leadership = quorate_leadership::Leadership<Tokio>;
 
 /// The clock of guards.
 #[derive(Clone, Copy, Debug, Default)]

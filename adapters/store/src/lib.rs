@@ -33,12 +33,9 @@ pub use quorate_core::recipe::offer::{Naming, Notice};
 pub use quorate_core::recipe::{Failure, Loss};
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
 
-pub use crate::candidate::{AskError, Candidate, Tokio, ask};
+pub use crate::candidate::{AskError, Candidate, Leadership, Tokio, ask};
 pub use crate::contender::Contender;
 pub use crate::designation::{Designation, DesignationError, designate};
 pub use crate::news::{Event, Events, State, Status};
 pub use crate::settings::{Recipe, Settings, StartError};
 pub use crate::store::{Pace, Store, StoreError, Teller, begin};
-
-/// The right to do what only the leader may. See [`Candidate::leadership`].
-pub type Leadership = quorate_leadership::Leadership<Tokio>;

@@ -8,7 +8,7 @@ use quorate_core::message::{Identity, Request};
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_driver::{Proposal, ProposeError, Proposed, ReconfigureError, Runtime, Server};
 
-use crate::Tree;
+use crate::tree::Tree;
 use crate::txn::kind;
 
 /// Changes the membership, as [`Server::reconfigure`] does, also where a Java server leads: that one takes

@@ -258,7 +258,7 @@ fn multi<'a>(reader: &mut Reader<'a>) -> Result<Op<'a>, ApplyError> {
             if *kind != kind::ERROR {
                 return Ok(code);
             }
-            code = crate::ErrorCode::RUNTIME_INCONSISTENCY.0;
+            code = crate::outcome::ErrorCode::RUNTIME_INCONSISTENCY.0;
             Reader::new(body).int().map_err(|fault| within(index, fault))
         });
         return Ok(Op::FailedMulti(codes.collect::<Result<_, _>>()?));

@@ -86,7 +86,7 @@ struct Report {
 pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
     let fails = |error: io::Error| Failure::failed(format!("the bench failed: {error}"));
     if std::env::var_os("RUST_LOG").is_some() {
-        crate::start_logs(None, "off")?;
+        crate::logs::start(None, "off")?;
     }
     let dir = tempfile::Builder::new()
         .prefix("quorate-bench-")

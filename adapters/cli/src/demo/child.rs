@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 
 /// Runs until stdin ends.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    crate::start_logs(Some("warn"), "warn")?;
+    crate::logs::start(Some("warn"), "warn")?;
     let cfg = ZooCfg::read(&arguments.file).map_err(|error| Failure::usage(error.to_string()))?;
     let mut config = ServerConfig::from(cfg);
     config.changes_kept = 4096;

@@ -9,7 +9,7 @@ use quorate_core::vote::ServerState;
 
 use super::topic::Topic;
 use super::words::millis;
-use crate::store::{Op, Reply};
+use crate::call::{Op, Reply};
 
 /// What a candidate does, or what is done to it.
 #[derive(Clone, Debug)]

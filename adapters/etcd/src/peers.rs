@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorate_etcd::{Candidate, Config, Status};
 use tempfile::TempDir;
+
+use crate::{Candidate, Config, Status};
 
 /// How long anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(60);
