@@ -12,7 +12,7 @@ pub enum Lost {
     #[error("leadership is over, and another may lead already")]
     Deposed,
     /// Whoever confirms leadership is out of reach. Nobody else leads before what
-    /// [`lease`](Leadership::lease) has said last; by then it is confirmed again, or lost for good.
+    /// [`lease`](crate::Leadership::lease) has said last; by then it is confirmed again, or lost for good.
     #[error("leadership is not confirmed at the moment")]
     Unconfirmed,
     /// The seat is to be given up; it is kept until the guards are gone.
