@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded};
 use futures_lite::future::{or, pending};
+use quorate_application::Application;
 use quorate_core::address::HostPort;
 use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Input, Plane, Unreadable};
@@ -26,7 +27,6 @@ use quorate_core::time::Instant as CoreInstant;
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_leadership::{FencingToken, Seat};
 
-use crate::application::Application;
 use crate::dial::Dialler;
 use crate::disk::Disk;
 use crate::error::ServerError;

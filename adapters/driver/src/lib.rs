@@ -16,7 +16,7 @@
 //! - `link`, `stream`: a reader and a writer for each connection, and what is too long to wait there.
 //! - `listen`, `dial`: how connections come to be.
 //! - `disk`: the one thread that writes.
-//! - `application`, `replica`, `feed`: what is replicated, and what it has to do.
+//! - `replica`, `feed`: what the application has to do; what it is stands in `quorate-application`.
 //! - `requests`: what callers have asked for, and what becomes of it.
 //! - [`Leadership`]: the guard, from `quorate-leadership`.
 //! - [`zoo_cfg`]: ZooKeeper's configuration files.
@@ -32,7 +32,6 @@
 #![forbid(unsafe_code, unused_must_use)]
 
 mod accepting;
-mod application;
 mod builder;
 mod config;
 mod dial;
@@ -60,13 +59,13 @@ mod stream;
 pub mod testing;
 pub mod zoo_cfg;
 
-pub use application::{
-    Application, NoApplication, Nothing, Prepared, Rejected, Replicated, RestoreError, Saved,
-    Snapshot, StateMachine,
-};
 pub use builder::{BuildError, ServerConfigBuilder};
 pub use config::ServerConfig;
 pub use error::{ServerError, StartError};
+pub use quorate_application::{
+    Application, NoApplication, Nothing, Prepared, Rejected, Replicated, RestoreError, Saved,
+    Snapshot, StateMachine,
+};
 pub use quorate_core as core;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
 pub use requests::{

@@ -27,6 +27,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_channel::{Receiver, Sender, bounded};
 use bytes::Bytes;
+use quorate_application::{Application, Prepared, Rejected};
 use quorate_core::id::{LinkId, ReadId, Ticket};
 use quorate_core::input::{Event, Unreadable};
 use quorate_core::message::Request;
@@ -35,7 +36,6 @@ use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_log::reader::Reader;
 
-use crate::application::{Application, Prepared, Rejected};
 use crate::disk::{DiskHandle, Unread};
 use crate::error::ServerError;
 use crate::feed::Feed;
@@ -798,12 +798,12 @@ const CHUNK_BYTES: usize = 256 << 10;
 mod tests {
     use futures_channel::oneshot;
     use futures_lite::future::block_on;
+    use quorate_application::{RestoreError, Snapshot};
     use quorate_core::message::LearnerInfo;
     use quorate_core::txn::RequestId;
     use tempfile::TempDir;
 
     use super::*;
-    use crate::application::{RestoreError, Snapshot};
     use crate::disk::Disk;
     use crate::link::Happened;
     use crate::permits::Permits;

@@ -23,6 +23,7 @@ use std::time::Duration;
 use async_channel::Sender;
 use bytes::Bytes;
 use futures_channel::oneshot;
+use quorate_application::{Rejected, SET_DATA};
 use quorate_core::id::ServerId;
 use quorate_core::message::{Identity, Request};
 use quorate_core::output::{Kept, Refusal};
@@ -31,7 +32,6 @@ use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;
 
-use crate::application::{Rejected, SET_DATA};
 use crate::link::Happened;
 use crate::permits::Permit;
 

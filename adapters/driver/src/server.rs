@@ -22,6 +22,7 @@ use bytes::Bytes;
 use futures_channel::oneshot;
 use futures_lite::FutureExt;
 use futures_lite::future::{or, pending};
+use quorate_application::{Application, Snapshot};
 use quorate_core::config::Config;
 use quorate_core::id::ServerId;
 use quorate_core::input::Event;
@@ -37,7 +38,6 @@ use quorate_log::error::FileError;
 use quorate_log::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnapshot};
 use quorate_log::{Found, Log, LogError};
 
-use crate::application::{Application, Snapshot};
 use crate::config::ServerConfig;
 use crate::dial::{Dialler, Resolver, UnderWay};
 use crate::disk::{Disk, Kept};

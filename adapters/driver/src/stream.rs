@@ -24,6 +24,7 @@ use std::thread::JoinHandle;
 
 use async_channel::{Receiver, Sender, bounded};
 use bytes::{Bytes, BytesMut};
+use quorate_application::{RestoreError, Snapshot};
 use quorate_core::input::Unreadable;
 use quorate_core::message::Packet;
 use quorate_core::output::Form;
@@ -37,7 +38,6 @@ use quorate_log::snapshot::{
 };
 use thiserror::Error;
 
-use crate::application::{RestoreError, Snapshot};
 use crate::disk::{DiskHandle, Unread};
 use crate::scope::{Hold, THREAD_STACK, give_way};
 

@@ -7,10 +7,10 @@
 use std::io::{self, Read, Write};
 
 use bytes::Bytes;
+use quorate_application::{Application, Prepared, RestoreError};
 use quorate_core::message::{LearnerInfo, Request};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
-use quorate_driver::{Application, Prepared, RestoreError};
 
 use crate::outcome::DigestCheck;
 use crate::outstanding::Outstanding;
@@ -81,7 +81,7 @@ impl Application for Tree {
     }
 }
 
-impl quorate_driver::Snapshot for Snapshot {
+impl quorate_application::Snapshot for Snapshot {
     fn write(self, to: &mut dyn Write) -> io::Result<()> {
         Self::write(&self, to)
     }

@@ -32,7 +32,7 @@
 //! - `txn`: the bodies of transactions, decoded; every length is checked against what is there.
 //! - [`Snapshot`]: a point in time; writing and restoring in one pass.
 //! - `prepare`: what a leader makes of clients' requests, as far as that goes.
-//! - `application`: the tree as a server's [`Application`](quorate_driver::Application).
+//! - `application`: the tree as a server's [`Application`](quorate_application::Application).
 //! - `operator`: another membership, whoever leads.
 //! - `map`: the persistent sorted map that makes a point in time cheap.
 //! - `digest`, [`acl`], [`stat`]: what their names say.

@@ -15,8 +15,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use quorate_application::{Prepared, Rejected};
 use quorate_core::message::{Identity, Request};
-use quorate_driver::{Prepared, Rejected};
 
 use crate::acl::{Acl, Acls};
 use crate::jute::{Fault, Reader};
@@ -27,7 +27,7 @@ use crate::tree::Tree;
 use crate::txn::kind;
 
 impl Tree {
-    /// Makes a transaction of a request, see [`Application::prepare`](quorate_driver::Application).
+    /// Makes a transaction of a request, see [`Application::prepare`](quorate_application::Application).
     pub(crate) fn prepare_request(&mut self, request: &Request, bytes_max: usize) -> Prepared {
         let mut changes = Changes::default();
         let prepared = self.judge(request, bytes_max, &mut changes);

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use crate::support::{Body, Random, SESSION, open};
 use bytes::Bytes;
+use quorate_application::{Application, Prepared};
 use quorate_core::message::{Identity, Request};
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
-use quorate_driver::{Application, Prepared};
 use quorate_znode::acl::Acl;
 use quorate_znode::{Tree, kind};
 

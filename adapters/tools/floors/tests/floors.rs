@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use quorate_floors::{Place, sources, survey};
 
-use crate::plans::{cli, core, driver, etcd, leadership, log, sim, store, znode, zookeeper};
+use crate::plans::{
+    application, cli, core, driver, etcd, leadership, log, sim, store, znode, zookeeper,
+};
 
 /// The plans of all crates, by folder; a crate of one file needs none.
 const PLANS: &[(&str, &[(&str, Place)])] = &[
@@ -20,6 +22,7 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("adapters/etcd", etcd::PLAN),
     ("adapters/leadership", leadership::PLAN),
     ("adapters/log", log::PLAN),
+    ("adapters/server/application", application::PLAN),
     ("adapters/sim", sim::PLAN),
     ("adapters/store", store::PLAN),
     ("adapters/tools/floors", &[("plan", Place::Floor(1)), ("reader", Place::Floor(1))]),

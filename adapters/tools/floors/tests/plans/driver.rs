@@ -40,7 +40,6 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("disk::kept", Floor(1)),
     ("patience", Floor(2)),
     ("scope", Floor(2)),
-    ("application", Floor(1)),
     ("error", Floor(1)),
     ("feed", Floor(1)),
     ("guests", Floor(1)),

@@ -4,6 +4,7 @@
 //! folder does not know it.
 #![allow(dead_code, reason = "each program of tests uses some of it")]
 
+pub(crate) mod application;
 pub(crate) mod cli;
 pub(crate) mod core;
 pub(crate) mod driver;

@@ -1,0 +1,158 @@
+//! The traits of what is replicated, and what a leader makes of a request.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use bytes::Bytes;
+use quorate_core::message::Request;
+use quorate_core::txn::Txn;
+use quorate_core::zxid::Zxid;
+
+/// A state machine that speaks ZooKeeper's transactions.
+///
+/// The value that a server is started with is in the state before the first
+/// transaction; what the disk holds is brought to it.
+pub trait Application: Send + 'static {
+    /// The state at one moment: cheap to take, written by another thread while the application goes on.
+    type Snapshot: Snapshot;
+    /// A restored state that is not the application's yet.
+    type Staged: Send + 'static;
+
+    /// What servers with this application say they speak:
+    /// [`LearnerInfo::PROTOCOL`](quorate_core::message::LearnerInfo::PROTOCOL) for ZooKeeper's data tree, else [`LearnerInfo::OTHER_APPLICATION`](quorate_core::message::LearnerInfo::OTHER_APPLICATION).
+    /// Servers that say different things keep apart, since neither can read the other's snapshots.
+    const PROTOCOL: i32;
+
+    /// Turns a request into a transaction, at the leader: on top of everything applied and of
+    /// everything prepared since the last [`abandon`](Self::abandon). `now` is the wall clock in
+    /// milliseconds since 1970. A request that is refused becomes a transaction too, see
+    /// [`Prepared::rejected`].
+    ///
+    /// The body has at most `bytes_max` bytes, which is what `jute.maxbuffer` and its extra size leave
+    /// ([`Limits::txn_bytes`](quorate_core::config::Limits::txn_bytes)): no server would read more. What is
+    /// longer is void, see [`void`](Self::void).
+    fn prepare(&mut self, request: &Request, now: i64, bytes_max: usize) -> Prepared;
+
+    /// What was prepared last is too long and does not come to pass: told before anything else is prepared,
+    /// so that nothing more counts on it. In its place comes [`Prepared::rejected`] with
+    /// [`Rejected::TOO_LONG`], which is applied in its turn like any other.
+    fn void(&mut self);
+
+    /// Applies a committed transaction; returns the reply for whoever asked. Transactions come in
+    /// order, each once, refused ones too.
+    fn apply(&mut self, txn: &Txn) -> Bytes;
+
+    /// Forgets what was prepared and not applied: this server leads no more.
+    fn abandon(&mut self);
+
+    /// The state now.
+    fn snapshot(&self) -> Self::Snapshot;
+
+    /// Reads the state after transaction `label`, exactly its own bytes and not one more. Called on a
+    /// thread of its own; `from` waits for a disk or a network.
+    ///
+    /// # Errors
+    ///
+    /// If `from` fails or is no snapshot of this application; it is not used then.
+    fn restore(label: Zxid, from: &mut dyn Read) -> Result<Self::Staged, RestoreError>;
+
+    /// The same as [`snapshot`](Self::snapshot), of a state that is kept apart.
+    fn staged_snapshot(staged: &Self::Staged) -> Self::Snapshot;
+
+    /// The text of the ensemble's configuration in a state that is kept apart, if this application keeps it there as
+    /// ZooKeeper's data tree does under `/zookeeper/config`, and a reconfiguration wrote it: the node's version is -1,
+    /// and it was changed at the zxid that is the text's version. Anything else may be what a client wrote there.
+    fn staged_membership(staged: &Self::Staged) -> Option<Bytes> {
+        let _ = staged;
+        None
+    }
+
+    /// The restored state becomes the application's; nothing is prepared on the old one any more.
+    fn adopt(&mut self, staged: Self::Staged);
+
+    /// Tells the text and version of the ensemble's configuration, and the wall clock as in
+    /// [`prepare`](Self::prepare): when this server begins to serve. Not replicated: each server says
+    /// it for itself.
+    fn set_configuration(&mut self, text: &str, version: i64, now: i64) {
+        let _ = (text, version, now);
+    }
+}
+
+/// A state at one moment.
+pub trait Snapshot: Send + 'static {
+    /// Writes it, in a form whose end [`Application::restore`] can find by itself.
+    ///
+    /// # Errors
+    ///
+    /// Those of `to`.
+    fn write(self, to: &mut dyn Write) -> io::Result<()>;
+
+    /// ZooKeeper's digest of the data tree, version 2, if it is one; written behind it to disk.
+    fn digest(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Why a snapshot cannot be restored, for the log.
+pub type RestoreError = Box<dyn Error + Send + Sync>;
+
+/// A transaction but for its number and who asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Prepared {
+    /// The kind of transaction, ZooKeeper's operation code.
+    pub kind: i32,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl Prepared {
+    /// The kind of a transaction that says that a request was refused.
+    pub const REJECTED: i32 = Txn::REJECTED;
+
+    /// A request for a [reconfiguration](Request::RECONFIGURE) that the application has nothing against: the
+    /// server makes the transaction of it, or refuses it. The transaction is applied like any other, so that
+    /// an application that keeps count of what it has prepared finds it there; there is nothing to do.
+    pub fn reconfiguration(request: &Request) -> Self {
+        Self { kind: Txn::RECONFIGURATION, body: request.body.clone() }
+    }
+
+    /// A refused request: a transaction that changes nothing and carries the reason, so that the answer
+    /// comes in order with all others.
+    pub fn rejected(reason: Rejected) -> Self {
+        Self { kind: Self::REJECTED, body: Bytes::copy_from_slice(&reason.0.to_be_bytes()) }
+    }
+}
+
+/// The application refuses a request, with a number that says why. ZooKeeper's are negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rejected(pub i32);
+
+impl Rejected {
+    /// ZooKeeper's code for an operation that is not implemented.
+    pub const UNIMPLEMENTED: Self = Self(-6);
+    /// What the request became is longer than a transaction may be. It is ZooKeeper's code for whatever
+    /// cannot be written, or read.
+    pub const TOO_LONG: Self = Self(Txn::TOO_LONG);
+
+    /// The reason that a transaction carries, if it is that of a refused request.
+    pub fn of(txn: &Txn) -> Option<Self> {
+        if txn.header.kind != Prepared::REJECTED {
+            return None;
+        }
+        let code = txn.body.first_chunk().copied().map(i32::from_be_bytes);
+        Some(Self(code.unwrap_or_default()))
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::TOO_LONG {
+            return f.write_str(
+                "it cannot be read, or the transaction that comes of it is longer than one may be \
+                 (jute.maxbuffer and its extrasize)",
+            );
+        }
+        write!(f, "refused by the application: {}", self.0)
+    }
+}

@@ -1,0 +1,34 @@
+//! What is replicated: the program's own part of a server.
+//!
+//! ```text
+//!              leader only                                  everywhere, in the same order
+//!   request ──► prepare ──► transaction ── agreed, durable ──► apply ──► reply to whoever asked
+//!
+//!   snapshot: the state after one transaction, written to disk or to a learner
+//!   restore:  such a state, read and kept apart (staged) until it is known to be committed: adopt
+//! ```
+//!
+//! Two traits. Most programs implement [`StateMachine`]: bytes in, bytes out. Wrapped in
+//! [`Replicated`] it is an [`Application`], which is what a server runs: it speaks ZooKeeper's
+//! transactions, because these are what is logged and sent. ZooKeeper's own data tree, in
+//! `quorate-znode`, is an application directly. [`NoApplication`] replicates nothing: such servers only
+//! elect.
+//!
+//! What is applied is never taken back: nothing reaches an application before it is known to be
+//! committed. Whatever `apply` does must depend on nothing but the state and the transaction, or the
+//! servers' states drift apart; clocks, random numbers and the outside world belong into `prepare`,
+//! which runs once, at the leader.
+//!
+//! Every method is called by one server after the other in one order, never by two at once: from the
+//! server's loop while it is quick, from a thread of its own while it is not. None may wait for the
+//! server itself.
+#![forbid(unsafe_code, unused_must_use)]
+
+mod application;
+mod framing;
+mod none;
+mod state_machine;
+
+pub use application::{Application, Prepared, Rejected, RestoreError, Snapshot};
+pub use none::{NoApplication, Nothing};
+pub use state_machine::{Replicated, SET_DATA, Saved, StateMachine};
