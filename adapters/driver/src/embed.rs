@@ -31,9 +31,9 @@ macro_rules! embed {
         pub use $crate::{
             Application, BuildError, Changes, Doubt, FencingToken, HandOverError, Leader, Leaders,
             LeadershipError, Lost, Metrics, NoApplication, Observed, Prepared, Proposal,
-            ProposeError, Proposed, ReadError, ReconfigureError, Rejected, Replicated,
+            ProposeError, Proposed, ReadError, ReconfigureError, Rejected, Replicated, Restore,
             RestoreError, Runtime, ServerConfig, ServerConfigBuilder, ServerError, Setback,
-            Snapshot, StartError, StateMachine, Status, core, zoo_cfg,
+            Snapshot, SnapshotError, StartError, StateMachine, Status, core, zoo_cfg,
         };
 
         /// The right to do what only the leader may.

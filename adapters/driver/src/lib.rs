@@ -63,8 +63,8 @@ pub use builder::{BuildError, ServerConfigBuilder};
 pub use config::ServerConfig;
 pub use error::{ServerError, StartError};
 pub use quorate_application::{
-    Application, NoApplication, Nothing, Prepared, Rejected, Replicated, RestoreError, Saved,
-    Snapshot, StateMachine,
+    Application, NoApplication, Nothing, Prepared, Rejected, Replicated, Restore, RestoreError,
+    Saved, Snapshot, SnapshotError, StateMachine,
 };
 pub use quorate_core as core;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};

@@ -20,7 +20,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, BufRead};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -368,7 +368,7 @@ impl<A: Application> Replica<A> {
             disk: self.disk.clone(),
             wanted: Arc::clone(&wanted),
             turn: Arc::clone(&self.receptions),
-            restore: A::restore,
+            restore: A::restore(label),
             membership: A::staged_membership,
             deposit: Box::new(move |state| {
                 if let Ok(mut place) = place.lock() {
@@ -696,9 +696,9 @@ impl<A: Application> Hands<A> {
 
     fn apply(&mut self, txn: &Txn, done: &mut Vec<Done<A>>) {
         debug_assert!(txn.zxid > self.applied, "{} behind {}", txn.zxid, self.applied);
-        let reply = self.application.apply(txn);
+        let effect = self.application.apply(txn);
         self.applied = txn.zxid;
-        if let Some((cxid, outcome)) = own_outcome(self.client, txn, reply) {
+        if let Some((cxid, outcome)) = own_outcome(self.client, txn, A::reply(&effect)) {
             done.push(Done::Own { cxid, zxid: txn.zxid, outcome });
         }
     }
@@ -771,9 +771,21 @@ pub(crate) fn restore<A: Application>(
     snapshot: &quorate_log::snapshot::SnapshotFile,
 ) -> Result<A::Staged, SnapshotFault> {
     let mut reader = quorate_log::snapshot::SnapshotReader::open(quorate_log::Disk, snapshot)?;
-    let state = A::restore(snapshot.label, &mut reader).map_err(SnapshotFault::Restore)?;
-    reader.finish()?;
-    Ok(state)
+    let mut restore = A::restore(snapshot.label);
+    loop {
+        let bytes = reader.fill_buf()?;
+        if bytes.is_empty() {
+            return Err(SnapshotFault::Ended);
+        }
+        let mut rest = bytes;
+        let whole = stream::push(&mut restore, &mut rest)?;
+        let taken = bytes.len() - rest.len();
+        reader.consume(taken);
+        if let Some(state) = whole {
+            reader.finish()?;
+            return Ok(state);
+        }
+    }
 }
 
 fn now_ms() -> i64 {
@@ -796,9 +808,10 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {
+    use bytes::BytesMut;
     use futures_channel::oneshot;
     use futures_lite::future::block_on;
-    use quorate_application::{RestoreError, Snapshot};
+    use quorate_application::{Restore, RestoreError, Snapshot, SnapshotError};
     use quorate_core::message::LearnerInfo;
     use quorate_core::txn::RequestId;
     use tempfile::TempDir;
@@ -821,8 +834,9 @@ mod tests {
     struct State(i64);
 
     impl Snapshot for State {
-        fn write(self, to: &mut dyn io::Write) -> io::Result<()> {
-            to.write_all(&self.0.to_be_bytes())
+        fn next(&mut self, out: &mut BytesMut) -> Result<bool, SnapshotError> {
+            out.extend_from_slice(&self.0.to_be_bytes());
+            Ok(false)
         }
     }
 
@@ -832,9 +846,26 @@ mod tests {
         }
     }
 
+    /// The bytes of a state.
+    #[derive(Default)]
+    struct Eight(Vec<u8>);
+
+    impl Restore for Eight {
+        type State = i64;
+
+        fn push(&mut self, bytes: &mut &[u8]) -> Result<Option<i64>, RestoreError> {
+            let (now, later) = bytes.split_at(bytes.len().min(8 - self.0.len()));
+            self.0.extend_from_slice(now);
+            *bytes = later;
+            Ok(self.0.first_chunk().map(|state| i64::from_be_bytes(*state)))
+        }
+    }
+
     impl Application for Notes {
         type Snapshot = State;
         type Staged = i64;
+        type Restore = Eight;
+        type Effect = ();
 
         const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
@@ -843,10 +874,13 @@ mod tests {
             Prepared { kind: 5, body: request.body.clone() }
         }
 
-        fn apply(&mut self, txn: &Txn) -> Bytes {
+        fn apply(&mut self, txn: &Txn) {
             let _ = self.gate.recv_blocking();
             assert_ne!(txn.body, "panic", "as asked for");
             self.note(format!("apply {}", txn.zxid.0));
+        }
+
+        fn reply((): &()) -> Bytes {
             Bytes::new()
         }
 
@@ -862,10 +896,8 @@ mod tests {
             State(0)
         }
 
-        fn restore(_label: Zxid, from: &mut dyn io::Read) -> Result<i64, RestoreError> {
-            let mut bytes = [0; 8];
-            from.read_exact(&mut bytes)?;
-            Ok(i64::from_be_bytes(bytes))
+        fn restore(_label: Zxid) -> Eight {
+            Eight::default()
         }
 
         fn staged_snapshot(staged: &i64) -> State {

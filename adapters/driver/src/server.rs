@@ -22,7 +22,7 @@ use bytes::Bytes;
 use futures_channel::oneshot;
 use futures_lite::FutureExt;
 use futures_lite::future::{or, pending};
-use quorate_application::{Application, Snapshot};
+use quorate_application::Application;
 use quorate_core::config::Config;
 use quorate_core::id::ServerId;
 use quorate_core::input::Event;
@@ -57,6 +57,7 @@ use crate::requests::{
 use crate::runtime::{Leadership, OnRuntime, Runtime};
 use crate::scope::{Reins, Scope, closed, offload};
 use crate::status::{Changes, Leader, Leaders, Published, Status};
+use crate::stream;
 
 /// A running server of an ensemble, and the [`Application`] that it replicates.
 ///
@@ -559,7 +560,7 @@ fn first_snapshot<A: Application>(
 ) -> Result<StagedSnapshot<quorate_log::Disk>, LogError> {
     let path = &log.dirs().snapshots;
     let mut file = SnapshotWriter::take(quorate_log::Disk, path, Zxid::ZERO)?;
-    application.snapshot().write(&mut file).map_err(|source| FileError {
+    stream::write_state(application.snapshot(), &mut file).map_err(|source| FileError {
         action: "write a first snapshot to",
         path: path.clone(),
         source,

@@ -15,7 +15,7 @@
 //! What this module does not do: it decides neither what to send nor what to do with what has come.
 
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ use std::thread::JoinHandle;
 
 use async_channel::{Receiver, Sender, bounded};
 use bytes::{Bytes, BytesMut};
-use quorate_application::{RestoreError, Snapshot};
+use quorate_application::{Restore, RestoreError, Snapshot};
 use quorate_core::input::Unreadable;
 use quorate_core::message::Packet;
 use quorate_core::output::Form;
@@ -59,6 +59,8 @@ pub(crate) enum SnapshotFault {
     /// What the application says of it.
     #[error("the application cannot restore it: {0}")]
     Restore(#[source] RestoreError),
+    #[error("it ends within the state")]
+    Ended,
     #[error("it ends before its signature")]
     Unsigned,
     #[error("its signature is {0:02x?}")]
@@ -89,8 +91,9 @@ pub(crate) fn send_snapshot(
 ) -> io::Result<Pieces> {
     make("quorate-snap", format!("a snapshot, labelled {label}"), move |out| {
         wire::encode_packet(&Packet::Snap { label, memberships }, &mut out.buffer);
-        snapshot.write(out)?;
-        out.write_all(&SIGNATURE)
+        out.put_state(snapshot)?;
+        out.buffer.extend_from_slice(&SIGNATURE);
+        Ok(())
     })
 }
 
@@ -156,27 +159,43 @@ impl PieceWriter {
         }
         if self.buffer.len() >= PIECE_BYTES { self.flush() } else { Ok(()) }
     }
-}
 
-impl Write for PieceWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.buffer.len() >= PIECE_BYTES {
-            self.flush()?;
+    fn put_state(&mut self, mut snapshot: impl Snapshot) -> io::Result<()> {
+        while snapshot.next(&mut self.buffer).map_err(io::Error::other)? {
+            // The application's pieces are as long as it likes.
+            while self.buffer.len() >= PIECE_BYTES {
+                let piece = self.buffer.split_to(PIECE_BYTES);
+                self.send(piece)?;
+            }
         }
-        let room = PIECE_BYTES - self.buffer.len();
-        let bytes = &bytes[..bytes.len().min(room)];
-        self.buffer.extend_from_slice(bytes);
-        Ok(bytes.len())
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
+        while self.buffer.len() > PIECE_BYTES {
+            let piece = self.buffer.split_to(PIECE_BYTES);
+            self.send(piece)?;
         }
-        let piece = Piece::Bytes(self.buffer.split().freeze());
+        let piece = self.buffer.split();
+        if piece.is_empty() { Ok(()) } else { self.send(piece) }
+    }
+
+    fn send(&mut self, piece: BytesMut) -> io::Result<()> {
         self.buffer.reserve(PIECE_BYTES);
+        let piece = Piece::Bytes(piece.freeze());
         self.pieces.send_blocking(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
+}
+
+/// Writes a state to a file.
+pub(crate) fn write_state(mut snapshot: impl Snapshot, to: &mut impl Write) -> io::Result<()> {
+    let (mut piece, mut more) = (BytesMut::with_capacity(PIECE_BYTES), true);
+    while more {
+        more = snapshot.next(&mut piece).map_err(io::Error::other)?;
+        to.write_all(&piece)?;
+        piece.clear();
+    }
+    Ok(())
 }
 
 /// Memory in which bytes come in, used again and again.
@@ -368,24 +387,24 @@ impl Wanted {
 }
 
 /// What a snapshot that comes in needs.
-pub(crate) struct Reception<S> {
+pub(crate) struct Reception<S: Restore> {
     pub(crate) label: Zxid,
     pub(crate) disk: DiskHandle,
     pub(crate) wanted: Arc<Wanted>,
     /// Held by one reception at a time: an earlier one removes its files first.
     pub(crate) turn: Arc<Mutex<()>>,
     /// The application's part.
-    pub(crate) restore: fn(Zxid, &mut dyn Read) -> Result<S, RestoreError>,
+    pub(crate) restore: S,
     /// What the state tells of the membership.
-    pub(crate) membership: fn(&S) -> Option<Bytes>,
+    pub(crate) membership: fn(&S::State) -> Option<Bytes>,
     /// Where the state goes when the snapshot is whole, before anybody is told.
-    pub(crate) deposit: Box<dyn FnOnce(S) + Send>,
+    pub(crate) deposit: Box<dyn FnOnce(S::State) + Send>,
     pub(crate) hold: Hold,
 }
 
 /// Begins to receive a snapshot: bytes go into the [`Intake`], and a thread restores them, writes them
 /// to the staged file and checks the signature.
-pub(crate) fn receive<S: Send + 'static>(reception: Reception<S>) -> io::Result<Intake> {
+pub(crate) fn receive<S: Restore>(reception: Reception<S>) -> io::Result<Intake> {
     let (pipe, room) = Pipe::new();
     let (tell, done) = bounded(1);
     let from = Arc::clone(&pipe);
@@ -410,25 +429,22 @@ pub(crate) fn receive<S: Send + 'static>(reception: Reception<S>) -> io::Result<
     Ok(Intake { pipe, room, done })
 }
 
-fn take_snapshot<S>(
+fn take_snapshot<S: Restore>(
     pipe: &Pipe,
     disk: &DiskHandle,
     label: Zxid,
-    restore: fn(Zxid, &mut dyn Read) -> Result<S, RestoreError>,
-) -> Result<(S, Install<quorate_log::Disk>, BytesMut), SnapshotFault> {
+    restore: S,
+) -> Result<(S::State, Install<quorate_log::Disk>, BytesMut), SnapshotFault> {
     let dirs = disk.dirs();
     // When the disk has answered anything, it has removed what was staged before, under these names.
     disk.newest_snapshot()?;
     let file = SnapshotWriter::receive(quorate_log::Disk, &dirs.snapshots, label)?;
-    let (file, syncer) = Syncer::start(file)?;
-    let mut tee = Tee { pipe, held: Chunk::of(&[]), written: 0, file, syncer };
-    let restored = restore(label, &mut tee)
-        .map_err(SnapshotFault::Restore)
-        .and_then(|state| tee.check_signature().map(|()| state));
-    let Tee { held, file, syncer, .. } = tee;
+    let (mut file, mut syncer) = Syncer::start(file)?;
+    let taken = take_state(pipe, &mut file, &mut syncer, restore)
+        .and_then(|(state, held)| Ok((state, check_signature(pipe, held)?)));
     let synced = syncer.end();
-    match restored.and_then(|state| Ok(synced.map(|()| state)?)) {
-        Ok(state) => {
+    match taken.and_then(|taken| Ok(synced.map(|()| taken)?)) {
+        Ok((state, held)) => {
             let staged = file.finish(Parts::default())?;
             let unread = BytesMut::from(held.unread());
             Ok((state, Install::new(staged, dirs, disk.txn_bytes_max()), unread))
@@ -441,55 +457,54 @@ fn take_snapshot<S>(
     }
 }
 
-/// Reads from a pipe, and writes to a file what was read.
-struct Tee<'a> {
-    pipe: &'a Pipe,
-    held: Chunk,
-    /// Up to here, what was read of `held` is written; it is written together.
-    written: usize,
-    file: SnapshotWriter<quorate_log::Disk>,
-    syncer: Syncer,
-}
-
-impl Tee<'_> {
-    /// What was read goes to the file.
-    fn copy(&mut self) -> io::Result<()> {
-        let read = &self.held.memory[self.written..self.held.unread.start];
-        self.file.write_all(read)?;
-        self.written = self.held.unread.start;
-        self.syncer.wrote(read.len())
-    }
-
-    /// Goes on to the next bytes, when all of these were read; none if there are none.
-    fn advance(&mut self) -> bool {
-        let Some(next) = self.pipe.take() else { return false };
-        self.written = next.unread.start;
-        self.pipe.give_back(std::mem::replace(&mut self.held, next));
-        true
-    }
-
-    fn check_signature(&mut self) -> Result<(), SnapshotFault> {
-        self.copy()?;
-        let mut found = [0; SIGNATURE.len()];
-        let mut filled = 0;
-        while filled < found.len() {
-            if self.held.unread.is_empty() && !self.advance() {
-                return Err(SnapshotFault::Unsigned);
-            }
-            filled += self.held.read(&mut found[filled..]);
+/// Takes the state, which goes to the file as it comes; and what came with its end.
+fn take_state<S: Restore>(
+    pipe: &Pipe,
+    file: &mut SnapshotWriter<quorate_log::Disk>,
+    syncer: &mut Syncer,
+    mut restore: S,
+) -> Result<(S::State, Chunk), SnapshotFault> {
+    loop {
+        let mut chunk = pipe.take().ok_or(SnapshotFault::Ended)?;
+        let mut rest = chunk.unread();
+        let whole = push(&mut restore, &mut rest)?;
+        let behind = rest.len();
+        let taken = &chunk.unread()[..chunk.unread.len() - behind];
+        file.write_all(taken)?;
+        syncer.wrote(taken.len())?;
+        chunk.unread.start = chunk.unread.end - behind;
+        match whole {
+            Some(state) => return Ok((state, chunk)),
+            None => pipe.give_back(chunk),
         }
-        if found == SIGNATURE { Ok(()) } else { Err(SnapshotFault::Signature(found)) }
     }
 }
 
-impl Read for Tee<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.held.unread.is_empty() {
-            self.copy()?;
-            self.advance();
-        }
-        Ok(self.held.read(buffer))
+/// Gives bytes to a state that is being made; all of them are taken while it goes on.
+pub(crate) fn push<S: Restore>(
+    restore: &mut S,
+    bytes: &mut &[u8],
+) -> Result<Option<S::State>, SnapshotFault> {
+    let whole = restore.push(bytes).map_err(SnapshotFault::Restore)?;
+    if whole.is_none() && !bytes.is_empty() {
+        let reason = "the application takes no more of a state that goes on";
+        return Err(SnapshotFault::Restore(reason.into()));
     }
+    Ok(whole)
+}
+
+/// Reads the signature, from what came with the end of the state; what is behind it.
+fn check_signature(pipe: &Pipe, mut held: Chunk) -> Result<Chunk, SnapshotFault> {
+    let mut found = [0; SIGNATURE.len()];
+    let mut filled = 0;
+    while filled < found.len() {
+        if held.unread.is_empty() {
+            let next = pipe.take().ok_or(SnapshotFault::Unsigned)?;
+            pipe.give_back(std::mem::replace(&mut held, next));
+        }
+        filled += held.read(&mut found[filled..]);
+    }
+    if found == SIGNATURE { Ok(held) } else { Err(SnapshotFault::Signature(found)) }
 }
 
 /// Makes a file durable while it is being written, a part at a time, on a thread of its own: whoever
@@ -605,7 +620,7 @@ fn write_file(
         digest: i64::from_be_bytes(digest.to_be_bytes()),
     });
     let mut file = SnapshotWriter::take(quorate_log::Disk, &disk.dirs().snapshots, label)?;
-    if let Err(error) = snapshot.write(&mut Stoppable { to: &mut file, stop }) {
+    if let Err(error) = write_state(snapshot, &mut Stoppable { to: &mut file, stop }) {
         // What stays behind is removed by the next start.
         drop(file.discard());
         return Err(error.into());
@@ -653,16 +668,30 @@ pub(crate) mod tests {
         (Disk::start(log, kept, retain, std::time::Duration::MAX, ()).unwrap(), dir)
     }
 
+    /// A state is its length.
+    #[derive(Default)]
+    struct Length(Vec<u8>);
+
+    impl Restore for Length {
+        type State = usize;
+
+        fn push(&mut self, bytes: &mut &[u8]) -> Result<Option<usize>, RestoreError> {
+            while let Some((first, rest)) = bytes.split_first() {
+                self.0.push(*first);
+                *bytes = rest;
+                let Some((length, body)) = self.0.split_first_chunk() else { continue };
+                let length = usize::from_be_bytes(*length);
+                if body.len() == length {
+                    let whole = if body.contains(&1) { Err("a one".into()) } else { Ok(length) };
+                    return whole.map(Some);
+                }
+            }
+            Ok(None)
+        }
+    }
+
     /// Begins to receive a snapshot whose body is its length as eight bytes, and so many more.
     pub(crate) fn reception(label: Zxid, disk: &Disk) -> (Intake, Arc<Mutex<Vec<usize>>>) {
-        fn restore(_: Zxid, from: &mut dyn Read) -> Result<usize, RestoreError> {
-            let mut length = [0; 8];
-            from.read_exact(&mut length)?;
-            let length = usize::from_be_bytes(length);
-            let mut bytes = vec![0; length];
-            from.read_exact(&mut bytes)?;
-            if bytes.contains(&1) { Err("a one".into()) } else { Ok(length) }
-        }
         let restored = Arc::new(Mutex::new(Vec::new()));
         let place = Arc::clone(&restored);
         let reception = Reception {
@@ -670,7 +699,7 @@ pub(crate) mod tests {
             disk: disk.handle(),
             wanted: Wanted::new(),
             turn: Arc::default(),
-            restore,
+            restore: Length::default(),
             membership: |_| None,
             deposit: Box::new(move |length| place.lock().unwrap().push(length)),
             hold: Hold::idle(),
@@ -679,14 +708,23 @@ pub(crate) mod tests {
     }
 
     /// So many bytes, in pieces of odd length.
-    struct Bulk(usize);
+    struct Bulk {
+        length: usize,
+        written: usize,
+    }
+
+    impl Bulk {
+        fn new(length: usize) -> Self {
+            Self { length, written: 0 }
+        }
+    }
 
     impl Snapshot for Bulk {
-        fn write(self, to: &mut dyn Write) -> io::Result<()> {
-            for at in 0..self.0 {
-                to.write_all(&[at.to_be_bytes()[7]; 1][..])?;
-            }
-            Ok(())
+        fn next(&mut self, out: &mut BytesMut) -> Result<bool, quorate_application::SnapshotError> {
+            let through = self.length.min(self.written + 50_001);
+            out.extend((self.written..through).map(|at| at.to_be_bytes()[7]));
+            self.written = through;
+            Ok(through < self.length)
         }
     }
 
@@ -707,11 +745,12 @@ pub(crate) mod tests {
     #[test]
     fn a_snapshot_goes_out_behind_its_packet_and_before_its_signature() {
         for length in [0, 1, PIECE_BYTES, 5 * PIECE_BYTES + 3] {
-            let pieces = send_snapshot(Zxid(0x5_0000_0007), Bytes::new(), Bulk(length)).unwrap();
+            let bulk = Bulk::new(length);
+            let pieces = send_snapshot(Zxid(0x5_0000_0007), Bytes::new(), bulk).unwrap();
             let mut expected = BytesMut::new();
             wire::encode_packet(&Packet::snap(Zxid(0x5_0000_0007)), &mut expected);
             let mut body = Vec::new();
-            Bulk(length).write(&mut body).unwrap();
+            write_state(Bulk::new(length), &mut body).unwrap();
             expected.extend_from_slice(&body);
             expected.extend_from_slice(b"\0\0\0\x0aBenWasHere");
             let (bytes, outcome) = gathered(&pieces);
@@ -722,22 +761,25 @@ pub(crate) mod tests {
 
     #[test]
     fn a_learner_that_does_not_read_costs_a_few_pieces_and_its_end_ends_the_thread() {
-        struct Endless(Sender<usize>);
+        /// Says, when it is dropped, how much was written of it.
+        struct Endless(usize, Sender<usize>);
         impl Snapshot for Endless {
-            fn write(self, to: &mut dyn Write) -> io::Result<()> {
-                let mut written = 0;
-                let error = loop {
-                    match to.write_all(&[0; 4096]) {
-                        Ok(()) => written += 4096,
-                        Err(error) => break error,
-                    }
-                };
-                self.0.send_blocking(written).map_err(io::Error::other)?;
-                Err(error)
+            fn next(
+                &mut self,
+                out: &mut BytesMut,
+            ) -> Result<bool, quorate_application::SnapshotError> {
+                out.extend_from_slice(&[0; 4096]);
+                self.0 += 4096;
+                Ok(true)
+            }
+        }
+        impl Drop for Endless {
+            fn drop(&mut self) {
+                self.1.send_blocking(self.0).unwrap();
             }
         }
         let (sender, written) = bounded(1);
-        let pieces = send_snapshot(Zxid(1), Bytes::new(), Endless(sender)).unwrap();
+        let pieces = send_snapshot(Zxid(1), Bytes::new(), Endless(0, sender)).unwrap();
         while pieces.len() < PIECES_MAX {
             std::thread::yield_now();
         }
@@ -750,9 +792,12 @@ pub(crate) mod tests {
     fn what_cannot_be_written_is_said_and_so_is_a_panic() {
         struct Broken(bool);
         impl Snapshot for Broken {
-            fn write(self, _: &mut dyn Write) -> io::Result<()> {
+            fn next(
+                &mut self,
+                _: &mut BytesMut,
+            ) -> Result<bool, quorate_application::SnapshotError> {
                 assert!(!self.0, "as asked for");
-                Err(io::Error::other("broken"))
+                Err("broken".into())
             }
         }
         let outcome = |broken| gathered(&send_snapshot(Zxid(1), Bytes::new(), broken).unwrap()).1;

@@ -9,7 +9,7 @@
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::error::Error;
-use std::io::{self, Read, Write};
+use std::iter;
 
 use bytes::Bytes;
 use quorate_tokio::core::zxid::Zxid;
@@ -35,14 +35,13 @@ impl StateMachine for Count {
         self.0 = count;
     }
 
-    fn write(count: u64, to: &mut dyn Write) -> io::Result<()> {
-        to.write_all(&count.to_be_bytes())
+    fn write(count: u64) -> impl Iterator<Item = Bytes> + Send {
+        iter::once(Bytes::copy_from_slice(&count.to_be_bytes()))
     }
 
-    fn read(from: &mut dyn Read) -> Result<u64, RestoreError> {
-        let mut bytes = [0; 8];
-        from.read_exact(&mut bytes)?;
-        Ok(u64::from_be_bytes(bytes))
+    fn read(count: &mut u64, piece: &[u8]) -> Result<(), RestoreError> {
+        *count = u64::from_be_bytes(piece.try_into()?);
+        Ok(())
     }
 }
 

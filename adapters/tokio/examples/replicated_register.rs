@@ -11,7 +11,6 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -55,14 +54,17 @@ impl StateMachine for Register {
         self.values = state;
     }
 
-    fn write(state: Self::State, to: &mut dyn Write) -> io::Result<()> {
-        state.iter().try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
+    /// A piece for each name; they come back as they are, one at a time.
+    fn write(state: Self::State) -> impl Iterator<Item = Bytes> + Send {
+        Arc::unwrap_or_clone(state)
+            .into_iter()
+            .map(|(name, value)| format!("{name} {value}").into())
     }
 
-    fn read(from: &mut dyn Read) -> Result<Self::State, RestoreError> {
-        let text = io::read_to_string(from)?;
-        let pairs = text.lines().filter_map(|line| line.split_once(' '));
-        Ok(Arc::new(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()))
+    fn read(state: &mut Self::State, piece: &[u8]) -> Result<(), RestoreError> {
+        let (name, value) = std::str::from_utf8(piece)?.split_once(' ').ok_or("no value")?;
+        Arc::make_mut(state).insert(name.to_owned(), value.to_owned());
+        Ok(())
     }
 }
 

@@ -13,8 +13,8 @@
 //! #     fn apply(&mut self, _: Zxid, _: &[u8]) -> bytes::Bytes { bytes::Bytes::new() }
 //! #     fn save(&self) {}
 //! #     fn load(&mut self, (): ()) {}
-//! #     fn write((): (), _: &mut dyn std::io::Write) -> std::io::Result<()> { Ok(()) }
-//! #     fn read(_: &mut dyn std::io::Read) -> Result<(), quorate_tokio::RestoreError> { Ok(()) }
+//! #     fn write((): ()) -> impl Iterator<Item = bytes::Bytes> + Send { std::iter::empty() }
+//! #     fn read((): &mut (), _: &[u8]) -> Result<(), quorate_tokio::RestoreError> { Ok(()) }
 //! # }
 //! # async fn example(config: quorate_tokio::ServerConfig) -> Result<(), Box<dyn std::error::Error>> {
 //! use quorate_tokio::{Replicated, start_with};

@@ -4,22 +4,24 @@
 //! over the same transactions and snapshots as they do. What a leader makes of requests stands in
 //! [`prepare`](crate::prepare); what it does not know yet it answers with ZooKeeper's "unimplemented".
 
-use std::io::{self, Read, Write};
-
-use bytes::Bytes;
-use quorate_application::{Application, Prepared, RestoreError};
+use bytes::{Bytes, BytesMut};
+use quorate_application::{Application, Prepared, Restore, RestoreError, SnapshotError};
 use quorate_core::message::{LearnerInfo, Request};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
-use crate::outcome::DigestCheck;
+use crate::outcome::{Applied, DigestCheck};
 use crate::outstanding::Outstanding;
-use crate::snapshot::Snapshot;
+use crate::pieces::Pieces;
+use crate::restore::Restoring;
 use crate::tree::Tree;
+use crate::txn::ApplyError;
 
 impl Application for Tree {
-    type Snapshot = Snapshot;
+    type Snapshot = Pieces;
     type Staged = Self;
+    type Restore = Restoring;
+    type Effect = Result<Applied, ApplyError>;
 
     const PROTOCOL: i32 = LearnerInfo::PROTOCOL;
 
@@ -32,10 +34,10 @@ impl Application for Tree {
         debug_assert!(false, "what is prepared is no longer than it may be");
     }
 
-    /// The reply is empty: what a client is told depends on more than the transaction.
-    fn apply(&mut self, txn: &Txn) -> Bytes {
+    fn apply(&mut self, txn: &Txn) -> Self::Effect {
         self.outstanding.on_applied();
-        match Self::apply(self, txn) {
+        let effect = Self::apply(self, txn);
+        match &effect {
             Ok(applied) => {
                 if let DigestCheck::Differs { leader, ours } = applied.digest {
                     tracing::warn!(
@@ -49,6 +51,11 @@ impl Application for Tree {
             }
             Err(error) => tracing::warn!(zxid = %txn.zxid, %error, "a transaction without effect"),
         }
+        effect
+    }
+
+    /// Empty: what a client is told depends on more than the transaction.
+    fn reply(_: &Self::Effect) -> Bytes {
         Bytes::new()
     }
 
@@ -56,16 +63,16 @@ impl Application for Tree {
         self.outstanding = Outstanding::default();
     }
 
-    fn snapshot(&self) -> Snapshot {
-        Self::snapshot(self)
+    fn snapshot(&self) -> Pieces {
+        Self::snapshot(self).pieces()
     }
 
-    fn restore(label: Zxid, from: &mut dyn Read) -> Result<Self, RestoreError> {
-        Ok(Self::restore(from, label)?)
+    fn restore(label: Zxid) -> Restoring {
+        Restoring::new(label)
     }
 
-    fn staged_snapshot(staged: &Self) -> Snapshot {
-        Self::snapshot(staged)
+    fn staged_snapshot(staged: &Self) -> Pieces {
+        Self::snapshot(staged).pieces()
     }
 
     fn staged_membership(staged: &Self) -> Option<Bytes> {
@@ -81,12 +88,20 @@ impl Application for Tree {
     }
 }
 
-impl quorate_application::Snapshot for Snapshot {
-    fn write(self, to: &mut dyn Write) -> io::Result<()> {
-        Self::write(&self, to)
+impl quorate_application::Snapshot for Pieces {
+    fn next(&mut self, out: &mut BytesMut) -> Result<bool, SnapshotError> {
+        Ok(Self::next(self, out)?)
     }
 
     fn digest(&self) -> Option<u64> {
-        Some(Self::digest(self))
+        Some(self.snapshot().digest())
+    }
+}
+
+impl Restore for Restoring {
+    type State = Tree;
+
+    fn push(&mut self, bytes: &mut &[u8]) -> Result<Option<Tree>, RestoreError> {
+        Ok(Self::push(self, bytes)?)
     }
 }

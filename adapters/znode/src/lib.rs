@@ -30,7 +30,7 @@
 //! - [`Tree`]: nodes, sessions, access lists, and the indexes of ephemeral, container and TTL nodes;
 //!   `apply` turns a transaction into changes, `quota` keeps ZooKeeper's quota statistics.
 //! - `txn`: the bodies of transactions, decoded; every length is checked against what is there.
-//! - [`Snapshot`]: a point in time; writing and restoring in one pass.
+//! - [`Snapshot`]: a point in time; [`Pieces`] writes it, [`Restoring`] makes a tree of them.
 //! - `prepare`: what a leader makes of clients' requests, as far as that goes.
 //! - `application`: the tree as a server's [`Application`](quorate_application::Application).
 //! - `operator`: another membership, whoever leads.
@@ -55,16 +55,21 @@ mod operator;
 mod outcome;
 mod outstanding;
 mod path;
+mod pieces;
 mod prepare;
 mod quota;
+mod restore;
 mod snapshot;
 pub mod stat;
 mod tree;
 mod txn;
+mod walk;
 
 pub use node::NodeRef;
 pub use operator::reconfigure;
 pub use outcome::{Applied, DigestCheck, ErrorCode, Outcome};
-pub use snapshot::{Snapshot, SnapshotError};
+pub use pieces::{Pieces, Uncountable};
+pub use restore::{Restoring, SnapshotError};
+pub use snapshot::Snapshot;
 pub use tree::Tree;
 pub use txn::{ApplyError, kind};

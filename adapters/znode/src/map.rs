@@ -60,6 +60,29 @@ impl<K, V> Map<K, V> {
         iter
     }
 
+    /// The entries behind `key`, which need not be there, in order.
+    pub(crate) fn iter_behind<Q: Ord + ?Sized>(&self, key: &Q) -> Iter<'_, K, V>
+    where
+        K: Borrow<Q>,
+    {
+        let mut iter = Iter { above: Vec::new(), leaf: [].iter() };
+        let Some(mut page) = self.root.as_deref() else { return iter };
+        loop {
+            match page {
+                Page::Inner(pages) => {
+                    let at = way(pages, key);
+                    iter.above.push(pages[at + 1..].iter());
+                    page = &pages[at].1;
+                }
+                Page::Leaf(entries) => {
+                    let at = find(entries, key).map_or_else(|at| at, |at| at + 1);
+                    iter.leaf = entries[at..].iter();
+                    return iter;
+                }
+            }
+        }
+    }
+
     /// Takes the map apart and hands over the values that no copy shares.
     pub(crate) fn drain_unshared(self, take: &mut impl FnMut(V)) {
         if let Some(root) = self.root {
@@ -310,6 +333,7 @@ impl<'a, K, V> Iterator for Iter<'a, K, V> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::ops::Bound;
 
     use super::*;
 
@@ -317,6 +341,10 @@ mod tests {
         assert_eq!(map.len(), model.len());
         assert_eq!(map.is_empty(), model.is_empty());
         assert!(map.iter().eq(model.iter()));
+        for key in [0, 1, 7, 63, 64, 65, 299, 5_000, 19_999, u32::MAX] {
+            let behind = (Bound::Excluded(key), Bound::Unbounded);
+            assert!(map.iter_behind(&key).eq(model.range(behind)), "behind {key}");
+        }
     }
 
     /// Random changes against the standard map, with copies kept that must not change.

@@ -1,11 +1,12 @@
 //! Snapshots that are damaged, hostile, very deep or very wide.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::time::Instant;
 
 use crate::support::*;
+use bytes::BytesMut;
 use quorate_core::zxid::Zxid;
-use quorate_znode::{SnapshotError, Tree, kind};
+use quorate_znode::{Restoring, SnapshotError, Tree, kind};
 
 const BODY: &[u8] = include_bytes!("golden/snap.stream");
 
@@ -60,16 +61,6 @@ fn random_bytes_are_refused() {
     }
 }
 
-/// A reader that counts what it is asked for at once.
-struct Watched<'a>(&'a [u8], usize);
-
-impl Read for Watched<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.1 = self.1.max(bytes.len());
-        self.0.read(bytes)
-    }
-}
-
 #[test]
 fn a_length_is_not_believed() {
     let lists = Body::default().int(0).int(0);
@@ -80,11 +71,9 @@ fn a_length_is_not_believed() {
         (Body::default().int(i32::MAX), 4),
         (Body::default().int(0).int(i32::MAX), 8),
     ] {
-        let mut from = Watched(&body.0, 0);
-        let error = Tree::restore(&mut from, Zxid(0)).unwrap_err();
+        let error = restore(&body.0).unwrap_err();
         let SnapshotError::Ended { offset } = error else { panic!("{error}") };
         assert_eq!(offset, begins);
-        assert!(from.1 <= 64 * 1024, "asked for {} bytes", from.1);
     }
 }
 
@@ -142,7 +131,8 @@ fn the_readers_and_writers_errors_come_through() {
             Ok(())
         }
     }
-    let error = Tree::restore(BODY[..40].chain(Broken), Zxid(0)).unwrap_err();
+    let broken = BufReader::new(BODY[..40].chain(Broken));
+    let error = Tree::restore(broken, Zxid(0)).unwrap_err();
     let SnapshotError::Io { offset, source } = error else { panic!("{error}") };
     assert!(offset <= 40);
     assert_eq!(source.to_string(), "the disk is on fire");
@@ -228,7 +218,7 @@ fn a_hundred_thousand_nodes_are_written_and_restored() {
     let snapshot = tree.snapshot();
     snapshot.write(&mut to).unwrap();
     let (written, mib) = (start.elapsed(), to.bytes.len() >> 20);
-    assert!(to.largest <= 64 * 1024);
+    assert!(to.largest <= 65 * 1024, "a piece, and at most a node more");
 
     // The snapshot is held: the first changes copy what they touch, no more.
     let start = Instant::now();
@@ -242,4 +232,67 @@ fn a_hundred_thousand_nodes_are_written_and_restored() {
     println!(
         "created {created:?}, {mib} MiB written {written:?}, first change {first:?}, restored {restored:?}"
     );
+}
+
+/// Whatever comes of a body comes of it in pieces of any length: the same tree, the same error, and not one byte of
+/// what is behind.
+#[test]
+fn a_snapshot_may_come_in_pieces_of_any_length() {
+    let whole = Parts::of(BODY).length;
+    let mut bad = BODY.to_vec();
+    bad[whole / 2] ^= 0x80;
+    for body in [BODY, &bad] {
+        let expected = restore(body).map(|tree| bytes(&tree)).map_err(|error| error.to_string());
+        for length in [1, 2, 3, 7, 64, 1_000] {
+            let mut restoring = Restoring::new(Zxid(1));
+            let (mut taken, mut found) = (0, None);
+            for piece in body.chunks(length) {
+                let mut rest = piece;
+                found = restoring.push(&mut rest).map_err(|error| error.to_string()).transpose();
+                taken += piece.len() - rest.len();
+                if found.is_some() {
+                    break;
+                }
+                assert!(rest.is_empty());
+            }
+            let found = found.unwrap_or_else(|| Err(restoring.ended().to_string()));
+            let ok = found.is_ok();
+            assert_eq!(found.map(|tree| bytes(&tree)), expected, "{length}");
+            assert!(!ok || taken == whole, "{taken}");
+        }
+    }
+}
+
+/// A piece begins where the last one ended, wherever that is.
+#[test]
+fn a_snapshot_of_many_of_everything_is_written_in_pieces() {
+    let mut tree = Tree::new();
+    for id in 0..20_000 {
+        let zxid = tree.last_zxid().0 + 1;
+        let body = Body::default().int(4_000);
+        tree.apply(&txn(zxid, id, kind::CREATE_SESSION, body)).unwrap();
+    }
+    for i in 0..300 {
+        make(&mut tree, &format!("/{i}"));
+        for j in 0..20 {
+            make(&mut tree, &format!("/{i}/{j}"));
+        }
+    }
+    let snapshot = tree.snapshot();
+    let (mut pieces, mut written, mut count) = (snapshot.clone().pieces(), BytesMut::new(), 0);
+    loop {
+        let before = written.len();
+        let more = pieces.next(&mut written).unwrap();
+        assert!(written.len() - before < 70_000);
+        count += 1;
+        if !more {
+            break;
+        }
+    }
+    assert!(count > 8, "{count}");
+    assert!(!pieces.next(&mut written).unwrap(), "nothing is behind the end");
+    let again = Tree::restore(&written[..], snapshot.zxid()).unwrap();
+    assert_eq!((again.len(), again.digest()), (tree.len(), tree.digest()));
+    assert!(again.sessions().eq(tree.sessions()));
+    assert_eq!(bytes(&again), written);
 }

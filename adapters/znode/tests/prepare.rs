@@ -91,7 +91,7 @@ impl Leader {
         let txn = self.under_way.remove(0);
         let failure = failure(&self.tree, &txn);
         assert!(txn.header.kind == kind::ERROR || failure.is_none(), "{txn:?}: {failure:?}");
-        Application::apply(&mut self.tree, &txn);
+        Application::apply(&mut self.tree, &txn).unwrap();
     }
 
     fn settle(&mut self) {

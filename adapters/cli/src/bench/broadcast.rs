@@ -1,7 +1,8 @@
 //! `quorate bench broadcast`.
 
 use std::future::Future;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
+use std::iter;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::pin::Pin;
@@ -44,11 +45,11 @@ impl StateMachine for Sink {
 
     fn load(&mut self, (): ()) {}
 
-    fn write((): (), _to: &mut dyn Write) -> io::Result<()> {
-        Ok(())
+    fn write((): ()) -> impl Iterator<Item = Bytes> + Send {
+        iter::empty()
     }
 
-    fn read(_from: &mut dyn Read) -> Result<(), RestoreError> {
+    fn read((): &mut (), _piece: &[u8]) -> Result<(), RestoreError> {
         Ok(())
     }
 }

@@ -17,6 +17,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use quorate_log::Disk;
@@ -24,9 +25,9 @@ use quorate_log::check::{Severity, check};
 use quorate_log::dump::{Dump, Entry};
 use quorate_log::record::{self, FILE_HEADER, Found, PREFIX_BYTES, TXN_BYTES_MAX};
 use quorate_log::snapshot::SnapshotReader;
-use quorate_tokio::Application as _;
 use quorate_tokio::core::txn::Txn;
 use quorate_tokio::core::zxid::Zxid;
+use quorate_tokio::{Application as _, Restore as _, RestoreError};
 use quorate_znode::kind;
 
 use super::ledger::{self, Application, Sum};
@@ -108,6 +109,23 @@ pub(super) fn audit(
     Ok(verdict)
 }
 
+/// Restores a state from a file.
+fn state(label: Zxid, from: &mut impl BufRead) -> Result<Sum, RestoreError> {
+    let mut restore = Application::restore(label);
+    loop {
+        let mut bytes = from.fill_buf()?;
+        let length = bytes.len();
+        let whole = restore.push(&mut bytes)?;
+        let taken = length - bytes.len();
+        from.consume(taken);
+        match whole {
+            Some(sum) => return Ok(sum),
+            None if taken == 0 => return Err("it ends within the state".into()),
+            None => {}
+        }
+    }
+}
+
 /// Reads a server's disk through a transaction.
 fn read(server: i64, dir: &Path, through: i64, verdict: &mut Verdict) -> Result<History, String> {
     let report = check(dir, None).map_err(|error| error.to_string())?;
@@ -118,7 +136,7 @@ fn read(server: i64, dir: &Path, through: i64, verdict: &mut Verdict) -> Result<
     for line in report.snapshots.iter().filter(|line| line.content.is_some()) {
         let file = &line.file;
         let mut reader = SnapshotReader::open(Disk, file).map_err(|error| error.to_string())?;
-        let state = Application::restore(file.label, &mut reader);
+        let state = state(file.label, &mut reader);
         let state = state.map_err(|error| format!("{}: {error}", file.path.display()))?;
         if file.label.0 <= through {
             snapshots.push((file.label.0, state));

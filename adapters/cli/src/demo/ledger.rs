@@ -9,7 +9,7 @@
 //! writes under the same zxids in the same order: so a snapshot vouches for all that is before it.
 
 use std::hash::{DefaultHasher, Hasher};
-use std::io::{self, Read, Write};
+use std::iter;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use quorate_tokio::core::zxid::Zxid;
@@ -90,17 +90,15 @@ impl StateMachine for Ledger {
         self.0 = state;
     }
 
-    fn write(state: Sum, to: &mut dyn Write) -> io::Result<()> {
-        to.write_all(&state.writes.to_be_bytes())?;
-        to.write_all(&state.sum.to_be_bytes())
+    fn write(state: Sum) -> impl Iterator<Item = Bytes> + Send {
+        let Sum { writes, sum } = state;
+        iter::once([writes.to_be_bytes(), sum.to_be_bytes()].concat().into())
     }
 
-    fn read(from: &mut dyn Read) -> Result<Sum, RestoreError> {
-        let mut bytes = [[0; 8]; 2];
-        for bytes in &mut bytes {
-            from.read_exact(bytes)?;
-        }
-        let [writes, sum] = bytes.map(u64::from_be_bytes);
-        Ok(Sum { writes, sum })
+    fn read(state: &mut Sum, piece: &[u8]) -> Result<(), RestoreError> {
+        let (writes, sum) = piece.split_first_chunk().ok_or("cut short")?;
+        let [writes, sum] = [*writes, sum.try_into()?].map(u64::from_be_bytes);
+        *state = Sum { writes, sum };
+        Ok(())
     }
 }

@@ -2,13 +2,12 @@
 //! apart from it.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use quorate_driver::core::message::{LearnerInfo, Request};
 use quorate_driver::core::txn::Txn;
 use quorate_driver::core::zxid::Zxid;
-use quorate_driver::{Application, Prepared, RestoreError, Snapshot};
+use quorate_driver::{Application, Prepared, Restore, RestoreError, Snapshot, SnapshotError};
 
 /// ZooKeeper's `setData`.
 const SET_DATA: i32 = 5;
@@ -25,6 +24,8 @@ pub(crate) struct Cells {
 impl Application for Cells {
     type Snapshot = Self;
     type Staged = Self;
+    type Restore = Restoring;
+    type Effect = ();
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
@@ -34,10 +35,13 @@ impl Application for Cells {
         Prepared { kind: SET_DATA, body: [&number[..], &request.body].concat().into() }
     }
 
-    fn apply(&mut self, txn: &Txn) -> Bytes {
+    fn apply(&mut self, txn: &Txn) {
         self.ahead = self.ahead.saturating_sub(1);
         self.count += 1;
         self.cells.insert(txn.body[8], txn.zxid);
+    }
+
+    fn reply((): &()) -> Bytes {
         Bytes::new()
     }
 
@@ -51,18 +55,8 @@ impl Application for Cells {
         Self { ahead: 0, ..self.clone() }
     }
 
-    fn restore(_: Zxid, from: &mut dyn Read) -> Result<Self, RestoreError> {
-        let mut number = || {
-            let mut bytes = [0; 8];
-            from.read_exact(&mut bytes).map(|()| bytes)
-        };
-        let (count, cells) = (u64::from_be_bytes(number()?), u64::from_be_bytes(number()?));
-        let mut restored = Self { count, ..Self::default() };
-        for _ in 0..cells {
-            let [.., cell] = number()?;
-            restored.cells.insert(cell, Zxid(i64::from_be_bytes(number()?)));
-        }
-        Ok(restored)
+    fn restore(_: Zxid) -> Restoring {
+        Restoring::default()
     }
 
     fn staged_snapshot(staged: &Self) -> Self {
@@ -75,13 +69,40 @@ impl Application for Cells {
 }
 
 impl Snapshot for Cells {
-    fn write(self, to: &mut dyn Write) -> io::Result<()> {
-        to.write_all(&self.count.to_be_bytes())?;
-        to.write_all(&(self.cells.len() as u64).to_be_bytes())?;
-        for (cell, zxid) in self.cells {
-            to.write_all(&u64::from(cell).to_be_bytes())?;
-            to.write_all(&zxid.0.to_be_bytes())?;
+    fn next(&mut self, out: &mut BytesMut) -> Result<bool, SnapshotError> {
+        out.put_u64(self.count);
+        out.put_u64(self.cells.len() as u64);
+        for (cell, zxid) in &self.cells {
+            out.put_u64(u64::from(*cell));
+            out.put_i64(zxid.0);
         }
-        Ok(())
+        Ok(false)
+    }
+}
+
+/// What has come of cells.
+#[derive(Default)]
+pub(crate) struct Restoring(Vec<u8>);
+
+impl Restore for Restoring {
+    type State = Cells;
+
+    fn push(&mut self, bytes: &mut &[u8]) -> Result<Option<Cells>, RestoreError> {
+        while let Some((first, rest)) = bytes.split_first() {
+            self.0.push(*first);
+            *bytes = rest;
+            if self.0.len() % 8 > 0 {
+                continue;
+            }
+            let number = |number: &[u8]| u64::from_be_bytes(number.try_into().unwrap());
+            let numbers: Vec<_> = self.0.chunks(8).map(number).collect();
+            let [count, cells, ref entries @ ..] = numbers[..] else { continue };
+            if entries.len() as u64 == 2 * cells {
+                let entry = |entry: &[u64]| (entry[0].to_be_bytes()[7], Zxid(entry[1] as i64));
+                let cells = entries.chunks(2).map(entry).collect();
+                return Ok(Some(Cells { count, cells, ahead: 0 }));
+            }
+        }
+        Ok(None)
     }
 }

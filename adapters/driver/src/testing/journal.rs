@@ -1,6 +1,5 @@
 //! The application of the scenarios, and what they ask of it.
 
-use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -46,27 +45,16 @@ impl StateMachine for Journal {
         self.entries = state;
     }
 
-    fn write(state: Self::State, to: &mut dyn Write) -> io::Result<()> {
-        for (zxid, command) in &*state {
-            to.write_all(&zxid.to_be_bytes())?;
-            to.write_all(&command.len().to_be_bytes())?;
-            to.write_all(command)?;
-        }
-        Ok(())
+    fn write(state: Self::State) -> impl Iterator<Item = Bytes> + Send {
+        let entry = |(zxid, command): &(i64, Bytes)| [&zxid.to_be_bytes(), &command[..]].concat();
+        (0..state.len()).map(move |at| entry(&state[at]).into())
     }
 
-    fn read(from: &mut dyn Read) -> Result<Self::State, RestoreError> {
-        let mut bytes = Vec::new();
-        from.read_to_end(&mut bytes)?;
-        let (mut rest, mut entries) = (&bytes[..], Vec::new());
-        while let Some((zxid, behind)) = rest.split_first_chunk() {
-            let (length, behind) = behind.split_first_chunk().ok_or("cut short")?;
-            let (command, behind) =
-                behind.split_at_checked(usize::from_be_bytes(*length)).ok_or("cut short")?;
-            entries.push((i64::from_be_bytes(*zxid), Bytes::copy_from_slice(command)));
-            rest = behind;
-        }
-        Ok(entries.into())
+    fn read(state: &mut Self::State, piece: &[u8]) -> Result<(), RestoreError> {
+        let (zxid, command) = piece.split_first_chunk().ok_or("cut short")?;
+        let entry = (i64::from_be_bytes(*zxid), Bytes::copy_from_slice(command));
+        Arc::make_mut(state).push(entry);
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! What `prepare` returns around the longest transaction that there may be.
 
-use std::io::{self, Read, Write};
+use std::iter;
 
 use bytes::Bytes;
 use quorate_core::config::Limits;
@@ -58,14 +58,13 @@ impl StateMachine for Numbered {
         *self = Self { applied: state, prepared: 0 };
     }
 
-    fn write(state: usize, to: &mut dyn Write) -> io::Result<()> {
-        to.write_all(&state.to_be_bytes())
+    fn write(state: usize) -> impl Iterator<Item = Bytes> + Send {
+        iter::once(Bytes::copy_from_slice(&state.to_be_bytes()))
     }
 
-    fn read(from: &mut dyn Read) -> Result<usize, RestoreError> {
-        let mut bytes = [0; 8];
-        from.read_exact(&mut bytes)?;
-        Ok(usize::from_be_bytes(bytes))
+    fn read(state: &mut usize, piece: &[u8]) -> Result<(), RestoreError> {
+        *state = usize::from_be_bytes(piece.try_into()?);
+        Ok(())
     }
 }
 

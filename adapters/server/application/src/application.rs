@@ -1,10 +1,10 @@
 //! The traits of what is replicated, and what a leader makes of a request.
 
-use std::error::Error;
-use std::fmt;
-use std::io::{self, Read, Write};
+use alloc::boxed::Box;
+use core::error::Error;
+use core::fmt;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quorate_core::message::Request;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
@@ -18,9 +18,14 @@ pub trait Application: Send + 'static {
     type Snapshot: Snapshot;
     /// A restored state that is not the application's yet.
     type Staged: Send + 'static;
+    /// What makes it from bytes.
+    type Restore: Restore<State = Self::Staged>;
+    /// What a transaction did, for whoever serves clients of this application.
+    type Effect: Send;
 
     /// What servers with this application say they speak:
-    /// [`LearnerInfo::PROTOCOL`](quorate_core::message::LearnerInfo::PROTOCOL) for ZooKeeper's data tree, else [`LearnerInfo::OTHER_APPLICATION`](quorate_core::message::LearnerInfo::OTHER_APPLICATION).
+    /// [`LearnerInfo::PROTOCOL`](quorate_core::message::LearnerInfo::PROTOCOL) for ZooKeeper's data tree, else
+    /// [`LearnerInfo::OTHER_APPLICATION`](quorate_core::message::LearnerInfo::OTHER_APPLICATION).
     /// Servers that say different things keep apart, since neither can read the other's snapshots.
     const PROTOCOL: i32;
 
@@ -39,9 +44,12 @@ pub trait Application: Send + 'static {
     /// [`Rejected::TOO_LONG`], which is applied in its turn like any other.
     fn void(&mut self);
 
-    /// Applies a committed transaction; returns the reply for whoever asked. Transactions come in
-    /// order, each once, refused ones too.
-    fn apply(&mut self, txn: &Txn) -> Bytes;
+    /// Applies a committed transaction; returns what it did. Transactions come in order, each once, refused
+    /// ones too.
+    fn apply(&mut self, txn: &Txn) -> Self::Effect;
+
+    /// What the program on this server is told that asked for a transaction with this effect.
+    fn reply(effect: &Self::Effect) -> Bytes;
 
     /// Forgets what was prepared and not applied: this server leads no more.
     fn abandon(&mut self);
@@ -49,13 +57,8 @@ pub trait Application: Send + 'static {
     /// The state now.
     fn snapshot(&self) -> Self::Snapshot;
 
-    /// Reads the state after transaction `label`, exactly its own bytes and not one more. Called on a
-    /// thread of its own; `from` waits for a disk or a network.
-    ///
-    /// # Errors
-    ///
-    /// If `from` fails or is no snapshot of this application; it is not used then.
-    fn restore(label: Zxid, from: &mut dyn Read) -> Result<Self::Staged, RestoreError>;
+    /// Begins to restore the state after transaction `label`; it is given its bytes on a thread of its own.
+    fn restore(label: Zxid) -> Self::Restore;
 
     /// The same as [`snapshot`](Self::snapshot), of a state that is kept apart.
     fn staged_snapshot(staged: &Self::Staged) -> Self::Snapshot;
@@ -79,20 +82,39 @@ pub trait Application: Send + 'static {
     }
 }
 
-/// A state at one moment.
+/// A state at one moment, written in pieces.
 pub trait Snapshot: Send + 'static {
-    /// Writes it, in a form whose end [`Application::restore`] can find by itself.
+    /// Puts the next piece behind what is in `out`; false with the last one. Some 64 KiB are a good piece; it is
+    /// held in memory whole. The form is one whose end [`Restore::push`] finds by itself.
     ///
     /// # Errors
     ///
-    /// Those of `to`.
-    fn write(self, to: &mut dyn Write) -> io::Result<()>;
+    /// If this state cannot be written; nobody uses what was written of it then.
+    fn next(&mut self, out: &mut BytesMut) -> Result<bool, SnapshotError>;
 
     /// ZooKeeper's digest of the data tree, version 2, if it is one; written behind it to disk.
     fn digest(&self) -> Option<u64> {
         None
     }
 }
+
+/// A state that is being made from its bytes.
+pub trait Restore: Send + 'static {
+    /// What comes of it.
+    type State;
+
+    /// Takes what belongs to the state from the front of `bytes`, which may be cut anywhere: all of them while it
+    /// goes on, and not one more when it is whole and returned. Memory is taken for what has come, never for what
+    /// a length promises.
+    ///
+    /// # Errors
+    ///
+    /// If this is no snapshot of the application; it is not asked again then.
+    fn push(&mut self, bytes: &mut &[u8]) -> Result<Option<Self::State>, RestoreError>;
+}
+
+/// Why a snapshot cannot be written, for the log.
+pub type SnapshotError = Box<dyn Error + Send + Sync>;
 
 /// Why a snapshot cannot be restored, for the log.
 pub type RestoreError = Box<dyn Error + Send + Sync>;

@@ -1,81 +1,163 @@
-//! A state whose length nobody knows in advance, in pieces behind their lengths, so that its end is found.
+//! Pieces of a state behind their lengths, so that they come back as they were and the end is found.
+//!
+//! ```text
+//!   u32 length, from 1 · so many bytes      a piece, again and again
+//!   u32 0                                   the end
+//! ```
 
-use std::io::{self, Read, Write};
+use alloc::format;
 
-/// Cuts what is written into pieces, each behind its length; a length of 0 is the end.
-pub(crate) struct Framing<'a> {
-    to: &'a mut dyn Write,
-    piece: Vec<u8>,
-}
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-impl<'a> Framing<'a> {
-    pub(crate) fn new(to: &'a mut dyn Write) -> Self {
-        Self { to, piece: Vec::with_capacity(PIECE_BYTES) }
-    }
+use crate::application::{RestoreError, SnapshotError};
 
-    /// Nothing comes behind it.
-    pub(crate) fn end(mut self) -> io::Result<()> {
-        self.flush()?;
-        self.to.write_all(&0_u32.to_be_bytes())
-    }
-}
-
-impl Write for Framing<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.piece.len() >= PIECE_BYTES {
-            self.flush()?;
+/// Puts pieces behind `out` until there are some 64 KiB, or the end; false with the end.
+pub(crate) fn frame(
+    pieces: &mut (impl Iterator<Item = Bytes> + ?Sized),
+    out: &mut BytesMut,
+) -> Result<bool, SnapshotError> {
+    let begun = out.len();
+    while out.len() - begun < GATHERED_BYTES {
+        let Some(piece) = pieces.next() else {
+            out.put_u32(0);
+            return Ok(false);
+        };
+        // A length of 0 would be the end.
+        if piece.is_empty() {
+            continue;
         }
-        let bytes = &bytes[..bytes.len().min(PIECE_BYTES - self.piece.len())];
-        self.piece.extend_from_slice(bytes);
-        Ok(bytes.len())
+        let length = u32::try_from(piece.len()).ok().filter(|_| piece.len() <= PIECE_BYTES_MAX);
+        let Some(length) = length else {
+            return Err(too_long(piece.len()));
+        };
+        out.put_u32(length);
+        out.put_slice(&piece);
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.piece.is_empty() {
-            return Ok(());
-        }
-        let length = u32::try_from(self.piece.len()).map_err(io::Error::other)?;
-        self.to.write_all(&length.to_be_bytes())?;
-        self.to.write_all(&self.piece)?;
-        self.piece.clear();
-        Ok(())
-    }
+    Ok(true)
 }
 
-/// Reads such pieces, and not one byte behind the end.
-pub(crate) struct Framed<'a> {
-    from: &'a mut dyn Read,
-    left: usize,
-    ended: bool,
+/// Finds the pieces again.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    /// A length that has not come whole, or a piece that has not.
+    begun: BytesMut,
+    /// How long the piece is.
+    length: Option<usize>,
 }
 
-impl<'a> Framed<'a> {
-    pub(crate) fn new(from: &'a mut dyn Read) -> Self {
-        Self { from, left: 0, ended: false }
-    }
-}
-
-impl Read for Framed<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 && !self.ended {
-            let mut length = [0; 4];
-            self.from.read_exact(&mut length)?;
-            self.left = usize::try_from(u32::from_be_bytes(length)).map_err(io::Error::other)?;
-            if self.left > PIECE_BYTES {
-                let error = format!("a piece of {} bytes is too long", self.left);
-                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+impl Frames {
+    /// The next piece, if it has come whole, or the end; takes nothing behind the end.
+    pub(crate) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame>, RestoreError> {
+        let length = match self.length {
+            Some(length) => length,
+            None => {
+                let Some(mut length) = self.take(4, bytes) else { return Ok(None) };
+                let length = usize::try_from(length.get_u32())?;
+                if length == 0 {
+                    return Ok(Some(Frame::End));
+                }
+                if length > PIECE_BYTES_MAX {
+                    return Err(too_long(length));
+                }
+                self.length = Some(length);
+                length
             }
-            self.ended = self.left == 0;
+        };
+        let Some(piece) = self.take(length, bytes) else { return Ok(None) };
+        self.length = None;
+        Ok(Some(Frame::Piece(piece)))
+    }
+
+    /// So many bytes, when they have come.
+    fn take(&mut self, count: usize, bytes: &mut &[u8]) -> Option<Bytes> {
+        let (now, later) = bytes.split_at((count - self.begun.len()).min(bytes.len()));
+        *bytes = later;
+        if self.begun.is_empty() && now.len() == count {
+            return Some(Bytes::copy_from_slice(now));
         }
-        let most = buffer.len().min(self.left);
-        let read = if most == 0 { 0 } else { self.from.read(&mut buffer[..most])? };
-        if read == 0 && most > 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        self.left -= read;
-        Ok(read)
+        self.begun.extend_from_slice(now);
+        (self.begun.len() == count).then(|| self.begun.split().freeze())
     }
 }
 
-/// The longest piece of a snapshot.
-pub(crate) const PIECE_BYTES: usize = 64 * 1024;
+/// What stands in such a state.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    Piece(Bytes),
+    End,
+}
+
+fn too_long(length: usize) -> RestoreError {
+    format!("a piece of {length} bytes is too long, beyond {PIECE_BYTES_MAX}").into()
+}
+
+/// How much is gathered at a time.
+const GATHERED_BYTES: usize = 64 * 1024;
+/// The longest piece of a state machine's snapshot, in bytes: 16 MiB.
+pub const PIECE_BYTES_MAX: usize = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn pieces(of: &[usize]) -> Vec<Bytes> {
+        of.iter().map(|length| vec![length.to_be_bytes()[7]; *length].into()).collect()
+    }
+
+    fn framed(pieces: Vec<Bytes>) -> BytesMut {
+        let (mut pieces, mut out) = (pieces.into_iter(), BytesMut::new());
+        while frame(&mut pieces, &mut out).unwrap() {}
+        out
+    }
+
+    fn found(bytes: &mut &[u8], at_a_time: usize) -> Result<Vec<Bytes>, RestoreError> {
+        let (mut frames, mut found) = (Frames::default(), Vec::new());
+        while !bytes.is_empty() {
+            let (mut now, _) = bytes.split_at(at_a_time.min(bytes.len()));
+            let given = now.len();
+            let frame = frames.next(&mut now)?;
+            *bytes = &bytes[given - now.len()..];
+            match frame {
+                Some(Frame::Piece(piece)) => found.push(piece),
+                Some(Frame::End) => return Ok(found),
+                None => assert!(now.is_empty()),
+            }
+        }
+        Err("it goes on".into())
+    }
+
+    #[test]
+    fn pieces_come_back_as_they_were_however_their_bytes_are_cut() {
+        let whole = pieces(&[1, 70_000, 3, 65_536, 2]);
+        let mut bytes = framed(whole.clone());
+        bytes.extend_from_slice(b"more");
+        for at_a_time in [1, 2, 3, 4, 5, 7, 65_536, 1 << 20] {
+            let mut rest = &bytes[..];
+            assert_eq!(found(&mut rest, at_a_time).unwrap(), whole);
+            assert_eq!(rest, b"more");
+        }
+        let cut = bytes.len() - 5;
+        assert!(found(&mut &bytes[..cut], 1 << 20).is_err());
+    }
+
+    #[test]
+    fn no_piece_is_the_end_and_an_empty_one_is_none() {
+        assert_eq!(&framed(vec![])[..], [0; 4]);
+        assert_eq!(framed(pieces(&[0, 2, 0, 0, 1])), framed(pieces(&[2, 1])));
+    }
+
+    #[test]
+    fn a_length_beyond_the_bound_is_refused_both_ways_and_takes_no_memory() {
+        let long = (u32::try_from(PIECE_BYTES_MAX).unwrap() + 1).to_be_bytes();
+        assert!(found(&mut &long[..], 4).is_err());
+        let mut piece = pieces(&[PIECE_BYTES_MAX + 1]).into_iter();
+        assert!(frame(&mut piece, &mut BytesMut::new()).is_err());
+        let mut frames = Frames::default();
+        let mut promise = &16_000_000_u32.to_be_bytes()[..];
+        assert!(frames.next(&mut promise).unwrap().is_none());
+        assert!(frames.begun.capacity() < 1024);
+    }
+}

@@ -22,13 +22,19 @@
 //! Every method is called by one server after the other in one order, never by two at once: from the
 //! server's loop while it is quick, from a thread of its own while it is not. None may wait for the
 //! server itself.
+#![no_std]
 #![forbid(unsafe_code, unused_must_use)]
+
+extern crate alloc;
 
 mod application;
 mod framing;
 mod none;
 mod state_machine;
 
-pub use application::{Application, Prepared, Rejected, RestoreError, Snapshot};
-pub use none::{NoApplication, Nothing};
-pub use state_machine::{Replicated, SET_DATA, Saved, StateMachine};
+pub use application::{
+    Application, Prepared, Rejected, Restore, RestoreError, Snapshot, SnapshotError,
+};
+pub use framing::PIECE_BYTES_MAX;
+pub use none::{NoApplication, Nothing, RestoreNothing};
+pub use state_machine::{Reading, Replicated, SET_DATA, Saved, StateMachine};

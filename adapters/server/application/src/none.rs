@@ -1,14 +1,17 @@
 //! No application: servers that only elect.
 
-use std::io::{self, Read, Write};
+use alloc::boxed::Box;
+use core::iter;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quorate_core::message::{LearnerInfo, Request};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
-use crate::application::{Application, Prepared, Rejected, RestoreError, Snapshot};
-use crate::framing::Framed;
+use crate::application::{
+    Application, Prepared, Rejected, Restore, RestoreError, Snapshot, SnapshotError,
+};
+use crate::framing::{Frame, Frames, frame};
 
 /// Nothing is replicated: the servers elect a leader, and that is all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,14 +22,33 @@ pub struct NoApplication;
 pub struct Nothing;
 
 impl Snapshot for Nothing {
-    fn write(self, to: &mut dyn Write) -> io::Result<()> {
-        to.write_all(&0_u32.to_be_bytes())
+    fn next(&mut self, out: &mut BytesMut) -> Result<bool, SnapshotError> {
+        frame(&mut iter::empty(), out)
+    }
+}
+
+/// Makes sure that there is no state.
+#[derive(Debug, Default)]
+pub struct RestoreNothing(Frames);
+
+impl Restore for RestoreNothing {
+    type State = Nothing;
+
+    fn push(&mut self, bytes: &mut &[u8]) -> Result<Option<Nothing>, RestoreError> {
+        match self.0.next(bytes)? {
+            None => Ok(None),
+            Some(Frame::End) => Ok(Some(Nothing)),
+            // Whoever took over something and forgot it could give nothing to the next.
+            Some(Frame::Piece(_)) => Err(Box::from("there is a state, and no application for it")),
+        }
     }
 }
 
 impl Application for NoApplication {
     type Snapshot = Nothing;
     type Staged = Nothing;
+    type Restore = RestoreNothing;
+    type Effect = ();
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
@@ -39,7 +61,9 @@ impl Application for NoApplication {
 
     fn void(&mut self) {}
 
-    fn apply(&mut self, _txn: &Txn) -> Bytes {
+    fn apply(&mut self, _txn: &Txn) {}
+
+    fn reply((): &()) -> Bytes {
         Bytes::new()
     }
 
@@ -49,12 +73,8 @@ impl Application for NoApplication {
         Nothing
     }
 
-    fn restore(_label: Zxid, from: &mut dyn Read) -> Result<Nothing, RestoreError> {
-        // Whoever took over something and forgot it could give nothing to the next.
-        if Framed::new(from).read(&mut [0])? > 0 {
-            return Err("there is a state, and no application for it".into());
-        }
-        Ok(Nothing)
+    fn restore(_label: Zxid) -> RestoreNothing {
+        RestoreNothing::default()
     }
 
     fn staged_snapshot(_staged: &Nothing) -> Nothing {
@@ -70,10 +90,10 @@ mod tests {
 
     #[test]
     fn no_application_takes_over_no_state() {
-        let mut bytes = Vec::new();
-        NoApplication.snapshot().write(&mut bytes).unwrap();
-        assert!(NoApplication::restore(Zxid::ZERO, &mut &bytes[..]).is_ok());
-        let one_byte = b"\0\0\0\x01\x01\0\0\0\0";
-        assert!(NoApplication::restore(Zxid::ZERO, &mut &one_byte[..]).is_err());
+        let mut bytes = BytesMut::new();
+        assert!(!NoApplication.snapshot().next(&mut bytes).unwrap());
+        let restore = |mut bytes: &[u8]| NoApplication::restore(Zxid::ZERO).push(&mut bytes);
+        assert_eq!(restore(&bytes).unwrap(), Some(Nothing));
+        assert!(restore(b"\0\0\0\x01\x01\0\0\0\0").is_err());
     }
 }

@@ -1,20 +1,24 @@
 //! A state machine of the caller's own, bytes in and bytes out, as an application.
 
-use std::fmt;
-use std::io::{self, Read, Write};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use quorate_core::message::{LearnerInfo, Request};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
-use crate::application::{Application, Prepared, Rejected, RestoreError, Snapshot};
-use crate::framing::{Framed, Framing};
+use crate::application::{
+    Application, Prepared, Rejected, Restore, RestoreError, Snapshot, SnapshotError,
+};
+use crate::framing::{Frame, Frames, frame};
 
 /// A deterministic state machine: commands in, replies out.
 ///
 /// ```
-/// use std::io::{self, Read, Write};
+/// use std::iter;
 ///
 /// use bytes::Bytes;
 /// use quorate_application::{RestoreError, StateMachine};
@@ -40,21 +44,20 @@ use crate::framing::{Framed, Framing};
 ///         self.0 = state;
 ///     }
 ///
-///     fn write(state: u64, to: &mut dyn Write) -> io::Result<()> {
-///         to.write_all(&state.to_be_bytes())
+///     fn write(state: u64) -> impl Iterator<Item = Bytes> + Send {
+///         iter::once(Bytes::copy_from_slice(&state.to_be_bytes()))
 ///     }
 ///
-///     fn read(from: &mut dyn Read) -> Result<u64, RestoreError> {
-///         let mut bytes = [0; 8];
-///         from.read_exact(&mut bytes)?;
-///         Ok(u64::from_be_bytes(bytes))
+///     fn read(state: &mut u64, piece: &[u8]) -> Result<(), RestoreError> {
+///         *state = u64::from_be_bytes(piece.try_into()?);
+///         Ok(())
 ///     }
 /// }
 /// ```
 pub trait StateMachine: Send + 'static {
     /// Its state at one moment. Cheap to clone, or taking a snapshot holds the server up: something
-    /// shared, say an `Arc` or a persistent map.
-    type State: Clone + Send + 'static;
+    /// shared, say an `Arc` or a persistent map. The default one is that of which nothing was read yet.
+    type State: Clone + Default + Send + 'static;
 
     /// Turns a request into a command, at the leader; or refuses it. Here the clock may be read and
     /// dice be thrown. What was prepared before and is not applied yet is still on its way; a machine
@@ -88,19 +91,17 @@ pub trait StateMachine: Send + 'static {
     /// The state is this from now on.
     fn load(&mut self, state: Self::State);
 
-    /// Writes a state, on another thread.
-    ///
-    /// # Errors
-    ///
-    /// Those of `to`.
-    fn write(state: Self::State, to: &mut dyn Write) -> io::Result<()>;
+    /// Cuts a state into pieces of at most 16 MiB each ([`PIECE_BYTES_MAX`](crate::PIECE_BYTES_MAX)), on another
+    /// thread; say an entry each. Nothing is a piece too, and is left out. They come back to [`read`](Self::read)
+    /// as they are.
+    fn write(state: Self::State) -> impl Iterator<Item = Bytes> + Send + 'static;
 
-    /// Reads a state, on another thread. `from` ends where the state does.
+    /// Adds the next piece to a state, on another thread.
     ///
     /// # Errors
     ///
-    /// If `from` fails, or holds something else.
-    fn read(from: &mut dyn Read) -> Result<Self::State, RestoreError>;
+    /// If it is none of such a state.
+    fn read(state: &mut Self::State, piece: &[u8]) -> Result<(), RestoreError>;
 }
 
 /// A [`StateMachine`] as an [`Application`].
@@ -158,6 +159,9 @@ fn counted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 impl<M: StateMachine> Application for Replicated<M> {
     type Snapshot = Saved<M>;
     type Staged = M::State;
+    type Restore = Reading<M>;
+    /// The reply.
+    type Effect = Bytes;
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
@@ -183,6 +187,10 @@ impl<M: StateMachine> Application for Replicated<M> {
         }
     }
 
+    fn reply(effect: &Bytes) -> Bytes {
+        effect.clone()
+    }
+
     fn void(&mut self) {
         self.machine.void();
     }
@@ -192,20 +200,15 @@ impl<M: StateMachine> Application for Replicated<M> {
     }
 
     fn snapshot(&self) -> Saved<M> {
-        Saved(self.machine.save())
+        Saved(Some(Unwritten::State(self.machine.save())))
     }
 
-    fn restore(_label: Zxid, from: &mut dyn Read) -> Result<M::State, RestoreError> {
-        let mut framed = Framed::new(from);
-        let state = M::read(&mut framed)?;
-        if framed.read(&mut [0])? > 0 {
-            return Err("the snapshot goes on behind the state".into());
-        }
-        Ok(state)
+    fn restore(_label: Zxid) -> Reading<M> {
+        Reading { frames: Frames::default(), state: M::State::default() }
     }
 
     fn staged_snapshot(staged: &M::State) -> Saved<M> {
-        Saved(staged.clone())
+        Saved(Some(Unwritten::State(staged.clone())))
     }
 
     fn adopt(&mut self, staged: M::State) {
@@ -214,7 +217,13 @@ impl<M: StateMachine> Application for Replicated<M> {
 }
 
 /// The state of a [`StateMachine`] at one moment.
-pub struct Saved<M: StateMachine>(M::State);
+pub struct Saved<M: StateMachine>(Option<Unwritten<M>>);
+
+/// What is to be written of it.
+enum Unwritten<M: StateMachine> {
+    State(M::State),
+    Pieces(Box<dyn Iterator<Item = Bytes> + Send>),
+}
 
 impl<M: StateMachine> fmt::Debug for Saved<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -223,10 +232,41 @@ impl<M: StateMachine> fmt::Debug for Saved<M> {
 }
 
 impl<M: StateMachine> Snapshot for Saved<M> {
-    fn write(self, to: &mut dyn Write) -> io::Result<()> {
-        let mut framing = Framing::new(to);
-        M::write(self.0, &mut framing)?;
-        framing.end()
+    fn next(&mut self, out: &mut BytesMut) -> Result<bool, SnapshotError> {
+        let mut pieces = match self.0.take() {
+            None => return Ok(false),
+            Some(Unwritten::State(state)) => Box::new(M::write(state)),
+            Some(Unwritten::Pieces(pieces)) => pieces,
+        };
+        let more = frame(&mut *pieces, out)?;
+        self.0 = more.then_some(Unwritten::Pieces(pieces));
+        Ok(more)
+    }
+}
+
+/// A state of a [`StateMachine`] that is being read.
+pub struct Reading<M: StateMachine> {
+    frames: Frames,
+    state: M::State,
+}
+
+impl<M: StateMachine> fmt::Debug for Reading<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading").finish_non_exhaustive()
+    }
+}
+
+impl<M: StateMachine> Restore for Reading<M> {
+    type State = M::State;
+
+    fn push(&mut self, bytes: &mut &[u8]) -> Result<Option<M::State>, RestoreError> {
+        loop {
+            match self.frames.next(bytes)? {
+                None => return Ok(None),
+                Some(Frame::Piece(piece)) => M::read(&mut self.state, &piece)?,
+                Some(Frame::End) => return Ok(Some(core::mem::take(&mut self.state))),
+            }
+        }
     }
 }
 
@@ -238,7 +278,8 @@ const WRAPPING_BYTES: usize = 12;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framing::PIECE_BYTES;
+    use alloc::vec::Vec;
+
     use quorate_core::txn::{RequestId, TxnHeader};
 
     /// All commands, one after the other.
@@ -265,14 +306,13 @@ mod tests {
             self.0 = state;
         }
 
-        fn write(state: Vec<u8>, to: &mut dyn Write) -> io::Result<()> {
-            to.write_all(&state)
+        fn write(state: Vec<u8>) -> impl Iterator<Item = Bytes> + Send {
+            (0..state.len()).map(move |at| Bytes::copy_from_slice(&state[at..=at]))
         }
 
-        fn read(from: &mut dyn Read) -> Result<Vec<u8>, RestoreError> {
-            let mut state = Vec::new();
-            from.read_to_end(&mut state)?;
-            Ok(state)
+        fn read(state: &mut Vec<u8>, piece: &[u8]) -> Result<(), RestoreError> {
+            state.extend_from_slice(piece);
+            Ok(())
         }
     }
 
@@ -313,19 +353,28 @@ mod tests {
     }
 
     #[test]
-    fn a_state_of_any_length_ends_by_itself() {
-        for length in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES] {
-            let state: Vec<u8> = (0..length).map(|at| at.to_be_bytes()[7]).collect();
-            let mut bytes = Vec::new();
-            Saved::<Tape>(state.clone()).write(&mut bytes).unwrap();
-            let whole = bytes.len();
+    fn a_state_of_any_length_is_written_in_pieces_and_ends_by_itself() {
+        for length in [0, 1, 2, 50_000] {
+            let state: Vec<u8> = (0..length).map(|at: usize| at.to_be_bytes()[7]).collect();
+            let mut saved = Saved::<Tape>(Some(Unwritten::State(state.clone())));
+            let (mut bytes, mut written) = (BytesMut::new(), 0);
+            loop {
+                let more = saved.next(&mut bytes).unwrap();
+                assert!(bytes.len() - written <= 2 * 64 * 1024);
+                written = bytes.len();
+                if !more {
+                    break;
+                }
+            }
+            assert!(!saved.next(&mut bytes).unwrap() && bytes.len() == written);
             bytes.extend_from_slice(b"more");
-            let mut from = &bytes[..];
-            let restored = Replicated::<Tape>::restore(Zxid::ZERO, &mut from).unwrap();
-            assert!(restored == state && from == b"more", "{length}");
-            for cut in [0, 3, whole - 1] {
-                let cut = cut.min(whole - 1);
-                assert!(Replicated::<Tape>::restore(Zxid::ZERO, &mut &bytes[..cut]).is_err());
+            let restore = |mut bytes: &[u8]| {
+                let state = Replicated::<Tape>::restore(Zxid::ZERO).push(&mut bytes).unwrap();
+                (state, Bytes::copy_from_slice(bytes))
+            };
+            assert!(restore(&bytes) == (Some(state), Bytes::from_static(b"more")), "{length}");
+            for cut in [0, 3, written - 1] {
+                assert_eq!(restore(&bytes[..cut.min(written - 1)]), (None, Bytes::new()));
             }
         }
     }

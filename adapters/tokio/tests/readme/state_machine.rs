@@ -1,7 +1,6 @@
 use bytes::Bytes;
 use quorate_tokio::{Replicated, RestoreError, ServerConfig, StateMachine, start_with};
 use quorate_tokio::{core::zxid::Zxid, zoo_cfg::ZooCfg};
-use std::io::{self, Read, Write};
 
 #[derive(Default)]
 struct Sum(i64);
@@ -17,11 +16,10 @@ impl StateMachine for Sum {
 
     fn save(&self) -> i64 { self.0 }
     fn load(&mut self, sum: i64) { self.0 = sum; }
-    fn write(sum: i64, to: &mut dyn Write) -> io::Result<()> { to.write_all(&sum.to_be_bytes()) }
-    fn read(from: &mut dyn Read) -> Result<i64, RestoreError> {
-        let mut bytes = [0; 8];
-        from.read_exact(&mut bytes)?;
-        Ok(i64::from_be_bytes(bytes))
+    fn write(sum: i64) -> impl Iterator<Item = Bytes> + Send { std::iter::once(sum.to_string().into()) }
+    fn read(sum: &mut i64, piece: &[u8]) -> Result<(), RestoreError> {
+        *sum = std::str::from_utf8(piece)?.parse()?;
+        Ok(())
     }
 }
 

@@ -3,8 +3,8 @@
 use quorate_floors::Place::{self, Floor};
 
 pub(crate) const PLAN: &[(&str, Place)] = &[
-    ("none", Floor(2)),
-    ("state_machine", Floor(2)),
+    ("none", Floor(3)),
+    ("state_machine", Floor(3)),
+    ("framing", Floor(2)),
     ("application", Floor(1)),
-    ("framing", Floor(1)),
 ];

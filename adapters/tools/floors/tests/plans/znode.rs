@@ -3,12 +3,15 @@
 use quorate_floors::Place::{self, Floor};
 
 pub(crate) const PLAN: &[(&str, Place)] = &[
-    ("application", Floor(6)),
+    ("application", Floor(7)),
     ("apply", Floor(5)),
     ("operator", Floor(5)),
     ("prepare", Floor(5)),
     ("quota", Floor(5)),
+    ("pieces", Floor(6)),
+    ("restore", Floor(6)),
     ("snapshot", Floor(5)),
+    ("walk", Floor(4)),
     ("tree", Floor(4)),
     ("txn", Floor(4)),
     ("jute", Floor(3)),
