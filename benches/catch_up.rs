@@ -36,12 +36,13 @@ use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_log::snapshot::{Parts, SnapshotWriter};
 use quorate_log::{Log, OpenOptions};
+use quorate_service::ZooKeeper;
 use quorate_tokio::{ServerConfig, start_with};
 use quorate_znode::{Tree, kind};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, JoinSet};
 
-type Server = quorate_tokio::Server<Tree>;
+type Server = quorate_tokio::Server<ZooKeeper>;
 
 /// How much of everything.
 #[derive(Clone, Copy, Debug)]
@@ -210,7 +211,7 @@ impl Ensemble {
         // Whatever is missing is not in a snapshot.
         config.core.history.size_percent = Some(u64::MAX);
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let server = runtime.block_on(start_with(config, Tree::new())).unwrap();
+        let server = runtime.block_on(start_with(config, ZooKeeper::new())).unwrap();
         self.servers.insert(id, (runtime, server));
     }
 
@@ -262,7 +263,9 @@ impl Ensemble {
     fn assert_equal(&self, ids: [i64; 2]) {
         let digests = ids.map(|id| {
             let (runtime, server) = &self.servers[&id];
-            runtime.block_on(server.read(Tree::digest)).unwrap()
+            runtime
+                .block_on(server.read(|zookeeper: &ZooKeeper| zookeeper.tree().digest()))
+                .unwrap()
         });
         assert_eq!(digests[0], digests[1]);
     }

@@ -131,6 +131,7 @@ pub mod message;
 pub mod outbox;
 pub mod output;
 pub mod peer;
+pub mod prepared;
 pub mod properties;
 pub mod quorum;
 pub mod recipe;

@@ -20,13 +20,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use quorate_service::ZooKeeper;
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::membership::Role;
 use quorate_tokio::core::report::{How, Phase, Status};
 use quorate_tokio::core::vote::ServerState;
 use quorate_tokio::zoo_cfg::ZooCfg;
 use quorate_tokio::{Changes, Server, Status as ServerStatus};
-use quorate_znode::Tree;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -110,7 +110,7 @@ impl Door {
 #[derive(Debug)]
 pub(crate) struct Desk {
     cfg: ZooCfg,
-    server: Server<Tree>,
+    server: Server<ZooKeeper>,
     received: AtomicU64,
     sent: AtomicU64,
     accept_errors: AtomicU64,
@@ -129,7 +129,7 @@ struct Board {
 }
 
 impl Desk {
-    pub(crate) fn new(cfg: ZooCfg, server: Server<Tree>) -> Self {
+    pub(crate) fn new(cfg: ZooCfg, server: Server<ZooKeeper>) -> Self {
         Self {
             cfg,
             server,
@@ -156,7 +156,7 @@ impl Desk {
         }
         let status = self.server.status();
         // ZooKeeper counts the root twice.
-        let nodes = self.server.peek(|tree| tree.len() + 1).await.unwrap_or(0);
+        let nodes = self.server.peek(|zookeeper| zookeeper.tree().len() + 1).await.unwrap_or(0);
         Some(match word {
             "ruok" => "imok".to_owned(),
             "mntr" => self.monitor(&status, nodes),

@@ -34,6 +34,7 @@ mod reconfig;
 mod runtime;
 mod serve;
 mod sim;
+mod superuser;
 
 use std::future::Future;
 use std::io::{self, Write};

@@ -16,16 +16,18 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use quorate_service::ZooKeeper;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::membership::{Member, Membership};
 use quorate_tokio::core::reconfiguration::Reconfiguration;
 use quorate_tokio::{ReadError, ReconfigureError, Server};
-use quorate_znode::Tree;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
+
+use crate::superuser::reconfigure;
 
 /// What is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,7 +128,7 @@ impl Office {
     }
 
     /// Answers until the process ends.
-    pub(crate) async fn serve(self, server: Server<Tree>) {
+    pub(crate) async fn serve(self, server: Server<ZooKeeper>) {
         loop {
             let served = match self.listener.accept().await {
                 Ok((stream, _)) => self.receive(stream, &server).await,
@@ -141,7 +143,7 @@ impl Office {
         }
     }
 
-    async fn receive(&self, mut stream: UnixStream, server: &Server<Tree>) -> io::Result<()> {
+    async fn receive(&self, mut stream: UnixStream, server: &Server<ZooKeeper>) -> io::Result<()> {
         let visitor = stream.peer_cred()?.uid();
         if visitor != self.owner && visitor != ROOT {
             let refused = format!("user {visitor} is not the server's");
@@ -167,7 +169,7 @@ impl Drop for Office {
 }
 
 /// Answers a question.
-async fn answer(server: &Server<Tree>, question: &Question) -> Answer {
+async fn answer(server: &Server<ZooKeeper>, question: &Question) -> Answer {
     let asked = match question.change() {
         Ok(asked) => asked,
         Err(error) => return Answer::Unchanged(error.to_string()),
@@ -176,7 +178,7 @@ async fn answer(server: &Server<Tree>, question: &Question) -> Answer {
     let done = async {
         match asked {
             Some(asked) => {
-                quorate_znode::reconfigure(server, &asked).await?;
+                reconfigure(server, &asked).await?;
                 // In force here: nothing newer need be asked for, perhaps as one who was removed.
                 Ok(server.peek(membership).await?)
             }
@@ -206,8 +208,8 @@ enum AnswerError {
 }
 
 /// The text of the membership, as the tree has it.
-fn membership(tree: &Tree) -> String {
-    let data = tree.get("/zookeeper/config").and_then(|node| node.data().cloned());
+fn membership(zookeeper: &ZooKeeper) -> String {
+    let data = zookeeper.tree().get("/zookeeper/config").and_then(|node| node.data().cloned());
     String::from_utf8_lossy(&data.unwrap_or_default()).into_owned()
 }
 

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
+use quorate_service::ZooKeeper;
 use quorate_tokio::zoo_cfg::ZooCfg;
 use quorate_tokio::{Changes, Server, StartError, start_with};
-use quorate_znode::Tree;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -69,7 +69,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Some(address) => Some(four_letter::Door::open(address).await?),
         None => None,
     };
-    let server = start_with(cfg.clone(), Tree::new()).await.map_err(|error| {
+    let server = start_with(cfg.clone(), ZooKeeper::new()).await.map_err(|error| {
         if matches!(error, StartError::Config(_) | StartError::NotAMember(_)) {
             Failure::usage(format!("{}: {error}", file.display()))
         } else {
@@ -93,7 +93,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 /// Waits for a signal, or for the server to end by itself.
-async fn until_told(server: Server<Tree>, until_stdin_ends: bool) -> Result<(), Failure> {
+async fn until_told(server: Server<ZooKeeper>, until_stdin_ends: bool) -> Result<(), Failure> {
     let no_signals = |error| Failure::failed(format!("cannot wait for signals: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;

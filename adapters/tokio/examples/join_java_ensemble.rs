@@ -15,9 +15,9 @@
 use std::error::Error;
 use std::time::Duration;
 
+use quorate_service::ZooKeeper;
 use quorate_tokio::start_with;
 use quorate_tokio::zoo_cfg::ZooCfg;
-use quorate_znode::Tree;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -29,15 +29,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for warning in &cfg.warnings {
         println!("{warning}");
     }
-    let server = start_with(cfg, Tree::default()).await?;
+    let server = start_with(cfg, ZooKeeper::default()).await?;
     let (leader, epoch) = server.ready().await?;
     println!("server {leader} leads in epoch {epoch}, and we have what it has");
 
     let mut last = None;
     loop {
         let wanted = path.clone();
-        let data =
-            server.peek(move |tree| tree.get(&wanted).map(|node| node.data().cloned())).await?;
+        let data = server
+            .peek(move |zookeeper| zookeeper.tree().get(&wanted).map(|node| node.data().cloned()))
+            .await?;
         if last.as_ref() != Some(&data) {
             match &data {
                 None => println!("{path}: no such node"),

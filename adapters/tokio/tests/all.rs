@@ -13,6 +13,8 @@ mod java;
 mod mixed;
 mod operator;
 mod readme;
+#[path = "../../cli/src/superuser.rs"]
+mod superuser; // the command's, against Java servers, which are here
 
 #[test]
 fn every_file_of_tests_is_here() {

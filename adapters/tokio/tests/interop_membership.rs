@@ -8,6 +8,7 @@
 use crate::java;
 use crate::java::client::SUPER;
 use crate::mixed::{Java, Kind, Mixed, Quorate};
+use crate::superuser::reconfigure;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Role};
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged};
@@ -114,13 +115,13 @@ async fn quorate_servers_follow_a_java_leader_through_changes() {
 
     // The operator of a quorate server asks there, and needs no password.
     let back = Reconfiguration::change([member(&mixed, ONE, Role::Participant)], []);
-    let version = quorate_znode::reconfigure(mixed.quorate(FOUR), &back).await.unwrap();
+    let version = reconfigure(mixed.quorate(FOUR), &back).await.unwrap();
     assert_eq!(mixed.agreed("the operator has asked").await, THREE);
     let config = mixed.same("the operator has asked").await["/zookeeper/config"].data.clone();
     let config = String::from_utf8(config.unwrap()).unwrap();
     let ends = format!("version={version:x}");
     assert!(config.contains("server.1=") && config.ends_with(&ends), "{config}");
     let again = back.if_version(version - 1);
-    let refused = quorate_znode::reconfigure(mixed.quorate(FOUR), &again).await;
+    let refused = reconfigure(mixed.quorate(FOUR), &again).await;
     assert_eq!(refused, Err(Unchanged::Version.into()));
 }

@@ -1,4 +1,4 @@
-//! ZooKeeper's data tree as a replicated application.
+//! ZooKeeper's data tree, and what a leader makes of requests to change it.
 //!
 //! A [`Tree`] applies committed transactions one after the other, each exactly as a ZooKeeper server
 //! does, so that quorate and Java servers of one ensemble hold the same nodes, the same `Stat`s and the
@@ -31,27 +31,23 @@
 //!   `apply` turns a transaction into changes, `quota` keeps ZooKeeper's quota statistics.
 //! - `txn`: the bodies of transactions, decoded; every length is checked against what is there.
 //! - [`Snapshot`]: a point in time; [`Pieces`] writes it, [`Restoring`] makes a tree of them.
-//! - `prepare`: what a leader makes of clients' requests, as far as that goes.
-//! - `application`: the tree as a server's [`Application`](quorate_application::Application).
-//! - `operator`: another membership, whoever leads.
+//! - [`Preparer`]: what a leader makes of clients' requests, as far as that goes.
 //! - `map`: the persistent sorted map that makes a point in time cheap.
 //! - `digest`, [`acl`], [`stat`]: what their names say.
 //!
 //! # What is not
 //!
-//! Reads, watches, the expiry of sessions and the other requests belong to a service in front of the
-//! tree; the header and the seals of a snapshot file belong to `quorate-log`. Nothing here does I/O of
+//! Reads, watches, the expiry of sessions and the other requests belong to the service in front of the
+//! tree (`quorate-service`), and so does the tree as what a server replicates; the header and the seals of a snapshot file belong to `quorate-log`. Nothing here does I/O of
 //! its own.
 #![forbid(unsafe_code, unused_must_use)]
 
 pub mod acl;
-mod application;
 mod apply;
 mod digest;
 mod jute;
 mod map;
 mod node;
-mod operator;
 mod outcome;
 mod outstanding;
 mod path;
@@ -66,9 +62,9 @@ mod txn;
 mod walk;
 
 pub use node::NodeRef;
-pub use operator::reconfigure;
 pub use outcome::{Applied, DigestCheck, ErrorCode, Outcome};
 pub use pieces::{Pieces, Uncountable};
+pub use prepare::Preparer;
 pub use restore::{Restoring, SnapshotError};
 pub use snapshot::Snapshot;
 pub use tree::Tree;

@@ -15,22 +15,32 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use quorate_application::{Prepared, Rejected};
 use quorate_core::message::{Identity, Request};
+use quorate_core::prepared::{Prepared, Rejected};
 
 use crate::acl::{Acl, Acls};
 use crate::jute::{Fault, Reader};
-use crate::outstanding::{Changes, Record};
+use crate::outstanding::{Changes, Outstanding, Record};
 use crate::path;
 use crate::stat::Owner;
 use crate::tree::Tree;
 use crate::txn::kind;
 
-impl Tree {
-    /// Makes a transaction of a request, see [`Application::prepare`](quorate_application::Application).
-    pub(crate) fn prepare_request(&mut self, request: &Request, bytes_max: usize) -> Prepared {
+/// Turns requests into transactions, at the leader: beside the tree, which holds what is applied, it keeps how the
+/// nodes and sessions will be that it has prepared for.
+#[derive(Debug, Default)]
+pub struct Preparer {
+    outstanding: Outstanding,
+}
+
+impl Preparer {
+    /// Makes a transaction of a request, on top of everything in the tree and everything prepared since the last
+    /// [`abandon`](Self::abandon); its body has at most `bytes_max` bytes. One that is refused becomes a
+    /// transaction, too ([`Prepared::rejected`]).
+    pub fn prepare(&mut self, tree: &Tree, request: &Request, bytes_max: usize) -> Prepared {
         let mut changes = Changes::default();
-        let prepared = self.judge(request, bytes_max, &mut changes);
+        let judge = Judge { tree, outstanding: &self.outstanding };
+        let prepared = judge.judge(request, bytes_max, &mut changes);
         let prepared = prepared.and_then(|prepared| {
             let fits = prepared.body.len() <= bytes_max;
             if fits { Ok(prepared) } else { Err(Rejected::TOO_LONG) }
@@ -40,6 +50,25 @@ impl Tree {
         prepared.unwrap_or_else(Prepared::rejected)
     }
 
+    /// The oldest transaction that was prepared is applied to the tree. One that comes while there is none was not
+    /// prepared here.
+    pub fn on_applied(&mut self) {
+        self.outstanding.on_applied();
+    }
+
+    /// Forgets what was prepared and not applied: this server leads no more.
+    pub fn abandon(&mut self) {
+        self.outstanding = Outstanding::default();
+    }
+}
+
+/// What a request is judged by.
+struct Judge<'a> {
+    tree: &'a Tree,
+    outstanding: &'a Outstanding,
+}
+
+impl Judge<'_> {
     fn judge(
         &self,
         request: &Request,
@@ -185,6 +214,7 @@ impl Tree {
     /// whoever applies it deletes what is listed, and then whatever else is the session's.
     fn close(&self, session: i64, bytes_max: usize, changes: &mut Changes) -> Bytes {
         let mut paths: BTreeSet<Arc<str>> = self
+            .tree
             .ephemerals(session)
             .filter(|path| self.outstanding.node(path).is_none())
             .map(Arc::from)
@@ -219,7 +249,7 @@ impl Tree {
         if let Some(record) = self.outstanding.node(key(path)) {
             return record.clone();
         }
-        let node = self.get(path)?;
+        let node = self.tree.get(path)?;
         let stat = node.stored_stat();
         Some(Record {
             version: stat.version,
@@ -236,7 +266,7 @@ impl Tree {
     fn check_session(&self, request: &Request, needed: bool) -> Result<(), Rejected> {
         let session = request.id.client;
         let prepared = self.outstanding.session(session);
-        let open = prepared.unwrap_or_else(|| self.session(session).is_some());
+        let open = prepared.unwrap_or_else(|| self.tree.session(session).is_some());
         let asked = needed || request.identities.is_some();
         if asked && !open { Err(SESSION_EXPIRED) } else { Ok(()) }
     }

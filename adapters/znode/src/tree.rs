@@ -20,7 +20,6 @@ use crate::acl::{self, Acl, AclTable};
 use crate::map::Map;
 use crate::node::{Node, NodeRef};
 use crate::outcome::ErrorCode;
-use crate::outstanding::Outstanding;
 use crate::path;
 use crate::stat::{Owner, StoredStat};
 
@@ -42,8 +41,6 @@ pub struct Tree {
     pub(crate) ttls: BTreeSet<Arc<str>>,
     /// The paths that are under quota.
     pub(crate) quotas: BTreeSet<String>,
-    /// What a leader has made of requests and nobody has applied yet.
-    pub(crate) outstanding: Outstanding,
 }
 
 /// The stat of nodes that no transaction made.
@@ -75,7 +72,6 @@ impl Tree {
             containers: BTreeSet::new(),
             ttls: BTreeSet::new(),
             quotas: BTreeSet::new(),
-            outstanding: Outstanding::default(),
         }
     }
 

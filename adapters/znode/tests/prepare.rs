@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use crate::support::{Body, Random, SESSION, open};
 use bytes::Bytes;
-use quorate_application::{Application, Prepared};
 use quorate_core::message::{Identity, Request};
+use quorate_core::prepared::Prepared;
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_znode::acl::Acl;
-use quorate_znode::{Tree, kind};
+use quorate_znode::{Preparer, Tree, kind};
 
 const EPHEMERAL: i32 = 1;
 const SEQUENTIAL: i32 = 2;
@@ -52,6 +52,7 @@ fn close_session() -> Request {
 /// A tree, and the transactions that are on their way to it.
 struct Leader {
     tree: Tree,
+    preparer: Preparer,
     under_way: Vec<Txn>,
     last: Zxid,
     /// The longest body.
@@ -63,7 +64,8 @@ impl Leader {
     fn new() -> Self {
         let bytes_max = Txn::BYTES_MAX - Txn::HEADER_BYTES;
         let (tree, last) = (Tree::new(), Zxid(0x1_0000_0000));
-        let mut leader = Self { tree, under_way: Vec::new(), last, bytes_max };
+        let preparer = Preparer::default();
+        let mut leader = Self { tree, preparer, under_way: Vec::new(), last, bytes_max };
         assert_eq!(leader.ask(&open_session()), Ok(String::new()));
         leader.settle();
         leader
@@ -71,7 +73,7 @@ impl Leader {
 
     /// Prepares a request: the code that refuses it, or the path that it is about.
     fn ask(&mut self, request: &Request) -> Result<String, i32> {
-        let Prepared { kind, body } = self.tree.prepare(request, 0, self.bytes_max);
+        let Prepared { kind, body } = self.preparer.prepare(&self.tree, request, self.bytes_max);
         self.last = Zxid(self.last.0 + 1);
         let RequestId { client, cxid } = request.id;
         let header = TxnHeader { client, cxid, time: 1_000 + self.last.0, kind };
@@ -91,7 +93,8 @@ impl Leader {
         let txn = self.under_way.remove(0);
         let failure = failure(&self.tree, &txn);
         assert!(txn.header.kind == kind::ERROR || failure.is_none(), "{txn:?}: {failure:?}");
-        Application::apply(&mut self.tree, &txn).unwrap();
+        self.preparer.on_applied();
+        self.tree.apply(&txn).unwrap();
     }
 
     fn settle(&mut self) {
@@ -191,7 +194,7 @@ fn what_a_deposed_leader_has_prepared_is_forgotten() {
     let mut leader = Leader::new();
     leader.ask(&create("/lost", 0)).unwrap();
     leader.ask(&close_session()).unwrap();
-    leader.tree.abandon();
+    leader.preparer.abandon();
     leader.under_way.clear();
     assert_eq!(leader.ask(&create("/lost/x", 0)), Err(-101));
     assert_eq!(leader.ask(&create("/lost", 0)).as_deref(), Ok("/lost"));

@@ -1,11 +1,11 @@
-//! The traits of what is replicated, and what a leader makes of a request.
+//! The traits of what is replicated.
 
 use alloc::boxed::Box;
 use core::error::Error;
-use core::fmt;
 
 use bytes::{Bytes, BytesMut};
 use quorate_core::message::Request;
+use quorate_core::prepared::Prepared;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
@@ -41,7 +41,7 @@ pub trait Application: Send + 'static {
 
     /// What was prepared last is too long and does not come to pass: told before anything else is prepared,
     /// so that nothing more counts on it. In its place comes [`Prepared::rejected`] with
-    /// [`Rejected::TOO_LONG`], which is applied in its turn like any other.
+    /// [`Rejected::TOO_LONG`](quorate_core::prepared::Rejected::TOO_LONG), which is applied in its turn like any other.
     fn void(&mut self);
 
     /// Applies a committed transaction; returns what it did. Transactions come in order, each once, refused
@@ -118,63 +118,3 @@ pub type SnapshotError = Box<dyn Error + Send + Sync>;
 
 /// Why a snapshot cannot be restored, for the log.
 pub type RestoreError = Box<dyn Error + Send + Sync>;
-
-/// A transaction but for its number and who asked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Prepared {
-    /// The kind of transaction, ZooKeeper's operation code.
-    pub kind: i32,
-    /// Its body.
-    pub body: Bytes,
-}
-
-impl Prepared {
-    /// The kind of a transaction that says that a request was refused.
-    pub const REJECTED: i32 = Txn::REJECTED;
-
-    /// A request for a [reconfiguration](Request::RECONFIGURE) that the application has nothing against: the
-    /// server makes the transaction of it, or refuses it. The transaction is applied like any other, so that
-    /// an application that keeps count of what it has prepared finds it there; there is nothing to do.
-    pub fn reconfiguration(request: &Request) -> Self {
-        Self { kind: Txn::RECONFIGURATION, body: request.body.clone() }
-    }
-
-    /// A refused request: a transaction that changes nothing and carries the reason, so that the answer
-    /// comes in order with all others.
-    pub fn rejected(reason: Rejected) -> Self {
-        Self { kind: Self::REJECTED, body: Bytes::copy_from_slice(&reason.0.to_be_bytes()) }
-    }
-}
-
-/// The application refuses a request, with a number that says why. ZooKeeper's are negative.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rejected(pub i32);
-
-impl Rejected {
-    /// ZooKeeper's code for an operation that is not implemented.
-    pub const UNIMPLEMENTED: Self = Self(-6);
-    /// What the request became is longer than a transaction may be. It is ZooKeeper's code for whatever
-    /// cannot be written, or read.
-    pub const TOO_LONG: Self = Self(Txn::TOO_LONG);
-
-    /// The reason that a transaction carries, if it is that of a refused request.
-    pub fn of(txn: &Txn) -> Option<Self> {
-        if txn.header.kind != Prepared::REJECTED {
-            return None;
-        }
-        let code = txn.body.first_chunk().copied().map(i32::from_be_bytes);
-        Some(Self(code.unwrap_or_default()))
-    }
-}
-
-impl fmt::Display for Rejected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Self::TOO_LONG {
-            return f.write_str(
-                "it cannot be read, or the transaction that comes of it is longer than one may be \
-                 (jute.maxbuffer and its extrasize)",
-            );
-        }
-        write!(f, "refused by the application: {}", self.0)
-    }
-}

@@ -10,8 +10,8 @@
 //!
 //! Two traits. Most programs implement [`StateMachine`]: bytes in, bytes out. Wrapped in
 //! [`Replicated`] it is an [`Application`], which is what a server runs: it speaks ZooKeeper's
-//! transactions, because these are what is logged and sent. ZooKeeper's own data tree, in
-//! `quorate-znode`, is an application directly. [`NoApplication`] replicates nothing: such servers only
+//! transactions, because these are what is logged and sent. ZooKeeper itself, in
+//! `quorate-service`, is an application directly. [`NoApplication`] replicates nothing: such servers only
 //! elect.
 //!
 //! What is applied is never taken back: nothing reaches an application before it is known to be
@@ -32,9 +32,8 @@ mod framing;
 mod none;
 mod state_machine;
 
-pub use application::{
-    Application, Prepared, Rejected, Restore, RestoreError, Snapshot, SnapshotError,
-};
+pub use application::{Application, Restore, RestoreError, Snapshot, SnapshotError};
 pub use framing::PIECE_BYTES_MAX;
 pub use none::{NoApplication, Nothing, RestoreNothing};
+pub use quorate_core::prepared::{Prepared, Rejected};
 pub use state_machine::{Reading, Replicated, SET_DATA, Saved, StateMachine};

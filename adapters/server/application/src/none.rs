@@ -5,12 +5,11 @@ use core::iter;
 
 use bytes::{Bytes, BytesMut};
 use quorate_core::message::{LearnerInfo, Request};
+use quorate_core::prepared::{Prepared, Rejected};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
-use crate::application::{
-    Application, Prepared, Rejected, Restore, RestoreError, Snapshot, SnapshotError,
-};
+use crate::application::{Application, Restore, RestoreError, Snapshot, SnapshotError};
 use crate::framing::{Frame, Frames, frame};
 
 /// Nothing is replicated: the servers elect a leader, and that is all.

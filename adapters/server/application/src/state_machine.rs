@@ -7,12 +7,11 @@ use core::fmt;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use quorate_core::message::{LearnerInfo, Request};
+use quorate_core::prepared::{Prepared, Rejected};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
-use crate::application::{
-    Application, Prepared, Rejected, Restore, RestoreError, Snapshot, SnapshotError,
-};
+use crate::application::{Application, Restore, RestoreError, Snapshot, SnapshotError};
 use crate::framing::{Frame, Frames, frame};
 
 /// A deterministic state machine: commands in, replies out.

@@ -20,6 +20,7 @@ use quorate_core::report::{Change, How};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
+use quorate_service::ZooKeeper;
 use quorate_tokio::{Changes, Proposal, Server, ServerConfig};
 use quorate_znode::{Tree, kind};
 use tempfile::TempDir;
@@ -45,7 +46,7 @@ pub use Kind::{Java, Quorate};
 /// One server of a mixed ensemble.
 pub enum Running {
     Java(JavaServer),
-    Quorate(Server<Tree>, Changes),
+    Quorate(Server<ZooKeeper>, Changes),
 }
 
 pub struct Mixed {
@@ -116,8 +117,9 @@ impl Mixed {
                 let mut config = ServerConfig::new(core, self.data_dir(id));
                 config.changes_kept = 4096;
                 (self.adjust)(&mut config);
-                let server =
-                    within("start", quorate_tokio::start_with(config, Tree::new())).await.unwrap();
+                let server = within("start", quorate_tokio::start_with(config, ZooKeeper::new()))
+                    .await
+                    .unwrap();
                 let changes = server.changes();
                 Running::Quorate(server, changes)
             }
@@ -136,7 +138,7 @@ impl Mixed {
         self.patiently(&format!("server {id} coming up"), up).await;
     }
 
-    pub fn quorate(&self, id: ServerId) -> &Server<Tree> {
+    pub fn quorate(&self, id: ServerId) -> &Server<ZooKeeper> {
         match &self.running[&id] {
             Running::Quorate(server, _) => server,
             Running::Java(_) => panic!("{id} is a Java server"),
@@ -359,9 +361,12 @@ impl Mixed {
                 client.close().await;
                 znodes
             }
-            Running::Quorate(server, _) => {
-                within("a look at the tree", server.peek(znodes)).await.unwrap()
-            }
+            Running::Quorate(server, _) => within(
+                "a look at the tree",
+                server.peek(|zookeeper: &ZooKeeper| znodes(zookeeper.tree())),
+            )
+            .await
+            .unwrap(),
         };
         // Each server writes it for itself, with its own clock.
         if let Some(config) = znodes.get_mut("/zookeeper/config") {

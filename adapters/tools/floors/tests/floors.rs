@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use quorate_floors::{Place, sources, survey};
 
 use crate::plans::{
-    application, cli, core, driver, etcd, leadership, log, sim, store, znode, zookeeper,
+    application, cli, core, driver, etcd, leadership, log, service, sim, store, znode, zookeeper,
 };
 
 /// The plans of all crates, by folder; a crate of one file needs none.
@@ -23,6 +23,7 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("adapters/leadership", leadership::PLAN),
     ("adapters/log", log::PLAN),
     ("adapters/server/application", application::PLAN),
+    ("adapters/service/service", service::PLAN),
     ("adapters/sim", sim::PLAN),
     ("adapters/store", store::PLAN),
     ("adapters/tools/floors", &[("plan", Place::Floor(1)), ("reader", Place::Floor(1))]),

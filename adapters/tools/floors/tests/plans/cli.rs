@@ -44,7 +44,8 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("cpu", Floor(1)),
     ("event", Floor(1)),
     ("failure", Floor(1)),
-    ("operator", Floor(1)),
+    ("operator", Floor(2)),
+    ("superuser", Floor(1)),
     ("paint", Floor(1)),
     ("runtime", Floor(1)),
 ];

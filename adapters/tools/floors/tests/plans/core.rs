@@ -79,6 +79,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("membership::error", Floor(2)),
     ("membership::member", Floor(1)),
     ("message", Floor(3)),
+    ("prepared", Floor(4)),
     ("report", Floor(3)),
     // Values made of values.
     ("lease", Floor(2)),

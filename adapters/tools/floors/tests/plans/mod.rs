@@ -11,6 +11,7 @@ pub(crate) mod driver;
 pub(crate) mod etcd;
 pub(crate) mod leadership;
 pub(crate) mod log;
+pub(crate) mod service;
 pub(crate) mod sim;
 pub(crate) mod store;
 pub(crate) mod znode;

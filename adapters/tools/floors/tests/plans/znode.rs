@@ -3,9 +3,7 @@
 use quorate_floors::Place::{self, Floor};
 
 pub(crate) const PLAN: &[(&str, Place)] = &[
-    ("application", Floor(7)),
     ("apply", Floor(5)),
-    ("operator", Floor(5)),
     ("prepare", Floor(5)),
     ("quota", Floor(5)),
     ("pieces", Floor(6)),

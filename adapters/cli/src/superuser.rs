@@ -1,15 +1,14 @@
-//! What an operator asks of an ensemble that keeps a tree.
+//! Changing the membership as ZooKeeper's superuser, in a session of this server's own.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
 
 use bytes::Bytes;
-use quorate_core::message::{Identity, Request};
-use quorate_core::reconfiguration::Reconfiguration;
-use quorate_driver::{Proposal, ProposeError, Proposed, ReconfigureError, Runtime, Server};
-
-use crate::tree::Tree;
-use crate::txn::kind;
+use quorate_service::ZooKeeper;
+use quorate_tokio::core::message::{Identity, Request};
+use quorate_tokio::core::reconfiguration::Reconfiguration;
+use quorate_tokio::{Proposal, ProposeError, Proposed, ReconfigureError, Server};
+use quorate_znode::kind;
 
 /// Changes the membership, as [`Server::reconfigure`] does, also where a Java server leads: that one takes
 /// no request without a session, and this one only of an identity that may write `/zookeeper/config`. So it
@@ -21,8 +20,8 @@ use crate::txn::kind;
 /// # Errors
 ///
 /// A [`ReconfigureError`].
-pub async fn reconfigure<R: Runtime>(
-    server: &Server<R, Tree>,
+pub(crate) async fn reconfigure(
+    server: &Server<ZooKeeper>,
     asked: &Reconfiguration,
 ) -> Result<i64, ReconfigureError> {
     let session = Session { server, open: true };
@@ -33,13 +32,13 @@ pub async fn reconfigure<R: Runtime>(
 }
 
 /// A session of the server's own.
-struct Session<'s, R: Runtime> {
-    server: &'s Server<R, Tree>,
+struct Session<'s> {
+    server: &'s Server<ZooKeeper>,
     /// Its end was not asked for yet.
     open: bool,
 }
 
-impl<R: Runtime> Session<'_, R> {
+impl Session<'_> {
     async fn ask(&self, op: i32, body: Bytes) -> Result<Proposed, ProposeError> {
         let superuser = Identity { scheme: "super".to_owned(), id: String::new() };
         let identities = Some(vec![superuser]);
@@ -53,7 +52,7 @@ impl<R: Runtime> Session<'_, R> {
 }
 
 /// Its leader ends a session when its time is up, if that is a Java server; ours keep it.
-impl<R: Runtime> Drop for Session<'_, R> {
+impl Drop for Session<'_> {
     fn drop(&mut self) {
         if !self.open {
             return;

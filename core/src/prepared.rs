@@ -1,0 +1,74 @@
+//! What a leader's application makes of a request: the transaction, or why there is none.
+//!
+//! ```text
+//!   Request ──► prepare (above the core) ──► Prepared ──► Draft ──► the log
+//! ```
+//!
+//! Values only. They stand here, since both what judges requests and what carries them to the core speak of them.
+
+use core::fmt;
+
+use bytes::Bytes;
+
+use crate::message::Request;
+use crate::txn::Txn;
+
+/// A transaction but for its number and who asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Prepared {
+    /// The kind of transaction, ZooKeeper's operation code.
+    pub kind: i32,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl Prepared {
+    /// The kind of a transaction that says that a request was refused.
+    pub const REJECTED: i32 = Txn::REJECTED;
+
+    /// A request for a [reconfiguration](Request::RECONFIGURE) that the application has nothing against: the
+    /// server makes the transaction of it, or refuses it. The transaction is applied like any other, so that
+    /// an application that keeps count of what it has prepared finds it there; there is nothing to do.
+    pub fn reconfiguration(request: &Request) -> Self {
+        Self { kind: Txn::RECONFIGURATION, body: request.body.clone() }
+    }
+
+    /// A refused request: a transaction that changes nothing and carries the reason, so that the answer
+    /// comes in order with all others.
+    pub fn rejected(reason: Rejected) -> Self {
+        Self { kind: Self::REJECTED, body: Bytes::copy_from_slice(&reason.0.to_be_bytes()) }
+    }
+}
+
+/// The application refuses a request, with a number that says why. ZooKeeper's are negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rejected(pub i32);
+
+impl Rejected {
+    /// ZooKeeper's code for an operation that is not implemented.
+    pub const UNIMPLEMENTED: Self = Self(-6);
+    /// What the request became is longer than a transaction may be. It is ZooKeeper's code for whatever
+    /// cannot be written, or read.
+    pub const TOO_LONG: Self = Self(Txn::TOO_LONG);
+
+    /// The reason that a transaction carries, if it is that of a refused request.
+    pub fn of(txn: &Txn) -> Option<Self> {
+        if txn.header.kind != Prepared::REJECTED {
+            return None;
+        }
+        let code = txn.body.first_chunk().copied().map(i32::from_be_bytes);
+        Some(Self(code.unwrap_or_default()))
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::TOO_LONG {
+            return f.write_str(
+                "it cannot be read, or the transaction that comes of it is longer than one may be \
+                 (jute.maxbuffer and its extrasize)",
+            );
+        }
+        write!(f, "refused by the application: {}", self.0)
+    }
+}
