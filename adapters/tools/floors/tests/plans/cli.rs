@@ -36,7 +36,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("play::keys", Floor(1)),
     ("play::page", Floor(1)),
     ("probe", Floor(2)),
-    ("reconfig", Floor(2)),
+    ("reconfig", Floor(3)),
     ("sim", Floor(2)),
     ("sim::compare", Page),
     ("sim::many", Page),
