@@ -71,7 +71,7 @@ impl Ensemble {
     }
 
     fn leader(&self) -> usize {
-        let leads = |server: &Server| server.peer.reign().is_some();
+        let leads = |server: &Server| server.peer.leadership().is_some();
         self.servers.iter().position(leads).unwrap()
     }
 

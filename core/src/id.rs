@@ -51,6 +51,11 @@ pub enum Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadId(pub u64);
 
+/// One question whether those who do what only a leader may are gone, numbered by the core; a number never
+/// comes back, so an answer to an earlier one is none to this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReleaseId(pub u64);
+
 /// One write to the disk, numbered by the core in ascending order; a number never comes back.
 ///
 /// Reporting a ticket as durable reports every earlier one too.

@@ -10,7 +10,7 @@ use core::net::IpAddr;
 use bytes::Bytes;
 
 use crate::address::HostPort;
-use crate::id::{LinkId, ReadId, ServerId, Ticket};
+use crate::id::{LinkId, ReadId, ReleaseId, ServerId, Ticket};
 use crate::message::{Message, Request};
 pub use crate::report::Cause;
 use crate::time::Instant;
@@ -126,9 +126,9 @@ pub enum Event {
     /// The operator asks a leader to hand its seat over to this server, or to the best that there is.
     /// Answered by [`HandedOver`](crate::output::Output::HandedOver).
     HandOver(Option<ServerId>),
-    /// Nobody here does any more what only a leader may, in answer to
+    /// Nobody here does any more what only a leader may, in answer to this
     /// [`Release`](crate::output::Output::Release).
-    Released,
+    Released(ReleaseId),
     /// The server is to stop. Every link is hung up; nothing happens after.
     Shutdown,
 }

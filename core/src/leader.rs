@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::context::{Context, Verdict};
-use crate::id::{LinkId, ReadId, ServerId, Ticket};
+use crate::id::{LinkId, ReadId, ReleaseId, ServerId, Ticket};
 use crate::input::{Located, Unreadable};
 use crate::leader::broadcast::{Asker, quorum_left};
 use crate::leader::hand_over::{HandOver, Purpose};
@@ -300,14 +300,15 @@ impl Leader {
         }
     }
 
-    /// Nobody here does any more what only a leader may.
-    pub fn on_released(&mut self, cx: &mut Context<'_>) -> Verdict {
+    /// Nobody here does any more what only a leader may, since this was asked.
+    pub fn on_released(&mut self, cx: &mut Context<'_>, release: ReleaseId) -> Verdict {
         match &mut self.office.phase {
             Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
-                reconfiguration::parted(cx, broadcast, &mut self.office.learners, self.round)
+                let (learners, round) = (&mut self.office.learners, self.round);
+                reconfiguration::released(cx, broadcast, learners, round, release)
             }
             Phase::Broadcast(broadcast) => {
-                succession::released(cx, broadcast, &mut self.office.learners)
+                succession::released(cx, broadcast, &mut self.office.learners, release)
             }
             Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
         }

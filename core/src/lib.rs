@@ -15,8 +15,7 @@
 //!
 //! There is one rule: **carry out every output at once and in order, perform writes in order, and
 //! report the last durable ticket.** Nothing has to be drained, and no order of calls remembered. What
-//! happened at one moment may be stepped together, and the outputs carried out behind that. Who does what
-//! only a leader may is to hear first when [`Peer::reign`](peer::Peer::reign) is over, and then the others.
+//! happened at one moment may be stepped together, and the outputs carried out behind that.
 //! This is a server that is an ensemble of its own; a driver with sockets has the same loop and fills
 //! in the other arms.
 //!

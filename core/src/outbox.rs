@@ -13,7 +13,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::id::{LinkId, Ticket};
+use crate::id::{LinkId, ReleaseId, Ticket};
 use crate::message::{Message, Packet};
 use crate::output::{Fault, Hangup, Output, Write};
 use crate::report::{Change, Reason, Report};
@@ -25,6 +25,8 @@ pub struct Outbox {
     held: VecDeque<Held>,
     issued: u64,
     durable: u64,
+    /// How often it was asked whether those are gone who do what only a leader may.
+    releases: u64,
     /// Writes of transactions that are under way, and how many bytes each takes.
     heavy: VecDeque<(Ticket, usize)>,
     heavy_bytes: usize,
@@ -170,6 +172,19 @@ impl Outbox {
     /// Whether every write that was asked for is durable.
     pub const fn is_settled(&self) -> bool {
         self.durable == self.issued
+    }
+
+    /// Asks those to go who do what only a leader may.
+    pub fn release(&mut self) -> ReleaseId {
+        self.releases += 1;
+        let release = ReleaseId(self.releases);
+        self.ready.push(Output::Release(release));
+        release
+    }
+
+    /// An output that comes before all others of the step, which are those behind the first `before`.
+    pub fn push_first(&mut self, before: usize, output: Output) {
+        self.ready.insert(before.min(self.ready.len()), output);
     }
 
     /// Any other output.

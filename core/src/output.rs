@@ -12,10 +12,12 @@ use thiserror::Error;
 
 use crate::address::HostPort;
 use crate::ballot::Generation;
-use crate::id::{LinkId, Origin, ReadId, ServerId, Ticket};
+use crate::id::{LinkId, Origin, ReadId, ReleaseId, ServerId, Ticket};
 use crate::input::Plane;
+use crate::membership::Membership;
 use crate::message::{Message, Request};
 use crate::report::Report;
+use crate::time::Instant;
 use crate::txn::{RequestId, Txn, Txns};
 use crate::zxid::{Epoch, Zxid};
 use bytes::Bytes;
@@ -23,6 +25,21 @@ use bytes::Bytes;
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
+    /// Here may be done what only a leader may, under this; or no longer, if there is none. It is the first output
+    /// of its step, so whoever does such things knows that the leadership is over before others can hear of it, and
+    /// lead. It comes again whenever the lease moves, to an earlier time, too.
+    Leadership(Option<Leadership>),
+    /// This server serves from here on: everything that the epoch has inherited is delivered before.
+    Serving {
+        /// In which epoch.
+        epoch: Epoch,
+        /// Whether it leads; it follows or observes otherwise.
+        leads: bool,
+        /// The membership in force.
+        membership: Membership,
+    },
+    /// It serves no longer. What was accepted may still come to pass.
+    Retired,
     /// Connect to a server: try the addresses in order, resolving each name anew. On the election
     /// plane write our introduction first. Answer with `LinkUp` or `DialFailed`; until then no other
     /// dial for this plane and peer comes.
@@ -162,7 +179,7 @@ pub enum Output {
     },
     /// This server is about to give up its seat: whoever does here what only a leader may has to end it.
     /// Answer with [`Released`](crate::input::Event::Released). If that is not in time, it leads on.
-    Release,
+    Release(ReleaseId),
     /// After [`Output::Release`]: it keeps the seat.
     Keep,
     /// To whoever asked for it: the seat belongs to this server now, or it stays where it is.
@@ -171,6 +188,16 @@ pub enum Output {
     Report(Report),
     /// Stop, and keep the data: going on would be unsafe. Every step after this returns nothing.
     Halt(Fault),
+}
+
+/// The leadership of an established leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Leadership {
+    /// Its epoch: no two leaderships have the same.
+    pub epoch: Epoch,
+    /// Until when nobody else can be established, if a quorum has promised that. Where there is to be such a promise,
+    /// there is no leadership before it has come.
+    pub lease: Option<Instant>,
 }
 
 /// Something to make durable.

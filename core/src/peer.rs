@@ -37,7 +37,7 @@ use crate::election::ElectorEvent;
 use crate::generation::ClockEvent;
 use crate::input::{Event, Input};
 use crate::leader::hand_over::Purpose;
-use crate::output::{Fault, Output};
+use crate::output::{Fault, Leadership, Output};
 use crate::peer::instruments::Instruments;
 use crate::peer::rest::Rest;
 use crate::peer::role::Role;
@@ -57,18 +57,8 @@ pub struct Peer {
     rest: Rest,
     /// The seat was given to another server, or to us, and the new reign has not begun.
     appointed: bool,
-}
-
-/// The reign of a leader that is established.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Reign {
-    /// Its epoch.
-    pub epoch: Epoch,
-    /// Until when nobody else can be established, if a quorum has promised that.
-    pub lease: Option<Instant>,
-    /// A quorum is about to promise that for the first time, an exchange of messages after the reign has
-    /// begun: whoever needs the promise waits for it.
-    pub awaits_lease: bool,
+    /// What was said last of our leadership.
+    told: Option<Leadership>,
 }
 
 impl Peer {
@@ -85,6 +75,7 @@ impl Peer {
             serving: None,
             rest: Rest::default(),
             appointed: false,
+            told: None,
         })
     }
 
@@ -149,7 +140,9 @@ impl Peer {
                 self.with_leader(|leader, cx| leader.on_hand_over(cx, None, Purpose::StepDown));
             }
             Event::HandOver(to) => self.on_hand_over(to),
-            Event::Released => self.with_leader(|leader, cx| leader.on_released(cx)),
+            Event::Released(release) => {
+                self.with_leader(|leader, cx| leader.on_released(cx, release));
+            }
             Event::Shutdown => self.on_shutdown(),
         }
         self.conclude(before, outputs);
@@ -164,6 +157,11 @@ impl Peer {
         if self.instruments.outbox.is_halted() {
             self.role = Role::Stopped;
             self.serving = None;
+        }
+        let leadership = self.leadership();
+        if leadership != self.told {
+            self.told = leadership;
+            self.instruments.outbox.push_first(before, Output::Leadership(leadership));
         }
         self.instruments.outbox.swap(outputs);
     }
@@ -201,14 +199,12 @@ impl Peer {
         }
     }
 
-    /// The reign of this server, if it leads an established ensemble. Where it has ended by a step, those who do
-    /// what only a leader may are told before that step's outputs are carried out: by these, others learn that
-    /// somebody else may lead.
-    pub const fn reign(&self) -> Option<Reign> {
+    /// The leadership of this server, if it leads an established ensemble: what the last
+    /// [`Output::Leadership`] said.
+    pub const fn leadership(&self) -> Option<Leadership> {
         match (&self.role, self.serving) {
-            (Role::Leading(leader), Some(epoch)) => {
-                let (lease, awaits_lease) = (leader.lease(), leader.awaits_lease());
-                Some(Reign { epoch, lease, awaits_lease })
+            (Role::Leading(leader), Some(epoch)) if !leader.awaits_lease() => {
+                Some(Leadership { epoch, lease: leader.lease() })
             }
             _ => None,
         }

@@ -441,7 +441,7 @@ fn leased() -> (Bench, LinkId, LinkId) {
 
 /// Until when the leader counts on nobody else being established.
 fn lease(bench: &Bench) -> Option<Instant> {
-    bench.peer.reign().unwrap().lease
+    bench.peer.leadership()?.lease
 }
 
 /// What it counts on for a promise in answer to what it sent then.
@@ -456,8 +456,8 @@ fn ask(bench: &mut Bench, to: i64) -> Seen {
 /// A hand-over to 2 that has come so far that it is offered the seat.
 #[track_caller]
 fn offered(bench: &mut Bench, two: LinkId) -> Seen {
-    assert!(has(&ask(bench, 2), &Output::Release));
-    let seen = bench.step(Event::Released);
+    assert!(ask(bench, 2).releases());
+    let seen = bench.released();
     let vote = vote(5, bench.status().last.0, 2);
     let offer = Packet::HandOver { vote, round: Round(bench.status().round.0 + 1) };
     assert_eq!(seen.packets(two), [offer]);
@@ -468,8 +468,8 @@ fn offered(bench: &mut Bench, two: LinkId) -> Seen {
 fn a_seat_is_offered_when_nothing_is_under_way_and_then_all_are_told() {
     let (mut bench, one, two) = leader();
     bench.write(1);
-    assert!(has(&ask(&mut bench, 2), &Output::Release));
-    assert_eq!(bench.step(Event::Released).names(two), [""; 0], "5.1 is under way");
+    assert!(ask(&mut bench, 2).releases());
+    assert_eq!(bench.released().names(two), [""; 0], "5.1 is under way");
     bench.propose(2).is_nothing();
     let (read, _) = bench.read();
     bench.persisted();
@@ -503,8 +503,8 @@ fn a_seat_is_offered_when_nothing_is_under_way_and_then_all_are_told() {
 fn a_seat_is_not_offered_before_what_its_taker_has_is_committed() {
     let (mut bench, _, two) = leader();
     bench.write(1);
-    assert!(has(&ask(&mut bench, 2), &Output::Release));
-    bench.step(Event::Released);
+    assert!(ask(&mut bench, 2).releases());
+    bench.released();
     assert_eq!(bench.receive(two, Packet::Ack(z(5, 1))).names(two), [""; 0]);
     assert_eq!(bench.persisted().names(two), ["COMMIT", "HANDOVER"]);
 }
@@ -539,10 +539,10 @@ fn a_hand_over_is_called_off_at_each_stage() {
                 bench.persisted();
                 ask(&mut bench, 2).is_nothing();
             } else {
-                assert!(has(&ask(&mut bench, 2), &Output::Release));
+                assert!(ask(&mut bench, 2).releases());
             }
             if matches!(at, At::Holding | At::Offered) {
-                let seen = bench.step(Event::Released);
+                let seen = bench.released();
                 assert_eq!(seen.names(two) == ["HANDOVER"], at == At::Offered);
                 assert_eq!(prepares(&bench.propose(9)), 0);
                 held = 1;
@@ -586,7 +586,7 @@ fn a_hand_over_is_called_off_at_each_stage() {
             assert_eq!(prepares(&seen), held, "{told}");
             assert_eq!((bench.state(), bench.status().serving), (Leading, true), "{told}");
             assert_eq!(prepares(&bench.propose(10)), 1, "{told}");
-            bench.step(Event::Released).is_nothing();
+            bench.released().is_nothing();
         }
     }
 }
@@ -625,7 +625,7 @@ fn the_seat_is_offered_to_nobody_else_than_servers_of_ours_and_only_if_they_make
     join(&mut bench, 1);
     assert_eq!(whoever(&mut bench), [Err(Kept::NoQuorum)], "3 and 4 would go to nobody");
     join(&mut bench, 2);
-    assert!(has(&bench.step(Event::HandOver(None)), &Output::Release));
+    assert!(bench.step(Event::HandOver(None)).releases());
 }
 
 /// Whoever says that it observes has no vote in this reign, and nobody has to hear it as a leader.
@@ -646,7 +646,7 @@ fn a_second_wish_is_refused_while_the_first_is_on_its_way() {
     let (mut bench, _, two) = leader();
     ask(&mut bench, 2);
     assert_eq!(handed_over(&ask(&mut bench, 1)), [Err(Kept::Underway)]);
-    bench.step(Event::Released);
+    bench.released();
     assert_eq!(handed_over(&bench.down(two)), [Ok(ServerId(2))]);
 }
 
@@ -678,7 +678,7 @@ fn who_asks_for_what_is_under_way_is_told_how_that_ends() {
             continue;
         }
         seen.is_nothing();
-        bench.step(Event::Released);
+        bench.released();
         assert_eq!(handed_over(&bench.down(two)), [Ok(ServerId(2))]);
     }
 }
@@ -704,7 +704,7 @@ fn a_hand_over_goes_on_when_the_follower_comes_back_on_another_link() {
     assert_eq!(seen.names(again), ["DIFF", "NEWLEADER"]);
     bench.receive(again, ack(5));
     let seen = bench.receive(again, Packet::MayLead(true));
-    assert!(has(&seen, &Output::Release), "{seen:?}");
+    assert!(seen.releases(), "{seen:?}");
 }
 
 // --- a leader's lease ---
@@ -787,9 +787,9 @@ fn a_wished_follower_that_does_not_answer_is_offered_nothing() {
     for answers in [true, false] {
         for _ in 0..8 {
             let seen = bench.to(Timer::Ping);
-            if has(&seen, &Output::Release) {
+            if seen.releases() {
                 released += 1;
-                bench.step(Event::Released);
+                bench.released();
                 bench.to(Timer::HandOver);
             }
             if answers {
@@ -827,7 +827,7 @@ fn a_seat_is_offered_only_to_who_says_lately_that_it_hears_a_quorum() {
             offered(&mut bench, two);
             continue;
         }
-        assert!(!has(&ask(&mut bench, 2), &Output::Release));
+        assert!(!ask(&mut bench, 2).releases());
         let asked = bench.now;
         assert_eq!(handed_over(&bench.to(Timer::HandOver)), unheard);
         assert_eq!(bench.now.since(asked), recent);
@@ -852,17 +852,17 @@ fn a_seat_is_offered_only_to_who_says_lately_that_it_hears_a_quorum() {
 fn who_asks_for_a_server_too_soon_waits_until_that_hears_a_quorum() {
     let (mut bench, _, two) = leader();
     bench.receive(two, Packet::MayLead(false));
-    assert!(!has(&ask(&mut bench, 2), &Output::Release));
-    assert!(has(&bench.receive(two, Packet::MayLead(true)), &Output::Release));
+    assert!(!ask(&mut bench, 2).releases());
+    assert!(bench.receive(two, Packet::MayLead(true)).releases());
 }
 
 /// Between the wish and the offer its links are lost: nothing is offered, and what waited goes on.
 #[test]
 fn a_follower_that_hears_a_quorum_no_more_is_not_offered_what_was_meant_for_it() {
     let (mut bench, _, two) = leader();
-    assert!(has(&ask(&mut bench, 2), &Output::Release));
+    assert!(ask(&mut bench, 2).releases());
     bench.receive(two, Packet::MayLead(false));
-    let seen = bench.step(Event::Released);
+    let seen = bench.released();
     assert_eq!((handed_over(&seen), seen.names(two)), (vec![Err(Kept::Unheard(s(2)))], vec![]));
     assert!(has(&seen, &Output::Keep) && bench.status().serving);
 }
@@ -881,8 +881,8 @@ fn who_was_given_the_seat_in_vain_is_not_preferred_for_a_while_and_longer_each_t
     let mut offers = Vec::new();
     while offers.len() < 9 {
         let seen = bench.to(Timer::Ping);
-        if has(&seen, &Output::Release) {
-            let seen = bench.step(Event::Released);
+        if seen.releases() {
+            let seen = bench.released();
             assert_eq!(seen.names(wished), ["HANDOVER"]);
             // It is never taken.
             bench.to(Timer::HandOver);
@@ -898,7 +898,7 @@ fn who_was_given_the_seat_in_vain_is_not_preferred_for_a_while_and_longer_each_t
         let wait = patience + (minute * (1 << at)).min(60 * minute);
         within(pair[1].since(pair[0]), wait, wait + 2 * tick + tick);
     }
-    assert!(has(&ask(&mut bench, 1), &Output::Release));
+    assert!(ask(&mut bench, 1).releases());
 }
 
 // --- what a follower says of itself ---
@@ -1062,7 +1062,7 @@ fn a_leader_without_a_lease_waits_for_its_offer_to_be_taken_and_no_longer() {
 /// whoever needs that waits, but not for what never comes.
 #[test]
 fn a_reign_awaits_its_first_lease_where_there_will_be_one() {
-    let awaits = |bench: &Bench| bench.peer.reign().unwrap().awaits_lease;
+    let awaits = |bench: &Bench| bench.status().serving && bench.peer.leadership().is_none();
     let (mut bench, one, two) = leased();
     assert!(awaits(&bench));
     // One that is lost takes nothing from the need of it.
@@ -1152,7 +1152,10 @@ fn led(world: &mut World, time: Duration) -> (u128, usize) {
     let mut leaders = Vec::new();
     while world.now.since(start) < time {
         let before = world.now;
-        let reign = world.peers.iter().find_map(|(id, peer)| Some((*id, peer.reign()?.epoch)));
+        let reign = world.peers.iter().find_map(|(id, peer)| {
+            let leads = peer.status().state == Leading && peer.status().serving;
+            leads.then(|| (*id, peer.status().current_epoch))
+        });
         world.next();
         if let Some(reign) = reign {
             serving += world.now.since(before);
@@ -1179,7 +1182,7 @@ fn a_preferred_server_that_reaches_only_the_leader_is_not_given_the_seat_until_i
         }
         // 1 is without a quorum now, and notices.
         world.run(|world| {
-            world.peers.values().any(|p| p.reign().is_some_and(|r| r.epoch > Epoch(2)))
+            world.peers.values().any(|p| p.leadership().is_some_and(|l| l.epoch > Epoch(2)))
         });
         let (of_1000, changes) = led(&mut world, Duration::from_secs(600));
         assert!(of_1000 >= 990 && changes <= 1, "{ids:?}: {of_1000} of 1000, {changes} changes");

@@ -1064,8 +1064,8 @@ fn the_word_of_an_arbiter_makes_no_lease() {
         bench.ms(10_000);
         bench.persisted();
     }
-    let reign = bench.peer.reign().expect("it leads alone");
-    assert_eq!((reign.lease, reign.awaits_lease), (None, false));
+    let leadership = bench.peer.leadership().expect("it leads alone");
+    assert_eq!(leadership.lease, None);
 }
 
 /// The arbiter is not asked while the leader has a follower; once it no longer leads it has none.

@@ -780,7 +780,10 @@ impl Pair {
                 | Output::Accepted(_)
                 | Output::Refused { .. }
                 | Output::ReadRefused { .. }
-                | Output::Release
+                | Output::Leadership(_)
+                | Output::Serving { .. }
+                | Output::Retired
+                | Output::Release(_)
                 | Output::Keep
                 | Output::HandedOver(_)
                 | Output::Report(_)

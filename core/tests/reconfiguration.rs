@@ -155,17 +155,18 @@ fn a_leader_that_leaves_waits_for_those_who_do_what_only_a_leader_may() {
         let begun = world.now;
         let cxid = world.ask(1, &leave(&[3]));
         world.run(|world| !world.sent_away.is_empty());
-        assert_eq!(world.sent_away, [s(3)]);
+        let &[(id, release)] = &world.sent_away[..] else { panic!("{:?}", world.sent_away) };
+        assert_eq!(id, s(3));
         assert!(world.outcome(cxid).is_none() && world.status(3).serving, "it still leads");
         if ends {
-            world.queue.push_back((s(3), Event::Released));
+            world.queue.push_back((s(3), Event::Released(release)));
             world.run(|world| world.outcome(cxid).is_some());
             assert_eq!(world.now, begun, "nothing else was waited for");
         }
         assert_eq!(world.settle(), [1, 2]);
         assert_eq!(world.leader(), 2);
         assert_eq!(world.now >= begun + Duration::from_secs(1), !ends);
-        assert_eq!(world.sent_away, [s(3)], "once");
+        assert_eq!(world.sent_away, [(s(3), release)], "once");
     }
 }
 
@@ -369,7 +370,7 @@ fn a_leader_with_a_lease_keeps_it_over_a_change() {
         world.add(id, &voters(&[1, 2, 3, id]));
         world.run(World::all_serve);
     }
-    let lease = |world: &World| world.peers[&s(3)].reign().and_then(|reign| reign.lease);
+    let lease = |world: &World| world.peers[&s(3)].leadership().and_then(|l| l.lease);
     world.run(|world| lease(world).is_some());
     assert!(world.reconfigure(1, &Reconfiguration::whole(voters(&[3, 4, 5]))).is_ok());
     assert_eq!(world.settle(), [3, 4, 5]);
@@ -398,7 +399,7 @@ fn who_is_named_leads_after_one_patience() {
             disk.next = Some(next.clone());
             world.start(id);
         }
-        world.run(|world| world.peers.values().any(|peer| peer.reign().is_some()));
+        world.run(|world| world.peers.values().any(|peer| peer.leadership().is_some()));
         let took = world.now.since_origin();
         let patience = world.peers[&s(3)].config().timing.init_time();
         assert!(took < patience * 3 / 2, "{took:?}");

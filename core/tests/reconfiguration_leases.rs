@@ -62,7 +62,7 @@ fn leader(four_is_ours: bool) -> (Bench, [LinkId; 3]) {
 
 /// Until when the leader counts on nobody else being established.
 fn lease(bench: &Bench) -> Option<Instant> {
-    bench.peer.reign().unwrap().lease
+    bench.peer.leadership()?.lease
 }
 
 /// Answers the oldest ping with a promise.

@@ -111,8 +111,16 @@ impl World {
                 Output::DeliverThrough(zxid) => {
                     self.delivered.insert(id, zxid);
                 }
-                Output::Report(_) | Output::Abandon | Output::Accepted(_) | Output::Keep => {}
-                Output::Release => self.queue.push_back((id, Event::Released)),
+                Output::Report(_)
+                | Output::Abandon
+                | Output::Accepted(_)
+                | Output::Leadership(_)
+                | Output::Serving { .. }
+                | Output::Retired
+                | Output::Keep => {}
+                Output::Release(release) => {
+                    self.queue.push_back((id, Event::Released(release)));
+                }
                 Output::HandedOver(outcome) => self.handed_over.push((id, outcome)),
                 Output::Halt(fault) => panic!("{fault}"),
                 other @ (Output::CallOff { .. }
@@ -283,7 +291,7 @@ fn a_leader_that_hears_nobody_gives_up_before_another_is_established() {
     let lease = Duration::from_secs(6);
     let mut world = World::with(&[1, 2, 3], |config| config.lease = Some(lease));
     world.run(World::all_serve);
-    let leases = |w: &World| w.peers[&ServerId(3)].reign().and_then(|reign| reign.lease);
+    let leases = |w: &World| w.peers[&ServerId(3)].leadership().and_then(|l| l.lease);
     assert!(world.now >= Instant::ORIGIN + lease, "a start counts as a promise just made");
     world.run(|w| leases(w).is_some());
     let end = world.now + Duration::from_secs(30);
@@ -292,7 +300,7 @@ fn a_leader_that_hears_nobody_gives_up_before_another_is_established() {
     assert!(until > world.now, "it is renewed");
     // From here on it says and hears nothing, and the others find out at once.
     world.silence(ServerId(3));
-    world.run(|w| w.peers[&ServerId(3)].reign().is_none());
+    world.run(|w| w.peers[&ServerId(3)].leadership().is_none());
     assert!(world.now <= until, "by its own clock");
     assert!(!world.all_serve_under(2));
     world.run(|w| [1, 2].iter().all(|id| w.peers[&ServerId(*id)].status().serving));

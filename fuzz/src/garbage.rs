@@ -151,7 +151,7 @@ impl World {
             Output::Resolve { link, .. } => {
                 self.queue.push_back((id, Event::Resolved { link, addresses: Vec::new() }));
             }
-            Output::Release => self.queue.push_back((id, Event::Released)),
+            Output::Release(release) => self.queue.push_back((id, Event::Released(release))),
             Output::Halt(fault) => panic!("{id} stops: {fault}"),
             _ => {}
         }

@@ -268,7 +268,7 @@ fn event(
         }
         Happens::StepDown => return Some(Event::StepDown),
         Happens::HandOver { to } => return Some(Event::HandOver(to.map(server))),
-        Happens::Released => return Some(Event::Released),
+        Happens::Released => return Some(Event::Released(boundary.release)),
         Happens::Oracle(yes) => return Some(Event::Oracle(yes)),
         Happens::Vote { link, state, leader, epoch, zxid, round, old } => {
             let peer_epoch = Epoch(i64::from(epoch % 8));

@@ -15,14 +15,14 @@ use async_channel::{Receiver, Sender, bounded};
 use futures_lite::future::{or, pending};
 use quorate_application::Application;
 use quorate_core::address::HostPort;
-use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
+use quorate_core::id::{LinkId, ReadId, ReleaseId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Input, Plane, Unreadable};
 use quorate_core::membership::Member;
 use quorate_core::message::{Introduction, Message};
 use quorate_core::output::{Hangup, Kept, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::recorder::Recorder;
-use quorate_core::report::{Change, Phase, Report};
+use quorate_core::report::Report;
 use quorate_core::time::Instant as CoreInstant;
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_leadership::{FencingToken, Seat};
@@ -33,7 +33,7 @@ use crate::error::ServerError;
 use crate::link::{Full, Happened, Outbound, Shared};
 use crate::listen::Doors;
 use crate::replica::{Consequences, Replica};
-use crate::requests::{Ask, ProposeError, Service, Tray};
+use crate::requests::{Ask, ProposeError, Tray};
 use crate::runtime::Runtime;
 use crate::status::{Counters, Published};
 use crate::stream::{self, Pieces};
@@ -58,6 +58,8 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) asks: Asks<A>,
     pub(crate) published: Arc<Published>,
     pub(crate) seat: Arc<Seat>,
+    /// The core waits for the guards to go, and asks with this.
+    pub(crate) releasing: Option<ReleaseId>,
     /// Who wants to know how handing the seat over ends.
     pub(crate) handing: Option<Sender<Result<ServerId, Kept>>>,
     /// When to complain next that an election lasts.
@@ -107,15 +109,9 @@ struct Turn {
     /// Links that have something to write.
     queued: Vec<LinkId>,
     consequences: Consequences,
-    /// This server begins to serve.
-    serving: Option<Service>,
     /// What became of the seat that was to be handed over.
     handed: Option<Result<ServerId, Kept>>,
 }
-
-/// The guards at this server know of the reign what the core says now. Each turn makes one; what the core wants
-/// done is not done without it, so that the order cannot be another.
-struct GuardsTold(());
 
 /// How a server is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,21 +156,15 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
             self.advance(Input { at, event: Event::Tick }, &mut turn.outputs);
         }
-        let told = self.tell_guards();
-        // Nor does a link close before the core has done without whoever was at its other end.
-        self.lost.clear();
         let mut outputs = std::mem::take(&mut turn.outputs);
         for output in outputs.drain(..) {
-            self.carry_out(output, turn, &told)?;
+            self.carry_out(output, turn)?;
         }
         turn.outputs = outputs;
-        if self.seat.is_released() {
-            // Before anything else: it belongs to what was said just now.
-            turn.events.insert(0, Event::Released);
-        }
-        if let Some(service) = turn.serving.take() {
-            let membership = &self.peer.config().membership;
-            self.replica.serving(service, membership.to_string(), membership.version());
+        // A link closes when the core has done without whoever was at its other end, and the guards know.
+        self.lost.clear();
+        if let Some(release) = self.releasing.take_if(|_| self.seat.is_released()) {
+            turn.events.push(Event::Released(release));
         }
         // The others first: they have further to go.
         self.wake_links(&mut turn.queued);
@@ -201,23 +191,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         recorder.does(&outputs[said..]);
     }
 
-    /// Those who do what only a leader may hear of its end before anybody else does: without this nothing is
-    /// carried out. Nobody is let in before there is a lease, where there is to be one.
-    fn tell_guards(&self) -> GuardsTold {
-        let reign = self.peer.reign().filter(|reign| !reign.awaits_lease);
-        self.seat.set(
-            reign.map(|reign| token(reign.epoch)),
-            reign.and_then(|r| Some(self.time(r.lease?))),
-        );
-        GuardsTold(())
-    }
-
-    fn carry_out(
-        &mut self,
-        output: Output,
-        turn: &mut Turn,
-        _: &GuardsTold,
-    ) -> Result<(), ServerError> {
+    fn carry_out(&mut self, output: Output, turn: &mut Turn) -> Result<(), ServerError> {
         let replica = &mut self.replica;
         match output {
             Output::Send { link, message } => self.send(link, message, turn),
@@ -257,10 +231,24 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::ReceiveSnapshot { link, label } => self.receive_snapshot(link, label, turn),
             Output::TakeSnapshot(label) => replica.take_snapshot(label),
             Output::Abandon => replica.abandon(),
-            Output::Release => self.seat.send_away(),
-            Output::Keep => self.seat.keep(),
+            Output::Leadership(leadership) => {
+                let lease = leadership.and_then(|leadership| leadership.lease);
+                let lease = lease.map(|until| self.time(until));
+                self.seat.set(leadership.map(|leadership| token(leadership.epoch)), lease);
+            }
+            Output::Serving { epoch, membership, .. } => replica.serving(epoch, &membership),
+            // What was accepted may still come to pass; what becomes of it is known when this server serves again.
+            Output::Retired => {}
+            Output::Release(release) => {
+                self.releasing = Some(release);
+                self.seat.send_away();
+            }
+            Output::Keep => {
+                self.releasing = None;
+                self.seat.keep();
+            }
             Output::HandedOver(outcome) => turn.handed = Some(outcome),
-            Output::Report(report) => self.report(report, turn),
+            Output::Report(report) => turn.reports.push(report),
             Output::Halt(fault) => return Err(ServerError::Halted(fault)),
         }
         Ok(())
@@ -529,16 +517,6 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 self.lose(link, Cause::Garbled, turn);
             }
         }
-    }
-
-    /// Takes note of a change. The reports of one step come in no particular order among its other
-    /// outputs, so that what a reign inherits is known at the end of the turn only.
-    fn report(&mut self, report: Report, turn: &mut Turn) {
-        if let Change::Phase { to: Phase::Broadcast, .. } = report.change {
-            let epoch = self.peer.status().current_epoch;
-            turn.serving = Some(self.replica.requests.serving(epoch));
-        }
-        turn.reports.push(report);
     }
 
     fn hang_up(&mut self, link: LinkId, reason: Hangup) {

@@ -30,6 +30,7 @@ use bytes::Bytes;
 use quorate_application::{Application, Prepared, Rejected};
 use quorate_core::id::{LinkId, ReadId, Ticket};
 use quorate_core::input::{Event, Unreadable};
+use quorate_core::membership::Membership;
 use quorate_core::message::Request;
 use quorate_core::output::Write;
 use quorate_core::txn::{Draft, Txn, TxnHeader};
@@ -413,7 +414,9 @@ impl<A: Application> Replica<A> {
     }
 
     /// This server serves; everything that it inherited is among the deliveries asked for so far.
-    pub(crate) fn serving(&mut self, service: Service, configuration: String, version: i64) {
+    pub(crate) fn serving(&mut self, epoch: Epoch, membership: &Membership) {
+        let service = self.requests.serving(epoch);
+        let (configuration, version) = (membership.to_string(), membership.version());
         self.tasks.push_back(Task::Serving { service, configuration, version });
     }
 

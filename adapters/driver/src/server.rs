@@ -652,6 +652,7 @@ fn assemble<R: Runtime, A: Application>(
         dialler,
         links: BTreeMap::new(),
         lost: Vec::new(),
+        releasing: None,
         replica,
         asks: Asks { tray: Arc::clone(&asks), taken: Vec::new(), reads: 0 },
         published: Arc::clone(&published),

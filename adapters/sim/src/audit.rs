@@ -64,7 +64,7 @@ struct Server {
     peer: Peer,
     brief: Brief,
     /// Whether it leads, and lets work begin.
-    guards: bool,
+    leads: bool,
     disk: Disk,
     application: Application,
     /// Snapshots that were asked for and are not known to be on disk.
@@ -209,7 +209,7 @@ impl Audit {
         let server = Server {
             brief: Brief::of(&peer.status()),
             peer,
-            guards: false,
+            leads: false,
             application: Application::new(disk.durable().snapshots.last().cloned()),
             disk,
             taken: Vec::new(),
@@ -267,18 +267,14 @@ impl Audit {
         let status = server.peer.status();
         let before = std::mem::replace(&mut server.brief, Brief::of(&status));
         let standing = Standing::of(Some(before), &status, outputs);
-        let guards = server.peer.reign().is_some_and(|reign| !reign.awaits_lease);
-        let begins = guards && !std::mem::replace(&mut server.guards, guards);
+        let begins = server.peer.leadership().is_some() && !server.leads;
+        server.leads = server.peer.leadership().is_some();
         self.checker.on_step(id, &status, outputs)?;
         if begins {
             self.checker.leases.on_begun(id, status.current_epoch, false)?;
         }
         for output in outputs {
             self.on_output(id, output, standing)?;
-        }
-        let served = before.serving && before.current_epoch == status.current_epoch;
-        if let (true, false, Some(server)) = (status.serving, served, self.servers.get(&id)) {
-            self.checker.ledger.on_serving((id, server.lives), status.current_epoch);
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
 use quorate_core::input::{Event, Plane};
 use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Packet};
-use quorate_core::output::{Output, Write};
+use quorate_core::output::{Leadership, Output, Write};
 use quorate_core::report::{Change, Phase, Reason, Status};
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::vote::{Round, ServerState, Vote};
@@ -102,6 +102,9 @@ struct Seen {
     /// The oldest vote for itself in each round, over all its incarnations; none where it joined a
     /// leader that others followed, since that is no vote, and where it heard too few to insist on it.
     own_votes: BTreeMap<Round, Option<Vote>>,
+    /// What it has said last of its leadership, and whether it has said that it serves.
+    leadership: Option<Leadership>,
+    serving: bool,
     /// The membership that its disk has, if it is another than the first, and the one that is to follow.
     membership: Option<Ensemble>,
     next_membership: Option<(i64, Ensemble)>,
@@ -215,6 +218,8 @@ impl Checker {
             told_to_vote: BTreeSet::new(),
             ticket: Ticket(0),
             own_votes,
+            leadership: None,
+            serving: false,
             membership: contents.membership.as_ref().map(Ensemble::of),
             next_membership: promises::seen(contents.next_membership.clone()),
         };
@@ -318,7 +323,7 @@ impl Checker {
             | Event::Listening(_)
             | Event::StepDown
             | Event::HandOver(_)
-            | Event::Released
+            | Event::Released(_)
             | Event::Shutdown => {}
         }
     }
@@ -335,6 +340,11 @@ impl Checker {
         if outputs.len() > OUTPUTS_MAX || seen.links.len() > LINKS_MAX {
             let detail = format!("{} outputs, {} links", outputs.len(), seen.links.len());
             return broken(Rule::Bounds, id, detail);
+        }
+        // By what others hear of a step, somebody else may lead: whoever does what only a leader may is told before.
+        let tells = |output: &Output| matches!(output, Output::Leadership(_));
+        if let Some(late) = outputs.iter().skip(1).find(|output| tells(output)) {
+            return broken(Rule::Boundary, id, format!("{late:?} is not the first of its step"));
         }
         let before = (seen.round, seen.state, seen.established);
         let leads = status.state == ServerState::Leading;
@@ -441,6 +451,18 @@ impl Checker {
                     return broken(Rule::Bounds, id, detail);
                 }
             }
+            Output::Leadership(leadership) => {
+                let before = std::mem::replace(&mut seen.leadership, *leadership);
+                if before == *leadership {
+                    return broken(Rule::Boundary, id, format!("{output:?} is said again"));
+                }
+            }
+            Output::Serving { .. } | Output::Retired => {
+                let serves = matches!(output, Output::Serving { .. });
+                if std::mem::replace(&mut seen.serving, serves) == serves {
+                    return broken(Rule::Boundary, id, format!("{output:?} is said again"));
+                }
+            }
             Output::Report(report) => return self.on_report(id, report),
             Output::Halt(fault) => return broken(Rule::Progress, id, fault.to_string()),
             Output::Pace(link)
@@ -462,7 +484,7 @@ impl Checker {
             | Output::Accepted(_)
             | Output::Refused { .. }
             | Output::ReadRefused { .. }
-            | Output::Release
+            | Output::Release(_)
             | Output::Keep
             | Output::HandedOver(_) => {}
         }

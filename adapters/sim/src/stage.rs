@@ -13,8 +13,8 @@ use quorate_core::config::Config;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
 use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet, Probe, Request};
-use quorate_core::output::{Fault, Hangup, Output};
-use quorate_core::peer::{Peer, Reign};
+use quorate_core::output::{Fault, Hangup, Leadership, Output};
+use quorate_core::peer::Peer;
 use quorate_core::report::{Report, Status};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
@@ -150,7 +150,10 @@ impl Stage {
                 | Output::SendSnapshot { .. }
                 | Output::ReceiveSnapshot { .. }
                 | Output::Abandon
-                | Output::Release
+                | Output::Release(_)
+                | Output::Leadership(_)
+                | Output::Serving { .. }
+                | Output::Retired
                 | Output::Keep
                 | Output::HandedOver(_)
                 | Output::Answer(_)
@@ -307,9 +310,9 @@ impl Stage {
         self.peer.status()
     }
 
-    /// Its reign, if it leads.
-    pub fn reign(&self) -> Option<Reign> {
-        self.peer.reign()
+    /// Its leadership, if it leads.
+    pub fn leadership(&self) -> Option<Leadership> {
+        self.peer.leadership()
     }
 
     /// Whether the server is looking.

@@ -24,7 +24,7 @@ use quorate_core::config::{Config, Election, Limits};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, Place};
 use quorate_core::message::{Message, Packet};
-use quorate_core::output::{Hangup, Output, Write};
+use quorate_core::output::{Hangup, Leadership, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
@@ -208,7 +208,7 @@ impl World {
                 recorder: None,
                 peer: None,
                 brief: None,
-                guards: false,
+                leadership: None,
                 disk: Disk::new(contents),
                 disk_full: false,
                 application: Application::default(),
@@ -417,7 +417,7 @@ impl World {
             self.coverage.hit(FaultClass::ChangeUnderway);
         }
         server.application = Application::new(contents.snapshots.last().cloned());
-        (server.busy_until, server.asked, server.guards) = (now, 0, false);
+        (server.busy_until, server.asked, server.leadership) = (now, 0, None);
         server.drafts.clear();
         if let Some(recorder) = &mut server.recorder {
             recorder.starts(&server.config, &durable);
@@ -537,18 +537,12 @@ impl World {
         }
         let standing = Standing::of(server.brief, &status, &outputs);
         server.brief = Some(Brief::of(&status));
-        let guards = peer.reign().is_some_and(|reign| !reign.awaits_lease);
-        let begins = guards && !std::mem::replace(&mut server.guards, guards);
         self.trace.mix(&outputs);
         self.checker.on_step(id, &status, &outputs)?;
-        let (incarnation, Standing { leads, serving, epoch, .. }) = (server.incarnation, standing);
+        let Standing { leads, epoch, .. } = standing;
         for output in &outputs {
             self.coverage.note(output, leads);
         }
-        if begins {
-            self.check_leases(id, epoch)?;
-        }
-
         self.after_reference(id, up, &mut outputs);
         let crash_at = (!outputs.is_empty() && hit(&mut self.rng, self.crash_within))
             .then(|| usize::try_from(self.rng.below(outputs.len() as u64 + 1)).unwrap_or(0));
@@ -588,10 +582,6 @@ impl World {
             }
             return Ok(());
         }
-        if serving && !served {
-            let lost = self.checker.ledger.on_serving((id, incarnation), epoch);
-            self.coverage.hits(FaultClass::RequestLost, lost);
-        }
         if let Some(server) = self.servers.get(&id).filter(|_| self.may_change) {
             if let Some(peer) = &server.peer {
                 self.checker.on_bound(id, &server.disk, peer.config())?;
@@ -603,18 +593,18 @@ impl World {
 
     /// A leader lets those in who do what only one may do, with a lease if there is to be one: nobody else
     /// counts on a lease. One whose last acknowledgement came after the next reign had begun gets none.
-    fn check_leases(&mut self, leader: ServerId, epoch: Epoch) -> Result<(), Violation> {
+    pub(crate) fn check_leases(&mut self, leader: ServerId, epoch: Epoch) -> Result<(), Violation> {
         let (now, hold) = (self.agenda.now(), self.leases_hold());
         // Those who are old promise nothing, and whoever was started without a lease counts on none.
         let old = !self.network.old.is_empty() || self.leases_change;
         let all_promise = self.lease.is_some() && !old;
         self.checker.leases.on_begun(leader, epoch, hold && all_promise)?;
         for (id, server) in self.servers.iter().filter(|(id, _)| **id != leader) {
-            let Some(reign) = server.peer.as_ref().and_then(Peer::reign) else { continue };
+            let Some(Leadership { lease, .. }) = server.leadership else { continue };
             self.coverage.hit(FaultClass::TwoReigns);
             let shown = server.clock.shows(now);
-            if hold && reign.lease.is_some_and(|until| until > shown) {
-                let detail = format!("lets work begin while {id} counts on {:?}", reign.lease);
+            if hold && lease.is_some_and(|until| until > shown) {
+                let detail = format!("lets work begin while {id} counts on {lease:?}");
                 return broken(Rule::Lease, leader, detail);
             }
         }

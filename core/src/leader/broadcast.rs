@@ -17,7 +17,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::context::{Adrift, Context, Verdict};
-use crate::id::{LinkId, Origin, ReadId, ServerId};
+use crate::id::{LinkId, Origin, ReadId, ReleaseId, ServerId};
 use crate::leader::hand_over::{HandOver, Step};
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Reign, Stage};
@@ -76,8 +76,8 @@ pub struct Change {
 pub enum Parting {
     /// They have not been told.
     Ahead,
-    /// They have been told, and are ending it.
-    Asked,
+    /// They have been told, and are ending it, in answer to this.
+    Asked(ReleaseId),
     /// They have ended it, or had time enough.
     Over,
 }

@@ -18,7 +18,7 @@
 //! has promised counts for nothing: it may take its seat at any time, also after it was called off.
 
 use crate::context::Context;
-use crate::id::{LinkId, ServerId};
+use crate::id::{LinkId, ReleaseId, ServerId};
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Progress, Stage};
 use crate::output::Kept;
@@ -60,8 +60,8 @@ pub enum Purpose {
 pub enum Step {
     /// The follower is sent what it lacks, and has two ticks to say that it hears a quorum.
     CatchingUp,
-    /// Whoever does here what only a leader may is ending it.
-    Releasing,
+    /// Whoever does here what only a leader may is ending it, in answer to this.
+    Releasing(ReleaseId),
     /// Requests wait; what is under way becomes committed.
     Holding,
     /// The follower was told to lead, on this link.
@@ -102,7 +102,7 @@ impl HandOver {
     /// Why it has come to nothing, if time has run out.
     pub const fn late(&self) -> Kept {
         match self.step {
-            Step::Releasing => Kept::Guarded,
+            Step::Releasing(_) => Kept::Guarded,
             Step::CatchingUp | Step::Holding | Step::Offered(_) => Kept::Late(self.to),
         }
     }

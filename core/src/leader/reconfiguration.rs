@@ -24,7 +24,7 @@ use bytes::Bytes;
 
 use crate::address::HostPort;
 use crate::context::{Context, Verdict};
-use crate::id::ServerId;
+use crate::id::{ReleaseId, ServerId};
 use crate::leader::broadcast::{Broadcast, Change, Parting};
 use crate::leader::hand_over::is_heard;
 use crate::leader::learners::Learners;
@@ -131,8 +131,7 @@ pub fn complete(
     let Some(change) = broadcast.change.as_deref_mut() else { return Verdict::Stay };
     let (zxid, leaving) = (change.txn.zxid, change.leaving);
     if leaving && agreed >= zxid && change.parting == Parting::Ahead {
-        change.parting = Parting::Asked;
-        cx.outbox.push(Output::Release);
+        change.parting = Parting::Asked(cx.outbox.release());
         cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.hand_over_max);
     }
     let parted = !leaving || change.parting == Parting::Over;
@@ -172,6 +171,22 @@ pub fn complete(
     Verdict::Appointed { vote, round: round.next() }
 }
 
+/// Nobody here does any more what only a leader may, since this was asked.
+pub fn released(
+    cx: &mut Context<'_>,
+    broadcast: &mut Broadcast,
+    learners: &mut Learners,
+    round: Round,
+    release: ReleaseId,
+) -> Verdict {
+    match &broadcast.change {
+        Some(change) if change.parting == Parting::Asked(release) => {
+            parted(cx, broadcast, learners, round)
+        }
+        Some(_) | None => Verdict::Stay,
+    }
+}
+
 /// Nobody here does any more what only a leader may, or time has run out for it: their loss was told when
 /// that began.
 pub fn parted(
@@ -181,7 +196,7 @@ pub fn parted(
     round: Round,
 ) -> Verdict {
     match broadcast.change.as_deref_mut() {
-        Some(change) if change.parting == Parting::Asked => {
+        Some(change) if matches!(change.parting, Parting::Asked(_)) => {
             change.parting = Parting::Over;
             cx.timers.stop(Timer::HandOver);
             complete(cx, broadcast, learners, round)

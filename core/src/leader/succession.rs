@@ -10,7 +10,7 @@
 use alloc::boxed::Box;
 
 use crate::context::{Context, Verdict};
-use crate::id::{LinkId, ServerId};
+use crate::id::{LinkId, ReleaseId, ServerId};
 use crate::leader::broadcast::Broadcast;
 use crate::leader::hand_over::{HandOver, Purpose, Step, choose, is_heard, is_ours};
 use crate::leader::learners::Learners;
@@ -69,8 +69,7 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
                 && learner.cursor.sent >= cx.history.last()
                 && is_heard(cx, learner)
             {
-                hand_over.step = Step::Releasing;
-                cx.outbox.push(Output::Release);
+                hand_over.step = Step::Releasing(cx.outbox.release());
             }
         }
         Step::Holding => {
@@ -86,19 +85,20 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
                 broadcast.renew(cx, learners);
             }
         }
-        Step::Releasing | Step::Offered(_) => {}
+        Step::Releasing(_) | Step::Offered(_) => {}
     }
     Verdict::Stay
 }
 
-/// Nobody here does any more what only a leader may: from now on requests wait.
+/// Nobody here does any more what only a leader may, since this was asked: from now on requests wait.
 pub fn released(
     cx: &mut Context<'_>,
     broadcast: &mut Broadcast,
     learners: &mut Learners,
+    release: ReleaseId,
 ) -> Verdict {
     match &mut broadcast.hand_over {
-        Some(hand_over) if hand_over.step == Step::Releasing => {
+        Some(hand_over) if hand_over.step == Step::Releasing(release) => {
             hand_over.step = Step::Holding;
             cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.hand_over_max);
             go_on(cx, broadcast, learners)

@@ -239,11 +239,11 @@ impl Peer {
     }
 
     pub(super) fn on_shutdown(&mut self) {
+        self.retire();
         self.end_role();
         self.refuse_adrift();
         self.instruments.links.hangup_all(Hangup::Shutdown, &mut self.instruments.outbox);
         self.role = Role::Stopped;
-        self.serving = None;
     }
 
     pub(super) fn on_propose(&mut self, request: Request) {

@@ -147,6 +147,15 @@ impl Peer {
         (&mut self.role, self.instruments.lend())
     }
 
+    /// Serves no longer. Returns whether it did.
+    pub(super) fn retire(&mut self) -> bool {
+        let served = self.serving.take().is_some();
+        if served {
+            self.instruments.outbox.push(Output::Retired);
+        }
+        served
+    }
+
     /// The role is over.
     pub(super) fn end_role(&mut self) {
         let (role, mut cx) = self.lend();
@@ -178,6 +187,9 @@ impl Peer {
                 self.instruments.concessions.transfers.on_served(self.instruments.now, leader);
                 self.instruments.elector.establish(epoch);
                 self.appointed = false;
+                let leads = matches!(self.role, Role::Leading(_));
+                let membership = self.instruments.config.membership.clone();
+                self.instruments.outbox.put(|| Output::Serving { epoch, leads, membership });
                 for adrift in core::mem::take(&mut self.instruments.adrift) {
                     match adrift {
                         Adrift::Propose(request) => self.on_propose(request),
@@ -201,9 +213,10 @@ impl Peer {
         } else {
             Reason::HandedOver { from, to }
         };
+        self.retire();
         self.end_role();
         self.reign_over();
-        (self.serving, self.appointed) = (None, true);
+        self.appointed = true;
         self.instruments.clear();
         let change = Change::Phase { from: Phase::Broadcast, to: Phase::Election };
         self.instruments.outbox.report(change, reason.clone());
@@ -283,13 +296,12 @@ impl Peer {
     pub(super) fn leave(&mut self, reason: Reason, rest: Duration) {
         let from = self.instruments.elector.standing().state;
         let phase = self.status().phase;
-        let served = self.serving.is_some();
+        let served = self.retire();
         self.end_role();
         self.refuse_adrift();
         self.instruments.cue(cue_of(&reason));
         self.role = Role::Resting;
         self.reign_over();
-        self.serving = None;
         self.instruments.elector.retire();
         self.instruments.clear();
         let to = ServerState::Looking;

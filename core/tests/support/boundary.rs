@@ -7,6 +7,8 @@
 //!   learners   each gets what follows what it has, once, and a COMMIT for each, once; nothing is said
 //!              on a link on which the driver copies a part of the log or a snapshot
 //!   callers    each request and each read is answered once
+//!   leadership first of its step, and nothing but what the server says when it is asked; service begins and ends
+//!              in turns
 //! ```
 //!
 //! It is written from the words of the boundary, not from the code behind it, and knows the history
@@ -15,10 +17,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use quorate_core::durable::Durable;
-use quorate_core::id::{LinkId, Origin, ReadId, ServerId, Ticket};
+use quorate_core::id::{LinkId, Origin, ReadId, ReleaseId, ServerId, Ticket};
 use quorate_core::input::{Event, Place, Plane};
 use quorate_core::message::{Message, Packet, Request};
-use quorate_core::output::{Fault, Form, Output, Write};
+use quorate_core::output::{Fault, Form, Leadership, Output, Write};
 use quorate_core::report::Status;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::vote::ServerState;
@@ -56,6 +58,11 @@ pub struct Boundary {
     /// Where we have acknowledged a leader's history, and which transaction last.
     pub acknowledged: BTreeSet<LinkId>,
     acked: BTreeMap<LinkId, Zxid>,
+    /// What it said last of its leadership.
+    pub leadership: Option<Leadership>,
+    /// The last question whether those are gone who do what only a leader may.
+    pub release: ReleaseId,
+    serving: bool,
     halted: bool,
 }
 
@@ -267,6 +274,9 @@ impl Boundary {
             reads: BTreeSet::new(),
             acknowledged: BTreeSet::new(),
             acked: BTreeMap::new(),
+            leadership: None,
+            release: ReleaseId(0),
+            serving: false,
             halted: false,
         }
     }
@@ -327,6 +337,8 @@ impl Boundary {
     /// Looks at what was done about it.
     #[track_caller]
     pub fn after(&mut self, outputs: &[Output], status: &Status) {
+        let late = outputs.iter().skip(1).find(|output| matches!(output, Output::Leadership(_)));
+        assert_eq!(late, None, "others may have heard by then");
         // A PROPOSAL may stand before the write of the same transaction.
         for output in outputs {
             self.write(output);
@@ -337,6 +349,7 @@ impl Boundary {
         if self.halted {
             return;
         }
+        assert_eq!(self.serving, status.serving, "what it says of its service");
         if status.state == ServerState::Looking {
             assert!(self.reads.is_empty(), "{:?} wait for nothing", self.reads);
             assert!(self.courses.values().all(|c| !c.begun), "a learner without a leader");
@@ -448,11 +461,24 @@ impl Boundary {
                 assert!(!matches!(fault, Fault::Broken(_)), "{fault}");
                 self.halted = true;
             }
+            Output::Leadership(leadership) => {
+                assert_ne!(self.leadership, *leadership, "it is said once");
+                self.leadership = *leadership;
+            }
+            Output::Serving { .. } => {
+                assert!(!std::mem::replace(&mut self.serving, true), "it serves already");
+            }
+            Output::Retired => {
+                assert!(std::mem::replace(&mut self.serving, false), "it does not serve");
+            }
+            Output::Release(release) => {
+                assert!(*release > self.release, "{release:?} comes back");
+                self.release = *release;
+            }
             Output::Persist { .. }
             | Output::DeliverThrough(_)
             | Output::TakeSnapshot(_)
             | Output::Abandon
-            | Output::Release
             | Output::Keep
             | Output::HandedOver(_)
             | Output::Report(_) => {}

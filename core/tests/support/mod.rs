@@ -488,7 +488,15 @@ impl Seen {
     /// Nothing at all was done.
     #[track_caller]
     pub fn is_nothing(&self) {
-        assert_eq!(self.0, [], "nothing was to be done");
+        // That a lease moves is nothing either.
+        let moves = |output: &&Output| matches!(output, Output::Leadership(Some(_)));
+        let done: Vec<_> = self.0.iter().filter(|output| !moves(output)).collect();
+        assert!(done.is_empty(), "nothing was to be done: {done:?}");
+    }
+
+    /// Whether those are asked to go who do what only a leader may.
+    pub fn releases(&self) -> bool {
+        self.0.iter().any(|output| matches!(output, Output::Release(_)))
     }
 
     pub fn add(&mut self, mut more: Self) {
@@ -553,8 +561,16 @@ impl Bench {
         self.boundary.before(&event);
         let outputs = self.peer.step(Input { at: self.now, event });
         self.boundary.after(&outputs, &self.peer.status());
+        assert_eq!(self.boundary.leadership, self.peer.leadership());
         self.said.extend_from_slice(&outputs);
         Seen(outputs)
+    }
+
+    /// Those are gone who do what only a leader may, as they were asked last.
+    #[track_caller]
+    pub fn released(&mut self) -> Seen {
+        let release = self.boundary.release;
+        self.step(Event::Released(release))
     }
 
     /// A connection comes up; its number.

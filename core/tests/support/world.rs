@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
-use quorate_core::id::{LinkId, ServerId, Ticket};
+use quorate_core::id::{LinkId, ReleaseId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Place, Plane};
 use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Packet, Request};
@@ -84,7 +84,7 @@ pub struct World {
     /// What only a leader may is done at each of them, and ends when the test says so.
     pub guarded: bool,
     /// Those where it is to end.
-    pub sent_away: Vec<ServerId>,
+    pub sent_away: Vec<(ServerId, ReleaseId)>,
     /// Why roles were given up or changed.
     pub reasons: Vec<(ServerId, Reason)>,
     pub cxids: i32,
@@ -171,7 +171,7 @@ impl World {
 
     /// Nobody else is established while a leader counts on its lease.
     fn check_leases(&self) {
-        let reigns = self.peers.values().filter_map(Peer::reign);
+        let reigns = self.peers.values().filter_map(Peer::leadership);
         let Some(last) = reigns.clone().map(|reign| reign.epoch).max() else { return };
         let earlier = reigns.filter(|reign| reign.epoch < last).filter_map(|reign| reign.lease);
         for until in earlier {
@@ -250,8 +250,8 @@ impl World {
                 self.queue.push_back((id, Event::restored(link)));
             }
             Output::HandedOver(outcome) => self.handed_over.push((id, outcome)),
-            Output::Release if self.guarded => self.sent_away.push(id),
-            Output::Release => self.queue.push_back((id, Event::Released)),
+            Output::Release(release) if self.guarded => self.sent_away.push((id, release)),
+            Output::Release(release) => self.queue.push_back((id, Event::Released(release))),
             Output::Pace(link) => self.queue.push_back((id, Event::Drained(link))),
             Output::Report(report) => self.reasons.push((id, report.reason)),
             Output::Locate { link, zxid } => {
@@ -268,6 +268,9 @@ impl World {
             | Output::Refused { .. }
             | Output::Answer(_)
             | Output::ReadRefused { .. }
+            | Output::Leadership(_)
+            | Output::Serving { .. }
+            | Output::Retired
             | Output::Keep => {}
             Output::StreamLog { link, after, through, form } => {
                 self.stream(id, link, (after, through), form);

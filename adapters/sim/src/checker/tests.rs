@@ -341,7 +341,7 @@ fn outputs_that_make_no_sense() {
     breaks(Rule::Boundary, scene.steps(status(1, ServerState::Looking, 0), &again));
     let fault = Output::Halt(Fault::EpochsExhausted(Epoch::MAX));
     breaks(Rule::Progress, scene.checker.on_output(ServerId(1), &fault));
-    let many = vec![Output::Release; OUTPUTS_MAX + 1];
+    let many = vec![Output::Keep; OUTPUTS_MAX + 1];
     breaks(Rule::Bounds, scene.steps(status(1, ServerState::Looking, 0), &many));
 }
 

@@ -69,7 +69,7 @@ impl fmt::Display for Happened<'_> {
             Event::StepDown => f.write_str("step down"),
             Event::HandOver(None) => f.write_str("hand over"),
             Event::HandOver(Some(to)) => write!(f, "hand over to {to}"),
-            Event::Released => f.write_str("released"),
+            Event::Released(release) => write!(f, "released ({})", release.0),
             Event::Shutdown => f.write_str("shutdown"),
             Event::Resolved { .. }
             | Event::ListenFailed(_)
@@ -117,7 +117,10 @@ impl fmt::Display for Done<'_> {
             | Output::Answer(_)
             | Output::Accepted(_)
             | Output::Refused { .. }
-            | Output::Release
+            | Output::Release(_)
+            | Output::Leadership(_)
+            | Output::Serving { .. }
+            | Output::Retired
             | Output::Keep
             | Output::HandedOver(_)
             | Output::ReadRefused { .. } => write!(f, "{:?}", self.0),

@@ -28,7 +28,7 @@ impl World {
         let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         let Some(brief) = server.brief.take() else { return Ok(()) };
         self.trace.note(now, id, || Told::Crash(kind));
-        server.peer = None;
+        (server.peer, server.leadership) = (None, None);
         (server.paused, server.suspended) = (false, None);
         server.disk_hangs = false;
         server.backlog.clear();

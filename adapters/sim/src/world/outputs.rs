@@ -5,7 +5,7 @@ use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Unreadable};
 use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Packet};
-use quorate_core::output::{Form, Output, Write};
+use quorate_core::output::{Form, Leadership, Output, Write};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
@@ -152,10 +152,18 @@ impl World {
                 server.application.abandon();
                 server.disk.discard();
             }
-            Output::Release => self.answer(id, Event::Released),
+            Output::Release(release) => self.answer(id, Event::Released(release)),
+            Output::Leadership(leadership) => {
+                let before = std::mem::replace(&mut server.leadership, leadership);
+                if let (None, Some(Leadership { epoch, .. })) = (before, leadership) {
+                    self.check_leases(id, epoch)?;
+                }
+            }
+            Output::Serving { .. } => self.note(delivered),
             Output::Keep => self.coverage.hit(FaultClass::SeatKept),
             Output::HandedOver(Ok(_)) => self.coverage.hit(FaultClass::SeatGiven),
-            Output::Answer(_)
+            Output::Retired
+            | Output::Answer(_)
             | Output::Accepted(_)
             | Output::Refused { .. }
             | Output::ReadRefused { .. }
@@ -193,6 +201,7 @@ impl World {
         coverage.hits(FaultClass::Adopted, u64::from(delivered.adopted == Some(true)));
         coverage.hits(FaultClass::Overtaken, u64::from(delivered.adopted == Some(false)));
         coverage.hits(FaultClass::RequestApplied, delivered.asked_here);
+        coverage.hits(FaultClass::RequestLost, delivered.lost);
     }
 
     /// Puts those snapshots on disk that the log has come up to.

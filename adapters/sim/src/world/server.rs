@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use quorate_core::config::Config;
 use quorate_core::input::Event;
+use quorate_core::output::Leadership;
 use quorate_core::peer::Peer;
 use quorate_core::recorder::Recorder;
 use quorate_core::time::Instant;
@@ -39,8 +40,8 @@ pub(super) struct Server {
     pub(super) recorder: Option<Box<dyn Recorder>>,
     pub(super) peer: Option<Peer>,
     pub(super) brief: Option<Brief>,
-    /// Whether it leads, with a lease if there is to be one.
-    pub(super) guards: bool,
+    /// What those know who do what only a leader may.
+    pub(super) leadership: Option<Leadership>,
     pub(super) disk: Disk,
     /// No room is left on it.
     pub(super) disk_full: bool,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorate_core::ballot::{Body, Claim, Letter};
 use quorate_core::config::{Config, Election, Generations, Timing};
-use quorate_core::id::{LinkId, ServerId};
+use quorate_core::id::{LinkId, ReleaseId, ServerId};
 use quorate_core::input::{Event, Plane};
 use quorate_core::message::{LearnerInfo, Packet, Request};
 use quorate_core::output::{Output, Write};
@@ -173,7 +173,7 @@ pub(crate) fn promise_answered_late() -> Told {
     let (mut stage, learner, _) = leader(leased);
     stage.pass(LEASE - 10 * MILLI);
     promise(&mut stage, learner);
-    let counts = stage.reign().is_some_and(|reign| reign.lease.is_some());
+    let counts = stage.leadership().is_some_and(|leadership| leadership.lease.is_some());
     no(counts, "it counts on a promise that may be over")
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn asked_to_hand_over_while_it_proposes() -> Told {
     let (mut stage, learner, _) = leader(|_| {});
     stage.write();
     stage.feed(Event::HandOver(Some(ServerId(1))));
-    stage.feed(Event::Released);
+    stage.feed(Event::Released(ReleaseId(1)));
     let offers = |stage: &mut Stage| {
         let sent = stage.packets(learner);
         sent.iter().any(|packet| matches!(packet, Packet::HandOver { .. }))
@@ -503,6 +503,6 @@ pub(crate) fn an_arbiter_lets_one_of_two_lead() -> Told {
     });
     stage.feed(Event::Oracle(true));
     stage.pass(60 * SECOND);
-    let reign = stage.reign().ok_or("it does not lead")?;
-    no(reign.lease.is_some(), "it counts on a lease that nobody has promised")
+    let leadership = stage.leadership().ok_or("it does not lead")?;
+    no(leadership.lease.is_some(), "it counts on a lease that nobody has promised")
 }

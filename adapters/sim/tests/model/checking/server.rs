@@ -435,7 +435,7 @@ impl Server {
                 }
                 Output::ReceiveSnapshot { link, label } => self.receiving = Some((link, label)),
                 Output::Abandon => self.receiving = None,
-                Output::Release => events.push(Event::Released),
+                Output::Release(release) => events.push(Event::Released(release)),
                 Output::StreamLog { link, after, through, form } => {
                     if self.store.last() < through {
                         effects.push(Effect::Broken(Rule::Promise));
@@ -467,6 +467,9 @@ impl Server {
                 | Output::Refused { .. }
                 | Output::ReadRefused { .. }
                 | Output::Keep
+                | Output::Leadership(_)
+                | Output::Serving { .. }
+                | Output::Retired
                 | Output::HandedOver(_) => {}
             }
         }
@@ -520,7 +523,8 @@ impl Server {
         let new = Self::new(self.id, self.first, self.electing, self.slow, Store::default()).brief;
         let Some(peer) = &self.peer else { return new };
         let (standing, status) = (peer.standing(), peer.status());
-        let reign = peer.reign().map(|reign| reign.epoch);
+        let leads = status.serving && status.state == ServerState::Leading;
+        let reign = leads.then_some(status.current_epoch);
         let config = peer.config();
         let next = config.next_membership.as_ref();
         let binding = [voters(&config.membership), voters(config.last_seen())];
