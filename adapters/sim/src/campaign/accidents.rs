@@ -33,6 +33,7 @@ pub(super) enum Kind {
     MembersChange,
     TwoChanges,
     ChangeAcrossSnapshot,
+    TwoChangesAcrossSnapshot,
     ChangeThatIsCut,
 }
 
@@ -62,6 +63,7 @@ impl Kind {
             Self::MembersChange => "members and roles change",
             Self::TwoChanges => "members and roles change twice",
             Self::ChangeAcrossSnapshot => "members and roles change while a server is brought up",
+            Self::TwoChangesAcrossSnapshot => "a role changes twice while a server is brought up",
             Self::ChangeThatIsCut => "the leader is alone with a change",
         }
     }
@@ -72,6 +74,7 @@ const CHANGES_OF_MEMBERS: &[(Kind, u64)] = &[
     (Kind::MembersChange, 2),
     (Kind::TwoChanges, 3),
     (Kind::ChangeAcrossSnapshot, 4),
+    (Kind::TwoChangesAcrossSnapshot, 2),
     (Kind::ChangeThatIsCut, 2),
 ];
 

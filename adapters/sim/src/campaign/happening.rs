@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quorate_core::id::ServerId;
+use quorate_core::membership::Membership;
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::rng::Rng;
 
@@ -13,6 +14,7 @@ use crate::ensemble::Ensemble;
 use crate::faults::CrashKind;
 use crate::network::up_to;
 use crate::rule::Violation;
+use crate::world::World;
 
 impl Run {
     /// Lets the accidents happen, each followed by a while in which clients go on. Those that are left out
@@ -155,24 +157,8 @@ impl Run {
                 self.change_members(rng, leader)?;
             }
             Kind::ChangeAcrossSnapshot => {
-                let others: Vec<_> = self.ids.iter().copied().filter(|id| *id != leader).collect();
-                let mut id = others[pick(rng, others.len())];
-                if rng.below(3) > 0 {
-                    // What it has alone is of an epoch that is over when it comes back: only a snapshot helps.
-                    id = leader;
-                    self.isolate(leader);
-                    self.world.propose(leader, 1)?;
-                    self.pass(soon / 10)?;
-                }
-                self.world.crash(id, crash)?;
-                self.world.heal();
-                let noticed = self.noticing;
-                self.world.run_until(|w| w.leader().is_some_and(|now| now.0 != id), noticed)?;
-                let leader = self.world.leader().map_or(leader, |leader| leader.0);
-                self.world.propose(leader, 1)?;
-                self.pass(soon / 2)?;
-                self.world.start(id);
-                self.world.run_until(|w| w.is_receiving(id), soon)?;
+                let alone = rng.below(3) > 0;
+                let (id, leader) = self.bring_up_by_snapshot(rng, crash, alone, soon)?;
                 for _ in 0..=rng.below(3) {
                     self.change_members(rng, leader)?;
                     let wait = up_to(rng, soon / 8);
@@ -191,6 +177,16 @@ impl Run {
                     _ => {}
                 }
             }
+            Kind::TwoChangesAcrossSnapshot => {
+                let (id, leader) = self.bring_up_by_snapshot(rng, crash, true, soon)?;
+                self.change_one_twice(id, leader, soon)?;
+                match rng.below(4) {
+                    0 => self.isolate(leader),
+                    1 => self.isolate(id),
+                    2 => self.may_crash_soon(rng, id, 30),
+                    _ => {}
+                }
+            }
             Kind::ChangeThatIsCut => {
                 self.isolate(leader);
                 self.change_members(rng, leader)?;
@@ -202,6 +198,54 @@ impl Run {
                 }
                 self.world.start_after(leader, soon);
             }
+        }
+        Ok(())
+    }
+
+    /// A server is missing for a while, and comes back to where only a snapshot may help: with something that it has
+    /// `alone`, of an epoch that is over then. Returns it and the leader, as soon as the snapshot is on its way.
+    fn bring_up_by_snapshot(
+        &mut self,
+        rng: &mut Rng,
+        crash: CrashKind,
+        alone: bool,
+        soon: Duration,
+    ) -> Result<(i64, i64), Violation> {
+        let leader = self.world.leader().map_or(self.ids[0], |leader| leader.0);
+        let others: Vec<_> = self.ids.iter().copied().filter(|id| *id != leader).collect();
+        let mut id = others[pick(rng, others.len())];
+        if alone {
+            id = leader;
+            self.isolate(leader);
+            self.world.propose(leader, 1)?;
+            self.pass(soon / 10)?;
+        }
+        self.world.crash(id, crash)?;
+        self.world.heal();
+        let noticed = self.noticing;
+        self.world.run_until(|w| w.leader().is_some_and(|now| now.0 != id), noticed)?;
+        let leader = self.world.leader().map_or(leader, |leader| leader.0);
+        self.world.propose(leader, 1)?;
+        self.pass(soon / 2)?;
+        self.world.start(id);
+        self.world.run_until(|w| w.is_receiving(id), soon)?;
+        Ok((id, leader))
+    }
+
+    /// A member other than these becomes an observer and a voter again, the second only when the first is in force.
+    fn change_one_twice(&mut self, id: i64, leader: i64, soon: Duration) -> Result<(), Violation> {
+        let mut seats = self.world.ensemble().seats().iter();
+        let other = seats.find(|seat| seat.voter && ![id, leader].contains(&seat.id.0));
+        let Some(other) = other.map(|seat| seat.id) else { return Ok(()) };
+        let in_force = |w: &World| {
+            let disk = w.durable(leader);
+            disk.and_then(|disk| disk.membership.as_ref()).map(Membership::version)
+        };
+        for voter in [false, true] {
+            let before = in_force(&self.world);
+            let change = Reconfiguration::change(vec![Ensemble::member(other, voter)], vec![]);
+            self.world.reconfigure(leader, &change)?;
+            self.world.run_until(|w| in_force(w) != before, soon)?;
         }
         Ok(())
     }

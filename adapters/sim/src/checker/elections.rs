@@ -104,7 +104,11 @@ impl Checker {
         };
         let promised = self.promised.get(&epoch);
         let own = promised.and_then(|votes| votes.get(&id));
-        let ensemble = self.ensemble();
+        // Until a change is in force a spare counts by what it is configured with: a majority of the others and itself
+        // has a server in common with each quorum of the others.
+        let told = self.servers.get(&id).is_some_and(|seen| seen.membership.is_some());
+        let first = self.ledger.in_force().is_none() && !told;
+        let ensemble = if first { self.configured(id) } else { self.ensemble() };
         self.ledger.on_established(id, epoch, ensemble)?;
         if !holds(&id) {
             return broken(Rule::Promise, id, format!("leads epoch {epoch}, not on its disk"));
