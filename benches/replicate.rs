@@ -84,7 +84,7 @@ impl Ensemble {
                     continue;
                 }
                 std::mem::swap(&mut self.servers[who].said, &mut outputs);
-                let mut durable = None;
+                let (mut durable, mut delivered) = (None, None);
                 for output in &mut outputs {
                     match output {
                         Output::Send { link, message } => {
@@ -94,7 +94,7 @@ impl Ensemble {
                             to.step(Event::Received { link, message });
                         }
                         Output::Persist { ticket, .. } => durable = Some(*ticket),
-                        Output::DeliverThrough(zxid) => self.servers[who].delivered = *zxid,
+                        Output::DeliverThrough(zxid) => delivered = Some(*zxid),
                         Output::Pace(link) => self.servers[who].step(Event::Drained(*link)),
                         Output::Dial { plane, peer, .. } => self.connect(who, *plane, *peer),
                         _ => {}
@@ -104,6 +104,11 @@ impl Ensemble {
                 // The disk is as perfect as the network.
                 if let Some(ticket) = durable {
                     self.servers[who].step(Event::Persisted(ticket));
+                }
+                // And so is the application.
+                if let Some(zxid) = delivered {
+                    self.servers[who].delivered = zxid;
+                    self.servers[who].step(Event::Applied(zxid));
                 }
             }
         }

@@ -24,9 +24,11 @@ use crate::outbox::Outbox;
 use crate::output::Write;
 use crate::quorum::Quorum;
 use crate::report::{Change, Reason};
+use crate::requests::Requests;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::timers::Timers;
+use crate::txn::{RequestId, Txns};
 use crate::vote::{Round, Vote};
 use crate::zxid::{Epoch, Zxid};
 
@@ -46,6 +48,8 @@ pub struct Context<'a> {
     pub epochs: &'a mut Epochs,
     /// What is logged.
     pub history: &'a mut History,
+    /// What was accepted here.
+    pub requests: &'a mut Requests,
     /// Where outputs go.
     pub outbox: &'a mut Outbox,
     /// Deadlines by name.
@@ -115,6 +119,25 @@ impl Context<'_> {
         }
     }
 
+    /// Puts transactions at the end of the log.
+    pub fn append(&mut self, txns: Txns) {
+        for txn in &*txns {
+            self.requests.on_logged(txn);
+        }
+        self.history.append(txns, self.outbox);
+    }
+
+    /// Cuts off the log what follows this.
+    pub fn truncate(&mut self, zxid: Zxid) {
+        self.requests.on_cut(zxid);
+        self.history.truncate(zxid, self.outbox);
+    }
+
+    /// Tells whoever asked that it may come to pass.
+    pub fn accept(&mut self, id: RequestId) {
+        self.requests.accept(id, self.outbox);
+    }
+
     /// The history that a leader sent takes the place of ours, with what it holds of the membership: one step. What
     /// the leader says is in force is so here, too: an election would ask the voters of what was before otherwise,
     /// whom there may not be any more.
@@ -145,6 +168,7 @@ impl Context<'_> {
             let write = Write::Install { label, membership, next: next_text };
             self.history.install(label, last, write, self.outbox);
         }
+        self.requests.on_installed(label, self.outbox);
         for (version, change) in [
             (present.version(), Change::Configuration as fn(i64) -> Change),
             (next.as_ref().map_or(0, Membership::version), Change::NextConfiguration),

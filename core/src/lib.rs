@@ -74,7 +74,7 @@
 //! | machines | [`election`] or [`generation`], [`leader`], [`learner`] | who leads; the three phases of Zab from both sides |
 //! | tray | [`context`] | what a machine may touch during one step |
 //! | connections | [`links`] | who is connected, which of two connections stays |
-//! | instruments | [`outbox`], [`timers`], [`history`] | outputs and what waits for the disk; deadlines; what is logged and how a learner is brought up to it |
+//! | instruments | [`outbox`], [`timers`], [`history`], [`requests`] | outputs and what waits for the disk; deadlines; what is logged and how a learner is brought up to it; what became of a request |
 //! | boundary | [`input`], [`output`], [`recorder`], [`wire`] | what happens, what to do, who listens, and the bytes |
 //! | nouns | [`vote`], [`ballot`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`report`], [`durable`] | |
 //! | words | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | |
@@ -137,6 +137,7 @@ pub mod recipe;
 pub mod reconfiguration;
 pub mod recorder;
 pub mod report;
+pub mod requests;
 pub mod rng;
 pub mod time;
 pub mod timers;

@@ -160,9 +160,20 @@ pub enum Output {
     Abandon,
     /// To whoever asked: from here on, what is delivered is at least as new as the read wanted.
     Answer(ReadId),
-    /// To whoever asked, at once: it is proposed or on its way to the leader, so it may come to pass;
-    /// if it does not before the next reign has begun, it never will.
+    /// To whoever asked, at once: it is proposed or on its way to the leader, so it may come to pass. If its
+    /// transaction is applied here, that is the answer; otherwise [`Lost`](Output::Lost) or
+    /// [`Unknown`](Output::Unknown) comes.
     Accepted(RequestId),
+    /// To whoever asked, if it has no answer yet: it was accepted, and surely never comes to pass.
+    Lost(RequestId),
+    /// To whoever asked, if it has no answer yet: it was accepted, and nobody can tell here whether it came or comes
+    /// to pass.
+    Unknown {
+        /// Which request.
+        id: RequestId,
+        /// Why.
+        doubt: Doubt,
+    },
     /// To whoever asked, at once: it will not come to pass.
     Refused {
         /// Which request.
@@ -275,6 +286,17 @@ pub enum Refusal {
     /// It is longer than a packet may be.
     #[error("a request of {0} bytes is too long")]
     TooLong(usize),
+}
+
+/// Why nobody can tell what became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum Doubt {
+    /// This server was so far behind that it got a snapshot, which does not tell who asked for what.
+    #[error("this server got a snapshot of the history that may contain it")]
+    Snapshot,
+    /// This server lost its connection to a leader that went on to lead.
+    #[error("the connection to the leader was lost")]
+    Disconnected,
 }
 
 /// Why a leader keeps its seat, which it was asked to hand over.

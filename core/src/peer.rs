@@ -114,6 +114,10 @@ impl Peer {
             Event::Prepared { epoch, drafts } => {
                 self.with_leader(|leader, cx| leader.on_prepared(cx, epoch, drafts));
             }
+            Event::Applied(through) => {
+                let Instruments { requests, outbox, .. } = &mut self.instruments;
+                requests.on_applied(through, outbox);
+            }
             Event::Propose(request) => self.on_propose(request),
             Event::Read(read) => self.on_read(read),
             Event::Drained(link) => self.with_leader(|leader, cx| leader.on_drained(cx, link)),

@@ -49,6 +49,8 @@ mod reconfiguration_at_random;
 mod reconfiguration_leases;
 #[path = "reconfiguration_packets.rs"]
 mod reconfiguration_packets;
+#[path = "requests.rs"]
+mod requests;
 #[path = "rounds.rs"]
 mod rounds;
 #[path = "small_widths.rs"]

@@ -778,6 +778,8 @@ impl Pair {
                 | Output::Abandon
                 | Output::Answer(_)
                 | Output::Accepted(_)
+                | Output::Lost(_)
+                | Output::Unknown { .. }
                 | Output::Refused { .. }
                 | Output::ReadRefused { .. }
                 | Output::Leadership(_)

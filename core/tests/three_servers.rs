@@ -110,10 +110,13 @@ impl World {
                 }
                 Output::DeliverThrough(zxid) => {
                     self.delivered.insert(id, zxid);
+                    self.queue.push_back((id, Event::Applied(zxid)));
                 }
                 Output::Report(_)
                 | Output::Abandon
                 | Output::Accepted(_)
+                | Output::Lost(_)
+                | Output::Unknown { .. }
                 | Output::Leadership(_)
                 | Output::Serving { .. }
                 | Output::Retired

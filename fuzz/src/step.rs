@@ -247,7 +247,11 @@ fn event(
         Happens::Progress { link } => {
             return nth(boundary.up.keys(), link).copied().map(Event::Progress);
         }
-        Happens::SnapshotTaken => return boundary.taking.map(Event::SnapshotTaken),
+        // Or the application has applied everything: what the seeds mean rests on the number of these.
+        Happens::SnapshotTaken => {
+            let applied = Event::Applied(boundary.delivered);
+            return Some(boundary.taking.map_or(applied, Event::SnapshotTaken));
+        }
         Happens::Propose { cxid } => {
             return Some(Event::Propose(request(i32::from(cxid), 5)));
         }

@@ -207,6 +207,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::DeliverThrough(zxid) => replica.deliver_through(zxid),
             Output::Prepare { epoch, request, .. } => replica.prepare(epoch, request),
             Output::Accepted(id) => replica.requests.accepted(id),
+            Output::Lost(id) => replica.requests.lost(id),
+            Output::Unknown { id, doubt } => replica.requests.unknown(id, doubt),
             Output::Refused { id, reason } => replica.requests.refused(id, reason),
             Output::Answer(read) => replica.answer(read),
             Output::ReadRefused { read, reason } => replica.refuse(read, reason.into()),
@@ -236,8 +238,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let lease = lease.map(|until| self.time(until));
                 self.seat.set(leadership.map(|leadership| token(leadership.epoch)), lease);
             }
-            Output::Serving { epoch, membership, .. } => replica.serving(epoch, &membership),
-            // What was accepted may still come to pass; what becomes of it is known when this server serves again.
+            Output::Serving { membership, .. } => replica.serving(&membership),
             Output::Retired => {}
             Output::Release(release) => {
                 self.releasing = Some(release);
@@ -268,6 +269,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     fn run_application(&mut self, turn: &mut Turn) -> Result<(), ServerError> {
         self.replica.run(&mut turn.consequences)?;
         turn.events.append(&mut turn.consequences.events);
+        turn.events.extend(turn.consequences.applied.take().map(Event::Applied));
         for (link, pieces) in std::mem::take(&mut turn.consequences.streams) {
             self.stream(link, pieces, turn);
         }

@@ -40,7 +40,7 @@ use quorate_log::reader::Reader;
 use crate::disk::{DiskHandle, Unread};
 use crate::error::ServerError;
 use crate::feed::Feed;
-use crate::requests::{Look, ReadError, Requests, Service, Tray, own_outcome};
+use crate::requests::{Look, ReadError, Requests, Tray, own_outcome};
 use crate::scope::Hold;
 use crate::stream::{
     self, APPLICATION_STACK, Intake, Pieces, Reception, SnapshotFault, Stop, Wanted,
@@ -114,7 +114,6 @@ enum Task<A> {
     Look(Look<A>),
     /// This server serves again.
     Serving {
-        service: Service,
         configuration: String,
         version: i64,
     },
@@ -142,10 +141,11 @@ enum Errand<A: Application> {
         memberships: Bytes,
     },
     Serving {
-        service: Service,
         configuration: String,
         version: i64,
     },
+    /// All that was to be delivered through this is applied.
+    Reached(Zxid),
 }
 
 /// What came of an errand.
@@ -157,7 +157,6 @@ enum Done<A: Application> {
         outcome: Result<Bytes, Rejected>,
     },
     Prepared(Epoch, Draft),
-    Adopted,
     Snapshot(A::Snapshot, Purpose),
     /// How far reading the log has come.
     Read {
@@ -165,7 +164,7 @@ enum Done<A: Application> {
         through: Zxid,
         outcome: Result<(), Unread>,
     },
-    Inherited(Service),
+    Reached(Zxid),
 }
 
 #[derive(Clone, Debug)]
@@ -214,6 +213,8 @@ struct Hands<A: Application> {
 pub(crate) struct Consequences {
     /// For the core, in order.
     pub(crate) events: Vec<Event>,
+    /// All that was to be delivered through this is applied.
+    pub(crate) applied: Option<Zxid>,
     /// Snapshots for learners.
     pub(crate) streams: Vec<(LinkId, Result<Pieces, Unreadable>)>,
 }
@@ -414,10 +415,9 @@ impl<A: Application> Replica<A> {
     }
 
     /// This server serves; everything that it inherited is among the deliveries asked for so far.
-    pub(crate) fn serving(&mut self, epoch: Epoch, membership: &Membership) {
-        let service = self.requests.serving(epoch);
+    pub(crate) fn serving(&mut self, membership: &Membership) {
         let (configuration, version) = (membership.to_string(), membership.version());
-        self.tasks.push_back(Task::Serving { service, configuration, version });
+        self.tasks.push_back(Task::Serving { configuration, version });
     }
 
     // --- doing it ---
@@ -514,10 +514,15 @@ impl<A: Application> Replica<A> {
         }
         loop {
             if let Task::Deliver(through) = self.tasks.front()? {
-                match self.next_delivery(*through) {
-                    Some(errand) => return Some(errand),
-                    None => drop(self.tasks.pop_front()),
+                let through = *through;
+                if let Some(errand) = self.next_delivery(through) {
+                    return Some(errand);
                 }
+                self.tasks.pop_front();
+                if self.planned >= self.base {
+                    return Some(Errand::Reached(through));
+                }
+                // What is missing comes with the state kept apart.
                 continue;
             }
             match self.tasks.pop_front()? {
@@ -545,8 +550,8 @@ impl<A: Application> Replica<A> {
                 // It was to see what a snapshot has, whose state is not ours yet.
                 Task::Look(look) if self.planned < self.base => look(Err(ReadError::Behind)),
                 Task::Look(look) => return Some(Errand::Look(look)),
-                Task::Serving { service, configuration, version } => {
-                    return Some(Errand::Serving { service, configuration, version });
+                Task::Serving { configuration, version } => {
+                    return Some(Errand::Serving { configuration, version });
                 }
             }
         }
@@ -605,8 +610,7 @@ impl<A: Application> Replica<A> {
                         then.events.push(Event::Prepared { epoch: reign, drafts });
                     }
                 },
-                Done::Adopted => self.requests.jumped(),
-                Done::Inherited(service) => self.requests.inherited(service),
+                Done::Reached(through) => then.applied = then.applied.max(Some(through)),
                 Done::Snapshot(snapshot, Purpose::Send { link, label, memberships }) => {
                     let pieces = stream::send_snapshot(label, memberships, snapshot);
                     then.streams.push((link, pieces.map_err(|_| Unreadable)));
@@ -665,7 +669,6 @@ impl<A: Application> Hands<A> {
             Errand::Adopt(label, state) => {
                 self.application.adopt(state);
                 self.applied = label;
-                done.push(Done::Adopted);
             }
             Errand::Prepare { epoch, request } => {
                 let now = now_ms();
@@ -690,10 +693,10 @@ impl<A: Application> Hands<A> {
                 let purpose = Purpose::Send { link, label, memberships };
                 done.push(Done::Snapshot(self.application.snapshot(), purpose));
             }
-            Errand::Serving { service, configuration, version } => {
+            Errand::Serving { configuration, version } => {
                 self.application.set_configuration(&configuration, version, now_ms());
-                done.push(Done::Inherited(service));
             }
+            Errand::Reached(through) => done.push(Done::Reached(through)),
         }
     }
 
@@ -823,7 +826,7 @@ mod tests {
     use crate::disk::Disk;
     use crate::link::Happened;
     use crate::permits::Permits;
-    use crate::requests::{Doubt, ProposeError, Proposed, look};
+    use crate::requests::look;
 
     /// Notes what it is told to do. A state is the last transaction in it, as eight bytes.
     struct Notes {
@@ -1134,8 +1137,7 @@ mod tests {
         assert_eq!((stage.told(), stage.peek()), (vec![], Err(ReadError::Behind)));
         stage.deliver(17);
         assert_eq!(stage.told(), ["adopt 15", "apply 16", "apply 17"]);
-        let doubt = Err(ProposeError::Unknown(Doubt::Snapshot));
-        assert_eq!(outcome.try_recv().unwrap(), Some(doubt as Result<Proposed, _>));
+        assert_eq!(outcome.try_recv().unwrap().map(drop), None, "the core tells of it");
         stage.sync();
         assert_eq!(stage.disk.handle().newest_snapshot().unwrap().unwrap().label, Zxid(15));
     }

@@ -1,18 +1,14 @@
-//! What callers at this server have asked for, and what becomes of it.
+//! What callers at this server have asked for, and what they are told.
 //!
 //! ```text
-//!   propose ──► asked ──► accepted ──────────► applied here                     Ok, or rejected
-//!                 │           ├──────────────► the next reign has begun,
-//!                 │           │                all that it inherited is applied Lost: surely not
-//!                 └► Refused  ├──────────────► history came as a snapshot       Unknown
-//!                    surely   └──────────────► this server has ended            Unknown
-//!                    not
+//!   propose ──► asked ──► accepted ──► applied here      Ok, or rejected
+//!                 │           ├──────► Lost              surely not
+//!                 │           ├──────► Unknown           nobody can tell
+//!                 └► Refused  └──────► this server ends  nobody can tell
+//!                    surely not
 //! ```
 //!
-//! A change of leader by itself says nothing about a request that was accepted: the new leader may hold
-//! its transaction or not. But a transaction of an old reign that the next one did not inherit never
-//! comes, so when everything inherited has been applied here, what has not come is known not to have
-//! happened, and can be asked for again without being done twice.
+//! What became of a request that was accepted is the core's to say, but for those whose transactions are applied.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -26,10 +22,10 @@ use futures_channel::oneshot;
 use quorate_application::{Rejected, SET_DATA};
 use quorate_core::id::ServerId;
 use quorate_core::message::{Identity, Request};
-use quorate_core::output::{Kept, Refusal};
+use quorate_core::output::{self, Kept, Refusal};
 use quorate_core::reconfiguration::Unchanged;
 use quorate_core::txn::{RequestId, Txn};
-use quorate_core::zxid::{Epoch, Zxid};
+use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
 use crate::link::Happened;
@@ -148,6 +144,15 @@ pub enum Doubt {
     /// This server lost its connection to a leader that went on to lead.
     #[error("the connection to the leader was lost")]
     Disconnected,
+}
+
+impl From<output::Doubt> for Doubt {
+    fn from(doubt: output::Doubt) -> Self {
+        match doubt {
+            output::Doubt::Snapshot => Self::Snapshot,
+            output::Doubt::Disconnected => Self::Disconnected,
+        }
+    }
 }
 
 /// Why a read was not answered.
@@ -328,29 +333,19 @@ impl<T> Tray<T> {
 pub(crate) struct Requests {
     client: i64,
     waiting: BTreeMap<i32, Waiting>,
-    /// How often this server has begun to serve, and in which epoch it did last.
-    service: Service,
 }
 
 #[derive(Debug)]
 struct Waiting {
     answer: Answer,
-    /// In which service the core accepted it; none yet in the moment between.
-    accepted: Option<Service>,
+    /// Whether the core has accepted it.
+    accepted: bool,
     _permit: Permit,
-}
-
-/// A time during which this server serves without interruption.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Service {
-    number: u64,
-    epoch: Epoch,
 }
 
 impl Requests {
     pub(crate) const fn new(client: i64) -> Self {
-        let service = Service { number: 0, epoch: Epoch::ZERO };
-        Self { client, waiting: BTreeMap::new(), service }
+        Self { client, waiting: BTreeMap::new() }
     }
 
     /// How many are under way.
@@ -360,13 +355,12 @@ impl Requests {
 
     /// Somebody asks, and will be told.
     pub(crate) fn asked(&mut self, id: RequestId, answer: Answer, permit: Permit) {
-        self.waiting.insert(id.cxid, Waiting { answer, accepted: None, _permit: permit });
+        self.waiting.insert(id.cxid, Waiting { answer, accepted: false, _permit: permit });
     }
 
     pub(crate) fn accepted(&mut self, id: RequestId) {
-        let service = self.service;
         if let Some(waiting) = self.waiting.get_mut(&id.cxid).filter(|_| id.client == self.client) {
-            waiting.accepted = Some(service);
+            waiting.accepted = true;
         }
     }
 
@@ -385,44 +379,25 @@ impl Requests {
         self.tell(cxid, outcome);
     }
 
-    /// From now on, what is accepted is accepted in another service.
-    pub(crate) fn serving(&mut self, epoch: Epoch) -> Service {
-        self.service = Service { number: self.service.number + 1, epoch };
-        self.service
+    /// It surely never comes to pass, if it is not applied.
+    pub(crate) fn lost(&mut self, id: RequestId) {
+        if id.client == self.client {
+            self.tell(id.cxid, Err(ProposeError::Lost));
+        }
     }
 
-    /// Everything that `service` inherited is applied: what was accepted before it and has not come
-    /// will not, unless the same leader still has it.
-    pub(crate) fn inherited(&mut self, service: Service) {
-        self.sweep(|accepted| {
-            (accepted.number < service.number).then_some(if accepted.epoch < service.epoch {
-                ProposeError::Lost
-            } else {
-                ProposeError::Unknown(Doubt::Disconnected)
-            })
-        });
-    }
-
-    /// The state has jumped: transactions were applied that we have not seen.
-    pub(crate) fn jumped(&mut self) {
-        self.sweep(|_| Some(ProposeError::Unknown(Doubt::Snapshot)));
+    /// Nobody can tell what became of it, if it is not applied.
+    pub(crate) fn unknown(&mut self, id: RequestId, doubt: output::Doubt) {
+        if id.client == self.client {
+            self.tell(id.cxid, Err(ProposeError::Unknown(doubt.into())));
+        }
     }
 
     /// The server ends.
     pub(crate) fn end(&mut self) {
-        self.sweep(|_| Some(ProposeError::Unknown(Doubt::Ended)));
-        for (_, waiting) in std::mem::take(&mut self.waiting) {
-            drop(waiting.answer.send(Err(ProposeError::Ended)));
-        }
-    }
-
-    fn sweep(&mut self, judge: impl Fn(Service) -> Option<ProposeError>) {
-        let judged = self.waiting.iter().filter_map(|(cxid, waiting)| {
-            let error = waiting.accepted.and_then(&judge)?;
-            Some((*cxid, error))
-        });
-        for (cxid, error) in judged.collect::<Vec<_>>() {
-            self.tell(cxid, Err(error));
+        for (_, Waiting { answer, accepted, .. }) in std::mem::take(&mut self.waiting) {
+            let doubt = ProposeError::Unknown(Doubt::Ended);
+            drop(answer.send(Err(if accepted { doubt } else { ProposeError::Ended })));
         }
     }
 
@@ -478,54 +453,32 @@ mod tests {
         }
     }
 
-    const UNDECIDED: Option<ProposeError> = None;
-
     fn error(outcome: &mut Outcome) -> Option<ProposeError> {
         let outcome = outcome.try_recv().ok().flatten();
         outcome.map(|outcome| outcome.expect_err("no success"))
     }
 
     #[test]
-    fn what_the_next_reign_did_not_inherit_did_not_happen() {
+    fn who_has_an_answer_is_told_nothing_else() {
         let mut desk = Desk::new();
-        desk.requests.serving(Epoch(1));
-        let (mut inherited, mut lost) = (desk.accept(1), desk.accept(2));
-        let second = desk.requests.serving(Epoch(2));
-        let mut fresh = desk.accept(3);
-        assert_eq!(error(&mut lost), UNDECIDED, "a change of leader says nothing yet");
+        let id = |cxid| RequestId { client: 7, cxid };
+        let (mut done, mut lost, mut unknown) = (desk.accept(1), desk.accept(2), desk.accept(3));
         desk.requests.applied(1, Zxid(0x1_0000_0009), Ok(Bytes::from_static(b"done")));
-        desk.requests.inherited(second);
-        assert_eq!(inherited.try_recv().unwrap().unwrap().unwrap().reply, "done");
+        for cxid in [1, 2] {
+            desk.requests.lost(id(cxid));
+        }
+        desk.requests.unknown(id(3), output::Doubt::Disconnected);
+        assert_eq!(done.try_recv().unwrap().unwrap().unwrap().reply, "done");
         assert_eq!(error(&mut lost), Some(ProposeError::Lost));
-        assert_eq!(error(&mut fresh), UNDECIDED, "it belongs to the reign that has begun");
         assert!(!ProposeError::Lost.may_have_happened());
-    }
-
-    #[test]
-    fn the_same_leader_may_still_have_it() {
-        let mut desk = Desk::new();
-        desk.requests.serving(Epoch(1));
-        let mut request = desk.accept(1);
-        let again = desk.requests.serving(Epoch(1));
-        desk.requests.inherited(again);
         let doubt = ProposeError::Unknown(Doubt::Disconnected);
-        assert_eq!(error(&mut request), Some(doubt));
+        assert_eq!(error(&mut unknown), Some(doubt));
         assert!(doubt.may_have_happened());
-    }
-
-    #[test]
-    fn a_snapshot_does_not_tell_who_asked() {
-        let mut desk = Desk::new();
-        desk.requests.serving(Epoch(1));
-        let mut request = desk.accept(1);
-        desk.requests.jumped();
-        assert_eq!(error(&mut request), Some(ProposeError::Unknown(Doubt::Snapshot)));
     }
 
     #[test]
     fn the_end_is_in_doubt_only_for_what_was_accepted() {
         let mut desk = Desk::new();
-        desk.requests.serving(Epoch(1));
         let (mut accepted, mut asked) = (desk.accept(1), desk.ask(2));
         desk.requests.end();
         assert_eq!(error(&mut accepted), Some(ProposeError::Unknown(Doubt::Ended)));

@@ -314,6 +314,7 @@ impl Checker {
             | Event::Streamed { .. }
             | Event::Restored { .. }
             | Event::SnapshotTaken(_)
+            | Event::Applied(_)
             | Event::Propose(_)
             | Event::Prepared { .. }
             | Event::Read(_)
@@ -482,6 +483,8 @@ impl Checker {
             | Output::Abandon
             | Output::Answer(_)
             | Output::Accepted(_)
+            | Output::Lost(_)
+            | Output::Unknown { .. }
             | Output::Refused { .. }
             | Output::ReadRefused { .. }
             | Output::Release(_)

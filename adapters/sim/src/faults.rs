@@ -231,6 +231,8 @@ classes! {
     RequestApplied,
     /// A request was accepted and not in what the next reign inherited.
     RequestLost,
+    /// Nobody could tell where it was accepted what became of a request.
+    RequestUnknown,
     /// A leader had no number left for what was asked of it, and made room for a new epoch.
     NumbersSpent,
     /// A follower gave up its leader because its disk did not keep up.

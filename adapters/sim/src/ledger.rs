@@ -7,7 +7,7 @@
 mod clients;
 mod reigns;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use quorate_core::id::{ReadId, ServerId};
 use quorate_core::output::Write;
@@ -79,10 +79,6 @@ pub(crate) struct Ledger {
     /// Which change that was.
     changed_at: Zxid,
     requests: BTreeMap<RequestId, Asked>,
-    /// Accepted and neither applied nor given up.
-    open: BTreeMap<(ServerId, u64), BTreeSet<RequestId>>,
-    /// In which epoch each server, in each of its lives, has served last.
-    served: BTreeMap<(ServerId, u64), Epoch>,
     reads: BTreeMap<(ServerId, ReadId), Reading>,
     /// Reads and writes of cells.
     history: History<RequestId>,
@@ -434,6 +430,8 @@ impl Ledger {
                 let detail = format!("{} is {first} and {}", txn.header.request(), txn.zxid);
                 broken(Rule::Outcome, id, detail)
             }
+            // Whoever asked was told that it may be so.
+            Outcome::Unknown => Ok(false),
             Outcome::Asked | Outcome::Accepted | Outcome::Applied(_) | Outcome::TooLong(_) => {
                 if asked.at == (id, incarnation) {
                     if asked.outcome == Outcome::Asked {
@@ -445,9 +443,6 @@ impl Ledger {
                     } else {
                         asked.outcome = Outcome::Applied(txn.zxid);
                         self.history.wrote(asked.operation);
-                    }
-                    if let Some(open) = self.open.get_mut(&asked.at) {
-                        open.remove(&txn.header.request());
                     }
                     self.acknowledged += 1;
                     self.told = self.told.max(txn.zxid);
@@ -502,7 +497,6 @@ impl Ledger {
         self.on_state(id, state, state.label)?;
         self.applied.insert(id, state.label);
         // Nobody can tell which requests are in it.
-        self.open.retain(|(server, _), _| *server != id);
         Ok(())
     }
 }

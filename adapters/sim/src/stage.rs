@@ -158,6 +158,8 @@ impl Stage {
                 | Output::HandedOver(_)
                 | Output::Answer(_)
                 | Output::Accepted(_)
+                | Output::Lost(_)
+                | Output::Unknown { .. }
                 | Output::Refused { .. }
                 | Output::ReadRefused { .. } => self.asked.push(output),
             }

@@ -125,6 +125,8 @@ pub struct World {
     rng: Rng,
     /// For what takes the place of names.
     names: Rng,
+    /// For how long applications take to apply.
+    appliers: Rng,
     /// For those who claim to be voters.
     claims: Rng,
     agenda: Agenda<What>,
@@ -247,6 +249,7 @@ impl World {
             seed,
             rng,
             names: Rng::new(seed ^ 0x0a3e_5000),
+            appliers: Rng::new(seed ^ 0x00a9_9113),
             claims: Rng::new(seed ^ 0xc1a1_3000),
             agenda,
             servers,

@@ -227,11 +227,11 @@ impl Broadcast {
         for txn in &*txns {
             self.proposed = txn.zxid;
             if let Some((Origin::Here, id)) = self.preparing.pop_front() {
-                cx.outbox.push(Output::Accepted(id));
+                cx.accept(id);
             }
         }
         learners.propose(cx, before, &txns);
-        cx.history.append(txns, cx.outbox);
+        cx.append(txns);
         Verdict::Stay
     }
 
@@ -497,6 +497,7 @@ mod tests {
     use crate::membership::Membership;
     use crate::outbox::Outbox;
     use crate::output::Write;
+    use crate::requests::Requests;
     use crate::rng::Rng;
     use crate::time::Instant;
     use crate::timers::Timers;
@@ -519,6 +520,7 @@ mod tests {
             reseated: &mut false,
             epochs: &mut Epochs { accepted_epoch: epoch, current_epoch: epoch },
             history: &mut history,
+            requests: &mut Requests::default(),
             outbox: &mut outbox,
             timers: &mut Timers::default(),
             links: &mut links,

@@ -164,7 +164,7 @@ impl Broadcast {
 
     /// Somebody here asks for a transaction: the leader is asked.
     pub fn on_propose(&self, cx: &mut Context<'_>, link: LinkId, request: Request) {
-        cx.outbox.push(Output::Accepted(request.id));
+        cx.accept(request.id);
         cx.outbox.send(link, Message::Packet(Packet::Request(request)));
     }
 

@@ -29,7 +29,7 @@ pub fn append(cx: &mut Context<'_>, txns: Txns) -> bool {
     if !see(cx, &txns) {
         return false;
     }
-    cx.history.append(txns, cx.outbox);
+    cx.append(txns);
     true
 }
 
@@ -37,7 +37,7 @@ pub fn append(cx: &mut Context<'_>, txns: Txns) -> bool {
 /// its COMMIT came before anybody waited for us.
 pub fn take_over(cx: &mut Context<'_>, txn: Txn) {
     see(cx, core::slice::from_ref(&txn));
-    cx.history.append(txn.into(), cx.outbox);
+    cx.append(txn.into());
 }
 
 fn see(cx: &mut Context<'_>, txns: &[Txn]) -> bool {

@@ -190,7 +190,7 @@ impl Synchronization {
 
     fn cut(&mut self, cx: &mut Context<'_>, zxid: Zxid) -> Taken {
         let zxid = if planted!(CutOneTooFew) { Zxid(zxid.0 + 1) } else { zxid };
-        cx.history.truncate(zxid, cx.outbox);
+        cx.truncate(zxid);
         cx.forget_unheld();
         self.written = zxid;
         self.follow(cx, How::Trunc, zxid)

@@ -25,6 +25,7 @@ use crate::output::{Hangup, Write};
 use crate::peer::electing::Electing;
 use crate::peer::listening::Listening;
 use crate::reconfiguration::membership_of;
+use crate::requests::Requests;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::timers::{Timer, Timers};
@@ -37,6 +38,7 @@ pub(super) struct Instruments {
     pub(super) elector: Electing,
     pub(super) epochs: Epochs,
     pub(super) history: History,
+    pub(super) requests: Requests,
     pub(super) links: Links,
     pub(super) timers: Timers,
     pub(super) outbox: Outbox,
@@ -74,6 +76,7 @@ impl Instruments {
         Ok(Self {
             elector: Electing::new(&config, durable.ballot),
             history: History::new(&mut durable, config.history.clone(), &mut rng),
+            requests: Requests::default(),
             epochs: Epochs { accepted_epoch, current_epoch },
             links: Links::new(&config),
             timers,
@@ -101,6 +104,7 @@ impl Instruments {
             reseated: &mut self.reseated,
             epochs: &mut self.epochs,
             history: &mut self.history,
+            requests: &mut self.requests,
             outbox: &mut self.outbox,
             timers: &mut self.timers,
             links: &mut self.links,

@@ -189,7 +189,9 @@ impl Peer {
                 self.appointed = false;
                 let leads = matches!(self.role, Role::Leading(_));
                 let membership = self.instruments.config.membership.clone();
-                self.instruments.outbox.put(|| Output::Serving { epoch, leads, membership });
+                let Instruments { outbox, requests, history, .. } = &mut self.instruments;
+                outbox.put(|| Output::Serving { epoch, leads, membership });
+                requests.on_serving(epoch, history.committed(), outbox);
                 for adrift in core::mem::take(&mut self.instruments.adrift) {
                     match adrift {
                         Adrift::Propose(request) => self.on_propose(request),

@@ -54,6 +54,8 @@ pub struct Boundary {
     pub preparing: VecDeque<(Epoch, Origin, Request)>,
     /// Callers without an answer.
     pub requests: Vec<RequestId>,
+    /// Those that were accepted and not given up.
+    accepted: Vec<RequestId>,
     pub reads: BTreeSet<ReadId>,
     /// Where we have acknowledged a leader's history, and which transaction last.
     pub acknowledged: BTreeSet<LinkId>,
@@ -271,6 +273,7 @@ impl Boundary {
             taking: None,
             preparing: VecDeque::new(),
             requests: Vec::new(),
+            accepted: Vec::new(),
             reads: BTreeSet::new(),
             acknowledged: BTreeSet::new(),
             acked: BTreeMap::new(),
@@ -456,6 +459,13 @@ impl Boundary {
             Output::Accepted(id) | Output::Refused { id, .. } => {
                 let at = self.requests.iter().position(|asked| asked == id);
                 self.requests.remove(at.expect("somebody asked"));
+                if let Output::Accepted(_) = output {
+                    self.accepted.push(*id);
+                }
+            }
+            Output::Lost(id) | Output::Unknown { id, .. } => {
+                let at = self.accepted.iter().position(|accepted| accepted == id);
+                self.accepted.remove(at.expect("it was accepted"));
             }
             Output::Halt(fault) => {
                 assert!(!matches!(fault, Fault::Broken(_)), "{fault}");

@@ -265,6 +265,8 @@ impl World {
             Output::CallOff { .. }
             | Output::Abandon
             | Output::Accepted(_)
+            | Output::Lost(_)
+            | Output::Unknown { .. }
             | Output::Refused { .. }
             | Output::Answer(_)
             | Output::ReadRefused { .. }

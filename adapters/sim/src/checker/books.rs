@@ -60,8 +60,6 @@ pub(crate) struct Delivered {
     pub(crate) adopted: Option<bool>,
     /// How many transactions were asked for here.
     pub(crate) asked_here: u64,
-    /// How many requests are lost for certain.
-    pub(crate) lost: u64,
 }
 
 impl Checker {
@@ -123,12 +121,10 @@ impl Checker {
                 self.conduct.on_snapshot(id, *link, *label, established, held, readable)?;
                 ledger.on_state(id, &application.labelled(*label), *label)?;
             }
-            Output::Serving { epoch, .. } => {
-                let lost = ledger.on_serving((id, around.incarnation), *epoch);
-                return Ok(Delivered { lost, ..Delivered::default() });
-            }
             Output::Answer(read) => ledger.on_answer(id, *read, &application.state)?,
-            Output::Accepted(request) => ledger.on_accepted(id, *request, standing.epoch)?,
+            Output::Accepted(request) => ledger.on_accepted(id, *request)?,
+            Output::Lost(request) => ledger.on_lost(id, *request)?,
+            Output::Unknown { id: request, .. } => ledger.on_unknown(id, *request)?,
             Output::Refused { id: request, .. } => ledger.on_refused(id, *request)?,
             Output::ReadRefused { read, .. } => ledger.on_read_refused(id, *read)?,
             _ => {}
@@ -162,6 +158,6 @@ impl Checker {
         }
         ledger.on_state(id, &application.state, application.state.label)?;
         let elsewhere_first = leads && through > disk.durable().last();
-        Ok(Delivered { elsewhere_first, adopted, asked_here, lost: 0 })
+        Ok(Delivered { elsewhere_first, adopted, asked_here })
     }
 }

@@ -440,7 +440,7 @@ fn acknowledged() -> Scene {
     let mut scene = reign();
     let (request, txn) = (RequestId { client: 1, cxid: 1 }, asked(ONE, 1, 1));
     scene.checker.ledger.on_asked((ServerId(1), 1), request, Some(7));
-    scene.checker.ledger.on_accepted(ServerId(1), request, Epoch(1)).unwrap();
+    scene.checker.ledger.on_accepted(ServerId(1), request).unwrap();
     scene.proposes(&txn, &[1, 2, 3]).unwrap();
     scene.delivers(3, ONE, true).unwrap();
     scene.applies(1, &txn).unwrap();
@@ -555,7 +555,7 @@ fn a_read_of_what_was_overwritten_before_it_began() {
     let request = RequestId { client: 1, cxid: 2 };
     let ledger = &mut scene.checker.ledger;
     ledger.on_asked((ServerId(1), 1), request, Some(7));
-    ledger.on_accepted(ServerId(1), request, Epoch(1)).unwrap();
+    ledger.on_accepted(ServerId(1), request).unwrap();
     let second = asked(TWO, 2, 2);
     scene.proposes(&second, &[1, 2, 3]).unwrap();
     scene.delivers(3, TWO, true).unwrap();
@@ -573,5 +573,5 @@ fn a_read_of_what_was_overwritten_before_it_began() {
 fn an_answer_to_what_nobody_asked() {
     let mut scene = reign();
     let request = RequestId { client: 9, cxid: 9 };
-    breaks(Rule::Outcome, scene.checker.ledger.on_accepted(ServerId(1), request, Epoch(1)));
+    breaks(Rule::Outcome, scene.checker.ledger.on_accepted(ServerId(1), request));
 }

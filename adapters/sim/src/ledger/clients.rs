@@ -2,7 +2,7 @@
 
 use quorate_core::id::{ReadId, ServerId};
 use quorate_core::txn::RequestId;
-use quorate_core::zxid::{Epoch, Zxid};
+use quorate_core::zxid::Zxid;
 
 use crate::application::State;
 use crate::ledger::Ledger;
@@ -21,8 +21,10 @@ pub enum Outcome {
     TooLong(Zxid),
     /// It never comes to pass.
     Refused,
-    /// A later reign has begun and it was not in what that inherited: it never comes to pass.
+    /// It was accepted, and never comes to pass.
     Lost,
+    /// It was accepted, and nobody can tell there whether it comes to pass.
+    Unknown,
 }
 
 /// What a reader was told.
@@ -39,7 +41,6 @@ pub enum Answer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) at: (ServerId, u64),
-    pub(super) epoch: Epoch,
     pub(super) outcome: Outcome,
     /// Under which number it came to pass.
     pub(super) committed: Option<Zxid>,
@@ -66,20 +67,18 @@ impl Ledger {
     /// A client of a server asks for a write, of a cell if that is said.
     pub(crate) fn on_asked(&mut self, at: (ServerId, u64), request: RequestId, cell: Option<u8>) {
         let operation = cell.map(|cell| self.history.call(cell, Some(request)));
-        let (epoch, outcome) = (Epoch::ZERO, Outcome::Asked);
-        self.requests.insert(request, Asked { at, epoch, outcome, committed: None, operation });
+        let outcome = Outcome::Asked;
+        self.requests.insert(request, Asked { at, outcome, committed: None, operation });
     }
 
     pub(crate) fn on_accepted(
         &mut self,
         id: ServerId,
         request: RequestId,
-        epoch: Epoch,
     ) -> Result<(), Violation> {
         match self.requests.get_mut(&request) {
             Some(asked) if asked.outcome == Outcome::Asked => {
-                (asked.outcome, asked.epoch) = (Outcome::Accepted, epoch);
-                self.open.entry(asked.at).or_default().insert(request);
+                asked.outcome = Outcome::Accepted;
                 Ok(())
             }
             other => broken(Rule::Outcome, id, format!("accepts {request}, {other:?}")),
@@ -97,24 +96,28 @@ impl Ledger {
         }
     }
 
-    /// A server serves in an epoch, and has delivered what that inherited: what was accepted in an
-    /// earlier one and is not applied never will be. Returns how many requests that are.
-    pub(crate) fn on_serving(&mut self, at: (ServerId, u64), epoch: Epoch) -> u64 {
-        if self.served.insert(at, epoch) == Some(epoch) {
-            return 0;
-        }
-        let Some(open) = self.open.get_mut(&at) else { return 0 };
-        let (requests, history, mut lost) = (&mut self.requests, &mut self.history, 0);
-        open.retain(|request| {
-            let asked = requests.get_mut(request).filter(|asked| asked.epoch < epoch);
-            asked.is_none_or(|asked| {
+    /// A server says that a request that it accepted never comes to pass.
+    pub(crate) fn on_lost(&mut self, id: ServerId, request: RequestId) -> Result<(), Violation> {
+        match self.requests.get_mut(&request) {
+            Some(asked) if asked.outcome == Outcome::Accepted && asked.committed.is_none() => {
                 asked.outcome = Outcome::Lost;
-                history.forget(asked.operation);
-                lost += 1;
-                false
-            })
-        });
-        lost
+                self.history.forget(asked.operation);
+                Ok(())
+            }
+            other => broken(Rule::Outcome, id, format!("gives up {request}, {other:?}")),
+        }
+    }
+
+    /// A server says that nobody knows what becomes of a request that it accepted; unless whoever asked has been told.
+    pub(crate) fn on_unknown(&mut self, id: ServerId, request: RequestId) -> Result<(), Violation> {
+        match self.requests.get_mut(&request) {
+            Some(asked) if asked.outcome == Outcome::Accepted => {
+                asked.outcome = Outcome::Unknown;
+                Ok(())
+            }
+            Some(Asked { outcome: Outcome::Applied(_) | Outcome::TooLong(_), .. }) => Ok(()),
+            other => broken(Rule::Outcome, id, format!("knows nothing of {request}, {other:?}")),
+        }
     }
 
     /// A client of a server asks to read a cell.

@@ -65,6 +65,7 @@ impl fmt::Display for Happened<'_> {
             Event::Prepared { epoch, drafts } => {
                 write!(f, "prepared {} in epoch {epoch}", drafts.len())
             }
+            Event::Applied(through) => write!(f, "applied through {through}"),
             Event::Oracle(yes) => write!(f, "oracle {yes}"),
             Event::StepDown => f.write_str("step down"),
             Event::HandOver(None) => f.write_str("hand over"),
@@ -116,6 +117,8 @@ impl fmt::Display for Done<'_> {
             | Output::Abandon
             | Output::Answer(_)
             | Output::Accepted(_)
+            | Output::Lost(_)
+            | Output::Unknown { .. }
             | Output::Refused { .. }
             | Output::Release(_)
             | Output::Leadership(_)

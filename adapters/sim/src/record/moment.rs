@@ -176,6 +176,8 @@ impl Moment {
                 What::Do(
                     Output::Answer(_)
                     | Output::Accepted(_)
+                    | Output::Lost(_)
+                    | Output::Unknown { .. }
                     | Output::Refused { .. }
                     | Output::ReadRefused { .. }
                     | Output::HandedOver(_),
@@ -302,6 +304,8 @@ fn asked(what: &What) -> Option<String> {
         What::Hear(Event::HandOver(None)) => "is asked to hand its seat over".to_owned(),
         What::Hear(Event::HandOver(Some(to))) => format!("is asked to hand its seat over to {to}"),
         What::Do(Output::Accepted(_)) => "accepts the write: it may come to pass".to_owned(),
+        What::Do(Output::Lost(_)) => "gives the write up: it never comes to pass".to_owned(),
+        What::Do(Output::Unknown { doubt, .. }) => format!("cannot tell of the write: {doubt}"),
         What::Do(Output::Refused { reason, .. }) => format!("refuses the write: {reason}"),
         What::Do(Output::Answer(_)) => "answers the read".to_owned(),
         What::Do(Output::ReadRefused { reason, .. }) => format!("refuses the read: {reason}"),

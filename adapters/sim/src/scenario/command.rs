@@ -316,6 +316,8 @@ pub(super) enum Outcome {
     Accepted,
     Refused,
     Lost,
+    /// Nobody can tell there what became of it.
+    Unknown,
     Open,
 }
 

@@ -194,6 +194,7 @@ fn became(expected: Outcome, found: Outcome) -> (bool, String) {
         Outcome::Accepted => "it is accepted".to_owned(),
         Outcome::Refused => "it is refused".to_owned(),
         Outcome::Lost => "it is lost".to_owned(),
+        Outcome::Unknown => "nobody can tell what became of it".to_owned(),
         Outcome::Open => "nothing is known of it".to_owned(),
     };
     (holds, words)

@@ -596,6 +596,7 @@ fn outcome(words: &mut Words<'_>) -> Result<Outcome, Problem> {
         ("accepted", Outcome::Accepted),
         ("refused", Outcome::Refused),
         ("lost", Outcome::Lost),
+        ("unknown", Outcome::Unknown),
         ("open", Outcome::Open),
     ])?;
     if outcome == Outcome::Done(None) && words.peek().is_some_and(|word| word.contains('.')) {

@@ -109,6 +109,7 @@ impl Whole for Worldly {
             Some(Became::Applied(zxid)) => Outcome::Done(Some(zxid)),
             Some(Became::Refused | Became::TooLong(_)) => Outcome::Refused,
             Some(Became::Lost) => Outcome::Lost,
+            Some(Became::Unknown) => Outcome::Unknown,
         })
     }
     fn was_read(&self) -> Result<Outcome, Problem> {

@@ -119,7 +119,14 @@ impl World {
                     self.agenda.after(wait, What::Prepared { id, incarnation });
                 }
             }
-            Output::DeliverThrough(_) => self.note(delivered),
+            Output::DeliverThrough(zxid) => {
+                self.note(delivered);
+                let Some(server) = self.servers.get(&id) else { return Ok(()) };
+                let incarnation = server.incarnation;
+                let wait = up_to(&mut self.appliers, self.application_max);
+                let event = Box::new(Event::Applied(zxid));
+                self.agenda.after(wait, What::Answer { id, incarnation, event });
+            }
             Output::TakeSnapshot(zxid) => {
                 let state = server.application.newest().clone();
                 if hit(&mut self.rng, self.disk.unreadable) {
@@ -159,10 +166,12 @@ impl World {
                     self.check_leases(id, epoch)?;
                 }
             }
-            Output::Serving { .. } => self.note(delivered),
+            Output::Lost(_) => self.coverage.hit(FaultClass::RequestLost),
+            Output::Unknown { .. } => self.coverage.hit(FaultClass::RequestUnknown),
             Output::Keep => self.coverage.hit(FaultClass::SeatKept),
             Output::HandedOver(Ok(_)) => self.coverage.hit(FaultClass::SeatGiven),
-            Output::Retired
+            Output::Serving { .. }
+            | Output::Retired
             | Output::Answer(_)
             | Output::Accepted(_)
             | Output::Refused { .. }
@@ -201,7 +210,6 @@ impl World {
         coverage.hits(FaultClass::Adopted, u64::from(delivered.adopted == Some(true)));
         coverage.hits(FaultClass::Overtaken, u64::from(delivered.adopted == Some(false)));
         coverage.hits(FaultClass::RequestApplied, delivered.asked_here);
-        coverage.hits(FaultClass::RequestLost, delivered.lost);
     }
 
     /// Puts those snapshots on disk that the log has come up to.

@@ -417,6 +417,7 @@ impl Server {
                 Output::DeliverThrough(zxid) => {
                     self.delivered = self.delivered.max(zxid);
                     effects.push(Effect::Deliver(zxid, self.brief.reign.is_some()));
+                    events.push(Event::Applied(zxid));
                 }
                 Output::TakeSnapshot(zxid) => events.push(Event::SnapshotTaken(zxid)),
                 Output::SendSnapshot { link, label, memberships } => {
@@ -464,6 +465,8 @@ impl Server {
                 Output::Halt(_) => effects.push(Effect::Broken(Rule::Halted)),
                 Output::Answer(_)
                 | Output::Accepted(_)
+                | Output::Lost(_)
+                | Output::Unknown { .. }
                 | Output::Refused { .. }
                 | Output::ReadRefused { .. }
                 | Output::Keep

@@ -65,6 +65,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     // What leaves, and what is remembered.
     ("outbox", Floor(6)),
     ("history", Floor(7)),
+    ("requests", Floor(7)),
     // The boundary.
     ("recorder", Floor(6)),
     ("output", Floor(5)),
