@@ -7,11 +7,11 @@
 #![expect(clippy::unwrap_used, reason = "a bench stops where something is wrong")]
 #![expect(clippy::print_stdout, reason = "its result")]
 
-#[path = "../adapters/tokio/tests/common/mod.rs"]
+#[path = "../adapters/runtimes/tokio/tests/common/mod.rs"]
 mod common;
-#[path = "../adapters/tokio/tests/java/mod.rs"]
+#[path = "../adapters/runtimes/tokio/tests/java/mod.rs"]
 mod java;
-#[path = "../adapters/tokio/tests/mixed/mod.rs"]
+#[path = "../adapters/runtimes/tokio/tests/mixed/mod.rs"]
 mod mixed;
 
 use std::time::Duration;

@@ -261,7 +261,7 @@ mistakes! {
     /// A node is given back while guarded work still runs.
     ReleasedBeforeGuards,
 
-    // --- disks: the rule is in `quorate_log::sync_mark` ---
+    // --- disks: the rule is in `quorate_storage::sync_mark` ---
 
     /// Where the last sync ended counts for nothing: a batch that a power cut tore is taken for damage, and its
     /// server refuses to start.

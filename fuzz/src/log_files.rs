@@ -3,7 +3,7 @@
 
 // The disk of the log's own tests: in memory, it forgets what is not synced.
 #[allow(clippy::unwrap_used, missing_docs, reason = "made for tests")]
-#[path = "../../adapters/log/tests/support/mod.rs"]
+#[path = "../../adapters/server/storage/tests/support/mod.rs"]
 pub(crate) mod support;
 
 use std::path::Path;
@@ -12,11 +12,11 @@ use arbitrary::{Arbitrary, Unstructured};
 use bytes::Bytes;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Counter, Epoch, Zxid};
-use quorate_log::check::check_on;
-use quorate_log::dump::Dump;
-use quorate_log::history::HistoryOptions;
-use quorate_log::record::{FILE_HEADER, encode};
-use quorate_log::{Found, Log, LogError, OpenOptions};
+use quorate_storage::check::check_on;
+use quorate_storage::dump::Dump;
+use quorate_storage::history::HistoryOptions;
+use quorate_storage::record::{FILE_HEADER, encode};
+use quorate_storage::{Found, Log, LogError, OpenOptions};
 use support::{Forgetful, State};
 
 use crate::snapshot;

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
-use quorate_log::record::{Damage, Found, OVERHEAD, PREFIX_BYTES, decode, encode, trace};
+use quorate_storage::record::{Damage, Found, OVERHEAD, PREFIX_BYTES, decode, encode, trace};
 
 /// The longest transaction.
 const MAX: usize = 256;

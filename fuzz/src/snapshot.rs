@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use quorate_core::zxid::Zxid;
-use quorate_log::snapshot::{
+use quorate_storage::snapshot::{
     Digest, Parts, SnapshotFile, SnapshotReader, SnapshotWriter, inspect, looks_whole,
 };
 use quorate_znode::Tree;

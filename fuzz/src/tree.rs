@@ -3,7 +3,7 @@
 
 // The bodies of transactions as the tree's own tests write them.
 #[allow(clippy::unwrap_used, reason = "made for tests")]
-#[path = "../../adapters/znode/tests/support/mod.rs"]
+#[path = "../../adapters/service/znode/tests/support/mod.rs"]
 mod support;
 
 use arbitrary::{Arbitrary, Unstructured};

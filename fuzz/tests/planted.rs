@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use quorate_core::planted::{Mistake, plant};
 use quorate_fuzz::TARGETS;
-use quorate_log::planted::Mistake as OnDisk;
+use quorate_storage::planted::Mistake as OnDisk;
 
 /// What is planted: in the core and what knows it, or in the data directory.
 #[derive(Clone, Copy, Debug)]

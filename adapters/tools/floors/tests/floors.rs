@@ -11,30 +11,31 @@ use std::path::{Path, PathBuf};
 use quorate_floors::{Place, sources, survey};
 
 use crate::plans::{
-    application, cli, core, driver, etcd, leadership, log, service, sim, store, znode, zookeeper,
+    application, cli, core, driver, etcd, leadership, recipes, service, sim, storage, znode,
+    zookeeper,
 };
 
 /// The plans of all crates, by folder; a crate of one file needs none.
 const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("core", core::PLAN),
-    ("adapters/cli", cli::PLAN),
-    ("adapters/driver", driver::PLAN),
-    ("adapters/etcd", etcd::PLAN),
+    ("adapters/tools/cli", cli::PLAN),
+    ("adapters/server/driver", driver::PLAN),
+    ("adapters/recipes/etcd", etcd::PLAN),
     ("adapters/leadership", leadership::PLAN),
-    ("adapters/log", log::PLAN),
+    ("adapters/server/storage", storage::PLAN),
     ("adapters/server/application", application::PLAN),
     ("adapters/service/service", service::PLAN),
-    ("adapters/sim", sim::PLAN),
-    ("adapters/store", store::PLAN),
+    ("adapters/tools/sim", sim::PLAN),
+    ("adapters/recipes/recipes", recipes::PLAN),
     ("adapters/tools/floors", &[("plan", Place::Floor(1)), ("reader", Place::Floor(1))]),
-    ("adapters/zookeeper", zookeeper::PLAN),
-    ("adapters/znode", znode::PLAN),
+    ("adapters/recipes/zookeeper", zookeeper::PLAN),
+    ("adapters/service/znode", znode::PLAN),
 ];
 
 /// Uses that a plan forbids and that stand for now, by crate. One that is no longer there fails the test.
 const STANDING: &[(&str, &[(&str, &str)])] = &[
     // A test in the module, against a real server.
-    ("adapters/etcd", &[("calls", "peers")]),
+    ("adapters/recipes/etcd", &[("calls", "peers")]),
 ];
 
 #[test]

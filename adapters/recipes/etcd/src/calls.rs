@@ -1,0 +1,170 @@
+//! The calls of the offer recipe, with the keys of etcd's own elections: `PREFIX/LEASE`.
+
+use bytes::Bytes;
+use etcd_client::{
+    Client, Compare, CompareOp, Error, GetOptions, KeyValue, SortOrder, SortTarget, Txn, TxnOp,
+};
+use quorate_core::recipe::offer::{Answer, Call, Entry};
+use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
+use quorate_recipes::{Contender, FencingToken, StoreError, Teller};
+
+use crate::config::Config;
+use crate::error::{failure, store_error};
+use crate::session::Live;
+
+/// Makes a call.
+pub(crate) async fn offer(
+    config: &Config,
+    live: &Live,
+    attempt: Attempt,
+    call: Call,
+    tell: &Teller,
+) -> Result<Answer, Failure> {
+    let answered = match call {
+        // There are no directories in etcd.
+        Call::EnsureRoot => return Ok(Answer::Done),
+        Call::Create { session, name, data } => {
+            if session != SessionId(live.lease) {
+                return Err(Failure::Expired);
+            }
+            return create(config, live, name, data).await;
+        }
+        // etcd reads through a quorum unless it is told not to.
+        Call::List { fresh: _ } => list(config, live).await,
+        Call::Read { name, watch } => return read(config, live, attempt, &name, watch, tell).await,
+        Call::Delete { name, created } => {
+            delete(live.client.clone(), config.key(&name), created).await
+        }
+    };
+    answered.map_err(|error| failure(&error))
+}
+
+async fn create(
+    config: &Config,
+    live: &Live,
+    name: String,
+    data: Bytes,
+) -> Result<Answer, Failure> {
+    let key = config.key(&name);
+    let absent = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
+    let options = etcd_client::PutOptions::new().with_lease(live.lease);
+    let put = TxnOp::put(key, data, Some(options));
+    let mut client = live.client.clone();
+    let done = client.txn(Txn::new().when([absent]).and_then([put])).await;
+    match done {
+        Ok(done) if done.succeeded() => Ok(Answer::Created { name }),
+        Ok(_) => Err(Failure::Exists),
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+/// Deletes a key if it is still the one that is meant: the same lease may have made it anew since.
+async fn delete(mut client: Client, key: String, created: Option<Token>) -> Result<Answer, Error> {
+    let meant = created.map(|Token(revision)| {
+        // A token is a revision that etcd gave.
+        let revision = i64::try_from(revision).unwrap_or(i64::MAX);
+        Compare::create_revision(key.as_str(), CompareOp::Equal, revision)
+    });
+    let meant: Vec<Compare> = meant.into_iter().collect();
+    let transaction = Txn::new().when(meant).and_then([TxnOp::delete(key, None)]);
+    client.txn(transaction).await.map(|_| Answer::Done)
+}
+
+async fn list(config: &Config, live: &Live) -> Result<Answer, Error> {
+    let prefix = config.key("");
+    let options = GetOptions::new().with_prefix().with_keys_only();
+    let found = live.client.clone().get(prefix.as_str(), Some(options)).await?;
+    let entry = |pair: &KeyValue| Entry {
+        name: config.name(pair.key()),
+        created: Some(number(pair.create_revision())),
+    };
+    Ok(Answer::Listed(found.kvs().iter().map(entry).collect()))
+}
+
+async fn read(
+    config: &Config,
+    live: &Live,
+    attempt: Attempt,
+    name: &str,
+    watch: bool,
+    tell: &Teller,
+) -> Result<Answer, Failure> {
+    let key = config.key(name);
+    let found = live.client.clone().get(key.as_str(), None).await.map_err(|e| failure(&e))?;
+    let pair = found.kvs().first().ok_or(Failure::Absent)?;
+    if watch {
+        let read_at =
+            found.header().map_or(pair.mod_revision(), etcd_client::ResponseHeader::revision);
+        live.watch_after(key, read_at, attempt, tell);
+    }
+    Ok(Answer::Read {
+        data: Bytes::copy_from_slice(pair.value()),
+        owner: (pair.lease() != 0).then_some(SessionId(pair.lease())),
+        created: Token(number(pair.create_revision())),
+    })
+}
+
+/// Who competes by offers, in their order.
+pub(crate) async fn contenders(
+    config: &Config,
+    live: &Live,
+    all: bool,
+) -> Result<Vec<Contender>, StoreError> {
+    let oldest_first = GetOptions::new()
+        .with_prefix()
+        .with_sort(SortTarget::Create, SortOrder::Ascend)
+        .with_limit(if all { 0 } else { 1 });
+    let prefix = config.key("");
+    let found = live.client.clone().get(prefix, Some(oldest_first)).await;
+    let found = found.map_err(|error| store_error(&error))?;
+    let contender = |pair: &KeyValue| Contender {
+        identity: Bytes::copy_from_slice(pair.value()),
+        token: FencingToken::elected(number(pair.create_revision())),
+        key: config.name(pair.key()),
+    };
+    Ok(found.kvs().iter().map(contender).collect())
+}
+
+/// A revision as a token, or a version.
+pub(crate) fn number(revision: i64) -> u64 {
+    u64::try_from(revision).unwrap_or(0)
+}
+
+impl Config {
+    /// The key of an offer.
+    fn key(&self, name: &str) -> String {
+        format!("{}/{name}", self.root)
+    }
+
+    /// The name of an offer.
+    fn name(&self, key: &[u8]) -> String {
+        let name = key.get(self.root.len() + 1..).unwrap_or_default();
+        String::from_utf8_lossy(name).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::Server;
+
+    /// As when a delete overtakes the answer to its first try, and the same lease has made its key anew.
+    #[tokio::test]
+    async fn only_the_key_that_is_meant_is_deleted() {
+        let Some(server) = Server::start().await else { return };
+        let mut client = Client::connect([server.endpoint()], None).await.unwrap();
+        let mut made = Vec::new();
+        for _ in 0..2 {
+            let put = client.put("election/51", "host", None).await.unwrap();
+            made.push(Token(number(put.header().unwrap().revision())));
+            if made.len() == 1 {
+                delete(client.clone(), "election/51".into(), Some(made[0])).await.unwrap();
+                assert_eq!(server.count("election/"), 0);
+            }
+        }
+        delete(client.clone(), "election/51".into(), Some(made[0])).await.unwrap();
+        assert_eq!(server.count("election/"), 1, "that was made anew");
+        delete(client.clone(), "election/51".into(), Some(made[1])).await.unwrap();
+        assert_eq!(server.count("election/"), 0);
+    }
+}

@@ -1,0 +1,69 @@
+//! The watches of one lease.
+
+use std::collections::BTreeMap;
+
+use etcd_client::{Client, Error, EventType, WatchOptions};
+use quorate_core::recipe::Attempt;
+use quorate_recipes::{Pace, Teller};
+use tokio::task::AbortHandle;
+
+/// No more than one for each key.
+#[derive(Debug, Default)]
+pub(crate) struct Watches(BTreeMap<String, AbortHandle>);
+
+impl Watches {
+    /// Says once when a key changes after `revision`.
+    pub(crate) fn watch_after(
+        &mut self,
+        mut client: Client,
+        key: String,
+        revision: i64,
+        attempt: Attempt,
+        tell: Teller,
+    ) {
+        let watched = key.clone();
+        let task = tokio::spawn(async move {
+            let mut pace = Pace::new();
+            loop {
+                let options = WatchOptions::new().with_start_revision(revision + 1);
+                match first_change(&mut client, &watched, options).await {
+                    Ok(gone) => return tell.fired(attempt, gone),
+                    Err(error) => tracing::debug!(%error, "a watch is set again"),
+                }
+                pace.rest().await;
+            }
+        });
+        self.0.retain(|_, watch| !watch.is_finished());
+        if let Some(before) = self.0.insert(key, task.abort_handle()) {
+            before.abort();
+        }
+    }
+
+    pub(crate) fn end(&mut self) {
+        for watch in std::mem::take(&mut self.0).into_values() {
+            watch.abort();
+        }
+    }
+}
+
+/// Whether the first change of a key is its end.
+async fn first_change(
+    client: &mut Client,
+    key: &str,
+    options: WatchOptions,
+) -> Result<bool, Error> {
+    let mut stream = client.watch(key, Some(options)).await?;
+    while let Some(answer) = stream.message().await? {
+        if let Some(event) = answer.events().first() {
+            return Ok(event.event_type() == EventType::Delete);
+        }
+        if answer.compact_revision() != 0 {
+            // What happened since cannot be told any more: something may have.
+            return Ok(false);
+        }
+        if answer.canceled() {
+            return Err(Error::WatchError(answer.cancel_reason().to_owned()));
+        }
+    }
+    Err(Error::WatchError("the stream has ended".to_owned()))
+}

@@ -1,0 +1,177 @@
+//! The calls of the offer recipe.
+//!
+//! The library puts a request on its way when its future is made, in the order of their making. So each
+//! call is polled once where it is made, and answered by a task of its own.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quorate_core::recipe::offer::{Answer, Call, Entry, queue};
+use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
+use quorate_recipes::{Contender, FencingToken, StoreError, Teller, begin};
+use zookeeper_client::{Acls, Client, CreateMode, Error, EventType, OneshotWatcher, Stat};
+
+use crate::config::{Access, Config};
+use crate::error::{failure, store_error};
+
+/// Makes a call. Its answer is told once; so is the change that it leaves a watch for.
+pub(crate) async fn offer(
+    config: &Arc<Config>,
+    client: Client,
+    attempt: Attempt,
+    call: Call,
+    tell: Teller,
+) {
+    let config = Arc::clone(config);
+    begin(async move {
+        let (result, watcher) = answer(&config, &client, call).await;
+        tell.offer(attempt, result);
+        // The session ends with its last handle.
+        drop(client);
+        if let Some(watcher) = watcher {
+            watch(watcher, attempt, &tell).await;
+        }
+    })
+    .await;
+}
+
+/// Waits for a watch to fire, and says so.
+pub(crate) async fn watch(watcher: OneshotWatcher, attempt: Attempt, tell: &Teller) {
+    let event = watcher.changed().await;
+    match event.event_type {
+        EventType::NodeDeleted => tell.fired(attempt, true),
+        EventType::NodeDataChanged | EventType::NodeCreated | EventType::NodeChildrenChanged => {
+            tell.fired(attempt, false);
+        }
+        // The session is over, which is said elsewhere.
+        EventType::Session => {}
+    }
+}
+
+async fn answer(
+    config: &Config,
+    client: &Client,
+    call: Call,
+) -> (Result<Answer, Failure>, Option<OneshotWatcher>) {
+    let mut watcher = None;
+    let result = match call {
+        Call::EnsureRoot => ensure(config, client).await.map(|()| Answer::Done),
+        Call::Create { session, name, data } => {
+            if SessionId(client.session_id().0) != session {
+                return (Err(Failure::Expired), None);
+            }
+            let path = config.path(&name);
+            let mode = CreateMode::EphemeralSequential.with_acls(config.acls());
+            let created = client.create(&path, &data, &mode).await;
+            created.map(|(_, sequence)| Answer::Created { name: format!("{name}{sequence}") })
+        }
+        Call::List { fresh } => {
+            list(config, client, fresh).await.map(|names| Answer::Listed(entries(names)))
+        }
+        Call::Read { name, watch: false } => {
+            client.get_data(&config.path(&name)).await.map(|(data, stat)| read(data, &stat))
+        }
+        Call::Read { name, watch: true } => {
+            let path = config.path(&name);
+            client.get_and_watch_data(&path).await.map(|(data, stat, left)| {
+                watcher = Some(left);
+                read(data, &stat)
+            })
+        }
+        // Names that the store numbers do not come back, so that no other can be meant.
+        Call::Delete { name, created: _ } => {
+            client.delete(&config.path(&name), None).await.map(|()| Answer::Done)
+        }
+    };
+    (result.map_err(|error| failure(&error)), watcher)
+}
+
+/// Creates the root and what is above it, as nodes that stay. Who may not create it does not need to, if
+/// it is there.
+async fn ensure(config: &Config, client: &Client) -> Result<(), Error> {
+    if client.check_stat(&config.root).await?.is_some() {
+        return Ok(());
+    }
+    make_directory(config, client, &config.root).await
+}
+
+pub(crate) async fn make_directory(
+    config: &Config,
+    client: &Client,
+    path: &str,
+) -> Result<(), Error> {
+    let mode = CreateMode::Persistent.with_acls(config.acls());
+    client.mkdir(path, &mode).await
+}
+
+/// The names of the root's children. Both requests are under way before either is answered.
+async fn list(config: &Config, client: &Client, fresh: bool) -> Result<Vec<String>, Error> {
+    let root = &config.root;
+    let synced = fresh.then(|| client.sync(root));
+    let listed = client.list_children(root);
+    if let Some(synced) = synced {
+        synced.await?;
+    }
+    listed.await
+}
+
+fn entries(names: Vec<String>) -> Vec<Entry> {
+    names.into_iter().map(|name| Entry { name, created: None }).collect()
+}
+
+fn read(data: Vec<u8>, stat: &Stat) -> Answer {
+    let owner = (stat.ephemeral_owner != 0).then_some(SessionId(stat.ephemeral_owner));
+    Answer::Read { data: Bytes::from(data), owner, created: Token(number(stat.czxid)) }
+}
+
+/// A zxid as a token, or a version.
+pub(crate) fn number(zxid: i64) -> u64 {
+    u64::try_from(zxid).unwrap_or(0)
+}
+
+/// Who competes by offers, in their order.
+pub(crate) async fn contenders(
+    config: &Config,
+    client: &Client,
+    all: bool,
+) -> Result<Vec<Contender>, StoreError> {
+    loop {
+        let names = match list(config, client, true).await {
+            Ok(names) => names,
+            // Nobody has ever competed here.
+            Err(Error::NoNode) => return Ok(Vec::new()),
+            Err(error) => return Err(store_error(error)),
+        };
+        let entries = entries(names);
+        let row = queue(&entries);
+        let mut found = Vec::new();
+        for entry in row.iter().take(if all { row.len() } else { 1 }) {
+            match client.get_data(&config.path(&entry.name)).await {
+                Ok((data, stat)) => found.push(Contender {
+                    identity: Bytes::from(data),
+                    token: FencingToken::elected(number(stat.czxid)),
+                    key: entry.name.clone(),
+                }),
+                // It has gone meanwhile.
+                Err(Error::NoNode) => {}
+                Err(error) => return Err(store_error(error)),
+            }
+        }
+        if all || row.is_empty() || !found.is_empty() {
+            return Ok(found);
+        }
+    }
+}
+
+impl Config {
+    pub(crate) fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.root)
+    }
+
+    pub(crate) fn acls(&self) -> Acls<'static> {
+        match self.access {
+            Access::Anyone => Acls::anyone_all(),
+            Access::Creator => Acls::creator_all(),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The calls of the lease recipe: one ephemeral node, whose path is the root itself.
+//!
+//! The version of a key is the zxid of its last change. ZooKeeper compares versions that count from 0 in
+//! each node; so a change is made in two steps, of which the second fails if anything came between.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use quorate_core::recipe::lease::{Answer, Call, Held, Record};
+use quorate_core::recipe::{Attempt, Failure, SessionId};
+use quorate_recipes::{Contender, FencingToken, StoreError, Teller, begin};
+use zookeeper_client::{Client, CreateMode, Error, OneshotWatcher, Stat};
+
+use crate::beats::Beats;
+use crate::calls::{make_directory, number, watch};
+use crate::config::Config;
+use crate::error::{failure, store_error};
+
+/// Makes a call. Its answer is told once; so is the change that it leaves a watch for.
+pub(crate) async fn lease(
+    config: &Arc<Config>,
+    beats: &Arc<Mutex<Beats>>,
+    client: Client,
+    attempt: Attempt,
+    call: Call,
+    tell: Teller,
+) {
+    let (config, beats) = (Arc::clone(config), Arc::clone(beats));
+    begin(async move {
+        let called = Instant::now();
+        let (result, watcher) = match call {
+            Call::Read { watch } => read(&config, &client, watch).await,
+            Call::Put { record, expect } => (put(&config, &client, record, expect).await, None),
+            Call::Renew { version, .. } => (renew(&config, &client, version).await, None),
+            Call::Delete { version } => (delete(&config, &client, version).await, None),
+        };
+        if result.is_ok() {
+            // What it keeps alive is counted from then.
+            let session = SessionId(client.session_id().0);
+            let counted = beats.lock().unwrap_or_else(PoisonError::into_inner).counted(called);
+            tell.renewed(session, counted);
+        }
+        tell.lease(attempt, result);
+        // The session ends with its last handle.
+        drop(client);
+        if let Some(watcher) = watcher {
+            watch(watcher, attempt, &tell).await;
+        }
+    })
+    .await;
+}
+
+type Found = (Result<Answer, Failure>, Option<OneshotWatcher>);
+
+async fn read(config: &Config, client: &Client, watch: bool) -> Found {
+    let key = &config.root;
+    let found = if watch {
+        let found = client.get_and_watch_data(key).await;
+        found.map(|(data, stat, watcher)| (data, stat, Some(watcher)))
+    } else {
+        client.get_data(key).await.map(|(data, stat)| (data, stat, None))
+    };
+    match found {
+        Ok((data, stat, watcher)) => (Ok(Answer::Found(Some(held(data, &stat)))), watcher),
+        Err(Error::NoNode) => (Ok(Answer::Found(None)), None),
+        Err(error) => (Err(failure(&error)), None),
+    }
+}
+
+/// What is no record of ours is that of a leader whom we do not know.
+fn held(data: Vec<u8>, stat: &Stat) -> Held {
+    let record = Record::decode(&data).unwrap_or_else(|| Record {
+        holder: 0,
+        identity: Bytes::from(data),
+        duration: std::time::Duration::ZERO,
+        taken: number(stat.czxid),
+        released: false,
+    });
+    Held { record, version: number(stat.mzxid), created: number(stat.czxid) }
+}
+
+const fn written(version: u64, created: u64) -> Answer {
+    Answer::Written { version, created }
+}
+
+async fn put(
+    config: &Config,
+    client: &Client,
+    record: Record,
+    expect: Option<u64>,
+) -> Result<Answer, Failure> {
+    // The ensemble counts with the session's time-out, whatever stands in the record.
+    if client.session_timeout() < record.duration {
+        return Err(Failure::Rejected);
+    }
+    let key = &config.root;
+    let data = record.encode();
+    if let Some(expected) = expect {
+        let stat = ours(config, client, expected).await?;
+        let changed = client.set_data(key, &data, Some(stat.version)).await;
+        let stat = changed.map_err(|error| failure(&error))?;
+        return Ok(written(number(stat.mzxid), number(stat.czxid)));
+    }
+    let mode = CreateMode::Ephemeral.with_acls(config.acls());
+    let created = match client.create(key, &data, &mode).await {
+        Err(Error::NoNode) => {
+            let parent = key.rfind('/').map_or("", |at| &key[..at]);
+            make_directory(config, client, parent).await.map_err(|error| failure(&error))?;
+            client.create(key, &data, &mode).await
+        }
+        done => done,
+    };
+    match created {
+        Ok((stat, _)) => Ok(written(number(stat.mzxid), number(stat.czxid))),
+        Err(Error::NodeExists) => Err(Failure::Conflict),
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+/// The node, if it is of this version and of our session. What is not of our session is not ours, even if
+/// we wrote it: it goes when its own session does.
+async fn ours(config: &Config, client: &Client, version: u64) -> Result<Stat, Failure> {
+    let found = client.check_stat(&config.root).await.map_err(|error| failure(&error))?;
+    let stat = found.ok_or(Failure::Absent)?;
+    let is_ours = stat.ephemeral_owner == client.session_id().0;
+    if is_ours && number(stat.mzxid) == version { Ok(stat) } else { Err(Failure::Conflict) }
+}
+
+/// What keeps the session alive keeps the key. The `sync` passes ZooKeeper's leader.
+async fn renew(config: &Config, client: &Client, version: u64) -> Result<Answer, Failure> {
+    let synced = client.sync(&config.root);
+    let stat = ours(config, client, version);
+    synced.await.map_err(|error| failure(&error))?;
+    let stat = stat.await?;
+    Ok(written(number(stat.mzxid), number(stat.czxid)))
+}
+
+async fn delete(config: &Config, client: &Client, version: u64) -> Result<Answer, Failure> {
+    let stat = ours(config, client, version).await?;
+    let deleted = client.delete(&config.root, Some(stat.version)).await;
+    deleted.map(|()| Answer::Done).map_err(|error| failure(&error))
+}
+
+/// Who leads: nobody else can be seen.
+pub(crate) async fn contenders(
+    config: &Config,
+    client: &Client,
+) -> Result<Vec<Contender>, StoreError> {
+    let key = &config.root;
+    let synced = client.sync(key);
+    let found = client.get_data(key);
+    synced.await.map_err(store_error)?;
+    match found.await {
+        Ok((data, stat)) => {
+            let key = key.rsplit('/').next().unwrap_or_default();
+            let leader = held(data, &stat).leader();
+            let one = leader.map(|leader| Contender {
+                identity: leader.identity,
+                token: FencingToken::elected(leader.token.0),
+                key: key.to_owned(),
+            });
+            Ok(one.into_iter().collect())
+        }
+        Err(Error::NoNode) => Ok(Vec::new()),
+        Err(error) => Err(store_error(error)),
+    }
+}

@@ -1,0 +1,122 @@
+//! Why a server cannot start, and why it ends.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quorate_core::config::ConfigError;
+use quorate_core::id::ServerId;
+use quorate_core::input::Plane;
+use quorate_core::output::Fault;
+use quorate_core::zxid::Zxid;
+use quorate_storage::{LogError, reader};
+use thiserror::Error;
+
+/// Why a server cannot start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The configuration cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// What is kept of a changed membership cannot be read: to go on without may be to forget who has to agree.
+    #[error("cannot read the membership in {}: {source}", path.display())]
+    Membership {
+        /// The file.
+        path: PathBuf,
+        /// What is in the way.
+        source: io::Error,
+    },
+    /// Our id has no line in the membership.
+    #[error("server {0} is not in the membership: there is no line server.{0}=…")]
+    NotAMember(ServerId),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The name of our own host has no address.
+    #[error("cannot resolve {host}, on which this server is to listen: {source}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// An address of ours cannot be listened at.
+    #[error("cannot listen at {address} ({}), tried {tries}x: {source}", port_name(*plane))]
+    Bind {
+        /// Which port.
+        plane: Plane,
+        /// Which address, as configured.
+        address: String,
+        /// How often it was tried.
+        tries: u32,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
+}
+
+fn port_name(plane: Plane) -> &'static str {
+    match plane {
+        Plane::Election => "election port",
+        Plane::Quorum => "quorum port",
+    }
+}
+
+/// Why a server has ended without being asked to.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// A write to the data directory failed: nobody knows what a crash would leave.
+    #[error("the disk failed: {source}")]
+    Disk {
+        /// What could not be written.
+        source: Arc<LogError>,
+    },
+    /// A transaction is longer than the log may have it. No leader proposes such a one, and no link brings
+    /// it: the disk is sound, and this server is not.
+    #[error("a transaction that is too long was to be logged: {source}")]
+    TooLong {
+        /// Which, and how long.
+        source: Arc<LogError>,
+    },
+    /// The dynamic configuration file could not be replaced.
+    #[error("cannot write the configuration to {}: {source}", path.display())]
+    DynamicConfig {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: Arc<io::Error>,
+    },
+    /// What was committed and is to be applied cannot be read back from the log.
+    #[error("cannot read the log behind {after}, which is to be applied: {source}")]
+    Unreadable {
+        /// The last transaction that was applied.
+        after: Zxid,
+        /// What is in the way.
+        source: Arc<reader::ReadError>,
+    },
+    /// The system gives no thread.
+    #[error("cannot start a thread: {source}")]
+    Thread {
+        /// What the system says.
+        source: Arc<io::Error>,
+    },
+    /// Going on would be unsafe.
+    #[error("halted: {0}")]
+    Halted(Fault),
+    /// It was asked to end.
+    #[error("the server was shut down")]
+    Ended,
+    /// Its task was dropped with the runtime, or broke an invariant of its own and panicked.
+    #[error("the server was dropped by its runtime, or has panicked")]
+    Aborted,
+}
+
+impl ServerError {
+    pub(crate) fn thread(source: io::Error) -> Self {
+        Self::Thread { source: Arc::new(source) }
+    }
+}
