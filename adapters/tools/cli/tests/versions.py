@@ -15,7 +15,7 @@ Exit status 1, and the servers' files are kept, if not. By hand only: it builds 
 import argparse, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 from pathlib import Path
 
-TREE = Path(__file__).resolve().parents[3]
+TREE = Path(__file__).resolve().parents[4]
 PATIENCE = 60
 
 
