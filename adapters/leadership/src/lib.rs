@@ -32,3 +32,8 @@ pub use crate::error::{LeadershipError, Lost};
 pub use crate::guard::Leadership;
 pub use crate::seat::Seat;
 pub use crate::token::FencingToken;
+
+/// The examples of the package's README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! Runs an election in a store that is there already.
+//! Leader election through an existing ZooKeeper or etcd cluster: the runner shared by both.
 //!
 //! ```text
 //!   program ── leadership() ─► guard ◄─ Seat ◄──┐

@@ -1,6 +1,6 @@
-//! What the README shows is the example on this crate's page, which compiles.
+//! What the package's README shows is the example of the crate's documentation, which compiles.
 
-const README: &str = include_str!("../../../../README.md");
+const README: &str = include_str!("../README.md");
 const PAGE: &str = include_str!("../src/lib.rs");
 
 /// The example that begins with the crate's own line, without what is not shown.

@@ -67,3 +67,8 @@ fn tuned(stream: TcpStream) -> TcpStream {
     drop(quorate_driver::tune(&stream));
     stream
 }
+
+/// The examples of the package's README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -73,6 +73,11 @@ use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
 quorate_driver::embed!(Tokio);
 
+/// The program of the package's README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct PackageReadme;
+
 /// tokio, as the driver sees it: the runtime in whose context it is used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tokio;
