@@ -16,10 +16,10 @@ use std::path::Path;
 use quorate_core::txn::Txn;
 use thiserror::Error;
 
+use crate::cursor::{Cursor, CursorError, End, Step};
 use crate::error::{Corruption, FileError, at};
 use crate::files::{Disk, Files};
 use crate::record::{Damage, OVERHEAD};
-use crate::segment::{Cursor, CursorError, End, Step};
 
 /// The records of a log file, from the first to the end.
 #[derive(Debug)]

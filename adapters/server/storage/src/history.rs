@@ -30,94 +30,38 @@
 
 mod append;
 mod cut;
+mod error;
+mod options;
+mod purge;
 mod read;
 mod scan;
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Weak;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::AtomicI64;
 
 use quorate_core::membership::Membership;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
-use thiserror::Error;
 
-use crate::error::{Corruption, FileError, SAFE, at};
+use crate::error::{FileError, at};
 use crate::files::{Disk, Files};
 use crate::install::{self, Install, InstallError, Memberships};
-use crate::record::TXN_BYTES_MAX;
-use crate::retention::{self, PurgeError, Purged};
-use crate::segment::{self, CursorError, Mark, Segment};
+use crate::segment::{Mark, Segment, list_segments};
 use crate::snapshot::{self, SnapshotError, SnapshotFile, StagedSnapshot};
 
 pub use crate::dirs::Dirs;
 pub use append::{AppendError, Synced};
 pub use cut::TruncateError;
+pub use error::OpenError;
+pub use options::{HistoryOptions, Roll};
 pub use read::Locating;
 
 use append::Tail;
 use read::Extension;
 use scan::Scan;
-
-/// How to open a history, and how to go on with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HistoryOptions {
-    /// By how many bytes a log file grows at a time (`zookeeper.preAllocSize`), so that most syncs need
-    /// not tell the file system that it has grown; 4 MiB at most, since a file system may take its time
-    /// to find more, and transactions wait. None: as it comes.
-    pub preallocate: u64,
-    /// When to begin a new log file.
-    pub roll: Roll,
-    /// The longest transaction that is read or written.
-    pub txn_bytes_max: usize,
-    /// How many transactions at the end are returned at open.
-    pub window_count: usize,
-    /// How many bytes they may take together.
-    pub window_bytes: usize,
-    /// Take only a snapshot older than this one, the newest, which turned out to be unreadable. The log
-    /// must lead from the older one through it: it was acknowledged.
-    pub snapshot_before: Option<Zxid>,
-    /// Whether a log without a snapshot is a history from the beginning
-    /// (`zookeeper.snapshot.trust.empty`).
-    pub trust_empty_snapshot: bool,
-    /// Log files older than the newest snapshot are read for a learner that stands in them, if what it
-    /// would be sent from disk has at most this many hundredths of that snapshot's bytes
-    /// (`zookeeper.snapshotSizeFactor`); never, if none.
-    pub size_percent: Option<u64>,
-}
-
-impl Default for HistoryOptions {
-    fn default() -> Self {
-        Self {
-            preallocate: 64 << 20,
-            roll: Roll::default(),
-            txn_bytes_max: TXN_BYTES_MAX,
-            window_count: 500,
-            window_bytes: 16 << 20,
-            snapshot_before: None,
-            trust_empty_snapshot: false,
-            size_percent: Some(33),
-        }
-    }
-}
-
-/// When a log file is long enough. The caller adds the jitter that keeps an ensemble's servers from
-/// doing it at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Roll {
-    /// After so many transactions.
-    pub records: u64,
-    /// After so many bytes.
-    pub bytes: u64,
-}
-
-impl Default for Roll {
-    fn default() -> Self {
-        Self { records: 100_000, bytes: 2 << 30 }
-    }
-}
 
 /// What a directory holds, durably.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -371,63 +315,6 @@ impl<F: Files + Clone> History<F> {
         Ok(())
     }
 
-    /// Removes old snapshots and log files, see [`retention::plan`], but no more than `files_max`: to
-    /// remove a large file may take a while. What a [`Reader`](crate::reader::Reader) has not reached yet stays.
-    ///
-    /// # Errors
-    ///
-    /// A [`PurgeError`] if the disk fails; then nothing is written from then on.
-    pub fn purge(&mut self, keep: usize, files_max: usize) -> Result<Purged, PurgeError> {
-        if self.failed {
-            return Err(PurgeError::Failed { dir: self.dirs.snapshots.clone() });
-        }
-        let all = snapshot::list(&self.files, &self.dirs.snapshots)?;
-        let mut whole = Vec::new();
-        for snapshot in &all {
-            if whole.len() < keep.max(retention::SNAPSHOTS_MIN)
-                && snapshot::looks_whole(&self.files, snapshot)?
-            {
-                whole.push(snapshot.label);
-            }
-        }
-        whole.dedup();
-        let starts: Vec<_> = self.segments.iter().map(|segment| segment.start).collect();
-        let plan = retention::plan(&whole, &starts, keep, self.slowest_reader());
-        let old = |label: Zxid| plan.snapshots_below.is_some_and(|oldest| label < oldest);
-        let old: Vec<_> = all.iter().rev().filter(|snapshot| old(snapshot.label)).collect();
-        let snapshots = old.len().min(files_max);
-        let logs = plan.logs.min(files_max - snapshots);
-        self.failed = true;
-        for snapshot in &old[..snapshots] {
-            self.files.remove(&snapshot.path).map_err(at("remove", &snapshot.path))?;
-        }
-        for segment in &self.segments[..logs] {
-            self.files.remove(&segment.path).map_err(at("remove", &segment.path))?;
-        }
-        self.segments.drain(..logs);
-        if logs + snapshots > 0 {
-            self.dirs.sync(&self.files)?;
-        }
-        if logs > self.run {
-            self.floor = self.floor.max(before(self.segments[0].start));
-        }
-        if logs > 0 {
-            self.run_is_open &= logs < self.run;
-            self.extension = None;
-        }
-        self.run = self.run.saturating_sub(logs);
-        self.failed = false;
-        let more = snapshots < old.len() || logs < plan.logs;
-        Ok(Purged { snapshots, logs, floor: self.floor, more })
-    }
-
-    /// Where the last of those who read has come to.
-    fn slowest_reader(&mut self) -> Option<Zxid> {
-        self.readers.retain(|reader| reader.strong_count() > 0);
-        let places = self.readers.iter().filter_map(Weak::upgrade);
-        places.map(|place| Zxid(place.load(Ordering::Relaxed))).min()
-    }
-
     /// Syncs everything that was reported by what was read.
     fn make_sure(&self, snapshot: Option<&SnapshotFile>) -> Result<(), FileError> {
         if planted!(FoundUnsynced) {
@@ -442,25 +329,6 @@ impl<F: Files + Clone> History<F> {
     }
 }
 
-/// Whether nothing can be between two transactions.
-pub(crate) fn is_successor(zxid: Zxid, next: Zxid) -> bool {
-    zxid.0.checked_add(1) == Some(next.0)
-}
-
-/// The highest number behind which `zxid` comes next for sure.
-pub(crate) fn before(zxid: Zxid) -> Zxid {
-    if zxid.counter().0 > 1 { Zxid(zxid.0 - 1) } else { zxid }
-}
-
-pub(crate) fn list_segments<F: Files>(files: &F, dir: &Path) -> Result<Vec<Segment>, FileError> {
-    let names = files.names(dir).map_err(at("list", dir))?.unwrap_or_default();
-    let mut starts: Vec<_> = names.iter().filter_map(|name| segment::start_of(name)).collect();
-    starts.sort_unstable();
-    // The same number may be written with zeros in front; only one of them is what we would open.
-    starts.dedup();
-    Ok(starts.into_iter().map(|start| Segment::new(dir, start)).collect())
-}
-
 /// Errs if two directories that should differ in what they hold do not.
 fn refuse_strays<F: Files>(files: &F, dirs: &Dirs) -> Result<(), OpenError> {
     if dirs.snapshots == dirs.logs {
@@ -472,63 +340,5 @@ fn refuse_strays<F: Files>(files: &F, dirs: &Dirs) -> Result<(), OpenError> {
     match snapshot::list(files, &dirs.logs)?.first() {
         Some(snapshot) => Err(OpenError::Stray { path: snapshot.path.clone() }),
         None => Ok(()),
-    }
-}
-
-/// Why a history cannot be opened.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// The system refused.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// Acknowledged transactions may be missing.
-    #[error("{0}. {safe}", safe = SAFE)]
-    Corrupt(#[from] Corruption),
-    /// An interrupted installation cannot be finished.
-    #[error(transparent)]
-    Install(#[from] InstallError),
-    /// There is a log and no snapshot from which it goes on.
-    #[error(
-        "{} has no snapshot, but there is a transaction log. If the ensemble never had a snapshot, as those \
-         of ZooKeeper 3.4 may not, allow it with snapshot.trust.empty; if one was here and is lost, what it \
-         held is not in the log. {safe}", dir.display(), safe = SAFE
-    )]
-    NoSnapshot {
-        /// Where the snapshot should be.
-        dir: PathBuf,
-    },
-    /// There are snapshots, but none of them can be used.
-    #[error(
-        "no snapshot in {} is whole. {safe}", dir.display(), safe = SAFE
-    )]
-    NoWholeSnapshot {
-        /// Where they are.
-        dir: PathBuf,
-    },
-    /// The newest snapshot cannot be read, and the log does not lead to it from an older one.
-    #[error(
-        "the snapshot of {label} cannot be read, and the log does not lead from the one of {base} to \
-         it. {safe}", safe = SAFE
-    )]
-    Lost {
-        /// The label of the one that cannot be read.
-        label: Zxid,
-        /// The label of the next older one.
-        base: Zxid,
-    },
-    /// A log file stands where the snapshots are, or the other way round.
-    #[error("{} is in the wrong directory: check dataDir and dataLogDir", path.display())]
-    Stray {
-        /// The file.
-        path: PathBuf,
-    },
-}
-
-impl From<CursorError> for OpenError {
-    fn from(error: CursorError) -> Self {
-        match error {
-            CursorError::File(error) => Self::File(error),
-            CursorError::Corrupt(error) => Self::Corrupt(error),
-        }
     }
 }

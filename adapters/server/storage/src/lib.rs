@@ -41,6 +41,7 @@ macro_rules! planted {
 }
 
 pub mod check;
+mod cursor;
 mod dirs;
 pub mod dump;
 mod epochs;
@@ -56,6 +57,7 @@ pub mod reader;
 pub mod record;
 pub mod retention;
 mod segment;
+mod sequence;
 pub mod snapshot;
 pub mod sync_mark;
 mod vote;

@@ -9,73 +9,30 @@
 //! order writes have to become durable is the core's decision; that they are when this says so is decided
 //! here.
 
+mod error;
+mod open;
+
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use quorate_core::ballot::Ballot;
-use quorate_core::durable::{Durable, Epochs};
+use quorate_core::durable::Epochs;
 use quorate_core::id::ServerId;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
-use thiserror::Error;
 
-use crate::epochs::{self, ACCEPTED, CURRENT, LEASE, NoEpoch};
-use crate::error::{FileError, SAFE, at};
-use crate::files::{Disk, Files, Holder, Lock};
-use crate::history::{
-    AppendError, Dirs, History, HistoryOptions, Locating, OpenError, Roll, Synced, TruncateError,
-};
-use crate::install::{Install, InstallError, Memberships};
+use crate::epochs::{self, ACCEPTED, CURRENT, LEASE};
+use crate::files::{Disk, Files};
+use crate::history::{Dirs, History, Locating, Roll, Synced};
+use crate::install::{Install, Memberships};
 use crate::reader::{ReadError, Reader};
-use crate::retention::{PurgeError, Purged};
-use crate::snapshot::{SnapshotError, SnapshotFile, StagedSnapshot};
-use crate::vote::{self, VOTE, VoteError};
+use crate::retention::Purged;
+use crate::snapshot::{SnapshotFile, StagedSnapshot};
+use crate::vote::{self, VoteError};
 
-/// How to open a data directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenOptions {
-    /// Where the transaction logs are (`dataLogDir`), if not in the data directory.
-    pub data_log_dir: Option<PathBuf>,
-    /// Whether a server whose directory is empty may take its history for known to be empty, and so
-    /// may vote (`zookeeper.db.autocreate`). If not, it needs a file `initialize` beside `version-2`
-    /// once, or must first get its history from a leader: that protects an ensemble against voters
-    /// which lost their disks.
-    pub autocreate: bool,
-    /// Who we are, if we elect by generation: only then is the vote read and kept.
-    pub voter: Option<ServerId>,
-    /// How to open the transactions and snapshots.
-    pub history: HistoryOptions,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self {
-            data_log_dir: None,
-            autocreate: true,
-            voter: None,
-            history: HistoryOptions::default(),
-        }
-    }
-}
-
-/// What a data directory holds, durably.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// What the protocol starts from. Its last zxid is [`Zxid::UNKNOWN`] where nobody can say whether
-    /// the history is empty or lost, see [`OpenOptions::autocreate`].
-    pub durable: Durable,
-    /// What the application is to be restored from. It looks whole; whether it is, reading it tells. If
-    /// it is not, drop the [`Log`] and open again with [`HistoryOptions::snapshot_before`] set to its
-    /// label.
-    ///
-    /// None: the application starts from nothing, and has to say how that looks, see
-    /// [`Log::begin_with`].
-    pub snapshot: Option<SnapshotFile>,
-    /// What came of the membership with a history whose installation a crash interrupted. It is to be kept, and that
-    /// is to be told with [`Log::memberships_kept`], before anything is written.
-    pub installed: Option<Memberships>,
-}
+pub use error::LogError;
+pub use open::{Found, OpenOptions};
 
 /// The data directory of one server, locked for as long as this exists.
 ///
@@ -108,89 +65,7 @@ pub struct Log<F: Files = Disk> {
     _lock: F::Lock,
 }
 
-impl Log {
-    /// Opens the directory `data_dir`, which is created if need be, and tells what it holds. All of
-    /// that is durable when this returns.
-    ///
-    /// Where an epoch file is missing, as in a directory that has only a history, the epoch is that of
-    /// the last transaction. A current epoch below that of the last transaction, which was promised, is
-    /// what an interrupted synchronisation leaves; it is returned as it is.
-    ///
-    /// # Errors
-    ///
-    /// A [`LogError`]: another process has the directory, it cannot be written to, its files
-    /// contradict each other, or acknowledged transactions may be missing. Except for the remains of
-    /// interrupted writes, nothing was changed then.
-    pub fn open(
-        data_dir: impl AsRef<Path>,
-        options: OpenOptions,
-    ) -> Result<(Self, Found), LogError> {
-        Self::open_on(Disk, data_dir, options)
-    }
-}
-
 impl<F: Files + Clone> Log<F> {
-    /// As [`Log::open`], on other files than the operating system's.
-    ///
-    /// # Errors
-    ///
-    /// As [`Log::open`].
-    pub fn open_on(
-        files: F,
-        data_dir: impl AsRef<Path>,
-        options: OpenOptions,
-    ) -> Result<(Self, Found), LogError> {
-        let data_dir = data_dir.as_ref();
-        let log_dir = options.data_log_dir.as_deref().unwrap_or(data_dir);
-        let dirs = Dirs { snapshots: data_dir.join(VERSION_DIR), logs: log_dir.join(VERSION_DIR) };
-        for (above, dir) in [(data_dir, &dirs.snapshots), (log_dir, &dirs.logs)] {
-            files.create_dir(dir).map_err(at("create the directory", dir))?;
-            // It may have been created by a process that died before it could sync this.
-            files.sync_dir(above).map_err(at("sync", above))?;
-        }
-        let lock_path = dirs.snapshots.join(LOCK);
-        let lock = match files.lock(&lock_path).map_err(at("lock", &lock_path))? {
-            Lock::Ours(lock) => lock,
-            Lock::Taken(Holder { pid }) => {
-                return Err(LogError::Locked { dir: data_dir.to_owned(), pid });
-            }
-        };
-        let trust_empty_snapshot = options.history.trust_empty_snapshot;
-        let dir = dirs.snapshots.clone();
-        let (history, opened) = History::open(files.clone(), dirs, options.history)?;
-        let mut log = Self {
-            files,
-            dir,
-            epochs: Epochs { accepted_epoch: Epoch::ZERO, current_epoch: Epoch::ZERO },
-            ballot: None,
-            lease: Duration::ZERO,
-            history,
-            origin: None,
-            known: true,
-            trust_empty_snapshot,
-            staged: None,
-            failed: false,
-            _lock: lock,
-        };
-        if let Some(id) = options.voter {
-            log.load_vote(data_dir, id)?;
-        }
-        log.load_epochs(log_dir, opened.last, options.autocreate)?;
-        log.lease = log.load_lease()?;
-        let durable = Durable {
-            accepted_epoch: log.epochs.accepted_epoch,
-            current_epoch: log.epochs.current_epoch,
-            last_zxid: if log.known { opened.last } else { Zxid::UNKNOWN },
-            floor: opened.floor,
-            snapshot: opened.snapshot.as_ref().map_or(Zxid::ZERO, |snapshot| snapshot.label),
-            lease: log.lease,
-            ballot: log.ballot.map_or(Ballot::NONE, |(ballot, _)| ballot),
-            changes: opened.changes,
-            window: opened.window,
-        };
-        Ok((log, Found { durable, snapshot: opened.snapshot, installed: opened.installed }))
-    }
-
     /// Takes a snapshot of the application's first state, labelled zero, for a directory in which
     /// [none was found](Found::snapshot). Without one nothing can be appended: a log without a snapshot
     /// looks as if its beginning had been lost. It is published at once where the history is known to be
@@ -520,89 +395,6 @@ impl<F: Files + Clone> Log<F> {
         }
     }
 
-    /// Reads the vote, which must be there if there is anything else.
-    fn load_vote(&mut self, data_dir: &Path, id: ServerId) -> Result<(), LogError> {
-        self.remove(&epochs::temporary(&self.dir, VOTE))?;
-        let mut has_history = !self.history.is_empty();
-        for name in [ACCEPTED, CURRENT] {
-            has_history |= self.read_epoch(name)?.is_some();
-        }
-        let ballot = vote::open(&self.files, data_dir, &self.dir, id, has_history)??;
-        self.ballot = Some((ballot, id));
-        Ok(())
-    }
-
-    /// Reads both epochs, makes sure of them, and compares them with the last transaction.
-    fn load_epochs(
-        &mut self,
-        log_dir: &Path,
-        last: Zxid,
-        autocreate: bool,
-    ) -> Result<(), LogError> {
-        for name in [ACCEPTED, CURRENT] {
-            self.remove(&epochs::temporary(&self.dir, name))?;
-        }
-        let (accepted, current) = (self.read_epoch(ACCEPTED)?, self.read_epoch(CURRENT)?);
-        let (a, c) = (accepted.unwrap_or(last.epoch()), current.unwrap_or(last.epoch()));
-        if last.epoch() > a {
-            let path = self.dir.join(ACCEPTED);
-            return Err(LogError::NeverPromised { path, accepted: a, last });
-        }
-        if c > a {
-            let dir = self.dir.clone();
-            return Err(LogError::Contradiction { dir, current: c, accepted: a });
-        }
-        self.files.sync_dir(&self.dir).map_err(at("sync", &self.dir))?;
-        self.epochs = Epochs { accepted_epoch: a, current_epoch: c };
-
-        let marker = log_dir.join(INITIALIZE);
-        let initialize = self.files.read(&marker, 1).map_err(at("read", &marker))?.is_some();
-        self.known = autocreate || initialize || current.is_some() || !self.history.is_empty();
-        if !self.known {
-            return Ok(());
-        }
-        for (name, found, epoch) in [(ACCEPTED, accepted, a), (CURRENT, current, c)] {
-            if found.is_none() {
-                epochs::replace(&self.files, &self.dir, name, epoch)?;
-            }
-        }
-        if initialize {
-            self.remove(&marker)?;
-            self.files.sync_dir(log_dir).map_err(at("sync", log_dir))?;
-        }
-        Ok(())
-    }
-
-    /// Reads the longest lease, and makes sure of it; zero where none was promised.
-    fn load_lease(&self) -> Result<Duration, LogError> {
-        self.remove(&epochs::temporary(&self.dir, LEASE))?;
-        let path = self.dir.join(LEASE);
-        let Some(found) = epochs::read(&self.files, &path)? else { return Ok(Duration::ZERO) };
-        match found.map(|millis| u64::try_from(millis.0)) {
-            Ok(Ok(millis)) => Ok(Duration::from_millis(millis)),
-            Ok(Err(_)) | Err(_) => Err(LogError::NoLease { path }),
-        }
-    }
-
-    fn remove(&self, path: &Path) -> Result<(), LogError> {
-        match self.files.remove(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(at("remove", path)(error).into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn read_epoch(&self, name: &str) -> Result<Option<Epoch>, LogError> {
-        let path = self.dir.join(name);
-        match epochs::read(&self.files, &path)? {
-            None => Ok(None),
-            Some(Ok(epoch)) => Ok(Some(epoch)),
-            Some(Err(NoEpoch::Garbage(found))) => Err(LogError::Garbage { path, found }),
-            Some(Err(NoEpoch::OutOfRange(found))) => Err(LogError::NoEpoch { path, found }),
-        }
-    }
-
     fn write_epoch(&mut self, name: &'static str, from: Epoch, to: Epoch) -> Result<(), LogError> {
         self.guard()?;
         if !to.is_valid() {
@@ -618,163 +410,3 @@ impl<F: Files + Clone> Log<F> {
         Ok(())
     }
 }
-
-/// Why a data directory cannot be opened or written to.
-#[derive(Debug, Error)]
-pub enum LogError {
-    /// The system refused.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The history cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// Transactions cannot be appended.
-    #[error(transparent)]
-    Append(#[from] AppendError),
-    /// The log cannot be cut.
-    #[error(transparent)]
-    Truncate(#[from] TruncateError),
-    /// The history that a leader sent cannot be written or installed.
-    #[error(transparent)]
-    Install(#[from] InstallError),
-    /// A snapshot cannot be published or removed.
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
-    /// Nothing can be removed.
-    #[error(transparent)]
-    Purge(#[from] PurgeError),
-    /// The longest lease that this server may have promised is not known.
-    #[error(
-        "{} should hold the longest lease that this server may have promised, in milliseconds; write the longest \
-         quorate.lease that it ever had, or remove the file once every server has been up for as long", path.display()
-    )]
-    NoLease {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The vote of this server is not known, or cannot be changed so.
-    #[error(transparent)]
-    Vote(#[from] VoteError),
-    /// Another server, in this process or in another, has the directory.
-    #[error("the data directory {} is in use by {}", dir.display(), holder(*pid))]
-    Locked {
-        /// The data directory.
-        dir: PathBuf,
-        /// The process that has it, if it says.
-        pid: Option<u32>,
-    },
-    /// An epoch file does not hold a number.
-    #[error(
-        "{} should hold a number and holds {found:?}. {safe}",
-        path.display(), safe = SAFE
-    )]
-    Garbage {
-        /// The file.
-        path: PathBuf,
-        /// The beginning of its content.
-        found: String,
-    },
-    /// An epoch is below 0 or does not fit into a zxid, of which it is the upper half.
-    #[error("the epoch {found} of {} is not between 0 and {}", path.display(), Epoch::MAX)]
-    NoEpoch {
-        /// The file.
-        path: PathBuf,
-        /// The number.
-        found: i64,
-    },
-    /// The directory says that the server entered an epoch to which it never promised itself.
-    #[error(
-        "{}: currentEpoch is {current}, but acceptedEpoch is only {accepted}; a file is lost or \
-         comes from elsewhere. {safe}", dir.display(), safe = SAFE
-    )]
-    Contradiction {
-        /// The directory of both files.
-        dir: PathBuf,
-        /// What `currentEpoch` holds.
-        current: Epoch,
-        /// What `acceptedEpoch` holds; the epoch of the last transaction if there is no such file.
-        accepted: Epoch,
-    },
-    /// The log has a transaction of an epoch to which the server never promised itself.
-    #[error(
-        "{} holds {accepted}, but the last transaction is {last}, of epoch {}; a file is lost or \
-         comes from elsewhere. {safe}", path.display(), last.epoch(), safe = SAFE
-    )]
-    NeverPromised {
-        /// The file.
-        path: PathBuf,
-        /// What it holds.
-        accepted: Epoch,
-        /// The last transaction of the log, or the newest snapshot's label.
-        last: Zxid,
-    },
-    /// The caller wants to take an epoch back.
-    #[error("{name} cannot go back from {from} to {to}")]
-    Regress {
-        /// The file's name.
-        name: &'static str,
-        /// What it holds.
-        from: Epoch,
-        /// What it was to hold.
-        to: Epoch,
-    },
-    /// The caller wants to enter an epoch without the promise.
-    #[error("currentEpoch cannot become {current} while acceptedEpoch is {accepted}")]
-    NotPromised {
-        /// The epoch to be entered.
-        current: Epoch,
-        /// The highest that was promised.
-        accepted: Epoch,
-    },
-    /// The caller wants to log what belongs to an epoch without the promise.
-    #[error("transaction {zxid} cannot be logged while acceptedEpoch is {accepted}")]
-    Unpromised {
-        /// The transaction.
-        zxid: Zxid,
-        /// The highest epoch that was promised.
-        accepted: Epoch,
-    },
-    /// The caller wants to append before there is a snapshot.
-    #[error("{} has no snapshot from which a log could go on, not even an empty one", dir.display())]
-    NoOrigin {
-        /// The directory.
-        dir: PathBuf,
-    },
-    /// The caller wants to install what was not sent.
-    #[error("{zxid} belongs to no history that was received")]
-    NothingStaged {
-        /// The label of the history to be installed, or the first transaction to be added to one.
-        zxid: Zxid,
-    },
-    /// An earlier write failed.
-    #[error("nothing is written to {} after an earlier write failed", dir.display())]
-    Failed {
-        /// The directory.
-        dir: PathBuf,
-    },
-}
-
-impl LogError {
-    /// Whether the caller wants to log a transaction that is longer than a log may have it: then nothing is
-    /// wrong with the disk, and nothing was written.
-    pub const fn is_too_long(&self) -> bool {
-        matches!(
-            self,
-            Self::Append(AppendError::TooLong { .. }) | Self::Install(InstallError::TooLong { .. })
-        )
-    }
-}
-
-fn holder(pid: Option<u32>) -> String {
-    match pid {
-        Some(pid) if pid == std::process::id() => {
-            format!("another server in this process (pid {pid})")
-        }
-        Some(pid) => format!("another process (pid {pid})"),
-        None => "another process".to_owned(),
-    }
-}
-
-pub(crate) const VERSION_DIR: &str = "version-2";
-pub(crate) const LOCK: &str = "quorate.lock";
-const INITIALIZE: &str = "initialize";

@@ -2,6 +2,10 @@
 
 use quorate_core::zxid::Zxid;
 
+/// The directory that ZooKeeper keeps its files in, under `dataDir` and `dataLogDir`.
+pub(crate) const VERSION_DIR: &str = "version-2";
+/// What keeps two processes from sharing a directory.
+pub(crate) const LOCK: &str = "quorate.lock";
 /// What the names of our own unpublished snapshots begin with; ZooKeeper passes over them.
 pub(crate) const TAKING: &str = "taking.";
 /// What the names of those begin with that a leader sends.

@@ -16,10 +16,11 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
+use crate::cursor::{CursorError, Header, judge_header};
 use crate::error::{Corruption, FileError, at};
 use crate::files::{Disk, Files};
 use crate::record::{self, FILE_HEADER, Found, OVERHEAD, PREFIX_BYTES};
-use crate::segment::{CursorError, Header, follows, judge_header};
+use crate::sequence::follows;
 
 /// A place in a history that moves to its end.
 #[derive(Debug)]

@@ -19,7 +19,8 @@ use super::History;
 use crate::error::{FileError, at};
 use crate::files::Files;
 use crate::record::{self, FILE_HEADER};
-use crate::segment::{Mark, Segment, follows};
+use crate::segment::{Mark, Segment};
+use crate::sequence::follows;
 use crate::snapshot;
 use crate::sync_mark::{self, SLOT_BYTES, ZEROS_MIN};
 

@@ -12,12 +12,13 @@ use quorate_core::input::Place;
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
+use super::History;
 use super::append::AppendError;
-use super::{History, is_successor};
+use crate::cursor::{Cursor, CursorError, Step};
 use crate::error::{FileError, at};
 use crate::files::Files;
 use crate::reader::ReadError;
-use crate::segment::{Cursor, CursorError, Step};
+use crate::sequence::is_successor;
 use crate::snapshot::{self, SnapshotFile};
 
 impl<F: Files + Clone> History<F> {

@@ -9,11 +9,13 @@ use std::sync::atomic::AtomicI64;
 use quorate_core::input::{Located, Place};
 use quorate_core::zxid::Zxid;
 
-use super::{History, before, is_successor};
+use super::History;
+use crate::cursor::{Cursor, End, Step};
 use crate::error::{Corruption, FileError, at};
 use crate::files::Files;
 use crate::reader::{ReadError, Reader};
-use crate::segment::{Cursor, End, Segment, Step, follows};
+use crate::segment::Segment;
+use crate::sequence::{before, follows, is_successor};
 use crate::snapshot::SnapshotFile;
 
 /// What came of a [`History::locate`].

@@ -10,10 +10,13 @@ use quorate_core::reconfiguration::membership_of;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
-use super::{HistoryOptions, OpenError, before, is_successor};
+use super::error::OpenError;
+use super::options::HistoryOptions;
+use crate::cursor::{Cursor, Step};
 use crate::error::{Corruption, at};
 use crate::files::Files;
-use crate::segment::{Cursor, Segment, Step, follows, is_number};
+use crate::segment::Segment;
+use crate::sequence::{before, follows, is_number, is_successor};
 
 /// Reading the log behind a snapshot.
 pub(super) struct Scan<'a, F> {
