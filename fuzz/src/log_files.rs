@@ -14,8 +14,8 @@ use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 use quorate_storage::check::check_on;
 use quorate_storage::dump::Dump;
-use quorate_storage::history::HistoryOptions;
 use quorate_storage::record::{FILE_HEADER, encode};
+use quorate_storage::segments::SegmentOptions;
 use quorate_storage::{Found, Log, LogError, OpenOptions};
 use support::{Forgetful, State};
 
@@ -144,15 +144,15 @@ impl Directory {
     }
 
     fn options(&self) -> OpenOptions {
-        let history = HistoryOptions {
+        let history = SegmentOptions {
             preallocate: 0,
             txn_bytes_max: TXN_BYTES_MAX,
             window_count: 4,
             snapshot_before: self.before.map(Small::zxid),
             trust_empty_snapshot: self.trusting,
-            ..HistoryOptions::default()
+            ..SegmentOptions::default()
         };
-        OpenOptions { history, ..OpenOptions::default() }
+        OpenOptions { segments: history, ..OpenOptions::default() }
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use quorate_core::config::{Config, Election};
 use quorate_core::membership::Member;
 use quorate_storage::OpenOptions;
-use quorate_storage::history::{HistoryOptions, Roll};
+use quorate_storage::segments::{Roll, SegmentOptions};
 
 use crate::disk::{Kept, Retain};
 use crate::zoo_cfg::ZooCfg;
@@ -134,14 +134,14 @@ impl ServerConfig {
                 Election::Fast => None,
                 Election::Generation(_) => Some(self.core.id),
             },
-            history: HistoryOptions {
+            segments: SegmentOptions {
                 preallocate: self.preallocate,
                 roll: self.roll(),
                 window_count: limits.window_count,
                 window_bytes: limits.window_bytes,
                 trust_empty_snapshot: self.trust_empty_snapshot,
                 size_percent: limits.size_percent,
-                ..HistoryOptions::default()
+                ..SegmentOptions::default()
             },
         }
     }

@@ -515,7 +515,7 @@ async fn open<A: Application>(
             Err(error) => {
                 let SnapshotFile { path, label, .. } = snapshot;
                 tracing::warn!(path = %path.display(), %error, "cannot restore a snapshot");
-                options.history.snapshot_before = Some(*label);
+                options.segments.snapshot_before = Some(*label);
             }
         }
     };

@@ -648,7 +648,7 @@ pub(crate) const APPLICATION_STACK: usize = 4 * THREAD_STACK;
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use quorate_storage::history::Roll;
+    use quorate_storage::segments::Roll;
     use quorate_storage::{Log, OpenOptions};
     use tempfile::TempDir;
 

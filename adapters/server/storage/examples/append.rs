@@ -12,7 +12,7 @@ use bytes::Bytes;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_storage::Disk;
-use quorate_storage::history::{Dirs, History, HistoryOptions};
+use quorate_storage::segments::{Dirs, SegmentOptions, Segments};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir_in(dir)?;
     let body = Bytes::from(vec![7; 100]);
     let header = TxnHeader { client: 1, cxid: 1, time: 1, kind: 5 };
-    let (mut history, _) = History::open(Disk, Dirs::one(dir.path()), HistoryOptions::default())?;
+    let (mut history, _) = Segments::open(Disk, Dirs::one(dir.path()), SegmentOptions::default())?;
     let mut times = Vec::with_capacity(count);
     for first in (0..).step_by(usize::try_from(batch)?).take(count) {
         let txn = |zxid| Txn { zxid: Zxid(zxid), header, body: body.clone() };

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_storage::Disk;
-use quorate_storage::history::{Dirs, History, HistoryOptions};
+use quorate_storage::segments::{Dirs, SegmentOptions, Segments};
 
 const BODY_BYTES: usize = 100;
 const TIME_EACH: Duration = Duration::from_secs(2);
@@ -40,8 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         for batch in [1, 8, 64, 512] {
             let dir = dir.join(format!("{preallocate}-{batch}"));
             std::fs::create_dir(&dir)?;
-            let options = HistoryOptions { preallocate, ..HistoryOptions::default() };
-            let (mut history, _) = History::open(Disk, Dirs::one(&dir), options)?;
+            let options = SegmentOptions { preallocate, ..SegmentOptions::default() };
+            let (mut history, _) = Segments::open(Disk, Dirs::one(&dir), options)?;
             let (mut next, mut times, start) = (1, Vec::new(), Instant::now());
             let mut txns = Vec::new();
             while start.elapsed() < TIME_EACH {
@@ -68,9 +68,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn reopen(dir: &std::path::Path, last: Zxid) -> Result<(), Box<dyn Error>> {
-    let options = HistoryOptions { trust_empty_snapshot: true, ..HistoryOptions::default() };
+    let options = SegmentOptions { trust_empty_snapshot: true, ..SegmentOptions::default() };
     let start = Instant::now();
-    let (mut history, _) = History::open(Disk, Dirs::one(dir), options)?;
+    let (mut history, _) = Segments::open(Disk, Dirs::one(dir), options)?;
     println!("opened {} transactions in {:?}", last.0, start.elapsed());
     let start = Instant::now();
     let mut reader = history.read(Zxid::ZERO, last)?;

@@ -47,7 +47,7 @@ use marker::{MARKER, MARKER_TMP, Marked};
 use recovery::complete;
 
 /// A history that waits for its installation by
-/// [`History::install`](crate::history::History::install).
+/// [`Segments::install`](crate::segments::Segments::install).
 #[derive(Debug)]
 pub struct Install<F: Files> {
     files: F,

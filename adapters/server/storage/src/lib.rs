@@ -17,7 +17,7 @@
 //! over the old one, fsync the directory. What a directory tells at start is fsynced before it is
 //! believed, too: it may so far live in the page cache only.
 //!
-//! [`Log`] is the directory of one server: the lock, the epochs, and the [`History`](history::History),
+//! [`Log`] is the directory of one server: the lock, the epochs, and the [`Segments`](segments::Segments),
 //! which is the transactions and snapshots. Both are plain and synchronous; one thread owns them. They
 //! take their file operations from a [`Files`], so that tests can lose what was not synced. They decide
 //! nothing about the protocol, except that they refuse what no server may ever do, such as taking back a
@@ -47,7 +47,6 @@ pub mod dump;
 mod epochs;
 pub mod error;
 mod files;
-pub mod history;
 pub mod install;
 mod log;
 mod names;
@@ -57,6 +56,7 @@ pub mod reader;
 pub mod record;
 pub mod retention;
 mod segment;
+pub mod segments;
 mod sequence;
 pub mod snapshot;
 pub mod sync_mark;

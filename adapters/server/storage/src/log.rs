@@ -24,10 +24,10 @@ use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::epochs::{self, ACCEPTED, CURRENT, LEASE};
 use crate::files::{Disk, Files};
-use crate::history::{Dirs, History, Locating, Roll, Synced};
 use crate::install::{Install, Memberships};
 use crate::reader::{ReadError, Reader};
 use crate::retention::Purged;
+use crate::segments::{Dirs, Locating, Roll, Segments, Synced};
 use crate::snapshot::{SnapshotFile, StagedSnapshot};
 use crate::vote::{self, VoteError};
 
@@ -36,7 +36,7 @@ pub use open::{Found, OpenOptions};
 
 /// The data directory of one server, locked for as long as this exists.
 ///
-/// It holds the two epochs and the [`History`]. Epochs only go up, and the current epoch never passes
+/// It holds the two epochs and the [`Segments`]. Epochs only go up, and the current epoch never passes
 /// the accepted one; a caller that asks for anything else gets an error and the files stay as they are.
 /// After an error of the disk nobody knows what a crash would leave, so from then on every write is
 /// refused: the server must stop and start again.
@@ -51,7 +51,7 @@ pub struct Log<F: Files = Disk> {
     ballot: Option<(Ballot, ServerId)>,
     /// The longest lease that may have been promised.
     lease: Duration,
-    history: History<F>,
+    segments: Segments<F>,
     /// The application's first state, as long as nobody knows whether the history begins with it.
     origin: Option<StagedSnapshot<F>>,
     /// The history is known to be what the directory says.
@@ -168,12 +168,12 @@ impl<F: Files + Clone> Log<F> {
     /// there is no snapshot yet; then none was taken.
     pub fn append(&mut self, txns: &[Txn]) -> Result<(), LogError> {
         self.guard()?;
-        let begun = self.history.snapshot().is_some() || self.origin.is_some();
+        let begun = self.segments.snapshot().is_some() || self.origin.is_some();
         if !begun && !self.trust_empty_snapshot {
             return Err(LogError::NoOrigin { dir: self.dir.clone() });
         }
         self.promised(txns.last().map(|txn| txn.zxid))?;
-        Ok(self.history.append(txns)?)
+        Ok(self.segments.append(txns)?)
     }
 
     /// Writes what was appended, in one piece, and syncs once.
@@ -183,32 +183,32 @@ impl<F: Files + Clone> Log<F> {
     /// A [`LogError`] if the disk fails.
     pub fn sync(&mut self) -> Result<Synced, LogError> {
         self.guard()?;
-        Ok(self.history.sync()?)
+        Ok(self.segments.sync()?)
     }
 
-    /// Whether the last batch has no mark yet; see [`History::is_unmarked`].
+    /// Whether the last batch has no mark yet; see [`Segments::is_unmarked`].
     pub fn is_unmarked(&self) -> bool {
-        self.history.is_unmarked()
+        self.segments.is_unmarked()
     }
 
-    /// Marks where the last batch ends; see [`History::mark`].
+    /// Marks where the last batch ends; see [`Segments::mark`].
     ///
     /// # Errors
     ///
     /// A [`LogError`] if the disk fails.
     pub fn mark(&mut self) -> Result<(), LogError> {
         self.guard()?;
-        Ok(self.history.mark()?)
+        Ok(self.segments.mark()?)
     }
 
-    /// Gives up everything behind `zxid`, durably; see [`History::truncate`].
+    /// Gives up everything behind `zxid`, durably; see [`Segments::truncate`].
     ///
     /// # Errors
     ///
     /// A [`LogError`] if the log cannot end there, or the disk fails.
     pub fn truncate(&mut self, zxid: Zxid) -> Result<(), LogError> {
         self.guard()?;
-        Ok(self.history.truncate(zxid)?)
+        Ok(self.segments.truncate(zxid)?)
     }
 
     /// Begins a history that a leader sends. One that was begun before is given up.
@@ -250,7 +250,7 @@ impl<F: Files + Clone> Log<F> {
 
     /// Puts the history that a leader has sent, which begins with the snapshot labelled `label`, in the
     /// place of this one, durably and in one step, and with it what it holds of the membership; see
-    /// [`History::install`].
+    /// [`Segments::install`].
     ///
     /// # Errors
     ///
@@ -271,7 +271,7 @@ impl<F: Files + Clone> Log<F> {
             }
         };
         self.promised(Some(staged.last()))?;
-        self.history.install(staged, memberships, keep)?;
+        self.segments.install(staged, memberships, keep)?;
         match self.origin.take() {
             Some(origin) => Ok(origin.discard()?),
             None => Ok(()),
@@ -284,50 +284,50 @@ impl<F: Files + Clone> Log<F> {
     ///
     /// A [`LogError`] if the disk fails.
     pub fn memberships_kept(&mut self) -> Result<(), LogError> {
-        Ok(self.history.memberships_kept()?)
+        Ok(self.segments.memberships_kept()?)
     }
 
-    /// Makes a snapshot of our own state one that a start may choose; see [`History::publish`].
+    /// Makes a snapshot of our own state one that a start may choose; see [`Segments::publish`].
     ///
     /// # Errors
     ///
     /// A [`LogError`], in particular if the log is not durable through the snapshot's label.
     pub fn publish(&mut self, snapshot: StagedSnapshot<F>) -> Result<(), LogError> {
         self.guard()?;
-        Ok(self.history.publish(snapshot)?)
+        Ok(self.segments.publish(snapshot)?)
     }
 
-    /// Removes old snapshots and log files; see [`History::purge`].
+    /// Removes old snapshots and log files; see [`Segments::purge`].
     ///
     /// # Errors
     ///
     /// A [`LogError`] if the disk fails.
     pub fn purge(&mut self, keep: usize, files_max: usize) -> Result<Purged, LogError> {
         self.guard()?;
-        Ok(self.history.purge(keep, files_max)?)
+        Ok(self.segments.purge(keep, files_max)?)
     }
 
-    /// Where `zxid` stands; see [`History::locate`].
+    /// Where `zxid` stands; see [`Segments::locate`].
     ///
     /// # Errors
     ///
     /// A [`ReadError`] if a file cannot be read.
     pub fn locate(&mut self, zxid: Zxid, bytes: u64) -> Result<Locating, ReadError> {
-        self.history.locate(zxid, bytes)
+        self.segments.locate(zxid, bytes)
     }
 
-    /// Prepares to read what follows `after`, up to `through`; see [`History::read`].
+    /// Prepares to read what follows `after`, up to `through`; see [`Segments::read`].
     ///
     /// # Errors
     ///
     /// A [`ReadError`] if that is not in the log without a hole, or not durable.
     pub fn read(&mut self, after: Zxid, through: Zxid) -> Result<Reader<F>, ReadError> {
-        self.history.read(after, through)
+        self.segments.read(after, through)
     }
 
     /// Sets when the file being written is long enough.
     pub fn set_roll(&mut self, roll: Roll) {
-        self.history.set_roll(roll);
+        self.segments.set_roll(roll);
     }
 
     /// Makes everything durable, gives back the room that was taken in advance, and unlocks the directory.
@@ -338,13 +338,13 @@ impl<F: Files + Clone> Log<F> {
     /// A [`LogError`] if the disk fails.
     pub fn close(mut self) -> Result<(), LogError> {
         self.guard()?;
-        self.history.roll()?;
+        self.segments.roll()?;
         Ok(())
     }
 
     /// The snapshot that a start would choose; none before the first.
     pub fn snapshot(&self) -> Option<&SnapshotFile> {
-        self.history.snapshot()
+        self.segments.snapshot()
     }
 
     /// What a crash would leave of the epochs.
@@ -354,26 +354,26 @@ impl<F: Files + Clone> Log<F> {
 
     /// The last transaction that was appended.
     pub fn last(&self) -> Zxid {
-        self.history.last()
+        self.segments.last()
     }
 
     /// The last transaction that is durable.
     pub fn durable(&self) -> Zxid {
-        self.history.durable()
+        self.segments.durable()
     }
 
     /// Where the files are.
     pub fn dirs(&self) -> &Dirs {
-        self.history.dirs()
+        self.segments.dirs()
     }
 
     /// The longest transaction that is read or written.
     pub fn txn_bytes_max(&self) -> usize {
-        self.history.txn_bytes_max()
+        self.segments.txn_bytes_max()
     }
 
     fn guard(&self) -> Result<(), LogError> {
-        if self.failed || self.history.has_failed() {
+        if self.failed || self.segments.has_failed() {
             return Err(LogError::Failed { dir: self.dir.clone() });
         }
         Ok(())
@@ -390,8 +390,8 @@ impl<F: Files + Clone> Log<F> {
     fn publish_origin(&mut self) -> Result<(), LogError> {
         match self.origin.take() {
             None => Ok(()),
-            Some(origin) if self.history.snapshot().is_some() => Ok(origin.discard()?),
-            Some(origin) => Ok(self.history.publish(origin)?),
+            Some(origin) if self.segments.snapshot().is_some() => Ok(origin.discard()?),
+            Some(origin) => Ok(self.segments.publish(origin)?),
         }
     }
 

@@ -3,7 +3,7 @@
 //! A [`Reader`] hands out pieces of bounded size with whole records in them, in the bytes that lie on
 //! disk: each is read once, checked, and copied by nobody. It may work on another thread while the log
 //! is being written; it sees what was durable when it was made. What it has not yet reached is kept by
-//! [`History::purge`](crate::history::History::purge) as long as it exists. It ends with the role in
+//! [`Segments::purge`](crate::segments::Segments::purge) as long as it exists. It ends with the role in
 //! which it was made, since a log may be cut afterwards.
 
 use std::collections::VecDeque;

@@ -12,8 +12,8 @@ use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_storage::check::{Finding, Problem, Report, Severity, check, check_on};
 use quorate_storage::dump::{Dump, DumpError, Ending, Entry};
-use quorate_storage::history::HistoryOptions;
 use quorate_storage::record::{self, Damage};
+use quorate_storage::segments::SegmentOptions;
 use quorate_storage::snapshot::{self, Parts, SnapshotFile, SnapshotWriter};
 use quorate_storage::{Disk, Files, Log, OpenOptions};
 use tempfile::TempDir;
@@ -65,8 +65,8 @@ fn report(files: &[(&str, &[u8])]) -> Report {
 }
 
 fn open(disk: &Forgetful) -> Result<Zxid, quorate_storage::LogError> {
-    let history = HistoryOptions { preallocate: 0, txn_bytes_max: MAX, ..Default::default() };
-    let options = OpenOptions { history, ..OpenOptions::default() };
+    let history = SegmentOptions { preallocate: 0, txn_bytes_max: MAX, ..Default::default() };
+    let options = OpenOptions { segments: history, ..OpenOptions::default() };
     Ok(Log::open_on(disk.clone(), "/data", options)?.1.durable.last_zxid)
 }
 
@@ -281,7 +281,7 @@ fn the_run_without_a_hole_begins_where_a_start_says() {
             disk(&files),
             "/data",
             OpenOptions {
-                history: HistoryOptions { txn_bytes_max: MAX, ..Default::default() },
+                segments: SegmentOptions { txn_bytes_max: MAX, ..Default::default() },
                 ..OpenOptions::default()
             },
         )

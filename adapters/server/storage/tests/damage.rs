@@ -10,11 +10,11 @@ use quorate_core::input::{Located, Place};
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_storage::error::{Corruption, SAFE};
-use quorate_storage::history::{
-    AppendError, Dirs, History, HistoryOptions, Locating, OpenError, Opened, TruncateError,
-};
 use quorate_storage::reader::ReadError;
 use quorate_storage::record;
+use quorate_storage::segments::{
+    AppendError, Dirs, Locating, OpenError, Opened, SegmentOptions, Segments, TruncateError,
+};
 use quorate_storage::snapshot::{Parts, SnapshotError, SnapshotWriter};
 
 const DIR: &str = "/data/version-2";
@@ -43,22 +43,22 @@ fn disk(files: &[(&str, &[u8])]) -> Forgetful {
     Forgetful::new(state)
 }
 
-fn options() -> HistoryOptions {
-    HistoryOptions { preallocate: 0, txn_bytes_max: 1024, ..HistoryOptions::default() }
+fn options() -> SegmentOptions {
+    SegmentOptions { preallocate: 0, txn_bytes_max: 1024, ..SegmentOptions::default() }
 }
 
-fn open(disk: &Forgetful) -> Result<(History<Forgetful>, Opened), OpenError> {
-    History::open(disk.clone(), Dirs::one(DIR), options())
+fn open(disk: &Forgetful) -> Result<(Segments<Forgetful>, Opened), OpenError> {
+    Segments::open(disk.clone(), Dirs::one(DIR), options())
 }
 
-fn place(history: &mut History<Forgetful>, zxid: i64) -> Place {
+fn place(history: &mut Segments<Forgetful>, zxid: i64) -> Place {
     match history.locate(Zxid(zxid), u64::MAX).unwrap() {
         Locating::Found(located) => located.place,
         Locating::Reading => place(history, zxid),
     }
 }
 
-fn zxids(history: &mut History<Forgetful>, after: i64, through: i64) -> Vec<i64> {
+fn zxids(history: &mut Segments<Forgetful>, after: i64, through: i64) -> Vec<i64> {
     let mut reader = history.read(Zxid(after), Zxid(through)).unwrap();
     let mut found = Vec::new();
     while let Some(chunk) = reader.next_chunk(1).unwrap() {
@@ -332,18 +332,18 @@ fn a_torn_snapshot_is_passed_over_only_if_the_log_goes_on_from_an_older_one() {
     // The newest one that looks whole may prove not to be.
     let files: [(&str, &[u8]); 3] =
         [("snapshot.0", SNAPSHOT), ("snapshot.100000002", SNAPSHOT), ("log.100000001", &whole)];
-    let older = HistoryOptions { snapshot_before: Some(Zxid(E1 + 2)), ..options() };
-    let (_, opened) = History::open(disk(&files), Dirs::one(DIR), older).unwrap();
+    let older = SegmentOptions { snapshot_before: Some(Zxid(E1 + 2)), ..options() };
+    let (_, opened) = Segments::open(disk(&files), Dirs::one(DIR), older).unwrap();
     assert_eq!((opened.snapshot.unwrap().label, opened.last), (Zxid(0), Zxid(E1 + 3)));
 }
 
 #[test]
 fn files_in_the_wrong_directory_are_refused() {
     let dirs = Dirs { snapshots: DIR.into(), logs: "/logs".into() };
-    let error = History::open(disk(&[("log.1", b"")]), dirs, options()).unwrap_err();
+    let error = Segments::open(disk(&[("log.1", b"")]), dirs, options()).unwrap_err();
     assert!(matches!(error, OpenError::Stray { .. }), "{error}");
     let dirs = Dirs { snapshots: "/snapshots".into(), logs: DIR.into() };
-    let error = History::open(disk(&[("snapshot.0", SNAPSHOT)]), dirs, options()).unwrap_err();
+    let error = Segments::open(disk(&[("snapshot.0", SNAPSHOT)]), dirs, options()).unwrap_err();
     assert!(matches!(error, OpenError::Stray { .. }), "{error}");
 }
 
@@ -395,8 +395,8 @@ fn opening_reads_the_end_and_nothing_else() {
     assert_eq!(read(&disk).0 - files, 8, "only what it takes");
     // Never, if so configured; and all of it, where the snapshot is large enough.
     for (percent, expected) in [(None, Place::BelowFloor), (Some(1000), Place::Held)] {
-        let options = HistoryOptions { size_percent: percent, ..options() };
-        let (mut history, _) = History::open(disk.clone(), Dirs::one(DIR), options).unwrap();
+        let options = SegmentOptions { size_percent: percent, ..options() };
+        let (mut history, _) = Segments::open(disk.clone(), Dirs::one(DIR), options).unwrap();
         assert_eq!(place(&mut history, E1 + 1), expected);
     }
 }

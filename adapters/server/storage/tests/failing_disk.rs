@@ -10,8 +10,8 @@ use crate::support::{Forgetful, State};
 use bytes::Bytes;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
-use quorate_storage::history::{HistoryOptions, Roll};
 use quorate_storage::install::Install;
+use quorate_storage::segments::{Roll, SegmentOptions};
 use quorate_storage::snapshot::{Parts, SnapshotWriter, StagedSnapshot};
 use quorate_storage::{Found, Log, LogError, OpenOptions};
 
@@ -31,8 +31,8 @@ fn txn(zxid: i64) -> Txn {
 
 fn open(disk: &Forgetful) -> (Log<Forgetful>, Found) {
     let roll = Roll { records: 4, bytes: 1 << 20 };
-    let history = HistoryOptions { preallocate: 512, roll, ..HistoryOptions::default() };
-    let options = OpenOptions { history, ..OpenOptions::default() };
+    let history = SegmentOptions { preallocate: 512, roll, ..SegmentOptions::default() };
+    let options = OpenOptions { segments: history, ..OpenOptions::default() };
     let (mut log, found) = Log::open_on(disk.clone(), "/data", options).unwrap();
     if found.installed.is_some() {
         log.memberships_kept().unwrap();

@@ -11,8 +11,8 @@ use flate2::write::GzEncoder;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use quorate_storage::Disk;
-use quorate_storage::history::{Dirs, History, HistoryOptions};
 use quorate_storage::record::{self, Found, PREFIX_BYTES};
+use quorate_storage::segments::{Dirs, SegmentOptions, Segments};
 use quorate_storage::snapshot::{
     self, Compression, Digest, Parts, SnapshotError, SnapshotFile, SnapshotReader, SnapshotWriter,
 };
@@ -93,8 +93,8 @@ fn every_record_of_the_log_says_what_zookeeper_meant() {
 fn the_log_is_written_again_byte_for_byte() {
     for batch in [1, 5, 1000] {
         let (dir, dirs) = directory(&["snapshot.0"]);
-        let options = HistoryOptions { preallocate: 4096, ..HistoryOptions::default() };
-        let (mut history, _) = History::open(Disk, dirs, options).unwrap();
+        let options = SegmentOptions { preallocate: 4096, ..SegmentOptions::default() };
+        let (mut history, _) = Segments::open(Disk, dirs, options).unwrap();
         for txns in txns().chunks(batch) {
             history.append(txns).unwrap();
             history.sync().unwrap();
@@ -113,7 +113,7 @@ fn a_directory_of_a_java_server_opens() {
     let (dir, dirs) =
         directory(&["snapshot.0", "snapshot.10000000c", "snapshot.100000018", "log.100000001"]);
     let (mut history, opened) =
-        History::open(Disk, dirs.clone(), HistoryOptions::default()).unwrap();
+        Segments::open(Disk, dirs.clone(), SegmentOptions::default()).unwrap();
     assert_eq!(opened.snapshot.unwrap().label, Zxid(0x1_0000_0018));
     assert_eq!((opened.last, opened.floor), (Zxid(0x2_0000_0002), Zxid(0x1_0000_0001)));
     assert_eq!(opened.window, txns());
@@ -124,7 +124,7 @@ fn a_directory_of_a_java_server_opens() {
     history.sync().unwrap();
     assert!(fs::read(dir.path().join("log.100000001")).unwrap() == LOG);
     drop(history);
-    let (mut history, opened) = History::open(Disk, dirs, HistoryOptions::default()).unwrap();
+    let (mut history, opened) = Segments::open(Disk, dirs, SegmentOptions::default()).unwrap();
     assert_eq!(opened.last, next.zxid);
     let mut reader = history.read(opened.floor, opened.last).unwrap();
     let mut found = Vec::new();
@@ -172,11 +172,11 @@ fn snapshots_are_read_and_written_again_byte_for_byte() {
         let mut writer = SnapshotWriter::take(Disk, dir.path(), Zxid(label)).unwrap();
         writer.write_all(&body).unwrap();
         let staged = writer.finish(parts).unwrap();
-        let (mut history, _) = History::open(Disk, dirs, HistoryOptions::default()).unwrap();
+        let (mut history, _) = Segments::open(Disk, dirs, SegmentOptions::default()).unwrap();
         // Opening removed what was not published; nothing is lost by that.
         assert!(history.publish(staged).is_err());
         let (mut history, _) =
-            History::open(Disk, Dirs::one(dir.path()), HistoryOptions::default()).unwrap();
+            Segments::open(Disk, Dirs::one(dir.path()), SegmentOptions::default()).unwrap();
         let mut writer = SnapshotWriter::take(Disk, dir.path(), Zxid(label)).unwrap();
         writer.write_all(&body).unwrap();
         history.publish(writer.finish(parts).unwrap()).unwrap();
@@ -195,7 +195,7 @@ fn the_parts_of_all_versions_are_read() {
         Parts { digest: None, last_zxid: Some(Zxid(6)) },
     ] {
         let (dir, dirs) = directory(&["snapshot.0"]);
-        let (mut history, _) = History::open(Disk, dirs, HistoryOptions::default()).unwrap();
+        let (mut history, _) = Segments::open(Disk, dirs, SegmentOptions::default()).unwrap();
         let mut writer = SnapshotWriter::take(Disk, dir.path(), Zxid(0)).unwrap();
         writer.write_all(b"body").unwrap();
         history.publish(writer.finish(parts).unwrap()).unwrap();
@@ -221,7 +221,7 @@ fn compressed_snapshots_are_read_or_refused_clearly() {
     assert_eq!(gz.compression, Compression::Gzip);
     assert!(snapshot::looks_whole(&Disk, &gz).unwrap());
     assert_eq!(read(&gz, body.len()).unwrap(), (body, parts));
-    let (_, opened) = History::open(Disk, dirs, HistoryOptions::default()).unwrap();
+    let (_, opened) = Segments::open(Disk, dirs, SegmentOptions::default()).unwrap();
     assert_eq!((opened.last, opened.snapshot), (Zxid(0x1_0000_0018), Some(gz)));
 
     fs::write(dir.path().join("snapshot.5.snappy"), b"\x82SNAPPY\0and more").unwrap();

@@ -10,7 +10,7 @@ use quorate_core::input::Place;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_storage::Disk;
-use quorate_storage::history::{Dirs, History, HistoryOptions, Locating, Opened, Roll};
+use quorate_storage::segments::{Dirs, Locating, Opened, Roll, SegmentOptions, Segments};
 use quorate_storage::snapshot::{self, Parts, SnapshotWriter};
 use tempfile::TempDir;
 
@@ -23,17 +23,17 @@ fn txn(zxid: i64, body: usize) -> Txn {
     Txn { zxid: Zxid(zxid), header, body: Bytes::from(vec![byte; body]) }
 }
 
-fn options() -> HistoryOptions {
+fn options() -> SegmentOptions {
     let roll = Roll { records: 1000, bytes: u64::MAX };
-    HistoryOptions { preallocate: 1 << 20, roll, trust_empty_snapshot: true, ..Default::default() }
+    SegmentOptions { preallocate: 1 << 20, roll, trust_empty_snapshot: true, ..Default::default() }
 }
 
-fn open(dir: &Path) -> (History, Opened) {
-    History::open(Disk, Dirs::one(dir), options()).unwrap()
+fn open(dir: &Path) -> (Segments, Opened) {
+    Segments::open(Disk, Dirs::one(dir), options()).unwrap()
 }
 
 /// 3,000 transactions of 300 bytes in three files.
-fn long() -> (TempDir, History) {
+fn long() -> (TempDir, Segments) {
     let dir = TempDir::new().unwrap();
     let (mut history, opened) = open(dir.path());
     assert_eq!((opened.last, opened.floor, opened.snapshot), (Zxid(0), Zxid(0), None));
@@ -47,7 +47,7 @@ fn long() -> (TempDir, History) {
     (dir, history)
 }
 
-fn place(history: &mut History, zxid: Zxid) -> Place {
+fn place(history: &mut Segments, zxid: Zxid) -> Place {
     match history.locate(zxid, u64::MAX).unwrap() {
         Locating::Found(located) => located.place,
         Locating::Reading => panic!("{zxid}"),
@@ -62,7 +62,7 @@ fn logs(dir: &Path) -> Vec<String> {
     names
 }
 
-fn publish(history: &mut History, dir: &Path, label: i64) {
+fn publish(history: &mut Segments, dir: &Path, label: i64) {
     let mut writer = SnapshotWriter::take(Disk, dir, Zxid(label)).unwrap();
     writer.write_all(b"state").unwrap();
     history.publish(writer.finish(Parts::default()).unwrap()).unwrap();
@@ -111,7 +111,7 @@ fn any_part_is_read_in_pieces_of_bounded_size() {
 #[test]
 fn the_bytes_behind_a_place_are_those_of_the_records() {
     let (_dir, mut history) = long();
-    let behind = |history: &mut History, zxid: i64| match history.locate(Zxid(zxid), 0).unwrap() {
+    let behind = |history: &mut Segments, zxid: i64| match history.locate(Zxid(zxid), 0).unwrap() {
         Locating::Found(located) => located.log_bytes,
         Locating::Reading => panic!("there is nothing to read"),
     };
@@ -187,8 +187,8 @@ fn what_is_purged_leaves_a_history_that_opens() {
     // From each of the snapshots that are left.
     let mut before = None;
     for snapshot in snapshot::list(&Disk, dir.path()).unwrap() {
-        let options = HistoryOptions { snapshot_before: before, ..options() };
-        let (_, opened) = History::open(Disk, Dirs::one(dir.path()), options).unwrap();
+        let options = SegmentOptions { snapshot_before: before, ..options() };
+        let (_, opened) = Segments::open(Disk, Dirs::one(dir.path()), options).unwrap();
         assert_eq!(opened.snapshot.as_ref(), Some(&snapshot));
         assert_eq!(opened.last.0, E1 + COUNT);
         assert!(opened.floor <= snapshot.label);

@@ -12,9 +12,9 @@ use crate::support::{Forgetful, State};
 use bytes::Bytes;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
-use quorate_storage::history::{Dirs, History, HistoryOptions, OpenError, Opened, Roll};
 use quorate_storage::install::Install;
 use quorate_storage::record;
+use quorate_storage::segments::{Dirs, OpenError, Opened, Roll, SegmentOptions, Segments};
 use quorate_storage::snapshot::{Parts, SnapshotWriter, StagedSnapshot};
 
 type Failure = Box<dyn std::error::Error>;
@@ -29,13 +29,13 @@ fn txn(zxid: i64) -> Txn {
     Txn { zxid: Zxid(zxid), header, body: Bytes::from(body) }
 }
 
-fn options() -> HistoryOptions {
-    HistoryOptions {
+fn options() -> SegmentOptions {
+    SegmentOptions {
         preallocate: 512,
         roll: Roll { records: 4, bytes: 1 << 20 },
         txn_bytes_max: 256,
         trust_empty_snapshot: true,
-        ..HistoryOptions::default()
+        ..SegmentOptions::default()
     }
 }
 
@@ -45,8 +45,8 @@ fn dirs(separate: bool) -> Dirs {
     Dirs { snapshots, logs }
 }
 
-fn open(disk: &Forgetful, dirs: &Dirs) -> Result<(History<Forgetful>, Opened), OpenError> {
-    let (mut history, opened) = History::open(disk.clone(), dirs.clone(), options())?;
+fn open(disk: &Forgetful, dirs: &Dirs) -> Result<(Segments<Forgetful>, Opened), OpenError> {
+    let (mut history, opened) = Segments::open(disk.clone(), dirs.clone(), options())?;
     let label = opened.snapshot.as_ref().map_or(0, |snapshot| snapshot.label.0);
     if support::found(label, opened.installed.as_ref()) {
         support::kept().unwrap();
@@ -63,7 +63,7 @@ struct Promise {
 
 impl Promise {
     /// Checks what was opened, and returns it as a history of its own.
-    fn check(&self, history: &mut History<Forgetful>, opened: &Opened, context: &str) -> Vec<i64> {
+    fn check(&self, history: &mut Segments<Forgetful>, opened: &Opened, context: &str) -> Vec<i64> {
         let found = contents(history, opened);
         let (floor, last) = (opened.floor.0, opened.last.0);
         let fits = |(zxids, through): &(Vec<i64>, i64)| {
@@ -82,7 +82,7 @@ impl Promise {
     }
 }
 
-fn contents(history: &mut History<Forgetful>, opened: &Opened) -> Vec<i64> {
+fn contents(history: &mut Segments<Forgetful>, opened: &Opened) -> Vec<i64> {
     let mut reader = history.read(opened.floor, opened.last).unwrap();
     let mut found = Vec::new();
     while let Some(chunk) = reader.next_chunk(100).unwrap() {
@@ -100,7 +100,7 @@ fn contents(history: &mut History<Forgetful>, opened: &Opened) -> Vec<i64> {
 struct Life {
     disk: Forgetful,
     dirs: Dirs,
-    history: History<Forgetful>,
+    history: Segments<Forgetful>,
     /// Everything appended.
     zxids: Vec<i64>,
     promise: Promise,
@@ -228,7 +228,7 @@ fn live_on(life: &mut Life) -> Result<(), Failure> {
     Ok(())
 }
 
-fn refuses_everything(history: &mut History<Forgetful>) {
+fn refuses_everything(history: &mut Segments<Forgetful>) {
     let last = history.last();
     // An error in a file of its own, a snapshot not yet published, does not concern the history.
     if history.append(&[]).is_ok() {

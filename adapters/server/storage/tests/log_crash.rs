@@ -12,8 +12,8 @@ use quorate_core::durable::Epochs;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_storage::check::check_on;
-use quorate_storage::history::{HistoryOptions, Roll};
 use quorate_storage::install::Install;
+use quorate_storage::segments::{Roll, SegmentOptions};
 use quorate_storage::snapshot::{Parts, SnapshotWriter, StagedSnapshot};
 use quorate_storage::{Found, Log, LogError, OpenOptions};
 
@@ -32,14 +32,14 @@ fn txn(zxid: i64) -> Txn {
 }
 
 fn open(disk: &Forgetful, separate: bool) -> Result<(Log<Forgetful>, Found), LogError> {
-    let history = HistoryOptions {
+    let history = SegmentOptions {
         preallocate: 512,
         roll: Roll { records: 4, bytes: 1 << 20 },
         txn_bytes_max: TXN_BYTES_MAX,
-        ..HistoryOptions::default()
+        ..SegmentOptions::default()
     };
     let data_log_dir = separate.then(|| "/logs".into());
-    let options = OpenOptions { data_log_dir, history, autocreate: true, voter: None };
+    let options = OpenOptions { data_log_dir, segments: history, autocreate: true, voter: None };
     let (mut log, found) = Log::open_on(disk.clone(), "/data", options)?;
     if support::found(found.durable.snapshot.0, found.installed.as_ref()) {
         support::kept().unwrap();

@@ -11,8 +11,8 @@ use quorate_core::input::Place;
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_storage::check::check;
-use quorate_storage::history::{HistoryOptions, Locating, OpenError};
 use quorate_storage::install::{Install, Memberships};
+use quorate_storage::segments::{Locating, OpenError, SegmentOptions};
 use quorate_storage::snapshot::{Parts, SnapshotReader, SnapshotWriter, StagedSnapshot};
 use quorate_storage::{Disk, Found, Log, LogError, OpenOptions};
 use tempfile::TempDir;
@@ -306,8 +306,8 @@ fn a_snapshot_that_cannot_be_read_has_a_predecessor() {
     append(&mut log, [E1 + 5]);
     drop(log);
     let older = |label| {
-        let history = HistoryOptions { snapshot_before: Some(Zxid(label)), ..Default::default() };
-        Log::open(dir.path(), OpenOptions { history, ..OpenOptions::default() })
+        let history = SegmentOptions { snapshot_before: Some(Zxid(label)), ..Default::default() };
+        Log::open(dir.path(), OpenOptions { segments: history, ..OpenOptions::default() })
     };
     assert_eq!(open(dir.path()).unwrap().1.durable.snapshot, Zxid(E1 + 3));
     let (mut log, found) = older(E1 + 3).unwrap();
@@ -345,8 +345,8 @@ fn a_snapshot_that_the_log_does_not_lead_to_has_no_predecessor() {
         assert_eq!(found.durable.floor, Zxid(label));
         drop(log);
         let history =
-            HistoryOptions { snapshot_before: Some(Zxid(label)), ..HistoryOptions::default() };
-        let older = OpenOptions { history, ..OpenOptions::default() };
+            SegmentOptions { snapshot_before: Some(Zxid(label)), ..SegmentOptions::default() };
+        let older = OpenOptions { segments: history, ..OpenOptions::default() };
         let error = Log::open(dir.path(), older).unwrap_err().to_string();
         assert!(
             error.starts_with("the snapshot of 0x200000007 cannot be read, and the log does not")

@@ -15,7 +15,7 @@ use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_storage::check::{Severity, check_on};
 use quorate_storage::error::Corruption;
-use quorate_storage::history::{Dirs, History, HistoryOptions, OpenError, Opened, Roll};
+use quorate_storage::segments::{Dirs, OpenError, Opened, Roll, SegmentOptions, Segments};
 use quorate_storage::{record, sync_mark};
 
 const DIR: &str = "/data/version-2";
@@ -29,18 +29,18 @@ fn txn(zxid: i64, bytes: usize) -> Txn {
     Txn { zxid: Zxid(zxid), header, body: Bytes::from(vec![fill; bytes]) }
 }
 
-fn options() -> HistoryOptions {
-    HistoryOptions {
+fn options() -> SegmentOptions {
+    SegmentOptions {
         preallocate: 0,
         txn_bytes_max: 16 << 10,
         trust_empty_snapshot: true,
         roll: Roll { records: u64::MAX, bytes: 300 << 10 },
-        ..HistoryOptions::default()
+        ..SegmentOptions::default()
     }
 }
 
-fn open(disk: &Forgetful) -> Result<(History<Forgetful>, Opened), OpenError> {
-    History::open(disk.clone(), Dirs::one(DIR), options())
+fn open(disk: &Forgetful) -> Result<(Segments<Forgetful>, Opened), OpenError> {
+    Segments::open(disk.clone(), Dirs::one(DIR), options())
 }
 
 /// Appends batches of any size until the disk stops; returns the last transaction that was acknowledged.
@@ -233,7 +233,7 @@ fn one_lost_mark_is_made_up_for_by_the_other_and_two_make_a_file_like_those_of_j
 /// What ends with its records was durable when it was shortened: it has no mark, and is all refused.
 #[test]
 fn a_file_that_was_cut_rolled_or_opened_is_refused_over_any_damage() {
-    type Deed = fn(&mut History<Forgetful>);
+    type Deed = fn(&mut Segments<Forgetful>);
     let deeds: [(Deed, i64); 3] = [
         (|history| assert!(history.roll().unwrap().rolled), 12),
         (|history| history.truncate(Zxid(E1 + 8)).unwrap(), 8),

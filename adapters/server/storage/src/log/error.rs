@@ -6,9 +6,9 @@ use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;
 
 use crate::error::{FileError, SAFE};
-use crate::history::{AppendError, OpenError, TruncateError};
 use crate::install::InstallError;
 use crate::retention::PurgeError;
+use crate::segments::{AppendError, OpenError, TruncateError};
 use crate::snapshot::SnapshotError;
 use crate::vote::VoteError;
 

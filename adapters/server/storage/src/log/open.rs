@@ -15,9 +15,9 @@ use crate::dirs::Dirs;
 use crate::epochs::{self, ACCEPTED, CURRENT, LEASE, NoEpoch};
 use crate::error::at;
 use crate::files::{Disk, Files, Holder, Lock};
-use crate::history::{History, HistoryOptions};
 use crate::install::Memberships;
 use crate::names::{LOCK, VERSION_DIR};
+use crate::segments::{SegmentOptions, Segments};
 use crate::snapshot::SnapshotFile;
 use crate::vote::{self, VOTE};
 
@@ -34,7 +34,7 @@ pub struct OpenOptions {
     /// Who we are, if we elect by generation: only then is the vote read and kept.
     pub voter: Option<ServerId>,
     /// How to open the transactions and snapshots.
-    pub history: HistoryOptions,
+    pub segments: SegmentOptions,
 }
 
 impl Default for OpenOptions {
@@ -43,7 +43,7 @@ impl Default for OpenOptions {
             data_log_dir: None,
             autocreate: true,
             voter: None,
-            history: HistoryOptions::default(),
+            segments: SegmentOptions::default(),
         }
     }
 }
@@ -55,7 +55,7 @@ pub struct Found {
     /// the history is empty or lost, see [`OpenOptions::autocreate`].
     pub durable: Durable,
     /// What the application is to be restored from. It looks whole; whether it is, reading it tells. If
-    /// it is not, drop the [`Log`] and open again with [`HistoryOptions::snapshot_before`] set to its
+    /// it is not, drop the [`Log`] and open again with [`SegmentOptions::snapshot_before`] set to its
     /// label.
     ///
     /// None: the application starts from nothing, and has to say how that looks, see
@@ -113,16 +113,16 @@ impl<F: Files + Clone> Log<F> {
                 return Err(LogError::Locked { dir: data_dir.to_owned(), pid });
             }
         };
-        let trust_empty_snapshot = options.history.trust_empty_snapshot;
+        let trust_empty_snapshot = options.segments.trust_empty_snapshot;
         let dir = dirs.snapshots.clone();
-        let (history, opened) = History::open(files.clone(), dirs, options.history)?;
+        let (segments, opened) = Segments::open(files.clone(), dirs, options.segments)?;
         let mut log = Self {
             files,
             dir,
             epochs: Epochs { accepted_epoch: Epoch::ZERO, current_epoch: Epoch::ZERO },
             ballot: None,
             lease: Duration::ZERO,
-            history,
+            segments,
             origin: None,
             known: true,
             trust_empty_snapshot,
@@ -152,7 +152,7 @@ impl<F: Files + Clone> Log<F> {
     /// Reads the vote, which must be there if there is anything else.
     fn load_vote(&mut self, data_dir: &Path, id: ServerId) -> Result<(), LogError> {
         self.remove(&epochs::temporary(&self.dir, VOTE))?;
-        let mut has_history = !self.history.is_empty();
+        let mut has_history = !self.segments.is_empty();
         for name in [ACCEPTED, CURRENT] {
             has_history |= self.read_epoch(name)?.is_some();
         }
@@ -186,7 +186,7 @@ impl<F: Files + Clone> Log<F> {
 
         let marker = log_dir.join(INITIALIZE);
         let initialize = self.files.read(&marker, 1).map_err(at("read", &marker))?.is_some();
-        self.known = autocreate || initialize || current.is_some() || !self.history.is_empty();
+        self.known = autocreate || initialize || current.is_some() || !self.segments.is_empty();
         if !self.known {
             return Ok(());
         }

@@ -36,7 +36,7 @@ pub struct SnapshotWriter<F: Files> {
 }
 
 impl<F: Files> SnapshotWriter<F> {
-    /// Begins a snapshot of our own state, to be [published](crate::history::History::publish), in the
+    /// Begins a snapshot of our own state, to be [published](crate::segments::Segments::publish), in the
     /// directory `dir` (`version-2`).
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use quorate_core::input::Place;
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
-use super::History;
+use super::Segments;
 use super::append::AppendError;
 use crate::cursor::{Cursor, CursorError, Step};
 use crate::error::{FileError, at};
@@ -21,7 +21,7 @@ use crate::reader::ReadError;
 use crate::sequence::is_successor;
 use crate::snapshot::{self, SnapshotFile};
 
-impl<F: Files + Clone> History<F> {
+impl<F: Files + Clone> Segments<F> {
     /// Gives up everything behind `zxid`, durably. The bare start of an epoch stands for the last
     /// transaction before it.
     ///

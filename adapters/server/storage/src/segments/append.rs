@@ -7,7 +7,7 @@
 //! With each batch goes a mark of how far the one before it came, see [`sync_mark`]; where room is taken,
 //! one sync more makes the marks in it durable first.
 //!
-//! When is up to whoever calls: nothing is written before [`History::sync`].
+//! When is up to whoever calls: nothing is written before [`Segments::sync`].
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
-use super::History;
+use super::Segments;
 use crate::error::{FileError, at};
 use crate::files::Files;
 use crate::record::{self, FILE_HEADER};
@@ -24,7 +24,7 @@ use crate::sequence::follows;
 use crate::snapshot;
 use crate::sync_mark::{self, SLOT_BYTES, ZEROS_MIN};
 
-/// What came of a [`History::sync`].
+/// What came of a [`Segments::sync`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Synced {
     /// Everything up to here is durable.
@@ -52,8 +52,8 @@ pub(super) struct Tail<H> {
     records: u64,
 }
 
-impl<F: Files + Clone> History<F> {
-    /// Takes transactions that follow the last one. They are kept in memory until [`History::sync`].
+impl<F: Files + Clone> Segments<F> {
+    /// Takes transactions that follow the last one. They are kept in memory until [`Segments::sync`].
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl<F: Files + Clone> History<F> {
     ///
     /// # Errors
     ///
-    /// As [`History::sync`].
+    /// As [`Segments::sync`].
     pub fn roll(&mut self) -> Result<Synced, AppendError> {
         let Synced { through, .. } = self.sync()?;
         self.failed = true;

@@ -11,7 +11,7 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
 use super::error::OpenError;
-use super::options::HistoryOptions;
+use super::options::SegmentOptions;
 use crate::cursor::{Cursor, Step};
 use crate::error::{Corruption, at};
 use crate::files::Files;
@@ -21,7 +21,7 @@ use crate::sequence::{before, follows, is_number, is_successor};
 /// Reading the log behind a snapshot.
 pub(super) struct Scan<'a, F> {
     pub(super) files: &'a F,
-    pub(super) options: &'a HistoryOptions,
+    pub(super) options: &'a SegmentOptions,
     pub(super) base: Zxid,
     pub(super) previous: Option<Zxid>,
     pub(super) floor: Zxid,

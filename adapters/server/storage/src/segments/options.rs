@@ -6,7 +6,7 @@ use crate::record::TXN_BYTES_MAX;
 
 /// How to open a history, and how to go on with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HistoryOptions {
+pub struct SegmentOptions {
     /// By how many bytes a log file grows at a time (`zookeeper.preAllocSize`), so that most syncs need
     /// not tell the file system that it has grown; 4 MiB at most, since a file system may take its time
     /// to find more, and transactions wait. None: as it comes.
@@ -31,7 +31,7 @@ pub struct HistoryOptions {
     pub size_percent: Option<u64>,
 }
 
-impl Default for HistoryOptions {
+impl Default for SegmentOptions {
     fn default() -> Self {
         Self {
             preallocate: 64 << 20,

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 
 use quorate_core::zxid::Zxid;
 
-use super::History;
+use super::Segments;
 use crate::error::at;
 use crate::files::Files;
 use crate::retention::{self, PurgeError, Purged};
 use crate::sequence::before;
 use crate::snapshot;
 
-impl<F: Files + Clone> History<F> {
+impl<F: Files + Clone> Segments<F> {
     /// Removes old snapshots and log files, see [`retention::plan`], but no more than `files_max`: to
     /// remove a large file may take a while. What a [`Reader`](crate::reader::Reader) has not reached yet stays.
     ///

@@ -8,12 +8,12 @@
 //!
 //! The transactions between `floor` and `last` lie in the log without a hole; a learner that stands
 //! there can be brought up from it. What is reported durable survives any crash: transactions are
-//! gathered by [`History::append`] and written and synced together by [`History::sync`], once for all.
+//! gathered by [`Segments::append`] and written and synced together by [`Segments::sync`], once for all.
 //! A file is never continued after a start, so a torn record can only be at an end, and it is cut off
 //! before anything follows it.
 //!
 //! Opening reads the log behind the newest snapshot, once, and nothing before it; what is before it is
-//! read when a learner needs it, see [`History::locate`]. It repairs what an
+//! read when a learner needs it, see [`Segments::locate`]. It repairs what an
 //! interrupted write leaves and refuses, by file and offset, what an interrupted write cannot leave:
 //! where acknowledged transactions may be missing, no server may vote as if they had never been.
 //! Everything that it relies on is synced before it is reported, since a process that was killed may
@@ -56,7 +56,7 @@ pub use crate::dirs::Dirs;
 pub use append::{AppendError, Synced};
 pub use cut::TruncateError;
 pub use error::OpenError;
-pub use options::{HistoryOptions, Roll};
+pub use options::{Roll, SegmentOptions};
 pub use read::Locating;
 
 use append::Tail;
@@ -67,7 +67,7 @@ use scan::Scan;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The snapshot from which the state is to be restored. It looks whole; whether it is, reading it
-    /// will tell. If it is not, open again with [`HistoryOptions::snapshot_before`].
+    /// will tell. If it is not, open again with [`SegmentOptions::snapshot_before`].
     pub snapshot: Option<SnapshotFile>,
     /// The last transaction of the log, or the snapshot's label if nothing follows it; zero if there is
     /// neither.
@@ -79,16 +79,16 @@ pub struct Opened {
     /// The memberships that transactions of the log behind the snapshot brought, ascending.
     pub changes: Vec<Membership>,
     /// What came of the membership with a history whose installation a crash interrupted: it is to be kept, and that
-    /// is to be [told](History::memberships_kept), before anything is written.
+    /// is to be [told](Segments::memberships_kept), before anything is written.
     pub installed: Option<Memberships>,
 }
 
-/// A history, opened by the one server that has locked its directory.
+/// The log segments and snapshots of a history, opened by the one server that has locked its directory.
 #[derive(Debug)]
-pub struct History<F: Files = Disk> {
+pub struct Segments<F: Files = Disk> {
     files: F,
     dirs: Dirs,
-    options: HistoryOptions,
+    options: SegmentOptions,
     /// All log files, ascending.
     segments: Vec<Segment>,
     /// The first one that belongs to the run without a hole.
@@ -119,7 +119,7 @@ pub struct History<F: Files = Disk> {
     unkept: bool,
 }
 
-impl<F: Files + Clone> History<F> {
+impl<F: Files + Clone> Segments<F> {
     /// Opens what is in `dirs`, which exist, and tells what it is. An installation that was interrupted
     /// is finished first.
     ///
@@ -129,7 +129,7 @@ impl<F: Files + Clone> History<F> {
     pub fn open(
         files: F,
         dirs: Dirs,
-        options: HistoryOptions,
+        options: SegmentOptions,
     ) -> Result<(Self, Opened), OpenError> {
         let installed = install::resume(&files, &dirs)?;
         refuse_strays(&files, &dirs)?;
@@ -165,7 +165,7 @@ impl<F: Files + Clone> History<F> {
         // What ends before the snapshot cannot be continued.
         let reaches = previous.is_some_and(|previous| previous >= base);
         let last = if reaches { previous.unwrap_or(base) } else { base };
-        let history = Self {
+        let opened = Self {
             files,
             snapshot: snapshot.clone(),
             base,
@@ -187,11 +187,11 @@ impl<F: Files + Clone> History<F> {
             failed: installed.is_some(),
             unkept: installed.is_some(),
         };
-        history.make_sure(snapshot.as_ref())?;
+        opened.make_sure(snapshot.as_ref())?;
         let window = if reaches { window } else { VecDeque::new() };
-        let floor = history.floor;
-        let opened = Opened { snapshot, last, floor, window, changes, installed };
-        Ok((history, opened))
+        let floor = opened.floor;
+        let found = Opened { snapshot, last, floor, window, changes, installed };
+        Ok((opened, found))
     }
 
     /// The last transaction that was appended.

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicI64;
 use quorate_core::input::{Located, Place};
 use quorate_core::zxid::Zxid;
 
-use super::History;
+use super::Segments;
 use crate::cursor::{Cursor, End, Step};
 use crate::error::{Corruption, FileError, at};
 use crate::files::Files;
@@ -18,7 +18,7 @@ use crate::segment::Segment;
 use crate::sequence::{before, follows, is_successor};
 use crate::snapshot::SnapshotFile;
 
-/// What came of a [`History::locate`].
+/// What came of a [`Segments::locate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locating {
     /// It is known.
@@ -27,10 +27,10 @@ pub enum Locating {
     Reading,
 }
 
-impl<F: Files + Clone> History<F> {
+impl<F: Files + Clone> Segments<F> {
     /// Where `zxid` stands, and what it costs to read on from there. What is before the floor may be in
     /// files that were not needed at start: they are read if that is worth it, see
-    /// [`HistoryOptions::size_percent`](super::HistoryOptions::size_percent), about `bytes` of them, so
+    /// [`SegmentOptions::size_percent`](super::SegmentOptions::size_percent), about `bytes` of them, so
     /// that writes need not wait for it.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl<F: Files + Clone> History<F> {
         Ok(self.floor)
     }
 
-    /// As [`History::extend`], about so many bytes; tells whether it has ended.
+    /// As [`Segments::extend`], about so many bytes; tells whether it has ended.
     fn extend_some(&mut self, wanted: Zxid, bytes: u64) -> Result<bool, ReadError> {
         let Some(next) = self.segments.get(self.run).map(|first| first.start) else {
             return Ok(true);
