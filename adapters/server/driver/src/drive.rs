@@ -27,16 +27,16 @@ use quorate_core::time::Instant as CoreInstant;
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_leadership::{FencingToken, Seat};
 
-use crate::dial::Dialler;
-use crate::disk::Disk;
+use crate::disk::{self as stream, Disk, Pieces};
 use crate::error::ServerError;
-use crate::link::{Full, Happened, Outbound, Shared};
-use crate::listen::Doors;
+use crate::net::dial::Dialler;
+use crate::net::events::{Happened, Shared};
+use crate::net::listen::Doors;
+use crate::net::outbound::{Full, Outbound};
 use crate::replica::{Consequences, Replica};
 use crate::requests::{Ask, ProposeError, Tray};
 use crate::runtime::Runtime;
 use crate::status::{Counters, Published};
-use crate::stream::{self, Pieces};
 
 /// One server, assembled.
 pub(crate) struct Driver<R: Runtime, A: Application> {

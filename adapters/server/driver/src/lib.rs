@@ -13,9 +13,8 @@
 //! `quorate-async-std`. They are an `impl Runtime` and [`embed!`] each.
 //!
 //! - `drive`: the loop.
-//! - `link`, `stream`: a reader and a writer for each connection, and what is too long to wait there.
-//! - `listen`, `dial`: how connections come to be.
-//! - `disk`: the one thread that writes.
+//! - `net`: how connections come to be; a reader and a writer for each.
+//! - `disk`: the one thread that writes, and what is too long to wait in its queue or a connection's.
 //! - `replica`, `feed`: what the application has to do; what it is stands in `quorate-application`.
 //! - `requests`: what callers have asked for, and what becomes of it.
 //! - [`Leadership`]: the guard, from `quorate-leadership`.
@@ -31,36 +30,29 @@
 //! read costs its link, or only that message.
 #![forbid(unsafe_code, unused_must_use)]
 
-mod accepting;
-mod builder;
 mod config;
-mod dial;
 mod disk;
 mod drive;
 mod embed;
 mod error;
 mod feed;
-mod guests;
-mod link;
-mod listen;
-mod oracle;
+mod lock;
+mod log_limit;
+mod net;
 mod patience;
 mod permits;
-mod ports;
-mod quiet;
 mod replica;
 mod requests;
 mod runtime;
-mod scope;
 mod server;
 mod status;
-mod stream;
+mod task_group;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod threads;
 pub mod zoo_cfg;
 
-pub use builder::{BuildError, ServerConfigBuilder};
-pub use config::ServerConfig;
+pub use config::{BuildError, ServerConfig, ServerConfigBuilder};
 pub use error::{ServerError, StartError};
 pub use quorate_application::{
     Application, NoApplication, Nothing, Prepared, Rejected, Replicated, Restore, RestoreError,

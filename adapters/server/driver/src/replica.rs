@@ -37,14 +37,14 @@ use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_storage::reader::Reader;
 
-use crate::disk::{DiskHandle, Unread};
+use crate::disk::{
+    self as stream, DiskHandle, Intake, Pieces, Reception, SnapshotFault, Stop, Unread, Wanted,
+};
 use crate::error::ServerError;
 use crate::feed::Feed;
 use crate::requests::{Look, ReadError, Requests, Tray, own_outcome};
-use crate::scope::Hold;
-use crate::stream::{
-    self, APPLICATION_STACK, Intake, Pieces, Reception, SnapshotFault, Stop, Wanted,
-};
+use crate::task_group::Hold;
+use crate::threads::APPLICATION_STACK;
 
 /// The application, at work in the loop or on its thread.
 pub(crate) struct Replica<A: Application> {
@@ -825,7 +825,7 @@ mod tests {
 
     use super::*;
     use crate::disk::Disk;
-    use crate::link::Happened;
+    use crate::net::events::Happened;
     use crate::permits::Permits;
     use crate::requests::look;
 

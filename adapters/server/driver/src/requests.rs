@@ -28,7 +28,7 @@ use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
-use crate::link::Happened;
+use crate::net::events::Happened;
 use crate::permits::Permit;
 
 /// What is proposed, see [`Server::propose`](crate::Server::propose).

@@ -23,7 +23,7 @@ use futures_channel::oneshot;
 use futures_lite::FutureExt;
 use futures_lite::future::{or, pending};
 use quorate_application::Application;
-use quorate_core::config::Config;
+use quorate_core::config::{Config, Election};
 use quorate_core::id::ServerId;
 use quorate_core::input::Event;
 use quorate_core::membership::{Member, Membership};
@@ -35,18 +35,21 @@ use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
 use quorate_leadership::{LeadershipError, Seat};
 use quorate_storage::error::FileError;
+use quorate_storage::segments::{Roll, SegmentOptions};
 use quorate_storage::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnapshot};
-use quorate_storage::{Found, Log, LogError};
+use quorate_storage::{Found, Log, LogError, OpenOptions};
 
-use crate::config::ServerConfig;
-use crate::dial::{Dialler, Resolver, UnderWay};
-use crate::disk::{Disk, Kept};
+use crate::config::{Kept, ServerConfig};
+use crate::disk::{Disk, Retain, write_state};
 use crate::drive::{Asks, Driver, Quit, elections_at};
 use crate::error::{ServerError, StartError};
-use crate::guests::Guests;
-use crate::link::{Happened, Shared, Tongue};
-use crate::listen::{self, Doors, Entrance, Open};
-use crate::oracle;
+use crate::net::codec::Tongue;
+use crate::net::dial::{Dialler, UnderWay};
+use crate::net::events::{Happened, Shared};
+use crate::net::guests::Guests;
+use crate::net::listen::{self, Doors, Entrance, Open};
+use crate::net::oracle;
+use crate::net::resolve::Resolver;
 use crate::patience::Patience;
 use crate::permits::Permits;
 use crate::replica::{self, Beginning, Replica};
@@ -55,9 +58,9 @@ use crate::requests::{
     look, seen,
 };
 use crate::runtime::{Leadership, OnRuntime, Runtime};
-use crate::scope::{Reins, Scope, closed, offload};
 use crate::status::{Changes, Leader, Leaders, Published, Status};
-use crate::stream;
+use crate::task_group::{Reins, Scope, closed};
+use crate::threads::offload;
 
 /// A running server of an ensemble, and the [`Application`] that it replicates.
 ///
@@ -113,7 +116,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         config.core.check()?;
         let id = config.core.id;
         let told = config.core.membership.clone();
-        let mut kept = config.kept();
+        let mut kept = kept_files(&config);
         let unkept = |(path, source)| StartError::Membership { path, source };
         let [present, next] = kept.recall().map_err(unkept)?;
         adopt_kept(&mut config.core, present, next);
@@ -488,12 +491,48 @@ struct Ready<A: Application> {
     staged: Option<(Zxid, A::Staged)>,
 }
 
+/// How to open the data directory.
+fn open_options(config: &ServerConfig) -> OpenOptions {
+    let limits = &config.core.history;
+    OpenOptions {
+        data_log_dir: config.data_log_dir.clone(),
+        autocreate: config.autocreate,
+        voter: match config.core.election {
+            Election::Fast => None,
+            Election::Generation(_) => Some(config.core.id),
+        },
+        segments: SegmentOptions {
+            preallocate: config.preallocate,
+            roll: roll(config),
+            window_count: limits.window_count,
+            window_bytes: limits.window_bytes,
+            trust_empty_snapshot: config.trust_empty_snapshot,
+            size_percent: limits.size_percent,
+            ..SegmentOptions::default()
+        },
+    }
+}
+
+/// Where a changed membership is kept.
+fn kept_files(config: &ServerConfig) -> Kept {
+    Kept::new(&config.data_dir, config.dynamic_config_file.as_deref(), config.config_file.clone())
+}
+
+/// What to keep in it.
+fn retain(config: &ServerConfig) -> Retain {
+    Retain { snapshots: config.snapshots_kept.unwrap_or(usize::MAX), roll: roll(config) }
+}
+
+fn roll(config: &ServerConfig) -> Roll {
+    Roll { records: config.core.history.snap_count, bytes: config.log_bytes }
+}
+
 /// Opening a directory and restoring a state may take a while; a runtime must not wait for it.
 async fn open<A: Application>(
     config: &ServerConfig,
     application: A,
 ) -> Result<Ready<A>, StartError> {
-    let (data_dir, mut options) = (config.data_dir.clone(), config.open_options());
+    let (data_dir, mut options) = (config.data_dir.clone(), open_options(config));
     let work = move || loop {
         let (mut log, mut found) = Log::open(&data_dir, options.clone())?;
         let Some(snapshot) = &found.snapshot else {
@@ -560,7 +599,7 @@ fn first_snapshot<A: Application>(
 ) -> Result<StagedSnapshot<quorate_storage::Disk>, LogError> {
     let path = &log.dirs().snapshots;
     let mut file = SnapshotWriter::take(quorate_storage::Disk, path, Zxid::ZERO)?;
-    stream::write_state(application.snapshot(), &mut file).map_err(|source| FileError {
+    write_state(application.snapshot(), &mut file).map_err(|source| FileError {
         action: "write a first snapshot to",
         path: path.clone(),
         source,
@@ -597,7 +636,7 @@ fn assemble<R: Runtime, A: Application>(
     let origin = runtime.now();
     let Ready { log, found: Found { durable, .. }, application, staged } = opened;
     let last = durable.last_zxid;
-    let retain = config.retain();
+    let retained = retain(&config);
     if let Some(recorder) = &mut recorder {
         recorder.starts(&config.core, &durable);
     }
@@ -606,7 +645,7 @@ fn assemble<R: Runtime, A: Application>(
     let txn_bytes_max = config.core.limits.txn_bytes;
     let peer = Peer::new(config.core, durable)?;
     let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
-    let disk = Disk::start(log, kept, retain, config.fsync_warning, links.hold())
+    let disk = Disk::start(log, kept, retained, config.fsync_warning, links.hold())
         .map_err(StartError::Thread)?;
     let replica = Replica::new(Beginning {
         application,

@@ -5,7 +5,7 @@
 //! of it.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded};
@@ -14,6 +14,8 @@ use quorate_core::id::ServerId;
 use quorate_core::report::{Change, How, Report, Status as PeerStatus};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
+
+use crate::lock::locked;
 
 /// A server at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,7 +217,7 @@ impl Published {
 
     /// Publishes how the server is now, and what has brought it there.
     pub(crate) fn publish(&self, peer: PeerStatus, reports: Vec<Report>, at: Instant) {
-        let mut state = self.locked();
+        let mut state = locked(&self.state);
         let before = leader_of(&state.peer);
         state.sync = sync_of(&peer, state.sync, &reports);
         state.meter.observe(&peer, at);
@@ -241,32 +243,32 @@ impl Published {
 
     /// Tells every reader that nothing comes any more.
     pub(crate) fn end(&self) {
-        let mut state = self.locked();
+        let mut state = locked(&self.state);
         state.ended = true;
         state.changes.clear();
         state.leaders.clear();
     }
 
     pub(crate) fn status(&self, counters: &Counters, now: Instant) -> Status {
-        let state = self.locked();
+        let state = locked(&self.state);
         let peer = Arc::clone(&state.peer);
         Status { peer, sync: state.sync, metrics: state.meter.metrics(counters, now) }
     }
 
     pub(crate) fn leader(&self) -> Option<Leader> {
-        let state = self.locked();
+        let state = locked(&self.state);
         if state.ended { None } else { leader_of(&state.peer) }
     }
 
     /// When it began to look for a leader, if it is looking.
     pub(crate) fn looking_since(&self) -> Option<Instant> {
-        self.locked().meter.looking_since
+        locked(&self.state).meter.looking_since
     }
 
     pub(crate) fn changes(&self) -> Changes {
         let (sender, receiver) = bounded(self.changes_kept);
         let lost = Arc::new(AtomicU64::new(0));
-        let mut state = self.locked();
+        let mut state = locked(&self.state);
         if !state.ended {
             // Who reads no longer is not kept until the next change, which may never come.
             state.changes.retain(|(reader, _)| !reader.is_closed());
@@ -277,7 +279,7 @@ impl Published {
 
     pub(crate) fn leaders(&self) -> Leaders {
         let (sender, receiver) = bounded(1);
-        let mut state = self.locked();
+        let mut state = locked(&self.state);
         if !state.ended {
             // There is room for one.
             let _ = sender.try_send(leader_of(&state.peer));
@@ -285,10 +287,6 @@ impl Published {
             state.leaders.push(sender);
         }
         Leaders { receiver, last: None }
-    }
-
-    fn locked(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -412,7 +410,7 @@ mod tests {
         for _ in 0..100 {
             drop((published.changes(), published.leaders()));
         }
-        let state = published.locked();
+        let state = locked(&published.state);
         assert!(state.changes.len() <= 2 && state.leaders.len() <= 2, "{state:?}");
     }
 }

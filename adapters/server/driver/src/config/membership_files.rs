@@ -105,7 +105,7 @@ impl Kept {
     }
 
     /// Keeps the one that was seen last, or none.
-    pub(super) fn keep_next(&self, text: Option<&[u8]>) -> Result<(), (PathBuf, io::Error)> {
+    pub(crate) fn keep_next(&self, text: Option<&[u8]>) -> Result<(), (PathBuf, io::Error)> {
         let path = with_end(&self.stem, "next");
         let done = match text {
             Some(text) => replace(&path, text),
@@ -121,7 +121,7 @@ impl Kept {
     /// Keeps a newer membership as ZooKeeper does: in a file of its own, whose name ends in its
     /// version and which does not hold that version, named in `zoo.cfg`. Each step leaves something
     /// to start from.
-    pub(super) fn keep(&mut self, text: &[u8]) -> Result<(), (PathBuf, io::Error)> {
+    pub(crate) fn keep(&mut self, text: &[u8]) -> Result<(), (PathBuf, io::Error)> {
         let text = String::from_utf8_lossy(text);
         let is_version = |line: &&str| line.starts_with("version=");
         let version = text.lines().find(is_version).map_or("0", |line| &line["version=".len()..]);

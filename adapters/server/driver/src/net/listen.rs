@@ -1,22 +1,18 @@
-//! The two open doors of a server: election and quorum port.
+//! The listening sockets of a server: election and quorum port.
 //!
 //! Both are open before the first step, so that no peer is refused by a server that is there. A
 //! connection on the election port has to introduce itself first; each is heard out by a task of its
-//! own, with a deadline, and no more than [`PENDING_MAX`] at once: when they are more, the oldest of the
-//! host that has most makes room. So neither one peer that stays silent nor a thousand keep the others
-//! waiting (ZOOKEEPER-3320, -2186). No address has more than its share of all connections. When the system
-//! refuses to accept, out of descriptors say, the door tries again and says so, to the core, too; a socket that
+//! own, with a deadline. No address has more than its share of all connections. When the system
+//! refuses to accept, out of descriptors say, the socket tries again and says so, to the core, too; a socket that
 //! goes on to fail for another reason is opened anew.
 //!
 //! What it does not do: decide who may come in. That is the core's.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender, bounded};
@@ -27,14 +23,18 @@ use quorate_core::input::Plane;
 use quorate_core::membership::Member;
 use quorate_core::message::Introduction;
 
-use crate::accepting::Socket;
 use crate::config::ServerConfig;
 use crate::error::StartError;
-use crate::guests::{Guest, Guests};
-use crate::link::{self, Opened, Shared};
+use crate::net::accepting::Socket;
+use crate::net::events::Shared;
+use crate::net::guests::{Guest, Guests};
+use crate::net::handshakes::Pending;
+use crate::net::link::{self, Opened};
+use crate::net::reader::read_some;
+use crate::net::resolve::own_ips;
 use crate::runtime::Runtime;
-use crate::scope::{Scope, closed, offload};
 use crate::status::Counters;
+use crate::task_group::{Scope, closed};
 
 /// Opens every address of our own line in the membership.
 pub(crate) async fn bind<R: Runtime>(
@@ -188,20 +188,6 @@ impl Door {
             _ => Ok(open),
         }
     }
-}
-
-async fn own_ips(host: &str) -> Result<Vec<IpAddr>, StartError> {
-    let failed = |source| StartError::Resolve { host: host.to_owned(), source };
-    if let Ok(ip) = host.parse() {
-        return Ok(vec![ip]);
-    }
-    let name = host.to_owned();
-    let found = offload("quorate-resolve", move || crate::dial::look_up(&name)).await;
-    let ips = found.and_then(|found| found).map_err(failed)?;
-    if ips.is_empty() {
-        return Err(failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
-    }
-    Ok(ips)
 }
 
 /// What serves listening sockets.
@@ -406,78 +392,10 @@ impl<R: Runtime> Entrance<R> {
                     return None;
                 }
             }
-            match link::read_some(&mut stream, &mut received, INTRODUCTION_READ_BYTES).await {
+            match read_some(&mut stream, &mut received, INTRODUCTION_READ_BYTES).await {
                 Ok(0) | Err(_) => return None,
                 Ok(_) => {}
             }
-        }
-    }
-}
-
-/// The connections that have not introduced themselves yet, oldest first.
-#[derive(Debug, Default)]
-pub(crate) struct Pending {
-    queue: Mutex<Queue>,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    next: u64,
-    waiting: VecDeque<Waiting>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    number: u64,
-    from: IpAddr,
-    _staying: Sender<Infallible>,
-}
-
-impl Queue {
-    /// Which has to leave when there is no room: the oldest of the host that has most.
-    fn loser(&self) -> Option<usize> {
-        let mut hosts = BTreeMap::<IpAddr, (usize, usize)>::new();
-        for (at, waiting) in self.waiting.iter().enumerate() {
-            hosts.entry(waiting.from).or_insert((0, at)).0 += 1;
-        }
-        let (_, oldest) = hosts.into_values().max_by_key(|(count, at)| (*count, Reverse(*at)))?;
-        Some(oldest)
-    }
-}
-
-/// A place among the pending ones; dropping it leaves.
-#[derive(Debug)]
-struct Place {
-    number: u64,
-    evicted: bool,
-    pending: Arc<Pending>,
-}
-
-impl Pending {
-    /// Takes a place, somebody else's if there is no other. The channel closes when it has to be left.
-    fn enter(self: &Arc<Self>, from: IpAddr) -> (Place, Receiver<Infallible>) {
-        let (staying, given_up) = bounded(1);
-        let mut queue = self.locked();
-        let full = queue.waiting.len() >= PENDING_MAX;
-        let loser = if full { queue.loser() } else { None };
-        let evicted = loser.is_some_and(|loser| queue.waiting.remove(loser).is_some());
-        let number = queue.next;
-        queue.next += 1;
-        queue.waiting.push_back(Waiting { number, from, _staying: staying });
-        drop(queue);
-        (Place { number, evicted, pending: Arc::clone(self) }, given_up)
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut queue = self.pending.locked();
-        if let Ok(at) = queue.waiting.binary_search_by_key(&self.number, |waiting| waiting.number) {
-            queue.waiting.remove(at);
         }
     }
 }
@@ -488,8 +406,6 @@ fn lacks_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24 | 10_024))
 }
 
-/// How many connections to the election port may be silent at once.
-pub(crate) const PENDING_MAX: usize = 128;
 /// Between two tries to listen.
 const BIND_RETRY: Duration = Duration::from_secs(1);
 /// The first wait after the system refused to accept.
@@ -500,23 +416,3 @@ const ACCEPT_RETRY_MAX: Duration = Duration::from_secs(1);
 const ERRORS_FOR_GOOD: u32 = 4;
 /// An introduction is some 40 bytes, and what waits for one should be small.
 const INTRODUCTION_READ_BYTES: usize = 256;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oldest_silent_connection_makes_room() {
-        let pending = Arc::new(Pending::default());
-        let (noisy, quiet) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let honest = pending.enter(quiet);
-        let mut places: Vec<_> = (1..PENDING_MAX).map(|_| pending.enter(noisy)).collect();
-        assert!(places.iter().all(|(place, _)| !place.evicted));
-        let (last, _) = pending.enter(noisy);
-        assert!(last.evicted);
-        assert!(places[0].1.is_closed() && !places[1].1.is_closed());
-        assert!(!honest.1.is_closed(), "a host that has one keeps it");
-        places.clear();
-        assert_eq!(pending.locked().waiting.len(), 2);
-    }
-}

@@ -9,9 +9,11 @@
 //! from a port that fails is the core's affair.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use quorate_core::input::{Event, Plane};
+
+use crate::lock::locked;
 
 /// The sockets of all ports.
 #[derive(Debug, Default)]
@@ -31,7 +33,7 @@ struct Sockets {
 impl Ports {
     /// What has changed about a port since the core heard of it.
     pub(crate) fn news(&self, plane: Plane) -> Option<Event> {
-        let mut sockets = self.locked();
+        let mut sockets = locked(&self.sockets);
         let mut of_it = sockets.fails.iter().filter(|((of, _), _)| *of == plane).peekable();
         let fails = of_it.peek().is_some() && of_it.all(|(_, fails)| *fails);
         let before = sockets.told.insert(plane, fails).unwrap_or(false);
@@ -43,7 +45,7 @@ impl Ports {
 
     /// One more socket, which is well; returns its number.
     pub(crate) fn add(&self, plane: Plane) -> u64 {
-        let mut sockets = self.locked();
+        let mut sockets = locked(&self.sockets);
         let number = sockets.next;
         sockets.next += 1;
         sockets.fails.insert((plane, number), false);
@@ -52,15 +54,11 @@ impl Ports {
 
     /// Takes note of how a socket is; returns how it was.
     pub(crate) fn note(&self, plane: Plane, number: u64, failing: bool) -> Option<bool> {
-        self.locked().fails.insert((plane, number), failing)
+        locked(&self.sockets).fails.insert((plane, number), failing)
     }
 
     /// A socket is gone.
     pub(crate) fn remove(&self, plane: Plane, number: u64) {
-        self.locked().fails.remove(&(plane, number));
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Sockets> {
-        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.sockets).fails.remove(&(plane, number));
     }
 }

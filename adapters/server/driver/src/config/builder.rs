@@ -17,7 +17,7 @@ use quorate_core::membership::{
 };
 use thiserror::Error;
 
-use crate::config::{ServerConfig, entropy};
+use crate::config::server_config::{ServerConfig, entropy};
 
 /// Builds the [`ServerConfig`] of one server. See [`ServerConfig::builder`].
 ///

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::lock::locked;
 
 /// The connections that were accepted and are still open, by the address at their other end.
 #[derive(Debug)]
@@ -31,7 +33,7 @@ impl Guests {
     /// None if this address has as many as it may have.
     pub(crate) fn admit(self: &Arc<Self>, from: IpAddr) -> Option<Guest> {
         let from = from.to_canonical();
-        let mut open = self.locked();
+        let mut open = locked(&self.open);
         let of_this = open.get(&from).copied().unwrap_or(0);
         if self.most > 0 && of_this >= self.most {
             return None;
@@ -40,15 +42,11 @@ impl Guests {
         drop(open);
         Some(Guest { guests: Arc::clone(self), from })
     }
-
-    fn locked(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        let mut open = self.guests.locked();
+        let mut open = locked(&self.guests.open);
         match open.get_mut(&self.from) {
             Some(of_this) if *of_this > 1 => *of_this -= 1,
             Some(_) | None => drop(open.remove(&self.from)),
@@ -74,7 +72,7 @@ mod tests {
         drop(first);
         assert!(guests.admit(one).is_some());
         drop(second);
-        assert!(guests.locked().is_empty(), "nothing is kept of those that have gone");
+        assert!(locked(&guests.open).is_empty(), "nothing is kept of those that have gone");
         let all = Arc::new(Guests::new(0));
         let many: Vec<_> = (0..1000).map(|_| all.admit(Ipv6Addr::LOCALHOST.into())).collect();
         assert!(many.iter().all(Option::is_some));

@@ -1,9 +1,7 @@
 //! Connections that we make.
 //!
 //! Each dial is a task of its own, so one peer whose machine swallows packets or whose name does not
-//! resolve holds up nobody else (ZOOKEEPER-3756, -822). Names are resolved anew for each dial: in a
-//! cluster of containers a restarted peer has another number (ZOOKEEPER-1506). Numbers need no
-//! resolver; a name has at most one thread looking it up, so a resolver that hangs cannot pile them up.
+//! resolve holds up nobody else (ZOOKEEPER-3756, -822).
 //!
 //! What it does not do: decide whom to dial, and when again. That is the core's.
 
@@ -11,11 +9,11 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_channel::{Receiver, Sender, bounded};
+use async_channel::{Sender, bounded};
 use bytes::{Bytes, BytesMut};
 use futures_lite::future::or;
 use futures_lite::io::AsyncWriteExt;
@@ -23,10 +21,12 @@ use quorate_core::address::HostPort;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Plane};
 
-use crate::link::{self, Happened, Opened, Shared};
+use crate::net::events::{Happened, Shared};
+use crate::net::link::{self, Opened};
+use crate::net::resolve::Resolver;
 use crate::runtime::Runtime;
-use crate::scope::{Scope, THREAD_STACK, closed};
 use crate::status::Counters;
+use crate::task_group::{Scope, closed};
 
 /// Makes connections.
 #[derive(Debug)]
@@ -177,92 +177,6 @@ impl<R: Runtime> Call<R> {
     }
 }
 
-/// Turns names into numbers, one thread for each name at most.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Resolver {
-    busy: Arc<Mutex<BTreeMap<String, Arc<LookUp>>>>,
-}
-
-/// A name that is being looked up; dials of the same name that come meanwhile wait for the same answer.
-#[derive(Debug)]
-struct LookUp {
-    answer: Mutex<Option<Answer>>,
-    done: Receiver<Infallible>,
-}
-
-/// What a look-up has found; errors of the system cannot be cloned.
-type Answer = Result<Vec<IpAddr>, (ErrorKind, String)>;
-
-impl Resolver {
-    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        if let Ok(ip) = host.parse() {
-            return Ok(vec![ip]);
-        }
-        let look_up = self.look_up(host, |host| look_up(&host))?;
-        closed(&look_up.done).await;
-        match &*locked(&look_up.answer) {
-            Some(Ok(ips)) => Ok(ips.clone()),
-            Some(Err((kind, text))) => Err(io::Error::new(*kind, text.clone())),
-            None => Err(io::Error::other("the resolver has panicked")),
-        }
-    }
-
-    /// Joins the look-up that is under way, or begins one.
-    fn look_up(
-        &self,
-        host: &str,
-        ask: impl FnOnce(String) -> io::Result<Vec<IpAddr>> + Send + 'static,
-    ) -> io::Result<Arc<LookUp>> {
-        let mut busy = locked(&self.busy);
-        if let Some(look_up) = busy.get(host) {
-            return Ok(Arc::clone(look_up));
-        }
-        let (finish, done) = bounded(1);
-        let look_up = Arc::new(LookUp { answer: Mutex::new(None), done });
-        let turn = Turn { host: host.to_owned(), resolver: self.clone(), _finish: finish };
-        let asked = Arc::clone(&look_up);
-        let thread = std::thread::Builder::new().name("quorate-resolve".to_owned());
-        // Inserted first: a turn that ends, be it because there is no thread, takes its entry away.
-        busy.insert(host.to_owned(), Arc::clone(&look_up));
-        drop(busy);
-        thread.stack_size(THREAD_STACK).spawn(move || {
-            let answer = ask(turn.host.clone()).map_err(|error| (error.kind(), error.to_string()));
-            *locked(&asked.answer) = Some(answer);
-            drop(turn);
-        })?;
-        Ok(look_up)
-    }
-}
-
-/// The right to look a name up. Dropping it tells those who wait for the answer.
-#[derive(Debug)]
-struct Turn {
-    host: String,
-    resolver: Resolver,
-    _finish: Sender<Infallible>,
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        locked(&self.resolver.busy).remove(&self.host);
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Asks the system for the numbers of a name; blocks.
-pub(crate) fn look_up(host: &str) -> io::Result<Vec<IpAddr>> {
-    let mut ips = Vec::new();
-    for found in (host, 0).to_socket_addrs()? {
-        if !ips.contains(&found.ip()) {
-            ips.push(found.ip());
-        }
-    }
-    Ok(ips)
-}
-
 #[cfg(test)]
 mod tests {
     use std::future::pending;
@@ -271,7 +185,7 @@ mod tests {
     use futures_lite::io::Cursor;
 
     use super::*;
-    use crate::link::Tongue;
+    use crate::net::codec::Tongue;
 
     /// A machine that swallows packets, and no time passes.
     #[derive(Clone)]
@@ -323,22 +237,5 @@ mod tests {
             }
         }
         assert!(events.is_empty() && dialler.under_way.is_empty(), "each has one answer");
-    }
-
-    #[test]
-    fn a_name_is_looked_up_once_at_a_time() {
-        let resolver = Resolver::default();
-        let (answer, answers) = bounded::<IpAddr>(1);
-        let hanging = move |_| Ok(answers.recv_blocking().into_iter().collect());
-        let first = resolver.look_up("zk1", hanging).unwrap();
-        let second = resolver.look_up("zk1", |_| panic!("it is being looked up")).unwrap();
-        let other = resolver.look_up("zk2", |_| Ok(Vec::new())).unwrap();
-        block_on(closed(&other.done));
-        assert!(!first.done.is_closed());
-
-        answer.send_blocking([10, 0, 0, 1].into()).unwrap();
-        block_on(closed(&second.done));
-        assert_eq!(*locked(&second.answer), Some(Ok(vec![IpAddr::from([10, 0, 0, 1])])));
-        assert!(locked(&resolver.busy).is_empty());
     }
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use quorate_core::input::Event;
 
-use crate::link::{Happened, Shared};
+use crate::net::events::{Happened, Shared};
 use crate::runtime::Runtime;
-use crate::scope::offload;
+use crate::threads::offload;
 
 /// Tells the loop what the file says, at first and after each change.
 pub(crate) async fn watch<R: Runtime>(

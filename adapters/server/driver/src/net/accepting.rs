@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use quorate_core::input::Plane;
 
-use crate::link::{Happened, Shared};
+use crate::net::events::{Happened, Shared};
 
-/// One socket of a [port](crate::ports::Ports). Dropping it takes it away.
+/// One socket of a [port](crate::net::ports::Ports). Dropping it takes it away.
 #[derive(Debug)]
 pub(crate) struct Socket {
     shared: Arc<Shared>,

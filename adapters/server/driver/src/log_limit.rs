@@ -2,8 +2,10 @@
 //!
 //! What was kept back is counted, and the count is said with the next one.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::lock::locked;
 
 /// Lets a few warnings through in each window and counts the rest.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ impl Quiet {
 
     /// Whether to speak now; if so, how many were kept back since the last time.
     pub(crate) fn speak(&self, now: Instant) -> Option<u64> {
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = locked(&self.window);
         if window.since.is_none_or(|since| now.saturating_duration_since(since) >= WINDOW) {
             window.since = Some(now);
             window.said = 0;

@@ -1,0 +1,44 @@
+//! How much memory messages may take that have not fully arrived.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many bytes of messages that have not fully arrived all accepted links hold together, beyond a
+/// little that each may. Anybody may connect, and announce a long message that never ends.
+#[derive(Debug, Default)]
+pub(super) struct Unfinished(AtomicUsize);
+
+/// One link's part of it, given back when dropped.
+#[derive(Debug)]
+pub(super) struct Share<'a> {
+    pub(super) of: &'a Unfinished,
+    pub(super) bytes: usize,
+}
+
+impl Share<'_> {
+    /// Holds `bytes` from now on, of which `free` are the link's own affair; returns whether there is
+    /// room for them.
+    pub(super) fn hold(&mut self, bytes: usize, free: usize) -> bool {
+        let bytes = bytes.saturating_sub(free);
+        if bytes > self.bytes {
+            let more = bytes - self.bytes;
+            let before = self.of.0.fetch_add(more, Ordering::Relaxed);
+            self.bytes = bytes;
+            before.saturating_add(more) <= UNFINISHED_MAX
+        } else {
+            self.of.0.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            self.bytes = bytes;
+            true
+        }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.of.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// What all of them may hold beyond that.
+const UNFINISHED_MAX: usize = 16 * 1024 * 1024;
+/// Buffers that have grown beyond this are given back once they are empty.
+pub(super) const BUFFER_KEPT_MAX: usize = 64 * 1024;

@@ -1,0 +1,88 @@
+//! What the tasks around the loop tell it, and what they share.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_channel::Sender;
+use quorate_core::id::{LinkId, ServerId};
+use quorate_core::input::{Cause, Event, LinkUp, Plane};
+
+use crate::log_limit::Quiet;
+use crate::net::budget::Unfinished;
+use crate::net::codec::Tongue;
+use crate::net::outbound::Outbound;
+use crate::net::ports::Ports;
+use crate::permits::{Permit, Permits};
+use crate::status::Counters;
+
+/// What the tasks around the loop tell it.
+#[derive(Debug)]
+pub(crate) enum Happened {
+    /// A link is up, and this is how to write to it.
+    Up(LinkUp, Outbound),
+    /// Something that the core understands as it is.
+    Event(Event),
+    /// A message that takes much memory.
+    Long { event: Event, _permit: Permit },
+    /// Something lies in one of the loop's [trays](crate::requests::Tray).
+    Rung,
+    /// Something has changed about whether this port accepts connections.
+    Ports(Plane),
+}
+
+/// What all tasks of a server share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) id: ServerId,
+    pub(crate) events: Sender<Happened>,
+    pub(crate) counters: Counters,
+    pub(crate) warnings: Quiet,
+    pub(crate) ports: Ports,
+    pub(super) permits: Permits,
+    pub(super) unfinished: Unfinished,
+    pub(super) next_link: AtomicU64,
+    /// How long a snapshot may pause on its way to us.
+    pub(super) patience: Duration,
+    /// What is said on the election port.
+    pub(crate) tongue: Tongue,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        id: ServerId,
+        events: Sender<Happened>,
+        patience: Duration,
+        tongue: Tongue,
+    ) -> Self {
+        let (counters, warnings) = (Counters::default(), Quiet::new());
+        Self {
+            id,
+            events,
+            counters,
+            warnings,
+            ports: Ports::default(),
+            permits: Permits::new(LONG_MESSAGES_MAX),
+            unfinished: Unfinished::default(),
+            next_link: AtomicU64::new(1),
+            patience,
+            tongue,
+        }
+    }
+
+    /// A link number that was never used.
+    pub(crate) fn next_link(&self) -> LinkId {
+        LinkId(self.next_link.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+pub(super) fn event(event: Event) -> Happened {
+    Happened::Event(event)
+}
+
+pub(super) fn cause_of(error: &io::Error) -> Cause {
+    if error.kind() == io::ErrorKind::TimedOut { Cause::Silent } else { Cause::Reset }
+}
+
+/// How many long messages may wait for the loop.
+const LONG_MESSAGES_MAX: usize = 8;

@@ -1,0 +1,101 @@
+//! The connections to the election port that have not introduced themselves yet.
+//!
+//! No more than [`PENDING_MAX`] wait at once: when they are more, the oldest of the host that has most makes room. So
+//! neither one peer that stays silent nor a thousand keep the others waiting (ZOOKEEPER-3320, -2186).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use async_channel::{Receiver, Sender, bounded};
+
+use crate::lock::locked;
+
+/// The connections that have not introduced themselves yet, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    next: u64,
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    from: IpAddr,
+    _staying: Sender<Infallible>,
+}
+
+impl Queue {
+    /// Which has to leave when there is no room: the oldest of the host that has most.
+    fn loser(&self) -> Option<usize> {
+        let mut hosts = BTreeMap::<IpAddr, (usize, usize)>::new();
+        for (at, waiting) in self.waiting.iter().enumerate() {
+            hosts.entry(waiting.from).or_insert((0, at)).0 += 1;
+        }
+        let (_, oldest) = hosts.into_values().max_by_key(|(count, at)| (*count, Reverse(*at)))?;
+        Some(oldest)
+    }
+}
+
+/// A place among the pending ones; dropping it leaves.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) number: u64,
+    pub(super) evicted: bool,
+    pub(super) pending: Arc<Pending>,
+}
+
+impl Pending {
+    /// Takes a place, somebody else's if there is no other. The channel closes when it has to be left.
+    pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> (Place, Receiver<Infallible>) {
+        let (staying, given_up) = bounded(1);
+        let mut queue = locked(&self.queue);
+        let full = queue.waiting.len() >= PENDING_MAX;
+        let loser = if full { queue.loser() } else { None };
+        let evicted = loser.is_some_and(|loser| queue.waiting.remove(loser).is_some());
+        let number = queue.next;
+        queue.next += 1;
+        queue.waiting.push_back(Waiting { number, from, _staying: staying });
+        drop(queue);
+        (Place { number, evicted, pending: Arc::clone(self) }, given_up)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut queue = locked(&self.pending.queue);
+        if let Ok(at) = queue.waiting.binary_search_by_key(&self.number, |waiting| waiting.number) {
+            queue.waiting.remove(at);
+        }
+    }
+}
+
+/// How many connections to the election port may be silent at once.
+pub(super) const PENDING_MAX: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_silent_connection_makes_room() {
+        let pending = Arc::new(Pending::default());
+        let (noisy, quiet) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let honest = pending.enter(quiet);
+        let mut places: Vec<_> = (1..PENDING_MAX).map(|_| pending.enter(noisy)).collect();
+        assert!(places.iter().all(|(place, _)| !place.evicted));
+        let (last, _) = pending.enter(noisy);
+        assert!(last.evicted);
+        assert!(places[0].1.is_closed() && !places[1].1.is_closed());
+        assert!(!honest.1.is_closed(), "a host that has one keeps it");
+        places.clear();
+        assert_eq!(locked(&pending.queue).waiting.len(), 2);
+    }
+}
