@@ -1,4 +1,4 @@
-//! Why leadership is over, or does not come.
+//! The errors of a guard: why leadership is over, or cannot be had.
 
 use std::time::Duration;
 
@@ -8,29 +8,29 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum Lost {
-    /// Another leader may be in office already.
+    /// Another leader may be established already.
     #[error("leadership is over, and another may lead already")]
     Deposed,
-    /// Whoever confirms leadership is out of reach. Nobody else leads before what
-    /// [`lease`](crate::Leadership::lease) has said last; by then it is confirmed again, or lost for good.
+    /// What confirms leadership (voters, a store) is out of reach. No other candidate leads before the time that
+    /// [`lease`](crate::Leadership::lease) gave last; by then it is confirmed again, or lost for good.
     #[error("leadership is not confirmed at the moment")]
     Unconfirmed,
-    /// The seat is to be given up; it is kept until the guards are gone.
+    /// Leadership is being given up; it is kept until the guards are dropped.
     #[error("leadership is about to be given up")]
     Leaving,
-    /// Whoever stood for it has ended: the server, or the candidate.
-    #[error("leadership is over: whoever stood for it has ended")]
+    /// The server or candidate that led has ended.
+    #[error("leadership is over: the server or candidate that led has ended")]
     Ended,
 }
 
-/// Why there is no leadership.
+/// Why leadership cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum LeadershipError {
-    /// Whoever stood for it has ended: the server, or the candidate.
-    #[error("nobody stands for leadership here any more")]
+    /// The server or candidate that competed for it has ended.
+    #[error("the server or candidate that competed for leadership has ended")]
     Ended,
-    /// It did not come to lead in time.
+    /// This candidate did not come to lead in time.
     #[error("leadership did not come within {0:?}")]
     Elapsed(Duration),
 }

@@ -1,4 +1,4 @@
-//! The right to lead, as a value: for as long as it is there, the seat is kept.
+//! The leadership guard: leadership is kept for as long as it lives.
 
 use std::fmt;
 use std::future::Future;
@@ -9,38 +9,38 @@ use futures_lite::future::or;
 
 use crate::clock::Clock;
 use crate::error::{LeadershipError, Lost};
-use crate::seat::Seat;
+use crate::gate::LeadershipGate;
 use crate::token::FencingToken;
 
-/// The right to do what only the leader may.
+/// The leadership guard: the right to do what only the leader may.
 ///
-/// There may be several at one server; the seat is kept for all of them. To share one, put it in an
-/// [`Arc`]. One that is leaked keeps the seat from being handed over in order, and nothing else.
+/// There may be several at one server; leadership is kept for all of them. To share one, put it in an
+/// [`Arc`]. One that is leaked keeps leadership from being transferred in order, and nothing else.
 pub struct Leadership<C: Clock> {
-    seat: Arc<Seat>,
+    gate: Arc<LeadershipGate>,
     clock: C,
     token: FencingToken,
-    reign: u64,
+    version: u64,
 }
 
-impl Seat {
-    /// Waits until this candidate leads, and lets a guard in. Dropping the future is harmless.
+impl LeadershipGate {
+    /// Waits until this candidate leads, and gives a guard. Dropping the future is harmless.
     ///
     /// # Errors
     ///
     /// If the election ends before.
-    pub async fn take<C: Clock>(
+    pub async fn acquire<C: Clock>(
         self: &Arc<Self>,
         clock: &C,
     ) -> Result<Leadership<C>, LeadershipError> {
         loop {
             let changed = self.changed.listen();
-            if let Some((token, reign)) = self.enter()? {
+            if let Some((token, version)) = self.admit()? {
                 return Ok(Leadership {
-                    seat: Arc::clone(self),
+                    gate: Arc::clone(self),
                     clock: clock.clone(),
                     token,
-                    reign,
+                    version,
                 });
             }
             changed.await;
@@ -49,48 +49,48 @@ impl Seat {
 }
 
 impl<C: Clock> Leadership<C> {
-    /// What tells this reign from all others.
+    /// The fencing token of this leadership: greater than that of every earlier one.
     pub const fn token(&self) -> FencingToken {
         self.token
     }
 
     /// The token, if leadership is not over at this moment.
     ///
-    /// To be asked before each thing that only a leader may do, not once: what it says is over as soon as it
-    /// is said. There is no way to ask whether a server *is* the leader.
+    /// To be asked before each single action of a leader, not once: the answer may be stale as soon as it is
+    /// given. There is no way to ask whether a server *is* the leader.
     ///
-    /// Where there are leases it looks at this machine's monotonic clock. One that stands still while the
-    /// machine is suspended tells nothing of that time: there, the token is the guarantee.
+    /// Where there are leases it compares this machine's monotonic clock. A clock that stops while the
+    /// machine is suspended does not count that time: there, the token is the guarantee.
     ///
     /// # Errors
     ///
     /// Why it is over.
     pub fn check(&self) -> Result<FencingToken, Lost> {
         self.standing()?;
-        if self.seat.is_suspended() { Err(Lost::Unconfirmed) } else { Ok(self.token) }
+        if self.gate.is_suspended() { Err(Lost::Unconfirmed) } else { Ok(self.token) }
     }
 
     /// Until when no other leader can be established, if the voters promise that: leadership that is over at
     /// this time was over before the next began. It moves on for as long as they answer. None where
-    /// leases are off, or too few voters know of them: then only the token tells two leaders apart.
+    /// leases are off, or too few voters know of them: then only the token separates two leaders.
     pub fn lease(&self) -> Option<Instant> {
         self.standing().ok().flatten()
     }
 
     /// Until when leadership lasts at least, if that is known.
     fn standing(&self) -> Result<Option<Instant>, Lost> {
-        match self.seat.check(self.reign)? {
-            // By our own clock: we may have been paused, and not heard of anything since.
+        match self.gate.check(self.version)? {
+            // By our own clock: this process may have been paused, and have learnt nothing since.
             Some(until) if until <= self.clock.now() => Err(Lost::Deposed),
             lease => Ok(lease),
         }
     }
 
-    /// Waits until leadership is over, and tells why. The seat is not given up before the guard is dropped,
-    /// if that is up to us.
+    /// Waits until leadership is over, and tells why. A leader that gives it up in order waits until the guard is
+    /// dropped.
     pub async fn lost(&self) -> Lost {
         loop {
-            let changed = self.seat.changed.listen();
+            let changed = self.gate.changed.listen();
             match self.standing() {
                 Ok(Some(until)) => {
                     let left = until.saturating_duration_since(self.clock.now());
@@ -102,22 +102,22 @@ impl<C: Clock> Leadership<C> {
         }
     }
 
-    /// Does some work, for as long as leadership lasts, confirmed or not at every moment: when it is over, the work is dropped at the point
-    /// where it waits. Work that does not wait is not interrupted.
+    /// Does some work for as long as leadership lasts, confirmed or not at every moment: when it is over, the work
+    /// is dropped at the point where it waits. Work that does not wait is not interrupted.
     ///
     /// # Errors
     ///
     /// Why leadership is over, if that was before the work was done.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Lost> {
         self.standing()?;
-        // The loss first: work that is ready at the same time came too late.
+        // The loss first: work that is ready at the same time is too late.
         or(async { Err(self.lost().await) }, async { Ok(work.await) }).await
     }
 }
 
 impl<C: Clock> Drop for Leadership<C> {
     fn drop(&mut self) {
-        self.seat.leave();
+        self.gate.leave();
     }
 }
 

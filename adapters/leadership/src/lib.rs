@@ -1,36 +1,36 @@
-//! Leadership as a guard: the right to do what only a leader may, for as long as the guard is there.
+//! Leadership as a guard: a fencing token, and work that ends when leadership does.
 //!
 //! ```text
-//!   leadership().await ──► Leadership ── token() ──► with every write to whatever is guarded
-//!                             ├── run(work) ──► work is dropped when the seat is lost
+//!   leadership().await ──► Leadership ── token() ──► with every write to the guarded resource
+//!                             ├── run(work) ──► work is dropped when leadership is lost
 //!                             ├── lost() ─────► when
-//!                             └── dropped ────► the seat may go to another
+//!                             └── dropped ────► another candidate may lead
 //!
-//!   whoever runs an election ──► Seat ── set(leads, lease), send_away(), keep(), end()
-//!                                  └──── take() ──► a guard, for who waits to lead
+//!   an election ──► LeadershipGate ── set(leads, lease), revoke(), reopen(), end()
+//!                     └── acquire() ──► a guard, for a caller that waits to lead
 //! ```
 //!
-//! The guard is the same whatever elects: a server of one's own, or a store that is there already.
+//! The guard is the same whatever elects: an embedded server, or a store that is there already.
 //!
-//! A leader that gives its seat up by itself (to hand it over, to step down, to shut down) first tells its
-//! guards, and keeps the seat until they are gone. One that loses it cannot wait: it tells them, and
-//! whatever they still do may overlap with what the next leader does. That is what the token is for: what
-//! is guarded refuses a token that is smaller than one it has seen.
+//! A leader that gives leadership up in order (to transfer it, to step down, to shut down) first revokes its
+//! guards, and keeps leadership until they are dropped. A leader that loses it cannot wait: it revokes them, and
+//! their work may overlap with that of the next leader. That is what the token is for: the guarded resource refuses
+//! a token smaller than the greatest it has seen.
 //!
-//! What it does not do: decide who leads, or when that is over. Programs that want to lead need nothing of
-//! this crate by name: the crates that elect name it again. [`Seat`] and [`Clock`] are for those.
+//! What it does not do: decide which candidate leads, or when that is over. Programs that want to lead need nothing
+//! of this crate by name: the crates that elect re-export it. [`LeadershipGate`] and [`Clock`] are for those.
 #![forbid(unsafe_code, unused_must_use)]
 
 mod clock;
 mod error;
+mod gate;
 mod guard;
-mod seat;
 mod token;
 
 pub use crate::clock::Clock;
 pub use crate::error::{LeadershipError, Lost};
+pub use crate::gate::LeadershipGate;
 pub use crate::guard::Leadership;
-pub use crate::seat::Seat;
 pub use crate::token::FencingToken;
 
 /// The examples of the package's README compile.

@@ -1,12 +1,11 @@
-//! The number that tells a leader from every earlier one.
+//! The fencing token: a number that grows with each leadership.
 
 use std::fmt;
 
-/// A number that every later leader's is greater than: the epoch of the reign, or the revision at which a
-/// store took note of the leader.
+/// A number that grows with each leadership: its epoch, or the revision with which a store recorded the leader.
 ///
-/// No two reigns have the same, whoever led, and whatever was restarted in between. What is guarded by
-/// leadership has to compare it: a store that has seen a token refuses a smaller one.
+/// No two leaderships have the same, whichever candidate led, and whatever was restarted in between. The resource
+/// that the leader writes to has to compare it, and refuse a token smaller than the greatest it has seen.
 ///
 /// The token of a leader that was designated by an operator instead of elected is the operator's number,
 /// and is marked ([`is_designated`](Self::is_designated)).
@@ -17,12 +16,12 @@ pub struct FencingToken {
 }
 
 impl FencingToken {
-    /// The token of an elected leader. For whoever runs the election, which gives each number once.
+    /// The token of an elected leader, for the election, which gives each number once.
     pub const fn elected(number: u64) -> Self {
         Self { number, designated: false }
     }
 
-    /// The token of a leader that an operator has designated, who answers for the number.
+    /// The token of a leader that an operator has designated; the operator answers for the number.
     pub const fn designated(number: u64) -> Self {
         Self { number, designated: true }
     }

@@ -1,4 +1,4 @@
-//! The seat between the thread of an election and those of its guards, in every order in which they can run.
+//! The gate between the thread of an election and those of its guards, in every order in which they can run.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p quorate-leadership --test loom`. A thread that waits for
 //! something that nobody says any more is a deadlock, and found.
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use loom::future::block_on;
 use loom::sync::Notify;
 use loom::thread::{self, JoinHandle};
-use quorate_leadership::{Clock, FencingToken, LeadershipError, Seat};
+use quorate_leadership::{Clock, FencingToken, LeadershipError, LeadershipGate};
 
 #[derive(Clone)]
 struct NoClock;
@@ -34,36 +34,36 @@ fn explore(model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
-/// A seat, and the bell that wakes its election.
-fn seat() -> (Arc<Seat>, loom::sync::Arc<Notify>) {
-    let bell = loom::sync::Arc::new(Notify::new());
-    let rung = bell.clone();
-    (Arc::new(Seat::new(move || rung.notify())), bell)
+/// A gate, and what wakes its election.
+fn gate() -> (Arc<LeadershipGate>, loom::sync::Arc<Notify>) {
+    let woken = loom::sync::Arc::new(Notify::new());
+    let wakes = woken.clone();
+    (Arc::new(LeadershipGate::new(move || wakes.notify())), woken)
 }
 
-/// Somebody leads for a moment, or learns that it never will.
-fn guard(seat: &Arc<Seat>) -> JoinHandle<Result<(), LeadershipError>> {
-    let seat = Arc::clone(seat);
-    thread::spawn(move || block_on(seat.take(&NoClock)).map(drop))
+/// A thread that leads for a moment, or learns that it never will.
+fn guard(gate: &Arc<LeadershipGate>) -> JoinHandle<Result<(), LeadershipError>> {
+    let gate = Arc::clone(gate);
+    thread::spawn(move || block_on(gate.acquire(&NoClock)).map(drop))
 }
 
-/// The guards are sent away; returns when they are gone, and looks whether they are.
-fn give_up(seat: &Seat, bell: &Notify) {
-    seat.send_away();
-    while !seat.is_released() {
-        bell.wait();
+/// Revokes the guards; returns when they are gone, and checks that they are.
+fn give_up(gate: &LeadershipGate, woken: &Notify) {
+    gate.revoke();
+    while !gate.is_released() {
+        woken.wait();
     }
-    assert!(seat.is_vacant(), "somebody works on");
+    assert!(!gate.has_guards(), "one works on");
 }
 
 #[test]
-fn a_seat_is_given_up_when_its_guards_have_gone_and_not_before() {
+fn leadership_is_given_up_when_its_guards_have_gone_and_not_before() {
     explore(|| {
-        let (seat, bell) = seat();
-        seat.set(Some(FencingToken::elected(1)), None);
-        let guards = [guard(&seat), guard(&seat)];
-        give_up(&seat, &bell);
-        seat.end();
+        let (gate, woken) = gate();
+        gate.set(Some(FencingToken::elected(1)), None);
+        let guards = [guard(&gate), guard(&gate)];
+        give_up(&gate, &woken);
+        gate.end();
         for guard in guards {
             // It came in time, or too late.
             assert!(matches!(guard.join().unwrap(), Ok(()) | Err(LeadershipError::Ended)));
@@ -72,47 +72,47 @@ fn a_seat_is_given_up_when_its_guards_have_gone_and_not_before() {
 }
 
 #[test]
-fn a_seat_that_is_kept_after_all_is_given_up_only_when_those_have_gone_who_came_since() {
+fn leadership_that_is_kept_after_all_is_given_up_only_when_later_guards_have_gone() {
     explore(|| {
-        let (seat, bell) = seat();
-        seat.set(Some(FencingToken::elected(1)), None);
-        let guard = guard(&seat);
-        seat.send_away();
-        seat.keep();
-        give_up(&seat, &bell);
-        seat.end();
+        let (gate, woken) = gate();
+        gate.set(Some(FencingToken::elected(1)), None);
+        let guard = guard(&gate);
+        gate.revoke();
+        gate.reopen();
+        give_up(&gate, &woken);
+        gate.end();
         assert!(matches!(guard.join().unwrap(), Ok(()) | Err(LeadershipError::Ended)));
     });
 }
 
 #[test]
-fn the_end_of_an_earlier_reigns_guards_is_not_taken_for_that_of_the_nexts() {
+fn the_end_of_earlier_guards_is_not_taken_for_that_of_later_ones() {
     explore(|| {
-        let (seat, bell) = seat();
-        seat.set(Some(FencingToken::elected(1)), None);
-        let guard = guard(&seat);
-        seat.send_away();
+        let (gate, woken) = gate();
+        gate.set(Some(FencingToken::elected(1)), None);
+        let guard = guard(&gate);
+        gate.revoke();
         // It is deposed before they are gone, and elected again.
-        seat.set(None, None);
-        seat.set(Some(FencingToken::elected(2)), None);
-        give_up(&seat, &bell);
-        seat.end();
+        gate.set(None, None);
+        gate.set(Some(FencingToken::elected(2)), None);
+        give_up(&gate, &woken);
+        gate.end();
         assert!(matches!(guard.join().unwrap(), Ok(()) | Err(LeadershipError::Ended)));
     });
 }
 
 #[test]
-fn whoever_waits_to_lead_is_woken_by_an_election_and_by_the_end() {
+fn a_caller_that_waits_to_lead_is_woken_by_an_election_and_by_the_end() {
     explore(|| {
-        let (seat, _) = seat();
-        let guard = guard(&seat);
-        seat.set(Some(FencingToken::elected(1)), None);
+        let (gate, _) = gate();
+        let guard = guard(&gate);
+        gate.set(Some(FencingToken::elected(1)), None);
         guard.join().unwrap().unwrap();
     });
     explore(|| {
-        let (seat, _) = seat();
-        let guard = guard(&seat);
-        seat.end();
+        let (gate, _) = gate();
+        let guard = guard(&gate);
+        gate.end();
         guard.join().unwrap().unwrap_err();
     });
 }

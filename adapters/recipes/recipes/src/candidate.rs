@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_core::recipe::offer::Session;
-use quorate_leadership::{Clock, LeadershipError, Seat};
+use quorate_leadership::{Clock, LeadershipError, LeadershipGate};
 use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, watch};
 
@@ -28,7 +28,7 @@ struct Inner<S> {
     store: S,
     deadline: Duration,
     designation: Option<Designation>,
-    seat: Arc<Seat>,
+    seat: Arc<LeadershipGate>,
     /// Dropped with the last handle, which tells the task.
     stop: mpsc::Sender<Stop>,
     events: broadcast::WeakSender<crate::news::Event>,
@@ -64,7 +64,7 @@ impl<S: Store> Candidate<S> {
     ///
     /// If the candidate is stopped before.
     pub async fn leadership(&self) -> Result<Leadership, LeadershipError> {
-        self.inner.seat.take(&Tokio).await
+        self.inner.seat.acquire(&Tokio).await
     }
 
     /// The same, for a limited time.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use quorate_core::recipe::offer::Session;
 use quorate_core::recipe::{Loss, Seat as Said};
 use quorate_core::time::Instant as CoreInstant;
-use quorate_leadership::{FencingToken, Seat};
+use quorate_leadership::{FencingToken, LeadershipGate};
 use tokio::sync::mpsc;
 use tokio::sync::{Notify, broadcast, watch};
 
@@ -49,7 +49,7 @@ pub(crate) struct Run<S> {
     store: S,
     machine: Machine,
     origin: Instant,
-    seat: Arc<Seat>,
+    seat: Arc<LeadershipGate>,
     /// Rung when the last guard has gone.
     bell: Arc<Notify>,
     stops: mpsc::Receiver<Stop>,
@@ -114,7 +114,7 @@ impl<S: Store> Run<S> {
             store,
             machine,
             origin,
-            seat: Arc::new(Seat::once(move || rung.notify_one())),
+            seat: Arc::new(LeadershipGate::held_by_guards(move || rung.notify_one())),
             bell,
             stops,
             happened,
@@ -137,7 +137,7 @@ impl<S: Store> Run<S> {
         })
     }
 
-    pub(crate) fn seat(&self) -> Arc<Seat> {
+    pub(crate) fn seat(&self) -> Arc<LeadershipGate> {
         Arc::clone(&self.seat)
     }
 
@@ -216,21 +216,21 @@ impl<S: Store> Run<S> {
     async fn look_at_seat(&mut self) {
         if self.designated.is_some() {
             // Nobody waits for a place in a row: it is the operator's word, and stays it.
-            if self.seat.send_away_if_left() {
-                self.seat.keep();
+            if self.seat.revoke_if_abandoned() {
+                self.seat.reopen();
             }
-        } else if self.course == Course::On && self.seat.send_away_if_left() {
+        } else if self.course == Course::On && self.seat.revoke_if_abandoned() {
             tracing::info!("the last guard is gone: the leadership is given up");
             self.course = Course::Back;
             self.step(Input::Stop).await;
         }
-        if self.seat.is_vacant() {
+        if !self.seat.has_guards() {
             self.lingers = false;
             if let Some(happened) = self.held_back.take() {
                 self.step(Input::Store(happened)).await;
             }
         }
-        while self.awaits_release && self.seat.is_vacant() {
+        while self.awaits_release && !self.seat.has_guards() {
             self.awaits_release = false;
             self.step(Input::Released).await;
         }
@@ -408,7 +408,7 @@ impl<S: Store> Run<S> {
                 self.publish(Event::Suspended);
             }
             Said::Release => {
-                self.seat.send_away();
+                self.seat.revoke();
                 self.awaits_release = true;
             }
             Said::Lost(loss) => {

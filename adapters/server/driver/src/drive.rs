@@ -25,7 +25,7 @@ use quorate_core::recorder::Recorder;
 use quorate_core::report::Report;
 use quorate_core::time::Instant as CoreInstant;
 use quorate_core::zxid::{Epoch, Zxid};
-use quorate_leadership::{FencingToken, Seat};
+use quorate_leadership::{FencingToken, LeadershipGate};
 
 use crate::disk::{self as stream, Disk, Pieces};
 use crate::error::ServerError;
@@ -57,7 +57,7 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) replica: Replica<A>,
     pub(crate) asks: Asks<A>,
     pub(crate) published: Arc<Published>,
-    pub(crate) seat: Arc<Seat>,
+    pub(crate) seat: Arc<LeadershipGate>,
     /// The core waits for the guards to go, and asks with this.
     pub(crate) releasing: Option<ReleaseId>,
     /// Who wants to know how handing the seat over ends.
@@ -242,11 +242,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Retired => {}
             Output::Release(release) => {
                 self.releasing = Some(release);
-                self.seat.send_away();
+                self.seat.revoke();
             }
             Output::Keep => {
                 self.releasing = None;
-                self.seat.keep();
+                self.seat.reopen();
             }
             Output::HandedOver(outcome) => turn.handed = Some(outcome),
             Output::Report(report) => turn.reports.push(report),

@@ -33,7 +33,7 @@ use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::recorder::Recorder;
 use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
-use quorate_leadership::{LeadershipError, Seat};
+use quorate_leadership::{LeadershipError, LeadershipGate};
 use quorate_storage::error::FileError;
 use quorate_storage::segments::{Roll, SegmentOptions};
 use quorate_storage::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnapshot};
@@ -354,7 +354,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
     ///
     /// If the server ends before.
     pub async fn leadership(&self) -> Result<Leadership<R>, LeadershipError> {
-        self.handle.seat.take(&OnRuntime(self.handle.runtime.clone())).await
+        self.handle.seat.acquire(&OnRuntime(self.handle.runtime.clone())).await
     }
 
     /// The same, for a limited time.
@@ -472,7 +472,7 @@ struct Handle<R, A> {
     ended: Receiver<Infallible>,
     outcome: Arc<OnceLock<Result<(), ServerError>>>,
     asks: Arc<Tray<Ask<A>>>,
-    seat: Arc<Seat>,
+    seat: Arc<LeadershipGate>,
     /// Bounds what is under way.
     permits: Permits,
     /// How long requests and reads wait for service.
@@ -626,7 +626,7 @@ fn assemble<R: Runtime, A: Application>(
     let asks = Arc::new(Tray::new(sender.clone()));
     let bell = sender.clone();
     // Full: the loop is awake, and looks at the seat before it waits again.
-    let seat = Arc::new(Seat::new(move || drop(bell.try_send(Happened::Rung))));
+    let seat = Arc::new(LeadershipGate::new(move || drop(bell.try_send(Happened::Rung))));
     let tray = Arc::new(Tray::new(sender.clone()));
     let tongue = Tongue::of(&config.core.election);
     let patience = config.core.timing.init_time();
@@ -748,7 +748,7 @@ struct Life {
     links: Reins,
     outcome: Arc<OnceLock<Result<(), ServerError>>>,
     published: Arc<Published>,
-    seat: Arc<Seat>,
+    seat: Arc<LeadershipGate>,
 }
 
 /// Also when the loop panics or the runtime drops it.

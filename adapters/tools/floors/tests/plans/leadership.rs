@@ -4,7 +4,7 @@ use quorate_floors::Place::{self, Floor};
 
 pub(crate) const PLAN: &[(&str, Place)] = &[
     ("guard", Floor(3)),
-    ("seat", Floor(2)),
+    ("gate", Floor(2)),
     ("clock", Floor(1)),
     ("error", Floor(1)),
     ("token", Floor(1)),
