@@ -17,7 +17,11 @@
 
 mod bare;
 mod broadcast;
+mod clients;
+mod ensemble;
 mod measure;
+mod report;
+mod sink;
 
 use std::path::PathBuf;
 

@@ -21,8 +21,10 @@
 
 mod audit;
 mod child;
+mod leaders;
 mod ledger;
 mod load;
+mod news;
 mod plot;
 mod port;
 mod table;

@@ -1,16 +1,18 @@
 //! What happens in the demo, and what of it is measured.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::audit::{self, Verdict};
+use super::leaders::{Marks, Reign, Reigns};
 use super::load::{Book, Load, Weight};
+use super::news::{News, Seen};
 use super::table::{LoadSummary, Row, Summary};
 use super::view::{Step, View};
-use super::world::{News, Seen, World};
-use crate::event::{ChangeLine, State, What, millis};
+use super::world::World;
+use crate::event::{ChangeLine, State, millis};
 use crate::failure::Failure;
 
 /// The demo.
@@ -43,14 +45,6 @@ pub(super) struct Wishes {
     pub(super) load: Option<Weight>,
     /// An acknowledged write is taken out of a log before the logs are compared.
     pub(super) plant_loss: bool,
-}
-
-/// A leader that serves.
-#[derive(Clone, Copy, Debug)]
-struct Reign {
-    leader: i64,
-    epoch: i64,
-    at: Instant,
 }
 
 impl Plot {
@@ -422,85 +416,3 @@ impl Plot {
 
 /// How often each client writes between two steps, on average.
 const WRITES_EACH: usize = 50;
-
-/// Who was seen as the established leader of which epoch, by that leader or anybody who serves under it.
-#[derive(Debug, Default)]
-struct Reigns {
-    epochs: BTreeMap<i64, BTreeSet<i64>>,
-}
-
-impl Reigns {
-    fn note(&mut self, line: &ChangeLine) {
-        if let (true, Some(leader)) = (line.serving, line.leader) {
-            self.epochs.entry(line.current_epoch).or_default().insert(leader);
-        }
-    }
-
-    /// How many epochs had more than one leader. Whatever happens, it must be none.
-    fn with_two_leaders(&self) -> usize {
-        self.epochs.values().filter(|leaders| leaders.len() > 1).count()
-    }
-}
-
-/// When the stages on the way to a leader were reached.
-#[derive(Debug, Default)]
-struct Marks {
-    /// The first server looks for a leader.
-    looking: Option<Instant>,
-    /// A server was elected, the last time.
-    leading: BTreeMap<i64, Instant>,
-}
-
-impl Marks {
-    fn note(&mut self, at: Instant, line: &ChangeLine) {
-        if line.change != What::State {
-            return;
-        }
-        if line.to == "LOOKING" {
-            self.looking.get_or_insert(at);
-        } else if line.to == "LEADING" {
-            self.leading.insert(line.server, at);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::{Stage, VoteLine};
-
-    fn serving(server: i64, leader: i64, epoch: i64) -> ChangeLine {
-        ChangeLine {
-            at_ms: 0.0,
-            server,
-            change: What::Phase,
-            from: None,
-            to: "broadcast".to_owned(),
-            reason: "started".to_owned(),
-            state: if server == leader { State::Leading } else { State::Following },
-            phase: Stage::Broadcast,
-            round: 1,
-            vote: VoteLine { leader: Some(leader), peer_epoch: Some(epoch), zxid: None },
-            leader: Some(leader),
-            accepted_epoch: epoch,
-            current_epoch: epoch,
-            serving: true,
-        }
-    }
-
-    #[test]
-    fn two_leaders_of_one_epoch_are_noticed() {
-        let mut reigns = Reigns::default();
-        for line in [serving(1, 3, 1), serving(3, 3, 1), serving(2, 2, 2), serving(1, 2, 2)] {
-            reigns.note(&line);
-            assert_eq!(reigns.with_two_leaders(), 0);
-        }
-        // A leader that does not serve yet is none.
-        let mut unestablished = serving(1, 1, 2);
-        unestablished.serving = false;
-        reigns.note(&unestablished);
-        assert_eq!(reigns.with_two_leaders(), 0);
-        reigns.note(&serving(1, 1, 2));
-        assert_eq!(reigns.with_two_leaders(), 1);
-    }
-}

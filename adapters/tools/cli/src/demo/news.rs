@@ -1,0 +1,126 @@
+//! What servers say, as it comes: their changes, and their end.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use quorate_tokio::Changes;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::ChildStdout;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::port::{Pipe, Port, Roster};
+use crate::event::{ChangeLine, Line};
+
+/// Something that a server has said, or its end.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// When: by the server's own clock if it runs in this process, else when it arrived here.
+    pub(super) at: Instant,
+    /// Whose.
+    pub(super) server: i64,
+    /// In which of its lives.
+    pub(super) life: u32,
+    /// What.
+    pub(super) news: News,
+}
+
+/// See [`Seen`].
+#[derive(Debug)]
+pub(super) enum News {
+    /// A change.
+    Change(ChangeLine),
+    /// It changed faster than we could read: so many changes are not known.
+    Lost(u64),
+    /// It has ended; what it said last.
+    Ended(String),
+}
+
+/// Lets clients in while a server serves.
+#[derive(Debug)]
+pub(super) struct Gate {
+    pub(super) id: i64,
+    pub(super) life: u32,
+    pub(super) port: Port,
+    pub(super) roster: Roster,
+}
+
+impl Gate {
+    fn open(&self, serving: bool) {
+        if serving { self.roster.enter(self.id, self.life, &self.port) } else { self.close() }
+    }
+
+    fn close(&self) {
+        self.roster.leave(self.id, self.life);
+    }
+}
+
+/// Hands on what a server in this process reports.
+pub(super) async fn forward(
+    mut changes: Changes,
+    server: i64,
+    life: u32,
+    begun: Instant,
+    to: UnboundedSender<Seen>,
+    gate: Option<Gate>,
+) {
+    while let Some(observed) = changes.next().await {
+        if let Some(gate) = &gate {
+            gate.open(observed.status.serving);
+        }
+        let at = observed.at;
+        let line = ChangeLine::new(&observed, at.saturating_duration_since(begun));
+        let lost = changes.lost();
+        let news = if lost > 0 { News::Lost(lost) } else { News::Change(line) };
+        if to.send(Seen { at, server, life, news }).is_err() {
+            return;
+        }
+    }
+    if let Some(gate) = gate {
+        gate.close();
+    }
+    let news = News::Ended("see the log: set RUST_LOG=info".to_owned());
+    // If nobody listens, the demo has ended.
+    drop(to.send(Seen { at: Instant::now(), server, life, news }));
+}
+
+/// Hands on what a server in a process of its own writes.
+pub(super) async fn read(
+    stdout: ChildStdout,
+    server: i64,
+    life: u32,
+    log: PathBuf,
+    to: UnboundedSender<Seen>,
+    gate: Option<(Gate, Arc<Pipe>)>,
+) {
+    let mut lines = BufReader::new(stdout).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let at = Instant::now();
+        if let (Some((_, pipe)), Ok(answer)) = (&gate, line.parse()) {
+            pipe.answered(answer);
+            continue;
+        }
+        let news = match serde_json::from_str(&line) {
+            Ok(Line::Change(line)) => {
+                if let Some((gate, _)) = &gate {
+                    gate.open(line.serving);
+                }
+                News::Change(line)
+            }
+            Ok(Line::Lost { changes }) => News::Lost(changes),
+            Err(error) => News::Ended(format!("{line} cannot be read: {error}")),
+        };
+        if to.send(Seen { at, server, life, news }).is_err() {
+            return;
+        }
+    }
+    if let Some((gate, pipe)) = gate {
+        gate.close();
+        pipe.close();
+    }
+    let said = fs::read_to_string(log).unwrap_or_default();
+    let last = said.lines().last().unwrap_or("without a word").to_owned();
+    // If nobody listens, the demo has ended.
+    drop(to.send(Seen { at: Instant::now(), server, life, news: News::Ended(last) }));
+}
