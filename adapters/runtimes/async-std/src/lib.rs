@@ -30,6 +30,9 @@ use async_std::task;
 
 quorate_driver::embed!(AsyncStd);
 
+#[doc(no_inline)]
+pub use async_std::task::block_on;
+
 /// async-std, as the driver sees it: its one executor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AsyncStd;

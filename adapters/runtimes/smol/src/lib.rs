@@ -30,6 +30,9 @@ use smol::net::{TcpListener, TcpStream};
 
 quorate_driver::embed!(Smol);
 
+#[doc(no_inline)]
+pub use smol::block_on;
+
 /// smol, as the driver sees it: the global executor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Smol;

@@ -28,8 +28,6 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::failure::Failure;
-#[cfg(feature = "runtimes")]
-use crate::runtime::ASYNC_STD_THREADS;
 use crate::runtime::Kind;
 
 /// Measure what replication costs on this machine.
@@ -75,7 +73,7 @@ struct Broadcast {
     #[arg(long, value_enum, default_value_t = At::Leader)]
     at: At,
     /// What runs the servers. Others than tokio are there if built with `--features runtimes`.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t = Kind::Tokio)]
     runtime: Kind,
     /// Where the servers' files are for that time.
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -96,22 +94,20 @@ enum At {
 /// `quorate bench`.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let What::Broadcast(broadcast) = &arguments.what;
-    #[cfg(feature = "runtimes")]
-    if broadcast.runtime == Kind::AsyncStd && std::env::var_os(ASYNC_STD_THREADS).is_none() {
-        return on_one_thread();
+    match broadcast.runtime.threads() {
+        Some(variable) if std::env::var_os(variable).is_none() => on_one_thread(variable),
+        Some(_) | None => broadcast::run(broadcast),
     }
-    broadcast::run(broadcast)
 }
 
-/// Begins anew: async-std reads this before its first task, and nothing may change the environment of a
-/// process that runs.
-#[cfg(feature = "runtimes")]
-fn on_one_thread() -> Result<(), Failure> {
+/// Starts this program anew with one thread for its runtime: the variable is read before the first task, and
+/// the environment of a running process must not change.
+fn on_one_thread(variable: &str) -> Result<(), Failure> {
     use std::os::unix::process::CommandExt as _;
 
     let cannot = |error: std::io::Error| Failure::failed(format!("cannot begin anew: {error}"));
     let own = std::env::current_exe().map_err(cannot)?;
     let again = std::env::args_os().skip(1);
     // It returns only if it fails.
-    Err(cannot(std::process::Command::new(own).args(again).env(ASYNC_STD_THREADS, "1").exec()))
+    Err(cannot(std::process::Command::new(own).args(again).env(variable, "1").exec()))
 }

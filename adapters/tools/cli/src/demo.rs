@@ -99,7 +99,7 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "processes")]
     silence: bool,
     /// What runs the servers. Others than tokio are there if built with `--features runtimes`.
-    #[arg(long, value_enum, default_value_t, requires = "processes", requires = "load")]
+    #[arg(long, value_enum, default_value_t = Kind::Tokio, requires = "processes", requires = "load")]
     runtime: Kind,
     /// How long each step may take before the demo gives up.
     #[arg(long, value_name = "SECONDS", default_value_t = 30,

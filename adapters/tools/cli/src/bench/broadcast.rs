@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use quorate_driver::Runtime;
 
-use super::ensemble::{Ensemble, Measured, Work};
+use super::ensemble::{Ensemble, Measured};
 use super::report::{Report, tell};
 use super::{At, Broadcast, bare};
 use crate::failure::Failure;
-use crate::runtime::Kind;
+use crate::runtime::{BlockOn, WithRuntime};
 
 /// Measures and tells.
 pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
@@ -35,15 +35,7 @@ pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
     // Before and afterwards: what else happens on the machine changes.
     let bare = |when| bare::rounds(&dir.path().join(when), arguments.servers.into(), BARE_TIME);
     let mut least = bare("before").map_err(fails)?;
-    let measured = match arguments.runtime {
-        Kind::Tokio => measure(quorate_tokio::Tokio, on_tokio, dir.path(), arguments)?,
-        #[cfg(feature = "runtimes")]
-        Kind::Smol => measure(quorate_smol::Smol, on_smol, dir.path(), arguments)?,
-        #[cfg(feature = "runtimes")]
-        Kind::AsyncStd => {
-            measure(quorate_async_std::AsyncStd, on_async_std, dir.path(), arguments)?
-        }
-    };
+    let measured = arguments.runtime.dispatch(Measure { dir: dir.path(), arguments })?;
     let Measured { times, writes, failed, took, cpu } = measured;
     least.add(&bare("after").map_err(fails)?);
     if writes == 0 {
@@ -78,38 +70,25 @@ pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
     };
     tell(&report, arguments.json)
 }
-fn on_tokio(work: Work) -> io::Result<()> {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_all().build()?.block_on(work);
-    Ok(())
+/// Measures with servers on any runtime.
+struct Measure<'a> {
+    dir: &'a Path,
+    arguments: &'a Broadcast,
 }
 
-#[cfg(feature = "runtimes")]
-fn on_smol(work: Work) -> io::Result<()> {
-    smol::block_on(work);
-    Ok(())
+impl WithRuntime for Measure<'_> {
+    type Output = Result<Measured, Failure>;
+
+    fn with<R: Runtime>(self, runtime: R, block_on: BlockOn) -> Self::Output {
+        let ensemble = Ensemble::start(&runtime, block_on, self.dir, self.arguments)?;
+        let measured = ensemble.measure(self.arguments);
+        let ended = ensemble.end();
+        let measured = measured?;
+        ended?;
+        Ok(measured)
+    }
 }
 
-#[cfg(feature = "runtimes")]
-fn on_async_std(work: Work) -> io::Result<()> {
-    async_std::task::block_on(work);
-    Ok(())
-}
-
-/// Measures on a runtime, whose threads `block_on`.
-fn measure<R: Runtime>(
-    runtime: R,
-    block_on: impl Fn(Work) -> io::Result<()> + Copy + Send + 'static,
-    dir: &Path,
-    arguments: &Broadcast,
-) -> Result<Measured, Failure> {
-    let ensemble = Ensemble::start(&runtime, block_on, dir, arguments)?;
-    let measured = ensemble.measure(arguments);
-    let ended = ensemble.end();
-    let measured = measured?;
-    ended?;
-    Ok(measured)
-}
 /// Whether what is written there never reaches a disk.
 fn is_in_memory(dir: &Path) -> bool {
     const TMPFS: u32 = 0x0102_1994;

@@ -24,6 +24,7 @@ use super::sink::{Server, Sink};
 use super::{At, Broadcast};
 use crate::cpu::cpu_time;
 use crate::failure::Failure;
+use crate::runtime::BlockOn;
 
 /// Servers, each with a thread.
 pub(super) struct Ensemble<R: Runtime> {
@@ -39,9 +40,6 @@ struct Seat<R: Runtime> {
 
 /// Something to run on a runtime.
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
-/// What a thread does, and nothing beside it.
-pub(super) type Work = Pin<Box<dyn Future<Output = ()>>>;
-
 pub(super) struct Measured {
     pub(super) times: Histogram<u64>,
     pub(super) writes: u64,
@@ -53,7 +51,7 @@ impl<R: Runtime> Ensemble<R> {
     /// Starts all servers and waits until all of them serve.
     pub(super) fn start(
         runtime: &R,
-        block_on: impl Fn(Work) -> io::Result<()> + Copy + Send + 'static,
+        block_on: BlockOn,
         dir: &Path,
         arguments: &Broadcast,
     ) -> Result<Self, Failure> {
@@ -179,7 +177,7 @@ type Started<R> = Result<(Server<R>, UnboundedSender<Task>), String>;
 impl<R: Runtime> Seat<R> {
     fn start(
         runtime: R,
-        block_on: impl FnOnce(Work) -> io::Result<()> + Send + 'static,
+        block_on: BlockOn,
         config: ServerConfig,
     ) -> io::Result<(JoinHandle<()>, mpsc::Receiver<Started<R>>)> {
         let (tell, told) = mpsc::channel();

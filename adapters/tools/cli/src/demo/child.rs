@@ -1,28 +1,30 @@
 //! A server of a demo under load, in a process of its own: as `serve --json`, but it replicates the
 //! demo's `ledger` and takes writes on stdin. See `port` for the lines.
 
+use std::future::Future;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::mpsc;
 use std::time::Instant;
 
 use clap::Args;
 use quorate_driver::{Runtime, Server};
 use quorate_tokio::zoo_cfg::ZooCfg;
-use quorate_tokio::{Changes, ServerConfig, Tokio};
+use quorate_tokio::{Changes, ServerConfig};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::ledger;
 use super::port::{Answer, Ask, Outcome};
 use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
-use crate::runtime::Kind;
+use crate::runtime::{BlockOn, Kind, WithRuntime};
 use crate::serve::thread;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     file: PathBuf,
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t = Kind::Tokio)]
     runtime: Kind,
 }
 
@@ -33,13 +35,18 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut config = ServerConfig::from(cfg);
     config.changes_kept = 4096;
     ledger::keep_everything(&mut config);
-    // The process is tokio's in any case; the server is wherever it was said.
-    match arguments.runtime {
-        Kind::Tokio => serve(Tokio, config).await,
-        #[cfg(feature = "runtimes")]
-        Kind::Smol => serve(quorate_smol::Smol, config).await,
-        #[cfg(feature = "runtimes")]
-        Kind::AsyncStd => serve(quorate_async_std::AsyncStd, config).await,
+    // This process runs on tokio in any case; its server on the runtime that was asked for.
+    arguments.runtime.dispatch(Serve(config)).await
+}
+
+/// A server with this configuration, on any runtime.
+struct Serve(ServerConfig);
+
+impl WithRuntime for Serve {
+    type Output = Pin<Box<dyn Future<Output = Result<(), Failure>>>>;
+
+    fn with<R: Runtime>(self, runtime: R, _: BlockOn) -> Self::Output {
+        Box::pin(serve(runtime, self.0))
     }
 }
 

@@ -26,8 +26,6 @@ use tokio::task::JoinSet;
 use super::ledger;
 use super::news::{Gate, Seen, forward, read};
 use super::port::{Pipe, Port, Roster};
-#[cfg(feature = "runtimes")]
-use crate::runtime::ASYNC_STD_THREADS;
 use crate::runtime::Kind;
 
 /// How the servers run.
@@ -100,7 +98,7 @@ impl World {
             membership,
             times,
             roster: writable.map(|_| Roster::default()),
-            runtime: writable.unwrap_or_default(),
+            runtime: writable.unwrap_or(Kind::Tokio),
             begun: Instant::now(),
             running: BTreeMap::new(),
             silent: BTreeMap::new(),
@@ -381,9 +379,10 @@ impl World {
                 "warn",
             ]),
         };
-        #[cfg(feature = "runtimes")]
-        if std::env::var_os(ASYNC_STD_THREADS).is_none() {
-            command.env(ASYNC_STD_THREADS, "1");
+        if let Some(variable) = self.runtime.threads() {
+            if std::env::var_os(variable).is_none() {
+                command.env(variable, "1");
+            }
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true).spawn()
     }

@@ -235,7 +235,6 @@ mod sound {
     fn leaders_on_each_runtime_are_cut_off_and_replaced() {
         cuts_on_tokio(8);
         smol::block_on(cuts(quorate_smol::Smol, 8));
-        async_std::task::block_on(cuts(quorate_async_std::AsyncStd, 8));
     }
 
     #[test]
@@ -251,12 +250,6 @@ mod sound {
     }
 
     #[test]
-    #[ignore = "a minute on each runtime"]
-    fn leaders_on_async_std_are_cut_off_two_hundred_times() {
-        async_std::task::block_on(cuts(quorate_async_std::AsyncStd, 200));
-    }
-
-    #[test]
     fn servers_on_tokio_do_what_the_rules_allow() {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         runtime.enable_all().build().unwrap().block_on(stories(quorate_tokio::Tokio));
@@ -267,9 +260,28 @@ mod sound {
         smol::block_on(stories(quorate_smol::Smol));
     }
 
-    #[test]
-    fn servers_on_async_std_do_what_the_rules_allow() {
-        async_std::task::block_on(stories(quorate_async_std::AsyncStd));
+    /// The same on async-std; it goes with that runtime.
+    #[cfg(feature = "async-std")]
+    mod async_std {
+        use quorate_async_std::{AsyncStd, block_on};
+
+        use super::*;
+
+        #[test]
+        fn leaders_are_cut_off_and_replaced() {
+            block_on(cuts(AsyncStd, 8));
+        }
+
+        #[test]
+        #[ignore = "a minute on each runtime"]
+        fn leaders_are_cut_off_two_hundred_times() {
+            block_on(cuts(AsyncStd, 200));
+        }
+
+        #[test]
+        fn servers_do_what_the_rules_allow() {
+            block_on(stories(AsyncStd));
+        }
     }
 }
 
