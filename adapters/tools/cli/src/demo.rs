@@ -1,8 +1,8 @@
-//! The demo: an ensemble on this machine that loses its leader again and again, and what that takes.
+//! The demo: an ensemble on this machine that loses its leader again and again, and how long that takes.
 //!
 //! ```text
-//!   world ── events of all servers ──► plot: start, kill, wait, restart, wait ──► table
-//!                                        └── each event and step ──► view
+//!   layout ─► ensemble ── news of all servers ──► plot: start, kill, wait, restart, wait ──► table
+//!                                                   └── each change and step ──► view
 //! ```
 //!
 //! Real sockets on loopback, real files in a temporary directory. Every time is taken from the servers'
@@ -13,7 +13,7 @@
 //! compared with every acknowledgement:
 //!
 //! ```text
-//!   load ── writes ──► port ──► world         remembers what was acknowledged
+//!   load ── writes ──► connection ──► ensemble        notes what was acknowledged
 //!   audit: each server's log and snapshots, read back ──► lost, duplicated, diverged
 //! ```
 //!
@@ -21,23 +21,31 @@
 
 mod audit;
 mod child;
+mod connection;
+mod ensemble;
+mod error;
+mod inject;
+mod layout;
 mod leaders;
 mod ledger;
 mod load;
 mod news;
 mod plot;
-mod port;
 mod table;
 mod view;
-mod world;
 
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use quorate_tokio::core::config::{Election, Generations};
+use tokio::signal::unix::{SignalKind, signal};
 
-pub(crate) use child::{Arguments as ServerArguments, run as serve};
-
+pub(crate) use self::child::{Arguments as ServerArguments, run as serve};
+use self::ensemble::Ensemble;
+use self::layout::{Layout, Placement, Times};
+use self::load::LoadConfig;
+use self::plot::{Options, Plot};
+use self::view::View;
 use crate::failure::Failure;
 use crate::paint::Paint;
 use crate::runtime::Kind;
@@ -47,11 +55,11 @@ use crate::runtime::Kind;
 /// Each time the leader is stopped without a word; the survivors notice, elect another, and it takes
 /// over; then the dead server is restarted on its own data and rejoins. Exits with 1 if any of that
 /// fails or takes too long. With --load, clients write all the while, and in the end all servers' disks
-/// are compared with every acknowledgement; exits with 1 if anything is lost or differs. With --hand-over
-/// nobody is killed: leaders give their seats away, and the longest time without an acknowledged write
-/// is what clients notice of it.
+/// are compared with every acknowledgement; exits with 1 if anything is lost or differs. With
+/// --transfer-leadership no server is killed: each leader transfers its leadership, and the longest time
+/// without an acknowledged write is what clients notice of it.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("writing").args(["load", "hand_over"]).multiple(true))]
+#[command(group = ArgGroup::new("writing").args(["load", "transfer_leadership"]).multiple(true))]
 pub(crate) struct Arguments {
     /// How many servers.
     #[arg(long, value_name = "N", default_value_t = 5,
@@ -69,9 +77,9 @@ pub(crate) struct Arguments {
     /// Clients write through all servers the whole time; nothing may be lost.
     #[arg(long)]
     load: bool,
-    /// Under load: instead of being killed, the leader hands its seat over to the next server each time.
-    #[arg(long, conflicts_with = "processes")]
-    hand_over: bool,
+    /// Under load: instead of being killed, the leader transfers its leadership to the next server each time.
+    #[arg(long, alias = "hand-over", conflicts_with = "processes")]
+    transfer_leadership: bool,
     /// How many clients write, each one thing at a time.
     #[arg(long, value_name = "N", default_value_t = 16, requires = "writing",
           value_parser = clap::value_parser!(u16).range(1..=2000))]
@@ -82,20 +90,20 @@ pub(crate) struct Arguments {
     payload: u32,
     /// To see that a loss is found: before the comparison, takes one acknowledged write out of one
     /// server's log file.
-    #[arg(long, requires = "load")]
-    plant_loss: bool,
+    #[arg(long, alias = "plant-loss", requires = "load")]
+    inject_loss: bool,
     /// The servers' tickTime.
     #[arg(long, value_name = "MS", default_value_t = 2000,
           value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     tick_time: u64,
-    /// How it is found out who is to lead: as ZooKeeper does, or by generation.
-    #[arg(long, value_enum, default_value_t = Manner::Fast)]
-    election: Manner,
+    /// The kind of election: ZooKeeper's, or by generation.
+    #[arg(long, value_enum, default_value_t = ElectionKind::Fast)]
+    election: ElectionKind,
     /// By generation: the shortest silence after which a leader is given up; the longest is twice as long.
     #[arg(long, value_name = "MS", default_value_t = 150,
           value_parser = clap::value_parser!(u64).range(4..=600_000))]
     election_timeout: u64,
-    /// The leader is not killed but stopped where it stands: its connections stay open, and it falls silent.
+    /// The leader is not killed but stopped with SIGSTOP: its connections stay open, and it falls silent.
     #[arg(long, requires = "processes")]
     silence: bool,
     /// What runs the servers. Others than tokio are there if built with `--features runtimes`.
@@ -109,51 +117,52 @@ pub(crate) struct Arguments {
 
 /// See [`Election`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Manner {
+enum ElectionKind {
     /// ZooKeeper's fast leader election.
     Fast,
     /// One vote for each server and generation, and heartbeats.
     Generation,
 }
 
-/// Runs the whole.
+/// `quorate demo`.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Arguments { servers, kill_leader: kills, json, processes, tick_time, patience, .. } =
         arguments;
-    if servers < 3 && kills > 0 && !arguments.hand_over {
+    if servers < 3 && kills > 0 && !arguments.transfer_leadership {
         return Err(Failure::usage(format!(
-            "{servers} server(s) tolerate no failure, so nobody could lead after a kill: \
+            "{servers} server(s) tolerate no failure, so none could lead after a kill: \
              take --servers 3 or more, or --kill-leader 0"
         )));
     }
     if std::env::var_os("RUST_LOG").is_some() {
         crate::logs::start(None, "off")?;
     }
-    let way = if processes { world::Way::Processes } else { world::Way::Embedded };
-    let weight = (arguments.load || arguments.hand_over).then(|| load::Weight {
+    let placement = if processes { Placement::Processes } else { Placement::Embedded };
+    let load = (arguments.load || arguments.transfer_leadership).then(|| LoadConfig {
         clients: arguments.clients.into(),
         payload: usize::try_from(arguments.payload).unwrap_or(usize::MAX),
     });
     let tick = Duration::from_millis(tick_time);
     let paint = Paint::stdout();
-    let view = if json { view::View::json() } else { view::View::text(paint) };
+    let view = if json { View::json() } else { View::text(paint) };
     let timeout = Duration::from_millis(arguments.election_timeout);
     let election = match arguments.election {
-        Manner::Fast => Election::Fast,
-        Manner::Generation => Election::Generation(Generations::within(timeout, timeout * 2)),
+        ElectionKind::Fast => Election::Fast,
+        ElectionKind::Generation => Election::Generation(Generations::within(timeout, timeout * 2)),
     };
-    let times = world::Times { tick, election };
-    let (world, events) = world::World::new(way, servers, times, weight.map(|_| arguments.runtime))
-        .map_err(Failure::failed)?;
-    let wishes = plot::Wishes {
+    let writable = load.map(|_| arguments.runtime);
+    let layout = Layout::new(placement, servers, Times { tick, election }, writable)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let (ensemble, events) = Ensemble::new(layout);
+    let options = Options {
         kills,
-        hand_over: arguments.hand_over,
+        transfer_leadership: arguments.transfer_leadership,
         silence: arguments.silence,
         patience: Duration::from_secs(patience),
-        load: weight,
-        plant_loss: arguments.plant_loss,
+        load,
+        inject_loss: arguments.inject_loss,
     };
-    let mut plot = plot::Plot::new(world, events, view, wishes);
+    let mut plot = Plot::new(ensemble, events, view, options);
     let outcome = tokio::select! {
         outcome = plot.play() => outcome,
         () = interrupted() => {
@@ -164,18 +173,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     plot.finish(outcome).await
 }
 
-/// Waits for somebody to stop us: what we started and wrote must not stay behind.
+/// Waits for a signal to end: processes and files of the demo must not stay behind.
 async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
+    if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
         }
+        return;
     }
     drop(tokio::signal::ctrl_c().await);
 }

@@ -81,8 +81,9 @@ fn elects_by_generation_and_measures() {
 }
 
 #[test]
-fn hands_the_seat_over_under_load_and_measures() {
-    let arguments = ["demo", "--servers", "3", "--kill-leader", "2", "--hand-over", "--json"];
+fn transfers_leadership_under_load_and_measures() {
+    let arguments =
+        ["demo", "--servers", "3", "--kill-leader", "2", "--transfer-leadership", "--json"];
     let output = quorate(arguments);
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
     let lines = lines(&output);
@@ -163,7 +164,7 @@ fn nothing_acknowledged_is_lost_while_processes_are_killed() {
 
 /// The comparison can fail: a write that is missing from one log is missed.
 #[test]
-fn a_planted_loss_is_found() {
+fn an_injected_loss_is_found() {
     for more in [&[][..], &["--processes"]] {
         let mut arguments = vec![
             "demo",
@@ -172,7 +173,7 @@ fn a_planted_loss_is_found() {
             "--kill-leader",
             "1",
             "--load",
-            "--plant-loss",
+            "--inject-loss",
             "--json",
         ];
         arguments.extend(more);
@@ -183,8 +184,8 @@ fn a_planted_loss_is_found() {
         let summary = &lines.last().unwrap()["summary"];
         assert_eq!((&summary["lost"], &summary["diverged"]), (&1.into(), &1.into()), "{summary}");
         assert_eq!(summary["duplicated"], 0);
-        let [planted] = events(&lines, "planted")[..] else { panic!("one loss") };
-        let write = format!("write {}, acknowledged as", planted["write"]);
+        let [injected] = events(&lines, "planted")[..] else { panic!("one loss") };
+        let write = format!("write {}, acknowledged as", injected["write"]);
         let found = events(&lines, "found");
         assert!(found.iter().any(|found| found["found"].as_str().unwrap().contains(&write)));
         assert_eq!(events(&lines, "failed").len(), 1);
@@ -217,6 +218,19 @@ fn one_server_leads_itself() {
     assert!(summary["failover_ms"]["min"].is_null());
 }
 
+/// Flags that have better names now are still understood, and not shown.
+#[test]
+fn former_names_of_flags_are_understood() {
+    let former = ["--hand-over", "--load", "--plant-loss"];
+    let output = quorate(["demo", "--servers", "1", "--kill-leader", "0"].iter().chain(&former));
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stderr(&output).contains("1 acknowledged write(s) lost"), "{}", stderr(&output));
+    let help = quorate(["demo", "--help"]);
+    for former in &["--hand-over", "--plant-loss"] {
+        assert!(!stdout(&help).contains(former), "{former}");
+    }
+}
+
 #[test]
 fn refuses_what_cannot_work() {
     for arguments in [
@@ -226,7 +240,7 @@ fn refuses_what_cannot_work() {
         ["--tick-time", "0"],
         ["--kill-leader", "-1"],
         ["--clients", "3"],
-        ["--plant-loss", "--json"],
+        ["--inject-loss", "--json"],
     ] {
         let output = quorate(["demo"].into_iter().chain(arguments));
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

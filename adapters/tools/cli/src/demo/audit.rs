@@ -1,4 +1,4 @@
-//! Whether the servers' disks hold what the clients were told, after all servers have ended.
+//! The audit at the end of a demo: whether the servers' disks hold all that was acknowledged to the clients.
 //!
 //! ```text
 //!   server 1   0x100000001  0x100000002  0x200000001 …     each zxid with what was written
@@ -15,20 +15,21 @@
 //! What it does not do: look at anything that a server tells.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use quorate_storage::Disk;
 use quorate_storage::check::{Severity, check};
-use quorate_storage::dump::{Dump, Entry};
-use quorate_storage::record::{self, FILE_HEADER, Found, PREFIX_BYTES, TXN_BYTES_MAX};
-use quorate_storage::snapshot::SnapshotReader;
+use quorate_storage::dump::{Dump, DumpError, Entry};
+use quorate_storage::error::FileError;
+use quorate_storage::record::TXN_BYTES_MAX;
+use quorate_storage::snapshot::{SnapshotError, SnapshotReader};
 use quorate_tokio::core::txn::Txn;
 use quorate_tokio::core::zxid::Zxid;
 use quorate_tokio::{Application as _, Restore as _, RestoreError};
 use quorate_znode::kind;
+use thiserror::Error;
 
 use super::ledger::{self, Application, Sum};
 
@@ -93,17 +94,37 @@ impl History {
     }
 }
 
+/// Why a server's disk cannot be compared.
+#[derive(Debug, Error)]
+#[error("server {server}: {source}")]
+pub(super) struct AuditError {
+    server: i64,
+    source: DiskError,
+}
+
+#[derive(Debug, Error)]
+enum DiskError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Log(#[from] DumpError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error("{}: {error}", path.display())]
+    State { path: PathBuf, error: RestoreError },
+}
+
 /// Compares all servers' disks with each other and with what was acknowledged.
 pub(super) fn audit(
     servers: &[(i64, PathBuf)],
     acknowledged: &[(u64, i64)],
-) -> Result<Verdict, String> {
+) -> Result<Verdict, AuditError> {
     let mut verdict = Verdict::default();
     let through = acknowledged.iter().map(|(_, zxid)| *zxid).max().unwrap_or_default();
     let mut histories = Vec::new();
     for (server, dir) in servers {
         let history = read(*server, dir, through, &mut verdict);
-        histories.push(history.map_err(|error| format!("server {server}: {error}"))?);
+        histories.push(history.map_err(|source| AuditError { server: *server, source })?);
     }
     judge(&histories, acknowledged, &mut verdict);
     Ok(verdict)
@@ -127,17 +148,22 @@ fn state(label: Zxid, from: &mut impl BufRead) -> Result<Sum, RestoreError> {
 }
 
 /// Reads a server's disk through a transaction.
-fn read(server: i64, dir: &Path, through: i64, verdict: &mut Verdict) -> Result<History, String> {
-    let report = check(dir, None).map_err(|error| error.to_string())?;
+fn read(
+    server: i64,
+    dir: &Path,
+    through: i64,
+    verdict: &mut Verdict,
+) -> Result<History, DiskError> {
+    let report = check(dir, None)?;
     for finding in report.findings.iter().filter(|found| found.severity == Severity::Error) {
         verdict.say(format!("server {server}: {finding}"));
     }
     let mut snapshots = Vec::new();
     for line in report.snapshots.iter().filter(|line| line.content.is_some()) {
         let file = &line.file;
-        let mut reader = SnapshotReader::open(Disk, file).map_err(|error| error.to_string())?;
+        let mut reader = SnapshotReader::open(Disk, file)?;
         let state = state(file.label, &mut reader);
-        let state = state.map_err(|error| format!("{}: {error}", file.path.display()))?;
+        let state = state.map_err(|error| DiskError::State { path: file.path.clone(), error })?;
         if file.label.0 <= through {
             snapshots.push((file.label.0, state));
         }
@@ -145,9 +171,9 @@ fn read(server: i64, dir: &Path, through: i64, verdict: &mut Verdict) -> Result<
     let mut history = History { server, marks: Vec::new(), snapshots };
     let mut sum = None;
     for line in &report.logs {
-        let entries = Dump::open(&line.path, TXN_BYTES_MAX).map_err(|error| error.to_string())?;
+        let entries = Dump::open(&line.path, TXN_BYTES_MAX)?;
         for entry in entries {
-            let Entry::Record { txn, .. } = entry.map_err(|error| error.to_string())? else {
+            let Entry::Record { txn, .. } = entry? else {
                 // What is damaged is not there.
                 continue;
             };
@@ -175,8 +201,8 @@ fn judge(histories: &[History], acknowledged: &[(u64, i64)], verdict: &mut Verdi
         return;
     };
     // All servers may have been brought up with a snapshot, one after the other. What is before all logs has only
-    // the number of writes in that state to vouch for it: those that were in doubt and came to pass are in it, too, and
-    // could hide as many that are lost.
+    // the number of writes in that state to vouch for it: writes of unknown outcome that took effect are in it, too,
+    // and could hide as many that are lost.
     let (base, state) = reference.base();
     let before = acknowledged.iter().filter(|(_, zxid)| *zxid <= base).count();
     let missing = before.saturating_sub(usize::try_from(state.writes).unwrap_or(usize::MAX));
@@ -223,7 +249,7 @@ fn judge(histories: &[History], acknowledged: &[(u64, i64)], verdict: &mut Verdi
     }
 }
 
-/// The history that most of those have that have all of it.
+/// The history that most servers with a complete log have.
 fn reference(histories: &[History]) -> Option<&History> {
     let begin =
         histories.iter().filter_map(|history| history.marks.first()).min_by_key(|m| m.zxid)?;
@@ -253,7 +279,7 @@ fn divergence(history: &History, reference: &History) -> Option<String> {
         let (ours, theirs) = (zxid(history.marks.get(at)), zxid(rest.get(at)));
         return Some(format!("its log has {ours} where the others' have {theirs}"));
     }
-    // A snapshot that is older than all logs, nobody can check.
+    // A snapshot that is older than all logs cannot be checked.
     let (base, state) = reference.base();
     let differs = |label: i64, is: Sum| {
         let after = reference.marks.partition_point(|mark| mark.zxid <= label);
@@ -297,43 +323,6 @@ fn command(txn: &Txn) -> Option<&[u8]> {
     };
     let rest = txn.body.get(4 + counted(&txn.body)?..)?;
     rest.get(4..)?.get(..counted(rest)?)
-}
-
-/// A loss to be found: takes the record of an acknowledged write out of one server's log, as if it had
-/// never been written; of the last server whose log has it: one that was brought up with a snapshot has
-/// not. Returns which write, and of which server.
-pub(super) fn plant_loss(
-    servers: &[(i64, PathBuf)],
-    acknowledged: &[(u64, i64)],
-) -> Result<(u64, i64), String> {
-    let (number, zxid) =
-        acknowledged.get(acknowledged.len() / 2).ok_or("nothing was acknowledged")?;
-    for (server, dir) in servers.iter().rev() {
-        if take_out(dir, Zxid(*zxid))? {
-            return Ok((*number, *server));
-        }
-    }
-    Err(format!("no server has a record of {}", Zxid(*zxid)))
-}
-
-/// Takes a record out of the log in `dir`. Returns whether it was there.
-fn take_out(dir: &Path, zxid: Zxid) -> Result<bool, String> {
-    let report = check(dir, None).map_err(|error| error.to_string())?;
-    for line in &report.logs {
-        let cannot = |error: std::io::Error| format!("{}: {error}", line.path.display());
-        let mut bytes = fs::read(&line.path).map_err(cannot)?;
-        let mut offset = FILE_HEADER.len();
-        while let Found::Record(found) = record::decode(&bytes[offset..], TXN_BYTES_MAX) {
-            let end = offset + PREFIX_BYTES + found.txn_bytes + 1;
-            if found.zxid == zxid {
-                bytes.drain(offset..end);
-                fs::write(&line.path, bytes).map_err(cannot)?;
-                return Ok(true);
-            }
-            offset = end;
-        }
-    }
-    Ok(false)
 }
 
 /// How many findings are told in words.

@@ -1,5 +1,5 @@
-//! A server of a demo under load, in a process of its own: as `serve --json`, but it replicates the
-//! demo's `ledger` and takes writes on stdin. See `port` for the lines.
+//! The process of one server of a demo under load: as `serve --json`, but it replicates the demo's `ledger` and takes
+//! writes on stdin. See `connection` for the lines.
 
 use std::future::Future;
 use std::io::{self, BufRead, Write};
@@ -14,8 +14,9 @@ use quorate_tokio::zoo_cfg::ZooCfg;
 use quorate_tokio::{Changes, ServerConfig};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use super::connection::{Answer, Ask, Outcome};
 use super::ledger;
-use super::port::{Answer, Ask, Outcome};
+
 use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
 use crate::runtime::{BlockOn, Kind, WithRuntime};
@@ -74,8 +75,11 @@ async fn serve<R: Runtime>(runtime: R, config: ServerConfig) -> Result<(), Failu
             }
             Some(Ask::CatchUp) => {
                 tokio::spawn(async move {
-                    let outcome = server.catch_up().await.map_err(|error| error.to_string());
-                    tell(&lines, Answer::CaughtUp(outcome).to_string());
+                    let answer = match server.catch_up().await {
+                        Ok(()) => Answer::CaughtUp,
+                        Err(error) => Answer::Behind(error.to_string()),
+                    };
+                    tell(&lines, answer.to_string());
                 });
             }
         }
@@ -84,7 +88,7 @@ async fn serve<R: Runtime>(runtime: R, config: ServerConfig) -> Result<(), Failu
 }
 
 fn tell(lines: &mpsc::Sender<String>, line: String) {
-    // Who reads us has gone: our stdin ends, too.
+    // The demo has gone: stdin ends, too.
     drop(lines.send(line));
 }
 
@@ -122,7 +126,7 @@ fn writer() -> Result<mpsc::Sender<String>, Failure> {
     Ok(lines)
 }
 
-/// A thread that reads stdin: no runtime can wait for any kind of it.
+/// A thread that reads stdin: no runtime can wait for every kind of it.
 fn reader() -> Result<UnboundedReceiver<Ask>, Failure> {
     let (asks, queue) = unbounded_channel();
     let work = move || {

@@ -1,25 +1,25 @@
-//! Who was seen to lead, and when.
+//! Which server was seen to lead which epoch, and when elections got how far.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use crate::event::{ChangeLine, What};
 
-/// A leader that serves.
+/// A leader that serves, its epoch, and since when.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reign {
+pub(super) struct Leadership {
     pub(super) leader: i64,
     pub(super) epoch: i64,
     pub(super) at: Instant,
 }
 
-/// Who was seen as the established leader of which epoch, by that leader or anybody who serves under it.
+/// The established leaders of each epoch, as seen by themselves and by the servers that serve under them.
 #[derive(Debug, Default)]
-pub(super) struct Reigns {
+pub(super) struct Leaders {
     pub(super) epochs: BTreeMap<i64, BTreeSet<i64>>,
 }
 
-impl Reigns {
+impl Leaders {
     pub(super) fn note(&mut self, line: &ChangeLine) {
         if let (true, Some(leader)) = (line.serving, line.leader) {
             self.epochs.entry(line.current_epoch).or_default().insert(leader);
@@ -27,7 +27,7 @@ impl Reigns {
     }
 
     /// How many epochs had more than one leader. Whatever happens, it must be none.
-    pub(super) fn with_two_leaders(&self) -> usize {
+    pub(super) fn twice(&self) -> usize {
         self.epochs.values().filter(|leaders| leaders.len() > 1).count()
     }
 }
@@ -80,17 +80,17 @@ mod tests {
 
     #[test]
     fn two_leaders_of_one_epoch_are_noticed() {
-        let mut reigns = Reigns::default();
+        let mut leaders = Leaders::default();
         for line in [serving(1, 3, 1), serving(3, 3, 1), serving(2, 2, 2), serving(1, 2, 2)] {
-            reigns.note(&line);
-            assert_eq!(reigns.with_two_leaders(), 0);
+            leaders.note(&line);
+            assert_eq!(leaders.twice(), 0);
         }
         // A leader that does not serve yet is none.
         let mut unestablished = serving(1, 1, 2);
         unestablished.serving = false;
-        reigns.note(&unestablished);
-        assert_eq!(reigns.with_two_leaders(), 0);
-        reigns.note(&serving(1, 1, 2));
-        assert_eq!(reigns.with_two_leaders(), 1);
+        leaders.note(&unestablished);
+        assert_eq!(leaders.twice(), 0);
+        leaders.note(&serving(1, 1, 2));
+        assert_eq!(leaders.twice(), 1);
     }
 }

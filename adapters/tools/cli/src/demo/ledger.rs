@@ -50,7 +50,7 @@ pub(super) fn application() -> Application {
     Replicated::new("demo", Ledger::default())
 }
 
-/// Whatever is written stays on disk, so that it can be compared at the end.
+/// All that is written stays on disk, so that it can be compared at the end.
 pub(super) fn keep_everything(config: &mut ServerConfig) {
     config.snapshots_kept = None;
     config.core.history.size_percent = Some(u64::MAX);

@@ -1,7 +1,7 @@
-//! Clients that write all the time, through all servers, and remember what they were told.
+//! The load of a demo: clients that write all the time, through all servers, and note what was acknowledged.
 //!
 //! Every write has a number of its own. One that surely did not happen is made again, under the same
-//! number, at another server; one that is in doubt never is. So whatever the servers hold in the end,
+//! number, at another server; one of unknown outcome never is. So whatever the servers hold in the end,
 //! each number may be there at most once, and each acknowledged one must be.
 
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use quorate_tokio::core::zxid::Zxid;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::port::{Outcome, Roster, Serving};
+use super::connection::{Outcome, Roster, Serving};
 
 /// How much is written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weight {
+pub(super) struct LoadConfig {
     /// How many clients, each with one write under way.
     pub(super) clients: usize,
     /// How long each write is.
@@ -27,7 +27,7 @@ pub(super) struct Weight {
 /// The clients.
 #[derive(Debug)]
 pub(super) struct Load {
-    weight: Weight,
+    config: LoadConfig,
     shared: Arc<Shared>,
     clients: JoinSet<()>,
 }
@@ -36,15 +36,15 @@ pub(super) struct Load {
 struct Shared {
     next: AtomicU64,
     enough: AtomicBool,
-    book: Mutex<Book>,
+    account: Mutex<Account>,
 }
 
-/// What the clients were told.
+/// What was acknowledged to the clients.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct Account {
     /// Every acknowledged write, and as which transaction.
     pub(super) acknowledged: Vec<(u64, i64)>,
-    /// How many are in doubt.
+    /// How many have an unknown outcome.
     pub(super) doubtful: usize,
     /// How often a write had to be made again.
     pub(super) again: usize,
@@ -53,32 +53,32 @@ pub(super) struct Book {
     longest_gap: Duration,
     /// The first acknowledgement of each epoch.
     epochs: BTreeMap<i64, Instant>,
-    /// Who waits until there are so many.
+    /// A receiver that waits until so many are acknowledged.
     waiting: Option<(usize, oneshot::Sender<()>)>,
 }
 
 impl Load {
     /// Lets the clients go.
-    pub(super) fn start(weight: Weight, roster: &Roster) -> Self {
+    pub(super) fn start(config: LoadConfig, roster: &Roster) -> Self {
         let shared = Arc::<Shared>::default();
         let mut clients = JoinSet::new();
-        for client in 0..weight.clients {
-            let work = write(Arc::clone(&shared), weight.payload, client, roster.watch());
+        for client in 0..config.clients {
+            let work = write(Arc::clone(&shared), config.payload, client, roster.watch());
             clients.spawn(work);
         }
-        Self { weight, shared, clients }
+        Self { config, shared, clients }
     }
 
     /// How much is written.
-    pub(super) fn weight(&self) -> Weight {
-        self.weight
+    pub(super) fn config(&self) -> LoadConfig {
+        self.config
     }
 
     /// Tells when so many more are acknowledged. One at a time.
     pub(super) fn more(&self, count: usize) -> oneshot::Receiver<()> {
         let (tell, told) = oneshot::channel();
-        let mut book = self.shared.book();
-        book.waiting = Some((book.acknowledged.len() + count, tell));
+        let mut account = self.shared.account();
+        account.waiting = Some((account.acknowledged.len() + count, tell));
         told
     }
 
@@ -88,14 +88,14 @@ impl Load {
         while self.clients.join_next().await.is_some() {}
     }
 
-    /// What the clients were told. Those that still write are ended.
-    pub(super) fn into_book(self) -> Book {
+    /// What was acknowledged to the clients. Those that still write are ended.
+    pub(super) fn into_account(self) -> Account {
         drop(self.clients);
-        std::mem::take(&mut *self.shared.book())
+        std::mem::take(&mut *self.shared.account())
     }
 }
 
-impl Book {
+impl Account {
     fn note(&mut self, number: u64, zxid: i64, at: Instant) {
         let (first, last) = self.between.unwrap_or((at, at));
         self.longest_gap = self.longest_gap.max(at.saturating_duration_since(last));
@@ -104,7 +104,7 @@ impl Book {
         self.epochs.entry(Zxid(zxid).epoch().0).or_insert(at);
         let full = self.acknowledged.len();
         if let Some((_, waiting)) = self.waiting.take_if(|(wanted, _)| *wanted <= full) {
-            // Nobody may be waiting any more.
+            // The receiver may have gone.
             let _ = waiting.send(());
         }
     }
@@ -126,8 +126,8 @@ impl Book {
 }
 
 impl Shared {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -143,28 +143,28 @@ async fn write(
         let number = shared.next.fetch_add(1, Ordering::Relaxed);
         loop {
             turn = turn.wrapping_add(1);
-            let port = {
+            let connection = {
                 let serving = serving.borrow_and_update();
                 let at = turn.checked_rem(serving.len());
-                at.and_then(|at| serving.values().nth(at)).map(|(_, port)| port.clone())
+                at.and_then(|at| serving.values().nth(at)).map(|(_, connection)| connection.clone())
             };
-            let Some(port) = port else {
+            let Some(connection) = connection else {
                 if serving.changed().await.is_err() {
                     return;
                 }
                 continue;
             };
-            match port.write(number, length).await {
+            match connection.write(number, length).await {
                 Outcome::Done(zxid) => {
-                    shared.book().note(number, zxid, Instant::now());
+                    shared.account().note(number, zxid, Instant::now());
                     break;
                 }
                 Outcome::Doubtful => {
-                    shared.book().doubtful += 1;
+                    shared.account().doubtful += 1;
                     break;
                 }
                 Outcome::Not => {
-                    shared.book().again += 1;
+                    shared.account().again += 1;
                     // The next one may serve; if none does, that will change.
                     let pause = tokio::time::sleep(PAUSE);
                     tokio::select! {
@@ -177,7 +177,7 @@ async fn write(
     }
 }
 
-/// How long a client that was refused waits for a change of who serves.
+/// How long a client that was refused waits for a change in the roster.
 const PAUSE: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
@@ -186,17 +186,17 @@ mod tests {
 
     #[test]
     fn gaps_and_epochs_are_noted() {
-        let mut book = Book::default();
+        let mut account = Account::default();
         let begun = Instant::now();
         let at = |ms| begun + Duration::from_millis(ms);
         for (number, zxid, ms) in
             [(0, 0x1_0000_0001, 5), (1, 0x1_0000_0002, 8), (2, 0x3_0000_0001, 30), (3, 5, 31)]
         {
-            book.note(number, zxid, at(ms));
+            account.note(number, zxid, at(ms));
         }
-        assert_eq!(book.longest_gap(), Duration::from_millis(22));
-        assert_eq!(book.duration(), Duration::from_millis(26));
-        assert_eq!(book.first_since(2), Some(at(30)));
-        assert_eq!(book.first_since(4), None);
+        assert_eq!(account.longest_gap(), Duration::from_millis(22));
+        assert_eq!(account.duration(), Duration::from_millis(26));
+        assert_eq!(account.first_since(2), Some(at(30)));
+        assert_eq!(account.first_since(4), None);
     }
 }

@@ -1,4 +1,5 @@
-//! What servers say, as it comes: their changes, and their end.
+//! The reports of the demo's servers, as they come: their changes, and their end. They also open and close the way for
+//! clients.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,19 +11,19 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::ChildStdout;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::port::{Pipe, Port, Roster};
+use super::connection::{Connection, Pipe, Roster};
 use crate::event::{ChangeLine, Line};
 
-/// Something that a server has said, or its end.
+/// A report of a server, or its end.
 #[derive(Debug)]
 pub(super) struct Seen {
     /// When: by the server's own clock if it runs in this process, else when it arrived here.
     pub(super) at: Instant,
-    /// Whose.
+    /// Of which server.
     pub(super) server: i64,
     /// In which of its lives.
     pub(super) life: u32,
-    /// What.
+    /// What it says.
     pub(super) news: News,
 }
 
@@ -31,9 +32,9 @@ pub(super) struct Seen {
 pub(super) enum News {
     /// A change.
     Change(ChangeLine),
-    /// It changed faster than we could read: so many changes are not known.
+    /// It changed faster than this program could read: so many changes are not known.
     Lost(u64),
-    /// It has ended; what it said last.
+    /// It has ended; the last line of its log.
     Ended(String),
 }
 
@@ -42,13 +43,13 @@ pub(super) enum News {
 pub(super) struct Gate {
     pub(super) id: i64,
     pub(super) life: u32,
-    pub(super) port: Port,
+    pub(super) connection: Connection,
     pub(super) roster: Roster,
 }
 
 impl Gate {
     fn open(&self, serving: bool) {
-        if serving { self.roster.enter(self.id, self.life, &self.port) } else { self.close() }
+        if serving { self.roster.enter(self.id, self.life, &self.connection) } else { self.close() }
     }
 
     fn close(&self) {
@@ -56,7 +57,7 @@ impl Gate {
     }
 }
 
-/// Hands on what a server in this process reports.
+/// Forwards the reports of a server in this process.
 pub(super) async fn forward(
     mut changes: Changes,
     server: i64,
@@ -81,11 +82,11 @@ pub(super) async fn forward(
         gate.close();
     }
     let news = News::Ended("see the log: set RUST_LOG=info".to_owned());
-    // If nobody listens, the demo has ended.
+    // Without a receiver, the demo has ended.
     drop(to.send(Seen { at: Instant::now(), server, life, news }));
 }
 
-/// Hands on what a server in a process of its own writes.
+/// Forwards the reports that the process of a server writes.
 pub(super) async fn read(
     stdout: ChildStdout,
     server: i64,
@@ -119,8 +120,8 @@ pub(super) async fn read(
         gate.close();
         pipe.close();
     }
-    let said = fs::read_to_string(log).unwrap_or_default();
-    let last = said.lines().last().unwrap_or("without a word").to_owned();
-    // If nobody listens, the demo has ended.
+    let logged = fs::read_to_string(log).unwrap_or_default();
+    let last = logged.lines().last().unwrap_or("without a word").to_owned();
+    // Without a receiver, the demo has ended.
     drop(to.send(Seen { at: Instant::now(), server, life, news: News::Ended(last) }));
 }

@@ -1,89 +1,91 @@
-//! What happens in the demo, and what of it is measured.
+//! The course of the demo: what it does to the ensemble, what it waits for, and what it measures.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::audit::{self, Verdict};
-use super::leaders::{Marks, Reign, Reigns};
-use super::load::{Book, Load, Weight};
+use super::audit::{Verdict, audit};
+use super::ensemble::Ensemble;
+use super::error::{Awaited, DemoError};
+use super::inject::take_write_out;
+use super::leaders::{Leaders, Leadership, Marks};
+use super::load::{Account, Load, LoadConfig};
 use super::news::{News, Seen};
 use super::table::{LoadSummary, Row, Summary};
 use super::view::{Step, View};
-use super::world::World;
 use crate::event::{ChangeLine, State, millis};
 use crate::failure::Failure;
 
 /// The demo.
 #[derive(Debug)]
 pub(super) struct Plot {
-    world: World,
+    ensemble: Ensemble,
     events: UnboundedReceiver<Seen>,
     view: View,
-    wishes: Wishes,
+    options: Options,
     load: Option<Load>,
-    /// What each running server said last.
+    /// What each running server reported last.
     latest: BTreeMap<i64, ChangeLine>,
-    reigns: Reigns,
+    leaders: Leaders,
     cold_start: Option<Duration>,
     rows: Vec<Row>,
 }
 
 /// What is to happen.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wishes {
-    /// How often the leader is killed.
+pub(super) struct Options {
+    /// How often the leader is killed, or transfers its leadership.
     pub(super) kills: u32,
-    /// Nobody is killed: the leader hands its seat over instead.
-    pub(super) hand_over: bool,
-    /// The leader is not killed but falls silent.
+    /// No server is killed: the leader transfers its leadership instead.
+    pub(super) transfer_leadership: bool,
+    /// The leader is not killed but silenced.
     pub(super) silence: bool,
     /// How long each step may take.
     pub(super) patience: Duration,
     /// What is written meanwhile.
-    pub(super) load: Option<Weight>,
+    pub(super) load: Option<LoadConfig>,
     /// An acknowledged write is taken out of a log before the logs are compared.
-    pub(super) plant_loss: bool,
+    pub(super) inject_loss: bool,
 }
 
 impl Plot {
     pub(super) fn new(
-        world: World,
+        ensemble: Ensemble,
         events: UnboundedReceiver<Seen>,
         view: View,
-        wishes: Wishes,
+        options: Options,
     ) -> Self {
         Self {
-            world,
+            ensemble,
             events,
             view,
-            wishes,
+            options,
             load: None,
             latest: BTreeMap::new(),
-            reigns: Reigns::default(),
+            leaders: Leaders::default(),
             cold_start: None,
             rows: Vec::new(),
         }
     }
 
     /// Everything, from the start of all servers to the return of the last dead one.
-    pub(super) async fn play(&mut self) -> Result<(), String> {
-        let mut reign = self.start().await?;
-        if let (Some(weight), Some(roster)) = (self.wishes.load, self.world.roster()) {
-            self.load = Some(Load::start(weight, roster));
+    pub(super) async fn play(&mut self) -> Result<(), DemoError> {
+        let mut leadership = self.start().await?;
+        if let (Some(config), Some(roster)) = (self.options.load, self.ensemble.roster()) {
+            self.load = Some(Load::start(config, roster));
             self.view.step(Step::Loaded {
                 at_ms: self.at(Instant::now()),
-                clients: weight.clients,
-                payload_bytes: weight.payload,
+                clients: config.clients,
+                payload_bytes: config.payload,
             });
         }
         self.under_load().await?;
-        for number in 1..=self.wishes.kills as usize {
-            reign = if self.wishes.hand_over {
-                self.hand_over(number, reign).await?
+        for number in 1..=self.options.kills as usize {
+            leadership = if self.options.transfer_leadership {
+                self.transfer_leadership(number, leadership).await?
             } else {
-                self.kill(number, reign).await?
+                self.kill(number, leadership).await?
             };
             self.under_load().await?;
         }
@@ -91,30 +93,31 @@ impl Plot {
     }
 
     /// Sums up and cleans up. A failure has been shown when this returns.
-    pub(super) async fn finish(mut self, outcome: Result<(), String>) -> Result<(), Failure> {
-        self.world.end().await;
-        let twice = self.reigns.with_two_leaders();
+    pub(super) async fn finish(mut self, outcome: Result<(), DemoError>) -> Result<(), Failure> {
+        self.ensemble.end().await;
+        let twice = self.leaders.twice();
         let outcome = match outcome {
-            Ok(()) if twice > 0 => Err(format!("{twice} epoch(s) had two leaders")),
+            Ok(()) if twice > 0 => Err(DemoError::TwoLeaders(twice)),
             outcome => outcome,
         };
-        let loaded = self.load.take().map(|load| (load.weight(), load.into_book()));
+        let loaded = self.load.take().map(|load| (load.config(), load.into_account()));
         let (outcome, verdict) = match (outcome, &loaded) {
-            (Ok(()), Some((_, book))) => self.audit(book),
-            // Who has not caught up need not have everything.
+            (Ok(()), Some((_, account))) => self.audit(account),
+            // A server that has not caught up need not have everything.
             (outcome, _) => (outcome, None),
         };
         if let Err(error) = &outcome {
-            self.view.step(Step::Failed { at_ms: self.at(Instant::now()), error: error.clone() });
+            self.view
+                .step(Step::Failed { at_ms: self.at(Instant::now()), error: error.to_string() });
         }
         let summary = Summary::new(
-            self.world.ids().len(),
+            self.ensemble.ids().len(),
             &self.rows,
             self.cold_start,
-            self.wishes.hand_over,
-            self.reigns.epochs.len(),
+            self.options.transfer_leadership,
+            self.leaders.epochs.len(),
             twice,
-            loaded.map(|(weight, book)| LoadSummary::new(weight, &book, &self.rows, verdict)),
+            loaded.map(|(config, account)| LoadSummary::new(config, &account, &self.rows, verdict)),
         );
         let written = self.view.end(summary, self.rows, outcome.is_err());
         outcome.map_err(|error| Failure::failed(format!("the demo failed: {error}")))?;
@@ -124,93 +127,86 @@ impl Plot {
     }
 
     /// Lets clients write for a while, if there are any.
-    async fn under_load(&mut self) -> Result<(), String> {
+    async fn under_load(&mut self) -> Result<(), DemoError> {
         let Some(load) = &self.load else { return Ok(()) };
-        let mut written = load.more(load.weight().clients * WRITES_EACH);
+        let mut written = load.more(load.config().clients * WRITES_EACH);
         let since = Instant::now();
         loop {
             tokio::select! {
                 _ = &mut written => return Ok(()),
-                seen = self.next("acknowledgements", since) => drop(seen?),
+                seen = self.next(&Awaited::Acknowledgements, since) => drop(seen?),
             }
         }
     }
 
     /// Stops the clients, and waits until every server has everything.
-    async fn quieten(&mut self) -> Result<(), String> {
-        let patience = self.wishes.patience;
+    async fn quieten(&mut self) -> Result<(), DemoError> {
+        let patience = self.options.patience;
         let Some(load) = &mut self.load else { return Ok(()) };
         let stopped = tokio::time::timeout(patience, load.stop()).await;
-        stopped.map_err(|_| "the clients' last writes are not decided".to_owned())?;
-        let serving = self.world.roster().map(|roster| roster.watch().borrow().clone());
-        for (id, (_, port)) in serving.unwrap_or_default() {
-            let caught_up = tokio::time::timeout(patience, port.catch_up()).await;
+        stopped.map_err(|_| DemoError::Undecided)?;
+        let serving = self.ensemble.roster().map(|roster| roster.watch().borrow().clone());
+        for (server, (_, connection)) in serving.unwrap_or_default() {
+            let caught_up = tokio::time::timeout(patience, connection.catch_up()).await;
             caught_up
-                .map_err(|_| format!("server {id} does not catch up"))?
-                .map_err(|error| format!("server {id} does not catch up: {error}"))?;
+                .map_err(|_| DemoError::CatchUpLate(server))?
+                .map_err(|source| DemoError::CatchUp { server, source })?;
         }
         Ok(())
     }
 
     /// Compares what is on the disks with what was acknowledged.
-    fn audit(&self, book: &Book) -> (Result<(), String>, Option<Verdict>) {
-        let dirs = self.world.data_dirs();
+    fn audit(&self, account: &Account) -> (Result<(), DemoError>, Option<Verdict>) {
+        let dirs = self.ensemble.data_dirs();
         let at_ms = || self.at(Instant::now());
-        if self.wishes.plant_loss {
-            match audit::plant_loss(&dirs, &book.acknowledged) {
+        if self.options.inject_loss {
+            match take_write_out(&dirs, &account.acknowledged) {
                 Ok((write, server)) => {
-                    self.view.step(Step::Planted { at_ms: at_ms(), write, server });
+                    self.view.step(Step::LossInjected { at_ms: at_ms(), write, server });
                 }
-                Err(error) => return (Err(format!("no loss can be planted: {error}")), None),
+                Err(error) => return (Err(error.into()), None),
             }
         }
-        let verdict = match audit::audit(&dirs, &book.acknowledged) {
+        let verdict = match audit(&dirs, &account.acknowledged) {
             Ok(verdict) => verdict,
-            Err(error) => return (Err(format!("the logs cannot be compared: {error}")), None),
+            Err(error) => return (Err(error.into()), None),
         };
         for found in &verdict.details {
             self.view.step(Step::Found { at_ms: at_ms(), found: found.clone() });
         }
-        let outcome = if verdict.is_clean() {
-            Ok(())
-        } else {
-            let Verdict { lost, duplicated, diverged, .. } = verdict;
-            Err(format!(
-                "{lost} acknowledged write(s) lost, {duplicated} carried out more than once, \
-                 {diverged} server(s) with another history"
-            ))
-        };
+        let sound = verdict.is_clean();
+        let outcome = if sound { Ok(()) } else { Err(DemoError::Unsound(verdict.clone())) };
         (outcome, Some(verdict))
     }
 
     /// Cleans up.
     pub(super) async fn end(&mut self) {
-        self.world.end().await;
+        self.ensemble.end().await;
     }
 
-    /// All servers, from nothing to one leader whom all follow.
-    async fn start(&mut self) -> Result<Reign, String> {
-        let ids = self.world.ids();
+    /// Starts all servers, and waits for one leader that all follow.
+    async fn start(&mut self) -> Result<Leadership, DemoError> {
+        let ids = self.ensemble.ids();
         self.view.step(Step::Begun {
             at_ms: 0.0,
             servers: ids.len(),
-            processes: self.world.has_processes(),
-            dir: self.world.dir().display().to_string(),
+            processes: self.ensemble.has_processes(),
+            dir: self.ensemble.dir().display().to_string(),
         });
         let begun = Instant::now();
         self.view.step(Step::Started { at_ms: self.at(begun), servers: ids.clone() });
         self.start_servers(&ids).await?;
         let mut none = Marks::default();
-        let reign = self.led("a first leader", begun, &mut none).await?;
-        let took = reign.at.saturating_duration_since(begun);
+        let leadership = self.led(&Awaited::FirstLeader, begun, &mut none).await?;
+        let took = leadership.at.saturating_duration_since(begun);
         self.cold_start = Some(took);
-        self.show_reign(reign, 0, took);
-        self.all_serve(reign).await?;
-        Ok(reign)
+        self.show_leadership(leadership, 0, took);
+        self.all_serve(leadership).await?;
+        Ok(leadership)
     }
 
     /// Kills the leader, waits for the next, restarts the dead one, waits for it.
-    async fn kill(&mut self, number: usize, old: Reign) -> Result<Reign, String> {
+    async fn kill(&mut self, number: usize, old: Leadership) -> Result<Leadership, DemoError> {
         let victim = old.leader;
         self.latest.remove(&victim);
         let killed = Instant::now();
@@ -219,36 +215,22 @@ impl Plot {
             server: victim,
             epoch: old.epoch,
             kill: number,
-            of: self.wishes.kills,
-            silent: self.wishes.silence,
+            of: self.options.kills,
+            silent: self.options.silence,
         });
-        if self.wishes.silence {
-            self.world.silence(victim)?;
+        if self.options.silence {
+            self.ensemble.silence(victim)?;
         }
-        let death = tokio::time::timeout(self.wishes.patience, self.world.kill(victim)).await;
-        death.map_err(|_| format!("server {victim} does not die"))??;
+        let death = tokio::time::timeout(self.options.patience, self.ensemble.kill(victim)).await;
+        death.map_err(|_| DemoError::KillLate(victim))??;
         let mut marks = Marks::default();
-        let reign = self.led("the next leader", killed, &mut marks).await?;
-        let detected = marks.looking.unwrap_or(reign.at);
-        let elected = marks.leading.get(&reign.leader).copied().unwrap_or(reign.at);
-        let total = reign.at.saturating_duration_since(killed);
-        self.rows.push(Row {
-            killed: victim,
-            from_epoch: old.epoch,
-            leader: reign.leader,
-            epoch: reign.epoch,
-            detection: detected.saturating_duration_since(killed),
-            election: elected.saturating_duration_since(detected),
-            activation: reign.at.saturating_duration_since(elected),
-            total,
-            rejoin: None,
-            at: killed,
-        });
-        self.show_reign(reign, number, total);
-        self.all_serve(reign).await?;
+        let next = self.led(&Awaited::NextLeader, killed, &mut marks).await?;
+        let detected = marks.looking.unwrap_or(next.at);
+        self.note(number, old, next, killed, detected, &marks);
+        self.all_serve(next).await?;
         self.under_load().await?;
 
-        self.world.bury(victim).await?;
+        self.ensemble.kill_silent(victim).await?;
         let restarted = Instant::now();
         let at_ms = self.at(restarted);
         self.view.step(Step::Restarted { at_ms, server: victim, kill: number });
@@ -260,157 +242,164 @@ impl Plot {
         }
         let (at_ms, took_ms) = (self.at(serving), millis(took));
         self.view.step(Step::Rejoined { at_ms, server: victim, kill: number, took_ms });
-        self.all_serve(reign).await?;
-        Ok(reign)
+        self.all_serve(next).await?;
+        Ok(next)
     }
 
-    /// Lets the leader hand its seat over to the next server, and waits for the next reign.
-    async fn hand_over(&mut self, number: usize, old: Reign) -> Result<Reign, String> {
-        let ids = self.world.ids();
+    /// Lets the leader transfer its leadership to the next server, and waits until that one leads.
+    async fn transfer_leadership(
+        &mut self,
+        number: usize,
+        old: Leadership,
+    ) -> Result<Leadership, DemoError> {
+        let ids = self.ensemble.ids();
         let after = ids.iter().copied().find(|id| *id > old.leader);
-        let Some(to) = after.or_else(|| ids.first().copied().filter(|id| *id != old.leader)) else {
-            return Err("there is nobody else to lead".to_owned());
-        };
+        let to = after
+            .or_else(|| ids.first().copied().filter(|id| *id != old.leader))
+            .ok_or(DemoError::NoSuccessor)?;
         let asked = Instant::now();
-        self.view.step(Step::HandedOver {
+        self.view.step(Step::Transferred {
             at_ms: self.at(asked),
             server: old.leader,
             to,
             epoch: old.epoch,
-            hand_over: number,
-            of: self.wishes.kills,
+            transfer: number,
+            of: self.options.kills,
         });
-        let given =
-            tokio::time::timeout(self.wishes.patience, self.world.hand_over(old.leader, to));
-        given.await.map_err(|_| format!("server {} does not let go", old.leader))??;
+        let transfer = self.ensemble.transfer_leadership(old.leader, to);
+        let given = tokio::time::timeout(self.options.patience, transfer).await;
+        given.map_err(|_| DemoError::TransferLate(old.leader))??;
         let mut marks = Marks::default();
-        let reign = self.led("the next leader", asked, &mut marks).await?;
-        if reign.leader != to {
-            return Err(format!("server {} leads, and not server {to}", reign.leader));
+        let next = self.led(&Awaited::NextLeader, asked, &mut marks).await?;
+        if next.leader != to {
+            return Err(DemoError::WrongSuccessor { leader: next.leader, wanted: to });
         }
-        let elected = marks.leading.get(&to).copied().unwrap_or(reign.at);
-        let total = reign.at.saturating_duration_since(asked);
+        self.note(number, old, next, asked, asked, &marks);
+        self.all_serve(next).await?;
+        Ok(next)
+    }
+
+    /// Notes and shows how the leadership changed, `since` the old one was killed or asked.
+    fn note(
+        &mut self,
+        number: usize,
+        old: Leadership,
+        next: Leadership,
+        since: Instant,
+        detected: Instant,
+        marks: &Marks,
+    ) {
+        let elected = marks.leading.get(&next.leader).copied().unwrap_or(next.at);
+        let total = next.at.saturating_duration_since(since);
         self.rows.push(Row {
             killed: old.leader,
             from_epoch: old.epoch,
-            leader: reign.leader,
-            epoch: reign.epoch,
-            detection: Duration::ZERO,
-            election: elected.saturating_duration_since(asked),
-            activation: reign.at.saturating_duration_since(elected),
+            leader: next.leader,
+            epoch: next.epoch,
+            detection: detected.saturating_duration_since(since),
+            election: elected.saturating_duration_since(detected),
+            activation: next.at.saturating_duration_since(elected),
             total,
             rejoin: None,
-            at: asked,
+            at: since,
         });
-        self.show_reign(reign, number, total);
-        self.all_serve(reign).await?;
-        Ok(reign)
+        self.show_leadership(next, number, total);
     }
 
-    async fn start_servers(&mut self, ids: &[i64]) -> Result<(), String> {
-        let started = tokio::time::timeout(self.wishes.patience, self.world.start(ids)).await;
-        started.map_err(|_| format!("servers {ids:?} do not start"))?
+    async fn start_servers(&mut self, ids: &[i64]) -> Result<(), DemoError> {
+        let started = tokio::time::timeout(self.options.patience, self.ensemble.start(ids)).await;
+        Ok(started.map_err(|_| DemoError::StartLate(ids.to_vec()))??)
     }
 
     /// Waits for a leader that serves, noting what comes before.
     async fn led(
         &mut self,
-        what: &str,
+        awaited: &Awaited,
         since: Instant,
         marks: &mut Marks,
-    ) -> Result<Reign, String> {
+    ) -> Result<Leadership, DemoError> {
         loop {
-            let (at, line) = self.next(what, since).await?;
+            let (at, line) = self.next(awaited, since).await?;
             marks.note(at, &line);
             if line.serving && line.state == State::Leading {
-                return Ok(Reign { leader: line.server, epoch: line.current_epoch, at });
+                return Ok(Leadership { leader: line.server, epoch: line.current_epoch, at });
             }
         }
     }
 
     /// Waits until `server` serves.
-    async fn serves(&mut self, server: i64, since: Instant) -> Result<Instant, String> {
-        let what = format!("the return of server {server}");
+    async fn serves(&mut self, server: i64, since: Instant) -> Result<Instant, DemoError> {
+        let awaited = Awaited::Return(server);
         loop {
-            let (at, line) = self.next(&what, since).await?;
+            let (at, line) = self.next(&awaited, since).await?;
             if line.server == server && line.serving {
                 return Ok(at);
             }
         }
     }
 
-    /// Waits until all that run serve in this reign.
-    async fn all_serve(&mut self, reign: Reign) -> Result<(), String> {
+    /// Waits until all that run serve under this leadership.
+    async fn all_serve(&mut self, leadership: Leadership) -> Result<(), DemoError> {
+        let Leadership { leader, epoch, .. } = leadership;
         let since = Instant::now();
         loop {
-            let outside: Vec<_> = self
-                .world
-                .running()
-                .into_iter()
-                .filter(|id| {
-                    !self.latest.get(id).is_some_and(|line| {
-                        line.serving
-                            && line.leader == Some(reign.leader)
-                            && line.current_epoch == reign.epoch
-                    })
-                })
-                .collect();
-            if outside.is_empty() {
+            let serves = |line: &ChangeLine| {
+                line.serving && line.leader == Some(leader) && line.current_epoch == epoch
+            };
+            let mut servers = self.ensemble.running();
+            servers.retain(|id| !self.latest.get(id).is_some_and(serves));
+            if servers.is_empty() {
                 return Ok(());
             }
-            let what = format!(
-                "servers {outside:?} to serve under server {} in epoch {}",
-                reign.leader, reign.epoch
-            );
-            self.next(&what, since).await?;
+            self.next(&Awaited::Serving { servers, leader, epoch }, since).await?;
         }
     }
 
     /// The next change of a running server; an error if it takes too long or a server ends by itself.
-    async fn next(&mut self, what: &str, since: Instant) -> Result<(Instant, ChangeLine), String> {
-        let by = tokio::time::Instant::from_std(since + self.wishes.patience);
+    async fn next(
+        &mut self,
+        awaited: &Awaited,
+        since: Instant,
+    ) -> Result<(Instant, ChangeLine), DemoError> {
+        let by = tokio::time::Instant::from_std(since + self.options.patience);
         loop {
             let seen = tokio::time::timeout_at(by, self.events.recv()).await;
             let Ok(seen) = seen else {
-                let waited = since.elapsed().as_secs_f64();
-                return Err(format!("waited {waited:.1} s for {what}"));
+                let seconds = since.elapsed().as_secs_f64();
+                return Err(DemoError::Late { seconds, awaited: awaited.clone() });
             };
             let Some(seen) = seen else {
-                return Err(format!("all servers have ended; waited for {what}"));
+                return Err(DemoError::AllEnded(awaited.clone()));
             };
-            if !self.world.is_current(&seen) {
+            if !self.ensemble.is_current(&seen) {
                 continue;
             }
             let Seen { at, server, news, .. } = seen;
             let mut line = match news {
                 News::Change(line) => line,
-                News::Lost(changes) => {
-                    return Err(format!("{changes} changes of server {server} were lost"));
-                }
-                News::Ended(last) => {
-                    return Err(format!("server {server} has ended by itself: {last}"));
-                }
+                News::Lost(changes) => return Err(DemoError::ChangesLost { server, changes }),
+                News::Ended(last) => return Err(DemoError::Ended { server, last }),
             };
             line.at_ms = self.at(at);
-            self.reigns.note(&line);
+            self.leaders.note(&line);
             self.latest.insert(server, line.clone());
             self.view.change(line.clone());
             return Ok((at, line));
         }
     }
 
-    fn show_reign(&self, reign: Reign, kill: usize, took: Duration) {
+    fn show_leadership(&self, leadership: Leadership, kill: usize, took: Duration) {
         self.view.step(Step::Led {
-            at_ms: self.at(reign.at),
-            leader: reign.leader,
-            epoch: reign.epoch,
+            at_ms: self.at(leadership.at),
+            leader: leadership.leader,
+            epoch: leadership.epoch,
             kill,
             took_ms: millis(took),
         });
     }
 
     fn at(&self, at: Instant) -> f64 {
-        millis(at.saturating_duration_since(self.world.begun()))
+        millis(at.saturating_duration_since(self.ensemble.begun()))
     }
 }
 

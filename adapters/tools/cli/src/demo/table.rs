@@ -1,26 +1,26 @@
-//! What was measured, and how it is summed up.
+//! The measurements of a demo: a row for each change of leader, and the summary.
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::audit::Verdict;
-use super::load::{Book, Weight};
+use super::load::{Account, LoadConfig};
 use crate::event::millis;
 use crate::paint::Paint;
 
-/// One death of a leader.
+/// One change of leader.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// Who was killed.
+    /// The leader that was killed, or asked for a transfer.
     pub(super) killed: i64,
     /// In which epoch it led.
     pub(super) from_epoch: i64,
-    /// Who leads since.
+    /// The leader since.
     pub(super) leader: i64,
     /// In which epoch.
     pub(super) epoch: i64,
-    /// When.
+    /// When the kill or the transfer began.
     pub(super) at: Instant,
     /// From the kill until the first survivor looks for a leader.
     pub(super) detection: Duration,
@@ -67,7 +67,9 @@ impl Spread {
 pub(super) struct Summary {
     pub(super) servers: usize,
     pub(super) kills: usize,
-    pub(super) hand_overs: usize,
+    /// Under the name that programs know.
+    #[serde(rename = "hand_overs")]
+    pub(super) transfers: usize,
     pub(super) elections: usize,
     pub(super) failover_ms: Spread,
     pub(super) detection_ms: Spread,
@@ -89,7 +91,7 @@ pub(super) struct LoadSummary {
     /// How many were acknowledged.
     pub(super) writes: usize,
     pub(super) writes_per_s: f64,
-    /// How many nobody knows of, for their servers were killed.
+    /// How many have an unknown outcome: their servers were killed.
     pub(super) doubtful: usize,
     /// How often a write was refused, and made again.
     pub(super) retries: usize,
@@ -104,22 +106,27 @@ pub(super) struct LoadSummary {
 }
 
 impl LoadSummary {
-    pub(super) fn new(weight: Weight, book: &Book, rows: &[Row], verdict: Option<Verdict>) -> Self {
-        let writes = book.acknowledged.len();
-        let seconds = book.duration().as_secs_f64();
+    pub(super) fn new(
+        config: LoadConfig,
+        account: &Account,
+        rows: &[Row],
+        verdict: Option<Verdict>,
+    ) -> Self {
+        let writes = account.acknowledged.len();
+        let seconds = account.duration().as_secs_f64();
         let verdict = verdict.as_ref();
         let again = |row: &Row| {
-            let first = book.first_since(row.epoch);
+            let first = account.first_since(row.epoch);
             first.map(|first| first.saturating_duration_since(row.at))
         };
         Self {
-            clients: weight.clients,
-            payload_bytes: weight.payload,
+            clients: config.clients,
+            payload_bytes: config.payload,
             writes,
             writes_per_s: rate(writes, seconds),
-            doubtful: book.doubtful,
-            retries: book.again,
-            longest_gap_ms: millis(book.longest_gap()),
+            doubtful: account.doubtful,
+            retries: account.again,
+            longest_gap_ms: millis(account.longest_gap()),
             write_again_ms: Spread::of(rows.iter().filter_map(again)),
             lost: verdict.map(|verdict| verdict.lost),
             duplicated: verdict.map(|verdict| verdict.duplicated),
@@ -130,7 +137,7 @@ impl LoadSummary {
     /// The lines under the table.
     fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} writes of {} bytes acknowledged by {} clients, {:.0} per second; {} in doubt",
+            "{} writes of {} bytes acknowledged by {} clients, {:.0} per second; {} of unknown outcome",
             self.writes, self.payload_bytes, self.clients, self.writes_per_s, self.doubtful,
         )];
         let mut gap =
@@ -153,7 +160,7 @@ impl LoadSummary {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "nobody counts to 2^53 here")]
+#[allow(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
 fn rate(count: usize, seconds: f64) -> f64 {
     if seconds > 0.0 { (count as f64 / seconds).round() } else { 0.0 }
 }
@@ -163,15 +170,15 @@ impl Summary {
         servers: usize,
         rows: &[Row],
         cold_start: Option<Duration>,
-        handed_over: bool,
+        transferred: bool,
         elections: usize,
         two_leaders_in_one_epoch: usize,
         load: Option<LoadSummary>,
     ) -> Self {
         Self {
             servers,
-            kills: if handed_over { 0 } else { rows.len() },
-            hand_overs: if handed_over { rows.len() } else { 0 },
+            kills: if transferred { 0 } else { rows.len() },
+            transfers: if transferred { rows.len() } else { 0 },
             elections,
             failover_ms: Spread::of(rows.iter().map(|row| row.total)),
             detection_ms: Spread::of(rows.iter().map(|row| row.detection)),
@@ -248,15 +255,15 @@ impl Summary {
     pub(super) fn sentence(&self) -> String {
         let Spread { median: Some(median), max: Some(max), .. } = self.failover_ms else {
             return format!(
-                "{} servers have a leader; nobody was killed; no epoch had two leaders.",
+                "{} servers have a leader; no server was killed; no epoch had two leaders.",
                 self.servers
             );
         };
-        if self.hand_overs > 0 {
+        if self.transfers > 0 {
             return format!(
-                "{} servers, {} hand-overs, {} epochs with one leader each: the next leader served \
-                 {median:.3} ms after the last was asked to let go (median), {max:.3} ms at worst.",
-                self.servers, self.hand_overs, self.elections
+                "{} servers, {} transfers of leadership, {} epochs with one leader each: the next leader served \
+                 {median:.3} ms after the last was asked (median), {max:.3} ms at worst.",
+                self.servers, self.transfers, self.elections
             );
         }
         let took = match self.kills {

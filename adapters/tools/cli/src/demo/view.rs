@@ -1,4 +1,4 @@
-//! What people, or programs, see of the demo while it runs.
+//! The output of a demo while it runs: text for people, lines of JSON for programs.
 //!
 //! Everything is written by a thread of its own: a slow terminal must not slow an election down.
 
@@ -16,7 +16,7 @@ use crate::paint::Paint;
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum Step {
-    /// The ensemble is set up, nobody runs.
+    /// The ensemble is set up, no server runs.
     Begun { at_ms: f64, servers: usize, processes: bool, dir: String },
     /// Servers are started for the first time.
     Started { at_ms: f64, servers: Vec<i64> },
@@ -36,12 +36,21 @@ pub(super) enum Step {
         epoch: i64,
         kill: usize,
         of: u32,
-        /// It was stopped where it stood, and its connections stay open.
+        /// It was stopped with SIGSTOP, and its connections stay open.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         silent: bool,
     },
-    /// The leader is asked to hand its seat over.
-    HandedOver { at_ms: f64, server: i64, to: i64, epoch: i64, hand_over: usize, of: u32 },
+    /// The leader is asked to transfer its leadership.
+    #[serde(rename = "handed_over")]
+    Transferred {
+        at_ms: f64,
+        server: i64,
+        to: i64,
+        epoch: i64,
+        #[serde(rename = "hand_over")]
+        transfer: usize,
+        of: u32,
+    },
     /// The dead server is started again.
     Restarted { at_ms: f64, server: i64, kill: usize },
     /// It serves again.
@@ -49,7 +58,8 @@ pub(super) enum Step {
     /// Clients begin to write.
     Loaded { at_ms: f64, clients: usize, payload_bytes: usize },
     /// An acknowledged write was taken out of a server's log, to be found missing.
-    Planted { at_ms: f64, write: u64, server: i64 },
+    #[serde(rename = "planted")]
+    LossInjected { at_ms: f64, write: u64, server: i64 },
     /// The servers' disks do not hold what was acknowledged.
     Found { at_ms: f64, found: String },
     /// Something did not happen that had to.
@@ -177,9 +187,9 @@ fn announce(step: &Step, paint: Paint) -> String {
             format!("{}  {}", at(*at_ms), paint.strong(&format!("start {} servers", servers.len())))
         }
         Step::Led { at_ms, leader, epoch, took_ms, kill } => {
-            let since = if *kill == 0 { "start" } else { "end of the last reign" };
+            let since = if *kill == 0 { "start" } else { "end of the last leadership" };
             let text = format!(
-                "LED by a synchronised quorum's leader of epoch {epoch}, {took_ms:.3} ms after the {since}"
+                "LEADS epoch {epoch} with a synchronised quorum, {took_ms:.3} ms after the {since}"
             );
             format!("{}  {}  {}", at(*at_ms), name(*leader), paint.well(&text))
         }
@@ -188,8 +198,10 @@ fn announce(step: &Step, paint: Paint) -> String {
             let text = format!("{how} while it leads epoch {epoch} ({kill} of {of})");
             format!("\n{}  {}  {}", at(*at_ms), name(*server), paint.alarm(&text))
         }
-        Step::HandedOver { at_ms, server, to, epoch, hand_over, of } => {
-            let text = format!("HANDS epoch {epoch} OVER to server {to} ({hand_over} of {of})");
+        Step::Transferred { at_ms, server, to, epoch, transfer, of } => {
+            let text = format!(
+                "TRANSFERS leadership of epoch {epoch} to server {to} ({transfer} of {of})"
+            );
             format!("\n{}  {}  {}", at(*at_ms), name(*server), paint.alarm(&text))
         }
         Step::Restarted { at_ms, server, .. } => {
@@ -203,7 +215,7 @@ fn announce(step: &Step, paint: Paint) -> String {
             let text = format!("{clients} clients begin to write, {payload_bytes} bytes at a time");
             format!("{}  {}", at(*at_ms), paint.strong(&text))
         }
-        Step::Planted { at_ms, write, server } => {
+        Step::LossInjected { at_ms, write, server } => {
             let text = format!("write {write} taken out of its log, to be found missing");
             format!("\n{}  {}  {}", at(*at_ms), name(*server), paint.alarm(&text))
         }

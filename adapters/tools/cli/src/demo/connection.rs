@@ -1,5 +1,5 @@
-//! A client's way to a server: a call if it runs in this process, lines over its stdin and stdout if it
-//! runs in one of its own. Nobody listens for clients.
+//! A client's connection to a server: a call if it runs in this process, lines over its stdin and stdout if it runs in
+//! one of its own. No port is opened for clients.
 //!
 //! ```text
 //!   stdin    write NUMBER BYTES │ catch-up
@@ -12,6 +12,8 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quorate_driver::{Runtime, Server};
+use quorate_tokio::ReadError;
+use thiserror::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -19,19 +21,19 @@ use tokio::sync::{oneshot, watch};
 
 use super::ledger;
 
-/// What came of a write.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It is acknowledged, as this transaction.
     Done(i64),
     /// It surely did not happen.
     Not,
-    /// Nobody knows.
+    /// Unknown: it may or may not have happened.
     Doubtful,
 }
 
 impl Outcome {
-    /// Writes to a server and tells what came of it.
+    /// Writes to a server and waits for the outcome.
     pub(super) async fn of_write<R: Runtime>(
         server: &Server<R, ledger::Application>,
         number: u64,
@@ -45,17 +47,17 @@ impl Outcome {
     }
 }
 
-/// A way to one server in one of its lives.
+/// A connection to one server in one of its lives.
 #[derive(Clone, Debug)]
-pub(super) enum Port {
+pub(super) enum Connection {
     /// It runs in this process.
     Embedded(ledger::Server),
     /// It runs in a process of its own.
     Process(Arc<Pipe>),
 }
 
-impl Port {
-    /// Writes, and waits for what comes of it.
+impl Connection {
+    /// Writes, and waits for the outcome.
     pub(super) async fn write(&self, number: u64, length: usize) -> Outcome {
         match self {
             Self::Embedded(server) => Outcome::of_write(server, number, length).await,
@@ -64,18 +66,30 @@ impl Port {
     }
 
     /// Waits until the server has applied everything that was acknowledged before.
-    pub(super) async fn catch_up(&self) -> Result<(), String> {
+    pub(super) async fn catch_up(&self) -> Result<(), CatchUpError> {
         match self {
-            Self::Embedded(server) => server.catch_up().await.map_err(|error| error.to_string()),
+            Self::Embedded(server) => Ok(server.catch_up().await?),
             Self::Process(pipe) => pipe.catch_up().await,
         }
     }
 }
 
+/// Why a server does not catch up.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum CatchUpError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// What the server's process answered.
+    #[error("{0}")]
+    Behind(String),
+    #[error("it has ended")]
+    Ended,
+}
+
 /// The pipes to a process.
 #[derive(Debug)]
 pub(super) struct Pipe {
-    /// None when nothing comes any more.
+    /// None once no answer can come.
     open: Mutex<Option<Open>>,
 }
 
@@ -83,7 +97,7 @@ pub(super) struct Pipe {
 struct Open {
     asks: UnboundedSender<Ask>,
     writes: HashMap<u64, oneshot::Sender<Outcome>>,
-    catch_ups: Vec<oneshot::Sender<Result<(), String>>>,
+    catch_ups: Vec<oneshot::Sender<Result<(), CatchUpError>>>,
 }
 
 impl Pipe {
@@ -108,33 +122,30 @@ impl Pipe {
         }
     }
 
-    async fn catch_up(&self) -> Result<(), String> {
+    async fn catch_up(&self) -> Result<(), CatchUpError> {
         let (answer, outcome) = oneshot::channel();
         self.with(|open| {
             open.catch_ups.push(answer);
             open.asks.send(Ask::CatchUp).is_ok()
         });
-        outcome.await.unwrap_or_else(|_| Err("it has ended".to_owned()))
+        outcome.await.unwrap_or(Err(CatchUpError::Ended))
     }
 
-    /// The process has written this line.
+    /// Takes an answer that the process has written.
     pub(super) fn answered(&self, answer: Answer) {
         self.with(|open| match answer {
             Answer::Write(number, outcome) => {
                 if let Some(waiting) = open.writes.remove(&number) {
-                    // Nobody may be waiting any more.
+                    // The client may have been ended.
                     let _ = waiting.send(outcome);
                 }
             }
-            Answer::CaughtUp(outcome) => {
-                for waiting in open.catch_ups.drain(..) {
-                    drop(waiting.send(outcome.clone()));
-                }
-            }
+            Answer::CaughtUp => open.caught_up(&Ok(())),
+            Answer::Behind(why) => open.caught_up(&Err(CatchUpError::Behind(why))),
         });
     }
 
-    /// Closes its stdin; what is under way stays in doubt.
+    /// Closes its stdin; the outcome of what is under way stays unknown.
     pub(super) fn close(&self) {
         drop(self.open.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -144,7 +155,15 @@ impl Pipe {
     }
 }
 
-/// Writes what has gathered, until nobody asks any more or nobody reads.
+impl Open {
+    fn caught_up(&mut self, outcome: &Result<(), CatchUpError>) {
+        for waiting in self.catch_ups.drain(..) {
+            drop(waiting.send(outcome.clone()));
+        }
+    }
+}
+
+/// Writes what has gathered, until the last sender or the process's stdin has gone.
 async fn write_lines(mut queue: UnboundedReceiver<Ask>, mut stdin: ChildStdin) {
     let (mut asks, mut text) = (Vec::new(), String::new());
     while queue.recv_many(&mut asks, 256).await > 0 {
@@ -177,9 +196,9 @@ impl fmt::Display for Ask {
 }
 
 impl FromStr for Ask {
-    type Err = String;
+    type Err = LineError;
 
-    fn from_str(line: &str) -> Result<Self, String> {
+    fn from_str(line: &str) -> Result<Self, LineError> {
         let words: Vec<_> = line.split(' ').collect();
         let ask = match words[..] {
             ["write", number, length] => number
@@ -189,17 +208,24 @@ impl FromStr for Ask {
             ["catch-up"] => Some(Self::CatchUp),
             _ => None,
         };
-        ask.ok_or_else(|| format!("{line:?} asks for nothing"))
+        ask.ok_or_else(|| LineError(line.to_owned()))
     }
 }
+
+/// A line that is none of those above.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0:?} is no line between a demo and the process of a server")]
+pub(super) struct LineError(String);
 
 /// A line of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// What came of a write.
+    /// The outcome of a write.
     Write(u64, Outcome),
-    /// It has caught up, or could not.
-    CaughtUp(Result<(), String>),
+    /// It has caught up.
+    CaughtUp,
+    /// It could not catch up, for this reason.
+    Behind(String),
 }
 
 impl fmt::Display for Answer {
@@ -208,18 +234,18 @@ impl fmt::Display for Answer {
             Self::Write(number, Outcome::Done(zxid)) => write!(f, "done {number} {zxid}"),
             Self::Write(number, Outcome::Not) => write!(f, "not {number}"),
             Self::Write(number, Outcome::Doubtful) => write!(f, "doubtful {number}"),
-            Self::CaughtUp(Ok(())) => f.write_str("caught-up"),
-            Self::CaughtUp(Err(why)) => write!(f, "behind {why}"),
+            Self::CaughtUp => f.write_str("caught-up"),
+            Self::Behind(why) => write!(f, "behind {why}"),
         }
     }
 }
 
 impl FromStr for Answer {
-    type Err = String;
+    type Err = LineError;
 
-    fn from_str(line: &str) -> Result<Self, String> {
+    fn from_str(line: &str) -> Result<Self, LineError> {
         if let Some(why) = line.strip_prefix("behind ") {
-            return Ok(Self::CaughtUp(Err(why.to_owned())));
+            return Ok(Self::Behind(why.to_owned()));
         }
         let words: Vec<_> = line.split(' ').collect();
         let answer = match words[..] {
@@ -232,17 +258,17 @@ impl FromStr for Answer {
             ["doubtful", number] => {
                 number.parse().ok().map(|number| Self::Write(number, Outcome::Doubtful))
             }
-            ["caught-up"] => Some(Self::CaughtUp(Ok(()))),
+            ["caught-up"] => Some(Self::CaughtUp),
             _ => None,
         };
-        answer.ok_or_else(|| format!("{line:?} answers nothing"))
+        answer.ok_or_else(|| LineError(line.to_owned()))
     }
 }
 
-/// Who serves, in which of its lives, and the way to it.
-pub(super) type Serving = BTreeMap<i64, (u32, Port)>;
+/// The servers that serve, each with its life and a connection to it.
+pub(super) type Serving = BTreeMap<i64, (u32, Connection)>;
 
-/// The ways to all servers that serve at present.
+/// Connections to all servers that serve at present.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Roster {
     serving: watch::Sender<Serving>,
@@ -250,17 +276,17 @@ pub(super) struct Roster {
 
 impl Roster {
     /// A server begins to serve.
-    pub(super) fn enter(&self, id: i64, life: u32, port: &Port) {
+    pub(super) fn enter(&self, id: i64, life: u32, connection: &Connection) {
         self.serving.send_if_modified(|serving| {
             let new = serving.get(&id).is_none_or(|(present, _)| *present < life);
             if new {
-                serving.insert(id, (life, port.clone()));
+                serving.insert(id, (life, connection.clone()));
             }
             new
         });
     }
 
-    /// It serves no more; what a dead server said last says nothing of its successor.
+    /// It serves no more; a late report of an earlier life changes nothing.
     pub(super) fn leave(&self, id: i64, life: u32) {
         self.serving.send_if_modified(|serving| {
             let gone = serving.get(&id).is_some_and(|(present, _)| *present == life);
@@ -271,7 +297,7 @@ impl Roster {
         });
     }
 
-    /// For who wants to know.
+    /// The servers that serve, and each change of them.
     pub(super) fn watch(&self) -> watch::Receiver<Serving> {
         self.serving.subscribe()
     }
@@ -290,8 +316,8 @@ mod tests {
             Answer::Write(7, Outcome::Done(0x1_0000_0001)),
             Answer::Write(u64::MAX, Outcome::Not),
             Answer::Write(0, Outcome::Doubtful),
-            Answer::CaughtUp(Ok(())),
-            Answer::CaughtUp(Err("it does not serve".to_owned())),
+            Answer::CaughtUp,
+            Answer::Behind("it does not serve".to_owned()),
         ] {
             assert_eq!(answer.to_string().parse(), Ok(answer));
         }
