@@ -1,8 +1,8 @@
-//! The programs that the README shows do what it says, as they stand: on one server, and on three of which
-//! the leader is killed.
+//! The programs that the README and this package's page show do what they say, as they stand: on one server, and on
+//! three of which the leader is killed.
 //!
-//! Each is a file in `readme`, the same text as in the README, included here. It is run as a process of its
-//! own, which is this one again: its only argument is the `zoo.cfg` of its directory.
+//! Each is a file in `readme`, the same text as on the page, included here. It is run as a process of its own,
+//! which is this one again: its only argument is the `zoo.cfg` of its directory.
 #![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
 
 use std::fs;
@@ -19,14 +19,15 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 const README: &str = include_str!("../../../../README.md");
+const PAGE: &str = include_str!("../README.md");
 
 /// Each stands in a room of its own, beside what runs it.
-#[allow(clippy::print_stdout, reason = "the README's programs print")]
+#[allow(clippy::print_stdout, reason = "the programs of a page print")]
 mod state_machine {
     include!("readme/state_machine.rs");
 
     #[test]
-    #[ignore = "run by others, as a process"]
+    #[ignore = "run by the tests below, as a process"]
     fn program() {
         main().unwrap();
     }
@@ -36,22 +37,24 @@ mod state_machine {
     }
 }
 
-#[allow(clippy::print_stdout, reason = "the README's programs print")]
+#[allow(clippy::print_stdout, reason = "the programs of a page print")]
 mod elector {
     include!("readme/elector.rs");
 
     #[test]
-    #[ignore = "run by others, as a process"]
+    #[ignore = "run by the tests below, as a process"]
     fn program() {
         main().unwrap();
     }
 }
 
-#[allow(clippy::print_stdout, reason = "the README's programs print")]
+#[allow(clippy::print_stdout, reason = "the programs of a page print")]
 mod leader_work {
     use std::future::pending;
 
-    use quorate_tokio::{FencingToken, zoo_cfg::ZooCfg};
+    use quorate_tokio::zoo_cfg::ZooCfg;
+
+    include!("readme/leader_work.rs");
 
     async fn work(token: FencingToken) {
         println!("works with {token:?}");
@@ -61,31 +64,53 @@ mod leader_work {
     #[tokio::main]
     async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let server = quorate_tokio::start(ZooCfg::read("zoo.cfg")?).await?;
-        include!("readme/leader_work.rs")
+        Ok(lead(server, work).await?)
     }
 
     #[test]
-    #[ignore = "run by others, as a process"]
+    #[ignore = "run by the tests below, as a process"]
     fn program() {
         main().unwrap();
     }
 }
 
-/// Every program of the README but those that need a store, which are run beside it: `quorate-zookeeper` and
-/// `quorate-etcd` have them on their pages.
+/// The programs on a page, without lines that only rustdoc hides: a page is read elsewhere, too.
+fn programs(page: &str) -> Vec<&str> {
+    page.split("```rust,no_run\n").skip(1).map(|text| text.split("```").next().unwrap()).collect()
+}
+
 #[test]
-fn the_readmes_programs_are_these() {
-    let mut shown = README.split("```rust,no_run\n").skip(1);
-    for program in [
-        include_str!("readme/state_machine.rs"),
-        include_str!("readme/elector.rs"),
-        include_str!("readme/leader_work.rs"),
-    ] {
-        let text = shown.next().unwrap().split("```").next().unwrap();
-        let visible = text.lines().filter(|line| !line.starts_with("# "));
-        assert_eq!(visible.collect::<Vec<_>>(), program.lines().collect::<Vec<_>>());
+fn every_program_of_the_readme_is_run_here() {
+    let run = [include_str!("readme/state_machine.rs"), include_str!("readme/leader_work.rs")];
+    assert_eq!(programs(README), run);
+    assert_eq!(README.matches("```rust").count(), run.len());
+}
+
+#[test]
+fn the_pages_elector_is_run_here() {
+    assert!(programs(PAGE).contains(&include_str!("readme/elector.rs")));
+}
+
+/// The README's links within this repository lead somewhere, and the tests that hold its guarantees are there.
+#[test]
+fn the_readme_names_what_is_there() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));
+    let links = README.split("](").skip(1).map(|rest| rest.split(')').next().unwrap());
+    for link in links.filter(|link| !link.starts_with("http")) {
+        assert!(root.join(link).exists(), "{link}");
     }
-    assert_eq!(shown.next(), None, "another program is to be run here");
+    let guarantees = README.split("## Guarantees").nth(1).unwrap().split("## ").next().unwrap();
+    let mut sources = String::new();
+    let mut tests = 0;
+    for line in guarantees.lines().filter(|line| line.starts_with("- ")) {
+        if let Some(link) = line.split("](").nth(1) {
+            sources = fs::read_to_string(root.join(link.split(')').next().unwrap())).unwrap();
+        }
+        let test = line.split('`').nth(1).unwrap();
+        assert!(sources.contains(&format!("fn {test}()")), "{test}");
+        tests += 1;
+    }
+    assert_eq!(tests, 4);
 }
 
 /// A program under way.
