@@ -75,9 +75,7 @@ impl Context<'_> {
         if next == self.config.next_membership {
             return;
         }
-        if !planted!(ChangeOnlyInMemory) {
-            self.outbox.persist(Write::NextMembership(next.as_ref().map(|n| n.text().clone())));
-        }
+        self.outbox.persist(Write::NextMembership(next.as_ref().map(|n| n.text().clone())));
         let version = next.as_ref().unwrap_or(&self.config.membership).version();
         let reason = Reason::Reconfigured { version };
         self.outbox.report(Change::NextConfiguration(version), reason);
@@ -109,7 +107,7 @@ impl Context<'_> {
     /// soon as the log is that long, and be put in force though nobody ever committed it.
     pub fn forget_unheld(&mut self) {
         let Some(next) = &self.config.next_membership else { return };
-        let known = if next.is_change() && !planted!(CutChangeBinds) {
+        let known = if next.is_change() {
             self.history.last()
         } else {
             self.history.last().max(Zxid::start_of(self.epochs.current_epoch))
@@ -156,18 +154,8 @@ impl Context<'_> {
         let (present, next) = bind(present, held);
         let text = |membership: &Membership| membership.text().clone();
         let (membership, next_text) = (text(&present), next.as_ref().map(text));
-        if planted!(InstalledBeforeSeen) {
-            let before = &self.config;
-            let (old, old_next) =
-                (text(&before.membership), before.next_membership.as_ref().map(text));
-            let write = Write::Install { label, membership: old, next: old_next };
-            self.history.install(label, last, write, self.outbox);
-            self.outbox.persist(Write::Membership(membership));
-            self.outbox.persist(Write::NextMembership(next_text));
-        } else {
-            let write = Write::Install { label, membership, next: next_text };
-            self.history.install(label, last, write, self.outbox);
-        }
+        let write = Write::Install { label, membership, next: next_text };
+        self.history.install(label, last, write, self.outbox);
         self.requests.on_installed(label, self.outbox);
         for (version, change) in [
             (present.version(), Change::Configuration as fn(i64) -> Change),

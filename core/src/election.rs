@@ -339,7 +339,7 @@ impl Elector {
         let undecided =
             || self.vote.leader == ServerId::NOBODY && (self.config.may_change || self.barred);
         let candidate = || self.config.quorum.is_voter(heard.vote.leader);
-        if heard.round < self.round && !(undecided() && candidate()) && !planted!(RoundGoesBack) {
+        if heard.round < self.round && !(undecided() && candidate()) {
             // It is behind: not counted, but told, so that it can catch up.
             out.push(ElectorOutput::Notify { to: Recipient::One(from), standing: self.standing() });
             return;
@@ -561,7 +561,7 @@ impl Elector {
                 return None;
             }
         }
-        let some_weigh_nothing = quorum.has_weightless() && !planted!(WeightlessElected);
+        let some_weigh_nothing = quorum.has_weightless();
         if some_weigh_nothing && !quorum.has_weight(from) {
             return None;
         }

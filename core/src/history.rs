@@ -125,7 +125,7 @@ impl History {
             window,
             floor: durable.floor,
             unreadable: Zxid::ZERO,
-            unknown: durable.last_zxid == Zxid::UNKNOWN && !planted!(WipedVoterVotes),
+            unknown: durable.last_zxid == Zxid::UNKNOWN,
             last,
             durable: last,
             unsynced: VecDeque::new(),
@@ -362,14 +362,8 @@ impl History {
             let nothing = learner == Zxid::ZERO && self.last == Zxid::ZERO;
             return if nothing { Plan::Diff { label: top, after: Zxid::ZERO } } else { Plan::Snap };
         }
-        if learner > processed && established.is_some() && planted!(AckOutlivesLink) {
-            return Plan::Trunc { to: top };
-        }
         if learner == processed || learner == self.last {
             return Plan::Diff { label: top.max(learner.min(processed)), after: learner };
-        }
-        if learner > self.last && planted!(OrphanBeyondKept) {
-            return Plan::Diff { label: top, after: learner };
         }
         if learner > self.last {
             let ours = learner.epoch() == self.last.epoch() && !learner.is_epoch_start();
@@ -397,10 +391,10 @@ impl History {
         let too_old = self.position().max(begun) < learner;
         let held = match place {
             Place::Held => true,
-            Place::Absent { .. } => learner.is_epoch_start() || planted!(OrphanBetweenKept),
+            Place::Absent { .. } => learner.is_epoch_start(),
             Place::BelowFloor | Place::Beyond => false,
         };
-        if held && (cheap || too_old && !planted!(SnapshotBelowLearner)) {
+        if held && (cheap || too_old) {
             Plan::Diff { label: top, after: learner }
         } else {
             Plan::Snap
@@ -410,10 +404,7 @@ impl History {
     fn plan_in_window(&self, learner: Zxid, top: Zxid) -> Plan {
         let at = self.index_after(learner);
         let previous = at.checked_sub(1).map_or(self.before, |before| self.window[before].zxid);
-        if planted!(DiffOneTooLate) {
-            return Plan::Diff { label: top, after: Zxid(learner.0 + 1) };
-        }
-        if previous == learner || learner.is_epoch_start() || planted!(OrphanBetweenKept) {
+        if previous == learner || learner.is_epoch_start() {
             return Plan::Diff { label: top, after: learner };
         }
         match self.window.get(at) {

@@ -146,8 +146,7 @@ impl Leader {
     /// A write has become durable.
     pub fn on_persisted(&mut self, cx: &mut Context<'_>) -> Verdict {
         if let Phase::Broadcast(broadcast) = &mut self.office.phase {
-            let durable =
-                if planted!(OwnCopyBeforeDisk) { cx.history.last() } else { cx.history.durable() };
+            let durable = cx.history.durable();
             if durable > cx.history.committed() {
                 broadcast.on_ack(cx, &mut self.office.learners, cx.config.id, durable);
             }
@@ -242,9 +241,7 @@ impl Leader {
         drafts: Vec<Draft>,
     ) -> Verdict {
         match &mut self.office.phase {
-            Phase::Broadcast(broadcast)
-                if broadcast.epoch == epoch || planted!(OldPreparationProposed) =>
-            {
+            Phase::Broadcast(broadcast) if broadcast.epoch == epoch => {
                 let mut drafts = fitting(drafts, cx.config.limits.txn_bytes);
                 if drafts.iter().any(|draft| draft.header.kind == Txn::RECONFIGURATION) {
                     reconfiguration::prepare(cx, broadcast, &mut self.office.learners, &mut drafts);
@@ -398,9 +395,7 @@ impl Leader {
         voter: ServerId,
         heard: Standing,
     ) -> Verdict {
-        let goes_on = heard.round == self.round
-            && heard.vote.better_than(&self.vote).is_some()
-            && !planted!(RoundLeftForBetterVote);
+        let goes_on = heard.round == self.round && heard.vote.better_than(&self.vote).is_some();
         let moved_on = goes_on
             || heard.round > self.round
             || (heard.round < self.round && cx.links.is_newer(voter, self.elected));
@@ -427,7 +422,7 @@ impl Leader {
     /// next election is told of it. Followers hear nothing behind LEADERINFO, and give us as long as we give
     /// them: which of the two is first is a matter of a disk and of two clocks.
     pub fn give_up(&self, cx: &mut Context<'_>) {
-        if let (Phase::Discovery(discovery), false) = (&self.office.phase, planted!(NomineeLost)) {
+        if let Phase::Discovery(discovery) = &self.office.phase {
             discovery.nominate(cx);
         }
     }

@@ -146,8 +146,6 @@ impl Learner {
             return if self.has_acknowledged() {
                 // Its link will end, and we begin another round.
                 Verdict::Stay
-            } else if planted!(RoundLeftForBetterVote) {
-                if waits { Verdict::leave(reason) } else { Verdict::Stay }
             } else {
                 Verdict::GoBack { from, vote: heard.vote, otherwise: reason }
             };
@@ -277,7 +275,7 @@ impl Learner {
         if self.link() != Some(link) {
             return Verdict::Stay;
         }
-        let closed = cause == Cause::Closed || planted!(LeaseReleasedByFollower);
+        let closed = cause == Cause::Closed;
         if let (Some(epoch), true) = (self.epoch(), closed) {
             cx.lease.release(epoch, cx.now);
         }

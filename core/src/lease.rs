@@ -45,9 +45,7 @@ impl Lease {
         let length = length.unwrap_or_default();
         let grown = (length > self.longest).then_some(length);
         self.longest = self.longest.max(length);
-        let bound = if planted!(LongestLeaseForgotten) { length } else { self.longest };
-        let bound = if planted!(LeaseForgottenAtStart) { Duration::ZERO } else { bound };
-        (self.epoch, self.until) = (None, now + bound);
+        (self.epoch, self.until) = (None, now + self.longest);
         grown
     }
 
@@ -65,14 +63,14 @@ impl Lease {
 
     /// Until when we take no part in establishing the leader of `epoch`, if that is not over.
     pub fn forbids(&self, epoch: Epoch, now: Instant) -> Option<Instant> {
-        let bound = self.until > now && self.epoch != Some(epoch) && !planted!(LeaseForgotten);
+        let bound = self.until > now && self.epoch != Some(epoch);
         bound.then_some(self.until)
     }
 }
 
 /// For how long a leader counts on a lease of this length: clocks may run a tenth apart.
 pub fn relied_on(length: Duration) -> Duration {
-    if planted!(LeaseWithoutMargin) { length } else { length - length / 10 }
+    length - length / 10
 }
 
 #[cfg(test)]

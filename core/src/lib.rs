@@ -100,17 +100,6 @@
 
 extern crate alloc;
 
-/// Whether a mistake is planted here: never, unless mistakes are looked for.
-#[cfg(not(quorate_planted))]
-macro_rules! planted {
-    ($mistake:ident) => {
-        false
-    };
-}
-#[cfg(quorate_planted)]
-#[macro_use]
-pub mod planted;
-
 pub mod address;
 pub mod ballot;
 pub mod config;

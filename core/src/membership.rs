@@ -179,7 +179,7 @@ impl Membership {
     /// the groups.
     pub fn quorum(&self) -> Quorum {
         if self.groups.is_empty() {
-            let counts = |m: &&Member| m.role == Role::Participant || planted!(ObserversCounted);
+            let counts = |m: &&Member| m.role == Role::Participant;
             return Quorum::majority(self.members.iter().filter(counts).map(|member| member.id));
         }
         Quorum::hierarchical(
@@ -212,8 +212,7 @@ impl Membership {
             }
             text.push('\n');
         }
-        let weights = Some(&self.weights).filter(|_| !planted!(WeightsUnwritten));
-        for (id, weight) in weights.into_iter().flatten() {
+        for (id, weight) in &self.weights {
             let _ = writeln!(text, "weight.{}={weight}", id.0);
         }
         let _ = write!(text, "version={:x}", self.version);

@@ -115,7 +115,7 @@ fn unescape(
     first: char,
     rest: &mut impl Iterator<Item = char>,
 ) -> Result<char, EscapeError> {
-    if first != '\\' || planted!(BackslashKept) {
+    if first != '\\' {
         return Ok(first);
     }
     Ok(match rest.next() {

@@ -97,7 +97,7 @@ impl Quorum {
                     total = total.saturating_add(weight);
                 }
             }
-            totals.push(total.saturating_sub(u64::from(planted!(HalfIsEnough))));
+            totals.push(total);
         }
         Self::assemble(seats, totals, 1)
     }
@@ -215,8 +215,7 @@ impl Quorum {
     /// How many voters are enough, where all count alike and nobody else is heard.
     #[inline]
     pub fn plain_majority(&self) -> Option<usize> {
-        (self.plain && self.oracle.is_none())
-            .then_some((self.voters.len() - usize::from(planted!(HalfIsEnough))) / 2 + 1)
+        (self.plain && self.oracle.is_none()).then_some(self.voters.len() / 2 + 1)
     }
 
     /// An empty set of voters.

@@ -105,12 +105,12 @@ impl Draft {
         let header = TxnHeader { kind: Txn::REJECTED, ..self.header };
         let body = Bytes::copy_from_slice(&Txn::TOO_LONG.to_be_bytes());
         let refusal = Self { header, body };
-        if planted!(VoidPreparationKept) { Ok(refusal) } else { Err(refusal) }
+        Err(refusal)
     }
 
     /// Whether it takes at most `most` bytes in a packet or a log record.
     pub fn fits(&self, most: usize) -> bool {
-        Txn::HEADER_BYTES + self.body.len() <= most || planted!(LongTransactionTaken)
+        Txn::HEADER_BYTES + self.body.len() <= most
     }
 }
 

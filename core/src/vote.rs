@@ -56,15 +56,7 @@ impl Vote {
 
     /// Why this vote is better than `other`; none if it is not.
     pub fn better_than(&self, other: &Self) -> Option<Better> {
-        if planted!(ComparedUnsigned) && (self.zxid.0 < 0) != (other.zxid.0 < 0) {
-            let better = Better::Zxid { theirs: self.zxid, ours: other.zxid };
-            return (self.zxid.0 < 0).then_some(better);
-        }
-        if self.peer_epoch != other.peer_epoch
-            && !(planted!(TieBreakAcrossEpochs)
-                && self.zxid == other.zxid
-                && self.leader > other.leader)
-        {
+        if self.peer_epoch != other.peer_epoch {
             (self.peer_epoch > other.peer_epoch)
                 .then_some(Better::PeerEpoch { theirs: self.peer_epoch, ours: other.peer_epoch })
         } else if self.zxid != other.zxid {
@@ -208,10 +200,7 @@ impl Filed {
     /// epoch is ignored too (ZOOKEEPER-1817).
     pub fn supports(&self, needle: &Self) -> bool {
         let (a, b) = (&self.standing, &needle.standing);
-        if a.state == ServerState::Looking
-            || b.state == ServerState::Looking
-            || planted!(SettledVotesComparedInFull)
-        {
+        if a.state == ServerState::Looking || b.state == ServerState::Looking {
             a.vote == b.vote && a.round == b.round
         } else if self.versioned == needle.versioned {
             a.vote.leader == b.vote.leader && a.vote.peer_epoch == b.vote.peer_epoch

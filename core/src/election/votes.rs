@@ -140,8 +140,7 @@ impl Votes {
                 prompt.add_at(quorum, position);
             }
         }
-        planted!(OthersSettleAtOnce)
-            || (prompt.contains(quorum, leader) && prompt.is_quorum(quorum))
+        prompt.contains(quorum, leader) && prompt.is_quorum(quorum)
     }
 
     /// A voter could not be reached by a dial made then.
@@ -186,12 +185,11 @@ pub(super) fn joinable(
 ) -> Option<Support> {
     let leader = needle.standing.vote.leader;
     let says_so = if leader == id {
-        needle.standing.round == round || planted!(LeadsInAnEarlierRound)
+        needle.standing.round == round
     } else {
-        planted!(JoinsOnFollowersWord)
-            || quorum.position(leader).and_then(|at| votes[at]).is_some_and(|filed| {
-                filed.standing.state == ServerState::Leading && filed.standing.vote.leader == leader
-            })
+        quorum.position(leader).and_then(|at| votes[at]).is_some_and(|filed| {
+            filed.standing.state == ServerState::Leading && filed.standing.vote.leader == leader
+        })
     };
     if !says_so {
         return None;

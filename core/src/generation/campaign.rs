@@ -37,7 +37,7 @@ impl GenerationClock {
         // Whoever the leader named need not ask whether there is a leader.
         let named = self.appointed.take() == Some(self.config.id);
         if !self.config.rules.pre_vote || named {
-            return self.run(at, out);
+            return self.run(out);
         }
         let mut grants = self.config.quorum.support();
         grants.add(&self.config.quorum, self.config.id);
@@ -48,7 +48,7 @@ impl GenerationClock {
     }
 
     /// Raises the generation and votes for ourselves; the others are asked when that is on disk.
-    fn run(&mut self, at: Instant, out: &mut Vec<ClockOutput>) {
+    fn run(&mut self, out: &mut Vec<ClockOutput>) {
         let generation = self.generation.next();
         self.see(generation, Reason::NoLeaderHeard, out);
         let id = self.config.id;
@@ -58,9 +58,6 @@ impl GenerationClock {
         self.campaign = Some(Campaign { poll, grants, asked: false });
         self.ballot = Ballot { generation, vote: id };
         out.push(ClockOutput::Keep(self.ballot));
-        if planted!(OwnVoteBeforeDisk) {
-            self.ask_others(at, out);
-        }
     }
 
     /// Our own vote is on disk: it counts, and the others are asked for theirs.
@@ -83,11 +80,8 @@ impl GenerationClock {
         granted: bool,
         out: &mut Vec<ClockOutput>,
     ) {
-        let current = self.campaign.as_ref().is_some_and(|c| {
-            let asked = c.asked || planted!(GuessCounted);
-            let same = c.poll == poll || (planted!(StaleAnswerCounted) && c.poll.pre == poll.pre);
-            asked && same
-        });
+        let present = self.campaign.as_ref().filter(|campaign| campaign.poll == poll);
+        let current = present.is_some_and(|campaign| campaign.asked);
         if letter.generation > self.generation {
             let (theirs, ours) = (Round(letter.generation.0), Round(self.generation.0));
             self.see(letter.generation, Reason::LaterRound { from, theirs, ours }, out);
@@ -96,8 +90,7 @@ impl GenerationClock {
             }
             return;
         }
-        let counts = granted || planted!(RejectionCounted);
-        if let (Some(campaign), true, true) = (&mut self.campaign, current, counts) {
+        if let (Some(campaign), true, true) = (&mut self.campaign, current, granted) {
             campaign.grants.add(&self.config.quorum, from);
             self.count(at, out);
         }
@@ -110,7 +103,7 @@ impl GenerationClock {
             return;
         };
         if campaign.poll.pre {
-            return self.run(at, out);
+            return self.run(out);
         }
         let members = campaign.grants.members(quorum).collect();
         self.support = campaign.grants.clone();

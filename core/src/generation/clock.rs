@@ -202,17 +202,15 @@ impl GenerationClock {
     /// a vote for nobody else: that one goes first.
     pub(super) fn is_candidate(&self) -> bool {
         let ours = self.own.leader == self.config.id || self.own.leader == ServerId::NOBODY;
-        let ours = ours || planted!(NomineeClaimed);
         let knows = self.own.zxid != Zxid::UNKNOWN && self.own != Vote::ABSTENTION;
-        let weighs = self.config.quorum.weight(self.config.id) > 0
-            || (planted!(WeightlessElected) && self.config.quorum.is_voter(self.config.id));
+        let weighs = self.config.quorum.weight(self.config.id) > 0;
         ours && knows && weighs && !self.barred
     }
 
     /// Whether a leader lives, as far as we know: nobody else is granted anything.
     pub(super) fn has_live_leader(&self, at: Instant) -> bool {
         let recent = |heard: Instant| at.since(heard) < self.config.rules.timeout_min;
-        self.leads() || (self.heard.is_some_and(recent) && !planted!(LiveLeaderForgotten))
+        self.leads() || self.heard.is_some_and(recent)
     }
 
     /// A time-out, drawn anew.
@@ -249,9 +247,6 @@ impl GenerationClock {
         out.push(ClockOutput::Changed(change, reason));
         self.generation = generation;
         self.campaign = None;
-        if planted!(SeenIsVoted) {
-            self.ballot = Ballot { generation, vote: self.ballot.vote };
-        }
     }
 
     /// We stand for somebody.

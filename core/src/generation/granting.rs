@@ -76,14 +76,14 @@ impl GenerationClock {
     /// Whether it may have our vote: see the table above.
     fn would_grant(&self, letter: &Letter, poll: Poll) -> bool {
         let quorum = &self.config.quorum;
-        let may_lead = quorum.weight(letter.from) > 0 || planted!(WeightlessElected);
+        let may_lead = quorum.weight(letter.from) > 0;
         let known = letter.claim.last != Zxid::UNKNOWN && self.own.zxid != Zxid::UNKNOWN;
         let unseen = poll.generation > self.ballot.generation;
-        let fresh = letter.claim >= self.claim() || (planted!(LogUnchecked) && unseen);
+        let fresh = letter.claim >= self.claim();
         let open = if poll.pre {
             poll.generation > self.generation
         } else {
-            let again = self.ballot.vote == letter.from || planted!(SecondGrant);
+            let again = self.ballot.vote == letter.from;
             poll.generation == self.generation && (unseen || again)
         };
         may_lead && known && fresh && open
@@ -103,7 +103,7 @@ impl GenerationClock {
             self.stand_for(vote, Reason::VoteGranted { to }, out);
             out.push(ClockOutput::Keep(ballot));
         }
-        if self.kept >= generation || planted!(GrantBeforeDisk) {
+        if self.kept >= generation {
             self.answer(to, poll, true, out);
         } else {
             self.owed = Some(Owed { to, poll });

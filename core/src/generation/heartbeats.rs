@@ -41,7 +41,7 @@ impl GenerationClock {
         let mut hearing = quorum.support();
         hearing.add(quorum, self.config.id);
         for (position, beat) in self.beats.iter().enumerate() {
-            if at.since(*beat) < self.config.rules.timeout_max || planted!(LeadsUnheard) {
+            if at.since(*beat) < self.config.rules.timeout_max {
                 hearing.add_at(quorum, position);
             }
         }

@@ -212,7 +212,7 @@ impl Broadcast {
         // The counter must not run into the epoch (ZOOKEEPER-1277).
         let end = cx.config.history.reign_count.min(Counter::LAST.0);
         let room = end.saturating_sub(first.counter().0);
-        if drafts.len() > room as usize && !planted!(CounterRunsOver) {
+        if drafts.len() > room as usize {
             return Verdict::leave(Reason::CounterEnd(first));
         }
         let mut drafts = drafts;
@@ -357,7 +357,7 @@ impl Broadcast {
     pub fn serve_reads(&mut self, cx: &mut Context<'_>, learners: &mut Learners) {
         let mut served = false;
         while let Some(Read { asker, beat, point }) = self.reads.front().copied() {
-            if !confirmed(cx, learners, beat) && !planted!(ReadWithoutQuorum) {
+            if !confirmed(cx, learners, beat) {
                 break;
             }
             served = true;
@@ -421,9 +421,7 @@ fn promised(cx: &Context<'_>, learners: &Learners, quorum: &Quorum) -> Option<In
     promised.sort_unstable_by(|a, b| b.cmp(a));
     let mut support = quorum.support();
     support.add(quorum, cx.config.id);
-    let is_quorum = |support: &Support| {
-        support.is_quorum(quorum) || (planted!(ArbiterMakesLease) && support.is_enough(quorum))
-    };
+    let is_quorum = |support: &Support| support.is_quorum(quorum);
     let mut sent = Some(cx.now).filter(|_| is_quorum(&support));
     for (at, id) in promised {
         if sent.is_some() {
@@ -432,7 +430,6 @@ fn promised(cx: &Context<'_>, learners: &Learners, quorum: &Quorum) -> Option<In
         support.add(quorum, id);
         sent = is_quorum(&support).then_some(at);
     }
-    let sent = sent.map(|at| if planted!(LeaseFromAnswer) { cx.now } else { at });
     sent.map(|at| at + relied_on(length))
 }
 
@@ -475,11 +472,7 @@ pub fn quorum_left(
         alone = false;
     }
     cx.quorum.need_oracle(alone);
-    if left.is_enough(cx.quorum) || planted!(LeadsWithoutQuorum) {
-        Ok(())
-    } else {
-        Err(left.members(cx.quorum).collect())
-    }
+    if left.is_enough(cx.quorum) { Ok(()) } else { Err(left.members(cx.quorum).collect()) }
 }
 
 /// Requests of all learners may be this many times what those of one server may be.

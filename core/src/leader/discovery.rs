@@ -51,7 +51,6 @@ impl Discovery {
         connected.add(cx.quorum, cx.config.id);
         let conceded = cx.concessions.promise.values().copied();
         let promised = conceded.fold(cx.epochs.accepted_epoch, Epoch::max);
-        let promised = if planted!(EpochFromLog) { cx.history.last().epoch() } else { promised };
         let nobody = cx.quorum.support();
         Self {
             candidate: promised.next(),
@@ -71,7 +70,7 @@ impl Discovery {
     /// Takes note of a learner's accepted epoch; of observers too, since they would refuse a lower
     /// one. Whoever is no member may say what it likes: it drives no epoch up.
     pub fn on_info(&mut self, cx: &Context<'_>, id: ServerId, votes: bool, accepted: Epoch) {
-        if cx.config.is_member(id) && !planted!(EpochFromLog) {
+        if cx.config.is_member(id) {
             self.candidate = self.candidate.and_then(|e| Some(e.max(accepted.next()?)));
         }
         if votes {
@@ -88,8 +87,7 @@ impl Discovery {
             cx.outbox.halt(Fault::EpochsExhausted(Epoch::MAX));
             return false;
         };
-        let new = epoch > cx.epochs.accepted_epoch || planted!(EpochFromLog);
-        assert!(new, "a new epoch is above every promise");
+        assert!(epoch > cx.epochs.accepted_epoch, "a new epoch is above every promise");
         let ticket = cx.outbox.persist(Write::AcceptedEpoch(epoch));
         cx.epochs.accepted_epoch = epoch;
         self.begun = Some((epoch, ticket));
@@ -139,10 +137,7 @@ impl Discovery {
 
     /// Counts our own promise as soon as it is durable, not before.
     pub fn count_own(&mut self, cx: &Context<'_>) {
-        if self
-            .begun
-            .is_some_and(|(_, t)| cx.outbox.is_durable(t) || planted!(OwnPromiseBeforeDisk))
-        {
+        if self.begun.is_some_and(|(_, t)| cx.outbox.is_durable(t)) {
             self.promised.add(cx.quorum, cx.config.id);
         }
     }

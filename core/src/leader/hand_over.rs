@@ -167,7 +167,7 @@ fn wish(cx: &Context<'_>, learner: &Progress) -> Option<u8> {
 /// its links to the others may be gone, and then nothing would be served until they have given it up.
 pub fn is_heard(cx: &Context<'_>, learner: &Progress) -> bool {
     let recent = |at| cx.now.since(at) <= cx.config.timing.recent();
-    learner.may_lead.is_some_and(recent) || planted!(SeatOfferedUnheard)
+    learner.may_lead.is_some_and(recent)
 }
 
 /// The follower that is wished most to lead, of those that hear a quorum if any does; among those the one that has

@@ -154,7 +154,7 @@ pub(super) fn on_ack_epoch(
         office.drop_learner(cx, link, Hangup::EpochOutOfRange(current_epoch));
         return Verdict::Stay;
     }
-    if is_newer(cx, current_epoch, last) && !planted!(NewerVoterUnnoticed) {
+    if is_newer(cx, current_epoch, last) {
         if votes && !cx.config.membership.is_participant(id) {
             discovery
                 .on_promise_ahead(cx, Vote { peer_epoch: current_epoch, zxid: last, leader: id });

@@ -12,7 +12,7 @@
 
 use crate::context::{Context, Verdict};
 use crate::history::Plan;
-use crate::id::{LinkId, Ticket};
+use crate::id::LinkId;
 use crate::input::Located;
 use crate::leader::broadcast::Broadcast;
 use crate::leader::discovery::Discovery;
@@ -81,9 +81,6 @@ impl Office {
     pub(super) fn reign(&self, cx: &Context<'_>) -> Option<Reign> {
         let (epoch, committed) = match &self.phase {
             Phase::Discovery(_) => return None,
-            Phase::Synchronization(synchronization) if planted!(HistoryWithoutCommit) => {
-                (synchronization.epoch, cx.history.committed())
-            }
             Phase::Synchronization(synchronization) => (synchronization.epoch, self.inherited),
             Phase::Broadcast(broadcast) => return Some(broadcast.reign(cx)),
         };
@@ -104,9 +101,6 @@ impl Office {
             discovery.count_own(cx);
             if let (Some((epoch, _)), Some(members)) = (discovery.begun(), discovery.promised(cx)) {
                 let from = self.phase();
-                if planted!(LeaderDeliversUnconfirmed) {
-                    cx.history.commit(self.inherited, cx.rng, cx.outbox);
-                }
                 let synchronization = Synchronization::begin(cx, epoch, members.clone());
                 self.phase = Phase::Synchronization(synchronization);
                 let change = Change::Phase { from, to: self.phase() };
@@ -162,7 +156,6 @@ impl Office {
         match &self.phase {
             Phase::Discovery(discovery) => {
                 if let Some((_, ticket)) = discovery.begun() {
-                    let ticket = if planted!(LeaderInfoBeforeDisk) { Ticket(0) } else { ticket };
                     cx.outbox.send_after(ticket, link, Message::Packet(packet));
                 }
             }
@@ -283,13 +276,13 @@ impl Office {
         if let Busy::Snapshot(_) = learner.cursor.busy {
             self.resume(cx);
         }
-        if learner.is_synced() && !planted!(AckOutlivesLink) {
+        if learner.is_synced() {
             match &mut self.phase {
                 Phase::Discovery(_) => {}
                 Phase::Synchronization(synchronization) => synchronization.on_lost(cx, learner.id),
                 Phase::Broadcast(broadcast) => {
                     broadcast.on_lost(cx, learner.id);
-                    if learner.leases && !planted!(LeaseOutlivesLink) {
+                    if learner.leases {
                         broadcast.renew(cx, &self.learners);
                     }
                 }

@@ -113,7 +113,7 @@ impl Leader {
             return Verdict::Stay;
         }
         let may = learner.follower || run.last <= cx.history.committed();
-        if (run.last > learner.cursor.reach() && !planted!(AckOfUnsent)) || !may {
+        if run.last > learner.cursor.reach() || !may {
             if !core::mem::replace(&mut self.warned, true) {
                 let (id, zxid) = (learner.id, run.last);
                 cx.outbox.report(Change::Ignored { id, zxid }, Reason::NotProposed);

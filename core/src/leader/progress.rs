@@ -254,8 +254,7 @@ impl Progress {
         let cursor = &mut self.cursor;
         // The start of our epoch, where a snapshot may have brought it, is beyond an older last one.
         let live = cursor.sent >= before && self.follower && self.stage >= Stage::Syncing;
-        let turn = live && cursor.may_send()
-            || planted!(ForwardedBeforeItsTurn) && self.follower && self.stage >= Stage::Syncing;
+        let turn = live && cursor.may_send();
         let Some(last) = txns.last().filter(|_| turn) else { return };
         cursor.sent = last.zxid;
         match &**txns {
@@ -286,10 +285,7 @@ impl Progress {
             self.feed_through(cx, link, reign);
         }
         while !self.cursor.is_streaming()
-            && self
-                .syncs
-                .front()
-                .is_some_and(|point| *point <= self.cursor.told || planted!(SyncBeforeCommits))
+            && self.syncs.front().is_some_and(|point| *point <= self.cursor.told)
         {
             self.syncs.pop_front();
             send(cx, link, Packet::Sync);
@@ -356,8 +352,7 @@ impl Progress {
             // Committed since it had them: their COMMITs come before those of what follows.
             return self.feed_commits(cx, link, reign);
         }
-        let all = self.follower || planted!(InformedEarly);
-        let end = if all { cx.history.last() } else { reign.committed };
+        let end = if self.follower { cx.history.last() } else { reign.committed };
         if cursor.sent >= end {
             return false;
         }
@@ -414,7 +409,6 @@ impl Progress {
             return false;
         }
         self.cursor.busy = Busy::Log(through, form);
-        let through = if planted!(DiskAndWindowApart) { Zxid(through.0 - 1) } else { through };
         cx.outbox.push(Output::StreamLog { link, after, through, form });
         true
     }
@@ -422,8 +416,7 @@ impl Progress {
     #[inline]
     fn feed_commits(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
         let cursor = &mut self.cursor;
-        let committed = if planted!(CommitToldEarly) { cursor.sent } else { reign.committed };
-        let end = committed.min(cursor.sent);
+        let end = reign.committed.min(cursor.sent);
         if end <= cursor.told || (!cursor.new_leader && cursor.reserved) {
             return false;
         }

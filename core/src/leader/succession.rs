@@ -76,7 +76,7 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
             if !is_heard(cx, learner) {
                 return call_off(cx, broadcast, Kept::Unheard(to));
             }
-            if (done && learner.acks.through() >= proposed) || planted!(SeatOfferedEarly) {
+            if done && learner.acks.through() >= proposed {
                 hand_over.step = Step::Offered(link);
                 // It takes that back when it hears of its seat, whatever we know by then.
                 learner.leases = false;

@@ -65,7 +65,7 @@ impl Synchronization {
     /// Counts ourselves as soon as our current epoch is durable, not before: two leaders could be
     /// established in one epoch otherwise. And not while we promise another leader to establish nobody else.
     pub fn count_own(&mut self, cx: &mut Context<'_>) {
-        if !cx.outbox.is_durable(self.written) && !planted!(OwnHistoryBeforeDisk) {
+        if !cx.outbox.is_durable(self.written) {
             return;
         }
         match cx.lease.forbids(self.epoch, cx.now) {
@@ -157,10 +157,8 @@ pub fn begin(
         Plan::Snap => {
             // An established leader's state is that of its epoch's start at least; the label must be
             // later than the log of a learner that is beyond our last, see `History::plan`.
-            let position =
-                if planted!(LabelAheadOfState) { cx.history.last() } else { cx.history.position() };
-            let begun = established && !planted!(LabelBelowEpochStart);
-            let label = if begun { position.max(start) } else { position };
+            let position = cx.history.position();
+            let label = if established { position.max(start) } else { position };
             learner.cursor.busy = Busy::Snapshot(label);
             let next = cx.config.next_membership.as_ref();
             let memberships = with_snapshot(&cx.config.membership, next, label);

@@ -132,8 +132,7 @@ impl Broadcast {
 
     /// Acknowledges what has become durable, in order.
     pub fn on_persisted(&mut self, cx: &mut Context<'_>, link: LinkId) {
-        let durable =
-            if planted!(AckBeforeDisk) { cx.history.last() } else { cx.history.durable() };
+        let durable = cx.history.durable();
         if self.observer || durable <= self.acked {
             return;
         }
@@ -171,9 +170,6 @@ impl Broadcast {
     /// Somebody here wants to read what is as new as everything acknowledged so far: the leader is asked
     /// to flush the path.
     pub fn on_read(&mut self, cx: &mut Context<'_>, link: LinkId, read: ReadId) {
-        if planted!(ReadWithoutLeader) {
-            return cx.outbox.push(Output::Answer(read));
-        }
         self.reads.push_back(read);
         let id = RequestId { client: 0, cxid: 0 };
         let request = Request { id, op: Request::SYNC, body: Bytes::new(), identities: None };

@@ -14,7 +14,7 @@
 //! [`on_new_leader`](crate::learner::synchronization::on_new_leader).
 
 use crate::context::Context;
-use crate::id::{LinkId, ServerId, Ticket};
+use crate::id::{LinkId, ServerId};
 use crate::message::{LearnerInfo, Message, Packet};
 use crate::output::Write;
 use crate::report::{Change, Reason};
@@ -45,7 +45,7 @@ pub fn introduce(cx: &mut Context<'_>, link: LinkId, observer: bool) {
 /// no membership that it has seen gives it a vote.
 fn may_observe(cx: &Context<'_>, epoch: Epoch) -> bool {
     let newest = cx.epochs.current_epoch.max(cx.history.last().epoch());
-    newest <= epoch && !cx.quorum.is_voter(cx.config.id) && !planted!(ObserverHeldByPromise)
+    newest <= epoch && !cx.quorum.is_voter(cx.config.id)
 }
 
 /// LEADERINFO: promises the epoch, durably, before it says so. A learner that comes back `blank`, since
@@ -65,7 +65,7 @@ pub fn on_leader_info(
         return Announced::Refused;
     }
     let last = if blank && epoch <= accepted { Zxid::UNKNOWN } else { cx.history.claim() };
-    if below || (epoch == accepted && !planted!(EpochPromisedTwice)) {
+    if below || epoch == accepted {
         // Who comes back in another role may still be writing what it tells of.
         let packet = Packet::AckEpoch { last, current_epoch: None };
         cx.outbox.send_after(cx.outbox.last(), link, Message::Packet(packet));
@@ -74,7 +74,6 @@ pub fn on_leader_info(
         cx.epochs.accepted_epoch = epoch;
         let current_epoch = Some(cx.epochs.current_epoch);
         let packet = Packet::AckEpoch { last, current_epoch };
-        let ticket = if planted!(AckEpochBeforeDisk) { Ticket(0) } else { ticket };
         cx.outbox.send_after(ticket, link, Message::Packet(packet));
         cx.outbox.report(Change::AcceptedEpoch(epoch), Reason::LeaderSaid { leader, epoch });
     }

@@ -48,7 +48,7 @@ impl Learner {
 
     fn is_behind(&self, cx: &Context<'_>) -> bool {
         let most = cx.outbox.room(cx.config.limits.unsynced_bytes);
-        self.unsynced(cx) > most && !planted!(UnsyncedUnbounded)
+        self.unsynced(cx) > most
     }
 
     /// We give up a leader with which our disk does not keep up, before we hold more than there is room for: it sends
@@ -242,7 +242,7 @@ impl Learner {
                 return Verdict::Stay;
             }
             Packet::HandOver { vote, round } => {
-                let has = vote.zxid <= cx.history.last() || planted!(SeatTakenWithLess);
+                let has = vote.zxid <= cx.history.last();
                 let able = cx.quorum.weight(cx.config.id) > 0 && has;
                 // We are to lead without a vote, or with what we do not have; or it gives its seat to itself.
                 if vote.leader == cx.config.id && !able || vote.leader == self.leader {

@@ -64,7 +64,7 @@ fn take(cx: &mut Context<'_>, change: Membership) {
 /// Whether we have a vote in what the leader tells at NEWLEADER, or in a membership that we have seen.
 pub fn gives_vote(cx: &Context<'_>, told: Option<&Membership>) -> bool {
     let votes = told.is_some_and(|membership| membership.is_participant(cx.config.id));
-    (votes || cx.quorum.is_voter(cx.config.id)) && !planted!(PromiseForgottenByVoter)
+    votes || cx.quorum.is_voter(cx.config.id)
 }
 
 /// What NEWLEADER tells of the membership; none if it cannot be read. ZooKeeper's servers before 3.5 say nothing, or
@@ -82,7 +82,7 @@ pub fn untold(cx: &Context<'_>, told: Option<&Membership>) -> Option<Zxid> {
     // The start of an epoch as version is given by a leader that knows of no change.
     let told = told.filter(|told| told.is_change()).map_or(0, Membership::version);
     let older = told < next.version() && next.version() > cx.config.forgotten;
-    (older && !planted!(OlderMembershipTaken)).then_some(Zxid(next.version()))
+    older.then_some(Zxid(next.version()))
 }
 
 /// Takes over what the leader has seen, where its history came as transactions, of which we have what is in the log
@@ -122,8 +122,7 @@ impl Collected {
 
     /// What is known to be in force, if it is in the history that ends at `last`.
     pub fn in_force(&self, last: Zxid) -> Option<Membership> {
-        let told = !planted!(TellsOfOneChange);
-        self.in_force.clone().filter(|present| present.version() <= last.0 && told)
+        self.in_force.clone().filter(|present| present.version() <= last.0)
     }
 
     /// The last change that came.
@@ -157,10 +156,6 @@ impl Collected {
         let bound = cx.config.membership.is_change();
         if held.is_empty() && cx.config.reconfig_enabled && !bound {
             held.extend(given);
-        }
-        if planted!(TellsOfOneChange) {
-            held.sort_unstable_by_key(Membership::version);
-            held.drain(..held.len().saturating_sub(1));
         }
         held
     }

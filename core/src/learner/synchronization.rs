@@ -156,7 +156,7 @@ impl Synchronization {
         if zxid >= cx.history.before() {
             of_this_epoch |= cx.history.after(zxid).all(|txn| txn.zxid.epoch() == self.epoch);
         }
-        if zxid == last || (of_this_epoch && !planted!(AckOutlivesLink)) {
+        if zxid == last || of_this_epoch {
             self.tail = zxid;
             return self.follow(cx, How::Trunc, zxid);
         }
@@ -189,7 +189,6 @@ impl Synchronization {
     }
 
     fn cut(&mut self, cx: &mut Context<'_>, zxid: Zxid) -> Taken {
-        let zxid = if planted!(CutOneTooFew) { Zxid(zxid.0 + 1) } else { zxid };
         cx.truncate(zxid);
         cx.forget_unheld();
         self.written = zxid;
@@ -301,9 +300,6 @@ impl Synchronization {
         if matches!(self.step, Step::Following(_)) {
             self.take_committed(cx);
         }
-        if planted!(DeliveredAtCommit) && matches!(self.step, Step::Following(How::Diff)) {
-            cx.history.commit(zxid.min(cx.history.last()), cx.rng, cx.outbox);
-        }
         Taken::Well
     }
 
@@ -391,10 +387,6 @@ impl Synchronization {
     pub fn end(&mut self, cx: &Context<'_>) -> (Zxid, VecDeque<Txn>) {
         // The start of an epoch is no transaction: what it stands for ends before, and what follows may still be cut.
         let known = cx.history.until(self.label.max(self.committed));
-        let known = if planted!(DeliveredWholeLog) { cx.history.last() } else { known };
-        if planted!(PendingForgotten) {
-            self.pending.clear();
-        }
         self.pending_bytes = 0;
         (known.max(cx.history.committed()), core::mem::take(&mut self.pending))
     }
@@ -442,9 +434,6 @@ pub fn on_new_leader(
     }
     synchronization.due = false;
     synchronization.covered = synchronization.label.max(synchronization.committed);
-    if planted!(EpochBeforeHistory) {
-        cx.outbox.persist(Write::CurrentEpoch(epoch));
-    }
     synchronization.take_pending_before_new_leader(cx);
     let last = synchronization.written;
     if cx.history.loses(last) {
@@ -500,6 +489,5 @@ pub fn acknowledge(cx: &mut Context<'_>, link: LinkId, synchronization: &mut Syn
     }
     synchronization.acknowledged = true;
     let ack = Packet::Ack(Zxid::start_of(synchronization.epoch));
-    let ticket = if planted!(HistoryAckBeforeDisk) { Ticket(0) } else { ticket };
     cx.outbox.send_after(ticket, link, Message::Packet(ack));
 }

@@ -52,8 +52,6 @@ impl Role {
             Self::Learning(learner) => learner.end(cx),
             Self::Idle | Self::Fencing | Self::Resting | Self::Looking | Self::Stopped => return,
         }
-        if !planted!(PreparationsKept) {
-            cx.outbox.push(Output::Abandon);
-        }
+        cx.outbox.push(Output::Abandon);
     }
 }

@@ -30,8 +30,7 @@ impl Instruments {
     /// Whether we may be elected in the election that begins now. Where we could not be followed, and there is
     /// somebody else to lead, only every second `patience`.
     pub(super) fn may_stand(&mut self, patience: Duration) -> bool {
-        let unreachable = self.listening.unreachable && !planted!(UnreachableElected);
-        if !unreachable || !self.others_may_lead() {
+        if !self.listening.unreachable || !self.others_may_lead() {
             return true;
         }
         let (stands, until) = self.listening.stand(self.now, patience);

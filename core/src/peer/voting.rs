@@ -36,7 +36,7 @@ impl Instruments {
         if core::mem::take(&mut self.reseated) {
             self.elector.reseat(&self.config, self.now);
         }
-        self.outbox.is_settled() || planted!(VoteBeforeDisk)
+        self.outbox.is_settled()
     }
 
     /// What our history was found to hold of the membership at start, and what was not seen when it was written, goes
@@ -57,7 +57,6 @@ impl Instruments {
         match (nominee, &self.elector) {
             (None, _) => own,
             (Some(nominee), Electing::Fast(_)) => nominee,
-            (Some(nominee), Electing::Generation(_)) if planted!(NomineeClaimed) => nominee,
             (Some(_), Electing::Generation(_)) if own == Vote::ABSTENTION => own,
             (Some(nominee), Electing::Generation(_)) => Vote { leader: nominee.leader, ..own },
         }

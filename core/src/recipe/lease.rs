@@ -306,8 +306,7 @@ impl Candidate {
     fn hear(&mut self, sent: Instant) {
         self.claim.contact = Some(sent);
         let counts_from = self.counted.map_or(sent, |counted| counted.min(sent));
-        self.claim.counts_from =
-            Some(if planted!(TermFromAnswer) { self.now } else { counts_from });
+        self.claim.counts_from = Some(counts_from);
     }
 
     fn confirm(&mut self, out: &mut Vec<Output>) {
@@ -328,7 +327,7 @@ impl Candidate {
             return self.keep(out);
         }
         // Guarded work of a term that is over still runs: the key is given back after that.
-        if self.tenure.is_winding_up() && !planted!(ReleasedBeforeGuards) {
+        if self.tenure.is_winding_up() {
             return;
         }
         if matches!(self.phase, Phase::Idle) {

@@ -237,7 +237,6 @@ impl Candidate {
             Session::Suspended => self.disconnect(out),
             Session::Expired => self.expire(out),
             Session::Renewed { session, sent } => {
-                let sent = if planted!(SessionFromAnswer) { self.now } else { sent };
                 let sent = sent.min(self.now);
                 if let Some(live) = self.session.as_mut().filter(|live| live.id == session) {
                     live.contact = live.contact.max(Some(sent));
@@ -261,9 +260,6 @@ impl Candidate {
 
     /// The session is over, and with it everything that we have in the store.
     fn expire(&mut self, out: &mut Vec<Output>) {
-        if planted!(OfferOfAnotherSession) {
-            return self.disconnect(out);
-        }
         if self.session.take().is_none() {
             return;
         }
@@ -374,7 +370,7 @@ impl Candidate {
             return self.verify(out);
         }
         // Guarded work of a term that is over still runs: its node is given back after that.
-        if self.tenure.is_winding_up() && !planted!(ReleasedBeforeGuards) {
+        if self.tenure.is_winding_up() {
             return;
         }
         if !self.is_running() {
@@ -393,7 +389,6 @@ impl Candidate {
         }
         if let Some(stray) = self.strays.last().cloned() {
             let Stray { name, created } = stray.clone();
-            let created = created.filter(|_| !planted!(AnyCreationDeleted));
             return self.call(What::Delete(stray), Call::Delete { name, created }, out);
         }
         if self.is_running() {

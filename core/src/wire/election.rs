@@ -83,7 +83,6 @@ const FRAMED_NOTIFICATION: usize = FRAME_HEAD + NOTIFICATION;
 pub fn encode_introduction(introduction: &Introduction) -> Bytes {
     let addresses = &introduction.addresses[..];
     let all = match addresses {
-        [_, .., last] if planted!(LastAddressIntroduced) => last.to_string(),
         [] => String::new(),
         [first, others @ ..] => {
             others.iter().fold(first.to_string(), |all, other| all + "|" + &other.to_string())
@@ -238,7 +237,7 @@ pub fn encode_notification(notification: &Notification, out: &mut BytesMut) {
     rest.put_i64(vote.leader.0);
     rest.put_i64(vote.zxid.0);
     rest.put_i64(round.0);
-    rest.put_i64(if planted!(PeerEpochLeftOut) { 0 } else { vote.peer_epoch.0 });
+    rest.put_i64(vote.peer_epoch.0);
     rest.put_i32(*version);
     rest.put_i32(wire_length(config.len()));
     out.reserve(FRAME_HEAD + length);
@@ -280,7 +279,7 @@ pub(super) fn mark_in(behind: &[u8]) -> Mark {
 pub(super) fn whole_frame(buf: &[u8]) -> Result<Option<usize>, DecodeError> {
     let Some(announced) = i32_at(buf, 0) else { return Ok(None) };
     let length = bounded(announced, MAX_FRAME).ok_or(DecodeError::FrameLength(announced))?;
-    let whole = buf.len() - FRAME_HEAD >= length || planted!(LengthBelieved);
+    let whole = buf.len() - FRAME_HEAD >= length;
     Ok(whole.then_some(length))
 }
 

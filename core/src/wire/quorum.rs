@@ -239,7 +239,7 @@ fn take_proposals(buf: &mut BytesMut, first: Txn) -> Result<Packet, DecodeError>
         let length = usize::try_from(i32_in::<12, _>(head)).ok();
         let Some(length) = length.filter(|length| *length <= MAX_DATA) else { break };
         let end = HEAD + length;
-        let follows = zxid.follows(last) || planted!(RunWithHole);
+        let follows = zxid.follows(last);
         if kind != kind::PROPOSAL || !follows || i32_at(buf, end) != Some(NULL) {
             break;
         }

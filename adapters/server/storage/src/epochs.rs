@@ -66,9 +66,7 @@ pub(crate) fn replace_with<F: Files>(
     let (path, temporary) = (dir.join(name), temporary(dir, name));
     let file = files.write(&temporary, content);
     let file = file.map_err(at("write", &temporary))?;
-    if !planted!(EpochUnsynced) {
-        files.sync(&file).map_err(at("sync", &temporary))?;
-    }
+    files.sync(&file).map_err(at("sync", &temporary))?;
     // Not every system renames what is open.
     drop(file);
     files.rename(&temporary, &path).map_err(at("replace", &path))?;

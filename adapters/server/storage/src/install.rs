@@ -152,9 +152,7 @@ impl<F: Files + Clone> Install<F> {
         let mut names = vec![snapshot::name(self.snapshot.label)];
         if let Some(log) = &mut self.log {
             log.flush(&self.files)?;
-            if !planted!(InstallUnsynced) {
-                self.files.sync(&log.file).map_err(at("sync", &log.path))?;
-            }
+            self.files.sync(&log.file).map_err(at("sync", &log.path))?;
             names.push(segment::name(log.start));
         }
         let staged = dirs.snapshots.join(format!("{STAGED}{}", names[0]));

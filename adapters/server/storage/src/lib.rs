@@ -26,20 +26,6 @@
 //! In the Java code: `FileTxnSnapLog`, `AtomicFileOutputStream`, `QuorumPeer.loadDataBase`.
 #![forbid(unsafe_code, unused_must_use)]
 
-/// Whether a mistake is planted here: never, unless mistakes are looked for.
-#[cfg(not(quorate_planted))]
-macro_rules! planted {
-    ($mistake:ident) => {
-        false
-    };
-}
-#[cfg(quorate_planted)]
-macro_rules! planted {
-    ($mistake:ident) => {
-        $crate::planted::is($crate::planted::Mistake::$mistake)
-    };
-}
-
 pub mod check;
 mod cursor;
 mod dirs;
@@ -50,8 +36,6 @@ mod files;
 pub mod install;
 mod log;
 mod names;
-#[cfg(quorate_planted)]
-pub mod planted;
 pub mod reader;
 pub mod record;
 pub mod retention;

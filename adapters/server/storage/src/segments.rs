@@ -301,7 +301,7 @@ impl<F: Files + Clone> Segments<F> {
         let (label, durable) = (snapshot.label(), self.durable);
         // The start of an epoch is no transaction; an established leader may have reached it.
         let reached = label <= durable || (label.is_epoch_start() && self.last == durable);
-        if !reached && !planted!(PublishedAhead) {
+        if !reached {
             snapshot.discard()?;
             return Err(SnapshotError::NotDurable { label, durable });
         }
@@ -317,9 +317,6 @@ impl<F: Files + Clone> Segments<F> {
 
     /// Syncs everything that was reported by what was read.
     fn make_sure(&self, snapshot: Option<&SnapshotFile>) -> Result<(), FileError> {
-        if planted!(FoundUnsynced) {
-            return Ok(());
-        }
         let logs = self.segments[self.run..].iter().map(|segment| &segment.path);
         for path in logs.chain(snapshot.map(|snapshot| &snapshot.path)) {
             let file = self.files.open(path).map_err(at("open", path))?;

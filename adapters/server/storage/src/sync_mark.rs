@@ -90,7 +90,6 @@ pub enum Verdict {
 /// What it means that a file cannot be read on at `offset`, where the `mark` says how far it was synced.
 /// Without one, as in files of ZooKeeper, only what a write leaves that ended early is cut off.
 pub fn judge(offset: u64, stop: Stop, mark: Option<u64>) -> Verdict {
-    let mark = if planted!(MarkIgnored) { None } else { mark };
     match (mark, stop) {
         (Some(mark), _) if offset < mark => Verdict::Refuse,
         (_, Stop::Clean) => Verdict::Whole,

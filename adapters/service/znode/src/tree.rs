@@ -197,8 +197,6 @@ impl Tree {
     ) -> Result<T, ErrorCode> {
         let node = Node::find_mut(&mut self.root, path).ok_or(ErrorCode::NO_NODE)?;
         let before = node.digest(path);
-        #[cfg(quorate_planted)]
-        let before = if quorate_core::planted!(DigestKeepsOld) { 0 } else { before };
         let changed = change(&mut self.acls, node);
         self.digest = self.digest.wrapping_sub(before).wrapping_add(node.digest(path));
         Ok(changed)

@@ -28,6 +28,15 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("adapters/tools/sim", sim::PLAN),
     ("adapters/recipes/recipes", recipes::PLAN),
     ("adapters/tools/floors", &[("plan", Place::Floor(1)), ("reader", Place::Floor(1))]),
+    (
+        "adapters/tools/seeded",
+        &[
+            ("bug", Place::Floor(1)),
+            ("edit", Place::Floor(2)),
+            ("tree", Place::Floor(2)),
+            ("copy", Place::Floor(3)),
+        ],
+    ),
     ("adapters/recipes/zookeeper", zookeeper::PLAN),
     ("adapters/service/znode", znode::PLAN),
 ];

@@ -88,24 +88,24 @@
 //! | whoever acknowledges NEWLEADER has the leader's whole history on disk, and nothing else | [`Synchronised`](Rule::Synchronised) | `newleader_acknowledged_without_the_history` |
 //! | a log has no hole | [`Contiguous`](Rule::Contiguous) | `a_log_with_a_hole` |
 //! | a snapshot holds what its label says | [`Snapshot`](Rule::Snapshot) | `a_snapshot_that_holds_something_else` |
-//! | an established leader's snapshot is not older than its epoch; nobody's is older than a learner that its log could bring up | [`Snapshot`](Rule::Snapshot) | `planted`: `LabelBelowEpochStart`, `SnapshotBelowLearner` |
-//! | nobody is sent what it has to refuse: a hole, another transaction of the same number, a packet out of turn | [`Conduct`](Rule::Conduct) | `planted`: `PendingForgotten` |
+//! | an established leader's snapshot is not older than its epoch; nobody's is older than a learner that its log could bring up | [`Snapshot`](Rule::Snapshot) | `seeded`: `LabelBelowEpochStart`, `SnapshotBelowLearner` |
+//! | nobody is sent what it has to refuse: a hole, another transaction of the same number, a packet out of turn | [`Conduct`](Rule::Conduct) | `seeded`: `PendingForgotten` |
 //! | a server's round never goes back, but to join a leader that others follow | [`Rounds`](Rule::Rounds) | `a_round_that_went_back` |
 //! | a round ends at once only where all vote alike, or a quorum with its leader in it is known to end it at once, too | [`Haste`](Rule::Haste) | `a_round_that_ends_at_once_with_those_who_go_on` |
-//! | whoever joins a leader without an election has heard from that one that it leads | [`Leadership`](Rule::Leadership) | `planted`: `JoinsOnFollowersWord` |
+//! | whoever joins a leader without an election has heard from that one that it leads | [`Leadership`](Rule::Leadership) | `seeded`: `JoinsOnFollowersWord` |
 //! | votes are totally ordered | | the core's `the_order_is_strict_and_total_over_corner_values` |
 //! | a learner serves under the established leader of its epoch only | [`Service`](Rule::Service) | `service_under_nobody` |
-//! | while one server lets work begin that only one may do, no other counts on its lease | [`Lease`](Rule::Lease) | `planted`: `LeaseFromAnswer` |
-//! | a voter that has promised a lease takes no part in establishing another leader until that is over, also over a restart, or until its leader does without | [`Lease`](Rule::Lease) | `a_voter_helps_to_establish_another_than_it_has_promised`; `planted`: `LeaseForgotten`, `LeaseForgottenAtStart` |
+//! | while one server lets work begin that only one may do, no other counts on its lease | [`Lease`](Rule::Lease) | `seeded`: `LeaseFromAnswer` |
+//! | a voter that has promised a lease takes no part in establishing another leader until that is over, also over a restart, or until its leader does without | [`Lease`](Rule::Lease) | `a_voter_helps_to_establish_another_than_it_has_promised`; `seeded`: `LeaseForgotten`, `LeaseForgottenAtStart` |
 //! | fencing tokens come in the order of the reigns: of each server always, of all where leases hold | [`Token`](Rule::Token) | `a_token_that_is_not_higher_than_those_before` |
 //! | a request comes to pass once | [`Once`](Rule::Once) | `one_request_becomes_two_transactions` |
 //! | what a client is told of its request is true | [`Outcome`](Rule::Outcome) | `a_client_is_told_what_is_not_so` |
 //! | a read sees everything that any client was told before it was asked | [`Read`](Rule::Read) | `a_read_that_misses_what_was_acknowledged` |
 //! | one order explains all writes and reads of a cell (linearizability), those of unknown outcome included | [`Linear`](Rule::Linear) | `a_read_of_what_was_overwritten_before_it_began`; `linear::tests` |
 //! | outputs make sense: links that are up, one dial at a time, new tickets; nobody stops | [`Boundary`](Rule::Boundary), [`Progress`](Rule::Progress) | `outputs_that_make_no_sense` |
-//! | a link between two servers that live and can reach each other never ends because a stranger claims to be one of them | [`Claims`](Rule::Claims) | `planted`: `ClaimBelieved` |
+//! | a link between two servers that live and can reach each other never ends because a stranger claims to be one of them | [`Claims`](Rule::Claims) | `seeded`: `ClaimBelieved` |
 //! | no step heaps up outputs, no server links; time does not stand still | [`Bounds`](Rule::Bounds), [`Progress`](Rule::Progress) | the same |
-//! | every message survives its bytes | [`Codec`](Rule::Codec) | `planted`: `PeerEpochLeftOut` |
+//! | every message survives its bytes | [`Codec`](Rule::Codec) | `seeded`: `PeerEpochLeftOut` |
 //! | what a story expects is so whatever ways and writes take | all | `cargo test -p quorate-sim --test scenarios`: each in 100 worlds |
 //! | a seed is one run | | `tests/campaign.rs`: `the_same_seed_is_the_same_run` |
 //! | who is told the same says the same, on every runtime; and there, too, all of the above but leases holds | [`audit`] | `tests/traces.rs`; `quorate`'s `tests/traces` |

@@ -50,10 +50,6 @@ impl Candidate {
                 }
             }
             (What::Renew, Err(Failure::Absent)) => self.on_read(None, out),
-            (What::Renew, Err(Failure::Conflict)) if planted!(ConflictIgnored) => {
-                self.hear(sent);
-                self.confirm(out);
-            }
             (What::Renew | What::Mark | What::Delete, Err(Failure::Conflict | Failure::Absent)) => {
                 // Perhaps it is a write of our own that no answer came to.
                 self.key = Key::Unread;
@@ -90,8 +86,7 @@ impl Candidate {
             (Expiry::Observed, _) if held.record.released => Some(self.now),
             (Expiry::Observed, Key::Foreign { held: known, over_at }) if *known == held => *over_at,
             (Expiry::Observed, _) => {
-                let own = planted!(ObserverUsesOwnDuration);
-                let silence = if own { self.config.duration } else { held.record.duration };
+                let silence = held.record.duration;
                 Some(self.now + silence + self.pace.stagger(self.config.jitter))
             }
         };

@@ -55,7 +55,7 @@ impl Candidate {
                 self.on_listed(fresh, &entries, live.id, out);
             }
             (What::Verify, Ok(Answer::Read { owner, created, .. })) => {
-                if owner == Some(live.id) || planted!(OfferOfAnotherSession) {
+                if owner == Some(live.id) {
                     if let Own::Held { watch, created: known, .. } = &mut self.own {
                         (*watch, *known) = (Some(attempt), Some(created));
                     }
@@ -69,11 +69,6 @@ impl Candidate {
                 self.wait_behind(attempt, created, out);
             }
             (What::Watch, Err(Failure::Absent)) => {
-                if planted!(OvertakesMissingNeighbour) {
-                    let ours = self.offer().map(String::from);
-                    self.strays.extend(ours.map(|name| Stray { name, created: None }));
-                    self.own = Own::None;
-                }
                 self.place = Place::STALE;
             }
             (What::Delete(gone), Ok(_) | Err(Failure::Absent)) => {
@@ -157,7 +152,7 @@ impl Candidate {
     fn on_failure(&mut self, what: &What, failure: Failure, out: &mut Vec<Output>) {
         let lost = matches!(failure, Failure::Unknown | Failure::Exists);
         let finds_out = !matches!(what, What::Delete(_)) && !self.tenure.is_on();
-        if lost && *what == What::Create && !planted!(SecondOfferAfterLostAnswer) {
+        if lost && *what == What::Create {
             self.own = Own::Unknown { claims: None };
         } else if !lost && finds_out {
             self.fail(out);

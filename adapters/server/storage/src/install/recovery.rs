@@ -98,7 +98,7 @@ pub(super) fn complete<F: Files>(
         for name in found {
             let history =
                 segment::start_of(&name).is_some() || snapshot::parse_name(&name).is_some();
-            if history && !kept(&name) && !planted!(OldHistoryKept) {
+            if history && !kept(&name) {
                 let path = dir.join(&name);
                 files.remove(&path).map_err(at("remove", &path))?;
             }

@@ -95,7 +95,7 @@ impl<F: Files + Clone> Segments<F> {
         if self.marks.is_empty() {
             return Ok(Synced { through: self.durable, rolled: false });
         }
-        self.failed = !planted!(WrittenOnAfterFailure);
+        self.failed = true;
         self.write()?;
         let rolled = self.tail.as_ref().is_some_and(|tail| {
             tail.records >= self.options.roll.records || tail.written >= self.options.roll.bytes
@@ -124,9 +124,7 @@ impl<F: Files + Clone> Segments<F> {
         let created = match self.tail {
             Some(_) => false,
             None => {
-                if !planted!(ObsoleteKept) {
-                    self.remove_obsolete()?;
-                }
+                self.remove_obsolete()?;
                 let start = self.marks.first().map_or(self.last, |mark| mark.zxid);
                 let segment = Segment::new(&self.dirs.logs, start);
                 let file = self.files.create(&segment.path);
@@ -145,8 +143,7 @@ impl<F: Files + Clone> Segments<F> {
         tail.make_room(&self.files, segment, preallocated(tail.size, end, step))?;
         let written = self.files.write_at(&tail.file, tail.written, &self.buffer);
         written.map_err(at("write to", path))?;
-        let through = if planted!(MarkAhead) { end } else { tail.written };
-        tail.mark(&self.files, segment, through)?;
+        tail.mark(&self.files, segment, tail.written)?;
         if end > tail.paved {
             // Room that was only reserved costs the file system an entry in its journal, and another
             // flush, when it is written to for the first time.
@@ -158,9 +155,7 @@ impl<F: Files + Clone> Segments<F> {
             paved.map_err(at("write to", path))?;
             tail.paved = end + ahead as u64;
         }
-        if !planted!(AppendUnsynced) {
-            self.files.sync_data(&tail.file).map_err(at("sync", path))?;
-        }
+        self.files.sync_data(&tail.file).map_err(at("sync", path))?;
         if created {
             self.files.sync_dir(&self.dirs.logs).map_err(at("sync", &self.dirs.logs))?;
         }
@@ -285,9 +280,7 @@ impl<H> Tail<H> {
         for slot in slots {
             files.write_at(file, slot, &mark).map_err(at("write to", path))?;
         }
-        if !planted!(RoomUnmarked) {
-            files.sync_data(file).map_err(at("sync", path))?;
-        }
+        files.sync_data(file).map_err(at("sync", path))?;
         (self.size, self.slots, self.marked) = (size, slots, through);
         Ok(())
     }
@@ -300,7 +293,7 @@ impl<H> Tail<H> {
         through: u64,
     ) -> Result<(), FileError> {
         let mark = sync_mark::encode(segment.start, through);
-        let slot = self.slots[if planted!(MarkInOneSlot) { 0 } else { self.slot }];
+        let slot = self.slots[self.slot];
         files.write_at(&self.file, slot, &mark).map_err(at("write to", &segment.path))?;
         self.marked = through;
         Ok(())

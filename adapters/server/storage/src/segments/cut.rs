@@ -59,9 +59,7 @@ impl<F: Files + Clone> Segments<F> {
             self.files.remove(&segment.path).map_err(at("remove", &segment.path))?;
             self.segments.pop();
         }
-        if !planted!(CutUnsynced) {
-            self.files.sync_dir(&self.dirs.logs).map_err(at("sync", &self.dirs.logs))?;
-        }
+        self.files.sync_dir(&self.dirs.logs).map_err(at("sync", &self.dirs.logs))?;
         if let (Some(cut), Some(segment)) = (end.cut, self.segments.last_mut()) {
             let file = self.files.open(&segment.path).map_err(at("open", &segment.path))?;
             self.files.cut(&file, cut).map_err(at("cut", &segment.path))?;
@@ -134,7 +132,7 @@ impl<F: Files + Clone> Segments<F> {
     fn cut_snapshots(&self, zxid: Zxid) -> Result<(), FileError> {
         let mut any = false;
         for snapshot in snapshot::list(&self.files, &self.dirs.snapshots)? {
-            if snapshot.label > zxid && !planted!(SnapshotsKeptAtCut) {
+            if snapshot.label > zxid {
                 self.files.remove(&snapshot.path).map_err(at("remove", &snapshot.path))?;
                 any = true;
             }

@@ -128,7 +128,7 @@ impl<F: Files + Clone> Scan<'_, F> {
                 }
                 self.restart(base, index);
             }
-            Some(after) if follows(after, zxid) || planted!(HolePassedOver) => {}
+            Some(after) if follows(after, zxid) => {}
             // What is missing is in the snapshot.
             Some(_) if zxid <= base => self.restart(before(zxid), index),
             Some(after) => return Err(hole(after).into()),
@@ -171,7 +171,7 @@ impl<F: Files + Clone> Scan<'_, F> {
         let after = self.previous.unwrap_or(Zxid::ZERO);
         let Some(next) = next else {
             let torn = cursor.check_end(after, torn)?;
-            let cut = (torn || cursor.is_marked()?) && !planted!(TornEndKept);
+            let cut = torn || cursor.is_marked()?;
             return if cut { self.cut(segment, cursor, offset) } else { Ok(()) };
         };
         // Nothing can be between a transaction and its successor.
@@ -180,7 +180,7 @@ impl<F: Files + Clone> Scan<'_, F> {
         }
         // What is missing before the snapshot is not missed.
         let torn = if next > self.base { cursor.check_end(after, torn)? } else { torn };
-        if torn && !planted!(TornStepPassedOver) {
+        if torn {
             // Another epoch began; nobody knows whether the torn record was part of the last one.
             self.torn_before = Some(next);
         }
@@ -193,9 +193,7 @@ impl<F: Files + Clone> Scan<'_, F> {
         let (path, file) = (&segment.path, cursor.file());
         // What a killed process left may be in the page cache only, and a power cut may take it yet: as long
         // as it can, the mark says so.
-        if !planted!(CutBeforeSync) {
-            self.files.sync(file).map_err(at("sync", path))?;
-        }
+        self.files.sync(file).map_err(at("sync", path))?;
         self.files.cut(file, offset).map_err(at("cut", path))?;
         self.files.sync(file).map_err(at("sync", path))?;
         Ok(())

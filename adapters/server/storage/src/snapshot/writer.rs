@@ -114,9 +114,7 @@ impl<F: Files> SnapshotWriter<F> {
             self.seal().map_err(at("write", &self.path))?;
         }
         self.flush().map_err(at("write", &self.path))?;
-        if !planted!(SnapshotUnsynced) {
-            self.files.sync(&self.file).map_err(at("sync", &self.path))?;
-        }
+        self.files.sync(&self.file).map_err(at("sync", &self.path))?;
         let Self { files, dir, path, label, .. } = self;
         Ok(StagedSnapshot { files, dir, path, label })
     }

@@ -91,7 +91,6 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     // Values.
     ("address", Floor(1)),
     ("id", Floor(1)),
-    ("planted", Floor(1)),
     ("properties", Floor(1)),
     ("rng", Floor(1)),
     ("time", Floor(1)),

@@ -41,7 +41,6 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("error", Floor(2)),
     ("files", Floor(1)),
     ("names", Floor(1)),
-    ("planted", Floor(1)),
     ("record", Floor(1)),
     ("sequence", Floor(1)),
     ("sync_mark", Floor(1)),

@@ -3,9 +3,5 @@
 //! `checking`.
 #![allow(clippy::print_stdout, reason = "its figures are for people: `-- --nocapture`")]
 
-mod checking;
-// What is planted is the same for the whole process: where it may be, it is looked for alone.
-#[cfg(not(quorate_planted))]
 mod bounds;
-#[cfg(quorate_planted)]
-mod planted;
+mod checking;

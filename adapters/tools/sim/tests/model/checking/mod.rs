@@ -79,7 +79,7 @@
 //! The last two end where they were told to: without a bound, states by breadth, they outgrew the machine's 24 GB before
 //! they came to an end.
 //!
-//! Each of the mistakes in `planted.rs` is found in at most 60,000 states and two seconds, with 5 to 40 steps that
+//! Each of the seeded bugs in `seeded.rs` is found in at most 60,000 states and two seconds, with 5 to 40 steps that
 //! lead to it; one of them elects nobody any more, and that is seen when all was looked at.
 //!
 //! # Changes of the membership

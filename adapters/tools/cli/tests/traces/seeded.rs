@@ -1,0 +1,35 @@
+//! What real servers with a seeded bug record of themselves is refused.
+//!
+//! ```text
+//! cargo run -p quorate-seeded -- test --release -p quorate --features runtimes --test seeded_traces -- --nocapture
+//! ```
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests, and figures for people")]
+
+mod cells;
+#[expect(dead_code, reason = "what else a sound run tells")]
+mod servers;
+
+use quorate_driver::core::seeded::{Bug, switch_to};
+
+use servers::{ENTRIES, Recorded, audited, recorded};
+
+/// A rule that is broken by real servers is broken on their tape.
+#[test]
+fn tapes_of_servers_with_a_bug_are_refused() {
+    for bug in [
+        Bug::AckBeforeDisk,
+        Bug::AckEpochBeforeDisk,
+        Bug::HistoryAckBeforeDisk,
+        Bug::LeaderInfoBeforeDisk,
+        Bug::OwnCopyBeforeDisk,
+        Bug::CommitToldEarly,
+    ] {
+        switch_to(Some(bug));
+        let Recorded { tape, .. } = smol::block_on(recorded(quorate_smol::Smol, 3, ENTRIES / 10));
+        match audited(3, &tape) {
+            Ok(_) => panic!("{bug:?}: the tape is accepted"),
+            Err(objection) => println!("{bug:?}: {objection}"),
+        }
+    }
+    switch_to(None);
+}
