@@ -3,13 +3,34 @@
 //! People who run ZooKeeper have these files already, so there is no other format. What they say is
 //! turned into a [`ZooCfg`] of typed values, once, at start. A value that is wrong refuses the whole
 //! file: a server that takes a default instead is one that behaves otherwise than its operator thinks.
-//! A key that means nothing to us is a [`Warning`]. Both name file, line, key and value.
+//! A setting of ZooKeeper that has no effect here, or a key that nothing knows, is a [`Warning`] with the reason; one that
+//! asks for what would be missed if it were not there (TLS, SASL, read-only mode, observer masters, compressed snapshots,
+//! …) refuses the file. Warnings and refusals name file, line, key and value.
 //!
 //! The rules of properties files and the grammar of `server.N`, `group.G` and `weight.N` are the
 //! core's ([`quorate_core::membership`]). As in ZooKeeper, any other key may be written with or without
 //! `zookeeper.` before it.
 //!
 //! Nothing here opens a socket or resolves a name, and nothing is created.
+//!
+//! # Settings of our own
+//!
+//! ZooKeeper passes them over with a line in its log.
+//!
+//! | key | if it is absent | |
+//! |---|---|---|
+//! | `quorate.priority` | 0 | how much this server is preferred as leader, 0 to 255 |
+//! | `quorate.lease` | none | for how many ms voters promise their leader to establish no other; on all voters or none |
+//! | `quorate.patience` | 10000 | how many ms a request or read waits for a leader |
+//! | `quorate.election` | `fast` | or `generation`, on all servers |
+//! | `quorate.election.minTimeout`, `quorate.election.maxTimeout` | 1000, twice the other | by generation: after how many ms of silence a leader is given up |
+//! | `quorate.election.preVote` | true | by generation: a server asks whether it would be elected before it raises the generation |
+//! | `quorate.election.ties` | `rank` | by generation: of equally new servers the highest id leads, or the `first` that asks |
+//! | `quorate.finishWhenSettled` | true | an election ends as soon as nothing outstanding can change it, rather than 200 ms later |
+//! | `quorate.maxPeerCnxns` | 512 | how many connections one address may have to the election and quorum ports |
+//! | `quorate.unsyncedLimitInKb` | 65536 | how much a learner holds that its disk does not have, before it gives up its leader |
+//! | `quorate.self` | none | the server's own line while the membership has none for it: before it joins, after it was removed |
+//! | `quorate.membership.forget` | 0 | the operator's word: changes of the membership up to this version bind this server no more |
 //!
 //! In the Java code: `QuorumPeerConfig`.
 

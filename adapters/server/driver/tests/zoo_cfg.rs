@@ -426,6 +426,24 @@ fn no_setting_of_zookeeper_is_passed_over() {
     assert!(known.lines().count() > 150);
 }
 
+/// The page of the module has a table of them.
+#[test]
+fn every_setting_of_our_own_is_documented() {
+    let sources = [
+        include_str!("../src/zoo_cfg.rs"),
+        include_str!("../src/zoo_cfg/entries.rs"),
+        include_str!("../src/zoo_cfg/members.rs"),
+    ];
+    let (page, _) = sources[0].split_once("\nmod ").unwrap();
+    let mut known = 0;
+    for part in sources.iter().flat_map(|source| source.split("\"quorate.").skip(1)) {
+        let key = format!("`quorate.{}`", part.split('"').next().unwrap());
+        assert!(page.contains(&key), "{key}");
+        known += 1;
+    }
+    assert!(known >= 13, "only {known} found");
+}
+
 #[test]
 fn an_id_that_is_no_servers_where_types_are_extended() {
     let with = |lines: &str| {
