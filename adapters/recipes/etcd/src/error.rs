@@ -1,10 +1,10 @@
-//! What etcd's errors mean, for an election and for a program.
+//! etcd's errors: what they mean for an election, and for a program.
 
 use etcd_client::Error;
 use quorate_core::recipe::Failure;
 use quorate_recipes::StoreError;
 
-/// What an error is to a program.
+/// The error that a program sees.
 pub(crate) fn store_error(error: &Error) -> StoreError {
     match failure(error) {
         Failure::Denied => StoreError::Denied,

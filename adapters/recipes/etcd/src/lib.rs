@@ -1,4 +1,4 @@
-//! Leader election through an etcd cluster that is there already.
+//! Leader election through an existing etcd cluster.
 //!
 //! ```no_run
 //! use quorate_etcd::{Candidate, Config};
@@ -19,46 +19,47 @@
 //! ```
 //!
 //! Each candidate has a lease, and leaves a key below the prefix that goes with it, named as the lease is.
-//! The oldest leads, by etcd's own count of revisions, and each other watches its neighbour: one that goes
-//! wakes one. etcd's own elections (`etcdctl elect`, Go's `concurrency.Election`) do the same with the same
-//! keys: all can compete under one prefix. [`Config::lease`] is the other recipe: one key, and who creates
-//! it leads.
+//! The oldest leads, by etcd's own count of revisions, and each other watches its neighbour, so that a candidate
+//! that goes wakes one other. etcd's own elections (`etcdctl elect`, Go's `concurrency.Election`) do the same with the same
+//! keys: all can compete under one prefix. [`Settings::lease`] is the other recipe: one key, and the
+//! candidate that creates it leads.
 //!
-//! If no lease can be had, or the cluster refuses something, it is tried again, less and less often;
+//! Where no lease is granted, or the cluster refuses something, the candidate tries again after a back-off;
 //! [`Candidate::status`] and [`Candidate::events`] say what is in the way.
 //!
 //! # What it promises
 //!
-//! The token of a leader is the revision in which its key was created: greater than that of everyone who
-//! led before. A leader stops by its own monotonic clock before its lease can end: counted from
-//! when the last acknowledged renewal was *sent*, three in each time to live. What a paused process still has
-//! under way no clock can hold back: whatever is guarded has to refuse tokens smaller than it has seen, or
-//! has to be written in one transaction with a comparison of the key's create revision.
+//! The token of a leader is the revision in which its key was created: greater than that of every earlier
+//! leader. A leader stops by its own monotonic clock before its lease can end: counted from
+//! when the last acknowledged renewal was *sent*, three in each time to live. No clock can hold back what a
+//! paused process still has under way: the guarded resource has to refuse tokens smaller than the greatest it has
+//! seen, or has to be written in one transaction with a comparison of the key's create revision.
 #![forbid(unsafe_code, unused_must_use)]
 
-mod calls;
 mod config;
 mod error;
-mod keys;
+mod lease_calls;
+mod offer_calls;
 #[cfg(test)]
 mod peers;
+mod revision;
 mod session;
 mod store;
 mod watches;
 
 pub use quorate_recipes::{
     AskError, Contender, Designation, DesignationError, Event, Events, Failure, FencingToken,
-    Leadership, LeadershipError, Loss, Lost, Notice, StartError, State, Status, StoreError,
-    designate,
+    Leadership, LeadershipError, Loss, Lost, Notice, PathFault, Settings, StartError, State,
+    Status, StoreError, designate,
 };
 
 pub use crate::config::Config;
 pub use crate::store::Etcd;
 
-/// One that would lead.
+/// A candidate for leadership.
 pub type Candidate = quorate_recipes::Candidate<Etcd>;
 
-/// Who competes now, the leader first, for somebody who does not.
+/// The candidates that compete now, the leader first, for a caller that does not compete.
 ///
 /// # Errors
 ///

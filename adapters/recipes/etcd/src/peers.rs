@@ -1,21 +1,17 @@
 //! An etcd server, and etcd's own candidates.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
+#![allow(dead_code, unreachable_pub, unused_imports, reason = "each test file uses some of it")]
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+pub use quorate_recipes::testing::{free_port, standing, until, within};
 use tempfile::TempDir;
 
-use crate::{Candidate, Config, Status};
-
-/// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+use crate::{Candidate, Config, Settings};
 
 /// Leases in these tests; etcd grants none that are shorter than some two seconds.
 pub const SESSION: Duration = Duration::from_secs(2);
@@ -33,46 +29,6 @@ pub fn available() -> bool {
     assert!(!required, "{missing} is missing, and QUORATE_REQUIRE_PEERS=1");
     println!("skipped: {missing} is missing (Debian: etcd-server, etcd-client)");
     false
-}
-
-/// A port that nobody uses and that the system gives to no one who connects.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = u16::try_from(std::process::id() % 10_000).unwrap();
-    loop {
-        let port = 20_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-}
-
-/// Waits for something that has to come.
-pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
-    let waited = tokio::time::timeout(PATIENCE, work).await;
-    waited.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
-}
-
-/// Asks until there is an answer.
-pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    within(what, async {
-        loop {
-            if let Some(answer) = ask().await {
-                return answer;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await
-}
-
-/// Waits until a candidate stands so.
-pub async fn standing(
-    candidate: &Candidate,
-    what: &str,
-    so: impl FnMut(&Status) -> bool,
-) -> Status {
-    within(what, candidate.until(so)).await
 }
 
 /// An etcd server with a directory of its own. Dropping it kills it.
@@ -144,7 +100,11 @@ impl Server {
     }
 
     pub fn config(&self, prefix: &str, identity: &str) -> Config {
-        Config::new([self.endpoint()], prefix, identity.to_owned()).session_timeout(SESSION)
+        self.config_with(prefix, settings(identity))
+    }
+
+    pub fn config_with(&self, prefix: &str, settings: Settings) -> Config {
+        Config::new([self.endpoint()], prefix, settings)
     }
 
     pub async fn candidate(&self, prefix: &str, identity: &str) -> Candidate {
@@ -162,6 +122,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Settings with the leases of these tests.
+pub fn settings(identity: &str) -> Settings {
+    Settings::from(identity).session_timeout(SESSION)
 }
 
 /// `etcdctl elect`. Dropping it kills it.

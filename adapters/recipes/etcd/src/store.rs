@@ -1,4 +1,4 @@
-//! Leases, one after another, and the calls that are made with them.
+//! Sessions with the cluster, one after another, and the calls that are made in them.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,18 +6,20 @@ use std::time::{Duration, Instant};
 
 use etcd_client::{Client, ConnectOptions};
 use quorate_core::recipe::{Attempt, Failure, SessionId, lease, offer};
-use quorate_recipes::{Contender, Pace, Settings, StartError, Store, StoreError, Teller, begin};
+use quorate_recipes::{
+    Backoff, Contender, Reporter, Settings, StartError, Store, StoreError, begin,
+};
 
 use crate::config::Config;
 use crate::error::store_error;
-use crate::session::{Live, renew_while_answered};
-use crate::{calls, keys};
+use crate::session::{Session, renew_while_answered};
+use crate::{lease_calls, offer_calls};
 
 /// An etcd cluster, as elections use it.
 #[derive(Clone, Debug)]
 pub struct Etcd {
     pub(crate) config: Arc<Config>,
-    live: Arc<Mutex<Option<Live>>>,
+    session: Arc<Mutex<Option<Session>>>,
     /// Calls are made one after another: etcd keeps no order among those that are under way together.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
@@ -27,66 +29,69 @@ impl Store for Etcd {
 
     fn open(config: Config) -> Result<(Self, Settings), StartError> {
         let (config, settings) = config.checked()?;
-        let (live, turn) = (Arc::default(), Arc::default());
-        Ok((Self { config: Arc::new(config), live, turn }, settings))
+        let (session, turn) = (Arc::default(), Arc::default());
+        Ok((Self { config: Arc::new(config), session, turn }, settings))
     }
 
-    async fn keep_session(&self, tell: Teller) {
-        let mut pace = Pace::new();
+    async fn keep_session(&self, report: Reporter) {
+        let mut backoff = Backoff::new();
         loop {
             match self.grant().await {
-                Ok((live, sent)) => {
-                    pace.reset();
-                    let session = SessionId(live.lease);
-                    self.set_live(Some(live.clone()));
-                    tell.connected(session, live.time_to_live);
-                    live.renewed(&tell, sent);
-                    self.renew(live, &tell).await;
-                    self.set_live(None);
-                    tell.expired();
+                Ok((session, sent)) => {
+                    backoff.reset();
+                    self.set_session(Some(session.clone()));
+                    report.connected(SessionId(session.lease), session.time_to_live);
+                    session.renewed(&report, sent);
+                    self.renew(session, &report).await;
+                    self.set_session(None);
+                    report.expired();
                 }
-                Err(error) => tell.trouble(error),
+                Err(error) => report.trouble(error),
             }
-            pace.rest().await;
+            backoff.wait().await;
         }
     }
 
-    async fn offer(&self, attempt: Attempt, call: offer::Call, tell: &Teller) {
-        let Some(live) = self.live() else { return tell.offer(attempt, Err(Failure::Expired)) };
-        let (store, tell) = (self.clone(), tell.clone());
+    async fn offer(&self, attempt: Attempt, call: offer::Call, report: &Reporter) {
+        let Some(session) = self.session() else {
+            return report.offer(attempt, Err(Failure::Expired));
+        };
+        let (store, report) = (self.clone(), report.clone());
         begin(async move {
-            let called = calls::offer(&store.config, &live, attempt, call, &tell);
+            let called = offer_calls::call(&store.config, &session, attempt, call, &report);
             let result = store.in_turn(called).await;
-            tell.offer(attempt, result);
+            report.offer(attempt, result);
         })
         .await;
     }
 
-    async fn lease(&self, attempt: Attempt, call: lease::Call, tell: &Teller) {
-        let Some(live) = self.live() else { return tell.lease(attempt, Err(Failure::Expired)) };
-        let (store, tell) = (self.clone(), tell.clone());
+    async fn lease(&self, attempt: Attempt, call: lease::Call, report: &Reporter) {
+        let Some(session) = self.session() else {
+            return report.lease(attempt, Err(Failure::Expired));
+        };
+        let (store, report) = (self.clone(), report.clone());
         begin(async move {
-            let called = keys::lease(&store.config, &live, attempt, call, &tell);
+            let called = lease_calls::call(&store.config, &session, attempt, call, &report);
             let result = store.in_turn(called).await;
-            tell.lease(attempt, result);
+            report.lease(attempt, result);
         })
         .await;
     }
 
     async fn contenders(&self, all: bool) -> Result<Vec<Contender>, StoreError> {
-        let live = self.live().ok_or_else(|| self.unreachable("no lease"))?;
+        let session = self.session().ok_or_else(|| self.unreachable("no lease"))?;
         if self.config.is_lease() {
-            keys::contenders(&self.config, &live).await
+            lease_calls::contenders(&self.config, &session).await
         } else {
-            calls::contenders(&self.config, &live, all).await
+            offer_calls::contenders(&self.config, &session, all).await
         }
     }
 
     async fn close(&self) {
-        let Some(mut live) = self.live() else { return };
-        self.set_live(None);
-        // The keys go with the lease. If this does not reach the cluster, they go when it ends by itself.
-        let revoked = live.client.lease_revoke(live.lease);
+        let Some(mut session) = self.session() else { return };
+        self.set_session(None);
+        // The keys go with the lease. If this does not reach the cluster, they go when the lease ends by itself.
+        let revoked = session.client.lease_revoke(session.lease);
         drop(tokio::time::timeout(CLOSING_TIME, revoked).await);
     }
 }
@@ -101,13 +106,13 @@ impl Etcd {
         call: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let _turn = self.turn.lock().await;
-        let answered = tokio::time::timeout(self.config.deadline_time(), call).await;
+        let answered = tokio::time::timeout(self.config.settings.deadline, call).await;
         answered.unwrap_or(Err(Failure::Unknown))
     }
 
-    /// A new lease, and when it was asked for.
-    async fn grant(&self) -> Result<(Live, Instant), StoreError> {
-        let deadline = self.config.deadline_time();
+    /// A new lease, and when it was requested.
+    async fn grant(&self) -> Result<(Session, Instant), StoreError> {
+        let deadline = self.config.settings.deadline;
         let mut options = ConnectOptions::new()
             .with_connect_timeout(deadline)
             .with_require_leader(true)
@@ -122,8 +127,8 @@ impl Etcd {
             let seconds = u64::try_from(granted.ttl()).unwrap_or(0);
             let time_to_live = Duration::from_secs(seconds);
             let watches = Arc::default();
-            let (lease, by_calls) = (granted.id(), self.config.is_lease());
-            Ok((Live { client, lease, time_to_live, by_calls, watches }, sent))
+            let (lease, renews_by_calls) = (granted.id(), self.config.is_lease());
+            Ok((Session { client, lease, time_to_live, renews_by_calls, watches }, sent))
         };
         match tokio::time::timeout(deadline, granted).await {
             Ok(granted) => granted.map_err(|error| store_error(&error)),
@@ -132,30 +137,30 @@ impl Etcd {
     }
 
     /// Renews a lease until it is over.
-    async fn renew(&self, live: Live, tell: &Teller) {
-        let mut pace = Pace::new();
+    async fn renew(&self, session: Session, report: &Reporter) {
+        let mut backoff = Backoff::new();
         let mut connected = true;
         loop {
-            let failure = renew_while_answered(&live, &mut connected, tell).await;
+            let failure = renew_while_answered(&session, &mut connected, report).await;
             if failure == Failure::Expired {
                 return;
             }
             if std::mem::take(&mut connected) {
-                tell.suspended();
-                tell.trouble(failure.into());
+                report.suspended();
+                report.trouble(failure.into());
             }
-            pace.rest().await;
+            backoff.wait().await;
         }
     }
 
-    fn live(&self) -> Option<Live> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn session(&self) -> Option<Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_live(&self, live: Option<Live>) {
+    fn set_session(&self, session: Option<Session>) {
         let before = {
-            let mut present = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *present, live)
+            let mut present = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *present, session)
         };
         if let Some(before) = before {
             before.watches.lock().unwrap_or_else(PoisonError::into_inner).end();

@@ -1,36 +1,36 @@
-//! The watches of one lease.
+//! The watches of one session, no more than one for each key.
 
 use std::collections::BTreeMap;
 
 use etcd_client::{Client, Error, EventType, WatchOptions};
 use quorate_core::recipe::Attempt;
-use quorate_recipes::{Pace, Teller};
+use quorate_recipes::{Backoff, Reporter};
 use tokio::task::AbortHandle;
 
-/// No more than one for each key.
+/// The watches of one session, no more than one for each key.
 #[derive(Debug, Default)]
 pub(crate) struct Watches(BTreeMap<String, AbortHandle>);
 
 impl Watches {
-    /// Says once when a key changes after `revision`.
+    /// Reports once when a key changes after `revision`.
     pub(crate) fn watch_after(
         &mut self,
         mut client: Client,
         key: String,
         revision: i64,
         attempt: Attempt,
-        tell: Teller,
+        report: Reporter,
     ) {
         let watched = key.clone();
         let task = tokio::spawn(async move {
-            let mut pace = Pace::new();
+            let mut backoff = Backoff::new();
             loop {
                 let options = WatchOptions::new().with_start_revision(revision + 1);
                 match first_change(&mut client, &watched, options).await {
-                    Ok(gone) => return tell.fired(attempt, gone),
+                    Ok(gone) => return report.fired(attempt, gone),
                     Err(error) => tracing::debug!(%error, "a watch is set again"),
                 }
-                pace.rest().await;
+                backoff.wait().await;
             }
         });
         self.0.retain(|_, watch| !watch.is_finished());
@@ -58,7 +58,7 @@ async fn first_change(
             return Ok(event.event_type() == EventType::Delete);
         }
         if answer.compact_revision() != 0 {
-            // What happened since cannot be told any more: something may have.
+            // The changes since are compacted away: there may have been one.
             return Ok(false);
         }
         if answer.canceled() {

@@ -9,7 +9,7 @@ mod peers;
 mod readme;
 
 // What the peers name: they are a module of the library's own tests, too.
-use quorate_etcd::{Candidate, Config, Status};
+use quorate_etcd::{Candidate, Config, Settings};
 
 #[test]
 fn every_file_of_tests_is_here() {

@@ -3,33 +3,17 @@
 
 use std::time::Duration;
 
-use quorate_etcd::{Candidate, Config, Loss, Lost, StartError, State, StoreError, ask};
+use quorate_etcd::{Candidate, Config, Loss, Lost, Settings, StartError, State, StoreError, ask};
+use quorate_recipes::testing::the_oldest_offer_leads;
 
 use crate::peers::{EtcdCandidate, Server, free_port, standing, until, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_oldest_offer_leads_and_the_next_follows_it() {
     let Some(server) = Server::start().await else { return };
-    let first = server.candidate("election", "first").await;
-    let leadership = within("leadership", first.leadership()).await.unwrap();
-    let second = server.candidate("election", "second").await;
-    standing(&second, "the second to wait", |status| status.state == State::Ready).await;
-    let row = second.candidates().await.unwrap();
-    let names: Vec<_> = row.iter().map(|one| one.name().into_owned()).collect();
-    assert_eq!((names, row[0].token), (vec!["first".into(), "second".into()], leadership.token()));
-
-    // In order: the offer stays until the guard is gone.
-    let stopping = tokio::spawn({
-        let first = first.clone();
-        async move { first.stop().await }
-    });
-    assert_eq!(within("the news", leadership.lost()).await, Lost::Leaving);
-    assert_eq!(&*second.leader().await.unwrap().unwrap().name(), "first");
+    let (second, leadership) =
+        the_oldest_offer_leads(async |name| server.candidate("election", name).await).await;
     let before = leadership.token();
-    drop(leadership);
-    within("the first to stop", stopping).await.unwrap();
-    let leadership = within("leadership", second.leadership()).await.unwrap();
-    assert!(leadership.token() > before);
     assert_eq!(ask(server.config("election", "asks")).await.unwrap().len(), 1);
 
     // The guard gone, it queues up again; the handle gone, nothing is left.
@@ -161,10 +145,11 @@ async fn what_cannot_work_is_said_so() {
         let config = Config::new(endpoints.iter().copied(), prefix, "me");
         Candidate::start(config).await.unwrap_err()
     };
-    assert!(matches!(start(&[], "a").await, StartError::NoStore(_)));
+    assert!(matches!(start(&[], "a").await, StartError::NoStore));
     assert!(matches!(start(&["http://e"], "").await, StartError::Path { .. }));
     let nobody = format!("http://127.0.0.1:{}", free_port());
-    let config = Config::new([nobody], "a", "me").deadline(Duration::from_secs(1));
+    let settings = Settings::new("me").deadline(Duration::from_secs(1));
+    let config = Config::new([nobody], "a", settings);
     let candidate = Candidate::start(config).await.unwrap();
     let status = standing(&candidate, "the trouble", |status| status.trouble.is_some()).await;
     assert!(matches!(status.trouble, Some(StoreError::Unreachable(_))), "{status:?}");

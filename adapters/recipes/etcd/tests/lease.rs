@@ -1,35 +1,20 @@
-//! The other recipe: one key, and who creates it leads.
+//! The lease recipe: the candidate that creates one key leads.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use quorate_etcd::{Candidate, Lost};
+use quorate_recipes::testing::the_creator_of_the_key_leads;
 
-use crate::peers::{Server, standing, until, within};
+use crate::peers::{Server, settings, standing, until, within};
 
 async fn start(server: &Server, name: &str) -> Candidate {
-    Candidate::start(server.config("leader", name).lease()).await.unwrap()
+    Candidate::start(server.config_with("leader", settings(name).lease())).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_creates_the_key_leads_and_gives_it_back_in_order() {
     let Some(server) = Server::start().await else { return };
-    let first = start(&server, "first").await;
-    let leadership = within("leadership", first.leadership()).await.unwrap();
-    let second = start(&server, "second").await;
-    standing(&second, "a session", |status| status.connected).await;
-    let leader = second.leader().await.unwrap().unwrap();
-    assert_eq!((&*leader.name(), leader.token), ("first", leadership.token()));
-    assert!(second.status().leads.is_none());
-
-    let stopping = tokio::spawn({
-        let first = first.clone();
-        async move { first.stop().await }
-    });
-    assert_eq!(within("the news", leadership.lost()).await, Lost::Leaving);
-    let before = leadership.token();
-    drop(leadership);
-    within("the end", stopping).await.unwrap();
-    let leadership = within("leadership", second.leadership()).await.unwrap();
-    assert!(leadership.token() > before);
+    let (second, leadership) =
+        the_creator_of_the_key_leads(async |name| start(&server, name).await).await;
     drop((leadership, second));
     until("no key", async || (server.count("leader") == 0).then_some(())).await;
 }
@@ -52,7 +37,7 @@ async fn a_key_that_is_somebody_elses_is_waited_for_and_one_that_is_deleted_is_l
     let leadership = within("leadership", candidate.leadership()).await.unwrap();
     assert!(leadership.token() > before);
 
-    // Two terms later the server stands still for longer than the lease.
+    // Two leaderships later the server stands still for longer than the lease.
     server.signal("-STOP");
     assert_eq!(within("the loss", leadership.lost()).await, Lost::Deposed);
     assert!(leadership.check().is_err());

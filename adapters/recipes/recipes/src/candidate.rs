@@ -2,21 +2,22 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_core::recipe::offer::Session;
-use quorate_leadership::{Clock, LeadershipError, LeadershipGate};
-use thiserror::Error;
+use quorate_leadership::{LeadershipError, LeadershipGate};
 use tokio::sync::{broadcast, mpsc, watch};
 
+use crate::clock::{Origin, Tokio};
 use crate::contender::Contender;
 use crate::designation::Designation;
-use crate::news::{Events, Status};
+use crate::error::{AskError, StartError, StoreError};
+use crate::events::{Event, Events, Status};
+use crate::reporter::{Reporter, StoreEvent};
 use crate::run::{Run, Stop};
-use crate::settings::StartError;
-use crate::store::{Happened, Store, StoreError, Teller};
+use crate::store::Store;
 
-/// One that would lead, if the store makes it the leader.
+/// A candidate for leadership.
 ///
 /// It competes from when it starts until it is [stopped](Self::stop) or its last handle is dropped. Handles
 /// are cheap to clone. It needs tokio's time and I/O drivers, and works on both of its runtimes.
@@ -28,16 +29,16 @@ struct Inner<S> {
     store: S,
     deadline: Duration,
     designation: Option<Designation>,
-    seat: Arc<LeadershipGate>,
+    gate: Arc<LeadershipGate>,
     /// Dropped with the last handle, which tells the task.
     stop: mpsc::Sender<Stop>,
-    events: broadcast::WeakSender<crate::news::Event>,
+    events: broadcast::WeakSender<Event>,
     status: watch::Receiver<Status>,
 }
 
 impl<S: Store> Candidate<S> {
-    /// Starts to compete. That the store is there is not waited for: it is looked for until it is found,
-    /// and [`status`](Self::status) says what is in the way.
+    /// Starts to compete. It does not wait for the store: the store is tried until it is reached, and
+    /// [`status`](Self::status) says what is in the way.
     ///
     /// # Errors
     ///
@@ -47,24 +48,25 @@ impl<S: Store> Candidate<S> {
         let (deadline, designation) = (settings.deadline, settings.designation.clone());
         let (stop, stops) = mpsc::channel(1);
         let run = Run::new(store.clone(), &settings, stops)?;
-        let (seat, events, status) = (run.seat(), run.events(), run.status());
+        let gate = Arc::clone(&run.gate);
+        let (events, status) = (run.publisher.events(), run.publisher.status());
         // Detached: it ends when it is told to, or with the last handle.
         drop(tokio::spawn(run.until_stopped()));
         Ok(Self {
-            inner: Arc::new(Inner { store, deadline, designation, seat, stop, events, status }),
+            inner: Arc::new(Inner { store, deadline, designation, gate, stop, events, status }),
         })
     }
 
     /// Waits until this candidate leads. Dropping the future is harmless: nothing is taken before.
     ///
     /// When the last guard is dropped, the leadership is given up, and the candidate queues up again behind
-    /// all others: who does not do a leader's work does not keep others from it.
+    /// all others: a program that does not do a leader's work does not keep others from it.
     ///
     /// # Errors
     ///
     /// If the candidate is stopped before.
     pub async fn leadership(&self) -> Result<Leadership, LeadershipError> {
-        self.inner.seat.acquire(&Tokio).await
+        self.inner.gate.acquire(&Tokio).await
     }
 
     /// The same, for a limited time.
@@ -77,14 +79,14 @@ impl<S: Store> Candidate<S> {
         waited.unwrap_or(Err(LeadershipError::Elapsed(limit)))
     }
 
-    /// Who leads, as the store says now; none if nobody does. It costs two or three round trips, and
+    /// The leader, as the store says now; none if there is none. It costs two or three round trips, and
     /// may be out of date when it is here: to be shown or called, not to be relied upon.
     ///
     /// # Errors
     ///
     /// If the store does not answer within the deadline, or refuses.
     ///
-    /// If the store is out of reach and somebody is [designated](crate::Designation), it is them; their token
+    /// If the store is out of reach and a leader is [designated](crate::Designation), it is that one; its token
     /// is marked.
     pub async fn leader(&self) -> Result<Option<Contender>, StoreError> {
         let error = match self.contenders(false).await {
@@ -101,7 +103,7 @@ impl<S: Store> Candidate<S> {
         }
     }
 
-    /// Everybody who competes, in the order in which they would come to lead. One read for each.
+    /// All candidates, in the order in which they would come to lead. One read for each.
     ///
     /// # Errors
     ///
@@ -131,20 +133,20 @@ impl<S: Store> Candidate<S> {
         Events::new(receiver)
     }
 
-    /// How it stands.
+    /// Its present status.
     pub fn status(&self) -> Status {
         self.inner.status.borrow().clone()
     }
 
-    /// Waits until it stands so.
+    /// Waits until its status is so.
     pub async fn until(&self, wanted: impl FnMut(&Status) -> bool) -> Status {
         let mut status = self.inner.status.clone();
         let found = status.wait_for(wanted).await.map(|status| status.clone());
-        // It has ended, and stands so for ever.
+        // It has ended, and its status changes no more.
         found.unwrap_or_else(|_| self.status())
     }
 
-    /// Stops to compete: guards are told, the offer is taken back when they are gone, and the session is
+    /// Stops competing: guards are revoked, the offer is taken back when they are gone, and the session is
     /// closed. Ready when that is done.
     pub async fn stop(&self) {
         // It has ended already, or is about to.
@@ -165,28 +167,29 @@ impl<S: Store> fmt::Debug for Candidate<S> {
     }
 }
 
-/// Who competes now, the leader first, for somebody who does not. Opens a session for that, and closes it.
+/// The candidates that compete now, the leader first, for a caller that does not compete. Opens a session for that,
+/// and closes it.
 ///
 /// # Errors
 ///
 /// If the configuration cannot work, if the store does not answer within the deadline, or refuses.
 pub async fn ask<S: Store>(config: S::Config) -> Result<Vec<Contender>, AskError> {
     let (store, settings) = S::open(config)?;
-    let (tell, mut heard) = Teller::for_one_question();
+    let (report, mut reports) = Reporter::new(Origin::start());
     let session = {
         let store = store.clone();
-        async move { store.keep_session(tell).await }
+        async move { store.keep_session(report).await }
     };
     let mut trouble = None;
     let answer = async {
-        while let Some(happened) = heard.recv().await {
-            match happened {
-                Happened::Session(Session::Connected { .. }) => break,
-                Happened::Trouble(error) => trouble = Some(error),
-                Happened::Session(_)
-                | Happened::Offer { .. }
-                | Happened::Lease { .. }
-                | Happened::Fired { .. } => {}
+        while let Some(event) = reports.recv().await {
+            match event {
+                StoreEvent::Session(Session::Connected { .. }) => break,
+                StoreEvent::Trouble(error) => trouble = Some(error),
+                StoreEvent::Session(_)
+                | StoreEvent::Offer { .. }
+                | StoreEvent::Lease { .. }
+                | StoreEvent::Fired { .. } => {}
             }
         }
         store.contenders(true).await
@@ -202,30 +205,5 @@ pub async fn ask<S: Store>(config: S::Config) -> Result<Vec<Contender>, AskError
     }
 }
 
-/// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum AskError {
-    /// The configuration cannot work.
-    #[error(transparent)]
-    Config(#[from] StartError),
-    /// The store does not do what it should.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// The right to do what only the leader may. See [`Candidate::leadership`].
 pub type Leadership = quorate_leadership::Leadership<Tokio>;
-
-/// The clock of guards.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tokio;
-
-impl Clock for Tokio {
-    fn now(&self) -> Instant {
-        tokio::time::Instant::now().into_std()
-    }
-
-    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send {
-        tokio::time::sleep(duration)
-    }
-}

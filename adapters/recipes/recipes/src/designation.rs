@@ -1,13 +1,13 @@
-//! A leader that an operator names by hand, for when the store cannot be reached.
+//! Designation: an operator names a leader by hand while the store cannot be reached.
 //!
 //! ```text
 //!   store out of reach for a whole session, file or page names us, not too old ──► leads, designated
-//!   store in reach again ──► guards are told ──► they are gone ──► the election goes on
+//!   store in reach again ──► guards are revoked ──► they are gone ──► the election goes on
 //! ```
 //!
-//! It is off unless it is asked for, and never mixed with an elected leader: its token says that it is
-//! designated, and its number is the operator's, who answers for its being greater than any before, and
-//! for there being one file, or one page.
+//! It is off unless it is configured, and never mixed with an elected leader: its token is marked as designated.
+//! The token's number is the operator's: the operator has to choose it greater than any before, and to keep one file,
+//! or one page.
 
 use std::fmt;
 use std::fs;
@@ -21,7 +21,7 @@ use thiserror::Error;
 
 use crate::contender::Contender;
 
-/// Where an operator says who leads, and for how long that counts.
+/// Where an operator designates a leader, and for how long that counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Designation {
     source: Source,
@@ -43,7 +43,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// Why nobody is designated.
+/// Why no designation can be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DesignationError {
@@ -63,7 +63,7 @@ pub enum DesignationError {
         /// Why.
         error: minreq::Error,
     },
-    /// Whoever serves the page has none.
+    /// The server of the page answers something else than 200.
     #[error("{url} answers {status}")]
     Status {
         /// Which.
@@ -71,31 +71,31 @@ pub enum DesignationError {
         /// What it answers.
         status: u16,
     },
-    /// It is something else.
+    /// It is not a designation.
     #[error("{0} is no designation: TOKEN SECONDS IDENTITY, in one line")]
     Malformed(String),
-    /// It was written too long ago, or its time is yet to come.
+    /// It was written too long ago, or its time is in the future.
     #[error("{0} is too old, or from the future")]
     OutOfDate(String),
 }
 
 impl Designation {
-    /// What stands in a file counts for `max_age`, by the clocks on the wall of whoever wrote it and here.
+    /// The designation in a file counts for `max_age`, by the wall clocks of the machine that wrote it and of this one.
     pub fn file(file: impl Into<PathBuf>, max_age: Duration) -> Self {
         Self { source: Source::File(file.into()), max_age }
     }
 
-    /// What an `http://` URL answers counts for `max_age`, as [`file`](Self::file) does: the same line. It is
-    /// given five seconds, and 4 KiB; redirections are not followed.
+    /// The designation behind an `http://` URL counts for `max_age`: the same line as in a [`file`](Self::file). It
+    /// is given five seconds, and 4 KiB; redirections are not followed.
     pub fn page(url: impl Into<String>, max_age: Duration) -> Self {
         Self { source: Source::Page(url.into()), max_age }
     }
 
-    /// Who is designated, and for how long that counts yet. Waits for the answer if it is a page.
+    /// The designated leader, and for how long that counts yet. Blocks until a page has answered.
     ///
     /// # Errors
     ///
-    /// If the file or page is not there or cannot be read, is something else, or is too old.
+    /// If the file or page is not there or cannot be read, is not a designation, or is too old.
     pub fn read(&self) -> Result<(Contender, Duration), DesignationError> {
         let path = || self.source.to_string();
         let text = match &self.source {
@@ -114,7 +114,7 @@ impl Designation {
     }
 }
 
-/// What a page says.
+/// The body of a page.
 fn fetch(url: &str) -> Result<Vec<u8>, DesignationError> {
     let request = minreq::get(url).with_timeout(PAGE_SECONDS).with_follow_redirects(false);
     let request = request
@@ -134,11 +134,11 @@ fn fetch(url: &str) -> Result<Vec<u8>, DesignationError> {
 
 /// How long a page may take.
 const PAGE_SECONDS: u64 = 5;
-/// How long it may be, and what stands before it.
+/// How long its body may be, and its head.
 const PAGE_BYTES_MAX: usize = 4096;
 
 /// Designates a leader: writes the file in one step. `token` has to be greater than that of every leader before,
-/// elected or designated: whatever is guarded refuses it otherwise.
+/// elected or designated: otherwise guarded resources refuse it.
 ///
 /// # Errors
 ///
@@ -239,7 +239,7 @@ mod tests {
             ok(&line),
             "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
             format!("HTTP/1.1 302 Found\r\nLocation: {elsewhere}\r\nContent-Length: 0\r\n\r\n"),
-            // A line, were it read to its end.
+            // It would be a designation if it were read to its end.
             ok(&format!("12 {now} {}\n", "x".repeat(1 << 20))),
             format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n{line}", "x".repeat(1 << 20)),
             "no answer of any kind".to_owned(),
@@ -252,8 +252,8 @@ mod tests {
         assert!(matches!(designation.read(), Err(DesignationError::Malformed(_))));
         assert!(matches!(designation.read(), Err(DesignationError::Page { .. })), "its headers");
         assert!(designation.read().is_err());
-        let nobody = Designation::page("http://127.0.0.1:1/", Duration::from_secs(60));
-        assert!(matches!(nobody.read(), Err(DesignationError::Page { .. })));
+        let refused = Designation::page("http://127.0.0.1:1/", Duration::from_secs(60));
+        assert!(matches!(refused.read(), Err(DesignationError::Page { .. })));
     }
 
     #[test]

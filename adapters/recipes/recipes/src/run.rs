@@ -1,44 +1,27 @@
-//! The loop of a candidate: wait for something to happen, step, carry out.
+//! The task of one candidate: wait for an input, step the machine, carry out its outputs.
 //!
-//! What it does not do: decide. Time is looked at before each step, so that a process that was paused
-//! hears of its own lateness before anything else.
+//! What it does not do: decide. The clock is read before each step, so that a process that was paused
+//! learns of its own lateness before anything else.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::future::pending;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bytes::Bytes;
-use quorate_core::recipe::offer::Session;
 use quorate_core::recipe::{Loss, Seat as Said};
 use quorate_core::time::Instant as CoreInstant;
 use quorate_leadership::{FencingToken, LeadershipGate};
-use tokio::sync::mpsc;
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, sleep_until};
 
-use crate::contender::Contender;
-use crate::designation::Designation;
-use crate::news::{Event, Status};
-use crate::recipe::{Input, Machine, Output};
-use crate::settings::{Settings, StartError};
-use crate::store::{HEARD_MAX, Happened, Store, Teller};
-
-/// How many events wait for somebody who reads slowly.
-const EVENTS_MAX: usize = 256;
-
-/// Who is designated, after a while; for ever if nobody can be. Apart from the loop, since a page takes its time.
-fn look(designation: Option<Designation>) -> Look {
-    Box::pin(async move {
-        let Some(designation) = designation else { return std::future::pending().await };
-        tokio::time::sleep(LOOK_EVERY).await;
-        tokio::task::spawn_blocking(move || designation.read().ok()).await.ok().flatten()
-    })
-}
-
-type Look = Pin<Box<dyn Future<Output = Option<(Contender, Duration)>> + Send>>;
-
-/// How often a designation is looked for while the store is out of reach.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+use crate::clock::Origin;
+use crate::error::StartError;
+use crate::events::Event;
+use crate::machine::{Input, Machine, Output};
+use crate::outage::{Found, Order, Outage};
+use crate::publisher::Publisher;
+use crate::reporter::{Reporter, StoreEvent};
+use crate::settings::Settings;
+use crate::store::Store;
 
 /// The candidate is to end.
 #[derive(Debug)]
@@ -48,53 +31,38 @@ pub(crate) struct Stop;
 pub(crate) struct Run<S> {
     store: S,
     machine: Machine,
-    origin: Instant,
-    seat: Arc<LeadershipGate>,
-    /// Rung when the last guard has gone.
-    bell: Arc<Notify>,
+    origin: Origin,
+    pub(crate) gate: Arc<LeadershipGate>,
+    /// Notified when the last guard was dropped.
+    guards_gone: Arc<Notify>,
     stops: mpsc::Receiver<Stop>,
-    happened: mpsc::Receiver<Happened>,
-    tell: Teller,
-    events: broadcast::Sender<Event>,
-    status: watch::Sender<Status>,
-    /// The token of the term, if there is one.
+    reports: mpsc::Receiver<StoreEvent>,
+    report: Reporter,
+    pub(crate) publisher: Publisher,
+    /// The token of the present leadership, elected or designated.
     token: Option<FencingToken>,
-    /// The machine waits to hear that nobody does a leader's work any more.
+    /// The machine waits to hear that the guards of its leadership are gone.
     awaits_release: bool,
-    /// When it ends even though the store does not answer.
-    patience: Option<tokio::time::Instant>,
+    /// When the candidate ends even though the store does not answer.
+    ends_at: Option<Instant>,
     deadline: Duration,
-    /// Who says who leads while the store is out of reach.
-    designation: Option<Designation>,
-    /// The look at it that is under way; whatever else happens does not begin it anew.
-    look: Option<Look>,
-    identity: Bytes,
-    /// Since when the store is out of reach, or was looked for in vain.
-    away_since: Option<tokio::time::Instant>,
-    /// How long an elected leader may still act after that.
-    session_time: Duration,
-    /// Until when this candidate leads by designation, if it does.
-    designated: Option<tokio::time::Instant>,
-    /// A designation has ended, and those whom it let in may still be there.
-    lingers: bool,
-    /// The store is there again; the machine hears of it when those have gone.
-    held_back: Option<Happened>,
-    /// What is to become of the candidate when its machine has stopped.
-    course: Course,
+    outage: Outage,
+    phase: Phase,
 }
 
+/// What becomes of the candidate when its machine has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Course {
-    /// It competes.
-    On,
-    /// It gives the leadership up, to queue up again.
-    Back,
-    /// It has given the leadership up.
-    Again,
+enum Phase {
+    /// It competes, or leads.
+    Competing,
+    /// It gives leadership up, to queue up again.
+    GivingUp,
+    /// It has given leadership up.
+    GivenUp,
     /// It ends.
-    Out,
+    Stopping,
     /// It has ended.
-    Over,
+    Ended,
 }
 
 impl<S: Store> Run<S> {
@@ -106,56 +74,36 @@ impl<S: Store> Run<S> {
         let random = || getrandom::u64().map_err(|e| StartError::NoRandomness(e.to_string()));
         let unique = u128::from(random()?) << 64 | u128::from(random()?);
         let machine = Machine::new(settings, unique)?;
-        let origin = tokio::time::Instant::now().into_std();
-        let bell = Arc::new(Notify::new());
-        let rung = Arc::clone(&bell);
-        let (sender, happened) = mpsc::channel(HEARD_MAX);
+        let origin = Origin::start();
+        let guards_gone = Arc::new(Notify::new());
+        let wakes = Arc::clone(&guards_gone);
+        let (report, reports) = Reporter::new(origin);
         Ok(Self {
             store,
             machine,
             origin,
-            seat: Arc::new(LeadershipGate::held_by_guards(move || rung.notify_one())),
-            bell,
+            gate: Arc::new(LeadershipGate::held_by_guards(move || wakes.notify_one())),
+            guards_gone,
             stops,
-            happened,
-            tell: Teller { sender, origin },
-            events: broadcast::channel(EVENTS_MAX).0,
-            status: watch::channel(Status::default()).0,
+            reports,
+            report,
+            publisher: Publisher::new(),
             token: None,
             awaits_release: false,
-            patience: None,
+            ends_at: None,
             deadline: settings.deadline,
-            designation: settings.designation.clone(),
-            look: None,
-            identity: settings.identity.clone(),
-            away_since: Some(tokio::time::Instant::now()),
-            session_time: settings.session_timeout,
-            designated: None,
-            lingers: false,
-            held_back: None,
-            course: Course::On,
+            outage: Outage::new(settings),
+            phase: Phase::Competing,
         })
     }
 
-    pub(crate) fn seat(&self) -> Arc<LeadershipGate> {
-        Arc::clone(&self.seat)
-    }
-
-    pub(crate) fn events(&self) -> broadcast::WeakSender<Event> {
-        self.events.downgrade()
-    }
-
-    pub(crate) fn status(&self) -> watch::Receiver<Status> {
-        self.status.subscribe()
-    }
-
-    /// Competes until it is told to stop, or nobody could tell it any more.
+    /// Competes until it is told to stop, or its last handle is dropped.
     pub(crate) async fn until_stopped(mut self) {
-        let (store, tell) = (self.store.clone(), self.tell.clone());
-        let session = tokio::spawn(async move { store.keep_session(tell).await });
+        let (store, report) = (self.store.clone(), self.report.clone());
+        let session = tokio::spawn(async move { store.keep_session(report).await });
         self.step(Input::Start).await;
-        while self.course != Course::Over {
-            self.look_at_seat().await;
+        while self.phase != Phase::Ended {
+            self.look_at_guards().await;
             let input = self.next().await;
             if let Some(input) = input {
                 self.step(input).await;
@@ -163,157 +111,107 @@ impl<S: Store> Run<S> {
         }
         session.abort();
         self.store.close().await;
-        self.seat.end();
-        self.status.send_modify(|status| status.ended = true);
+        self.gate.end();
+        self.publisher.set_status(|status| status.ended = true);
     }
 
-    /// What happens next; none if it is something about the seat.
+    /// The next input; none if the guards have to be looked at, or nothing follows.
     async fn next(&mut self) -> Option<Input> {
-        let due = self.machine.deadline().map(|at| self.time(at));
-        let tick = async move {
-            match due {
-                Some(at) => tokio::time::sleep_until(at.into()).await,
-                None => std::future::pending().await,
-            }
-        };
-        let patience = self.patience;
-        let enough = async move {
-            match patience {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
-        let stops = self.course != Course::Out;
-        let looks = self.away_since.is_some() && !self.lingers;
-        let mut looking = self.look.take().unwrap_or_else(|| look(self.designation.clone()));
-        let mut looked = false;
-        let input = tokio::select! {
-            happened = self.happened.recv() => happened.and_then(|happened| self.hear(happened)),
-            found = &mut looking, if looks => {
-                looked = true;
+        let due = self.machine.deadline().map(|at| self.origin.to_std(at).into());
+        let listens_to_stop = self.phase != Phase::Stopping;
+        tokio::select! {
+            reported = self.reports.recv() => reported.and_then(|event| self.hear(event)),
+            found = self.outage.look() => {
                 self.on_designation(found);
                 None
             }
             // Told to, or the last handle is gone.
-            _ = self.stops.recv(), if stops => {
-                let on = self.course == Course::On;
-                self.course = Course::Out;
-                on.then_some(Input::Stop)
+            _ = self.stops.recv(), if listens_to_stop => {
+                let was_competing = self.phase == Phase::Competing;
+                self.phase = Phase::Stopping;
+                was_competing.then_some(Input::Stop)
             }
-            () = self.bell.notified() => None,
-            () = tick => Some(Input::Tick),
-            () = enough => {
-                // Without a session nothing of ours is left in the store, or will be before long.
-                self.course = Course::Over;
+            () = self.guards_gone.notified() => None,
+            () = at(due) => Some(Input::Tick),
+            () = at(self.ends_at) => {
+                // Without a session nothing of this candidate is left in the store, or will be before long.
+                self.phase = Phase::Ended;
                 None
             }
-        };
-        self.look = Some(looking).filter(|_| !looked);
-        input
+        }
     }
 
     /// Tells the machine what became of the guards.
-    async fn look_at_seat(&mut self) {
-        if self.designated.is_some() {
-            // Nobody waits for a place in a row: it is the operator's word, and stays it.
-            if self.seat.revoke_if_abandoned() {
-                self.seat.reopen();
+    async fn look_at_guards(&mut self) {
+        if self.outage.is_designated() {
+            // There is no queue to go back to: the operator designated this candidate, and it stays designated.
+            if self.gate.revoke_if_abandoned() {
+                self.gate.reopen();
             }
-        } else if self.course == Course::On && self.seat.revoke_if_abandoned() {
+        } else if self.phase == Phase::Competing && self.gate.revoke_if_abandoned() {
             tracing::info!("the last guard is gone: the leadership is given up");
-            self.course = Course::Back;
+            self.phase = Phase::GivingUp;
             self.step(Input::Stop).await;
         }
-        if !self.seat.has_guards() {
-            self.lingers = false;
-            if let Some(happened) = self.held_back.take() {
-                self.step(Input::Store(happened)).await;
+        if !self.gate.has_guards() {
+            if let Some(event) = self.outage.release() {
+                self.step(Input::Store(event)).await;
             }
         }
-        while self.awaits_release && !self.seat.has_guards() {
+        while self.awaits_release && !self.gate.has_guards() {
             self.awaits_release = false;
             self.step(Input::Released).await;
         }
-        if self.course == Course::Again {
-            self.course = Course::On;
+        if self.phase == Phase::GivenUp {
+            self.phase = Phase::Competing;
             self.step(Input::Start).await;
         }
-        let is_stopping = self.course == Course::Out && !self.awaits_release;
-        self.patience = is_stopping.then(|| {
-            let now = tokio::time::Instant::now();
-            self.patience.unwrap_or(now + self.deadline)
-        });
+        let is_stopping = self.phase == Phase::Stopping && !self.awaits_release;
+        self.ends_at =
+            is_stopping.then(|| self.ends_at.unwrap_or_else(|| Instant::now() + self.deadline));
     }
 
-    /// What a store says, unless it has to wait until nobody leads by designation. It is listened to all the
-    /// same: of its comings and goings the last counts.
-    fn hear(&mut self, happened: Happened) -> Option<Input> {
-        match &happened {
-            Happened::Session(Session::Connected { .. }) => {
-                self.away_since = None;
-                if self.designated.is_some() {
-                    tracing::warn!("the store is there again: nobody is designated any more");
-                    self.end_designation();
+    /// What the store reported, unless it has to wait until the guards of a designation are gone.
+    fn hear(&mut self, event: StoreEvent) -> Option<Input> {
+        if self.outage.note(&event) {
+            tracing::warn!("the store is in reach again: leadership by designation ends");
+            self.end_designation();
+        }
+        self.outage.pass(event).map(Input::Store)
+    }
+
+    fn on_designation(&mut self, found: Found) {
+        match self.outage.judge(found, self.token) {
+            Order::Nothing => {}
+            Order::End => self.end_designation(),
+            Order::Lead { token, until } => {
+                if self.token.replace(token).is_none() {
+                    tracing::warn!(%token, "leads by designation");
+                    self.publisher.event(Event::Designated(token));
                 }
-                if self.lingers {
-                    self.held_back = Some(happened);
-                    return None;
-                }
+                self.gate.set(self.token, Some(until.into_std()));
+                self.publisher.set_status(|status| status.leads = Some(token));
             }
-            Happened::Session(Session::Suspended | Session::Expired) => {
-                self.away_since.get_or_insert_with(tokio::time::Instant::now);
-                self.held_back = None;
-            }
-            Happened::Session(Session::Renewed { .. })
-            | Happened::Trouble(_)
-            | Happened::Offer { .. }
-            | Happened::Lease { .. }
-            | Happened::Fired { .. } => {}
         }
-        Some(Input::Store(happened))
     }
 
-    /// The store is out of reach, and this is who is designated. Whoever was elected before has stopped by now.
-    fn on_designation(&mut self, found: Option<(Contender, Duration)>) {
-        let now = tokio::time::Instant::now();
-        let waited = self.away_since.is_some_and(|since| since + self.session_time <= now);
-        let elected = self.token.is_some() && self.designated.is_none();
-        if !waited || elected {
-            return;
-        }
-        let found = found.filter(|(leader, _)| leader.identity == self.identity);
-        let token = found.as_ref().map(|(leader, _)| leader.token);
-        if self.designated.is_some() && token != self.token {
-            // Whoever is designated next is let in when these have gone.
-            return self.end_designation();
-        }
-        let Some((token, left)) = token.zip(found.map(|(_, left)| left)) else { return };
-        if self.token.replace(token).is_none() {
-            tracing::warn!(%token, "leads by designation");
-            self.publish(Event::Designated(token));
-        }
-        let until = now + left;
-        self.designated = Some(until);
-        self.seat.set(self.token, Some(until.into_std()));
-        self.status.send_modify(|status| status.leads = Some(token));
-    }
-
-    /// Nobody is designated any more: those who are there are told.
     fn end_designation(&mut self) {
-        (self.designated, self.token) = (None, None);
-        self.lingers = true;
-        self.seat.set(None, None);
-        self.status.send_modify(|status| status.leads = None);
-        self.publish(Event::Lost(Loss::Stopped));
+        self.outage.end();
+        self.token = None;
+        self.gate.set(None, None);
+        self.publisher.set_status(|status| status.leads = None);
+        self.publisher.event(Event::Lost(Loss::Stopped));
     }
 
     async fn step(&mut self, input: Input) {
-        let at = self.now();
+        let at = self.origin.now();
         // First what was due before, if this process was paused meanwhile.
         if !matches!(input, Input::Tick) && self.machine.deadline().is_some_and(|due| due <= at) {
             self.step_once(at, Input::Tick).await;
         }
-        self.observe(&input);
+        if let Input::Store(event) = &input {
+            self.publisher.report(event);
+        }
         self.step_once(at, input).await;
     }
 
@@ -322,67 +220,39 @@ impl<S: Store> Run<S> {
             self.carry_out(output).await;
         }
         let (state, offer) = (self.machine.state(), self.machine.offer());
-        let until = self.machine.confirmed_until().map(|at| self.time(at));
+        let until = self.machine.confirmed_until().map(|at| self.origin.to_std(at));
         let leads = self.token;
-        self.status.send_if_modified(|status| {
-            let before = status.clone();
+        self.publisher.refresh_status(|status| {
             status.state = state;
             if status.offer.as_deref() != offer {
                 status.offer = offer.map(str::to_owned);
             }
             status.leads = leads;
             status.until = until.filter(|_| leads.is_some());
-            *status != before
         });
-    }
-
-    /// What a store says is news of its own.
-    fn observe(&self, input: &Input) {
-        let Input::Store(happened) = input else { return };
-        match happened {
-            Happened::Session(Session::Connected { session, timeout }) => {
-                tracing::info!(%session, ?timeout, "connected");
-                self.status.send_modify(|status| {
-                    status.connected = true;
-                    status.trouble = None;
-                });
-            }
-            Happened::Session(Session::Suspended | Session::Expired) => {
-                self.status.send_modify(|status| status.connected = false);
-            }
-            Happened::Trouble(error) => {
-                tracing::warn!(%error, "no session");
-                self.status.send_modify(|status| status.trouble = Some(error.clone()));
-                self.publish(Event::Trouble { error: error.clone(), again: None });
-            }
-            Happened::Session(Session::Renewed { .. })
-            | Happened::Offer { .. }
-            | Happened::Lease { .. }
-            | Happened::Fired { .. } => {}
-        }
     }
 
     async fn carry_out(&mut self, output: Output) {
         match output {
-            Output::Offer(attempt, call) => self.store.offer(attempt, call, &self.tell).await,
-            Output::Lease(attempt, call) => self.store.lease(attempt, call, &self.tell).await,
+            Output::Offer(attempt, call) => self.store.offer(attempt, call, &self.report).await,
+            Output::Lease(attempt, call) => self.store.lease(attempt, call, &self.report).await,
             Output::Seat(said) => self.tell_guards(said),
             Output::Notice(notice) => {
                 tracing::debug!(?notice);
-                self.publish(Event::Notice(notice));
+                self.publisher.event(Event::Notice(notice));
             }
             Output::Leads(leader) => {
-                self.publish(Event::Leader(leader.map(|leader| leader.identity)));
+                self.publisher.event(Event::Leader(leader.map(|leader| leader.identity)));
             }
             Output::Trouble(failure, again) => {
                 tracing::warn!(%failure, ?again, "the election is held up");
-                self.status.send_modify(|status| status.trouble = Some(failure.into()));
-                self.publish(Event::trouble(failure, again));
+                self.publisher.set_status(|status| status.trouble = Some(failure.into()));
+                self.publisher.event(Event::trouble(failure, again));
             }
-            Output::Stopped => match self.course {
-                Course::Back => self.course = Course::Again,
-                Course::On | Course::Again | Course::Out | Course::Over => {
-                    self.course = Course::Over;
+            Output::Stopped => match self.phase {
+                Phase::GivingUp => self.phase = Phase::GivenUp,
+                Phase::Competing | Phase::GivenUp | Phase::Stopping | Phase::Ended => {
+                    self.phase = Phase::Ended;
                 }
             },
         }
@@ -394,46 +264,38 @@ impl<S: Store> Run<S> {
                 let token = FencingToken::elected(token.0);
                 tracing::info!(%token, "leads");
                 self.token = Some(token);
-                self.seat.set(self.token, Some(self.time(until)));
-                self.status.send_modify(|status| status.trouble = None);
-                self.publish(Event::Elected(token));
+                self.gate.set(self.token, Some(self.origin.to_std(until)));
+                self.publisher.set_status(|status| status.trouble = None);
+                self.publisher.event(Event::Elected(token));
             }
             Said::Confirmed { until } => {
-                if self.seat.set(self.token, Some(self.time(until))) {
-                    self.publish(Event::Confirmed);
+                if self.gate.set(self.token, Some(self.origin.to_std(until))) {
+                    self.publisher.event(Event::Confirmed);
                 }
             }
             Said::Suspended => {
-                self.seat.suspend();
-                self.publish(Event::Suspended);
+                self.gate.suspend();
+                self.publisher.event(Event::Suspended);
             }
             Said::Release => {
-                self.seat.revoke();
+                self.gate.revoke();
                 self.awaits_release = true;
             }
             Said::Lost(loss) => {
                 tracing::info!(%loss, "leads no more");
                 self.token = None;
-                self.seat.set(None, None);
+                self.gate.set(None, None);
                 self.awaits_release = true;
-                self.publish(Event::Lost(loss));
+                self.publisher.event(Event::Lost(loss));
             }
         }
     }
+}
 
-    fn publish(&self, event: Event) {
-        // Nobody listens.
-        drop(self.events.send(event));
-    }
-
-    fn now(&self) -> CoreInstant {
-        let now = tokio::time::Instant::now().into_std();
-        CoreInstant::from_origin(now.saturating_duration_since(self.origin))
-    }
-
-    fn time(&self, at: CoreInstant) -> Instant {
-        // Beyond what the clock can say: as good as never.
-        let far = Duration::from_secs(86_400 * 365);
-        self.origin + at.since_origin().min(self.origin.elapsed() + far)
+/// Waits until then; for ever if there is no such time.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
     }
 }

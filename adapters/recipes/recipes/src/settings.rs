@@ -1,11 +1,10 @@
-//! What every candidate has to be told, whatever its store.
+//! The settings of a candidate that do not depend on its store.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use quorate_core::recipe::offer::Naming;
-use quorate_core::recipe::{ConfigError, lease, offer};
-use thiserror::Error;
+use quorate_core::recipe::{lease, offer};
 
 use crate::designation::Designation;
 
@@ -14,14 +13,16 @@ use crate::designation::Designation;
 pub enum Recipe {
     /// Each candidate leaves an offer, and the oldest leads. One that goes wakes one: for many candidates.
     Offer(Naming),
-    /// Whoever creates one key leads. When it goes all others are woken: for few candidates.
+    /// The candidate that creates one key leads. When it goes, all others are woken: for few candidates.
     Lease,
 }
 
-/// What every candidate has to be told.
+/// The settings of a candidate that do not depend on its store.
+///
+/// An identity alone stands for the defaults: where settings are asked for, `"host-7"` will do.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who this is, for whoever asks who leads: a host name, an address, any bytes but none.
+    /// The name by which others know this candidate: a host name, an address, any bytes but none.
     pub identity: Bytes,
     /// How a leader is found.
     pub recipe: Recipe,
@@ -32,16 +33,16 @@ pub struct Settings {
     pub margin: Option<Duration>,
     /// How long an answer of the store may take.
     pub deadline: Duration,
-    /// Who says who leads while the store is out of reach; nobody if none.
+    /// Where an operator may designate a leader while the store is out of reach; not at all if none.
     pub designation: Option<Designation>,
 }
 
 impl Settings {
-    /// The usual: sessions of ten seconds, answers within five.
-    pub fn new(identity: impl Into<Bytes>, recipe: Recipe) -> Self {
+    /// The defaults: the offer recipe, sessions of ten seconds, answers within five.
+    pub fn new(identity: impl Into<Bytes>) -> Self {
         Self {
             identity: identity.into(),
-            recipe,
+            recipe: Recipe::Offer(Naming::default()),
             session_timeout: Duration::from_secs(10),
             margin: None,
             deadline: Duration::from_secs(5),
@@ -49,8 +50,43 @@ impl Settings {
         }
     }
 
-    /// The part that concerns offers. `guid` is nobody else's.
-    pub(crate) fn offer(&self, naming: Naming, guid: u128) -> offer::Config {
+    /// The lease recipe: the candidate that creates one key leads, and all others watch it.
+    #[must_use]
+    pub const fn lease(mut self) -> Self {
+        self.recipe = Recipe::Lease;
+        self
+    }
+
+    /// Sets the [time-out](Self::session_timeout#structfield.session_timeout) of sessions.
+    #[must_use]
+    pub const fn session_timeout(mut self, timeout: Duration) -> Self {
+        self.session_timeout = timeout;
+        self
+    }
+
+    /// Sets the [margin](Self::margin#structfield.margin) before the end of a session.
+    #[must_use]
+    pub const fn margin(mut self, margin: Duration) -> Self {
+        self.margin = Some(margin);
+        self
+    }
+
+    /// Sets how long an answer of the store may take.
+    #[must_use]
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Sets where an operator may designate a leader.
+    #[must_use]
+    pub fn designation(mut self, designation: Designation) -> Self {
+        self.designation = Some(designation);
+        self
+    }
+
+    /// The part that concerns offers. No other candidate has this `guid`.
+    pub(crate) fn of_offers(&self, naming: Naming, guid: u128) -> offer::Config {
         let mut config = offer::Config::new(self.identity.clone(), guid);
         config.naming = naming;
         config.margin = self.margin;
@@ -58,8 +94,8 @@ impl Settings {
         config
     }
 
-    /// The part that concerns leases. The store has agreed on `duration`.
-    pub(crate) fn lease(&self, duration: Duration, unique: u128) -> lease::Config {
+    /// The part that concerns leases. The store has agreed on `duration`; no other candidate has this `unique`.
+    pub(crate) fn of_leases(&self, duration: Duration, unique: u128) -> lease::Config {
         let mut config = lease::Config::new(self.identity.clone(), unique, duration);
         config.margin = self.margin;
         // What the store counts may be older than what it has answered.
@@ -69,25 +105,26 @@ impl Settings {
     }
 }
 
-/// Why a candidate cannot start.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// It is not said which store.
-    #[error("no store to elect through: {0} is missing")]
-    NoStore(&'static str),
-    /// It is not said under which path or key.
-    #[error("{path:?} is no place for an election: {reason}")]
-    Path {
-        /// What was said.
-        path: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// The settings cannot work.
-    #[error(transparent)]
-    Settings(#[from] ConfigError),
-    /// The system gives no random numbers, which tell candidates apart.
-    #[error("the system gives no random numbers: {0}")]
-    NoRandomness(String),
+impl From<&str> for Settings {
+    fn from(identity: &str) -> Self {
+        Self::new(identity.to_owned())
+    }
+}
+
+impl From<String> for Settings {
+    fn from(identity: String) -> Self {
+        Self::new(identity)
+    }
+}
+
+impl From<Vec<u8>> for Settings {
+    fn from(identity: Vec<u8>) -> Self {
+        Self::new(identity)
+    }
+}
+
+impl From<Bytes> for Settings {
+    fn from(identity: Bytes) -> Self {
+        Self::new(identity)
+    }
 }

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use quorate_core::recipe::offer::{Answer, Call, Entry};
 use quorate_core::recipe::{Attempt, Failure, SessionId, Token, lease};
 use quorate_recipes::{
-    Candidate, Contender, Designation, FencingToken, Lost, Naming, Recipe, Settings, StartError,
-    Store, StoreError, Teller, designate,
+    Candidate, Contender, Designation, FencingToken, Lost, Reporter, Settings, StartError, Store,
+    StoreError, designate,
 };
 use tokio::sync::{Notify, watch};
 
@@ -47,27 +47,27 @@ impl Store for Fake {
         Ok(config)
     }
 
-    async fn keep_session(&self, tell: Teller) {
+    async fn keep_session(&self, report: Reporter) {
         self.is_there.clone().wait_for(|there| *there).await.unwrap();
         for going in 0..self.goes {
-            tell.connected(SessionId(8), TIMEOUT);
+            report.connected(SessionId(8), TIMEOUT);
             tokio::task::yield_now().await;
             if going % 2 == 0 {
-                tell.suspended()
+                report.suspended()
             } else {
-                tell.expired()
+                report.expired()
             }
             tokio::task::yield_now().await;
         }
-        tell.connected(SESSION, TIMEOUT);
+        report.connected(SESSION, TIMEOUT);
         self.stays.notify_one();
         loop {
-            tell.renewed(SESSION, Instant::now());
+            report.renewed(SESSION, Instant::now());
             tokio::time::sleep(TIMEOUT / 10).await;
         }
     }
 
-    async fn offer(&self, attempt: Attempt, call: Call, tell: &Teller) {
+    async fn offer(&self, attempt: Attempt, call: Call, report: &Reporter) {
         let result = match call {
             Call::EnsureRoot => Ok(Answer::Done),
             Call::Create { name, data, .. } => {
@@ -89,10 +89,10 @@ impl Store for Fake {
                 Ok(Answer::Done)
             }
         };
-        tell.offer(attempt, result);
+        report.offer(attempt, result);
     }
 
-    async fn lease(&self, _: Attempt, _: lease::Call, _: &Teller) {}
+    async fn lease(&self, _: Attempt, _: lease::Call, _: &Reporter) {}
 
     async fn contenders(&self, _: bool) -> Result<Vec<Contender>, StoreError> {
         if *self.is_there.borrow() {
@@ -109,10 +109,8 @@ async fn within<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn settings(file: &Path, max_age: Duration) -> Settings {
-    let mut settings = Settings::new("me", Recipe::Offer(Naming::Guid));
-    settings.session_timeout = TIMEOUT;
-    settings.designation = Some(Designation::file(file, max_age));
-    settings
+    let designation = Designation::file(file, max_age);
+    Settings::new("me").session_timeout(TIMEOUT).designation(designation)
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
-//! What errors of the client library mean, for an election and for a program.
+//! The errors of the client library: what they mean for an election, and for a program.
 
 use quorate_core::recipe::Failure;
 use quorate_recipes::StoreError;
 use zookeeper_client::Error;
 
-/// What an error is to a program.
+/// The error that a program sees.
 pub(crate) fn store_error(error: Error) -> StoreError {
     match failure(&error) {
         Failure::Denied => StoreError::Denied,

@@ -1,4 +1,4 @@
-//! Leader election through a ZooKeeper ensemble that is there already.
+//! Leader election through an existing ZooKeeper ensemble.
 //!
 //! ```no_run
 //! use quorate_zookeeper::{Candidate, Config};
@@ -18,46 +18,47 @@
 //! ```
 //!
 //! Each candidate leaves an *offer* below the root, an ephemeral sequential node with its identity in it.
-//! The lowest leads, and each other watches its neighbour: one that goes wakes one. Apache's own recipe for
+//! The lowest leads, and each other watches its neighbour, so that a candidate that goes wakes one other. Apache's own recipe for
 //! Java, `LeaderElectionSupport`, does the same with the same nodes: both can compete under one root
 //! ([`Config::naming`] with [`Naming::Java`]), as can Curator's `LeaderLatch` ([`Naming::Latch`]) and kazoo's
-//! `Election` for Python ([`Naming::Kazoo`]). [`Config::lease`] is the other recipe: one node, and who creates it
-//! leads.
+//! `Election` for Python ([`Naming::Kazoo`]). [`Settings::lease`] is the other recipe: one node, and the
+//! candidate that creates it leads.
 //!
-//! The root is created if it is missing. If no session can be had, or the ensemble refuses
-//! something, it is tried again, less and less often; [`Candidate::status`] and [`Candidate::events`]
+//! The root is created if it is missing. Where a session cannot be opened, or the ensemble refuses
+//! something, the candidate tries again after a back-off; [`Candidate::status`] and [`Candidate::events`]
 //! say what is in the way.
 //!
 //! # What it promises
 //!
-//! The token of a leader is the zxid with which its node was created: greater than that of everyone who
-//! led before. A leader stops by its own monotonic clock before the ensemble can end its session: counted
+//! The token of a leader is the zxid with which its node was created: greater than that of every earlier
+//! leader. A leader stops by its own monotonic clock before the ensemble can end its session: counted
 //! from when the heartbeat was *sent* that ZooKeeper's leader is sure to have counted. A heartbeat is a `sync`,
 //! which passes the leader, some seven in each time-out; but its followers tell it of sessions only every half
-//! tick, so the last that was answered is not the last that counts. What a paused process still has under way
-//! no clock can hold back: whatever is guarded has to refuse tokens smaller than it has seen.
+//! tick, so the last that was answered is not the last that counts. No clock can hold back what a paused process
+//! still has under way: the guarded resource has to refuse tokens smaller than the greatest it has seen.
 #![forbid(unsafe_code, unused_must_use)]
 
-mod beats;
-mod calls;
 mod config;
 mod error;
-mod keys;
+mod heartbeats;
+mod lease_calls;
+mod nodes;
+mod offer_calls;
 mod store;
 
 pub use quorate_recipes::{
     AskError, Contender, Designation, DesignationError, Event, Events, Failure, FencingToken,
-    Leadership, LeadershipError, Loss, Lost, Naming, Notice, StartError, State, Status, StoreError,
-    designate,
+    Leadership, LeadershipError, Loss, Lost, Naming, Notice, PathFault, Settings, StartError,
+    State, Status, StoreError, designate,
 };
 
 pub use crate::config::{Access, Config};
 pub use crate::store::ZooKeeper;
 
-/// One that would lead.
+/// A candidate for leadership.
 pub type Candidate = quorate_recipes::Candidate<ZooKeeper>;
 
-/// Who competes now, the leader first, for somebody who does not.
+/// The candidates that compete now, the leader first, for a caller that does not compete.
 ///
 /// # Errors
 ///

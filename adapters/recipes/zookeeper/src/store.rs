@@ -1,20 +1,20 @@
 //! Sessions with the ensemble, one after another, and their heartbeats.
 //!
-//! The client library pings by itself and does not say when. So each session has heartbeats of its own:
-//! a `sync`, which a server that has lost its leader cannot answer. Which of them count: see [`Beats`].
+//! The client library pings by itself and does not report when. So each session has heartbeats of its own:
+//! a `sync`, which a server that has lost its leader cannot answer. Which of them count: see [`Heartbeats`].
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use quorate_core::recipe::{Attempt, Failure, SessionId, lease, offer};
-use quorate_recipes::{Contender, Pace, Settings, StartError, Store, StoreError, Teller};
+use quorate_recipes::{Backoff, Contender, Reporter, Settings, StartError, Store, StoreError};
 use zookeeper_client::{Client, Error, SessionState, StateWatcher};
 
-use crate::beats::Beats;
 use crate::config::Config;
 use crate::error::store_error;
-use crate::{calls, keys};
+use crate::heartbeats::Heartbeats;
+use crate::{lease_calls, offer_calls};
 
 /// A ZooKeeper ensemble, as elections use it.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct ZooKeeper {
     /// The present session.
     client: Arc<Mutex<Option<Client>>>,
     /// Its heartbeats.
-    beats: Arc<Mutex<Beats>>,
+    heartbeats: Arc<Mutex<Heartbeats>>,
 }
 
 impl Store for ZooKeeper {
@@ -31,53 +31,55 @@ impl Store for ZooKeeper {
 
     fn open(config: Config) -> Result<(Self, Settings), StartError> {
         let (config, settings) = config.checked()?;
-        let beats = Beats::new(Instant::now(), config.session_time());
-        let beats = Arc::new(Mutex::new(beats));
-        Ok((Self { config: Arc::new(config), client: Arc::default(), beats }, settings))
+        let heartbeats = Heartbeats::new(Instant::now(), settings.session_timeout);
+        let heartbeats = Arc::new(Mutex::new(heartbeats));
+        Ok((Self { config: Arc::new(config), client: Arc::default(), heartbeats }, settings))
     }
 
-    async fn keep_session(&self, tell: Teller) {
-        let mut pace = Pace::new();
+    async fn keep_session(&self, report: Reporter) {
+        let mut backoff = Backoff::new();
         loop {
             let sent = Instant::now();
             match self.connect().await {
                 Ok(client) => {
-                    pace.reset();
+                    backoff.reset();
                     self.set_client(Some(client.clone()));
-                    self.keep(client, sent, &tell).await;
+                    self.keep(client, sent, &report).await;
                     self.set_client(None);
-                    tell.expired();
+                    report.expired();
                 }
-                Err(Error::NoHosts) => tell.trouble(no_session(&self.config)),
-                Err(error) => tell.trouble(store_error(error)),
+                Err(Error::NoHosts) => report.trouble(no_session(&self.config)),
+                Err(error) => report.trouble(store_error(error)),
             }
-            pace.rest().await;
+            backoff.wait().await;
         }
     }
 
-    async fn offer(&self, attempt: Attempt, call: offer::Call, tell: &Teller) {
-        match self.client() {
-            Some(client) => calls::offer(&self.config, client, attempt, call, tell.clone()).await,
-            None => tell.offer(attempt, Err(Failure::Expired)),
-        }
-    }
-
-    async fn lease(&self, attempt: Attempt, call: lease::Call, tell: &Teller) {
+    async fn offer(&self, attempt: Attempt, call: offer::Call, report: &Reporter) {
         match self.client() {
             Some(client) => {
-                let (config, beats) = (&self.config, &self.beats);
-                keys::lease(config, beats, client, attempt, call, tell.clone()).await;
+                offer_calls::call(&self.config, client, attempt, call, report.clone()).await;
             }
-            None => tell.lease(attempt, Err(Failure::Expired)),
+            None => report.offer(attempt, Err(Failure::Expired)),
+        }
+    }
+
+    async fn lease(&self, attempt: Attempt, call: lease::Call, report: &Reporter) {
+        match self.client() {
+            Some(client) => {
+                let (config, heartbeats) = (&self.config, &self.heartbeats);
+                lease_calls::call(config, heartbeats, client, attempt, call, report.clone()).await;
+            }
+            None => report.lease(attempt, Err(Failure::Expired)),
         }
     }
 
     async fn contenders(&self, all: bool) -> Result<Vec<Contender>, StoreError> {
         let client = self.client().ok_or_else(|| no_session(&self.config))?;
         if self.config.is_lease() {
-            keys::contenders(&self.config, &client).await
+            lease_calls::contenders(&self.config, &client).await
         } else {
-            calls::contenders(&self.config, &client, all).await
+            offer_calls::contenders(&self.config, &client, all).await
         }
     }
 
@@ -86,7 +88,7 @@ impl Store for ZooKeeper {
         let mut states = client.state_watcher();
         self.set_client(None);
         drop(client);
-        // The last handle is gone, so the library asks the ensemble to close the session.
+        // The last handle is dropped, so the library asks the ensemble to close the session.
         let closed = async { while !states.changed().await.is_terminated() {} };
         drop(tokio::time::timeout(CLOSING_TIME, closed).await);
     }
@@ -97,9 +99,9 @@ const CLOSING_TIME: Duration = Duration::from_secs(1);
 
 impl ZooKeeper {
     fn connect(&self) -> impl Future<Output = Result<Client, Error>> + Send {
-        // When no host answers that is known, and tried again at our own pace.
+        // When no host answers, this reports it and tries again after its own back-off.
         let connector = Client::connector()
-            .with_session_timeout(self.config.session_time())
+            .with_session_timeout(self.config.settings.session_timeout)
             .with_fail_eagerly();
         let connector = self
             .config
@@ -110,32 +112,32 @@ impl ZooKeeper {
         async move { connector.connect(&hosts).await }
     }
 
-    /// Watches over a session until it is over. It was asked for at `sent`, or later.
-    async fn keep(&self, client: Client, sent: Instant, tell: &Teller) {
+    /// Keeps a session until it is over. It was requested at `sent`, or later.
+    async fn keep(&self, client: Client, sent: Instant, report: &Reporter) {
         let session = SessionId(client.session_id().0);
         let timeout = client.session_timeout();
         let states = client.state_watcher();
-        *self.beats() = Beats::new(sent, timeout);
-        tell.connected(session, timeout);
-        tell.renewed(session, sent);
-        let beats = async {
+        *self.heartbeats() = Heartbeats::new(sent, timeout);
+        report.connected(session, timeout);
+        report.renewed(session, sent);
+        let heartbeats = async {
             loop {
                 let sent = Instant::now();
                 if client.sync(&self.config.root).await.is_ok() {
                     let counted = {
-                        let mut beats = self.beats();
-                        beats.answered(sent, Instant::now());
-                        beats.counted(sent)
+                        let mut heartbeats = self.heartbeats();
+                        heartbeats.answered(sent, Instant::now());
+                        heartbeats.counted(sent)
                     };
-                    tell.renewed(session, counted);
+                    report.renewed(session, counted);
                 }
-                let pause = self.beats().pause();
+                let pause = self.heartbeats().pause();
                 tokio::time::sleep(pause).await;
             }
         };
         tokio::select! {
-            () = beats => {}
-            () = until_over(states, session, timeout, tell) => {}
+            () = heartbeats => {}
+            () = until_over(states, session, timeout, report) => {}
         }
     }
 
@@ -143,8 +145,8 @@ impl ZooKeeper {
         self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn beats(&self) -> MutexGuard<'_, Beats> {
-        self.beats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn heartbeats(&self) -> MutexGuard<'_, Heartbeats> {
+        self.heartbeats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn set_client(&self, client: Option<Client>) {
@@ -156,21 +158,21 @@ impl ZooKeeper {
     }
 }
 
-/// Says what becomes of a session, until it is over.
+/// Reports what becomes of a session, until it is over.
 async fn until_over(
     mut states: StateWatcher,
     session: SessionId,
     timeout: Duration,
-    tell: &Teller,
+    report: &Reporter,
 ) {
     loop {
         match states.changed().await {
-            SessionState::Disconnected => tell.suspended(),
-            // Servers that only read are not asked for.
+            SessionState::Disconnected => report.suspended(),
+            // The session does not ask for read-only servers.
             SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
-                tell.connected(session, timeout);
+                report.connected(session, timeout);
             }
-            SessionState::AuthFailed => return tell.trouble(StoreError::Unauthenticated),
+            SessionState::AuthFailed => return report.trouble(StoreError::Unauthenticated),
             SessionState::Expired | SessionState::Closed => return,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use quorate_zookeeper::{Candidate, Config, Event, FencingToken, Leadership, Loss, State};
 
-use crate::peers::{Ensemble, SESSION, Wire, standing, until, within};
+use crate::peers::{Ensemble, Wire, settings, standing, until, within};
 
 /// Everybody who has led, in order. Nobody leads while somebody before may still act.
 #[derive(Default)]
@@ -89,8 +89,8 @@ async fn a_session_that_is_ended_ends_the_term_and_the_next_one_has_another() {
     let Some(ensemble) = Ensemble::start(1).await else { return };
     let server = ensemble.servers[0].as_ref().unwrap().client_port();
     let wire = Wire::to(server).await;
-    let config = Config::new(format!("127.0.0.1:{}", wire.port), "/election", "me");
-    let candidate = Candidate::start(config.session_timeout(SESSION)).await.unwrap();
+    let config = Config::new(format!("127.0.0.1:{}", wire.port), "/election", settings("me"));
+    let candidate = Candidate::start(config).await.unwrap();
     let leadership = within("leadership", candidate.leadership()).await.unwrap();
     let second = ensemble.candidate("/election", "second").await;
     standing(&second, "the second to wait", |status| status.state == State::Ready).await;
@@ -136,7 +136,7 @@ const CHILD_OF: &str = "QUORATE_TEST_HOSTS";
 #[tokio::test]
 async fn a_candidate_in_a_process_of_its_own() {
     let Ok(hosts) = std::env::var(CHILD_OF) else { return };
-    let config = Config::new(hosts, "/election", "paused").session_timeout(SESSION);
+    let config = Config::new(hosts, "/election", settings("paused"));
     let candidate = Candidate::start(config).await.unwrap();
     let leadership = candidate.leadership().await.unwrap();
     println!("\ntoken {}", leadership.token());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use quorate_zookeeper::{Candidate, Event, Naming, Notice, State};
+use quorate_zookeeper::{Candidate, Event, Naming, Notice, Settings, State};
 use zookeeper_client::{Acls, Client, CreateMode, EventType};
 
 use self::peers::{Ensemble, standing, until, within};
@@ -38,8 +38,11 @@ async fn of_two_hundred_candidates_one_is_woken_by_each_death_of_a_leader() {
     until("fifty processes", async || doomed.values().all(is_placed).then_some(())).await;
     let mut others = Vec::new();
     for number in KILLS..CANDIDATES {
-        let config = ensemble.config("/herd", &number.to_string()).session_timeout(session);
-        others.push(Candidate::start(config.deadline(Duration::from_secs(30))).await.unwrap());
+        let settings = Settings::new(number.to_string())
+            .session_timeout(session)
+            .deadline(Duration::from_secs(30));
+        let config = ensemble.config_with("/herd", settings);
+        others.push(Candidate::start(config).await.unwrap());
     }
     for candidate in &others {
         standing(candidate, "its place", |status| status.state == State::Ready).await;

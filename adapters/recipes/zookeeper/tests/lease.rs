@@ -1,35 +1,20 @@
-//! The other recipe: one node, and who creates it leads.
+//! The lease recipe: the candidate that creates one node leads.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
+use quorate_recipes::testing::the_creator_of_the_key_leads;
 use quorate_zookeeper::{Candidate, Lost};
 
-use crate::peers::{Ensemble, make, standing, until, within};
+use crate::peers::{Ensemble, make, settings, standing, until, within};
 
 async fn start(ensemble: &Ensemble, name: &str) -> Candidate {
-    Candidate::start(ensemble.config("/service/leader", name).lease()).await.unwrap()
+    Candidate::start(ensemble.config_with("/service/leader", settings(name).lease())).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_creates_the_node_leads_and_gives_it_back_in_order() {
     let Some(ensemble) = Ensemble::start(1).await else { return };
-    let first = start(&ensemble, "first").await;
-    let leadership = within("leadership", first.leadership()).await.unwrap();
-    let second = start(&ensemble, "second").await;
-    standing(&second, "a session", |status| status.connected).await;
-    let leader = second.leader().await.unwrap().unwrap();
-    assert_eq!((&*leader.name(), leader.token), ("first", leadership.token()));
-    assert!(second.status().leads.is_none());
-
-    let stopping = tokio::spawn({
-        let first = first.clone();
-        async move { first.stop().await }
-    });
-    assert_eq!(within("the news", leadership.lost()).await, Lost::Leaving);
-    let before = leadership.token();
-    drop(leadership);
-    within("the end", stopping).await.unwrap();
-    let leadership = within("leadership", second.leadership()).await.unwrap();
-    assert!(leadership.token() > before);
+    let (second, leadership) =
+        the_creator_of_the_key_leads(async |name| start(&ensemble, name).await).await;
 
     // A guard that is dropped gives it up.
     let third = start(&ensemble, "third").await;

@@ -8,10 +8,12 @@ mod process;
 
 use std::time::Duration;
 
-use quorate_zookeeper::{Candidate, Config, FencingToken, Leadership, Lost, Naming, State};
+use quorate_zookeeper::{
+    Candidate, Config, FencingToken, Leadership, Lost, Naming, Settings, State,
+};
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use self::peers::{Ensemble, make, standing, until, within};
+use self::peers::{Ensemble, make, names, standing, until, within};
 use self::process::{Kind, Process, seat};
 
 const ROOT: &str = "/election";
@@ -58,7 +60,7 @@ impl Election {
     async fn process(&self, kind: Kind, name: &str, seen_by: &Candidate) -> Process {
         let process = Process::start(kind, &self.ensemble, ROOT, name, THEIR_SESSION).await;
         until("a process to wait", async || {
-            row(seen_by).await.iter().any(|one| one == name).then_some(())
+            names(seen_by).await.iter().any(|one| one == name).then_some(())
         })
         .await;
         process
@@ -109,11 +111,6 @@ impl Election {
     }
 }
 
-async fn row(candidate: &Candidate) -> Vec<String> {
-    let row = candidate.candidates().await.unwrap();
-    row.iter().map(|one| one.name().into_owned()).collect()
-}
-
 /// Ours, theirs, ours, theirs, in this order; each dies or stops in turn, and those that were killed come again.
 async fn all_agree_through_kills_and_restarts(other: Kind) {
     let Some(mut election) = Election::of(other).await else { return };
@@ -123,11 +120,13 @@ async fn all_agree_through_kills_and_restarts(other: Kind) {
     let wire = election.ensemble.wire().await;
     let hosts = format!("127.0.0.1:{}", wire.port);
     // Half of its session is between its end and that of the session.
-    let cautious = Config::new(hosts, ROOT, "ours-2").naming(other.naming());
-    let cautious = cautious.session_timeout(Duration::from_secs(6)).margin(Duration::from_secs(3));
+    let cautious = Settings::new("ours-2")
+        .session_timeout(Duration::from_secs(6))
+        .margin(Duration::from_secs(3));
+    let cautious = Config::new(hosts, ROOT, cautious).naming(other.naming());
     let second = election.ours(cautious).await;
     let mut two = election.theirs("theirs-2", &second).await;
-    assert_eq!(row(&second).await, ["ours-1", "theirs-1", "ours-2", "theirs-2"]);
+    assert_eq!(names(&second).await, ["ours-1", "theirs-1", "ours-2", "theirs-2"]);
     election.led_by("ours-1", &[&first, &second], &mut [&mut one, &mut two]).await;
 
     // Ours stops in order.
@@ -169,7 +168,7 @@ async fn all_agree_through_kills_and_restarts(other: Kind) {
     one.says("leads").await;
     four = election.ours_apart("ours-4", &third).await;
     election.led_by("theirs-1", &[&third], &mut [&mut one, &mut four]).await;
-    assert_eq!(row(&third).await, ["theirs-1", "ours-3", "ours-4"]);
+    assert_eq!(names(&third).await, ["theirs-1", "ours-3", "ours-4"]);
 
     // Those that have come again go on as all do.
     one.kill(LEFT).await;

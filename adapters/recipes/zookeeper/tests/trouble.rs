@@ -4,18 +4,19 @@
 use std::time::Duration;
 
 use quorate_zookeeper::{
-    Access, AskError, Candidate, Config, Event, Loss, Lost, StartError, State, StoreError, ask,
+    Access, AskError, Candidate, Config, Event, Loss, Lost, Settings, StartError, State,
+    StoreError, ask,
 };
 use zookeeper_client::{Acls, CreateMode};
 
-use crate::peers::{Ensemble, SESSION, Wire, free_port, make, standing, within};
+use crate::peers::{Ensemble, SESSION, Wire, free_port, make, settings, standing, within};
 
 #[tokio::test]
 async fn a_candidate_without_a_store_a_place_or_an_identity_is_told_which_it_lacks() {
     let start = async |hosts: &str, root: &str, identity: &'static str| {
         Candidate::start(Config::new(hosts, root, identity)).await.unwrap_err()
     };
-    assert!(matches!(start("", "/a", "me").await, StartError::NoStore(_)));
+    assert!(matches!(start("", "/a", "me").await, StartError::NoStore));
     assert!(matches!(start("zk", "a", "me").await, StartError::Path { .. }));
     let error = start("zk", "/a", "").await;
     assert!(error.to_string().contains("identity"), "{error}");
@@ -24,9 +25,10 @@ async fn a_candidate_without_a_store_a_place_or_an_identity_is_told_which_it_lac
 #[tokio::test]
 async fn a_store_that_cannot_be_reached_is_said_so_and_looked_for_again() {
     let port = free_port();
-    let config = Config::new(format!("127.0.0.1:{port}"), "/election", "me")
+    let settings = Settings::new("me")
         .session_timeout(Duration::from_millis(500))
         .deadline(Duration::from_secs(2));
+    let config = Config::new(format!("127.0.0.1:{port}"), "/election", settings);
     let candidate = Candidate::start(config.clone()).await.unwrap();
     let status = standing(&candidate, "the trouble", |status| status.trouble.is_some()).await;
     assert!(matches!(status.trouble, Some(StoreError::Unreachable(_))), "{status:?}");
@@ -95,7 +97,8 @@ async fn what_is_no_offer_is_left_alone_and_any_bytes_are_an_identity() {
     make(&client, "/election/0000000000").await;
     make(&client, "/election/n_").await;
     let bytes: &[u8] = &[0xff, 0xfe, b'x', 0];
-    let config = Config::new(ensemble.hosts(), "/election", bytes).session_timeout(SESSION);
+    let settings = Settings::new(bytes).session_timeout(SESSION);
+    let config = ensemble.config_with("/election", settings);
     let odd = Candidate::start(config).await.unwrap();
     let leadership = within("leadership", odd.leadership()).await.unwrap();
     let next = ensemble.candidate("/election", "next").await;
@@ -115,8 +118,9 @@ async fn what_is_no_offer_is_left_alone_and_any_bytes_are_an_identity() {
 async fn a_leader_that_is_cut_off_stops_before_the_next_begins() {
     let Some(ensemble) = Ensemble::start(1).await else { return };
     let wire = Wire::to(ensemble.servers[0].as_ref().unwrap().client_port()).await;
-    let config = Config::new(format!("127.0.0.1:{}", wire.port), "/election", "cut off");
-    let first = Candidate::start(config.session_timeout(SESSION)).await.unwrap();
+    let hosts = format!("127.0.0.1:{}", wire.port);
+    let config = Config::new(hosts, "/election", settings("cut off"));
+    let first = Candidate::start(config).await.unwrap();
     let leadership = within("leadership", first.leadership()).await.unwrap();
     let second = ensemble.candidate("/election", "second").await;
     standing(&second, "the second to wait", |status| status.state == State::Ready).await;

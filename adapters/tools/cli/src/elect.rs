@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use quorate_zookeeper::{Access, Config, Designation, Naming, ZooKeeper};
+use quorate_zookeeper::{Access, Config, Designation, Naming, Settings, ZooKeeper};
 
 pub(crate) use self::child::{Arguments as ChildArguments, become_command};
 pub(crate) use self::designate::{Arguments as DesignateArguments, designate_leader};
@@ -184,22 +184,16 @@ fn zookeeper(
     times: Times,
     arguments: &Arguments,
 ) -> Result<Config, Failure> {
-    let mut config = Config::new(hosts, arguments.path.clone(), identity)
-        .session_timeout(times.session)
-        .margin(times.margin)
-        .deadline(times.deadline);
-    config = match arguments.recipe {
-        RecipeName::Lease => config.lease(),
-        RecipeName::Offer => config.naming(match arguments.naming {
+    let settings = settings(identity, times, arguments);
+    let mut config = Config::new(hosts, arguments.path.clone(), settings);
+    if arguments.recipe == RecipeName::Offer {
+        config = config.naming(match arguments.naming {
             NamingName::Guid => Naming::Guid,
             NamingName::Java => Naming::Java,
             NamingName::Session => Naming::Session,
             NamingName::Latch => Naming::Latch,
             NamingName::Kazoo => Naming::Kazoo,
-        }),
-    };
-    if let Some(designation) = designation(arguments) {
-        config = config.designation(designation);
+        });
     }
     if let Some(proof) = proof(arguments)? {
         let Some((scheme, proof)) = proof.split_once(':') else {
@@ -220,16 +214,8 @@ async fn through_etcd(
     arguments: &Arguments,
 ) -> Result<(), Failure> {
     let endpoints = endpoints.split(',').map(str::trim);
-    let mut config = quorate_etcd::Config::new(endpoints, &arguments.path, identity.to_owned())
-        .session_timeout(times.session)
-        .margin(times.margin)
-        .deadline(times.deadline);
-    if arguments.recipe == RecipeName::Lease {
-        config = config.lease();
-    }
-    if let Some(designation) = designation(arguments) {
-        config = config.designation(designation);
-    }
+    let settings = settings(identity.to_owned(), times, arguments);
+    let mut config = quorate_etcd::Config::new(endpoints, &arguments.path, settings);
     if let Some(proof) = proof(arguments)? {
         let Some((name, password)) = proof.split_once(':') else {
             return Err(Failure::usage("--auth is USER:PASSWORD for etcd"));
@@ -244,6 +230,19 @@ async fn through_etcd(_: &str, _: &str, _: Times, _: &Arguments) -> Result<(), F
     Err(Failure::usage(
         "this quorate was built without etcd: cargo build --release -p quorate --features etcd (needs protoc)",
     ))
+}
+
+/// The settings that do not depend on the store.
+fn settings(identity: String, times: Times, arguments: &Arguments) -> Settings {
+    let mut settings = Settings::new(identity)
+        .session_timeout(times.session)
+        .margin(times.margin)
+        .deadline(times.deadline);
+    if arguments.recipe == RecipeName::Lease {
+        settings = settings.lease();
+    }
+    settings.designation = designation(arguments);
+    settings
 }
 
 fn designation(arguments: &Arguments) -> Option<Designation> {

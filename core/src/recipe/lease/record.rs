@@ -1,4 +1,4 @@
-//! What a candidate writes into the key.
+//! The record that a candidate writes into the key.
 
 use alloc::format;
 use core::str;
@@ -6,19 +6,19 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-/// What the key holds.
+/// The content of the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// The number of a term that one candidate has, or tries to have: nobody else's, and never again. 0 in
-    /// what was not written by a candidate of ours.
+    /// The number of one leadership, or of one attempt at it: no other candidate has it, and it never comes back. 0 in
+    /// what another program wrote.
     pub holder: u128,
-    /// Who that is.
+    /// The name by which others know the holder.
     pub identity: Bytes,
-    /// How long it may be silent. Others count with this, not with a duration of their own.
+    /// How long the holder may be silent. Others count with this, not with a duration of their own.
     pub duration: Duration,
-    /// Of which version the key was when this term took it; 0 in the write that takes it.
+    /// The version of the key with which this leadership began; 0 in the write that takes it.
     pub taken: u64,
-    /// It was given up in good order: nobody has to wait.
+    /// It was given up in order: no candidate has to wait.
     pub released: bool,
 }
 
@@ -35,6 +35,18 @@ impl Record {
         let mut line = head.into_bytes();
         line.extend_from_slice(&self.identity);
         Bytes::from(line)
+    }
+
+    /// The record of a key that was created with this version: what another program wrote there is taken for the
+    /// identity of a leader that never gives the key up.
+    pub fn of_key(data: Bytes, created: u64) -> Self {
+        Self::decode(&data).unwrap_or(Self {
+            holder: 0,
+            identity: data,
+            duration: Duration::ZERO,
+            taken: created,
+            released: false,
+        })
     }
 
     /// What [`Record::encode`] has made; none if it is something else.

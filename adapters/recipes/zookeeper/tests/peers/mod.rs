@@ -1,17 +1,16 @@
 //! What the tests compete through: Java ZooKeeper servers, and a wire that can be cut.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
+#![allow(dead_code, unreachable_pub, unused_imports, reason = "each test file uses some of it")]
 
 #[path = "../../../../runtimes/tokio/tests/java/mod.rs"]
 pub mod java;
 
-use std::net::TcpListener;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorate_core::id::ServerId;
 use quorate_core::membership::Membership;
-use quorate_zookeeper::{Candidate, Config, Status};
+pub use quorate_recipes::testing::{free_port, names, standing, until, within};
+use quorate_zookeeper::{Candidate, Config, Settings};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -20,42 +19,8 @@ use zookeeper_client::{Acls, Client, CreateMode};
 
 use self::java::JavaServer;
 
-/// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-
 /// Sessions in these tests; servers tick every 500 ms and so allow no less than a second.
 pub const SESSION: Duration = Duration::from_secs(4);
-
-/// A port that nobody uses and that the system gives to no one who connects.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = u16::try_from(std::process::id() % 10_000).unwrap();
-    loop {
-        let port = 20_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-}
-
-/// Waits for something that has to come.
-pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
-    let waited = tokio::time::timeout(PATIENCE, work).await;
-    waited.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
-}
-
-/// Asks until there is an answer.
-pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    within(what, async {
-        loop {
-            if let Some(answer) = ask().await {
-                return answer;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await
-}
 
 /// A Java ensemble.
 pub struct Ensemble {
@@ -144,7 +109,11 @@ impl Ensemble {
     }
 
     pub fn config(&self, root: &str, identity: &str) -> Config {
-        Config::new(self.hosts(), root, identity.to_owned()).session_timeout(SESSION)
+        self.config_with(root, settings(identity))
+    }
+
+    pub fn config_with(&self, root: &str, settings: Settings) -> Config {
+        Config::new(self.hosts(), root, settings)
     }
 
     pub async fn candidate(&self, root: &str, identity: &str) -> Candidate {
@@ -152,19 +121,15 @@ impl Ensemble {
     }
 }
 
-/// A node that stays.
+/// Settings with the sessions of these tests.
+pub fn settings(identity: &str) -> Settings {
+    Settings::from(identity).session_timeout(SESSION)
+}
+
+/// A node that outlives its session.
 pub async fn make(client: &Client, path: &str) {
     let mode = CreateMode::Persistent.with_acls(Acls::anyone_all());
     client.mkdir(path, &mode).await.unwrap();
-}
-
-/// Waits until a candidate stands so.
-pub async fn standing(
-    candidate: &Candidate,
-    what: &str,
-    so: impl FnMut(&Status) -> bool,
-) -> Status {
-    within(what, candidate.until(so)).await
 }
 
 /// A wire to a server, through which nothing comes while it is cut; connections stay open.

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorate_zookeeper::{Candidate, Config, Event, Naming, Notice};
+use quorate_zookeeper::{Candidate, Config, Event, Naming, Notice, Settings};
 
 use crate::peers::{Ensemble, Wire, java, until};
 
@@ -207,9 +207,10 @@ async fn a_candidate_in_a_process_of_its_own() {
     let namings: HashMap<_, _> = namings.map(|one| (format!("{one:?}"), one)).into();
     let arguments: Vec<String> = std::env::args().skip(4).collect();
     let [hosts, root, name, session, _] = &arguments[..] else { panic!("{arguments:?}") };
-    let config = Config::new(hosts.clone(), root.clone(), name.clone()).naming(namings[&naming]);
     let session = Duration::from_millis(session.parse().unwrap());
-    let config = config.session_timeout(session).deadline(Duration::from_secs(30));
+    let settings =
+        Settings::new(name.clone()).session_timeout(session).deadline(Duration::from_secs(30));
+    let config = Config::new(hosts.clone(), root.clone(), settings).naming(namings[&naming]);
     let candidate = Candidate::start(config).await.unwrap();
     let mut events = candidate.events();
     let (ask, mut asked) = tokio::sync::mpsc::unbounded_channel();

@@ -9,7 +9,7 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use quorate_recipes::{Candidate, Event, Leadership, Loss, Lost, Pace, Store};
+use quorate_recipes::{Backoff, Candidate, Event, Leadership, Loss, Lost, Store};
 use rustix::process::Signal;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
@@ -50,7 +50,7 @@ pub(crate) async fn run<S: Store>(config: S::Config, work: Work) -> Result<(), F
     if let Some(json) = work.told {
         tokio::spawn(page::write_events(candidate.events(), json));
     }
-    let mut pace = Pace::new();
+    let mut backoff = Backoff::new();
     loop {
         let leadership = tokio::select! {
             leadership = candidate.leadership() => leadership,
@@ -67,7 +67,7 @@ pub(crate) async fn run<S: Store>(config: S::Config, work: Work) -> Result<(), F
         let failure = match term {
             Ok(Term::Done(ended)) => {
                 if ended.code == 0 {
-                    pace.reset();
+                    backoff.reset();
                 }
                 if !work.restart.again(ended.code) {
                     candidate.stop().await;
@@ -93,7 +93,7 @@ pub(crate) async fn run<S: Store>(config: S::Config, work: Work) -> Result<(), F
             }
         };
         if failure {
-            pace.rest().await;
+            backoff.wait().await;
         }
     }
 }

@@ -4,11 +4,12 @@ use quorate_floors::Place::{self, Floor, Outside};
 
 pub(crate) const PLAN: &[(&str, Place)] = &[
     ("peers", Outside),
-    ("store", Floor(5)),
-    ("keys", Floor(4)),
-    ("calls", Floor(3)),
+    ("store", Floor(4)),
+    ("lease_calls", Floor(3)),
+    ("offer_calls", Floor(3)),
     ("session", Floor(2)),
     ("config", Floor(1)),
     ("error", Floor(1)),
+    ("revision", Floor(1)),
     ("watches", Floor(1)),
 ];

@@ -1,14 +1,21 @@
 //! The plan of `quorate-recipes`.
 
-use quorate_floors::Place::{self, Floor};
+use quorate_floors::Place::{self, Floor, Outside};
 
 pub(crate) const PLAN: &[(&str, Place)] = &[
-    ("candidate", Floor(8)),
-    ("run", Floor(7)),
-    ("recipe", Floor(6)),
-    ("news", Floor(5)),
+    ("testing", Outside),
+    ("candidate", Floor(7)),
+    ("run", Floor(6)),
+    ("machine", Floor(5)),
+    ("outage", Floor(5)),
+    ("publisher", Floor(5)),
     ("store", Floor(4)),
+    ("events", Floor(3)),
+    ("reporter", Floor(3)),
     ("settings", Floor(3)),
     ("designation", Floor(2)),
+    ("backoff", Floor(1)),
+    ("clock", Floor(1)),
     ("contender", Floor(1)),
+    ("error", Floor(1)),
 ];

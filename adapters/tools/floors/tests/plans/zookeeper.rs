@@ -4,9 +4,10 @@ use quorate_floors::Place::{self, Floor};
 
 pub(crate) const PLAN: &[(&str, Place)] = &[
     ("store", Floor(4)),
-    ("keys", Floor(3)),
-    ("calls", Floor(2)),
-    ("beats", Floor(1)),
+    ("lease_calls", Floor(3)),
+    ("offer_calls", Floor(3)),
+    ("nodes", Floor(2)),
     ("config", Floor(1)),
     ("error", Floor(1)),
+    ("heartbeats", Floor(1)),
 ];

@@ -1,6 +1,6 @@
-//! The two machines of the core, as one.
+//! The machines of both recipes of the core, as one.
 //!
-//! What it does not do: decide. Everything is handed on under one name instead of two.
+//! What it does not do: decide. It translates inputs and outputs to one set of names.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use quorate_core::recipe::offer::{Notice, Session, State as OfferState};
 use quorate_core::recipe::{Attempt, ConfigError, Failure, Leader, Seat, lease, offer};
 use quorate_core::time::Instant;
 
-use crate::news::State;
+use crate::events::State;
+use crate::reporter::StoreEvent;
 use crate::settings::{Recipe, Settings};
-use crate::store::Happened;
 
 /// What happened to a candidate.
 #[derive(Debug)]
@@ -19,10 +19,10 @@ pub(crate) enum Input {
     Start,
     Stop,
     Released,
-    Store(Happened),
+    Store(StoreEvent),
 }
 
-/// What it wants.
+/// What the machine orders.
 #[derive(Debug)]
 pub(crate) enum Output {
     Offer(Attempt, offer::Call),
@@ -34,11 +34,11 @@ pub(crate) enum Output {
     Stopped,
 }
 
-/// A candidate.
+/// The machine of one candidate.
 #[derive(Debug)]
 pub(crate) enum Machine {
     Offer(Box<offer::Candidate>),
-    /// One for a lease, once the store has said how long its sessions last.
+    /// For a lease, once the store has said how long its sessions last.
     Lease {
         settings: Settings,
         unique: u128,
@@ -48,15 +48,15 @@ pub(crate) enum Machine {
 }
 
 impl Machine {
-    /// `unique` is nobody else's.
+    /// No other candidate has this `unique`.
     pub(crate) fn new(settings: &Settings, unique: u128) -> Result<Self, ConfigError> {
         Ok(match settings.recipe {
             Recipe::Offer(naming) => {
-                Self::Offer(Box::new(offer::Candidate::new(settings.offer(naming, unique))?))
+                Self::Offer(Box::new(offer::Candidate::new(settings.of_offers(naming, unique))?))
             }
             Recipe::Lease => {
-                // To say now what is wrong.
-                lease::Candidate::new(settings.lease(settings.session_timeout, unique))?;
+                // Refuses now what would be refused when the session is there.
+                lease::Candidate::new(settings.of_leases(settings.session_timeout, unique))?;
                 Self::Lease { settings: settings.clone(), unique, machine: None, started: false }
             }
         })
@@ -122,8 +122,9 @@ impl Machine {
                 };
                 *started = starts.unwrap_or(*started);
                 let Some(machine) = machine else {
-                    if let Input::Store(Happened::Session(Session::Connected { timeout, .. })) =
-                        input
+                    if let Input::Store(StoreEvent::Session(Session::Connected {
+                        timeout, ..
+                    })) = input
                     {
                         return Self::begin_lease(
                             at, settings, *unique, timeout, machine, *started,
@@ -139,7 +140,7 @@ impl Machine {
         }
     }
 
-    /// The store has said how long a session of ours lasts.
+    /// Makes the machine of a lease: the store has said how long its sessions last.
     fn begin_lease(
         at: Instant,
         settings: &Settings,
@@ -148,8 +149,8 @@ impl Machine {
         machine: &mut Option<Box<lease::Candidate>>,
         started: bool,
     ) -> Vec<Output> {
-        let Ok(mut candidate) = lease::Candidate::new(settings.lease(timeout, unique)) else {
-            // A margin that is too long for so short a session.
+        let Ok(mut candidate) = lease::Candidate::new(settings.of_leases(timeout, unique)) else {
+            // The margin is too long for so short a session.
             return vec![Output::Trouble(Failure::Rejected, None)];
         };
         let outputs = if started {
@@ -168,10 +169,12 @@ fn offer_event(input: Input) -> Option<offer::Event> {
         Input::Start => offer::Event::Start,
         Input::Stop => offer::Event::Stop,
         Input::Released => offer::Event::Released,
-        Input::Store(Happened::Session(session)) => offer::Event::Session(session),
-        Input::Store(Happened::Offer { attempt, result }) => offer::Event::Done { attempt, result },
-        Input::Store(Happened::Fired { attempt, gone }) => offer::Event::Fired { attempt, gone },
-        Input::Store(Happened::Lease { .. } | Happened::Trouble(_)) => return None,
+        Input::Store(StoreEvent::Session(session)) => offer::Event::Session(session),
+        Input::Store(StoreEvent::Offer { attempt, result }) => {
+            offer::Event::Done { attempt, result }
+        }
+        Input::Store(StoreEvent::Fired { attempt, gone }) => offer::Event::Fired { attempt, gone },
+        Input::Store(StoreEvent::Lease { .. } | StoreEvent::Trouble(_)) => return None,
     })
 }
 
@@ -181,18 +184,20 @@ fn lease_event(input: Input) -> Option<lease::Event> {
         Input::Start => lease::Event::Start,
         Input::Stop => lease::Event::Stop,
         Input::Released => lease::Event::Released,
-        Input::Store(Happened::Session(Session::Suspended)) => lease::Event::Suspended,
-        Input::Store(Happened::Session(Session::Expired)) => lease::Event::Expired,
-        Input::Store(Happened::Session(Session::Renewed { sent, .. })) => {
+        Input::Store(StoreEvent::Session(Session::Suspended)) => lease::Event::Suspended,
+        Input::Store(StoreEvent::Session(Session::Expired)) => lease::Event::Expired,
+        Input::Store(StoreEvent::Session(Session::Renewed { sent, .. })) => {
             lease::Event::Counted { sent }
         }
-        Input::Store(Happened::Lease { attempt, result }) => lease::Event::Done { attempt, result },
-        Input::Store(Happened::Fired { attempt, gone }) => lease::Event::Fired { attempt, gone },
-        // It renews by calls of its own.
+        Input::Store(StoreEvent::Lease { attempt, result }) => {
+            lease::Event::Done { attempt, result }
+        }
+        Input::Store(StoreEvent::Fired { attempt, gone }) => lease::Event::Fired { attempt, gone },
+        // The machine of a lease renews by calls of its own.
         Input::Store(
-            Happened::Session(Session::Connected { .. })
-            | Happened::Offer { .. }
-            | Happened::Trouble(_),
+            StoreEvent::Session(Session::Connected { .. })
+            | StoreEvent::Offer { .. }
+            | StoreEvent::Trouble(_),
         ) => return None,
     })
 }

@@ -1,32 +1,32 @@
-//! Heartbeats, and which of them count.
+//! The heartbeats of a session, and which of them ZooKeeper's leader is sure to count.
 //!
 //! ```text
 //!   heartbeat   sent ── answered ─── a quarter of the time-out ───►   the next one, answered: the first counts
 //!   follower              ───── ping ─── whom it has heard ─────►  leader
 //! ```
 //!
-//! ZooKeeper's leader ends a session by what it has counted. What a follower has heard of a session it tells the
-//! leader with its answer to the next ping, which comes every half tick; that the leader has answered a heartbeat
-//! before means nothing if the follower is lost then. On the connection between the two nothing overtakes: once a
-//! heartbeat is answered that was sent half a tick after another was answered, that other one is counted. Sessions
-//! last two ticks at least (`minSessionTimeout`), so a quarter of the time-out is enough.
+//! ZooKeeper's leader ends a session by what it has counted. A follower passes on which sessions it has heard of with
+//! its answer to the leader's next ping, which comes every half tick (Leader.lead, Learner.ping); a heartbeat that was
+//! answered before means nothing if the follower is lost then. On the connection between the two nothing overtakes:
+//! once a heartbeat is answered that was sent half a tick after another was answered, that other one is counted.
+//! Sessions last two ticks at least (`minSessionTimeout`), so a quarter of the time-out is enough.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// The heartbeats of one session.
 #[derive(Clone, Debug)]
-pub(crate) struct Beats {
-    /// The newest that is known to count was sent then.
+pub(crate) struct Heartbeats {
+    /// When the newest one that is known to count was sent.
     counted: Instant,
     /// When later ones were sent, and answered.
     answered: VecDeque<(Instant, Instant)>,
-    /// How long a follower may keep to itself what it has heard.
+    /// How long a follower may take to pass on what it has heard.
     lag: Duration,
 }
 
-impl Beats {
-    /// Of a session that was asked for at `opened`, which passes the leader.
+impl Heartbeats {
+    /// Of a session that was requested at `opened`: the request passes the leader.
     pub(crate) fn new(opened: Instant, timeout: Duration) -> Self {
         Self { counted: opened, answered: VecDeque::new(), lag: timeout / 4 }
     }
@@ -36,13 +36,13 @@ impl Beats {
         self.lag / 2
     }
 
-    /// What was sent then has passed the leader, and is answered now.
+    /// The heartbeat sent at `sent` has passed the leader, and is answered now.
     pub(crate) fn answered(&mut self, sent: Instant, now: Instant) {
         self.counted(sent);
         self.answered.push_back((sent, now));
     }
 
-    /// When that was sent which the leader counts, now that it has answered what was sent at `sent`.
+    /// When the newest heartbeat was sent that the leader counts, now that the one sent at `sent` is answered.
     pub(crate) fn counted(&mut self, sent: Instant) -> Instant {
         while let Some((beat, _)) = self.answered.front().filter(|(_, at)| *at + self.lag <= sent) {
             self.counted = *beat;
@@ -60,7 +60,7 @@ mod tests {
     fn a_heartbeat_counts_when_one_is_answered_that_was_sent_a_while_after_its_answer() {
         let begun = Instant::now();
         let at = |ms| begun + Duration::from_millis(ms);
-        let mut beats = Beats::new(begun, Duration::from_millis(400));
+        let mut beats = Heartbeats::new(begun, Duration::from_millis(400));
         assert_eq!(beats.counted(at(20)), begun);
         beats.answered(at(20), at(30));
         beats.answered(at(80), at(90));

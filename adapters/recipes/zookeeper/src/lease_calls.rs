@@ -9,24 +9,24 @@ use std::time::Instant;
 use bytes::Bytes;
 use quorate_core::recipe::lease::{Answer, Call, Held, Record};
 use quorate_core::recipe::{Attempt, Failure, SessionId};
-use quorate_recipes::{Contender, FencingToken, StoreError, Teller, begin};
+use quorate_recipes::{Contender, Reporter, StoreError, begin};
 use zookeeper_client::{Client, CreateMode, Error, OneshotWatcher, Stat};
 
-use crate::beats::Beats;
-use crate::calls::{make_directory, number, watch};
 use crate::config::Config;
 use crate::error::{failure, store_error};
+use crate::heartbeats::Heartbeats;
+use crate::nodes::{make_directory, number, watch};
 
-/// Makes a call. Its answer is told once; so is the change that it leaves a watch for.
-pub(crate) async fn lease(
+/// Makes a call. Its answer is reported once; so is the change that it leaves a watch for.
+pub(crate) async fn call(
     config: &Arc<Config>,
-    beats: &Arc<Mutex<Beats>>,
+    heartbeats: &Arc<Mutex<Heartbeats>>,
     client: Client,
     attempt: Attempt,
     call: Call,
-    tell: Teller,
+    report: Reporter,
 ) {
-    let (config, beats) = (Arc::clone(config), Arc::clone(beats));
+    let (config, heartbeats) = (Arc::clone(config), Arc::clone(heartbeats));
     begin(async move {
         let called = Instant::now();
         let (result, watcher) = match call {
@@ -36,16 +36,16 @@ pub(crate) async fn lease(
             Call::Delete { version } => (delete(&config, &client, version).await, None),
         };
         if result.is_ok() {
-            // What it keeps alive is counted from then.
+            // The session is kept alive from the request that ZooKeeper's leader counts.
             let session = SessionId(client.session_id().0);
-            let counted = beats.lock().unwrap_or_else(PoisonError::into_inner).counted(called);
-            tell.renewed(session, counted);
+            let counted = heartbeats.lock().unwrap_or_else(PoisonError::into_inner).counted(called);
+            report.renewed(session, counted);
         }
-        tell.lease(attempt, result);
+        report.lease(attempt, result);
         // The session ends with its last handle.
         drop(client);
         if let Some(watcher) = watcher {
-            watch(watcher, attempt, &tell).await;
+            watch(watcher, attempt, &report).await;
         }
     })
     .await;
@@ -68,16 +68,9 @@ async fn read(config: &Config, client: &Client, watch: bool) -> Found {
     }
 }
 
-/// What is no record of ours is that of a leader whom we do not know.
 fn held(data: Vec<u8>, stat: &Stat) -> Held {
-    let record = Record::decode(&data).unwrap_or_else(|| Record {
-        holder: 0,
-        identity: Bytes::from(data),
-        duration: std::time::Duration::ZERO,
-        taken: number(stat.czxid),
-        released: false,
-    });
-    Held { record, version: number(stat.mzxid), created: number(stat.czxid) }
+    let (version, created) = (number(stat.mzxid), number(stat.czxid));
+    Held { record: Record::of_key(Bytes::from(data), created), version, created }
 }
 
 const fn written(version: u64, created: u64) -> Answer {
@@ -118,8 +111,8 @@ async fn put(
     }
 }
 
-/// The node, if it is of this version and of our session. What is not of our session is not ours, even if
-/// we wrote it: it goes when its own session does.
+/// The node, if it is of this version and of our session. A node of another session is not ours, even if this
+/// candidate wrote it: it goes when that session does.
 async fn ours(config: &Config, client: &Client, version: u64) -> Result<Stat, Failure> {
     let found = client.check_stat(&config.root).await.map_err(|error| failure(&error))?;
     let stat = found.ok_or(Failure::Absent)?;
@@ -127,7 +120,7 @@ async fn ours(config: &Config, client: &Client, version: u64) -> Result<Stat, Fa
     if is_ours && number(stat.mzxid) == version { Ok(stat) } else { Err(Failure::Conflict) }
 }
 
-/// What keeps the session alive keeps the key. The `sync` passes ZooKeeper's leader.
+/// Keeps the key by keeping the session alive. The `sync` passes ZooKeeper's leader.
 async fn renew(config: &Config, client: &Client, version: u64) -> Result<Answer, Failure> {
     let synced = client.sync(&config.root);
     let stat = ours(config, client, version);
@@ -142,7 +135,7 @@ async fn delete(config: &Config, client: &Client, version: u64) -> Result<Answer
     deleted.map(|()| Answer::Done).map_err(|error| failure(&error))
 }
 
-/// Who leads: nobody else can be seen.
+/// The leader: with this recipe the store shows no other candidate.
 pub(crate) async fn contenders(
     config: &Config,
     client: &Client,
@@ -155,11 +148,8 @@ pub(crate) async fn contenders(
         Ok((data, stat)) => {
             let key = key.rsplit('/').next().unwrap_or_default();
             let leader = held(data, &stat).leader();
-            let one = leader.map(|leader| Contender {
-                identity: leader.identity,
-                token: FencingToken::elected(leader.token.0),
-                key: key.to_owned(),
-            });
+            let one = leader
+                .map(|leader| Contender::elected(leader.identity, leader.token.0, key.to_owned()));
             Ok(one.into_iter().collect())
         }
         Err(Error::NoNode) => Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! What a program can see of a candidate: events as they occur, and how it stands.
+//! What a program can see of a candidate: its events as they occur, and its status.
 
 use std::time::{Duration, Instant};
 
@@ -8,9 +8,9 @@ use quorate_core::recipe::{Failure, Loss};
 use quorate_leadership::FencingToken;
 use tokio::sync::broadcast::{self, Receiver};
 
-use crate::store::StoreError;
+use crate::error::StoreError;
 
-/// Something that a candidate went through.
+/// Something that happened to a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -18,7 +18,7 @@ pub enum Event {
     Notice(Notice),
     /// It leads.
     Elected(FencingToken),
-    /// It leads, by an operator's word.
+    /// It leads, designated by an operator.
     Designated(FencingToken),
     /// Contact with the store is lost: leadership is not confirmed.
     Suspended,
@@ -26,7 +26,7 @@ pub enum Event {
     Confirmed,
     /// It leads no more.
     Lost(Loss),
-    /// Somebody else's name stands in the key now, or nobody's; with the lease recipe.
+    /// The key has another holder now, or none; with the lease recipe.
     Leader(Option<Bytes>),
     /// The store does not do what it should. It is tried again, after `again` if that is known.
     Trouble {
@@ -45,7 +45,7 @@ impl Event {
 
 /// The events of a candidate, from when it was asked for them.
 ///
-/// Who reads too slowly loses the oldest beyond 256, and can see how many.
+/// A reader that is too slow loses the oldest beyond 256, and can see how many.
 #[derive(Debug)]
 pub struct Events {
     receiver: Receiver<Event>,
@@ -74,7 +74,7 @@ impl Events {
     }
 }
 
-/// Where a candidate stands. The names are those of LeaderElectionSupport.
+/// The state of a candidate. The names are those of LeaderElectionSupport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum State {
@@ -85,29 +85,29 @@ pub enum State {
     Start,
     /// It makes its offer.
     Offer,
-    /// It looks who is first.
+    /// It looks which offer is the oldest.
     Determine,
     /// It leads.
     Elected,
-    /// Somebody else leads, and it waits.
+    /// Another candidate leads, and it waits.
     Ready,
     /// The store has refused it, and it will try again.
     Failed,
 }
 
-/// How a candidate stands.
+/// The status of a candidate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// Where it stands.
+    /// Its state.
     pub state: State,
     /// Whether the store can be reached.
     pub connected: bool,
     /// The name of its offer, with the offer recipe.
     pub offer: Option<String>,
-    /// The token of its term, if it leads; marked if it was designated by hand.
+    /// The token of its leadership, if it leads; marked if it was designated by hand.
     pub leads: Option<FencingToken>,
-    /// Until when nobody else can lead, if it leads.
+    /// Until when no other candidate can lead, if it leads.
     pub until: Option<Instant>,
     /// What was wrong last, until something works again.
     pub trouble: Option<StoreError>,

@@ -6,34 +6,37 @@ use etcd_client::{
 };
 use quorate_core::recipe::offer::{Answer, Call, Entry};
 use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
-use quorate_recipes::{Contender, FencingToken, StoreError, Teller};
+use quorate_recipes::{Contender, Reporter, StoreError};
 
 use crate::config::Config;
 use crate::error::{failure, store_error};
-use crate::session::Live;
+use crate::revision::{number, revision};
+use crate::session::Session;
 
 /// Makes a call.
-pub(crate) async fn offer(
+pub(crate) async fn call(
     config: &Config,
-    live: &Live,
+    session: &Session,
     attempt: Attempt,
     call: Call,
-    tell: &Teller,
+    report: &Reporter,
 ) -> Result<Answer, Failure> {
     let answered = match call {
         // There are no directories in etcd.
         Call::EnsureRoot => return Ok(Answer::Done),
-        Call::Create { session, name, data } => {
-            if session != SessionId(live.lease) {
+        Call::Create { session: wanted, name, data } => {
+            if wanted != SessionId(session.lease) {
                 return Err(Failure::Expired);
             }
-            return create(config, live, name, data).await;
+            return create(config, session, name, data).await;
         }
         // etcd reads through a quorum unless it is told not to.
-        Call::List { fresh: _ } => list(config, live).await,
-        Call::Read { name, watch } => return read(config, live, attempt, &name, watch, tell).await,
+        Call::List { fresh: _ } => list(config, session).await,
+        Call::Read { name, watch } => {
+            return read(config, session, attempt, &name, watch, report).await;
+        }
         Call::Delete { name, created } => {
-            delete(live.client.clone(), config.key(&name), created).await
+            delete(session.client.clone(), config.key(&name), created).await
         }
     };
     answered.map_err(|error| failure(&error))
@@ -41,15 +44,15 @@ pub(crate) async fn offer(
 
 async fn create(
     config: &Config,
-    live: &Live,
+    session: &Session,
     name: String,
     data: Bytes,
 ) -> Result<Answer, Failure> {
     let key = config.key(&name);
     let absent = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
-    let options = etcd_client::PutOptions::new().with_lease(live.lease);
+    let options = etcd_client::PutOptions::new().with_lease(session.lease);
     let put = TxnOp::put(key, data, Some(options));
-    let mut client = live.client.clone();
+    let mut client = session.client.clone();
     let done = client.txn(Txn::new().when([absent]).and_then([put])).await;
     match done {
         Ok(done) if done.succeeded() => Ok(Answer::Created { name }),
@@ -58,22 +61,20 @@ async fn create(
     }
 }
 
-/// Deletes a key if it is still the one that is meant: the same lease may have made it anew since.
+/// Deletes a key if it is still the one that is meant: the same lease may have created it again since.
 async fn delete(mut client: Client, key: String, created: Option<Token>) -> Result<Answer, Error> {
-    let meant = created.map(|Token(revision)| {
-        // A token is a revision that etcd gave.
-        let revision = i64::try_from(revision).unwrap_or(i64::MAX);
-        Compare::create_revision(key.as_str(), CompareOp::Equal, revision)
+    let meant = created.map(|Token(created)| {
+        Compare::create_revision(key.as_str(), CompareOp::Equal, revision(created))
     });
     let meant: Vec<Compare> = meant.into_iter().collect();
     let transaction = Txn::new().when(meant).and_then([TxnOp::delete(key, None)]);
     client.txn(transaction).await.map(|_| Answer::Done)
 }
 
-async fn list(config: &Config, live: &Live) -> Result<Answer, Error> {
+async fn list(config: &Config, session: &Session) -> Result<Answer, Error> {
     let prefix = config.key("");
     let options = GetOptions::new().with_prefix().with_keys_only();
-    let found = live.client.clone().get(prefix.as_str(), Some(options)).await?;
+    let found = session.client.clone().get(prefix.as_str(), Some(options)).await?;
     let entry = |pair: &KeyValue| Entry {
         name: config.name(pair.key()),
         created: Some(number(pair.create_revision())),
@@ -83,19 +84,19 @@ async fn list(config: &Config, live: &Live) -> Result<Answer, Error> {
 
 async fn read(
     config: &Config,
-    live: &Live,
+    session: &Session,
     attempt: Attempt,
     name: &str,
     watch: bool,
-    tell: &Teller,
+    report: &Reporter,
 ) -> Result<Answer, Failure> {
     let key = config.key(name);
-    let found = live.client.clone().get(key.as_str(), None).await.map_err(|e| failure(&e))?;
+    let found = session.client.clone().get(key.as_str(), None).await.map_err(|e| failure(&e))?;
     let pair = found.kvs().first().ok_or(Failure::Absent)?;
     if watch {
         let read_at =
             found.header().map_or(pair.mod_revision(), etcd_client::ResponseHeader::revision);
-        live.watch_after(key, read_at, attempt, tell);
+        session.watch_after(key, read_at, attempt, report);
     }
     Ok(Answer::Read {
         data: Bytes::copy_from_slice(pair.value()),
@@ -104,10 +105,10 @@ async fn read(
     })
 }
 
-/// Who competes by offers, in their order.
+/// The candidates by their offers, in order.
 pub(crate) async fn contenders(
     config: &Config,
-    live: &Live,
+    session: &Session,
     all: bool,
 ) -> Result<Vec<Contender>, StoreError> {
     let oldest_first = GetOptions::new()
@@ -115,19 +116,13 @@ pub(crate) async fn contenders(
         .with_sort(SortTarget::Create, SortOrder::Ascend)
         .with_limit(if all { 0 } else { 1 });
     let prefix = config.key("");
-    let found = live.client.clone().get(prefix, Some(oldest_first)).await;
+    let found = session.client.clone().get(prefix, Some(oldest_first)).await;
     let found = found.map_err(|error| store_error(&error))?;
-    let contender = |pair: &KeyValue| Contender {
-        identity: Bytes::copy_from_slice(pair.value()),
-        token: FencingToken::elected(number(pair.create_revision())),
-        key: config.name(pair.key()),
+    let contender = |pair: &KeyValue| {
+        let identity = Bytes::copy_from_slice(pair.value());
+        Contender::elected(identity, number(pair.create_revision()), config.name(pair.key()))
     };
     Ok(found.kvs().iter().map(contender).collect())
-}
-
-/// A revision as a token, or a version.
-pub(crate) fn number(revision: i64) -> u64 {
-    u64::try_from(revision).unwrap_or(0)
 }
 
 impl Config {

@@ -1,51 +1,39 @@
-//! The calls of the offer recipe.
+//! The calls of the offer recipe: ephemeral sequential nodes below the root.
 //!
-//! The library puts a request on its way when its future is made, in the order of their making. So each
-//! call is polled once where it is made, and answered by a task of its own.
+//! The client library sends a request when its future is created, in the order of creation. So each call is polled
+//! once where it is made, and answered by a task of its own.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use quorate_core::recipe::offer::{Answer, Call, Entry, queue};
 use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
-use quorate_recipes::{Contender, FencingToken, StoreError, Teller, begin};
-use zookeeper_client::{Acls, Client, CreateMode, Error, EventType, OneshotWatcher, Stat};
+use quorate_recipes::{Contender, Reporter, StoreError, begin};
+use zookeeper_client::{Client, CreateMode, Error, OneshotWatcher, Stat};
 
-use crate::config::{Access, Config};
+use crate::config::Config;
 use crate::error::{failure, store_error};
+use crate::nodes::{make_directory, number, watch};
 
-/// Makes a call. Its answer is told once; so is the change that it leaves a watch for.
-pub(crate) async fn offer(
+/// Makes a call. Its answer is reported once; so is the change that it leaves a watch for.
+pub(crate) async fn call(
     config: &Arc<Config>,
     client: Client,
     attempt: Attempt,
     call: Call,
-    tell: Teller,
+    report: Reporter,
 ) {
     let config = Arc::clone(config);
     begin(async move {
         let (result, watcher) = answer(&config, &client, call).await;
-        tell.offer(attempt, result);
+        report.offer(attempt, result);
         // The session ends with its last handle.
         drop(client);
         if let Some(watcher) = watcher {
-            watch(watcher, attempt, &tell).await;
+            watch(watcher, attempt, &report).await;
         }
     })
     .await;
-}
-
-/// Waits for a watch to fire, and says so.
-pub(crate) async fn watch(watcher: OneshotWatcher, attempt: Attempt, tell: &Teller) {
-    let event = watcher.changed().await;
-    match event.event_type {
-        EventType::NodeDeleted => tell.fired(attempt, true),
-        EventType::NodeDataChanged | EventType::NodeCreated | EventType::NodeChildrenChanged => {
-            tell.fired(attempt, false);
-        }
-        // The session is over, which is said elsewhere.
-        EventType::Session => {}
-    }
 }
 
 async fn answer(
@@ -78,7 +66,7 @@ async fn answer(
                 read(data, &stat)
             })
         }
-        // Names that the store numbers do not come back, so that no other can be meant.
+        // A name that ZooKeeper numbered never comes back, so no other node can be meant.
         Call::Delete { name, created: _ } => {
             client.delete(&config.path(&name), None).await.map(|()| Answer::Done)
         }
@@ -86,22 +74,13 @@ async fn answer(
     (result.map_err(|error| failure(&error)), watcher)
 }
 
-/// Creates the root and what is above it, as nodes that stay. Who may not create it does not need to, if
-/// it is there.
+/// Creates the root and what is above it, as nodes that outlive the session. Where the root is there already, a
+/// candidate needs no right to create it.
 async fn ensure(config: &Config, client: &Client) -> Result<(), Error> {
     if client.check_stat(&config.root).await?.is_some() {
         return Ok(());
     }
     make_directory(config, client, &config.root).await
-}
-
-pub(crate) async fn make_directory(
-    config: &Config,
-    client: &Client,
-    path: &str,
-) -> Result<(), Error> {
-    let mode = CreateMode::Persistent.with_acls(config.acls());
-    client.mkdir(path, &mode).await
 }
 
 /// The names of the root's children. Both requests are under way before either is answered.
@@ -124,12 +103,7 @@ fn read(data: Vec<u8>, stat: &Stat) -> Answer {
     Answer::Read { data: Bytes::from(data), owner, created: Token(number(stat.czxid)) }
 }
 
-/// A zxid as a token, or a version.
-pub(crate) fn number(zxid: i64) -> u64 {
-    u64::try_from(zxid).unwrap_or(0)
-}
-
-/// Who competes by offers, in their order.
+/// The candidates by their offers, in order.
 pub(crate) async fn contenders(
     config: &Config,
     client: &Client,
@@ -138,7 +112,7 @@ pub(crate) async fn contenders(
     loop {
         let names = match list(config, client, true).await {
             Ok(names) => names,
-            // Nobody has ever competed here.
+            // No candidate has ever competed here.
             Err(Error::NoNode) => return Ok(Vec::new()),
             Err(error) => return Err(store_error(error)),
         };
@@ -147,11 +121,11 @@ pub(crate) async fn contenders(
         let mut found = Vec::new();
         for entry in row.iter().take(if all { row.len() } else { 1 }) {
             match client.get_data(&config.path(&entry.name)).await {
-                Ok((data, stat)) => found.push(Contender {
-                    identity: Bytes::from(data),
-                    token: FencingToken::elected(number(stat.czxid)),
-                    key: entry.name.clone(),
-                }),
+                Ok((data, stat)) => found.push(Contender::elected(
+                    Bytes::from(data),
+                    number(stat.czxid),
+                    entry.name.clone(),
+                )),
                 // It has gone meanwhile.
                 Err(Error::NoNode) => {}
                 Err(error) => return Err(store_error(error)),
@@ -159,19 +133,6 @@ pub(crate) async fn contenders(
         }
         if all || row.is_empty() || !found.is_empty() {
             return Ok(found);
-        }
-    }
-}
-
-impl Config {
-    pub(crate) fn path(&self, name: &str) -> String {
-        format!("{}/{name}", self.root)
-    }
-
-    pub(crate) fn acls(&self) -> Acls<'static> {
-        match self.access {
-            Access::Anyone => Acls::anyone_all(),
-            Access::Creator => Acls::creator_all(),
         }
     }
 }

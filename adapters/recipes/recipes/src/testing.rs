@@ -1,0 +1,118 @@
+//! What the tests of every store share: limits for waiting, free ports, and the scenarios that each store passes.
+#![allow(clippy::unwrap_used, reason = "code of tests, which fail by panicking")]
+
+use std::future::Future;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use quorate_leadership::Lost;
+
+use crate::candidate::{Candidate, Leadership};
+use crate::events::{State, Status};
+use crate::store::Store;
+
+/// How long anything may take.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A port that is not in use, and that the system gives to no outgoing connection.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(std::process::id() % 10_000).unwrap();
+    loop {
+        let port = 20_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Waits for something that has to come.
+pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(PATIENCE, work).await;
+    waited.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
+}
+
+/// Asks until there is an answer.
+pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    within(what, async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+}
+
+/// Waits until the status of a candidate is so.
+pub async fn standing<S: Store>(
+    candidate: &Candidate<S>,
+    what: &str,
+    so: impl FnMut(&Status) -> bool,
+) -> Status {
+    within(what, candidate.until(so)).await
+}
+
+/// Names, in their order, of the candidates that one of them sees.
+pub async fn names<S: Store>(candidate: &Candidate<S>) -> Vec<String> {
+    let row = candidate.candidates().await.unwrap();
+    row.iter().map(|one| one.name().into_owned()).collect()
+}
+
+/// Scenario of the offer recipe: the oldest offer leads, the next one follows it, and leadership that is given up in
+/// order stays until the guard is gone. Returns the second candidate, and its leadership.
+pub async fn the_oldest_offer_leads<S: Store>(
+    start: impl AsyncFn(&str) -> Candidate<S>,
+) -> (Candidate<S>, Leadership) {
+    let first = start("first").await;
+    let leadership = within("leadership", first.leadership()).await.unwrap();
+    let second = start("second").await;
+    standing(&second, "the second to wait", |status| status.state == State::Ready).await;
+    let leader = second.leader().await.unwrap().unwrap();
+    assert_eq!((&*leader.name(), leader.token), ("first", leadership.token()));
+    let row = second.candidates().await.unwrap();
+    assert_eq!(names(&second).await, ["first", "second"]);
+    assert!(row[0].token < row[1].token && leadership.check().is_ok());
+
+    let leadership = succeeds(&first, &second, leadership).await;
+    assert_eq!(&*second.leader().await.unwrap().unwrap().name(), "second");
+    (second, leadership)
+}
+
+/// Scenario of the lease recipe: the candidate that creates the key leads, and gives it back in order. Returns the
+/// second candidate, and its leadership.
+pub async fn the_creator_of_the_key_leads<S: Store>(
+    start: impl AsyncFn(&str) -> Candidate<S>,
+) -> (Candidate<S>, Leadership) {
+    let first = start("first").await;
+    let leadership = within("leadership", first.leadership()).await.unwrap();
+    let second = start("second").await;
+    standing(&second, "a session", |status| status.connected).await;
+    let leader = second.leader().await.unwrap().unwrap();
+    assert_eq!((&*leader.name(), leader.token), ("first", leadership.token()));
+    assert!(second.status().leads.is_none());
+    let leadership = succeeds(&first, &second, leadership).await;
+    (second, leadership)
+}
+
+/// The first is stopped and leads until its guard is gone; then the second leads.
+async fn succeeds<S: Store>(
+    first: &Candidate<S>,
+    second: &Candidate<S>,
+    leadership: Leadership,
+) -> Leadership {
+    let stopping = tokio::spawn({
+        let first = first.clone();
+        async move { first.stop().await }
+    });
+    assert_eq!(within("the news", leadership.lost()).await, Lost::Leaving);
+    assert_eq!(&*second.leader().await.unwrap().unwrap().name(), "first");
+    let before = leadership.token();
+    drop(leadership);
+    within("the first to stop", stopping).await.unwrap();
+    let leadership = within("leadership", second.leadership()).await.unwrap();
+    assert!(leadership.token() > before);
+    leadership
+}
