@@ -5,9 +5,10 @@ use quorate_core::id::ServerId;
 use quorate_core::recipe::{Attempt, Seat};
 use quorate_core::time::Instant;
 
-use super::{Election, Recipe};
+use super::candidates::{Happening as Hears, Recipe, Wish};
+use super::world::{Election, name};
+use crate::call::{Op, Reply};
 use crate::record::{Candidacy, Happening, Moment};
-use crate::store::{Happening as Hears, Op, Reply, Wish};
 
 impl<R: Recipe> Election<R> {
     /// What was told so far.
@@ -21,7 +22,7 @@ impl<R: Recipe> Election<R> {
 
     pub(super) fn tell_so(&mut self, client: usize, what: impl FnOnce() -> Happening) {
         let at = Instant(self.now);
-        if let (Some(script), Ok(number)) = (&mut self.script, i64::try_from(super::name(client))) {
+        if let (Some(script), Ok(number)) = (&mut self.script, i64::try_from(name(client))) {
             script.moments.push(Moment { at, server: ServerId(number), what: what() });
         }
     }

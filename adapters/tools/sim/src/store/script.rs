@@ -6,9 +6,14 @@ use std::time::Duration;
 use quorate_core::recipe::{Attempt, SessionId, Token};
 use quorate_core::time::Instant;
 
-use super::{Election, Happens, MS, Plan, Recipe, Term, name, nanos};
+use super::agenda::Happens;
+use super::candidates::{Happening as Hears, Recipe};
+use super::client::Term;
+use super::mishaps::{Errand, Mishap, Part};
+use super::plan::Plan;
+use super::world::{Election, MS, name, nanos};
+use crate::call::Op;
 use crate::record::{Candidacy, Happening, Moment};
-use crate::store::{Happening as Hears, Op};
 
 /// The story of an election.
 #[derive(Clone, Debug)]
@@ -44,44 +49,6 @@ pub(super) struct Hand {
     pub(super) waits_for: Option<String>,
 }
 
-/// Of which kind a call is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Errand {
-    /// Make the root.
-    Root,
-    /// Make a node.
-    Create,
-    /// List the nodes.
-    List,
-    /// Read a node.
-    Read,
-    /// Write a node that is there.
-    Write,
-    /// Delete a node.
-    Delete,
-    /// Be heard.
-    Ping,
-}
-
-/// The way of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// To the store.
-    Request,
-    /// Back.
-    Answer,
-}
-
-/// What becomes of a call there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mishap {
-    /// It is lost with its connection.
-    Lost,
-    /// It takes so much longer: a request holds up what is behind it, an answer comes whatever has become of its
-    /// connection.
-    Late(Duration),
-}
-
 /// How a candidate stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stand {
@@ -112,30 +79,6 @@ pub(crate) struct Stand {
 impl Script {
     pub(super) const fn is_even(&self) -> bool {
         self.even
-    }
-}
-
-impl Errand {
-    fn is(self, op: &Op) -> bool {
-        self == match op {
-            Op::Root => Self::Root,
-            Op::Create { .. } => Self::Create,
-            Op::Write { .. } => Self::Write,
-            Op::Delete { .. } => Self::Delete,
-            Op::Read { .. } => Self::Read,
-            Op::List { .. } => Self::List,
-            Op::Ping => Self::Ping,
-        }
-    }
-}
-
-impl Mishap {
-    /// How much longer it takes.
-    pub(super) fn nanos(self) -> u64 {
-        match self {
-            Self::Lost => 0,
-            Self::Late(by) => nanos(by),
-        }
     }
 }
 
@@ -414,7 +357,8 @@ mod tests {
     use quorate_core::recipe::{ConfigError, Seat};
 
     use super::*;
-    use crate::store::{Happening, Reply, Wish};
+    use crate::call::Reply;
+    use crate::store::{Happening, Wish};
 
     /// A candidate that writes a node which goes with no session, and leads with it, whoever else does.
     #[derive(Debug)]

@@ -1,7 +1,9 @@
 //! What goes wrong: connections, pauses, people who stop and start candidates, or delete nodes.
 
-use super::{Election, Happens, SYNC_LIMIT, name, nanos, pick};
-use crate::store::Recipe;
+use super::agenda::Happens;
+use super::candidates::Recipe;
+use super::plan::SYNC_LIMIT;
+use super::world::{Election, name, nanos, pick};
 
 impl<R: Recipe> Election<R> {
     pub(super) fn accident(&mut self) -> Result<(), String> {

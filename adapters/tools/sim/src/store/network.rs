@@ -1,11 +1,53 @@
 //! Connections: queues that keep their order, requests on their way, and what is lost when one breaks.
 
-use quorate_core::recipe::{Attempt, Failure};
+use quorate_core::recipe::{Attempt, Failure, SessionId};
+use quorate_core::time::Instant;
 
-use super::script::{Mishap, Part};
-use super::{Client, Election, Happens, Link, MS, Message, Request, SECOND, name};
+use super::agenda::Happens;
+use super::candidates::{Happening, Recipe};
+use super::client::Client;
+use super::mishaps::{Mishap, Part};
+use super::servers::{Fired, Server};
+use super::world::{Election, MS, SECOND, name};
+use crate::call::{Op, Reply};
 use crate::record::Candidacy;
-use crate::store::{Fired, Happening, Op, Recipe, Reply, Server};
+
+/// A connection, and until when its queues are taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub(super) client: usize,
+    pub(super) server: usize,
+    pub(super) up: u64,
+    pub(super) leader: u64,
+    pub(super) again: u64,
+    pub(super) down: u64,
+    /// Until when an answer of the leader is waited for that does not come through, and all behind it.
+    pub(super) held: u64,
+    /// A story has delayed something that is on its way to the server: that arrives, even if the connection is lost.
+    pub(super) delayed: bool,
+    /// What is on its way to the server does not arrive.
+    pub(super) cut: bool,
+    pub(super) open: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) link: u64,
+    pub(super) session: Option<SessionId>,
+    pub(super) attempt: Option<Attempt>,
+    pub(super) sent: Instant,
+    pub(super) op: Op,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Message {
+    Connected(SessionId, Instant),
+    SessionOver,
+    Answer(Request, Result<Reply, Failure>, usize),
+    Fired(Attempt, bool),
+    /// What the client's own library says.
+    Here(Happening),
+}
 
 impl<R: Recipe> Election<R> {
     pub(super) fn send(&mut self, client: usize, attempt: Option<Attempt>, op: Op) {

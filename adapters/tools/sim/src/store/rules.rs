@@ -2,10 +2,52 @@
 
 use quorate_core::recipe::{Attempt, Loss, Seat, Token};
 
-use super::{Election, Happens, SECOND, Term, name};
-use crate::store::{Happening, Recipe, Reply};
+use super::agenda::Happens;
+use super::candidates::{Happening, Recipe};
+use super::client::Term;
+use super::world::{Election, SECOND, name};
+use crate::call::Reply;
 
 impl<R: Recipe> Election<R> {
+    /// What must hold when nothing has happened for a while.
+    pub(super) fn at_rest(&self) -> Result<(), String> {
+        let mut nodes: Vec<&String> = self.store.nodes.keys().collect();
+        let wrong = |what: String| Err(what);
+        let live = || self.clients.iter().enumerate().filter(|(_, client)| !client.crashed);
+        // With leases nobody has a node of its own.
+        let own = live().filter(|(_, client)| client.recipe.node().is_some()).count();
+        for (number, client) in live() {
+            if client.wanted == client.stopped {
+                return wrong(format!("candidate {} should have stopped, or not", name(number)));
+            }
+            if let Some(own) = client.recipe.node() {
+                let Some(at) = nodes.iter().position(|name| *name == own) else {
+                    return wrong(format!("candidate {} believes in {own}", name(number)));
+                };
+                nodes.swap_remove(at);
+            } else if client.wanted && own > 0 {
+                return wrong(format!("candidate {} has no node", name(number)));
+            }
+            let waits = self.store.watches_on(client.link) || client.recipe.deadline().is_some();
+            if client.wanted && !waits {
+                return wrong(format!("candidate {} waits for nothing", name(number)));
+            }
+        }
+        let keys = usize::from(own == 0);
+        if nodes.len() > keys {
+            return wrong(format!("left behind: {nodes:?}"));
+        }
+        let leaders = live().filter(|(_, client)| client.recipe.leads().is_some()).count();
+        if leaders != 1 {
+            return wrong(format!("{leaders} lead"));
+        }
+        let (waiting, idle) = self.store.watches();
+        if idle > 0 || waiting > 6 * self.clients.len() {
+            return wrong(format!("{waiting} watches, {idle} on what is not there"));
+        }
+        Ok(())
+    }
+
     /// Takes note of what may be a reason to make another offer.
     pub(super) fn note(&mut self, number: usize, happening: &Happening) {
         let client = &mut self.clients[number];

@@ -5,9 +5,13 @@ use std::collections::VecDeque;
 use quorate_core::recipe::SessionId;
 use quorate_core::time::Instant;
 
-use super::{Election, Happens, MS, Message, Plan, name, nanos};
+use super::agenda::Happens;
+use super::candidates::{Happening, Recipe, Wish};
+use super::network::Message;
+use super::plan::Plan;
+use super::world::{Election, MS, name, nanos};
+use crate::call::Op;
 use crate::record::Candidacy;
-use crate::store::{Happening, Op, Recipe, Wish};
 
 impl<R: Recipe> Election<R> {
     pub(super) fn at_client(
