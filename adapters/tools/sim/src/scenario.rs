@@ -99,6 +99,13 @@ pub enum Problem {
     NotKept(String),
 }
 
+impl Problem {
+    /// What a command says that only a story of a store can use.
+    fn needs_a_store() -> Self {
+        Self::Impossible("only candidates that elect through a store can do that".to_owned())
+    }
+}
+
 /// The first line in which a trace differs from what is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {

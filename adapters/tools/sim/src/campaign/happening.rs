@@ -53,152 +53,206 @@ impl Run {
                 self.world.crash(leader, crash)?;
                 self.world.start_after(leader, soon);
             }
-            Kind::EverybodyCrashes => {
-                self.world.crash_all(&self.ids.clone(), crash)?;
-                for id in self.ids.clone() {
-                    let wait = up_to(rng, Duration::from_millis(300));
-                    self.world.start_after(id, wait);
-                }
-            }
-            Kind::Partition => {
-                let (mut left, mut right) = (Vec::new(), Vec::new());
-                for id in &self.ids {
-                    if rng.below(2) == 0 { left.push(*id) } else { right.push(*id) }
-                }
-                self.world.partition(&[&left, &right]);
-            }
+            Kind::EverybodyCrashes => self.crash_all(rng, crash)?,
+            Kind::LongAbsence => self.crash_for_long(id, crash, soon)?,
+            Kind::Wipe => self.wipe_an_observer(crash)?,
+            Kind::Forgetting => self.forget(id, crash, soon)?,
+            Kind::Partition => self.partition_at_random(rng),
             Kind::OneIsAlone => self.isolate(id),
-            // It goes on for a while, and logs what nobody else has.
+            // It goes on for a while, and logs what no other server has.
             Kind::LeaderIsAlone => self.isolate(leader),
             Kind::OneWay => {
                 let other = self.ids[pick(rng, self.ids.len())];
                 self.world.block(id, other);
             }
-            Kind::Heal => {
-                self.world.heal();
-                for id in self.ids.clone() {
-                    self.world.start_after(id, soon);
-                }
-            }
+            Kind::Star => self.world.star(id),
+            Kind::Heal => self.heal_and_start(soon),
+            Kind::Cuts => (0..=rng.below(8)).for_each(|_| self.world.cut_any()),
+            Kind::BlackHole => self.world.black_hole(id, rng.below(2) == 0),
             Kind::Pause => {
                 self.world.pause(id);
                 self.pass(2 * soon)?;
                 self.world.resume(id)?;
             }
-            Kind::Cuts => {
-                for _ in 0..=rng.below(8) {
-                    self.world.cut_any();
-                }
-            }
-            Kind::BlackHole => {
-                let on = rng.below(2) == 0;
-                self.world.black_hole(id, on);
-            }
-            Kind::LongAbsence => {
-                self.world.crash(id, crash)?;
-                self.pass(2 * soon)?;
-                self.world.start(id);
-            }
-            Kind::HandOver => {
-                let to = (rng.below(2) == 0).then_some(id);
-                self.world.hand_over(leader, to)?;
-                let victim = if rng.below(2) == 0 { leader } else { id };
-                self.may_crash_soon(rng, victim, 20);
-                // Who is to have the seat may be lost on the way to it.
-                if rng.below(4) == 0 {
-                    self.pass(soon / 50)?;
-                    self.isolate(id);
-                }
-            }
-            Kind::Wipe => {
-                // Only who is in no quorum may forget what it has.
-                let observer = self.world.ensemble().seats().iter().find(|seat| !seat.voter);
-                if let Some(id) = observer.map(|seat| seat.id.0).filter(|_| self.may_wipe) {
-                    self.world.crash(id, crash)?;
-                    self.world.wipe(id);
-                    self.world.start(id);
-                }
-            }
-            Kind::ClockJump => {
-                let most = [50, 1_000, 30_000][pick(rng, 3)];
-                let whose = if rng.below(2) == 0 { leader } else { id };
-                self.world.jump_clock(whose, up_to(rng, Duration::from_millis(most)))?;
-            }
-            Kind::Suspension => {
-                let whose = if rng.below(2) == 0 { leader } else { id };
-                self.world.suspend(whose);
-                self.pass(2 * soon)?;
-                self.world.resume(whose)?;
-            }
+            Kind::ClockJump => self.jump_a_clock(rng, id, leader)?,
+            Kind::Suspension => self.suspend(if rng.below(2) == 0 { leader } else { id }, soon)?,
             Kind::FullDisk => {
                 self.world.fill_disk(id, true);
                 self.pass(2 * soon)?;
                 self.world.fill_disk(id, false);
             }
             Kind::HangingDisk => {
-                let whose = if rng.below(2) == 0 { leader } else { id };
-                self.world.hang_disk(whose, true);
+                let which = if rng.below(2) == 0 { leader } else { id };
+                self.world.hang_disk(which, true);
                 self.pass(2 * soon)?;
-                self.world.hang_disk(whose, false);
+                self.world.hang_disk(which, false);
             }
-            Kind::Star => self.world.star(id),
-            Kind::Forgetting => {
-                self.world.crash(id, crash)?;
-                self.pass(2 * soon)?;
-                if self.world.may_wipe(id) {
-                    self.world.forget(id);
-                }
-                self.world.start(id);
-            }
+            Kind::HandOver => self.hand_over(rng, leader, id, soon)?,
             Kind::MembersChange => self.change_members(rng, id)?,
             Kind::TwoChanges => {
                 self.change_members(rng, id)?;
                 self.pass(soon / 20)?;
                 self.change_members(rng, leader)?;
             }
-            Kind::ChangeAcrossSnapshot => {
-                let alone = rng.below(3) > 0;
-                let (id, leader) = self.bring_up_by_snapshot(rng, crash, alone, soon)?;
-                for _ in 0..=rng.below(3) {
-                    self.change_members(rng, leader)?;
-                    let wait = up_to(rng, soon / 8);
-                    self.pass(wait)?;
-                }
-                match rng.below(4) {
-                    0 => self.isolate(leader),
-                    1 => self.isolate(id),
-                    2 => {
-                        let with: Vec<i64> =
-                            self.ids.iter().copied().filter(|_| rng.below(2) == 0).collect();
-                        let other = |id: &&i64| !with.contains(id);
-                        let rest: Vec<i64> = self.ids.iter().filter(other).copied().collect();
-                        self.world.partition(&[&with, &rest]);
-                    }
-                    _ => {}
-                }
-            }
+            Kind::ChangeAcrossSnapshot => self.change_across_snapshot(rng, crash, soon)?,
             Kind::TwoChangesAcrossSnapshot => {
-                let (id, leader) = self.bring_up_by_snapshot(rng, crash, true, soon)?;
-                self.change_one_twice(id, leader, soon)?;
-                match rng.below(4) {
-                    0 => self.isolate(leader),
-                    1 => self.isolate(id),
-                    2 => self.may_crash_soon(rng, id, 30),
-                    _ => {}
-                }
+                self.change_twice_across_snapshot(rng, crash, soon)?
             }
-            Kind::ChangeThatIsCut => {
-                self.isolate(leader);
-                self.change_members(rng, leader)?;
-                self.pass(soon / 10)?;
-                self.world.crash(leader, crash)?;
-                if rng.below(2) == 0 {
-                    self.pass(2 * soon)?;
-                    self.world.heal();
-                }
-                self.world.start_after(leader, soon);
-            }
+            Kind::ChangeThatIsCut => self.cut_a_change(rng, leader, crash, soon)?,
         }
+        Ok(())
+    }
+
+    fn crash_all(&mut self, rng: &mut Rng, crash: CrashKind) -> Result<(), Violation> {
+        self.world.crash_all(&self.ids.clone(), crash)?;
+        for id in self.ids.clone() {
+            let wait = up_to(rng, Duration::from_millis(300));
+            self.world.start_after(id, wait);
+        }
+        Ok(())
+    }
+
+    fn crash_for_long(
+        &mut self,
+        id: i64,
+        crash: CrashKind,
+        soon: Duration,
+    ) -> Result<(), Violation> {
+        self.world.crash(id, crash)?;
+        self.pass(2 * soon)?;
+        self.world.start(id);
+        Ok(())
+    }
+
+    /// Only a server that is in no quorum may forget what it has.
+    fn wipe_an_observer(&mut self, crash: CrashKind) -> Result<(), Violation> {
+        let observer = self.world.ensemble().seats().iter().find(|seat| !seat.voter);
+        if let Some(id) = observer.map(|seat| seat.id.0).filter(|_| self.may_wipe) {
+            self.world.crash(id, crash)?;
+            self.world.wipe(id);
+            self.world.start(id);
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, id: i64, crash: CrashKind, soon: Duration) -> Result<(), Violation> {
+        self.world.crash(id, crash)?;
+        self.pass(2 * soon)?;
+        if self.world.may_wipe(id) {
+            self.world.forget(id);
+        }
+        self.world.start(id);
+        Ok(())
+    }
+
+    fn partition_at_random(&mut self, rng: &mut Rng) {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for id in &self.ids {
+            if rng.below(2) == 0 { left.push(*id) } else { right.push(*id) }
+        }
+        self.world.partition(&[&left, &right]);
+    }
+
+    fn heal_and_start(&mut self, soon: Duration) {
+        self.world.heal();
+        for id in self.ids.clone() {
+            self.world.start_after(id, soon);
+        }
+    }
+
+    fn jump_a_clock(&mut self, rng: &mut Rng, id: i64, leader: i64) -> Result<(), Violation> {
+        let most = [50, 1_000, 30_000][pick(rng, 3)];
+        let which = if rng.below(2) == 0 { leader } else { id };
+        self.world.jump_clock(which, up_to(rng, Duration::from_millis(most)))
+    }
+
+    fn suspend(&mut self, id: i64, soon: Duration) -> Result<(), Violation> {
+        self.world.suspend(id);
+        self.pass(2 * soon)?;
+        self.world.resume(id)
+    }
+
+    /// The leader is asked to give its leadership to a server, or to any; one of both may crash on the way.
+    fn hand_over(
+        &mut self,
+        rng: &mut Rng,
+        leader: i64,
+        id: i64,
+        soon: Duration,
+    ) -> Result<(), Violation> {
+        let to = (rng.below(2) == 0).then_some(id);
+        self.world.hand_over(leader, to)?;
+        let victim = if rng.below(2) == 0 { leader } else { id };
+        self.may_crash_soon(rng, victim, 20);
+        // The successor may be lost on the way to it.
+        if rng.below(4) == 0 {
+            self.pass(soon / 50)?;
+            self.isolate(id);
+        }
+        Ok(())
+    }
+
+    fn change_across_snapshot(
+        &mut self,
+        rng: &mut Rng,
+        crash: CrashKind,
+        soon: Duration,
+    ) -> Result<(), Violation> {
+        let alone = rng.below(3) > 0;
+        let (id, leader) = self.bring_up_by_snapshot(rng, crash, alone, soon)?;
+        for _ in 0..=rng.below(3) {
+            self.change_members(rng, leader)?;
+            let wait = up_to(rng, soon / 8);
+            self.pass(wait)?;
+        }
+        match rng.below(4) {
+            0 => self.isolate(leader),
+            1 => self.isolate(id),
+            2 => {
+                let with: Vec<i64> =
+                    self.ids.iter().copied().filter(|_| rng.below(2) == 0).collect();
+                let other = |id: &&i64| !with.contains(id);
+                let rest: Vec<i64> = self.ids.iter().filter(other).copied().collect();
+                self.world.partition(&[&with, &rest]);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn change_twice_across_snapshot(
+        &mut self,
+        rng: &mut Rng,
+        crash: CrashKind,
+        soon: Duration,
+    ) -> Result<(), Violation> {
+        let (id, leader) = self.bring_up_by_snapshot(rng, crash, true, soon)?;
+        self.change_one_twice(id, leader, soon)?;
+        match rng.below(4) {
+            0 => self.isolate(leader),
+            1 => self.isolate(id),
+            2 => self.may_crash_soon(rng, id, 30),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn cut_a_change(
+        &mut self,
+        rng: &mut Rng,
+        leader: i64,
+        crash: CrashKind,
+        soon: Duration,
+    ) -> Result<(), Violation> {
+        self.isolate(leader);
+        self.change_members(rng, leader)?;
+        self.pass(soon / 10)?;
+        self.world.crash(leader, crash)?;
+        if rng.below(2) == 0 {
+            self.pass(2 * soon)?;
+            self.world.heal();
+        }
+        self.world.start_after(leader, soon);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! What a server has promised is on its disk: at the moment when the promise leaves, and after a crash.
 
-use quorate_core::ballot::{Ballot, Body, Letter};
+use quorate_core::ballot::{Ballot, Body, Generation, Letter};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Notification, Packet, Run};
@@ -74,7 +74,7 @@ impl Checker {
         message: &Message,
     ) -> Result<(), Violation> {
         let Some(seen) = self.servers.get(&id) else { return Ok(()) };
-        let durable = &seen.durable;
+        let durable = seen.durable;
         #[allow(clippy::wildcard_enum_match_arm, reason = "the others promise nothing")]
         let kept = match message {
             Message::Notification(Notification { standing, .. }) => {
@@ -84,28 +84,7 @@ impl Checker {
             }
             Message::Packet(Packet::LeaderInfo { epoch, .. }) => durable.accepted_epoch == *epoch,
             Message::Packet(Packet::AckEpoch { last, current_epoch }) => {
-                let announced = seen.announced.get(&link);
-                // One that comes back blank has told the truth on an earlier link.
-                let blank = *last == Zxid::UNKNOWN && current_epoch.is_none();
-                if current_epoch.is_some() {
-                    let (epoch, to) = (durable.accepted_epoch, seen.links.get(&link).copied());
-                    if let Some(to) = to.flatten() {
-                        if let Some(first) = self.granted.insert((id, epoch), to) {
-                            let detail =
-                                format!("promises epoch {epoch} to {to}, and {first} has it");
-                            return broken(Rule::Promise, id, detail);
-                        }
-                    }
-                }
-                // An observer may follow whoever leads below its promise, and promises nothing then.
-                let observes = current_epoch.is_none() && !seen.may_vote(id, self.configured(id));
-                let follows = |epoch: &Epoch| {
-                    durable.accepted_epoch == *epoch
-                        || (observes && durable.accepted_epoch > *epoch)
-                };
-                (*last == durable.last_zxid || blank)
-                    && announced.is_some_and(follows)
-                    && current_epoch.is_none_or(|epoch| durable.current_epoch == epoch)
+                self.on_epoch_ack(id, link, *last, *current_epoch)?
             }
             Message::Packet(Packet::Ack(zxid)) if zxid.is_epoch_start() => {
                 self.ledger.on_history_ack(id, zxid.epoch())?;
@@ -129,17 +108,7 @@ impl Checker {
             Message::Letter(Letter { body: Body::Answer { poll, granted: true }, .. })
                 if !poll.pre =>
             {
-                let Some(to) = seen.links.get(&link).copied().flatten() else { return Ok(()) };
-                let ballot = Ballot { generation: poll.generation, vote: to };
-                let first = *self.voted.entry((id, poll.generation)).or_insert(to);
-                if first != to {
-                    let generation = poll.generation;
-                    let detail =
-                        format!("votes for {to} in {generation}, and {first} has its vote");
-                    return broken(Rule::Promise, id, detail);
-                }
-                // It may have voted in a later generation meanwhile, which takes nothing of this one away.
-                durable.ballot == ballot || durable.ballot.generation > ballot.generation
+                self.on_vote(id, link, poll.generation)?
             }
             _ => true,
         };
@@ -147,6 +116,58 @@ impl Checker {
             return Ok(());
         }
         broken(Rule::Promise, id, format!("{message:?} leaves, and its disk holds {durable:?}"))
+    }
+
+    /// Whether a promise of an epoch may leave: it is on the disk, and the first one that this server gives for it.
+    fn on_epoch_ack(
+        &mut self,
+        id: ServerId,
+        link: LinkId,
+        last: Zxid,
+        current_epoch: Option<Epoch>,
+    ) -> Result<bool, Violation> {
+        let Some(seen) = self.servers.get(&id) else { return Ok(true) };
+        let durable = &seen.durable;
+        let announced = seen.announced.get(&link);
+        // One that comes back blank has told the truth on an earlier link.
+        let blank = last == Zxid::UNKNOWN && current_epoch.is_none();
+        if current_epoch.is_some() {
+            let (epoch, to) = (durable.accepted_epoch, seen.links.get(&link).copied());
+            if let Some(to) = to.flatten() {
+                if let Some(first) = self.granted.insert((id, epoch), to) {
+                    let detail = format!("promises epoch {epoch} to {to}, and {first} has it");
+                    return broken(Rule::Promise, id, detail);
+                }
+            }
+        }
+        // An observer may follow whoever leads below its promise, and promises nothing then.
+        let observes = current_epoch.is_none() && !seen.may_vote(id, self.configured(id));
+        let follows = |epoch: &Epoch| {
+            durable.accepted_epoch == *epoch || (observes && durable.accepted_epoch > *epoch)
+        };
+        Ok((last == durable.last_zxid || blank)
+            && announced.is_some_and(follows)
+            && current_epoch.is_none_or(|epoch| durable.current_epoch == epoch))
+    }
+
+    /// Whether a vote in a generation may leave: it is on the disk, and the only one that this server gives there.
+    fn on_vote(
+        &mut self,
+        id: ServerId,
+        link: LinkId,
+        generation: Generation,
+    ) -> Result<bool, Violation> {
+        let Some(seen) = self.servers.get(&id) else { return Ok(true) };
+        let durable = &seen.durable;
+        let Some(to) = seen.links.get(&link).copied().flatten() else { return Ok(true) };
+        let ballot = Ballot { generation, vote: to };
+        let first = *self.voted.entry((id, generation)).or_insert(to);
+        if first != to {
+            let detail = format!("votes for {to} in {generation}, and {first} has its vote");
+            return broken(Rule::Promise, id, detail);
+        }
+        // It may have voted in a later generation meanwhile, which takes nothing of this one away.
+        Ok(durable.ballot == ballot || durable.ballot.generation > ballot.generation)
     }
 }
 

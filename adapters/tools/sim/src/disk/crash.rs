@@ -87,6 +87,12 @@ impl Disk {
                 lost.all += u64::from(matches!(op, Op::Write(..)));
             }
         }
+        self.open(&marks, buried, &lost);
+        (done, lost)
+    }
+
+    /// Opens the log as a start does: where it breaks it is cut, or the server refuses to start.
+    fn open(&mut self, marks: &Marks, buried: bool, lost: &Lost) {
         let stop = match () {
             () if buried || lost.holed => Stop::Damaged,
             () if lost.torn => Stop::Torn,
@@ -102,7 +108,6 @@ impl Disk {
         self.marks = Marks::default();
         self.durable.beside = None;
         self.latest = self.durable.clone();
-        (done, lost)
     }
 
     /// What was synced last cannot be read any more. Until the next batch, or time, marks where it ended, it

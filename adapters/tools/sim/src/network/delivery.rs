@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quorate_core::input::{Cause, Event, LinkUp, Plane};
 use quorate_core::message::{Introduction, Message, Packet};
 use quorate_core::time::Instant;
-use quorate_core::wire;
+use quorate_core::wire::{self, DecodeError};
 
 use crate::application::State as Snapshot;
 use crate::ensemble::Ensemble;
@@ -165,151 +165,196 @@ impl Network {
 
     /// Decodes what has come to an end, and compares it with what was sent.
     pub(super) fn decode(&mut self, now: Instant, conn: u64, to: usize) {
-        let (duplicate, runs) = (self.config.duplicate, self.config.runs);
-        let letters = self.letters;
-        let Some(connection) = self.connections.get_mut(&conn) else { return };
-        let (receiver, sender) = connection.servers(to);
-        let (plane, link) = (connection.plane, pack(conn, to));
-        let strange = connection.is_strange();
-        let end = &mut connection.ends[to];
-        let suspect = strange || end.damaged;
-        if plane == Plane::Election && to == ACCEPTOR && !connection.introduced {
-            let introduction = if letters {
-                wire::decode_letter_introduction(&mut end.incoming)
-            } else {
-                wire::decode_introduction(&mut end.incoming)
-            };
-            match introduction {
-                Ok(None) => return,
-                Ok(Some(Introduction { id, addresses })) => {
-                    connection.introduced = true;
-                    if strange {
-                        self.coverage.hit(FaultClass::StrangeIntroduction);
-                    }
-                    end.up = true;
-                    let up = LinkUp {
-                        link,
-                        plane,
-                        dialled: false,
-                        peer: Some(id),
-                        advertised: addresses.into_iter().next(),
-                        remote: remote(sender),
-                    };
-                    self.arrivals.push_back((receiver, Event::LinkUp(up)));
+        if !self.decode_introduction(now, conn, to) || self.decode_snapshot(conn, to) {
+            return;
+        }
+        while let Some(message) = self.decode_message(now, conn, to) {
+            let Some(connection) = self.connections.get_mut(&conn) else { return };
+            let (receiver, link) = (connection.servers(to).0, pack(conn, to));
+            let is_snapshot = matches!(message, Message::Packet(Packet::Snap { .. }));
+            if connection.is_strange() {
+                connection.introduced = true;
+                self.coverage.hit(match connection.plane {
+                    Plane::Election => FaultClass::StrangeNotification,
+                    Plane::Quorum => FaultClass::StrangePacket,
+                });
+                if is_snapshot {
+                    // It is restored nowhere; nothing more is read.
+                    connection.ends[to].reading = Reading::Restoring;
                 }
-                Err(_) if suspect => return self.refuse(now, conn, to),
-                Err(error) => {
-                    self.problem = Some(format!("the introduction of {sender}: {error}"));
+                self.arrivals.push_back((receiver, Event::Received { link, message }));
+            } else {
+                if is_snapshot {
+                    connection.ends[to].reading = Reading::Snapshot;
+                }
+                if !self.deliver(conn, to, message) {
                     return;
                 }
+            }
+            if self.decode_snapshot(conn, to) {
+                return;
             }
         }
-        loop {
-            match end.reading {
-                Reading::Messages => {}
-                Reading::Restoring => return,
-                Reading::Snapshot => {
-                    match Snapshot::decode(&mut end.incoming) {
-                        Ok(Some(state)) => {
-                            end.reading = Reading::Restoring;
-                            self.snapshots.push_back((receiver, link, state));
-                        }
-                        Ok(None) => {}
-                        Err(error) => self.problem = Some(format!("from {sender}: {error}")),
-                    }
-                    return;
+    }
+
+    /// Decodes the introduction with which a connection to an election port begins; whether messages may follow.
+    fn decode_introduction(&mut self, now: Instant, conn: u64, to: usize) -> bool {
+        let Some(connection) = self.connections.get_mut(&conn) else { return false };
+        let (receiver, sender) = connection.servers(to);
+        let (plane, strange) = (connection.plane, connection.is_strange());
+        let end = &mut connection.ends[to];
+        if plane != Plane::Election || to != ACCEPTOR || connection.introduced {
+            return true;
+        }
+        let introduction = if self.letters {
+            wire::decode_letter_introduction(&mut end.incoming)
+        } else {
+            wire::decode_introduction(&mut end.incoming)
+        };
+        match introduction {
+            Ok(None) => false,
+            Ok(Some(Introduction { id, addresses })) => {
+                connection.introduced = true;
+                if strange {
+                    self.coverage.hit(FaultClass::StrangeIntroduction);
                 }
+                end.up = true;
+                let up = LinkUp {
+                    link: pack(conn, to),
+                    plane,
+                    dialled: false,
+                    peer: Some(id),
+                    advertised: addresses.into_iter().next(),
+                    remote: remote(sender),
+                };
+                self.arrivals.push_back((receiver, Event::LinkUp(up)));
+                true
             }
-            let probe = match plane {
-                Plane::Election => wire::take_probe(&mut end.incoming),
-                Plane::Quorum => None,
-            };
-            let decoded = match plane {
-                Plane::Election if probe.is_some() => Ok(probe.map(Message::Probe)),
-                Plane::Election if letters => {
-                    wire::take_letter(&mut end.incoming).map(|l| l.map(Message::Letter))
+            Err(_) if strange || end.damaged => {
+                self.refuse(now, conn, to);
+                false
+            }
+            Err(error) => {
+                self.problem = Some(format!("the introduction of {sender}: {error}"));
+                false
+            }
+        }
+    }
+
+    /// Whether an end reads a snapshot, or waits until one is restored, and no messages: then what has come of it is
+    /// decoded.
+    fn decode_snapshot(&mut self, conn: u64, to: usize) -> bool {
+        let Some(connection) = self.connections.get_mut(&conn) else { return true };
+        let (receiver, sender) = connection.servers(to);
+        let end = &mut connection.ends[to];
+        match end.reading {
+            Reading::Messages => return false,
+            Reading::Restoring => {}
+            Reading::Snapshot => match Snapshot::decode(&mut end.incoming) {
+                Ok(Some(state)) => {
+                    end.reading = Reading::Restoring;
+                    self.snapshots.push_back((receiver, pack(conn, to), state));
                 }
-                Plane::Election => {
-                    wire::take_notification(&mut end.incoming).map(|n| n.map(Message::Notification))
-                }
-                Plane::Quorum if runs => {
-                    wire::take_packet(&mut end.incoming).map(|p| p.map(Message::Packet))
-                }
-                Plane::Quorum => {
-                    wire::decode_packet(&mut end.incoming).map(|p| p.map(Message::Packet))
-                }
-            };
-            let message = match decoded {
-                Ok(Some(message)) => message,
+                Ok(None) => {}
+                Err(error) => self.problem = Some(format!("from {sender}: {error}")),
+            },
+        }
+        true
+    }
+
+    /// Decodes the next message that has come whole; what is damaged is passed over, or ends the connection.
+    fn decode_message(&mut self, now: Instant, conn: u64, to: usize) -> Option<Message> {
+        let (letters, runs) = (self.letters, self.config.runs);
+        loop {
+            let connection = self.connections.get_mut(&conn)?;
+            let (plane, strange) = (connection.plane, connection.is_strange());
+            let sender = connection.servers(to).1;
+            let end = &mut connection.ends[to];
+            let suspect = strange || end.damaged;
+            match take(&mut end.incoming, plane, letters, runs) {
+                Ok(Some(message)) => return Some(message),
                 Ok(None) => {
                     let first = strange && plane == Plane::Quorum && !connection.introduced;
                     if first && end.incoming.len() > FIRST_PACKET_BYTES_MAX {
                         self.refuse(now, conn, to);
                     }
-                    return;
+                    return None;
                 }
-                Err(error) if suspect && error.is_fatal() => return self.refuse(now, conn, to),
-                Err(_) if suspect => {
-                    self.coverage.hit(if strange {
-                        FaultClass::StrangeBytes
-                    } else {
-                        FaultClass::DamagedNotification
-                    });
-                    continue;
+                Err(error) if suspect && error.is_fatal() => {
+                    self.refuse(now, conn, to);
+                    return None;
                 }
+                Err(_) if suspect => self.coverage.hit(if strange {
+                    FaultClass::StrangeBytes
+                } else {
+                    FaultClass::DamagedNotification
+                }),
                 Err(error) => {
                     self.problem = Some(format!("a message of {sender}: {error}"));
-                    return;
-                }
-            };
-            if strange {
-                connection.introduced = true;
-                if let Message::Packet(Packet::Snap { .. }) = message {
-                    // Nobody takes it; nothing more is read.
-                    end.reading = Reading::Restoring;
-                }
-                self.coverage.hit(match plane {
-                    Plane::Election => FaultClass::StrangeNotification,
-                    Plane::Quorum => FaultClass::StrangePacket,
-                });
-                self.arrivals.push_back((receiver, Event::Received { link, message }));
-                continue;
-            }
-            let parts = match &message {
-                Message::Packet(packet) => each(packet.clone()),
-                Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => {
-                    vec![message.clone()]
-                }
-            };
-            for part in parts {
-                let sent = end.expected.pop_front();
-                if sent.as_ref() != Some(&part) {
-                    self.problem = Some(format!("{sender} sent {sent:?}, arrived is {part:?}"));
-                    return;
+                    return None;
                 }
             }
-            if let Message::Packet(Packet::Snap { .. }) = message {
-                end.reading = Reading::Snapshot;
-            }
-            let heard = match self.old.get(&receiver) {
-                None => Ok(message),
-                Some(dialect) => dialect.heard(message.clone()).ok_or(message),
-            };
-            let message = match heard {
-                Ok(message) => message,
-                Err(message) => {
-                    let what = format!("{sender} says what {receiver} does not know: {message:?}");
-                    self.problem = Some(what);
-                    return;
-                }
-            };
-            let twice = plane == Plane::Election && hit(&mut self.rng, duplicate);
-            if twice {
-                self.coverage.hit(FaultClass::DuplicateNotification);
-                let again = Event::Received { link, message: message.clone() };
-                self.arrivals.push_back((receiver, again));
-            }
-            self.arrivals.push_back((receiver, Event::Received { link, message }));
         }
+    }
+
+    /// Hands a message over as its receiver understands it, if it is what was sent; perhaps twice.
+    fn deliver(&mut self, conn: u64, to: usize, message: Message) -> bool {
+        let Some(connection) = self.connections.get_mut(&conn) else { return false };
+        let (receiver, sender) = connection.servers(to);
+        let (plane, link) = (connection.plane, pack(conn, to));
+        let end = &mut connection.ends[to];
+        let parts = match &message {
+            Message::Packet(packet) => each(packet.clone()),
+            Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => {
+                vec![message.clone()]
+            }
+        };
+        for part in parts {
+            let sent = end.expected.pop_front();
+            if sent.as_ref() != Some(&part) {
+                self.problem = Some(format!("{sender} sent {sent:?}, arrived is {part:?}"));
+                return false;
+            }
+        }
+        let heard = match self.old.get(&receiver) {
+            None => Ok(message),
+            Some(dialect) => dialect.heard(message.clone()).ok_or(message),
+        };
+        let message = match heard {
+            Ok(message) => message,
+            Err(message) => {
+                let what = format!("{sender} says what {receiver} does not know: {message:?}");
+                self.problem = Some(what);
+                return false;
+            }
+        };
+        let twice = plane == Plane::Election && hit(&mut self.rng, self.config.duplicate);
+        if twice {
+            self.coverage.hit(FaultClass::DuplicateNotification);
+            let again = Event::Received { link, message: message.clone() };
+            self.arrivals.push_back((receiver, again));
+        }
+        self.arrivals.push_back((receiver, Event::Received { link, message }));
+        true
+    }
+}
+
+/// Takes the next message from what has come, if it is there whole.
+fn take(
+    incoming: &mut BytesMut,
+    plane: Plane,
+    letters: bool,
+    runs: bool,
+) -> Result<Option<Message>, DecodeError> {
+    let probe = match plane {
+        Plane::Election => wire::take_probe(incoming),
+        Plane::Quorum => None,
+    };
+    match plane {
+        Plane::Election if probe.is_some() => Ok(probe.map(Message::Probe)),
+        Plane::Election if letters => wire::take_letter(incoming).map(|l| l.map(Message::Letter)),
+        Plane::Election => wire::take_notification(incoming).map(|n| n.map(Message::Notification)),
+        Plane::Quorum if runs => wire::take_packet(incoming).map(|p| p.map(Message::Packet)),
+        Plane::Quorum => wire::decode_packet(incoming).map(|p| p.map(Message::Packet)),
     }
 }

@@ -208,15 +208,7 @@ impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = self.server;
         match &self.what {
-            Happening::Start(found) => {
-                let Found { accepted_epoch, current_epoch, last, .. } = found;
-                if (*last, accepted_epoch.0) == (Zxid::ZERO, 0) {
-                    return write!(f, "{who} starts with an empty disk");
-                }
-                let last = Short(*last);
-                write!(f, "{who} starts: log through {last}, ")?;
-                write!(f, "accepted epoch {accepted_epoch}, current epoch {current_epoch}")
-            }
+            Happening::Start(found) => started(who, found, f),
             Happening::Crash(CrashKind::Process) => write!(f, "{who} is killed"),
             Happening::Crash(CrashKind::Power) => write!(f, "{who} loses power"),
             Happening::Halt(fault) => write!(f, "{who} stops: {}", shortened(&fault.to_string())),
@@ -229,22 +221,7 @@ impl fmt::Display for Moment {
                 write!(f, "{what} from {who} to {}", to.join(", "))
             }
             Happening::Break(with) => write!(f, "the connections of {who} and {with} break"),
-            Happening::Visit { crowd, plane, bytes } => {
-                let port = match plane {
-                    Plane::Election => "election",
-                    Plane::Quorum => "quorum",
-                };
-                let strangers = match crowd {
-                    1 => "a stranger says".to_owned(),
-                    _ => format!("{crowd} strangers say"),
-                };
-                let said = match bytes {
-                    0 => "nothing".to_owned(),
-                    1 => "1 byte".to_owned(),
-                    _ => format!("{bytes} bytes"),
-                };
-                write!(f, "{strangers} {said} to the {port} port of {who}")
-            }
+            Happening::Visit { crowd, plane, bytes } => visited(who, *crowd, *plane, *bytes, f),
             Happening::Change(report) => {
                 write!(f, "{who} ")?;
                 changed(who, report, f)
@@ -291,7 +268,40 @@ impl fmt::Display for Moment {
     }
 }
 
-/// What is said between a server and those who ask it for something.
+fn started(who: ServerId, found: &Found, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Found { accepted_epoch, current_epoch, last, .. } = found;
+    if (*last, accepted_epoch.0) == (Zxid::ZERO, 0) {
+        return write!(f, "{who} starts with an empty disk");
+    }
+    let last = Short(*last);
+    write!(f, "{who} starts: log through {last}, ")?;
+    write!(f, "accepted epoch {accepted_epoch}, current epoch {current_epoch}")
+}
+
+fn visited(
+    who: ServerId,
+    crowd: usize,
+    plane: Plane,
+    bytes: usize,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let port = match plane {
+        Plane::Election => "election",
+        Plane::Quorum => "quorum",
+    };
+    let strangers = match crowd {
+        1 => "a stranger says".to_owned(),
+        _ => format!("{crowd} strangers say"),
+    };
+    let said = match bytes {
+        0 => "nothing".to_owned(),
+        1 => "1 byte".to_owned(),
+        _ => format!("{bytes} bytes"),
+    };
+    write!(f, "{strangers} {said} to the {port} port of {who}")
+}
+
+/// What is said between a server and the clients and operators that ask it for something.
 #[allow(clippy::wildcard_enum_match_arm, reason = "the others are told as they are")]
 fn asked(what: &What) -> Option<String> {
     Some(match what {

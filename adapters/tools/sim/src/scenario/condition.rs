@@ -2,7 +2,7 @@
 
 use quorate_core::input::Plane;
 use quorate_core::membership::Membership;
-use quorate_core::zxid::Zxid;
+use quorate_core::zxid::{Epoch, Zxid};
 
 use super::Problem;
 use super::command::{Being, Condition, Outcome};
@@ -102,27 +102,11 @@ pub(super) fn look(place: &dyn Place, condition: &Condition) -> Result<(bool, St
         }
         Condition::Is(id, being) => {
             let brief = place.brief(*id)?;
-            let holds = match being {
-                Being::Down => brief.is_none(),
-                Being::In(state) => brief.is_some_and(|brief| brief.state == *state),
-                Being::Serving => brief.is_some_and(|brief| brief.serving),
-                Being::NotServing => brief.is_some_and(|brief| !brief.serving),
-                Being::Suspended
-                | Being::Waiting
-                | Being::Stopped
-                | Being::Working
-                | Being::Idle => {
-                    let why = "that can be asked of the candidates of a store, not of servers";
-                    return Err(Problem::Impossible(why.to_owned()));
-                }
-            };
-            (holds, describe(*id, brief.as_ref()))
+            (is(brief.as_ref(), *being)?, describe(*id, brief.as_ref()))
         }
         Condition::Follows(id, leader) => {
             place.known(*leader)?;
-            let brief = place.brief(*id)?;
-            let follows = |brief: &Brief| brief.leader.is_some_and(|id| id.0 == *leader);
-            (id != leader && brief.as_ref().is_some_and(follows), describe(*id, brief.as_ref()))
+            follows(*id, *leader, place.brief(*id)?.as_ref())
         }
         Condition::Round(id, round) => {
             let brief = place.brief(*id)?;
@@ -140,26 +124,17 @@ pub(super) fn look(place: &dyn Place, condition: &Condition) -> Result<(bool, St
             let found = place.world()?.links(*a, *b, *plane);
             (found == *count, format!("there are {found}"))
         }
-        Condition::LogIs(id, zxids) => {
-            let log: Vec<Zxid> = place.contents(*id)?.log.iter().map(|txn| txn.zxid).collect();
-            let shown: Vec<_> = log.iter().map(|zxid| Short(*zxid).to_string()).collect();
-            (log == *zxids, format!("it is {}", shown.join(" ")))
-        }
+        Condition::LogIs(id, zxids) => has_log(place.contents(*id)?, zxids),
         Condition::LogEnds(id, zxid) => {
             let last = place.contents(*id)?.last();
             (last == *zxid, format!("it ends with {}", Short(last)))
         }
         Condition::Epochs(id, accepted, current) => {
-            let Contents { accepted_epoch, current_epoch, .. } = place.contents(*id)?;
-            let holds = (accepted_epoch, current_epoch) == (accepted, current);
-            (holds, format!("accepted {accepted_epoch} current {current_epoch}"))
+            has_epochs(place.contents(*id)?, *accepted, *current)
         }
         Condition::Applied(id, count) => {
             place.known(*id)?;
-            let applied = place.world()?.applied(*id);
-            let found =
-                applied.map_or(format!("{id} is down"), |applied| format!("it is {applied}"));
-            (applied == Some(*count), found)
+            has_applied(*id, *count, place.world()?.applied(*id))
         }
         Condition::Voters(id, ids) => has_voters(place.contents(*id)?.membership.as_ref(), ids),
         Condition::NextVoters(id, ids) => {
@@ -175,6 +150,42 @@ pub(super) fn look(place: &dyn Place, condition: &Condition) -> Result<(bool, St
             return Err(Problem::Impossible("there is no store here".to_owned()));
         }
     })
+}
+
+/// Whether a server is in this state.
+fn is(brief: Option<&Brief>, being: Being) -> Result<bool, Problem> {
+    Ok(match being {
+        Being::Down => brief.is_none(),
+        Being::In(state) => brief.is_some_and(|brief| brief.state == state),
+        Being::Serving => brief.is_some_and(|brief| brief.serving),
+        Being::NotServing => brief.is_some_and(|brief| !brief.serving),
+        Being::Suspended | Being::Waiting | Being::Stopped | Being::Working | Being::Idle => {
+            let why = "that can be asked of the candidates of a store, not of servers";
+            return Err(Problem::Impossible(why.to_owned()));
+        }
+    })
+}
+
+fn follows(id: i64, leader: i64, brief: Option<&Brief>) -> (bool, String) {
+    let follows = |brief: &Brief| brief.leader.is_some_and(|id| id.0 == leader);
+    (id != leader && brief.is_some_and(follows), describe(id, brief))
+}
+
+fn has_applied(id: i64, count: u64, applied: Option<u64>) -> (bool, String) {
+    let found = applied.map_or(format!("{id} is down"), |applied| format!("it is {applied}"));
+    (applied == Some(count), found)
+}
+
+fn has_log(contents: &Contents, zxids: &[Zxid]) -> (bool, String) {
+    let log: Vec<Zxid> = contents.log.iter().map(|txn| txn.zxid).collect();
+    let shown: Vec<_> = log.iter().map(|zxid| Short(*zxid).to_string()).collect();
+    (log == zxids, format!("it is {}", shown.join(" ")))
+}
+
+fn has_epochs(contents: &Contents, accepted: Epoch, current: Epoch) -> (bool, String) {
+    let Contents { accepted_epoch, current_epoch, .. } = contents;
+    let holds = (*accepted_epoch, *current_epoch) == (accepted, current);
+    (holds, format!("accepted {accepted_epoch} current {current_epoch}"))
 }
 
 fn has_voters(found: Option<&Membership>, ids: &[i64]) -> (bool, String) {

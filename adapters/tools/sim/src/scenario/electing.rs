@@ -88,20 +88,8 @@ impl Electing {
 
     pub(super) fn carry_out(&mut self, command: &Command) -> Result<(), Problem> {
         match command {
-            Command::Start(ids) => {
-                for id in ids {
-                    let client = self.one(*id, |it| !it.paused, "stands still")?;
-                    self.one(*id, |it| !it.wanted, "is to lead already")?;
-                    self.election.tell_to(client, true).map_err(Problem::NotKept)?;
-                }
-            }
-            Command::Stop(ids) => {
-                for id in ids {
-                    let client = self.one(*id, |it| !it.paused, "stands still")?;
-                    self.one(*id, |it| it.wanted, "is not to lead")?;
-                    self.election.tell_to(client, false).map_err(Problem::NotKept)?;
-                }
-            }
+            Command::Start(ids) => self.tell_to(ids, true)?,
+            Command::Stop(ids) => self.tell_to(ids, false)?,
             Command::Crash(_, CrashKind::Power) => {
                 let why = "candidates have no power to lose, only processes that end";
                 return Err(Problem::Impossible(why.to_owned()));
@@ -124,13 +112,7 @@ impl Electing {
             Command::BreakOff(id) => {
                 self.election.break_off(self.one(*id, |it| it.linked, "has no connection")?);
             }
-            Command::Heal => {
-                if !self.ids().any(|id| self.known(id).is_ok_and(|it| self.election.stand(it).away))
-                {
-                    return Err(Problem::Impossible("nothing is cut".to_owned()));
-                }
-                self.election.heal();
-            }
+            Command::Heal => self.heal()?,
             Command::Mishap { id, errand, part, what } => {
                 let client = self.up(*id)?;
                 if self.election.trap_of(client).is_some() {
@@ -139,27 +121,9 @@ impl Electing {
                 }
                 self.election.trap(client, *errand, *part, *what);
             }
-            Command::Delete(id) => {
-                let client = self.known(*id)?;
-                if self.election.nodes_of(client).is_empty() {
-                    return Err(Problem::Impossible(format!("candidate {id} has no node")));
-                }
-                self.election.delete_of(client);
-            }
-            Command::End(id) => {
-                let client = self.known(*id)?;
-                if !self.election.stand(client).in_session {
-                    return Err(Problem::Impossible(format!("candidate {id} has no session")));
-                }
-                self.election.end_session(client);
-            }
-            Command::Linger(on) => {
-                if self.election.lingers() == *on {
-                    let why = if *on { "it stays already" } else { "nothing stays" };
-                    return Err(Problem::Impossible(why.to_owned()));
-                }
-                self.election.linger(*on);
-            }
+            Command::Delete(id) => self.delete_nodes_of(*id)?,
+            Command::End(id) => self.end_session_of(*id)?,
+            Command::Linger(on) => self.linger(*on)?,
             Command::Guards(id, time) => self.election.keep(self.up(*id)?, *time),
             Command::Restart(..)
             | Command::Trap(..)
@@ -187,6 +151,55 @@ impl Electing {
         }
         // What happens at once is told at once.
         self.pass(Duration::ZERO)
+    }
+
+    /// Candidates are to lead, or to stop.
+    fn tell_to(&mut self, ids: &[i64], lead: bool) -> Result<(), Problem> {
+        for id in ids {
+            let client = self.one(*id, |it| !it.paused, "stands still")?;
+            if lead {
+                self.one(*id, |it| !it.wanted, "is to lead already")?;
+            } else {
+                self.one(*id, |it| it.wanted, "is not to lead")?;
+            }
+            self.election.tell_to(client, lead).map_err(Problem::NotKept)?;
+        }
+        Ok(())
+    }
+
+    fn heal(&mut self) -> Result<(), Problem> {
+        if !self.ids().any(|id| self.known(id).is_ok_and(|it| self.election.stand(it).away)) {
+            return Err(Problem::Impossible("nothing is cut".to_owned()));
+        }
+        self.election.heal();
+        Ok(())
+    }
+
+    fn delete_nodes_of(&mut self, id: i64) -> Result<(), Problem> {
+        let client = self.known(id)?;
+        if self.election.nodes_of(client).is_empty() {
+            return Err(Problem::Impossible(format!("candidate {id} has no node")));
+        }
+        self.election.delete_of(client);
+        Ok(())
+    }
+
+    fn end_session_of(&mut self, id: i64) -> Result<(), Problem> {
+        let client = self.known(id)?;
+        if !self.election.stand(client).in_session {
+            return Err(Problem::Impossible(format!("candidate {id} has no session")));
+        }
+        self.election.end_session(client);
+        Ok(())
+    }
+
+    fn linger(&mut self, on: bool) -> Result<(), Problem> {
+        if self.election.lingers() == on {
+            let why = if on { "it stays already" } else { "nothing stays" };
+            return Err(Problem::Impossible(why.to_owned()));
+        }
+        self.election.linger(on);
+        Ok(())
     }
 
     fn pass(&mut self, time: Duration) -> Result<(), Problem> {

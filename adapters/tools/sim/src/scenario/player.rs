@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use quorate_core::id::ServerId;
-use quorate_core::input::Event;
 
 use super::command::{Command, Demand, Setting};
-use super::condition::Place;
 use super::course::{Course, Time, test};
 use super::electing::Electing;
 use super::settings::Settings;
@@ -14,7 +12,6 @@ use super::staging::Staging;
 use super::worldly::Worldly;
 use super::{Problem, Step};
 use crate::disk::Survival;
-use crate::faults::CrashKind;
 use crate::record::{Moment, Topic};
 
 /// What is told unless a story says otherwise.
@@ -170,7 +167,7 @@ impl Player {
             Demand::Do(command) => {
                 let survival = self.settings.survival();
                 match self.cast()?.0 {
-                    Cast::World(cast) => in_world(cast, command),
+                    Cast::World(cast) => cast.carry_out(command),
                     Cast::Stage(cast) => on_stage(cast, command, survival),
                     Cast::Store(cast) => cast.carry_out(command),
                 }
@@ -230,120 +227,6 @@ impl Cast {
     }
 }
 
-/// What a command says that only a story of a store can use.
-fn no_store() -> Problem {
-    Problem::Impossible("only candidates that elect through a store can do that".to_owned())
-}
-
-fn in_world(cast: &mut Worldly, command: &Command) -> Result<(), Problem> {
-    match command {
-        Command::Start(ids) => {
-            ids.iter().try_for_each(|id| cast.down(*id))?;
-            cast.world.start_all(ids.iter().copied());
-        }
-        Command::Crash(ids, kind) => {
-            ids.iter().try_for_each(|id| cast.up(*id))?;
-            for id in ids {
-                cast.world.crash(*id, *kind)?;
-            }
-        }
-        Command::Restart(ids, _) => {
-            ids.iter().try_for_each(|id| cast.up(*id))?;
-            for id in ids {
-                cast.world.crash(*id, CrashKind::Process)?;
-            }
-            cast.world.start_all(ids.iter().copied());
-        }
-        Command::Trap(id, trap) => {
-            cast.known(*id)?;
-            if cast.world.is_trapped(*id) {
-                let why = format!("server {id} has a trap before it already");
-                return Err(Problem::Impossible(why));
-            }
-            cast.trap(*id, *trap);
-        }
-        Command::Wipe(id) => {
-            cast.down(*id)?;
-            cast.world.wipe(*id);
-        }
-        Command::Pause(id) => {
-            cast.standing_still(*id, false)?;
-            cast.world.pause(*id);
-        }
-        Command::Resume(id) => {
-            cast.standing_still(*id, true)?;
-            cast.world.resume(*id)?;
-        }
-        Command::Cut(ways) => {
-            for (from, to) in ways {
-                cast.all_known(&[*from, *to])?;
-                cast.world.block(*from, *to);
-            }
-        }
-        Command::Split(groups) => {
-            groups.iter().try_for_each(|group| cast.all_known(group))?;
-            let groups: Vec<&[i64]> = groups.iter().map(Vec::as_slice).collect();
-            cast.world.partition(&groups);
-        }
-        Command::Break(a, b) => {
-            cast.all_known(&[*a, *b])?;
-            cast.world.cut(*a, *b);
-        }
-        Command::Heal => cast.world.heal(),
-        Command::Strangers { crowd, to, plane, pieces } => {
-            cast.known(*to)?;
-            cast.world.visit(*to, *plane, pieces, *crowd);
-        }
-        Command::BlackHole(id, on) => {
-            cast.known(*id)?;
-            cast.world.black_hole(*id, *on);
-        }
-        Command::Advertise(id, address) => {
-            cast.known(*id)?;
-            cast.world.advertise(*id, address.clone());
-        }
-        Command::Write(id, cell) => {
-            cast.up(*id)?;
-            cast.write = cast.world.propose(*id, *cell)?;
-        }
-        Command::Read(id) => {
-            cast.up(*id)?;
-            cast.read = cast.world.read(*id)?.map(|read| (*id, read));
-        }
-        Command::HandOver(from, to) => {
-            cast.up(*from)?;
-            to.map_or(Ok(()), |to| cast.known(to))?;
-            cast.world.hand_over(*from, *to)?;
-        }
-        Command::Reconfigure(id, asked) => {
-            cast.up(*id)?;
-            cast.write = cast.world.reconfigure(*id, asked)?;
-        }
-        Command::StepDown(id) => {
-            cast.up(*id)?;
-            cast.world.tell(*id, Event::StepDown)?;
-        }
-        Command::WriteHere
-        | Command::Hears { .. }
-        | Command::HangsUp(_)
-        | Command::Connects(_)
-        | Command::Snapshot(_)
-        | Command::Sync => {
-            return Err(Problem::Impossible("only on a stage can that be done".to_owned()));
-        }
-        Command::Stop(_)
-        | Command::CutOff(_)
-        | Command::BreakOff(_)
-        | Command::Mishap { .. }
-        | Command::Delete(_)
-        | Command::End(_)
-        | Command::Linger(_)
-        | Command::Guards(..) => return Err(no_store()),
-    }
-    // What happens at once is told at once.
-    cast.at_once()
-}
-
 fn on_stage(cast: &mut Staging, command: &Command, survival: Survival) -> Result<(), Problem> {
     match command {
         Command::Hears { id, peer, line } => {
@@ -387,6 +270,6 @@ fn on_stage(cast: &mut Staging, command: &Command, survival: Survival) -> Result
         | Command::Delete(_)
         | Command::End(_)
         | Command::Linger(_)
-        | Command::Guards(..) => Err(no_store()),
+        | Command::Guards(..) => Err(Problem::needs_a_store()),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorate_core::id::{ReadId, ServerId};
-use quorate_core::input::Plane;
+use quorate_core::input::{Event, Plane};
 use quorate_core::message::{Message, Packet};
 use quorate_core::output::{Output, Write};
 use quorate_core::time::Instant;
@@ -11,12 +11,13 @@ use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
 
 use super::Problem;
-use super::command::{self, Condition, Outcome, Point, Trap};
+use super::command::{self, Command, Condition, Outcome, Point, Trap};
 use super::condition::{Place, Whole, look};
 use super::course::Course;
 use super::hearing::Hearing;
 use crate::brief::Brief;
 use crate::disk::Contents;
+use crate::faults::CrashKind;
 use crate::ledger::{Answer, Outcome as Became};
 use crate::record::Moment;
 use crate::world::World;
@@ -42,7 +43,7 @@ impl Worldly {
     }
 
     /// Crashes a server when it comes to a point.
-    pub(super) fn trap(&mut self, id: i64, trap: Trap) {
+    fn trap(&mut self, id: i64, trap: Trap) {
         let at: fn(&Output) -> bool = match trap.at {
             Point::AcceptedEpoch => {
                 |output| matches!(output, Output::Persist { write: Write::AcceptedEpoch(_), .. })
@@ -176,6 +177,152 @@ impl Worldly {
             (false, true) => Err(Problem::Impossible(format!("server {id} does not stand still"))),
             (true, true) | (false, false) => Ok(()),
         }
+    }
+}
+
+/// What a command does here.
+impl Worldly {
+    /// Carries a command out.
+    ///
+    /// # Errors
+    ///
+    /// If it is for another kind of story, or cannot be carried out as things are, or a rule is broken.
+    pub(super) fn carry_out(&mut self, command: &Command) -> Result<(), Problem> {
+        match command {
+            Command::Start(ids) => self.start(ids)?,
+            Command::Crash(ids, kind) => self.crash(ids, *kind)?,
+            Command::Restart(ids, _) => {
+                self.crash(ids, CrashKind::Process)?;
+                self.start(ids)?;
+            }
+            Command::Trap(id, trap) => self.set_trap(*id, *trap)?,
+            Command::Wipe(id) => {
+                self.down(*id)?;
+                self.world.wipe(*id);
+            }
+            Command::Pause(id) => {
+                self.standing_still(*id, false)?;
+                self.world.pause(*id);
+            }
+            Command::Resume(id) => {
+                self.standing_still(*id, true)?;
+                self.world.resume(*id)?;
+            }
+            Command::Cut(ways) => self.cut(ways)?,
+            Command::Split(groups) => self.split(groups)?,
+            Command::Break(a, b) => {
+                self.all_known(&[*a, *b])?;
+                self.world.cut(*a, *b);
+            }
+            Command::Heal => self.world.heal(),
+            Command::Strangers { crowd, to, plane, pieces } => {
+                self.known(*to)?;
+                self.world.visit(*to, *plane, pieces, *crowd);
+            }
+            Command::BlackHole(id, on) => {
+                self.known(*id)?;
+                self.world.black_hole(*id, *on);
+            }
+            Command::Advertise(id, address) => {
+                self.known(*id)?;
+                self.world.advertise(*id, address.clone());
+            }
+            Command::Write(..)
+            | Command::Read(_)
+            | Command::HandOver(..)
+            | Command::Reconfigure(..)
+            | Command::StepDown(_) => self.ask(command)?,
+            Command::WriteHere
+            | Command::Hears { .. }
+            | Command::HangsUp(_)
+            | Command::Connects(_)
+            | Command::Snapshot(_)
+            | Command::Sync => {
+                return Err(Problem::Impossible("only on a stage can that be done".to_owned()));
+            }
+            Command::Stop(_)
+            | Command::CutOff(_)
+            | Command::BreakOff(_)
+            | Command::Mishap { .. }
+            | Command::Delete(_)
+            | Command::End(_)
+            | Command::Linger(_)
+            | Command::Guards(..) => return Err(Problem::needs_a_store()),
+        }
+        // What happens at once is told at once.
+        self.at_once()
+    }
+
+    /// A client or an operator asks a server for something.
+    #[allow(
+        clippy::wildcard_enum_match_arm,
+        reason = "the others are carried out where this is called"
+    )]
+    fn ask(&mut self, command: &Command) -> Result<(), Problem> {
+        match command {
+            Command::Write(id, cell) => {
+                self.up(*id)?;
+                self.write = self.world.propose(*id, *cell)?;
+            }
+            Command::Read(id) => {
+                self.up(*id)?;
+                self.read = self.world.read(*id)?.map(|read| (*id, read));
+            }
+            Command::HandOver(from, to) => {
+                self.up(*from)?;
+                to.map_or(Ok(()), |to| self.known(to))?;
+                self.world.hand_over(*from, *to)?;
+            }
+            Command::Reconfigure(id, asked) => {
+                self.up(*id)?;
+                self.write = self.world.reconfigure(*id, asked)?;
+            }
+            Command::StepDown(id) => {
+                self.up(*id)?;
+                self.world.tell(*id, Event::StepDown)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, ids: &[i64]) -> Result<(), Problem> {
+        ids.iter().try_for_each(|id| self.down(*id))?;
+        self.world.start_all(ids.iter().copied());
+        Ok(())
+    }
+
+    fn crash(&mut self, ids: &[i64], kind: CrashKind) -> Result<(), Problem> {
+        ids.iter().try_for_each(|id| self.up(*id))?;
+        for id in ids {
+            self.world.crash(*id, kind)?;
+        }
+        Ok(())
+    }
+
+    fn set_trap(&mut self, id: i64, trap: Trap) -> Result<(), Problem> {
+        self.known(id)?;
+        if self.world.is_trapped(id) {
+            let why = format!("server {id} has a trap before it already");
+            return Err(Problem::Impossible(why));
+        }
+        self.trap(id, trap);
+        Ok(())
+    }
+
+    fn cut(&mut self, ways: &[(i64, i64)]) -> Result<(), Problem> {
+        for (from, to) in ways {
+            self.all_known(&[*from, *to])?;
+            self.world.block(*from, *to);
+        }
+        Ok(())
+    }
+
+    fn split(&mut self, groups: &[Vec<i64>]) -> Result<(), Problem> {
+        groups.iter().try_for_each(|group| self.all_known(group))?;
+        let groups: Vec<&[i64]> = groups.iter().map(Vec::as_slice).collect();
+        self.world.partition(&groups);
+        Ok(())
     }
 }
 

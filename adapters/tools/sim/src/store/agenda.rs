@@ -78,20 +78,7 @@ impl<R: Recipe> Election<R> {
             Happens::AtClient(client, link, message) => {
                 return self.at_client(client, link, message);
             }
-            Happens::CatchUp(server) => {
-                let (from, to) = (self.store.servers[server].applied, self.store.log.len());
-                let more = if self.quiet { to - from } else { pick(&mut self.rng, to - from + 1) };
-                if self.store.servers[server].cut_until <= self.now {
-                    let fired = self.store.apply(server, from + more);
-                    self.fire(fired);
-                }
-                if self.script.is_some() {
-                    // It comes again when there is something to catch up with.
-                    return Ok(());
-                }
-                let next = if self.quiet { 10 } else { 5 + self.rng.below(400) };
-                self.plan_at(self.now + next * MS, Happens::CatchUp(server));
-            }
+            Happens::CatchUp(server) => self.catch_up(server),
             Happens::Wake(client) => return self.wake(client),
             Happens::Ping(client) => {
                 let Client { link, session, paused, crashed, .. } = self.clients[client];
@@ -101,23 +88,8 @@ impl<R: Recipe> Election<R> {
                 let next = nanos(self.plan.timeout) / 4;
                 self.plan_at(self.now + next, Happens::Ping(client));
             }
-            Happens::Beat(client, link) => {
-                let Client { link: present, paused, crashed, .. } = self.clients[client];
-                if link == present && paused {
-                    self.plan_at(self.now + SECOND, Happens::Beat(client, link));
-                } else if link == present && !crashed {
-                    self.send(client, None, Op::Ping);
-                }
-            }
-            Happens::Touch(server) => {
-                let Server { cut_until, heard, .. } = &mut self.store.servers[server];
-                if *cut_until <= self.now {
-                    for (session, link) in std::mem::take(heard) {
-                        self.store.hear(session, link, self.now);
-                    }
-                }
-                self.plan_at(self.now + nanos(self.plan.timeout) / 5, Happens::Touch(server));
-            }
+            Happens::Beat(client, link) => self.beat(client, link),
+            Happens::Touch(server) => self.touch(server),
             Happens::Dial(client) => self.dial(client),
             Happens::Break(client, link) => {
                 if self.clients[client].link == link {
@@ -148,5 +120,42 @@ impl<R: Recipe> Election<R> {
             }
         }
         Ok(())
+    }
+
+    /// A server applies more of the log; all that there is, when no accidents happen any more.
+    fn catch_up(&mut self, server: usize) {
+        let (from, to) = (self.store.servers[server].applied, self.store.log.len());
+        let more = if self.quiet { to - from } else { pick(&mut self.rng, to - from + 1) };
+        if self.store.servers[server].cut_until <= self.now {
+            let fired = self.store.apply(server, from + more);
+            self.fire(fired);
+        }
+        if self.script.is_some() {
+            // It comes again when there is something to catch up with.
+            return;
+        }
+        let next = if self.quiet { 10 } else { 5 + self.rng.below(400) };
+        self.plan_at(self.now + next * MS, Happens::CatchUp(server));
+    }
+
+    /// A client pings on this connection, if it still has that.
+    fn beat(&mut self, client: usize, link: u64) {
+        let Client { link: present, paused, crashed, .. } = self.clients[client];
+        if link == present && paused {
+            self.plan_at(self.now + SECOND, Happens::Beat(client, link));
+        } else if link == present && !crashed {
+            self.send(client, None, Op::Ping);
+        }
+    }
+
+    /// A server tells the leader which sessions it has heard, unless it is cut off.
+    fn touch(&mut self, server: usize) {
+        let Server { cut_until, heard, .. } = &mut self.store.servers[server];
+        if *cut_until <= self.now {
+            for (session, link) in std::mem::take(heard) {
+                self.store.hear(session, link, self.now);
+            }
+        }
+        self.plan_at(self.now + nanos(self.plan.timeout) / 5, Happens::Touch(server));
     }
 }

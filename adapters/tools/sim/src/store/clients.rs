@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use quorate_core::recipe::SessionId;
+use quorate_core::recipe::{Failure, SessionId};
 use quorate_core::time::Instant;
 
 use super::agenda::Happens;
 use super::candidates::{Happening, Recipe, Wish};
-use super::network::Message;
+use super::network::{Message, Request};
 use super::plan::Plan;
 use super::world::{Election, MS, name, nanos};
-use crate::call::Op;
+use crate::call::{Op, Reply};
 use crate::record::Candidacy;
 
 impl<R: Recipe> Election<R> {
@@ -49,41 +49,54 @@ impl<R: Recipe> Election<R> {
                 self.deliver(number, Happening::Expired)
             }
             Message::Answer(request, result, seen) => {
-                client.seen = client.seen.max(seen);
-                match (request.attempt, request.session, result) {
-                    (Some(attempt), _, result) => {
-                        client.in_flight.retain(|in_flight| *in_flight != attempt);
-                        let passed = matches!(request.op, Op::Ping | Op::Create { .. });
-                        if let (Some(session), Ok(_), true) = (request.session, &result, passed) {
-                            self.counts(number, session, request.sent)?;
-                        }
-                        self.deliver(number, Happening::Done(attempt, result))
-                    }
-                    (None, Some(session), Ok(_)) => {
-                        if !self.plan.touches {
-                            return self.deliver(number, Happening::Renewed(session, request.sent));
-                        }
-                        let next = self.now + nanos(self.plan.timeout) / 8;
-                        self.plan_at(next, Happens::Beat(number, link));
-                        self.counts(number, session, request.sent)?;
-                        let answered = self.clock(number);
-                        self.clients[number].beats.push_back((request.sent, answered));
-                        Ok(())
-                    }
-                    (None, _, _) => {
-                        // One that comes late may be of a connection that is gone already.
-                        if request.link == self.clients[number].link {
-                            self.lose_connection(number);
-                        }
-                        Ok(())
-                    }
-                }
+                self.on_answer(number, link, request, result, seen)
             }
             Message::Fired(attempt, gone) => {
                 self.standing.woken += 1;
                 self.deliver(number, Happening::Fired(attempt, gone))
             }
             Message::Here(happening) => self.deliver(number, happening),
+        }
+    }
+
+    /// A call, or a ping, is answered.
+    fn on_answer(
+        &mut self,
+        number: usize,
+        link: u64,
+        request: Request,
+        result: Result<Reply, Failure>,
+        seen: usize,
+    ) -> Result<(), String> {
+        let client = &mut self.clients[number];
+        client.seen = client.seen.max(seen);
+        match (request.attempt, request.session, result) {
+            (Some(attempt), _, result) => {
+                client.in_flight.retain(|in_flight| *in_flight != attempt);
+                let passed = matches!(request.op, Op::Ping | Op::Create { .. });
+                if let (Some(session), Ok(_), true) = (request.session, &result, passed) {
+                    self.counts(number, session, request.sent)?;
+                }
+                self.deliver(number, Happening::Done(attempt, result))
+            }
+            (None, Some(session), Ok(_)) => {
+                if !self.plan.touches {
+                    return self.deliver(number, Happening::Renewed(session, request.sent));
+                }
+                let next = self.now + nanos(self.plan.timeout) / 8;
+                self.plan_at(next, Happens::Beat(number, link));
+                self.counts(number, session, request.sent)?;
+                let answered = self.clock(number);
+                self.clients[number].beats.push_back((request.sent, answered));
+                Ok(())
+            }
+            (None, _, _) => {
+                // One that comes late may be of a connection that is gone already.
+                if request.link == self.clients[number].link {
+                    self.lose_connection(number);
+                }
+                Ok(())
+            }
         }
     }
 
