@@ -4,6 +4,8 @@
 //! one real [`Peer`]; links, messages, time and the disk do what the script says and nothing else.
 //! Messages pass through the codec all the same.
 
+mod said;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -12,23 +14,25 @@ use quorate_core::ballot::{Body, Generation, Letter, Poll};
 use quorate_core::config::Config;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
-use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet, Probe, Request};
+use quorate_core::message::{Message, Notification, Packet, Request};
 use quorate_core::output::{Fault, Hangup, Leadership, Output};
 use quorate_core::peer::Peer;
 use quorate_core::report::{Report, Status};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
-use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
-use quorate_core::vote::{Round, ServerState, Standing, Vote};
+use quorate_core::txn::{Draft, RequestId, TxnHeader};
+use quorate_core::vote::ServerState;
 use quorate_core::wire;
-use quorate_core::zxid::{Epoch, Zxid};
+use quorate_core::zxid::Zxid;
 
-use crate::application::{KIND, State, written_before};
+use crate::application::{KIND, State};
 use crate::disk::{Contents, Disk, Survival};
 use crate::ensemble::Ensemble;
 use crate::faults::CrashKind;
 use crate::record::{Found, Record, What};
+
+pub use said::{Said, learner_info, says, txn};
 
 /// One real server, and everything that it has done.
 #[derive(Debug)]
@@ -407,66 +411,5 @@ impl Stage {
     /// What the server has reported since the last call.
     pub fn reports(&mut self) -> Vec<Report> {
         std::mem::take(&mut self.reports)
-    }
-}
-
-/// What a scripted peer says.
-#[derive(Clone, Debug)]
-pub struct Said(Message);
-
-impl From<Packet> for Said {
-    fn from(packet: Packet) -> Self {
-        Self(Message::Packet(packet))
-    }
-}
-
-impl From<Letter> for Said {
-    fn from(letter: Letter) -> Self {
-        Self(Message::Letter(letter))
-    }
-}
-
-impl From<Probe> for Said {
-    fn from(probe: Probe) -> Self {
-        Self(Message::Probe(probe))
-    }
-}
-
-impl From<Notification> for Said {
-    fn from(notification: Notification) -> Self {
-        Self(Message::Notification(notification))
-    }
-}
-
-/// The `number`th transaction of a history that nobody here has written; the same whoever says it.
-pub fn txn(zxid: Zxid, number: u64) -> Txn {
-    written_before(zxid, number)
-}
-
-/// A notification, as a peer of today sends it.
-pub fn says(
-    state: ServerState,
-    leader: i64,
-    peer_epoch: i64,
-    zxid: i64,
-    round: i64,
-) -> Notification {
-    let vote = Vote { peer_epoch: Epoch(peer_epoch), zxid: Zxid(zxid), leader: ServerId(leader) };
-    let standing = Standing { state, vote, round: Round(round) };
-    Notification {
-        standing,
-        version: Notification::VERSION,
-        config: Bytes::new(),
-        mark: Mark::SETTLES_AT_ONCE,
-    }
-}
-
-/// What a learner registers with.
-pub fn learner_info(id: i64, accepted_epoch: i64) -> LearnerInfo {
-    LearnerInfo {
-        accepted_epoch: Epoch(accepted_epoch),
-        id: Some(ServerId(id)),
-        protocol: LearnerInfo::PROTOCOL,
-        config_version: 0,
     }
 }

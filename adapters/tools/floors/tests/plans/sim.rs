@@ -64,6 +64,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("checker::conduct", Floor(1)),
     ("checker::leases", Floor(1)),
     ("stage", Floor(5)),
+    ("stage::said", Floor(1)),
     ("store", Floor(5)),
     ("store::accidents", Page),
     ("store::agenda", Page),
