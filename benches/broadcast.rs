@@ -280,7 +280,7 @@ async fn session(port: u16) -> TcpStream {
     stream
 }
 
-/// Creates the node that is written to, for everybody.
+/// Creates the node that all clients write to.
 async fn create(stream: &mut TcpStream) {
     let mut body = Vec::new();
     let string = |body: &mut Vec<u8>, text: &[u8]| {

@@ -16,7 +16,7 @@
 //! The disk's own rate stands beside it: nothing that is durable can be faster.
 #![expect(clippy::unwrap_used, reason = "a bench stops where something is wrong")]
 #![expect(clippy::print_stdout, reason = "its result")]
-#![expect(clippy::cast_precision_loss, reason = "nobody counts to 2^53 here")]
+#![expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -236,7 +236,7 @@ impl Ensemble {
         runtime.block_on(server.leaders().led()).unwrap().0.0
     }
 
-    /// Starts servers, and tells who leads.
+    /// Starts servers, and returns the leader.
     fn establish(&mut self, ids: &[i64]) -> i64 {
         ids.iter().for_each(|id| self.start(*id));
         let leaders: Vec<_> = ids.iter().map(|id| self.serving(*id)).collect();
@@ -311,7 +311,7 @@ impl Ensemble {
     }
 }
 
-/// Somebody who writes, and how long each write took.
+/// A client that writes, and how long each write took.
 struct Writer {
     times: JoinHandle<Vec<Duration>>,
     enough: Arc<AtomicBool>,

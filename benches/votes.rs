@@ -161,7 +161,7 @@ fn one_notification(c: &mut Criterion) {
         });
 
         // Each comes from a later round, with a vote that is better than our own: adopted, the old
-        // votes forgotten, everybody told.
+        // votes forgotten, all told.
         let mut elector = Elector::new(config(1, voters));
         elector.step_into(Instant(1), ElectorEvent::Look(vote(1)), &mut Vec::new());
         let mut outputs = Vec::with_capacity(16);

@@ -1,5 +1,5 @@
-//! A whole simulated ensemble whose accidents are arbitrary: no rule is ever broken, and as soon as nothing
-//! more goes wrong there is a leader that all follow, and everybody who asks is served.
+//! A whole simulated ensemble whose accidents are arbitrary: no rule is ever broken, and as soon as the
+//! accidents end there is a leader that all follow, and every request is served.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use quorate_core::config::HistoryLimits;
 use quorate_core::id::ServerId;
 use quorate_sim::{CrashKind, Ensemble, NetworkConfig, Survival, Violation, World, WorldConfig};
 
-/// A run: who takes part, how the world is, what happens.
+/// A run: the members, the world, and what happens.
 #[derive(Arbitrary, Debug)]
 struct Run {
     seed: u8,
@@ -42,11 +42,11 @@ enum Happens {
     Wipe,
 }
 
-/// More than this happens to nobody.
+/// A run has no more events than this.
 const HAPPENS_MAX: usize = 48;
 /// By then there is a leader that all follow.
 const SETTLED_MAX: Duration = Duration::from_secs(120);
-/// By then somebody who asks is served.
+/// By then a request is served.
 const SERVED_MAX: Duration = Duration::from_secs(5);
 
 struct Case {
@@ -107,7 +107,7 @@ impl Case {
             self.world.start(id);
         }
         // What broke before may be noticed later.
-        self.settles("nobody leads, or not all follow")?;
+        self.settles("no server leads, or not all follow")?;
         self.world.run_for(Duration::from_secs(10))?;
         self.settles("it did not last")?;
         for id in
@@ -117,7 +117,7 @@ impl Case {
             assert!(request.is_some(), "{id} is up");
             let served = |world: &World| world.unanswered(id).0.is_empty() && world.is_level();
             let served = self.world.run_until(served, SERVED_MAX)?;
-            assert!(served.is_some(), "{id} asks, and nobody answers");
+            assert!(served.is_some(), "{id} asks, and gets no answer");
         }
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Case {
             Happens::Read { id } => {
                 self.world.read(self.id(id))?;
             }
-            // Only who is in no quorum may forget what it has.
+            // Only a server in no quorum may forget its history.
             Happens::Wipe => {
                 if let Some(id) = self.observer {
                     self.world.crash(id, CrashKind::Power)?;
@@ -189,8 +189,8 @@ impl Case {
     }
 }
 
-/// Whether a server can follow the present leader. An observer that has promised a later epoch to somebody
-/// who was never established waits for the next leader, as ZooKeeper's observers do.
+/// Whether a server can follow the present leader. An observer that has promised a later epoch to a leader
+/// that was never established waits for the next leader, as ZooKeeper's observers do.
 fn can(world: &World, id: ServerId) -> bool {
     let leader = world.leader().and_then(|leader| world.brief(leader.0));
     let voter = world.ensemble().seat(id).is_some_and(|seat| seat.voter);

@@ -1,5 +1,5 @@
-//! Arbitrary bytes on election links, and then a valid election: whoever was told nonsense by whoever said
-//! to be whom ends up under the same leader as the others, as soon as it hears them.
+//! Arbitrary bytes on election links under any claimed id, and then a valid election: all servers end under the same
+//! leader, as soon as they hear each other.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -72,7 +72,7 @@ impl World {
         LinkId(self.links)
     }
 
-    /// Somebody connects to the first server and says this; what was going on meanwhile goes on.
+    /// A peer connects to the first server and sends these bytes; what was going on meanwhile goes on.
     fn hear(&mut self, bytes: &[u8]) {
         let id = ServerId(1);
         let mut buf = BytesMut::from(bytes);
@@ -106,7 +106,7 @@ impl World {
             return;
         }
         let due = self.peers.iter().filter_map(|(id, peer)| Some((peer.deadline()?.0, *id)));
-        let (at, id) = due.min().expect("somebody always waits for something");
+        let (at, id) = due.min().expect("a server always waits for something");
         self.now = self.now.max(at);
         self.step(id, Event::Tick);
     }
@@ -130,9 +130,9 @@ impl World {
                 let (ours, theirs) = (self.link(), self.link());
                 self.ends.insert(ours, (peer, theirs));
                 self.ends.insert(theirs, (id, ours));
-                let who = (plane == Plane::Election).then_some(id);
+                let claimed = (plane == Plane::Election).then_some(id);
                 self.queue.push_back((id, up(ours, plane, true, Some(peer))));
-                self.queue.push_back((peer, up(theirs, plane, false, who)));
+                self.queue.push_back((peer, up(theirs, plane, false, claimed)));
             }
             Output::Hangup { link, .. } => {
                 let Some((peer, theirs)) = self.ends.remove(&link) else { return };

@@ -1,6 +1,6 @@
 //! One server that elects by generation, under arbitrary events: it votes once in a generation, says nothing
-//! of a vote that is not on its disk, votes for nobody who has less than itself, and leads only where a
-//! quorum has granted what it asked last. A crash leaves it what is on the disk.
+//! of a vote that is not on its disk, votes for no candidate with an older history, and leads only where a
+//! quorum has granted its last request. A crash leaves it what is on the disk.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use quorate_core::vote::{ServerState, Vote};
 use quorate_core::wire::{encode_letter, take_letter};
 use quorate_core::zxid::{Epoch, Zxid};
 
-/// A run: who the server is among how many, and what happens.
+/// A run: the server's id among how many, and what happens.
 #[derive(Arbitrary, Debug)]
 struct Run {
     id: u8,
@@ -61,7 +61,7 @@ struct Case {
     disk: Ballot,
     writing: VecDeque<Ballot>,
     claim: Claim,
-    /// What it asked last, and who has granted exactly that.
+    /// Its last request, and the voters that have granted exactly that.
     asked: Option<Poll>,
     granted: Vec<ServerId>,
     /// The time that it said last that it leads.
@@ -127,17 +127,7 @@ impl Case {
                 self.now = self.clock.deadline().map_or(self.now, |(at, _)| self.now.max(at));
                 ClockEvent::Tick
             }
-            Happens::Look { cue, newer } => {
-                if newer && !self.clock.is_looking() {
-                    self.claim.last = Zxid(self.claim.last.0 + 1);
-                }
-                let (Claim { current_epoch: peer_epoch, last: zxid }, leader) =
-                    (self.claim, self.config.id);
-                let own = Vote { peer_epoch, zxid, leader };
-                let cue = [Cue::Fresh, Cue::Silence, Cue::Closed, Cue::Appointed(server(cue / 4))]
-                    [usize::from(cue % 4)];
-                ClockEvent::Look { own, cue }
-            }
+            Happens::Look { cue, newer } => self.look(cue, newer),
             Happens::Kept => {
                 let Some(ballot) = self.writing.pop_front() else { return };
                 self.disk = ballot;
@@ -173,22 +163,12 @@ impl Case {
                 self.letter(from, self.generation(up), self.claim, body)
             }
             Happens::Odd { from, generation, other, attempt, kind } => {
-                let poll = Poll { generation: Generation(other), attempt, pre: kind & 4 > 0 };
-                let body = match kind % 3 {
-                    0 => Body::Request(poll),
-                    1 => Body::Answer { poll, granted: false },
-                    _ => Body::Standing { leader: ServerId(other), beat: attempt },
-                };
+                let body = odd(other, attempt, kind);
                 self.letter(from, Generation(generation), self.claim, body)
             }
             Happens::Bytes { from, bytes } => {
-                let Ok(Some(letter)) = take_letter(&mut BytesMut::from(&bytes[..])) else { return };
-                if let Body::Answer { poll, granted: true } = letter.body {
-                    if self.asked == Some(poll) && letter.from == server(from) {
-                        self.granted.push(letter.from);
-                    }
-                }
-                ClockEvent::Heard { from: server(from), letter }
+                let Some(event) = self.bytes(from, &bytes) else { return };
+                event
             }
             Happens::Restart => {
                 self.clock = GenerationClock::new(self.config.clone(), self.disk);
@@ -198,6 +178,30 @@ impl Case {
             }
         };
         self.step(event);
+    }
+
+    /// The server begins to look for a leader, perhaps with a newer history.
+    fn look(&mut self, cue: u8, newer: bool) -> ClockEvent {
+        if newer && !self.clock.is_looking() {
+            self.claim.last = Zxid(self.claim.last.0 + 1);
+        }
+        let (Claim { current_epoch: peer_epoch, last: zxid }, leader) =
+            (self.claim, self.config.id);
+        let own = Vote { peer_epoch, zxid, leader };
+        let cue = [Cue::Fresh, Cue::Silence, Cue::Closed, Cue::Appointed(server(cue / 4))]
+            [usize::from(cue % 4)];
+        ClockEvent::Look { own, cue }
+    }
+
+    /// A peer sends what these bytes are, if they are a message.
+    fn bytes(&mut self, from: u8, bytes: &[u8]) -> Option<ClockEvent> {
+        let letter = take_letter(&mut BytesMut::from(bytes)).ok()??;
+        if let Body::Answer { poll, granted: true } = letter.body {
+            if self.asked == Some(poll) && letter.from == server(from) {
+                self.granted.push(letter.from);
+            }
+        }
+        Some(ClockEvent::Heard { from: server(from), letter })
     }
 
     fn letter(&self, from: u8, generation: Generation, claim: Claim, body: Body) -> ClockEvent {
@@ -304,5 +308,15 @@ impl Case {
         let alone = self.config.quorum.is_quorum([self.config.id]);
         let has = asked.is_some() && self.config.quorum.is_quorum(behind);
         assert!(has || alone, "elected by {:?}, asked {:?}", self.granted, self.asked);
+    }
+}
+
+/// A message with numbers that no server of ours sends.
+fn odd(other: i64, attempt: u64, kind: u8) -> Body {
+    let poll = Poll { generation: Generation(other), attempt, pre: kind & 4 > 0 };
+    match kind % 3 {
+        0 => Body::Request(poll),
+        1 => Body::Answer { poll, granted: false },
+        _ => Body::Standing { leader: ServerId(other), beat: attempt },
     }
 }

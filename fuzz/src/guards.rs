@@ -1,5 +1,5 @@
-//! What the guards of a candidate are told makes sense: terms come one after the other, and each is confirmed
-//! for longer and longer, a lost contact aside, but never for longer than the store has promised.
+//! The guards of a candidate, and what they are told: leaderships come one after the other, and each is confirmed for
+//! longer and longer, a lost contact aside, but never for longer than the store has promised.
 
 use quorate_core::recipe::{Seat, Token};
 use quorate_core::time::Instant;
@@ -7,18 +7,18 @@ use quorate_core::time::Instant;
 /// What the guards know.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
-    /// The present term: its token, and until when it is confirmed.
-    pub(crate) term: Option<(Token, Instant)>,
+    /// The present leadership: its token, and until when it is confirmed.
+    pub(crate) leadership: Option<(Token, Instant)>,
     /// Guarded work may still run.
     pub(crate) guarded: bool,
     /// Contact was lost since it was confirmed.
     suspended: bool,
-    /// The seat is to be given up.
+    /// The leadership is to be released.
     release: bool,
 }
 
 impl Guards {
-    /// Tells them; `promised` is until when nobody else can lead.
+    /// Tells them; `promised` is until when no other candidate can lead.
     pub(crate) fn hear(&mut self, seat: Seat, now: Instant, promised: Option<Instant>) {
         let confirmed = |until: Instant| {
             assert!(until > now, "it is over already");
@@ -26,37 +26,40 @@ impl Guards {
         };
         match seat {
             Seat::Taken { token, until } => {
-                assert!(self.term.is_none() && !self.guarded, "a term in another");
+                assert!(self.leadership.is_none() && !self.guarded, "a leadership in another");
                 confirmed(until);
-                (self.term, self.guarded, self.release) = (Some((token, until)), true, false);
+                (self.leadership, self.guarded, self.release) = (Some((token, until)), true, false);
                 self.suspended = false;
             }
             Seat::Confirmed { until } => {
-                let (_, before) = self.term.as_mut().expect("there is a term");
+                let (_, before) = self.leadership.as_mut().expect("there is a leadership");
                 confirmed(until);
                 assert!(until >= *before || self.suspended, "it shrinks");
                 (*before, self.suspended) = (until, false);
             }
             Seat::Suspended => {
-                assert!(self.term.is_some(), "there is no term");
+                assert!(self.leadership.is_some(), "there is no leadership");
                 self.suspended = true;
             }
             Seat::Release => {
-                assert!(self.term.is_some() && !self.release, "nobody has a seat to give up");
+                assert!(
+                    self.leadership.is_some() && !self.release,
+                    "there is no leadership to release"
+                );
                 self.release = true;
             }
-            Seat::Lost(_) => assert!(self.term.take().is_some(), "there was no term"),
+            Seat::Lost(_) => assert!(self.leadership.take().is_some(), "there was no leadership"),
         }
     }
 
-    /// They have gone. Of a term that goes on this means nothing.
+    /// They have gone. For a leadership that goes on this means nothing.
     pub(crate) fn go(&mut self) {
-        self.guarded &= self.term.is_some() && !self.release;
+        self.guarded &= self.leadership.is_some() && !self.release;
     }
 
     /// Nothing is confirmed longer than it was said.
     pub(crate) fn look(&self, now: Instant, leads: Option<Token>) {
-        assert_eq!(self.term.map(|(token, _)| token), leads);
-        assert!(self.term.is_none_or(|(_, until)| until > now), "it leads beyond its time");
+        assert_eq!(self.leadership.map(|(token, _)| token), leads);
+        assert!(self.leadership.is_none_or(|(_, until)| until > now), "it leads beyond its time");
     }
 }

@@ -11,7 +11,7 @@ pub fn feed(data: &[u8]) {
     let text: usize = introduction.addresses.iter().map(|address| address.host.len()).sum();
     assert!(text <= MAX_ADDRESSES);
 
-    // What we make of it is what anybody else makes of it; all but the first address go if they are too long.
+    // Written again, it is read as the same; all but the first address go if they are too long.
     let Some(first) = introduction.addresses.first() else { return };
     let mut again = BytesMut::from(encode_introduction(&introduction));
     if first.to_string().len() <= MAX_ADDRESSES {

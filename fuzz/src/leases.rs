@@ -1,6 +1,6 @@
 //! One candidate for a lease, under arbitrary answers of a store: it leads no longer than what it has written
-//! and what was acknowledged is sure to last, and its term is named by the write that took the key; what
-//! answers an earlier question changes nothing.
+//! and what was acknowledged is sure to last, and its token comes from the write that took the key; an
+//! answer to an earlier call changes nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use quorate_core::time::Instant;
 
 use crate::guards::Guards;
 
-/// A run: who ends a lease, and what happens.
+/// A run: the expiry of a lease, and what happens.
 #[derive(Arbitrary, Debug)]
 struct Run {
     observed: bool,
@@ -50,7 +50,7 @@ struct Case {
     candidate: Candidate,
     now: Instant,
     guards: Guards,
-    /// Calls that nobody has answered, and when they were made; watches that were left.
+    /// Calls without an answer, and when they were made; watches that were left.
     open: BTreeMap<Attempt, (Call, Instant)>,
     watches: Vec<Attempt>,
     last_attempt: u64,
@@ -121,20 +121,7 @@ impl Case {
                 }
             }
             Happens::Found { which, whose, version, taken, released, seconds } => {
-                let (attempt, watch) = self.take_read(which)?;
-                if watch {
-                    self.watches.push(attempt);
-                }
-                let record = self.ours.iter().rev().nth(usize::from(whose % 4)).cloned();
-                let record = record.unwrap_or_else(|| Record {
-                    holder: u128::from(whose % 2),
-                    identity: Bytes::from_static(b"another"),
-                    duration: Duration::from_secs(u64::from(seconds % 32)),
-                    taken: u64::from(taken),
-                    released,
-                });
-                let held = Held { record, version: u64::from(version) + 1, created: 1 };
-                done(attempt, Ok(Answer::Found(Some(held))))
+                self.found(which, whose, version, taken, released, seconds)?
             }
             Happens::Missing { which } => {
                 let (attempt, watch) = self.take_read(which)?;
@@ -143,26 +130,7 @@ impl Case {
                 }
                 done(attempt, Ok(Answer::Found(None)))
             }
-            Happens::Fails { which, how } => {
-                let (attempt, call, sent) = self.take(which)?;
-                let failures = [
-                    Failure::Unknown,
-                    Failure::Absent,
-                    Failure::Exists,
-                    Failure::Conflict,
-                    Failure::Denied,
-                    Failure::Unauthenticated,
-                    Failure::Expired,
-                    Failure::Rejected,
-                ];
-                let failure = failures[usize::from(how) % failures.len()];
-                // What was refused may be found nevertheless; a renewal changes nothing that is found.
-                let may = matches!(call, Call::Put { .. });
-                if may || matches!(call, Call::Renew { .. }) && failure == Failure::Unknown {
-                    self.wrote = self.wrote.max(Some(sent));
-                }
-                done(attempt, Err(failure))
-            }
+            Happens::Fails { which, how } => self.fails(which, how)?,
             Happens::Stale { attempt, gone } => {
                 self.stale(Attempt(u64::from(attempt)), gone);
                 return None;
@@ -174,6 +142,54 @@ impl Case {
                 Event::Fired { attempt, gone }
             }
         })
+    }
+
+    /// The store answers an open read with a record.
+    fn found(
+        &mut self,
+        which: u8,
+        whose: u8,
+        version: u8,
+        taken: u8,
+        released: bool,
+        seconds: u8,
+    ) -> Option<Event> {
+        let (attempt, watch) = self.take_read(which)?;
+        if watch {
+            self.watches.push(attempt);
+        }
+        let record = self.ours.iter().rev().nth(usize::from(whose % 4)).cloned();
+        let record = record.unwrap_or_else(|| Record {
+            holder: u128::from(whose % 2),
+            identity: Bytes::from_static(b"another"),
+            duration: Duration::from_secs(u64::from(seconds % 32)),
+            taken: u64::from(taken),
+            released,
+        });
+        let held = Held { record, version: u64::from(version) + 1, created: 1 };
+        Some(done(attempt, Ok(Answer::Found(Some(held)))))
+    }
+
+    /// An open call fails.
+    fn fails(&mut self, which: u8, how: u8) -> Option<Event> {
+        let (attempt, call, sent) = self.take(which)?;
+        let failures = [
+            Failure::Unknown,
+            Failure::Absent,
+            Failure::Exists,
+            Failure::Conflict,
+            Failure::Denied,
+            Failure::Unauthenticated,
+            Failure::Expired,
+            Failure::Rejected,
+        ];
+        let failure = failures[usize::from(how) % failures.len()];
+        // What was refused may be found nevertheless; a renewal changes nothing that is found.
+        let may = matches!(call, Call::Put { .. });
+        if may || matches!(call, Call::Renew { .. }) && failure == Failure::Unknown {
+            self.wrote = self.wrote.max(Some(sent));
+        }
+        Some(done(attempt, Err(failure)))
     }
 
     fn take(&mut self, which: u8) -> Option<(Attempt, Call, Instant)> {
@@ -219,7 +235,7 @@ impl Case {
                     let wrote = self.wrote.max(lost.map(|(_, sent)| *sent).max());
                     self.guards.hear(seat, self.now, wrote.map(|sent| sent + RELIED_ON));
                     if let Seat::Taken { token, .. } = seat {
-                        assert!(token.0 > 0, "a term without a token");
+                        assert!(token.0 > 0, "a leadership without a token");
                     }
                 }
                 Output::Leads(_) | Output::Trouble { .. } | Output::Stopped => {}
@@ -234,7 +250,7 @@ impl Case {
         let returns = match &call {
             Call::Delete { .. } => true,
             Call::Put { record, .. } => {
-                assert!(self.guards.term.is_none(), "it takes what it has");
+                assert!(self.guards.leadership.is_none(), "it takes what it has");
                 record.released
             }
             Call::Read { .. } | Call::Renew { .. } => false,

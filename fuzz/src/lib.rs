@@ -1,4 +1,4 @@
-//! What is fed with bytes that nobody has thought of, and what must hold whatever they are.
+//! Fuzz targets: what is fed with arbitrary bytes, and the properties that must hold for all of them.
 //!
 //! ```text
 //!   cargo fuzz run NAME    bytes that reach new code ──┐
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each module has one function, which panics if something does not hold. The binaries in `fuzz_targets`
-//! hand it to libFuzzer, which needs a C++ compiler; the test in `tests` feeds it with what was found worth
-//! keeping, and needs none.
+//! pass it to libFuzzer, which needs a C++ compiler; the test in `tests` replays the inputs that are kept in
+//! `seeds`, and needs none.
 
 pub mod ensemble;
 pub mod garbage;

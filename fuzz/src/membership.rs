@@ -38,8 +38,8 @@ fn holds(membership: &Membership) {
     assert!(membership.text().len() <= Membership::TEXT_BYTES_MAX);
     assert!(membership.members().windows(2).all(|pair| pair[0].id < pair[1].id));
     let voters: Vec<ServerId> = membership.participants().map(|member| member.id).collect();
-    assert!(membership.quorum().is_quorum(voters.iter().copied()), "nobody can decide");
-    assert!(!membership.quorum().is_quorum([]), "nobody has to agree");
+    assert!(membership.quorum().is_quorum(voters.iter().copied()), "no quorum can decide");
+    assert!(!membership.quorum().is_quorum([]), "the empty set decides");
     let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: Txn::RECONFIGURATION };
     let txn = Txn { zxid: Zxid(0x1_0000_0001), header, body: body_of(membership) };
     assert_eq!(membership_of(&txn), Some(membership.with_version(0x1_0000_0001)));

@@ -39,18 +39,60 @@ struct Says {
 
 #[derive(Arbitrary, Debug)]
 enum Sends {
-    Info { observer: bool, epoch: i32, id: Option<u32>, protocol: u16, config_version: i64 },
-    LeaderInfo { epoch: i32, protocol: i32 },
-    AckEpoch { last: i64, current: Option<u16> },
-    Plain { kind: u8, zxid: i64 },
-    Run { commits: bool, epoch: u16, first: u16, many: u8 },
-    NewLeader { zxid: i64, config: Vec<u8> },
-    Pong { zxid: i64, sessions: Vec<u8> },
-    Txn { kind: u8, leader: i64, txn: Transaction },
-    Request { client: i64, cxid: i32, op: i32, body: Vec<u8>, who: Option<Vec<(String, String)>> },
+    Info {
+        observer: bool,
+        epoch: i32,
+        id: Option<u32>,
+        protocol: u16,
+        config_version: i64,
+    },
+    LeaderInfo {
+        epoch: i32,
+        protocol: i32,
+    },
+    AckEpoch {
+        last: i64,
+        current: Option<u16>,
+    },
+    Plain {
+        kind: u8,
+        zxid: i64,
+    },
+    Run {
+        commits: bool,
+        epoch: u16,
+        first: u16,
+        many: u8,
+    },
+    NewLeader {
+        zxid: i64,
+        config: Vec<u8>,
+    },
+    Pong {
+        zxid: i64,
+        sessions: Vec<u8>,
+    },
+    Txn {
+        kind: u8,
+        leader: i64,
+        txn: Transaction,
+    },
+    Request {
+        client: i64,
+        cxid: i32,
+        op: i32,
+        body: Vec<u8>,
+        identities: Option<Vec<(String, String)>>,
+    },
     Revalidate(Vec<u8>),
-    HandOver { vote: [i64; 3], round: i64 },
-    Lease { zxid: i64, ms: u32 },
+    HandOver {
+        vote: [i64; 3],
+        round: i64,
+    },
+    Lease {
+        zxid: i64,
+        ms: u32,
+    },
 }
 
 #[derive(Arbitrary, Debug)]
@@ -144,9 +186,9 @@ impl Sends {
                     _ => Packet::InformAndActivate { leader, txn },
                 }
             }
-            Self::Request { client, cxid, op, body, who } => {
+            Self::Request { client, cxid, op, body, identities } => {
                 let identity = |(scheme, id)| Identity { scheme, id };
-                let identities = who.map(|who| who.into_iter().map(identity).collect());
+                let identities = identities.map(|pairs| pairs.into_iter().map(identity).collect());
                 let id = RequestId { client, cxid };
                 Packet::Request(Request { id, op, body: body.into(), identities })
             }

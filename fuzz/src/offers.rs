@@ -1,6 +1,6 @@
 //! One candidate that makes offers, under arbitrary answers of a store: it leads only with a node that one
 //! read has shown to be its present session's, and no longer than that session is sure to last; it makes a
-//! second offer only when the first has come to nothing; what answers an earlier question changes nothing.
+//! second offer only when the first has failed; an answer to an earlier call changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -53,7 +53,7 @@ struct Case {
     candidate: Candidate,
     now: Instant,
     guards: Guards,
-    /// Calls that nobody has answered, and watches that were left.
+    /// Calls without an answer, and watches that were left.
     open: BTreeMap<Attempt, Call>,
     watches: BTreeMap<Attempt, String>,
     last_attempt: u64,
@@ -65,9 +65,9 @@ struct Case {
     prefix: String,
     /// The nodes that this session was shown to own, and when each was created.
     proven: BTreeSet<(String, Token)>,
-    /// The nodes that were shown to us, whoever owns them, and when each was created.
+    /// The nodes that were shown to the candidate, of any owner, and when each was created.
     shown: BTreeSet<(String, Token)>,
-    /// A create may have taken effect, and nobody has looked since.
+    /// A create may have taken effect, and was not looked for since.
     unknown: bool,
 }
 
@@ -176,79 +176,10 @@ impl Case {
                     }
                 }
             }
-            Happens::Created { which, counter } => {
-                let (attempt, call) = self.take(which)?;
-                let Call::Create { name, .. } = call else {
-                    self.open.insert(attempt, call);
-                    return None;
-                };
-                let name = self.name(&name, counter);
-                done(attempt, Ok(Answer::Created { name }))
-            }
-            Happens::Listed { which, counters } => {
-                let (attempt, call) = self.take(which)?;
-                let Call::List { fresh } = call else {
-                    self.open.insert(attempt, call);
-                    return None;
-                };
-                if fresh && attempt.0 == self.last_attempt {
-                    self.is_looked_for();
-                }
-                let entry = |(counter, of_us): &(u8, bool)| {
-                    let name = self.name(if *of_us { &self.prefix } else { "n_" }, *counter);
-                    let created = (self.naming == Naming::Lease).then_some(u64::from(*counter));
-                    Entry { name, created }
-                };
-                let entries: Vec<_> = counters.iter().take(8).map(entry).collect();
-                let known = |it: &Entry| Some((it.name.clone(), Token(it.created?)));
-                self.shown.extend(entries.iter().filter_map(known));
-                done(attempt, Ok(Answer::Listed(entries)))
-            }
-            Happens::Read { which, owner, created } => {
-                let (attempt, call) = self.take(which)?;
-                let Call::Read { name, watch } = call else {
-                    self.open.insert(attempt, call);
-                    return None;
-                };
-                let (owner, created) = (session(owner), Token(u64::from(created)));
-                self.shown.insert((name.clone(), created));
-                if self.session.is_some_and(|(id, ..)| id == owner) {
-                    self.proven.insert((name.clone(), created));
-                }
-                if watch {
-                    self.watches.insert(attempt, name);
-                }
-                let data = Bytes::from_static(b"us");
-                done(attempt, Ok(Answer::Read { data, owner: Some(owner), created }))
-            }
-            Happens::Fails { which, how } => {
-                let (attempt, call) = self.take(which)?;
-                let failures = [
-                    Failure::Unknown,
-                    Failure::Absent,
-                    Failure::Exists,
-                    Failure::Conflict,
-                    Failure::Denied,
-                    Failure::Unauthenticated,
-                    Failure::Expired,
-                    Failure::Rejected,
-                ];
-                let failure = failures[usize::from(how) % failures.len()];
-                if failure == Failure::Expired {
-                    // The session says so, too.
-                    self.step(done(attempt, Err(failure)));
-                    self.session_ends();
-                    return Some(Event::Session(Session::Expired));
-                }
-                let current = attempt.0 == self.last_attempt;
-                if current && call == (Call::List { fresh: true }) && failure == Failure::Absent {
-                    self.is_looked_for();
-                }
-                if matches!(call, Call::Create { .. }) && failure == Failure::Unknown {
-                    self.unknown = true;
-                }
-                done(attempt, Err(failure))
-            }
+            Happens::Created { which, counter } => self.created(which, counter)?,
+            Happens::Listed { which, counters } => self.listed(which, &counters)?,
+            Happens::Read { which, owner, created } => self.read(which, owner, created)?,
+            Happens::Fails { which, how } => self.fails(which, how)?,
             Happens::Stale { attempt, gone } => {
                 self.stale(Attempt(u64::from(attempt)), gone);
                 return None;
@@ -260,6 +191,87 @@ impl Case {
                 Event::Fired { attempt, gone }
             }
         })
+    }
+
+    /// The store has created the node that an open call asked for.
+    fn created(&mut self, which: u8, counter: u8) -> Option<Event> {
+        let (attempt, call) = self.take(which)?;
+        let Call::Create { name, .. } = call else {
+            self.open.insert(attempt, call);
+            return None;
+        };
+        let name = self.name(&name, counter);
+        Some(done(attempt, Ok(Answer::Created { name })))
+    }
+
+    /// The store answers an open call with a list of nodes.
+    fn listed(&mut self, which: u8, counters: &[(u8, bool)]) -> Option<Event> {
+        let (attempt, call) = self.take(which)?;
+        let Call::List { fresh } = call else {
+            self.open.insert(attempt, call);
+            return None;
+        };
+        if fresh && attempt.0 == self.last_attempt {
+            self.is_looked_for();
+        }
+        let entry = |(counter, of_us): &(u8, bool)| {
+            let name = self.name(if *of_us { &self.prefix } else { "n_" }, *counter);
+            let created = (self.naming == Naming::Lease).then_some(u64::from(*counter));
+            Entry { name, created }
+        };
+        let entries: Vec<_> = counters.iter().take(8).map(entry).collect();
+        let known = |it: &Entry| Some((it.name.clone(), Token(it.created?)));
+        self.shown.extend(entries.iter().filter_map(known));
+        Some(done(attempt, Ok(Answer::Listed(entries))))
+    }
+
+    /// The store answers an open call with a node.
+    fn read(&mut self, which: u8, owner: u8, created: u8) -> Option<Event> {
+        let (attempt, call) = self.take(which)?;
+        let Call::Read { name, watch } = call else {
+            self.open.insert(attempt, call);
+            return None;
+        };
+        let (owner, created) = (session(owner), Token(u64::from(created)));
+        self.shown.insert((name.clone(), created));
+        if self.session.is_some_and(|(id, ..)| id == owner) {
+            self.proven.insert((name.clone(), created));
+        }
+        if watch {
+            self.watches.insert(attempt, name);
+        }
+        let data = Bytes::from_static(b"us");
+        Some(done(attempt, Ok(Answer::Read { data, owner: Some(owner), created })))
+    }
+
+    /// An open call fails.
+    fn fails(&mut self, which: u8, how: u8) -> Option<Event> {
+        let (attempt, call) = self.take(which)?;
+        let failures = [
+            Failure::Unknown,
+            Failure::Absent,
+            Failure::Exists,
+            Failure::Conflict,
+            Failure::Denied,
+            Failure::Unauthenticated,
+            Failure::Expired,
+            Failure::Rejected,
+        ];
+        let failure = failures[usize::from(how) % failures.len()];
+        if failure == Failure::Expired {
+            // The session says so, too.
+            self.step(done(attempt, Err(failure)));
+            self.session_ends();
+            return Some(Event::Session(Session::Expired));
+        }
+        let current = attempt.0 == self.last_attempt;
+        if current && call == (Call::List { fresh: true }) && failure == Failure::Absent {
+            self.is_looked_for();
+        }
+        if matches!(call, Call::Create { .. }) && failure == Failure::Unknown {
+            self.unknown = true;
+        }
+        Some(done(attempt, Err(failure)))
     }
 
     /// An answer, and a watch, of a call that was answered, or never made, change nothing.
@@ -287,7 +299,7 @@ impl Case {
         self.open.retain(|_, call| !matches!(call, Call::Create { .. }));
     }
 
-    /// Nobody is told any more what was watched for.
+    /// All watches are gone.
     fn connection_ends(&mut self) {
         self.watches.clear();
     }
@@ -342,7 +354,7 @@ impl Case {
         }
         if let Call::Create { session, name, .. } = &call {
             assert_eq!(self.session.map(|(id, ..)| id), Some(*session));
-            assert!(!self.unknown, "a second offer, and nobody has looked for the first");
+            assert!(!self.unknown, "a second offer, and the first was not looked for");
             let open = self.open.values().any(|call| matches!(call, Call::Create { .. }));
             assert!(!open, "two offers at once");
             assert_eq!(self.candidate.offer(), None, "two offers");

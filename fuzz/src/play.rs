@@ -1,5 +1,5 @@
-//! Arbitrary text as a story: it is refused at one of its lines, or played to its end, and what came of it can be
-//! written below its commands. No rule is broken that the story has not broken itself.
+//! Arbitrary text as a scenario: it is refused at one of its lines, or played to its end, and what came of it can be
+//! written below its commands. No rule is broken that the scenario has not broken itself.
 
 use quorate_sim::scenario::{Player, Problem, Scenario};
 
@@ -7,8 +7,8 @@ use quorate_sim::scenario::{Player, Problem, Scenario};
 const EVENTS_MAX: u32 = 10_000;
 const STEPS_MAX: usize = 48;
 
-/// What breaks rules by itself: a history that nobody wrote or that is gone, servers of which nobody agrees who
-/// they are, those who speak in another's name, and whoever takes from a store what is another's.
+/// Commands that break rules by themselves: a history that was never written or that is gone, servers that disagree about
+/// the membership, peers that speak in another's name, and clients that take from a store what is another's.
 const UNRULY: [&str; 8] =
     ["disk", "wipe", "view", "servers", "groups", "strangers", "delete", "linger"];
 

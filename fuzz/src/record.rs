@@ -1,5 +1,5 @@
 //! Arbitrary bytes as the records of a transaction log, and as bodies of records that are whole: what is
-//! taken for a record is one to the last bit, and nobody is asked for more bytes than a record may have.
+//! taken for a record is one to the last bit, and no more bytes are asked for than a record may have.
 
 use bytes::Bytes;
 use quorate_core::txn::Txn;

@@ -21,7 +21,7 @@ struct Case {
     leader: Vec<(u8, u8)>,
     /// Whether the leader is established: in which epoch, what it proposed in it, what of that is
     /// committed.
-    reign: Option<(u8, u8, u8)>,
+    leads: Option<(u8, u8, u8)>,
     floor: u8,
     snapshot: u8,
     window: u8,
@@ -55,58 +55,123 @@ fn end_of(txns: &[Txn], many: u8) -> Zxid {
 /// Brings a learner up to a leader as these bytes say.
 pub fn feed(data: &[u8]) {
     let Ok(case) = Case::arbitrary_take_rest(Unstructured::new(data)) else { return };
-    // The leader.
-    let (mut log, mut epoch) = (Vec::new(), 0);
-    for (gap, many) in case.leader.iter().take(8) {
-        epoch += 1 + i64::from(gap % 4);
-        log.extend(txns(epoch, 1, 1 + u32::from(many % 8)));
-    }
-    let inherited = log.len();
-    let reign = case.reign.map(|(gap, proposed, committed)| {
-        let epoch = epoch + 1 + i64::from(gap % 4);
-        let proposed = u32::from(proposed % 8);
-        log.extend(txns(epoch, 1, proposed));
-        (Epoch(epoch), u32::from(committed) % (proposed + 1))
-    });
-    let old = &log[..inherited];
-    let snapshot = end_of(old, case.snapshot);
-    let below = old.partition_point(|txn| txn.zxid <= snapshot);
-    let floor = end_of(&old[..below], case.floor);
-    let after_floor = old.iter().filter(|txn| txn.zxid > floor).count();
-    let window = usize::from(case.window) % (after_floor + 1);
-    let limits = HistoryLimits {
-        window_count: usize::from(case.limit),
-        size_percent: case.percent.map(u64::from),
-        ..HistoryLimits::default()
-    };
-    let mut durable = Durable {
-        floor,
-        snapshot,
-        last_zxid: old.last().map_or(Zxid::ZERO, |txn| txn.zxid),
-        window: old[inherited - window..].to_vec().into(),
-        ..Durable::default()
-    };
-    let (mut rng, mut outbox) = (Rng::new(1), Outbox::default());
-    let mut history = History::new(&mut durable, limits, &mut rng);
-    if let Some((epoch, committed)) = reign {
-        history.commit(history.last(), &mut rng, &mut outbox);
-        for (n, txn) in (1..).zip(&log[inherited..]) {
-            history.append(txn.clone().into(), &mut outbox);
-            outbox.on_persisted(Ticket(n));
-            history.on_persisted(&outbox);
+    let leader = Leader::new(&case);
+    let (learner, last) = learner(&case, &leader);
+    leader.brings_up(&case, learner, last);
+}
+
+/// A leader: its log, where the log starts, and the history that it keeps.
+struct Leader {
+    log: Vec<Txn>,
+    floor: Zxid,
+    /// Its epoch, once it is established.
+    epoch: Option<Epoch>,
+    history: History,
+}
+
+impl Leader {
+    fn new(case: &Case) -> Self {
+        let (mut log, mut epoch) = (Vec::new(), 0);
+        for (gap, many) in case.leader.iter().take(8) {
+            epoch += 1 + i64::from(gap % 4);
+            log.extend(txns(epoch, 1, 1 + u32::from(many % 8)));
         }
-        if committed > 0 {
-            history.commit(Zxid::new(epoch, Counter(committed)), &mut rng, &mut outbox);
+        let inherited = log.len();
+        let leads = case.leads.map(|(gap, proposed, committed)| {
+            let epoch = epoch + 1 + i64::from(gap % 4);
+            let proposed = u32::from(proposed % 8);
+            log.extend(txns(epoch, 1, proposed));
+            (Epoch(epoch), u32::from(committed) % (proposed + 1))
+        });
+        let old = &log[..inherited];
+        let snapshot = end_of(old, case.snapshot);
+        let below = old.partition_point(|txn| txn.zxid <= snapshot);
+        let floor = end_of(&old[..below], case.floor);
+        let after_floor = old.iter().filter(|txn| txn.zxid > floor).count();
+        let window = usize::from(case.window) % (after_floor + 1);
+        let limits = HistoryLimits {
+            window_count: usize::from(case.limit),
+            size_percent: case.percent.map(u64::from),
+            ..HistoryLimits::default()
+        };
+        let mut durable = Durable {
+            floor,
+            snapshot,
+            last_zxid: old.last().map_or(Zxid::ZERO, |txn| txn.zxid),
+            window: old[inherited - window..].to_vec().into(),
+            ..Durable::default()
+        };
+        let (mut rng, mut outbox) = (Rng::new(1), Outbox::default());
+        let mut history = History::new(&mut durable, limits, &mut rng);
+        if let Some((epoch, committed)) = leads {
+            history.commit(history.last(), &mut rng, &mut outbox);
+            for (n, txn) in (1..).zip(&log[inherited..]) {
+                history.append(txn.clone().into(), &mut outbox);
+                outbox.on_persisted(Ticket(n));
+                history.on_persisted(&outbox);
+            }
+            if committed > 0 {
+                history.commit(Zxid::new(epoch, Counter(committed)), &mut rng, &mut outbox);
+            }
         }
+        Self { log, floor, epoch: leads.map(|(epoch, _)| epoch), history }
     }
 
-    // The learner: whoever has a transaction of an epoch has what its leader brought into it.
+    /// Asks for the plan for a learner with this history and last zxid, and carries it out.
+    fn brings_up(&self, case: &Case, mut learner: Vec<Txn>, last: Zxid) {
+        let Self { log, floor, epoch, history } = self;
+        let mut plan = history.plan(last, *epoch, None);
+        if plan == Plan::Locate {
+            let place = locate(log, *floor, last);
+            let (log_bytes, snapshot_bytes) =
+                (u64::from(case.log_bytes), u64::from(case.snapshot_bytes));
+            plan = history.plan(last, *epoch, Some(Located { place, log_bytes, snapshot_bytes }));
+        }
+        let start = epoch.map_or(Zxid::ZERO, Zxid::start_of);
+        let label = history.position().max(start);
+        let (mut result, after) = match plan {
+            Plan::Diff { after, .. } => {
+                assert_eq!(after, last);
+                (learner, after)
+            }
+            Plan::Trunc { to } => {
+                // A learner that may be needed before a leader is established is cut across epochs.
+                let beyond = epoch.is_none() && last > history.last();
+                assert!(beyond || to.epoch() == last.epoch(), "a cut across epochs");
+                let kept = learner.partition_point(|txn| txn.zxid <= to);
+                if learner[..kept].last().map_or(Zxid::ZERO, |txn| txn.zxid) != to {
+                    // No two histories of one ensemble are like that; the learner cannot cut, and says so.
+                    assert!(beyond);
+                    return;
+                }
+                assert!(learner[kept..].iter().all(|txn| !log.contains(txn)), "ours is cut");
+                learner.truncate(kept);
+                (learner, to)
+            }
+            Plan::Snap => {
+                let replays = last > history.last() && !last.is_epoch_start();
+                assert!(!replays || label > last, "{label} for {last}");
+                let ours = log.starts_with(&learner) && last >= *floor;
+                assert!(!ours || label >= last, "{label} takes from {last}");
+                (log.iter().filter(|txn| txn.zxid <= label).cloned().collect(), label)
+            }
+            Plan::Locate => panic!("the disk was asked"),
+        };
+        assert!(after >= *floor, "a hole behind {after}");
+        result.extend(log.iter().filter(|txn| txn.zxid > after).cloned());
+        assert_eq!(result, *log, "{plan:?}");
+    }
+}
+
+/// A learner's history, and the last zxid that it reports. A server that has a transaction of an epoch has what that
+/// epoch's leader brought into it.
+fn learner(case: &Case, leader: &Leader) -> (Vec<Txn>, Zxid) {
+    let Leader { log, epoch: led, .. } = leader;
     let shared = usize::from(case.shared) % (log.len() + 1);
     let next = log.get(shared).map(|txn| txn.zxid.epoch());
-    let reigns = reign.map(|(epoch, _)| epoch);
     let mut learner = log[..shared].to_vec();
     let end = learner.last().map(|txn| txn.zxid);
-    let goes_on = |end: &Zxid| next != Some(end.epoch()) && reigns != Some(end.epoch());
+    let goes_on = |end: &Zxid| next != Some(end.epoch()) && *led != Some(end.epoch());
     if let Some(end) = end.filter(goes_on) {
         let (Epoch(epoch), Counter(counter)) = (end.epoch(), end.counter());
         learner.extend(txns(epoch, counter + 1, counter + u32::from(case.more % 4)));
@@ -115,59 +180,16 @@ pub fn feed(data: &[u8]) {
         let last = learner.last().map_or(0, |txn| txn.zxid.epoch().0);
         let epoch = last + 1 + i64::from(gap % 4);
         let ours = log.iter().any(|txn| txn.zxid.epoch().0 == epoch);
-        if !ours && reigns.is_none_or(|reign| epoch < reign.0) {
+        if !ours && led.is_none_or(|led| epoch < led.0) {
             learner.extend(txns(epoch, 1, 1 + u32::from(many % 4)));
         }
     }
-    let mut last = learner.last().map_or(Zxid::ZERO, |txn| txn.zxid);
-    // Before the leader has a reign of its own: one that it promised and never took over.
-    let begun = if shared == log.len() { reigns.or_else(|| last.epoch().next()) } else { next };
+    let last = learner.last().map_or(Zxid::ZERO, |txn| txn.zxid);
+    // Before the leader has an epoch of its own: one that the learner promised and that never began.
+    let begun = if shared == log.len() { led.or_else(|| last.epoch().next()) } else { next };
     let exact = learner.len() == shared;
-    if let Some(begun) = begun.filter(|begun| case.bare && exact && *begun > last.epoch()) {
-        last = Zxid::start_of(begun);
-    }
-
-    // The plan, and what comes of it.
-    let mut plan = history.plan(last, reigns, None);
-    if plan == Plan::Locate {
-        let place = locate(&log, floor, last);
-        let (log_bytes, snapshot_bytes) =
-            (u64::from(case.log_bytes), u64::from(case.snapshot_bytes));
-        plan = history.plan(last, reigns, Some(Located { place, log_bytes, snapshot_bytes }));
-    }
-    let start = reigns.map_or(Zxid::ZERO, Zxid::start_of);
-    let label = history.position().max(start);
-    let (mut result, after) = match plan {
-        Plan::Diff { after, .. } => {
-            assert_eq!(after, last);
-            (learner, after)
-        }
-        Plan::Trunc { to } => {
-            // Who may be needed before a leader is established is cut across epochs.
-            let beyond = reigns.is_none() && last > history.last();
-            assert!(beyond || to.epoch() == last.epoch(), "a cut across epochs");
-            let kept = learner.partition_point(|txn| txn.zxid <= to);
-            if learner[..kept].last().map_or(Zxid::ZERO, |txn| txn.zxid) != to {
-                // No two histories of one ensemble are like that; it cannot cut, and says so.
-                assert!(beyond);
-                return;
-            }
-            assert!(learner[kept..].iter().all(|txn| !log.contains(txn)), "ours is cut");
-            learner.truncate(kept);
-            (learner, to)
-        }
-        Plan::Snap => {
-            let replays = last > history.last() && !last.is_epoch_start();
-            assert!(!replays || label > last, "{label} for {last}");
-            let ours = log.starts_with(&learner) && last >= floor;
-            assert!(!ours || label >= last, "{label} takes from {last}");
-            (log.iter().filter(|txn| txn.zxid <= label).cloned().collect(), label)
-        }
-        Plan::Locate => panic!("the disk was asked"),
-    };
-    assert!(after >= floor, "a hole behind {after}");
-    result.extend(log.iter().filter(|txn| txn.zxid > after).cloned());
-    assert_eq!(result, log, "{plan:?}");
+    let bare = begun.filter(|begun| case.bare && exact && *begun > last.epoch());
+    (learner, bare.map_or(last, Zxid::start_of))
 }
 
 /// What a disk with this log would answer.

@@ -1,4 +1,4 @@
-//! What broadcast costs on this machine: real servers, real sockets on loopback, real files, real fsync.
+//! `quorate bench`: what broadcast costs on this machine, with real servers, sockets on loopback, files and fsync.
 //!
 //! ```text
 //!   thread of server 1 ── its loop, and the clients that write through it ──┐

@@ -1,4 +1,4 @@
-//! What the processors have done for this process.
+//! The processor time of this process.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The demo: an ensemble on this machine that loses its leader again and again, and how long that takes.
+//! `quorate demo`: an ensemble on this machine that loses its leader again and again, and how long that takes.
 //!
 //! ```text
 //!   layout ─► ensemble ── news of all servers ──► plot: start, kill, wait, restart, wait ──► table

@@ -1,8 +1,8 @@
-//! A leader among processes that share a store: a command that runs while this process leads.
+//! `quorate elect`: runs a command while this process leads, by an election in ZooKeeper or etcd.
 //!
 //! ```text
 //!   quorate elect ... -- COMMAND        competes, and runs COMMAND while it leads     see `work`
-//!   quorate elect ... --who             who competes, the leader first                see `who`
+//!   quorate elect ... --candidates      the candidates, the leader first              see `candidates`
 //!   quorate elect ... --follow          the same, and each change of it
 //! ```
 //!
@@ -11,10 +11,10 @@
 //! What it does not do: it cannot hold back what a paused machine still has under way. Whatever the command
 //! writes to has to refuse tokens smaller than it has seen; the token is in the command's environment.
 
+mod candidates;
 mod child;
 mod designate;
 mod page;
-mod who;
 mod work;
 
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ use crate::failure::Failure;
 /// All that name the same store and path compete. The command has QUORATE_FENCING_TOKEN (greater than every
 /// earlier leader's), QUORATE_LEADER (this identity) and QUORATE_ELECTION (the path) in its environment.
 /// When leadership is lost, it gets SIGTERM, and SIGKILL after the grace, which ends before the store can
-/// let anybody else lead. Signals are passed on to it. The exit code is the command's, 128 and the signal's
+/// let another candidate lead. Signals are passed on to it. The exit code is the command's, 128 and the signal's
 /// number if one ended it, 1 if leadership was lost.
 ///
 /// It starts under Apache ZooKeeper's own recipe with `--naming java`, in one election with Java's
@@ -46,13 +46,13 @@ pub(crate) struct Arguments {
     /// The election: a path of ZooKeeper, a prefix of etcd.
     #[arg(long, value_name = "PATH")]
     path: String,
-    /// What others are told of this process; the host's name if it is not given.
+    /// The name of this candidate; the host's name if it is not given.
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
-    /// offer: candidates stand in a row, one that goes wakes one. lease: one key, one that goes wakes all.
+    /// offer: candidates queue, and one that goes wakes the next. lease: one key, and a leader that goes wakes all.
     #[arg(long, value_enum, default_value_t = RecipeName::Offer)]
     recipe: RecipeName,
-    /// How offers are called in ZooKeeper, to compete with others than quorate's.
+    /// The names of the offers in ZooKeeper, to compete with other libraries' candidates.
     #[arg(long, value_enum, default_value_t = NamingName::Guid)]
     naming: NamingName,
     /// After how many milliseconds of silence the store gives a leader up.
@@ -67,24 +67,24 @@ pub(crate) struct Arguments {
     /// When the command has ended, or leadership is lost: whether to compete again.
     #[arg(long, value_enum, default_value_t = Restart::Never)]
     restart: Restart,
-    /// Who this is, for the store: digest:USER:PASSWORD for ZooKeeper, USER:PASSWORD for etcd. From a file that
-    /// only its user may read: @FILE.
+    /// The credentials for the store: digest:USER:PASSWORD for ZooKeeper, USER:PASSWORD for etcd. From a file
+    /// that only its user may read: @FILE.
     #[arg(long, value_name = "PROOF")]
     auth: Option<String>,
-    /// With --auth and ZooKeeper: nobody else may touch the nodes.
+    /// With --auth and ZooKeeper: no other user may touch the nodes.
     #[arg(long, requires = "auth")]
     private: bool,
-    /// Where `quorate designate` says who leads while the store is out of reach: a file, or the http:// URL of one.
+    /// Where `quorate designate` names the leader while the store is out of reach: a file, or the http:// URL of one.
     /// The token is the operator's then.
     #[arg(long, value_name = "FILE|URL")]
     designation: Option<PathBuf>,
     /// For how many seconds a designation counts.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, requires = "designation")]
     designation_age: u64,
-    /// Say who competes, the leader first, and end.
-    #[arg(long, conflicts_with_all = ["command", "follow"])]
-    who: bool,
-    /// Say each change: of who competes, or, with a command, what this candidate goes through (on stderr).
+    /// Print the candidates, the leader first, and end.
+    #[arg(long, alias = "who", conflicts_with_all = ["command", "follow"])]
+    candidates: bool,
+    /// Print each change: of the candidates, or, with a command, of this candidate (on stderr).
     #[arg(long)]
     follow: bool,
     /// One JSON object per line.
@@ -140,11 +140,11 @@ enum Restart {
     Always,
 }
 
-/// Does what was asked for.
+/// `quorate elect`.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     crate::logs::start(arguments.log.as_deref(), "warn")?;
-    if arguments.command.is_empty() && !arguments.who && !arguments.follow {
-        return Err(Failure::usage("what to do? a COMMAND after --, or --who, or --follow"));
+    if arguments.command.is_empty() && !arguments.candidates && !arguments.follow {
+        return Err(Failure::usage("what to do? a COMMAND after --, or --candidates, or --follow"));
     }
     let times = Times::new(&arguments)?;
     let identity = identity(&arguments)?;
@@ -164,7 +164,7 @@ async fn dispatch<S: quorate_recipes::Store<Config: Clone + Sync>>(
     arguments: &Arguments,
 ) -> Result<(), Failure> {
     if arguments.command.is_empty() {
-        who::run::<S>(config, arguments.follow, arguments.json).await
+        candidates::run::<S>(config, arguments.follow, arguments.json).await
     } else {
         let work = work::Work {
             command: arguments.command.clone(),

@@ -47,7 +47,7 @@ pub(crate) struct ChangeLine {
     pub(crate) round: i64,
     /// Its vote.
     pub(crate) vote: VoteLine,
-    /// Who leads it, none while it looks.
+    /// Its leader, none while it looks for one.
     pub(crate) leader: Option<i64>,
     /// The highest epoch that it has promised.
     pub(crate) accepted_epoch: i64,

@@ -1,4 +1,4 @@
-//! Why the command ends with another exit code than 0.
+//! The exit codes of the command other than 0, with their message.
 
 /// A message for people and an exit code for scripts.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Failure {
         Self { code: 2, message: message.into() }
     }
 
-    /// Nobody could be reached.
+    /// No server could be reached.
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self { code: 3, message: message.into() }
     }

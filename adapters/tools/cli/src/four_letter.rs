@@ -1,11 +1,14 @@
-//! ZooKeeper's four-letter words, on the client port.
+//! The client port of `quorate serve`, which answers ZooKeeper's four-letter words.
+//!
+//! ```text
+//!   connection: four bytes ──► answers: which word, and may it be answered? ──► text: the lines
+//! ```
 //!
 //! Monitoring that knows ZooKeeper works unchanged: same words, same lines, same whitelist
 //! (`4lw.commands.whitelist`), same sentence while the server has no leader. Three differences: without
-//! a whitelist all five words are answered, not `srvr` alone, since they are all that is behind a port
-//! that somebody opened on purpose. Two more, both because monitoring is what matters: `mntr` answers also
-//! then, so that a server that looks for a leader can be seen looking; and lines whose value we do not
-//! have are left out rather than made up.
+//! a whitelist all five words are answered, not `srvr` alone, since an operator who opens this port wants
+//! nothing else of it; `mntr` answers also without a leader, so that monitoring sees a server that looks for
+//! one; and lines whose value is not known here are left out rather than made up.
 //!
 //! Clients of ZooKeeper are turned away with a line in the log. A connection may take a few seconds and
 //! there may be [`CONNECTIONS_MAX`]; one more is closed at once.
@@ -25,21 +28,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use self::answers::CONNECTIONS_MAX;
-pub(crate) use self::answers::Desk;
+pub(crate) use self::answers::Responder;
 use crate::failure::Failure;
 
 /// How long a connection may take to say its word, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long we wait for the other side to close, so that it gets the answer whole.
+/// How long to wait for the client to close, so that it gets the answer whole.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// The open client port.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct ClientPort {
     listener: TcpListener,
 }
 
-impl Door {
+impl ClientPort {
     /// Opens it.
     pub(crate) async fn open(at: &HostPort) -> Result<Self, Failure> {
         let refused = |error: io::Error| {
@@ -61,23 +64,23 @@ impl Door {
     }
 
     /// Answers until the process ends.
-    pub(crate) async fn serve(self, desk: Arc<Desk>) {
-        tokio::spawn(Arc::clone(&desk).measure(desk.server.changes()));
+    pub(crate) async fn serve(self, responder: Arc<Responder>) {
+        tokio::spawn(Arc::clone(&responder).measure(responder.server.changes()));
         loop {
             match self.listener.accept().await {
                 Ok((stream, remote)) => {
-                    let Some(visit) = Visit::begin(&desk, remote) else {
+                    let Some(connection) = Connection::begin(&responder, remote) else {
                         tracing::debug!(%remote, "too many connections to the client port");
                         continue;
                     };
                     tokio::spawn(async move {
-                        if let Err(error) = visit.receive(stream).await {
+                        if let Err(error) = connection.receive(stream).await {
                             tracing::debug!(%remote, %error, "client port");
                         }
                     });
                 }
                 Err(error) => {
-                    desk.accept_errors.fetch_add(1, Ordering::Relaxed);
+                    responder.accept_errors.fetch_add(1, Ordering::Relaxed);
                     tracing::warn!(%error, "the client port cannot accept; trying again");
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
@@ -88,41 +91,41 @@ impl Door {
 
 /// One connection, counted while it lasts.
 #[derive(Debug)]
-struct Visit {
-    desk: Arc<Desk>,
+struct Connection {
+    responder: Arc<Responder>,
     number: u64,
     remote: SocketAddr,
 }
 
-impl Visit {
+impl Connection {
     /// None if there are too many.
-    fn begin(desk: &Arc<Desk>, remote: SocketAddr) -> Option<Self> {
-        let mut board = desk.board();
-        if board.visitors.len() >= CONNECTIONS_MAX {
+    fn begin(responder: &Arc<Responder>, remote: SocketAddr) -> Option<Self> {
+        let mut counters = responder.counters();
+        if counters.connections.len() >= CONNECTIONS_MAX {
             return None;
         }
-        let number = board.next;
-        board.next += 1;
+        let number = counters.next;
+        counters.next += 1;
         let shown = SocketAddr::new(remote.ip().to_canonical(), remote.port());
-        board.visitors.insert(number, shown);
-        Some(Self { desk: Arc::clone(desk), number, remote })
+        counters.connections.insert(number, shown);
+        Some(Self { responder: Arc::clone(responder), number, remote })
     }
 
     async fn receive(self, mut stream: TcpStream) -> io::Result<()> {
         let mut word = [0; 4];
         timeout(PATIENCE, stream.read_exact(&mut word)).await??;
         let answer = match std::str::from_utf8(&word) {
-            Ok(word) => self.desk.answer(word).await,
+            Ok(word) => self.responder.answer(word).await,
             Err(_) => None,
         };
         if let Some(answer) = answer {
             timeout(PATIENCE, stream.write_all(answer.as_bytes())).await??;
-            self.desk.sent.fetch_add(1, Ordering::Relaxed);
+            self.responder.sent.fetch_add(1, Ordering::Relaxed);
         } else {
-            self.desk.turn_away(self.remote, word);
+            self.responder.turn_away(self.remote, word);
         }
         stream.shutdown().await?;
-        // What came behind the word is read, a little of it: closing on unread bytes would reset the
+        // A little of what follows the word is read: closing on unread bytes would reset the
         // connection, and the answer could be lost with it.
         let mut rest = [0; 64];
         let goodbye = async {
@@ -132,14 +135,14 @@ impl Visit {
                 }
             }
         };
-        // Slow: then it gets what it gets.
+        // A slow client gets what has been sent so far.
         let _ = timeout(GOODBYE, goodbye).await;
         Ok(())
     }
 }
 
-impl Drop for Visit {
+impl Drop for Connection {
     fn drop(&mut self) {
-        self.desk.board().visitors.remove(&self.number);
+        self.responder.counters().connections.remove(&self.number);
     }
 }

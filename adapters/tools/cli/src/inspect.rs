@@ -1,4 +1,4 @@
-//! What is on a disk, shown without starting a server: our own files and Java's.
+//! `quorate log` and `quorate snapshot`: what is on a disk, of a quorate server or a Java server, without starting one.
 //!
 //! ```text
 //!   quorate log dump FILE         a transaction log, record by record

@@ -1,20 +1,24 @@
-//! `quorate`: servers and what looks at them, work that one of many does, and what explains and tests both.
+//! `quorate`, the command: servers and their operation, work that one of many hosts does, stories and simulations.
+//!
+//! The package's README has an example of each.
 //!
 //! ```text
 //!   quorate demo                     an ensemble in one process; kills leaders and measures
 //!   quorate serve zoo.cfg            one server
 //!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
-//!   quorate probe HOST:PORT...       asks election ports what they believe
-//!   quorate elect ... -- COMMAND     runs a command while this process leads, by a store's election
+//!   quorate probe HOST:PORT...       asks servers for their view, on their election ports
+//!   quorate elect ... -- COMMAND     runs a command while this process leads, by an election in ZooKeeper or etcd
+//!   quorate designate FILE           names a leader by hand while that store is out of reach
 //!   quorate sim                      ensembles in a simulated world, by the thousand
 //!   quorate bench broadcast          what replication costs on this machine
 //!   quorate play SCENARIO            a story of an election, step by step, each vote with its reason
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
+//!   quorate completions SHELL        a completion script
 //! ```
 //!
 //! Results are on stdout, as text or with `--json` as one JSON object per line; logs and complaints are
 //! on stderr. The exit code is 0 if all is well, 1 if something has failed or was found to be wrong, 2
-//! for wrong arguments or configuration, and 3 if nobody could be reached.
+//! for wrong arguments or configuration, and 3 if no server could be reached.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -79,7 +83,7 @@ enum Command {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 something failed or was found to be wrong, \
-                          2 wrong arguments or configuration, 3 nobody could be reached";
+                          2 wrong arguments or configuration, 3 no server could be reached";
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
@@ -102,7 +106,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.message.is_empty() {
-                // There is nobody left to tell.
+                // Without stderr there is no way to say it.
                 drop(writeln!(io::stderr(), "{}", failure.message));
             }
             ExitCode::from(failure.code)

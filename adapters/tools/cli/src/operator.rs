@@ -1,4 +1,4 @@
-//! How an operator reaches a running server: by a socket in its data directory.
+//! The operator's socket in a server's data directory: the questions of `quorate reconfig`, and their answers.
 //!
 //! ```text
 //!   quorate reconfig ──► dataDir/quorate.sock ──► quorate serve
@@ -6,9 +6,9 @@
 //!      a line back:     {"membership":"server.2=…\nserver.3=…\nserver.4=…\nversion=10000000a"}
 //! ```
 //!
-//! It is there only where the membership may change (`reconfigEnabled`). Who may come in is a matter of
-//! files: the user whose server it is, and root; nothing listens to the network. One question is answered
-//! after the other.
+//! It is there only where the membership may change (`reconfigEnabled`). Access is a matter of files: the
+//! user that the server runs as, and root; no network port is opened. One question is answered after the
+//! other.
 
 use std::fs;
 use std::io;
@@ -33,10 +33,10 @@ use crate::superuser::reconfigure;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Question {
-    /// Who joins, or is changed, as lines of a membership.
+    /// The servers that join, or are changed, as lines of a membership.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) add: Vec<String>,
-    /// Who leaves.
+    /// The servers that leave.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) remove: Vec<i64>,
     /// A whole membership instead.
@@ -57,7 +57,7 @@ pub(crate) enum Answer {
     Membership(String),
     /// Nothing was changed.
     Unchanged(String),
-    /// Nobody knows whether something was.
+    /// The outcome is unknown.
     Unknown(String),
 }
 
@@ -107,14 +107,14 @@ fn member(line: &str) -> Result<Member, QuestionError> {
 
 /// The socket of a running server. It goes when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Office {
+pub(crate) struct OperatorSocket {
     listener: UnixListener,
     path: PathBuf,
     owner: u32,
     inode: u64,
 }
 
-impl Office {
+impl OperatorSocket {
     /// Opens it. The server has locked the directory, so a socket that is there is left over.
     pub(crate) fn open(data_dir: &Path) -> io::Result<Self> {
         let path = path(data_dir);
@@ -144,9 +144,9 @@ impl Office {
     }
 
     async fn receive(&self, mut stream: UnixStream, server: &Server<ZooKeeper>) -> io::Result<()> {
-        let visitor = stream.peer_cred()?.uid();
-        if visitor != self.owner && visitor != ROOT {
-            let refused = format!("user {visitor} is not the server's");
+        let user = stream.peer_cred()?.uid();
+        if user != self.owner && user != ROOT {
+            let refused = format!("user {user} is not the server's");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, refused));
         }
         let line = timeout(PATIENCE, line(&mut stream)).await??;
@@ -159,7 +159,7 @@ impl Office {
     }
 }
 
-impl Drop for Office {
+impl Drop for OperatorSocket {
     fn drop(&mut self) {
         // By now it may be that of the server which runs there next.
         if fs::symlink_metadata(&self.path).is_ok_and(|file| file.ino() == self.inode) {
@@ -179,7 +179,7 @@ async fn answer(server: &Server<ZooKeeper>, question: &Question) -> Answer {
         match asked {
             Some(asked) => {
                 reconfigure(server, &asked).await?;
-                // In force here: nothing newer need be asked for, perhaps as one who was removed.
+                // In force here: no newer one need be asked for, perhaps by a server that was removed.
                 Ok(server.peek(membership).await?)
             }
             None => Ok(server.read(membership).await?),
@@ -198,7 +198,7 @@ async fn answer(server: &Server<ZooKeeper>, question: &Question) -> Answer {
     }
 }
 
-/// Why there is no membership to tell.
+/// Why a question has no membership as its answer.
 #[derive(Debug, Error)]
 enum AnswerError {
     #[error(transparent)]
@@ -216,7 +216,7 @@ fn membership(zookeeper: &ZooKeeper) -> String {
 /// Why a running server has not answered.
 #[derive(Debug, Error)]
 pub(crate) enum AskError {
-    /// Nobody is there.
+    /// No server listens there.
     #[error("no server with reconfigEnabled=true can be reached at {path}: {source}")]
     Absent {
         /// The socket.
@@ -224,7 +224,7 @@ pub(crate) enum AskError {
         /// Why.
         source: io::Error,
     },
-    /// It went away, or refuses us.
+    /// It went away, or refuses this user.
     #[error("the server did not answer; whether anything changes is not known: {0}")]
     Silent(#[from] io::Error),
 }
@@ -256,11 +256,11 @@ fn path(data_dir: &Path) -> PathBuf {
     data_dir.join("quorate.sock")
 }
 
-/// Who may do everything.
+/// The superuser of the system.
 const ROOT: u32 = 0;
 /// Twice what a membership may have.
 const LINE_BYTES_MAX: u64 = 128 << 10;
-/// How long a visitor may take to ask, and to take the answer.
+/// How long a connection may take to ask, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest that an answer is waited for.
 const PATIENCE_MAX: Duration = Duration::from_secs(600);

@@ -1,4 +1,4 @@
-//! A story of servers, told step by step: who votes for whom, and why.
+//! `quorate play`: a scenario of the simulator step by step, each vote with its reason.
 //!
 //! ```text
 //!   SCENARIO ─► Player ── a command, and the moments that came of it ──► page   text, in columns

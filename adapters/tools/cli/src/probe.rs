@@ -1,18 +1,21 @@
-//! Asks the servers of an ensemble what they believe, on their election ports.
+//! `quorate probe`: asks the servers of an ensemble for their view of the election, on their election ports.
 //!
-//! No permission and no client port is needed: any server answers the notification of a stranger that
-//! has no vote with its own vote, state, round and configuration; ZooKeeper since 3.5 as well as we.
-//! What each says is compared, and what does not fit together is pointed out.
+//! ```text
+//!   ask ── one answer per server ──► compare ── views, and where they disagree ──► page, or JSON
+//! ```
 //!
-//! The rules of politeness that are kept, because Java servers punish or suffer otherwise:
+//! No permission and no client port is needed: a server answers the notification of a non-member that
+//! has no vote with its own vote, state, round and configuration; ZooKeeper since 3.5 as well as quorate.
+//!
+//! What is sent must not harm Java servers, which are sensitive to it:
 //!
 //! - the introduction goes out in one write, with a port that exists;
-//! - our id is larger than anybody's, or the server would hang up and dial us back;
-//! - our configuration is well-formed and has voters: an empty one ends the thread that receives
+//! - the id is larger than any server's, or the server would hang up and dial the probe back;
+//! - the configuration is well-formed and has voters: an empty one ends the thread that receives
 //!   notifications, if `standaloneEnabled=false`;
-//! - our vote can't win: we look for a leader in round 0 and propose nobody, with no history.
+//! - the vote can't win: LOOKING in round 0, without a candidate and without a history.
 //!
-//! What it does not do: it never takes part in an election, and it needs no answer from everybody.
+//! What it does not do: it never takes part in an election, and it does not wait until all have answered.
 
 mod ask;
 mod compare;
@@ -26,6 +29,7 @@ use clap::Args;
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use serde::Serialize;
+use thiserror::Error;
 
 use self::ask::ask;
 use self::compare::{Finding, View, compare};
@@ -36,7 +40,7 @@ use crate::paint::Paint;
 /// Ask election ports what their servers believe.
 ///
 /// Works on any ZooKeeper server since 3.5, too, and changes nothing there. Exits with 0 if those that
-/// answered agree on a leader, 1 if they do not, 3 if nobody answered.
+/// answered agree on a leader, 1 if they do not, 3 if none answered.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Election ports (the last port of a server.N line, 3888 mostly).
@@ -49,26 +53,37 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MS", default_value_t = 2000,
           value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     timeout: u64,
-    /// The id to introduce ourselves with: larger than any server's, and nobody else's. Random if absent.
+    /// The id to introduce the probe with: larger than any server's, and no other probe's. Random if absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(256..i64::MAX))]
     id: Option<i64>,
 }
 
 /// `host:port` or `[host]:port`.
-fn address(text: &str) -> Result<HostPort, String> {
-    let (host, port) = text.rsplit_once(':').ok_or("no :PORT")?;
+fn address(text: &str) -> Result<HostPort, AddressError> {
+    let (host, port) = text.rsplit_once(':').ok_or(AddressError::NoPort)?;
     let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let host = bracketed.unwrap_or(host);
     if host.is_empty() || (bracketed.is_none() && host.contains(':')) {
-        return Err("write HOST:PORT, and an IPv6 address as [ADDRESS]:PORT".to_owned());
+        return Err(AddressError::Form);
     }
     match port.parse() {
         Ok(port) if port > 0 => Ok(HostPort { host: host.to_owned(), port }),
-        Ok(_) | Err(_) => Err(format!("{port:?} is no port from 1 to 65535")),
+        Ok(_) | Err(_) => Err(AddressError::Port(port.to_owned())),
     }
 }
 
-/// Asks all at once, and tells.
+/// Why an argument is no address.
+#[derive(Debug, Error)]
+enum AddressError {
+    #[error("no :PORT")]
+    NoPort,
+    #[error("write HOST:PORT, and an IPv6 address as [ADDRESS]:PORT")]
+    Form,
+    #[error("{0:?} is no port from 1 to 65535")]
+    Port(String),
+}
+
+/// Asks all at once, and prints what they answered.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let id = ServerId(arguments.id.unwrap_or_else(random_id));
     let patience = Duration::from_millis(arguments.timeout);
@@ -82,7 +97,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         .collect();
     let mut views = Vec::new();
     for (at, answer) in asked {
-        let answer = answer.await.unwrap_or_else(|error| Err(error.to_string()));
+        let answer = answer.await.unwrap_or_else(|error| Err(error.into()));
         views.push(View::new(&at, answer));
     }
     let findings = compare(&views);
@@ -102,7 +117,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     if agree { Ok(()) } else { Err(Failure::failed("")) }
 }
 
-/// Large, so that the connection which we dial is the one that stays, and most likely nobody's: not
+/// An id so large that the connection which the probe dials is the one that stays; most likely not
 /// even another probe's.
 fn random_id() -> i64 {
     let random = RandomState::new().hash_one(std::process::id());

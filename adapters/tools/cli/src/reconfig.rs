@@ -1,6 +1,6 @@
-//! Another membership, while the ensemble serves: the operator's command.
+//! `quorate reconfig`: changes the membership while the ensemble serves, at the operator's command.
 //!
-//! It asks a server that runs on this machine, whatever its role; who leads decides. What it does not do:
+//! It asks a server that runs on this machine, whatever its role; the leader decides. What it does not do:
 //! it starts and stops no server, and rewrites no file; each server keeps its own dynamic file.
 
 use std::fs;
@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use clap::Args;
 use quorate_tokio::zoo_cfg::ZooCfg;
 use serde::Serialize;
+use thiserror::Error;
 
 use crate::failure::Failure;
 use crate::operator::{Answer, AskError, Question, ask};
@@ -20,7 +21,7 @@ use crate::operator::{Answer, AskError, Question, ask};
 /// of the ensemble will do, also one that joins, beside Java servers, too. A server that joins is started
 /// before, with its own line and those of the others in its zoo.cfg, and brought up before it votes; one
 /// that leaves is stopped afterwards. Prints the membership then in force. Exits with 1 if nothing was
-/// changed, or nobody knows, and with 3 if the server cannot be reached.
+/// changed, or the outcome is unknown, and with 3 if the server cannot be reached.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The zoo.cfg of the server.
@@ -48,11 +49,16 @@ pub(crate) struct Arguments {
 }
 
 /// In hexadecimal, as the text of a membership has it.
-fn version(text: &str) -> Result<i64, String> {
-    i64::from_str_radix(text, 16).map_err(|_| format!("{text:?} is no version such as 10000000a"))
+fn version(text: &str) -> Result<i64, VersionError> {
+    i64::from_str_radix(text, 16).map_err(|_| VersionError(text.to_owned()))
 }
 
-/// Asks, and tells.
+/// An argument that is no version.
+#[derive(Debug, Error)]
+#[error("{0:?} is no version such as 10000000a")]
+struct VersionError(String);
+
+/// Asks, and prints the membership in force.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let cfg = ZooCfg::read(&arguments.file).map_err(|error| Failure::usage(error.to_string()))?;
     let members = arguments.members.map(|file| {

@@ -1,7 +1,7 @@
-//! One server in the foreground, from a `zoo.cfg`.
+//! `quorate serve`: one server in the foreground, from a `zoo.cfg`.
 //!
 //! Everything is checked before anything is opened: a file that cannot be understood is a usage error
-//! (exit code 2), a port or directory that cannot be had a failure (1). SIGINT and SIGTERM end the
+//! (exit code 2), a port or directory that is not to be had a failure (1). SIGINT and SIGTERM end the
 //! server in order, so that its peers look for another leader at once; a second one ends it without.
 //!
 //! It holds ZooKeeper's data tree, as the Java servers of its ensemble do. What it does not do: it serves
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
 use crate::four_letter;
-use crate::operator::Office;
+use crate::operator::OperatorSocket;
 
 /// Run one server in the foreground, as a zoo.cfg says.
 ///
@@ -43,12 +43,12 @@ pub(crate) struct Arguments {
     /// What to log, such as "debug" or "quorate_driver=debug"; before RUST_LOG. "info" if neither.
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
-    /// End when stdin does, so that a server never survives who started it.
+    /// End when stdin does, so that a server never survives the program that started it.
     #[arg(long, hide = true)]
     until_stdin_ends: bool,
 }
 
-/// Runs until told to end.
+/// `quorate serve`.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let begun = Instant::now();
     crate::logs::start(arguments.log.as_deref(), "info")?;
@@ -65,8 +65,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     }
     tracing::info!("{}", cfg.derived());
 
-    let door = match &cfg.client_address {
-        Some(address) => Some(four_letter::Door::open(address).await?),
+    let client_port = match &cfg.client_address {
+        Some(address) => Some(four_letter::ClientPort::open(address).await?),
         None => None,
     };
     let server = start_with(cfg.clone(), ZooKeeper::new()).await.map_err(|error| {
@@ -80,14 +80,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         write_changes(server.changes(), begun)?;
     }
     if cfg.reconfig_enabled {
-        match Office::open(&cfg.data_dir) {
-            Ok(office) => drop(tokio::spawn(office.serve(server.clone()))),
+        match OperatorSocket::open(&cfg.data_dir) {
+            Ok(socket) => drop(tokio::spawn(socket.serve(server.clone()))),
             Err(error) => tracing::warn!(%error, "`quorate reconfig` cannot reach this server"),
         }
     }
-    if let Some(door) = door {
-        let desk = Arc::new(four_letter::Desk::new(cfg, server.clone()));
-        tokio::spawn(door.serve(desk));
+    if let Some(client_port) = client_port {
+        let responder = Arc::new(four_letter::Responder::new(cfg, server.clone()));
+        tokio::spawn(client_port.serve(responder));
     }
     until_told(server, arguments.until_stdin_ends).await
 }
@@ -122,7 +122,7 @@ async fn until_told(server: Server<ZooKeeper>, until_stdin_ends: bool) -> Result
     ended.map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// Says when stdin has ended. A thread of its own: no runtime can wait for any kind of stdin.
+/// Says when stdin has ended. A thread of its own: no runtime can wait for every kind of stdin.
 fn stdin_end() -> Result<oneshot::Receiver<()>, Failure> {
     let (sender, end) = oneshot::channel();
     let wait = move || {
@@ -135,8 +135,8 @@ fn stdin_end() -> Result<oneshot::Receiver<()>, Failure> {
     Ok(end)
 }
 
-/// Writes changes to stdout from a thread of its own: the server never waits for who reads them, who
-/// is told instead how many were lost.
+/// Writes changes to stdout from a thread of its own: the server never waits for the reader, which is told instead
+/// how many were lost.
 fn write_changes(mut changes: Changes, begun: Instant) -> Result<(), Failure> {
     let runtime = tokio::runtime::Handle::current();
     let write = move || {
@@ -161,7 +161,7 @@ fn write_changes(mut changes: Changes, begun: Instant) -> Result<(), Failure> {
     thread("quorate-changes", write)
 }
 
-/// Starts a thread that nobody waits for.
+/// Starts a detached thread.
 pub(crate) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     // Detached: it ends with the process.
     match std::thread::Builder::new().name(name.to_owned()).spawn(work) {

@@ -1,4 +1,4 @@
-//! The simulator: ensembles that live through accidents in virtual time, thousands of them a minute.
+//! `quorate sim`: ensembles in the simulator that live through accidents in virtual time, thousands of them a minute.
 //!
 //! ```text
 //!   --seeds N    Runner ── progress ──► a bar on stderr
@@ -6,7 +6,7 @@
 //!   --seed S     one run, told line by line
 //! ```
 //!
-//! What is simulated, and what must hold in it, is said where it is done: in `quorate-sim`.
+//! What is simulated, and which rules must hold, is `quorate-sim`'s.
 
 mod compare;
 mod many;
@@ -18,22 +18,23 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use quorate_sim::campaign::Story;
+use thiserror::Error;
 
 use crate::failure::Failure;
 
 /// Run ensembles through accidents in a simulated world, and check them after every step.
 ///
 /// A seed makes an ensemble, what its disks hold, its clients, and what goes wrong: crashes in the middle
-/// of anything, partitions, links that break, slow disks, pauses, hand-overs, changes of the membership.
+/// of anything, partitions, links that break, slow disks, pauses, transfers of leadership, changes of membership.
 /// Time is virtual. After every step it is checked that nothing committed is lost, nothing is applied
 /// before a quorum has it on disk, no epoch has two leaders, and more. Exits with 1 if a rule is broken,
-/// if nobody leads or serves when all is repaired, or if some fault never happened in a large run. Then
+/// if no server leads or serves when all is repaired, or if some fault never happened in a large run. Then
 /// the first failure is run again and again with less and less going wrong, and it is told how to see
 /// what is left of it.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Nothing else: both ways to elect beside one another, ensembles of 3 to 63 servers that lose their leader.
-    #[arg(long, conflicts_with_all = ["seed", "first", "only", "story", "plant_loss", "threads"])]
+    /// Only compare both kinds of election, in ensembles of 3 to 63 servers that lose their leader.
+    #[arg(long, conflicts_with_all = ["seed", "first", "only", "story", "inject_loss", "threads"])]
     compare: bool,
     /// How many seeds.
     #[arg(long, value_name = "N", default_value_t = SEEDS, conflicts_with = "seed",
@@ -57,7 +58,7 @@ pub(crate) struct Arguments {
     /// What all are about; every fourth seed is about elections otherwise.
     #[arg(long, value_enum)]
     story: Option<What>,
-    /// How it is found out who is to lead: as ZooKeeper does, or by generation.
+    /// The kind of election: ZooKeeper's, or by generation.
     #[arg(long, value_enum, default_value_t = Kind::Fast)]
     election: Kind,
     /// How many servers, whatever the seeds say.
@@ -68,8 +69,8 @@ pub(crate) struct Arguments {
           conflicts_with = "seed")]
     threads: Option<u16>,
     /// To see that a loss is found: each crash takes the last transaction that its disk had synced.
-    #[arg(long)]
-    plant_loss: bool,
+    #[arg(long, alias = "plant-loss")]
+    inject_loss: bool,
     /// One JSON object.
     #[arg(long)]
     json: bool,
@@ -112,13 +113,18 @@ impl From<What> for Story {
 type Numbers = BTreeSet<u32>;
 
 /// Numbers with commas between them.
-fn numbers(text: &str) -> Result<Numbers, String> {
+fn numbers(text: &str) -> Result<Numbers, NumberError> {
     if text == "none" {
         return Ok(Numbers::new());
     }
-    let number = |text: &str| text.trim().parse().map_err(|_| format!("no number: {text}"));
+    let number = |text: &str| text.trim().parse().map_err(|_| NumberError(text.to_owned()));
     text.split(',').map(number).collect()
 }
+
+/// An argument that is no number.
+#[derive(Debug, Error)]
+#[error("no number: {0}")]
+struct NumberError(String);
 
 /// How many seeds are run if nothing is said.
 const SEEDS: u64 = 1_000;
@@ -159,6 +165,6 @@ mod tests {
     fn numbers_are_listed_with_commas_or_there_are_none() {
         assert_eq!(numbers("3, 17,100").unwrap(), Numbers::from([3, 17, 100]));
         assert_eq!(numbers("none").unwrap(), Numbers::new());
-        assert_eq!(numbers("3;17").unwrap_err(), "no number: 3;17");
+        assert_eq!(numbers("3;17").unwrap_err().to_string(), "no number: 3;17");
     }
 }

@@ -1,4 +1,4 @@
-//! Changing the membership as ZooKeeper's superuser, in a session of this server's own.
+//! A change of membership as ZooKeeper's superuser, in a session of this server's own.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -14,8 +14,8 @@ use quorate_znode::kind;
 /// no request without a session, and this one only of an identity that may write `/zookeeper/config`. So it
 /// is asked in a session of this server's own, which ends with it, as ZooKeeper's superuser.
 ///
-/// Whoever may call this has been judged before: nobody is asked for a password. One call at a time. Dropping
-/// the future does not call the change off; its session ends then, too.
+/// The caller has been authorised before: no password is asked for. One call at a time. Dropping the future does
+/// not cancel the change; its session ends then, too.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ impl Drop for Session<'_> {
         if !self.open {
             return;
         }
-        // Asked for when it is first looked at, behind all that this session has asked for. Nobody need wait.
+        // One poll hands it in, behind all that this session has asked for; its outcome is not awaited.
         let close = pin!(self.ask(kind::CLOSE_SESSION, Bytes::new()));
         drop(close.poll(&mut Context::from_waker(Waker::noop())));
     }

@@ -90,7 +90,7 @@ fn the_command_runs_where_the_leader_is_and_moves_when_it_ends() {
     assert_eq!(stage.who()["leader"]["token"], token(&next));
     assert_eq!(b.terminate(), Some(128 + 15));
     let output = quorate(stage.arguments("asks", &["--who"]));
-    assert_eq!((output.status.code(), stdout(&output)), (Some(1), "nobody leads\n"));
+    assert_eq!((output.status.code(), stdout(&output)), (Some(1), "no leader\n"));
 }
 
 /// With SIGKILL nothing is said to anybody: the command goes with its parent, the offer with the session.
@@ -243,7 +243,7 @@ mod through_etcd {
             let token = stdout(&output).strip_prefix("me ").unwrap().trim().parse::<u64>().unwrap();
             assert!(token > 0);
             let output = quorate(fixed.iter().chain(&["--who"]));
-            assert_eq!(stdout(&output), "nobody leads\n");
+            assert_eq!(stdout(&output), "no leader\n");
         }
     }
 }

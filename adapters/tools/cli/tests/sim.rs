@@ -35,8 +35,8 @@ fn figures_are_shown_as_a_table() {
 
 /// What is found is told with a command, and that command shows it.
 #[test]
-fn a_planted_loss_is_found_made_small_and_told_again() {
-    let output = quorate(["sim", "--seeds", "12", "--plant-loss", "--json"]);
+fn an_injected_loss_is_found_made_small_and_told_again() {
+    let output = quorate(["sim", "--seeds", "12", "--inject-loss", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let report = lines(&output).remove(0);
     let small = &report["shrunk"];

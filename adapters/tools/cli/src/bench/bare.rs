@@ -1,4 +1,4 @@
-//! What a write must take at least: the rounds of a leader that does nothing but what it has to.
+//! The bare rounds, the least that a write can take: send, append, flush, acknowledge, and nothing else.
 //!
 //! ```text
 //!   leader    ── 160 bytes ──► followers        then appends and flushes, then waits

@@ -1,20 +1,22 @@
-//! `quorate bench broadcast`.
+//! `quorate bench broadcast`: the bare rounds, the ensemble between them, and the report of both.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use quorate_driver::Runtime;
 
-use super::ensemble::{Ensemble, Measured};
+use super::clients::Measured;
+use super::ensemble::{BenchError, Ensemble};
 use super::report::{Report, tell};
 use super::{At, Broadcast, bare};
 use crate::failure::Failure;
 use crate::runtime::{BlockOn, WithRuntime};
 
-/// Measures and tells.
+/// Measures, and prints the report.
 pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
-    let fails = |error: io::Error| Failure::failed(format!("the bench failed: {error}"));
+    let fails = |error: &dyn Display| Failure::failed(format!("the bench failed: {error}"));
     if std::env::var_os("RUST_LOG").is_some() {
         crate::logs::start(None, "off")?;
     }
@@ -34,17 +36,15 @@ pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
     }
     // Before and afterwards: what else happens on the machine changes.
     let bare = |when| bare::rounds(&dir.path().join(when), arguments.servers.into(), BARE_TIME);
-    let mut least = bare("before").map_err(fails)?;
-    let measured = arguments.runtime.dispatch(Measure { dir: dir.path(), arguments })?;
-    let Measured { times, writes, failed, took, cpu } = measured;
-    least.add(&bare("after").map_err(fails)?);
+    let mut least = bare("before").map_err(|error| fails(&error))?;
+    let measured = arguments.runtime.dispatch(Measure { dir: dir.path(), arguments });
+    let Measured { times, writes, failed, took, cpu } = measured.map_err(|error| fails(&error))?;
+    least.add(&bare("after").map_err(|error| fails(&error))?);
     if writes == 0 {
-        return Err(Failure::failed(format!(
-            "the bench failed: no write was done, {failed} failed"
-        )));
+        return Err(fails(&format_args!("no write was done, {failed} failed")));
     }
     let seconds = took.as_secs_f64();
-    #[allow(clippy::cast_precision_loss, reason = "nobody counts to 2^53 here")]
+    #[allow(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
     let count = writes as f64;
     let report = Report {
         bench: "broadcast",
@@ -70,6 +70,7 @@ pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
     };
     tell(&report, arguments.json)
 }
+
 /// Measures with servers on any runtime.
 struct Measure<'a> {
     dir: &'a Path,
@@ -77,7 +78,7 @@ struct Measure<'a> {
 }
 
 impl WithRuntime for Measure<'_> {
-    type Output = Result<Measured, Failure>;
+    type Output = Result<Measured, BenchError>;
 
     fn with<R: Runtime>(self, runtime: R, block_on: BlockOn) -> Self::Output {
         let ensemble = Ensemble::start(&runtime, block_on, self.dir, self.arguments)?;

@@ -1,8 +1,8 @@
-//! The clients, and what they have seen.
+//! The clients of a bench: writes as fast as they are acknowledged, and what was counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hdrhistogram::Histogram;
@@ -11,14 +11,23 @@ use quorate_driver::Runtime;
 use super::measure::{histogram, micros};
 use super::sink::Server;
 
-/// What the clients at one server have seen.
+/// What the clients of all servers have counted together.
+pub(super) struct Measured {
+    pub(super) times: Histogram<u64>,
+    pub(super) writes: u64,
+    pub(super) failed: u64,
+    pub(super) took: Duration,
+    pub(super) cpu: Duration,
+}
+
+/// What the clients at one server count.
 pub(super) struct Tally {
-    /// It is being measured.
-    pub(super) counts: AtomicBool,
-    pub(super) enough: AtomicBool,
-    pub(super) failed: AtomicU64,
-    /// The clients are on one thread, so nobody waits for this.
-    pub(super) times: Mutex<Histogram<u64>>,
+    /// Writes count now.
+    counts: AtomicBool,
+    enough: AtomicBool,
+    failed: AtomicU64,
+    /// The clients are on one thread, so this lock is never contended.
+    times: Mutex<Histogram<u64>>,
 }
 
 impl Tally {
@@ -29,6 +38,31 @@ impl Tally {
             failed: AtomicU64::new(0),
             times: Mutex::new(histogram()),
         }
+    }
+
+    /// Begins to count writes, or ceases to.
+    pub(super) fn count(&self, counts: bool) {
+        self.counts.store(counts, Ordering::Relaxed);
+    }
+
+    /// Tells the clients to end.
+    pub(super) fn end(&self) {
+        self.enough.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether no write was counted so far.
+    pub(super) fn is_empty(&self) -> bool {
+        self.times().is_empty()
+    }
+
+    /// How many writes failed.
+    pub(super) fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// How long those took that did not.
+    pub(super) fn times(&self) -> MutexGuard<'_, Histogram<u64>> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -41,8 +75,7 @@ pub(super) async fn write<R: Runtime>(server: Server<R>, payload: Bytes, tally: 
             continue;
         }
         if outcome.is_ok() {
-            let mut times = tally.times.lock().unwrap_or_else(PoisonError::into_inner);
-            times.saturating_record(micros(begun.elapsed()));
+            tally.times().saturating_record(micros(begun.elapsed()));
         } else {
             tally.failed.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,37 +1,36 @@
-//! The servers of a bench.
+//! The servers of a bench, each on a thread of its own, with the clients that write through it.
 
 use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hdrhistogram::Histogram;
 use quorate_driver::core::config::Config;
 use quorate_driver::core::id::ServerId;
-use quorate_driver::core::membership::{Member, Membership, Role, ServerAddress};
-use quorate_driver::{Replicated, Runtime, ServerConfig};
+use quorate_driver::core::membership::{Member, Membership, MembershipError, Role, ServerAddress};
+use quorate_driver::{Replicated, Runtime, ServerConfig, StartError};
+use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::clients::{Tally, write};
+use super::clients::{Measured, Tally, write};
 use super::measure::histogram;
 use super::sink::{Server, Sink};
 use super::{At, Broadcast};
 use crate::cpu::cpu_time;
-use crate::failure::Failure;
 use crate::runtime::BlockOn;
 
 /// Servers, each with a thread.
 pub(super) struct Ensemble<R: Runtime> {
-    seats: Vec<Seat<R>>,
+    hosts: Vec<Host<R>>,
 }
 
-struct Seat<R: Runtime> {
+/// A server and its thread.
+struct Host<R: Runtime> {
     server: Server<R>,
     /// What its thread is to run. Dropping it ends the server.
     tasks: UnboundedSender<Task>,
@@ -40,13 +39,30 @@ struct Seat<R: Runtime> {
 
 /// Something to run on a runtime.
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
-pub(super) struct Measured {
-    pub(super) times: Histogram<u64>,
-    pub(super) writes: u64,
-    pub(super) failed: u64,
-    pub(super) took: Duration,
-    pub(super) cpu: Duration,
+
+/// Why nothing could be measured.
+#[derive(Debug, Error)]
+pub(super) enum BenchError {
+    #[error("no free port on 127.0.0.1: {0}")]
+    Ports(io::Error),
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
+    #[error(transparent)]
+    Thread(io::Error),
+    #[error(transparent)]
+    Start(StartError),
+    #[error("a server's thread has ended")]
+    ThreadEnded,
+    #[error("the servers do not agree on a leader")]
+    NoLeader,
+    #[error("the leader is gone")]
+    LeaderGone,
+    #[error("a client panicked")]
+    ClientPanicked,
+    #[error("a server panicked")]
+    ServerPanicked,
 }
+
 impl<R: Runtime> Ensemble<R> {
     /// Starts all servers and waits until all of them serve.
     pub(super) fn start(
@@ -54,127 +70,117 @@ impl<R: Runtime> Ensemble<R> {
         block_on: BlockOn,
         dir: &Path,
         arguments: &Broadcast,
-    ) -> Result<Self, Failure> {
-        let fails = |error: String| Failure::failed(format!("the bench failed: {error}"));
-        let membership = membership(arguments.servers).map_err(fails)?;
-        let under_way = usize::from(arguments.clients) * usize::from(arguments.pipeline);
+    ) -> Result<Self, BenchError> {
+        let membership = membership(arguments.servers)?;
         let starting: Vec<_> = (1..=i64::from(arguments.servers))
             .map(|id| {
                 let mut core = Config::new(ServerId(id), membership.clone());
                 core.timing.init_limit = 10;
                 core.timing.sync_limit = 5;
-                core.history.requests = core.history.requests.max(under_way);
+                core.history.requests = core.history.requests.max(under_way(arguments));
                 let config = ServerConfig::new(core, dir.join(id.to_string()));
-                Seat::start(runtime.clone(), block_on, config)
+                Host::start(runtime.clone(), block_on, config)
             })
             .collect();
-        let mut seats = Vec::new();
+        let mut hosts = Vec::new();
         for starting in starting {
-            let (thread, seat) = starting.map_err(|error| fails(error.to_string()))?;
-            let seat = seat.recv();
-            let seat = seat.unwrap_or_else(|_| Err("a server's thread has ended".to_owned()));
-            let (server, tasks) = seat.map_err(fails)?;
-            seats.push(Seat { server, tasks, thread });
+            let (thread, started) = starting.map_err(BenchError::Thread)?;
+            let (server, tasks) = started.recv().map_err(|_| BenchError::ThreadEnded)??;
+            hosts.push(Host { server, tasks, thread });
         }
-        let ensemble = Self { seats };
-        for seat in &ensemble.seats {
-            let (server, (led, serving)) = (seat.server.clone(), mpsc::channel());
-            seat.run(async move {
+        let ensemble = Self { hosts };
+        for host in &ensemble.hosts {
+            let (server, (led, serving)) = (host.server.clone(), mpsc::channel());
+            host.run(async move {
                 let _ = led.send(server.leaders().led().await.is_some());
             });
             if !serving.recv_timeout(PATIENCE).unwrap_or(false) {
-                return Err(fails("the servers do not agree on a leader".to_owned()));
+                return Err(BenchError::NoLeader);
             }
         }
         Ok(ensemble)
     }
 
-    /// Lets the clients write.
-    pub(super) fn measure(&self, arguments: &Broadcast) -> Result<Measured, Failure> {
-        let leader = self.seats.iter().find_map(|seat| seat.server.leader());
-        let is_place = |seat: &&Seat<R>| match arguments.at {
-            At::All => true,
-            At::Leader => leader.is_some_and(|(id, _)| id == seat.server.id()),
-        };
-        let places: Vec<_> = self.seats.iter().filter(is_place).collect();
-        if places.is_empty() {
-            return Err(Failure::failed("the bench failed: the leader is gone"));
-        }
-        let payload = usize::try_from(arguments.payload).unwrap_or(usize::MAX);
-        let payload = Bytes::from(vec![b'x'; payload]);
-        let tallies: Vec<_> = places.iter().map(|_| Arc::new(Tally::new())).collect();
-        let under_way = usize::from(arguments.clients) * usize::from(arguments.pipeline);
-        let ends: Vec<_> = places
-            .iter()
-            .zip(&tallies)
-            .enumerate()
-            .map(|(nth, (seat, tally))| {
-                // As many at each, the first ones one more.
-                let count = (under_way + places.len() - 1 - nth) / places.len();
-                let (ended, end) = mpsc::channel();
-                for _ in 0..count {
-                    let client = write(seat.server.clone(), payload.clone(), Arc::clone(tally));
-                    let ended = ended.clone();
-                    seat.run(async move {
-                        client.await;
-                        let _ = ended.send(());
-                    });
-                }
-                (count, end)
-            })
-            .collect();
-
+    /// Lets the clients write, and counts.
+    pub(super) fn measure(&self, arguments: &Broadcast) -> Result<Measured, BenchError> {
+        let (tallies, ends) = self.start_clients(arguments)?;
         let time = Duration::from_secs(arguments.seconds.into());
         std::thread::sleep(WARM_UP.min(time));
         let (begun, cpu) = (Instant::now(), cpu_time());
-        for tally in &tallies {
-            tally.counts.store(true, Ordering::Relaxed);
-        }
+        tallies.iter().for_each(|tally| tally.count(true));
         std::thread::sleep(time);
         // Where the machine has other things to do, until there is one at least.
-        let is_empty = |tally: &Arc<Tally>| {
-            tally.times.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-        };
-        while tallies.iter().all(is_empty) && begun.elapsed() < PATIENCE {
+        while tallies.iter().all(|tally| tally.is_empty()) && begun.elapsed() < PATIENCE {
             std::thread::sleep(WARM_UP);
         }
-        for tally in &tallies {
-            tally.counts.store(false, Ordering::Relaxed);
-        }
+        tallies.iter().for_each(|tally| tally.count(false));
         let (took, cpu) = (begun.elapsed(), cpu_time().saturating_sub(cpu));
-        for tally in &tallies {
-            tally.enough.store(true, Ordering::Relaxed);
-        }
+        tallies.iter().for_each(|tally| tally.end());
         for (count, end) in ends {
             if end.iter().count() < count {
-                return Err(Failure::failed("the bench failed: a client panicked"));
+                return Err(BenchError::ClientPanicked);
             }
         }
         let (mut times, mut failed) = (histogram(), 0);
         for tally in tallies {
-            let seen = tally.times.lock().unwrap_or_else(PoisonError::into_inner);
             // Both are made the same way.
-            let _ = times.add(&*seen);
-            failed += tally.failed.load(Ordering::Relaxed);
+            let _ = times.add(&*tally.times());
+            failed += tally.failed();
         }
         let writes = times.len();
         Ok(Measured { times, writes, failed, took, cpu })
     }
 
-    pub(super) fn end(self) -> Result<(), Failure> {
-        // All of them at once: each `tasks` is dropped here.
-        let threads: Vec<_> = self.seats.into_iter().map(|seat| seat.thread).collect();
+    /// Starts the clients at their servers: what each server's clients count, and how many of them say when they end.
+    fn start_clients(&self, arguments: &Broadcast) -> Result<(Vec<Arc<Tally>>, Ends), BenchError> {
+        let leader = self.hosts.iter().find_map(|host| host.server.leader());
+        let has_clients = |host: &&Host<R>| match arguments.at {
+            At::All => true,
+            At::Leader => leader.is_some_and(|(id, _)| id == host.server.id()),
+        };
+        let hosts: Vec<_> = self.hosts.iter().filter(has_clients).collect();
+        if hosts.is_empty() {
+            return Err(BenchError::LeaderGone);
+        }
+        let payload = usize::try_from(arguments.payload).unwrap_or(usize::MAX);
+        let payload = Bytes::from(vec![b'x'; payload]);
+        let (mut tallies, mut ends) = (Vec::new(), Vec::new());
+        for (nth, host) in hosts.iter().enumerate() {
+            let tally = Arc::new(Tally::new());
+            // As many at each, the first ones one more.
+            let count = (under_way(arguments) + hosts.len() - 1 - nth) / hosts.len();
+            let (ended, end) = mpsc::channel();
+            for _ in 0..count {
+                let client = write(host.server.clone(), payload.clone(), Arc::clone(&tally));
+                let ended = ended.clone();
+                host.run(async move {
+                    client.await;
+                    let _ = ended.send(());
+                });
+            }
+            tallies.push(tally);
+            ends.push((count, end));
+        }
+        Ok((tallies, ends))
+    }
+
+    /// Ends all servers at once.
+    pub(super) fn end(self) -> Result<(), BenchError> {
+        // Each `tasks` is dropped here.
+        let threads: Vec<_> = self.hosts.into_iter().map(|host| host.thread).collect();
         for thread in threads {
-            thread.join().map_err(|_| Failure::failed("the bench failed: a server panicked"))?;
+            thread.join().map_err(|_| BenchError::ServerPanicked)?;
         }
         Ok(())
     }
 }
 
+/// For each server with clients, how many there are, and a message from each that ends.
+type Ends = Vec<(usize, mpsc::Receiver<()>)>;
 /// A server that has started, and what takes tasks for its thread.
-type Started<R> = Result<(Server<R>, UnboundedSender<Task>), String>;
+type Started<R> = Result<(Server<R>, UnboundedSender<Task>), BenchError>;
 
-impl<R: Runtime> Seat<R> {
+impl<R: Runtime> Host<R> {
     fn start(
         runtime: R,
         block_on: BlockOn,
@@ -189,7 +195,7 @@ impl<R: Runtime> Seat<R> {
                 let server = match Server::start(runtime.clone(), config, bench).await {
                     Ok(server) => server,
                     Err(error) => {
-                        drop(tells.send(Err(error.to_string())));
+                        drop(tells.send(Err(BenchError::Start(error))));
                         return;
                     }
                 };
@@ -201,7 +207,7 @@ impl<R: Runtime> Seat<R> {
                 drop(server.shutdown().await);
             }));
             if let Err(error) = served {
-                drop(tell.send(Err(error.to_string())));
+                drop(tell.send(Err(BenchError::Thread(error))));
             }
         };
         Ok((std::thread::Builder::new().name(name).spawn(work)?, told))
@@ -209,28 +215,34 @@ impl<R: Runtime> Seat<R> {
 
     /// Runs a task where the server runs.
     fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
-        // It has ended: so does whoever waits for the task.
+        // A server that has ended drops the task, and the task's channel tells that.
         drop(self.tasks.send(Box::pin(task)));
     }
 }
+
+/// How many writes are under way at a time.
+fn under_way(arguments: &Broadcast) -> usize {
+    usize::from(arguments.clients) * usize::from(arguments.pipeline)
+}
+
 /// Servers 1 to `servers` on free ports of this machine.
-fn membership(servers: u8) -> Result<Membership, String> {
-    let cannot = |error: io::Error| format!("no free port on 127.0.0.1: {error}");
+fn membership(servers: u8) -> Result<Membership, BenchError> {
     let held: Vec<_> = (0..2 * servers)
-        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(cannot))
-        .collect::<Result<_, _>>()?;
+        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+        .collect::<Result<_, _>>()
+        .map_err(BenchError::Ports)?;
     let ports: Vec<_> = held
         .iter()
-        .map(|listener| listener.local_addr().map(|at| at.port()).map_err(cannot))
-        .collect::<Result<_, _>>()?;
+        .map(|listener| listener.local_addr().map(|at| at.port()))
+        .collect::<Result<_, _>>()
+        .map_err(BenchError::Ports)?;
     let members = ports.chunks_exact(2).zip(1..).map(|(ports, id)| {
         let address = ServerAddress::new("127.0.0.1", ports[0], ports[1]);
         Member::new(ServerId(id), Role::Participant, address)
     });
-    Membership::build(members, [], [], 0).map_err(|error| error.to_string())
+    Ok(Membership::build(members, [], [], 0)?)
 }
 
-/// How long the bare rounds are measured, each time.
 /// How long the clients write before it counts.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// How long servers may take to agree on a leader.

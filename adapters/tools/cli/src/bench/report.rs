@@ -1,4 +1,4 @@
-//! What was measured, as text and as JSON.
+//! The report of a bench, as text and as JSON.
 
 use std::io::{self, Write};
 
@@ -22,7 +22,7 @@ pub(super) struct Report {
     pub(super) in_memory: bool,
     pub(super) writes: u64,
     pub(super) writes_per_s: f64,
-    /// Refused, or in doubt.
+    /// Refused, or of unknown outcome.
     pub(super) failed: u64,
     pub(super) p50_us: u64,
     pub(super) p99_us: u64,

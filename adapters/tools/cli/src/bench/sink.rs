@@ -1,4 +1,4 @@
-//! What the servers of a bench replicate: nothing.
+//! The state machine of a bench, which keeps nothing.
 
 use std::iter;
 

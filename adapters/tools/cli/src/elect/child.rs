@@ -1,4 +1,4 @@
-//! The command, as a process group of its own.
+//! The elected command, as a process group of its own.
 //!
 //! All of the group ends with the leadership: a shell's children, too, would otherwise go on after it. And
 //! the command ends when this process does, however that comes about: it begins as this program, which asks
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// Become a command that ends with its parent.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Who has to be the parent.
+    /// The process that has to be the parent.
     parent: u32,
     #[arg(last = true, required = true)]
     command: Vec<OsString>,

@@ -1,4 +1,4 @@
-//! Naming a leader by hand, for when the store is out of reach.
+//! `quorate designate`: names a leader by hand, for when the store is out of reach.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use crate::failure::Failure;
 /// Name a leader by hand, in a file that `quorate elect --designation FILE` and programs look at while their
 /// store is out of reach.
 ///
-/// It has to be the same file for all who compete, and a token greater than that of every leader before:
-/// whatever is guarded refuses it otherwise. Without --identity and --token: say who is designated.
+/// It has to be the same file for all candidates, and a token greater than that of every leader before:
+/// the guarded resource refuses it otherwise. Without --identity and --token: print the designation.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The file. It is written in one step.
     file: PathBuf,
-    /// Who is to lead: the --identity of one that competes.
+    /// The leader: the --identity of a candidate.
     #[arg(long, value_name = "NAME", requires = "token")]
     identity: Option<String>,
     /// The fencing token that it is to have.

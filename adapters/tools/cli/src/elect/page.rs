@@ -1,4 +1,4 @@
-//! What is told of an election, as text and as JSON.
+//! The output of an election: candidates and events, as text and as JSON.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use quorate_recipes::{Contender, Event, Events, FencingToken, Notice};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Everybody who competes, the leader first.
+/// All candidates, the leader first.
 pub(crate) fn row(row: &[Contender]) -> Value {
     let one = |contender: &Contender| {
         json!({

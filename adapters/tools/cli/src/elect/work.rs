@@ -1,4 +1,4 @@
-//! Competing, and running the command while it leads.
+//! Competes, and runs the command while this process leads.
 //!
 //! ```text
 //!   compete ──► leads: start the command ──► it ends ──────────────────────────► its exit code
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use quorate_recipes::{Backoff, Candidate, Event, Leadership, Loss, Lost, Store};
 use rustix::process::Signal;
-use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 use super::Restart;
 use super::child::{Child, Ended};
@@ -31,20 +31,20 @@ pub(crate) struct Work {
     pub(crate) told: Option<bool>,
 }
 
-/// How a term of leadership ended here.
+/// How a leadership ended here.
 #[derive(Clone, Copy, Debug)]
-enum Term {
+enum Ending {
     /// The command has ended.
     Done(Ended),
     /// Leadership was lost, and the command was ended.
     Lost(Lost),
     /// This process was told to end, and passed that on.
-    Told(Ended),
+    Passed(Ended),
 }
 
 /// Competes until there is nothing more to do.
 pub(crate) async fn run<S: Store>(config: S::Config, work: Work) -> Result<(), Failure> {
-    let mut told = Told::new()?;
+    let mut signals = Signals::new()?;
     let candidate =
         Candidate::<S>::start(config).await.map_err(|error| Failure::usage(error.to_string()))?;
     if let Some(json) = work.told {
@@ -54,7 +54,7 @@ pub(crate) async fn run<S: Store>(config: S::Config, work: Work) -> Result<(), F
     loop {
         let leadership = tokio::select! {
             leadership = candidate.leadership() => leadership,
-            signal = told.final_one() => {
+            signal = signals.final_one() => {
                 candidate.stop().await;
                 return Err(Failure { code: 128 + number(signal), message: String::new() });
             }
@@ -62,10 +62,10 @@ pub(crate) async fn run<S: Store>(config: S::Config, work: Work) -> Result<(), F
         let Ok(leadership) = leadership else {
             return Err(Failure::failed("the election has ended"));
         };
-        let term = one_term(&candidate, &leadership, &work, &mut told).await;
+        let ending = lead(&candidate, &leadership, &work, &mut signals).await;
         drop(leadership);
-        let failure = match term {
-            Ok(Term::Done(ended)) => {
+        let failure = match ending {
+            Ok(Ending::Done(ended)) => {
                 if ended.code == 0 {
                     backoff.reset();
                 }
@@ -75,7 +75,7 @@ pub(crate) async fn run<S: Store>(config: S::Config, work: Work) -> Result<(), F
                 }
                 ended.code != 0
             }
-            Ok(Term::Lost(lost)) => {
+            Ok(Ending::Lost(lost)) => {
                 tracing::warn!("{lost}");
                 if work.restart == Restart::Never {
                     candidate.stop().await;
@@ -83,7 +83,7 @@ pub(crate) async fn run<S: Store>(config: S::Config, work: Work) -> Result<(), F
                 }
                 false
             }
-            Ok(Term::Told(ended)) => {
+            Ok(Ending::Passed(ended)) => {
                 candidate.stop().await;
                 return exit(ended.code);
             }
@@ -113,12 +113,12 @@ fn exit(code: u8) -> Result<(), Failure> {
 }
 
 /// Runs the command for as long as it leads.
-async fn one_term<S: Store>(
+async fn lead<S: Store>(
     candidate: &Candidate<S>,
     leadership: &Leadership,
     work: &Work,
-    told: &mut Told,
-) -> Result<Term, Failure> {
+    signals: &mut Signals,
+) -> Result<Ending, Failure> {
     let mut events = candidate.events();
     let token = leadership.token();
     let environment = [
@@ -127,7 +127,7 @@ async fn one_term<S: Store>(
         ("QUORATE_ELECTION", work.path.clone()),
     ];
     if let Err(lost) = leadership.check() {
-        return Ok(Term::Lost(lost));
+        return Ok(Ending::Lost(lost));
     }
     let mut child = Child::start(&work.command, &environment)?;
     let mut ending = false;
@@ -138,9 +138,9 @@ async fn one_term<S: Store>(
             lost = leadership.lost() => break lost,
             ended = child.ended() => {
                 let ended = ended?;
-                return Ok(if ending { Term::Told(ended) } else { Term::Done(ended) });
+                return Ok(if ending { Ending::Passed(ended) } else { Ending::Done(ended) });
             }
-            signal = told.any() => {
+            signal = signals.any() => {
                 ending |= signal == Signal::TERM || signal == Signal::INT;
                 child.signal(signal);
             }
@@ -157,19 +157,19 @@ async fn one_term<S: Store>(
                 child.signal(Signal::KILL);
                 break child.ended().await?;
             }
-            signal = told.any() => {
+            signal = signals.any() => {
                 ending |= signal == Signal::TERM || signal == Signal::INT;
                 child.signal(signal);
             }
         }
     };
-    Ok(if ending { Term::Told(ended) } else { Term::Lost(lost) })
+    Ok(if ending { Ending::Passed(ended) } else { Ending::Lost(lost) })
 }
 
-/// Whether leadership was lost with the session: somebody else may lead already, and there is no time left.
+/// Whether leadership was lost with the session: another candidate may lead already, and there is no time left.
 async fn is_over(events: &mut quorate_recipes::Events) -> bool {
     let mut over = false;
-    // What has been said is there already.
+    // All events so far are there already.
     while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, events.next()).await {
         over |= event == Event::Lost(Loss::Expired);
     }
@@ -177,15 +177,15 @@ async fn is_over(events: &mut quorate_recipes::Events) -> bool {
 }
 
 /// The signals that this process is sent, for the command.
-struct Told {
-    terminate: Signals,
-    interrupt: Signals,
-    hang_up: Signals,
-    user_1: Signals,
-    user_2: Signals,
+struct Signals {
+    terminate: Stream,
+    interrupt: Stream,
+    hang_up: Stream,
+    user_1: Stream,
+    user_2: Stream,
 }
 
-impl Told {
+impl Signals {
     fn new() -> Result<Self, Failure> {
         let on = |kind| {
             signal(kind)

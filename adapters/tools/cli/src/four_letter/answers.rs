@@ -1,4 +1,4 @@
-//! What is answered to each word.
+//! The answer to each word, from the server's status and the counters of this port.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use super::text::{List, Spread, configuration, line, mode, peer_state, sync_prog
 /// The words that are answered, if the whitelist lets them.
 const WORDS: [&str; 5] = ["ruok", "srvr", "stat", "conf", "mntr"];
 /// Words of ZooKeeper that mean nothing here; they are never on the whitelist.
-const FOREIGN_WORDS: [&str; 14] = [
+const UNANSWERED_WORDS: [&str; 14] = [
     "cons", "crst", "dirs", "dump", "envi", "gtmk", "hash", "isro", "lead", "srst", "stmk", "wchc",
     "wchp", "wchs",
 ];
@@ -25,32 +25,32 @@ const FOREIGN_WORDS: [&str; 14] = [
 pub(super) const CONNECTIONS_MAX: usize = 60;
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests\n";
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-quorate");
-/// How often clients that were turned away are worth a line.
-const QUIET: Duration = Duration::from_secs(10);
+/// The least time between two lines of the log about clients that were turned away.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Who knows the answers.
+/// Answers words: the server that it asks, and the counters of its port.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Responder {
     cfg: ZooCfg,
     pub(super) server: Server<ZooKeeper>,
     received: AtomicU64,
     pub(super) sent: AtomicU64,
     pub(super) accept_errors: AtomicU64,
-    board: Mutex<Board>,
+    counters: Mutex<Counters>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Board {
+pub(super) struct Counters {
     pub(super) next: u64,
-    pub(super) visitors: BTreeMap<u64, SocketAddr>,
+    pub(super) connections: BTreeMap<u64, SocketAddr>,
     turned_away: u64,
-    told_of_them: Option<Instant>,
+    logged: Option<Instant>,
     election_time: Spread,
     unavailable_time: Spread,
     leader_unavailable_time: Spread,
 }
 
-impl Desk {
+impl Responder {
     pub(crate) fn new(cfg: ZooCfg, server: Server<ZooKeeper>) -> Self {
         Self {
             cfg,
@@ -58,13 +58,13 @@ impl Desk {
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             accept_errors: AtomicU64::new(0),
-            board: Mutex::default(),
+            counters: Mutex::default(),
         }
     }
 
     /// The answer to a word; none if it is no word.
     pub(super) async fn answer(&self, word: &str) -> Option<String> {
-        if !WORDS.contains(&word) && !FOREIGN_WORDS.contains(&word) {
+        if !WORDS.contains(&word) && !UNANSWERED_WORDS.contains(&word) {
             return None;
         }
         self.received.fetch_add(1, Ordering::Relaxed);
@@ -93,17 +93,17 @@ impl Desk {
     fn statistics(&self, status: &ServerStatus, with_clients: bool, nodes: usize) -> String {
         let (metrics, status) = (&status.metrics, &status.peer);
         let mut text = format!("Zookeeper version: {VERSION}\n");
-        let board = self.board();
+        let counters = self.counters();
         if with_clients {
             text.push_str("Clients:\n");
-            for remote in board.visitors.values() {
+            for remote in counters.connections.values() {
                 line(&mut text, format_args!(" /{remote}[0](queued=0,recved=1,sent=0)"));
             }
             text.push('\n');
         }
         line(&mut text, format_args!("Received: {}", self.received.load(Ordering::Relaxed)));
         line(&mut text, format_args!("Sent: {}", self.sent.load(Ordering::Relaxed)));
-        line(&mut text, format_args!("Connections: {}", board.visitors.len()));
+        line(&mut text, format_args!("Connections: {}", counters.connections.len()));
         line(&mut text, format_args!("Outstanding: {}", metrics.outstanding));
         line(&mut text, format_args!("Zxid: {}", status.processed));
         line(&mut text, format_args!("Mode: {}", mode(status.state)));
@@ -114,7 +114,7 @@ impl Desk {
     /// `mntr`.
     fn monitor(&self, whole: &ServerStatus, nodes: usize) -> String {
         let (metrics, status) = (&whole.metrics, &whole.peer);
-        let board = self.board();
+        let counters = self.counters();
         let mut list = List::default();
         list.add("version", VERSION);
         list.add("server_state", mode(status.state));
@@ -128,7 +128,7 @@ impl Desk {
         if let (ServerState::Observing, Some(leader)) = (status.state, status.leader) {
             list.add("observer_master_id", leader);
         }
-        list.add("num_alive_connections", board.visitors.len());
+        list.add("num_alive_connections", counters.connections.len());
         list.add("packets_received", self.received.load(Ordering::Relaxed));
         list.add("packets_sent", self.sent.load(Ordering::Relaxed));
         list.add("outstanding_requests", metrics.outstanding);
@@ -138,8 +138,8 @@ impl Desk {
         list.add("election_links", status.linked.len());
         if status.state == ServerState::Leading {
             let synced = |follower: bool, voter: bool| {
-                let seats = status.learners.iter();
-                seats.filter(|s| s.synced && s.follower == follower && s.voter == voter).count()
+                let learners = status.learners.iter();
+                learners.filter(|s| s.synced && s.follower == follower && s.voter == voter).count()
             };
             list.add("learners", status.learners.len());
             list.add("synced_followers", synced(true, true));
@@ -151,9 +151,9 @@ impl Desk {
         }
         list.add("sync_progress", sync_progress(status));
         list.add("looking_count", metrics.looking_count);
-        list.spread("election_time", &board.election_time);
-        list.spread("unavailable_time", &board.unavailable_time);
-        list.spread("leader_unavailable_time", &board.leader_unavailable_time);
+        list.spread("election_time", &counters.election_time);
+        list.spread("unavailable_time", &counters.unavailable_time);
+        list.spread("leader_unavailable_time", &counters.leader_unavailable_time);
         list.add("dropped_messages", metrics.dropped_messages);
         list.add("garbled_links", metrics.garbled_links);
         list.add("refused_introductions", metrics.refused_introductions);
@@ -181,39 +181,39 @@ impl Desk {
     fn note(&self, (elections, served): (u64, bool)) -> (u64, bool) {
         let status = self.server.status();
         let (peer, metrics) = (&status.peer, &status.metrics);
-        let mut board = self.board();
+        let mut counters = self.counters();
         if metrics.elections > elections {
-            board.election_time.extend(metrics.last_election);
+            counters.election_time.extend(metrics.last_election);
         }
         if peer.serving && !served {
-            board.unavailable_time.extend(metrics.last_unavailable);
+            counters.unavailable_time.extend(metrics.last_unavailable);
             if peer.state == ServerState::Leading {
-                board.leader_unavailable_time.extend(metrics.last_unavailable);
+                counters.leader_unavailable_time.extend(metrics.last_unavailable);
             }
         }
         (metrics.elections, peer.serving)
     }
 
-    /// Somebody said something that is no word: a client's first four bytes are a length.
+    /// Notes a connection whose first four bytes are no word; those of a client are a length.
     pub(super) fn turn_away(&self, remote: SocketAddr, first: [u8; 4]) {
         let length = i32::from_be_bytes(first);
         if !(0..0x10_0000).contains(&length) {
             tracing::debug!(%remote, ?first, "neither a four-letter word nor a client");
             return;
         }
-        let mut board = self.board();
-        board.turned_away += 1;
-        if board.told_of_them.is_none_or(|told| told.elapsed() >= QUIET) {
-            board.told_of_them = Some(Instant::now());
+        let mut counters = self.counters();
+        counters.turned_away += 1;
+        if counters.logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL) {
+            counters.logged = Some(Instant::now());
             tracing::info!(
-                %remote, so_far = board.turned_away,
+                %remote, so_far = counters.turned_away,
                 "a ZooKeeper client was turned away: this version serves no clients, \
                  only four-letter words"
             );
         }
     }
 
-    pub(super) fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn counters(&self) -> MutexGuard<'_, Counters> {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

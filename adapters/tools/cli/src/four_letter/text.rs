@@ -1,4 +1,4 @@
-//! The texts of the answers, as functions of what is.
+//! The lines of the answers, as pure functions of status and configuration.
 
 use std::fmt::{self, Display, Write as _};
 use std::fs;
@@ -34,7 +34,7 @@ pub(super) fn configuration(cfg: &ZooCfg, connections_max: usize) -> String {
     line(&mut text, format_args!("quorumPort={}", own.quorum_address().port));
     line(&mut text, format_args!("peerType={}", i32::from(own.role == Role::Observer)));
     text.push_str("membership: \n");
-    // The end of the answer has no newline, as with ZooKeeper.
+    // The answer ends without a newline, as ZooKeeper's does.
     let _ = write!(text, "{}", cfg.membership);
     text
 }
@@ -77,7 +77,7 @@ pub(super) fn sync_progress(status: &Status) -> usize {
     if status.state != ServerState::Leading {
         return if status.serving { 100 } else { 0 };
     }
-    let synced = status.learners.iter().filter(|seat| seat.synced).count();
+    let synced = status.learners.iter().filter(|learner| learner.synced).count();
     (100 * synced).checked_div(status.learners.len()).unwrap_or(100)
 }
 
@@ -128,6 +128,6 @@ impl List {
 }
 
 pub(super) fn line(text: &mut String, line: fmt::Arguments<'_>) {
-    // A string takes everything.
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "{line}");
 }

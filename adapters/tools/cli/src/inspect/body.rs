@@ -1,4 +1,4 @@
-//! What a transaction says, as far as its bytes go: nothing here is needed to apply it.
+//! The body of a transaction, decoded for display only.
 //!
 //! Bodies that are not what their kind promises are shown as bytes.
 
@@ -151,7 +151,7 @@ impl Body {
             kind::MULTI => {
                 for _ in 0..from.int()?.max(0) {
                     let (of, bytes) = (from.int()?, from.buffer()??);
-                    // No multi holds another one, however deep somebody has nested them.
+                    // No multi holds another one, however deep the bytes nest them.
                     if of == kind::MULTI {
                         return None;
                     }

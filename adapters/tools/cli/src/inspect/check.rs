@@ -1,4 +1,4 @@
-//! `quorate log check`.
+//! `quorate log check`: a whole data directory, and what is wrong with it.
 
 use std::path::{Path, PathBuf};
 

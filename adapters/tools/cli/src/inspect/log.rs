@@ -1,4 +1,4 @@
-//! `quorate log dump`.
+//! `quorate log dump`: a log file, record by record.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Where it is written: stdout, as text or as one JSON object per line.
+//! Stdout of these commands, as text or as one JSON object per line, until its reader has gone.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 

@@ -1,4 +1,4 @@
-//! `quorate snapshot dump`.
+//! `quorate snapshot dump`: a snapshot's header, sessions and nodes.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -235,18 +235,8 @@ fn header(
     let label = label.map_or("a snapshot".to_owned(), |label| format!("the snapshot of {label}"));
     let packed = if compression == "none" { "" } else { ", compressed with gzip" };
     page.line(&format!("{label}, {bytes} bytes{packed}"))?;
-    match (&found.state, found.body_bytes) {
-        (State::Tree(tree), _) => {
-            let sessions = tree.sessions().count();
-            page.line(&format!("a data tree of {} nodes, {sessions} sessions", tree.len()))?;
-        }
-        (State::Framed(bytes), _) => {
-            page.line(&format!("the state of an application of its own, {bytes} bytes"))?;
-        }
-        (State::Unknown, Some(bytes)) => {
-            page.line(&format!("{bytes} bytes that are neither a data tree nor one of ours"))?;
-        }
-        (State::Unknown, None) => {}
+    if let Some(state) = described(found) {
+        page.line(&state)?;
     }
     if let Some(DigestLine { zxid, version, digest }) = digest {
         page.line(&format!("digest {digest} (version {version}) after {zxid}"))?;
@@ -262,6 +252,23 @@ fn header(
         page.line(&format!("last transaction {last}"))?;
     }
     Ok(())
+}
+
+/// The state in a sentence, if it is known how long it is.
+fn described(found: &Found) -> Option<String> {
+    match (&found.state, found.body_bytes) {
+        (State::Tree(tree), _) => {
+            let sessions = tree.sessions().count();
+            Some(format!("a data tree of {} nodes, {sessions} sessions", tree.len()))
+        }
+        (State::Framed(bytes), _) => {
+            Some(format!("the state of an application of its own, {bytes} bytes"))
+        }
+        (State::Unknown, Some(bytes)) => {
+            Some(format!("{bytes} bytes that are neither a data tree nor one of ours"))
+        }
+        (State::Unknown, None) => None,
+    }
 }
 
 fn content(page: &mut Page, tree: &Snapshot) -> Result<(), Gone> {

@@ -1,4 +1,4 @@
-//! One key at a time, without Enter where the terminal can do that.
+//! The keyboard: one key at a time, without Enter where the terminal can do that.
 
 use std::io::{self, IsTerminal, Read, Write};
 
@@ -22,7 +22,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// None if nobody can press one.
+    /// None if stdin is no terminal.
     pub(super) fn new() -> Option<Self> {
         if !io::stdin().is_terminal() {
             return None;

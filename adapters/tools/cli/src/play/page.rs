@@ -1,4 +1,4 @@
-//! What is written: for people, in columns; for programs, in lines of JSON.
+//! The output of a scenario: a chart in columns for people, lines of JSON for programs.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::paint::Paint;
 
 /// The widest chart that can be read comfortably.
 const WIDTH_MAX: usize = 132;
-/// What is taken for the width where nobody says.
+/// The width where the terminal does not say one.
 const WIDTH: usize = 110;
 
 /// One line of JSON.
@@ -31,7 +31,7 @@ struct MomentLine {
     at_ms: f64,
     server: i64,
     topic: String,
-    /// The sender of a message; `server` is who received it, if it arrived.
+    /// The sender of a message; `server` is its receiver, if it arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,7 @@ impl Page {
         Self { json, paint, chart: None, unread: false }
     }
 
-    /// Whether nobody reads on.
+    /// Whether the reader has gone.
     pub(super) fn is_unread(&self) -> bool {
         self.unread
     }

@@ -1,4 +1,9 @@
-//! Asking one server.
+//! Asks one server on its election port, and waits for its notification.
+//!
+//! ```text
+//!   probe ── introduction, a notification without a vote ──► server
+//!   probe ◄── a notification: state, vote, round, epoch, configuration ── server
+//! ```
 
 use std::io;
 use std::net::IpAddr;
@@ -10,13 +15,15 @@ use quorate_tokio::core::ballot::{Body, Claim, Generation, Letter};
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::message::{Introduction, Mark, Notification};
 use quorate_tokio::core::vote::{Round, ServerState, Standing, Vote};
-use quorate_tokio::core::wire;
+use quorate_tokio::core::wire::{self, DecodeError};
 use quorate_tokio::core::zxid::{Epoch, Zxid};
+use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, lookup_host};
+use tokio::task::JoinError;
 use tokio::time::timeout_at;
 
-/// What a server said.
+/// The answer of a server.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) notification: Notification,
@@ -24,83 +31,96 @@ pub(super) struct Answer {
     pub(super) took: Duration,
 }
 
-/// How servers elect, and so what they understand.
+/// The election that a server takes part in, and so the codec of its election port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tongue {
+enum Protocol {
     Fast,
     Generation,
 }
 
-/// Asks one server: as ZooKeeper's servers understand it, and if it hangs up on that, as those do that elect by
-/// generation.
-pub(super) async fn ask(at: HostPort, id: ServerId, patience: Duration) -> Result<Answer, String> {
-    match ask_in(Tongue::Fast, at.clone(), id, patience).await {
-        Err(Unheard::HungUp(error)) => {
-            ask_in(Tongue::Generation, at, id, patience).await.map_err(|_| error)
-        }
-        Err(Unheard::Silent(error)) => Err(error),
-        Ok(answer) => Ok(answer),
-    }
+/// Why a server has not answered.
+#[derive(Debug, Error)]
+pub(super) enum AskError {
+    #[error("cannot resolve {host}: {source}")]
+    Resolve { host: String, source: io::Error },
+    #[error("{0} has no address")]
+    NoAddress(String),
+    #[error("cannot connect: {0}")]
+    Connect(io::Error),
+    #[error("no answer in {} ms (connecting)", .0.as_millis())]
+    ConnectLate(Duration),
+    #[error("the connection broke: {0}")]
+    Write(io::Error),
+    /// It ended the connection instead of an answer.
+    #[error("the connection broke: {0}")]
+    Read(io::Error),
+    /// So did this one.
+    #[error("it hung up without an answer; is this the election port?")]
+    HungUp,
+    #[error("no answer in {} ms", .0.as_millis())]
+    Late(Duration),
+    #[error("what it sent is no notification: {0}")]
+    Garbled(DecodeError),
+    #[error(transparent)]
+    Task(#[from] JoinError),
 }
 
-/// Why there is no answer.
-#[derive(Debug)]
-enum Unheard {
-    /// It ended the connection.
-    HungUp(String),
-    /// It cannot be reached, says nothing, or what nobody understands.
-    Silent(String),
-}
-
-impl From<String> for Unheard {
-    fn from(error: String) -> Self {
-        Self::Silent(error)
-    }
-}
-
-async fn ask_in(
-    tongue: Tongue,
+/// Asks one server as a member of a fast leader election, as ZooKeeper's servers understand it; if it hangs up on that,
+/// as a member of an election by generation.
+pub(super) async fn ask(
     at: HostPort,
     id: ServerId,
     patience: Duration,
-) -> Result<Answer, Unheard> {
+) -> Result<Answer, AskError> {
+    match ask_by(Protocol::Fast, at.clone(), id, patience).await {
+        Err(error @ (AskError::Read(_) | AskError::HungUp)) => {
+            ask_by(Protocol::Generation, at, id, patience).await.map_err(|_| error)
+        }
+        answered => answered,
+    }
+}
+
+async fn ask_by(
+    protocol: Protocol,
+    at: HostPort,
+    id: ServerId,
+    patience: Duration,
+) -> Result<Answer, AskError> {
     let begun = Instant::now();
     let by = tokio::time::Instant::from_std(begun + patience);
-    let late = || format!("no answer in {} ms", patience.as_millis());
     let connected = timeout_at(by, connect(&at)).await;
-    let mut stream = connected.map_err(|_| format!("{} (connecting)", late()))??;
-    let broken = |error: io::Error| format!("the connection broke: {error}");
-    let remote = stream.peer_addr().map_err(broken)?.ip();
+    let mut stream = connected.map_err(|_| AskError::ConnectLate(patience))??;
+    let remote = stream.peer_addr().map_err(AskError::Write)?.ip();
 
     let addresses = vec![HostPort { host: "127.0.0.1".to_owned(), port: 1 }];
     let introduction = Introduction { id, addresses };
     let mut frame = BytesMut::new();
-    let introduction = match tongue {
-        Tongue::Fast => {
+    let introduction = match protocol {
+        Protocol::Fast => {
             wire::encode_notification(&question(), &mut frame);
             wire::encode_introduction(&introduction)
         }
-        Tongue::Generation => {
+        Protocol::Generation => {
             wire::encode_letter(&question_by_letter(id), &mut frame);
             wire::encode_letter_introduction(&introduction)
         }
     };
-    stream.write_all(&introduction).await.map_err(broken)?;
-    stream.write_all(&frame).await.map_err(broken)?;
+    stream.write_all(&introduction).await.map_err(AskError::Write)?;
+    stream.write_all(&frame).await.map_err(AskError::Write)?;
 
     let mut buffer = BytesMut::new();
     let mut last: Option<(Notification, Duration)> = None;
     loop {
         loop {
-            let taken = match tongue {
-                Tongue::Fast => wire::take_notification(&mut buffer),
-                Tongue::Generation => wire::take_letter(&mut buffer).map(|l| l.map(told)),
+            let taken = match protocol {
+                Protocol::Fast => wire::take_notification(&mut buffer),
+                Protocol::Generation => wire::take_letter(&mut buffer).map(|l| l.map(told)),
             };
             match taken {
                 Ok(Some(notification)) => last = Some((notification, begun.elapsed())),
                 Ok(None) => break,
                 Err(error) if error.is_fatal() => {
-                    return Err(format!("what it sent is no notification: {error}").into());
+                    return Err(AskError::Garbled(error));
                 }
                 Err(_) => {}
             }
@@ -108,40 +128,38 @@ async fn ask_in(
         let until = if last.is_some() { by.min(tokio::time::Instant::now() + SILENCE) } else { by };
         match timeout_at(until, stream.read_buf(&mut buffer)).await {
             Ok(Ok(read)) if read > 0 => {}
-            // The end, or silence: what it said last is its answer.
+            // The end, or silence: the last notification is its answer.
             ended => {
                 return match (last, ended) {
                     (Some((notification, took)), _) => Ok(Answer { notification, remote, took }),
-                    (None, Ok(Ok(_))) => Err(Unheard::HungUp(
-                        "it hung up without an answer; is this the election port?".to_owned(),
-                    )),
-                    (None, Ok(Err(error))) => Err(Unheard::HungUp(broken(error))),
-                    (None, Err(_)) => Err(late().into()),
+                    (None, Ok(Ok(_))) => Err(AskError::HungUp),
+                    (None, Ok(Err(error))) => Err(AskError::Read(error)),
+                    (None, Err(_)) => Err(AskError::Late(patience)),
                 };
             }
         }
     }
 }
 
-async fn connect(at: &HostPort) -> Result<TcpStream, String> {
+async fn connect(at: &HostPort) -> Result<TcpStream, AskError> {
     let addresses = lookup_host((at.host.as_str(), at.port))
         .await
-        .map_err(|error| format!("cannot resolve {}: {error}", at.host))?;
-    let mut why = format!("{} has no address", at.host);
+        .map_err(|source| AskError::Resolve { host: at.host.clone(), source })?;
+    let mut why = AskError::NoAddress(at.host.clone());
     for address in addresses {
-        // Half of it may be spent on an address that swallows everything.
+        // An address that drops all packets takes the whole time of this server.
         match TcpStream::connect(address).await {
             Ok(stream) => {
                 drop(stream.set_nodelay(true));
                 return Ok(stream);
             }
-            Err(error) => why = format!("cannot connect: {error}"),
+            Err(error) => why = AskError::Connect(error),
         }
     }
     Err(why)
 }
 
-/// We look for a leader, in a round before the first, and propose nobody.
+/// The notification of a server that looks for a leader, in a round before the first and without a candidate.
 fn question() -> Notification {
     Notification {
         standing: Standing { state: ServerState::Looking, vote: Vote::ABSTENTION, round: Round(0) },
@@ -163,7 +181,7 @@ fn question_by_letter(id: ServerId) -> Letter {
     }
 }
 
-/// What a letter tells of its sender, in the words of the other election.
+/// What a message of an election by generation tells of its sender, as a notification.
 fn told(letter: Letter) -> Notification {
     let Letter { from, generation, claim, body, config, knows_probes: _ } = letter;
     let leader = match body {
@@ -180,7 +198,7 @@ fn told(letter: Letter) -> Notification {
     Notification { standing, version: Notification::VERSION, config, mark: Mark::NONE }
 }
 
-/// Nobody's configuration, older than any: nobody takes it over. Three voters, since Java servers
+/// A configuration older than any, so that no server takes it over. Three voters, since Java servers
 /// complain about fewer.
 const CONFIG: &str = "server.1=127.0.0.1:1:2:participant\nserver.2=127.0.0.1:3:4:participant\n\
                       server.3=127.0.0.1:5:6:participant\nversion=0";

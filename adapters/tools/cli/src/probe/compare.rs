@@ -1,4 +1,4 @@
-//! What the answers say, and what does not fit together.
+//! The view of each server, from its answer, and where the views disagree.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,10 +10,10 @@ use quorate_tokio::core::message::Notification;
 use quorate_tokio::core::vote::Vote;
 use serde::Serialize;
 
-use super::ask::Answer;
+use super::ask::{Answer, AskError};
 use crate::event::{State, known, millis};
 
-/// What we know of a server.
+/// What is known of a server.
 #[derive(Debug, Serialize)]
 pub(super) struct View {
     pub(super) address: String,
@@ -23,10 +23,10 @@ pub(super) struct View {
     pub(super) answer: Option<Belief>,
 }
 
-/// What a server believes.
+/// A server's view of the election.
 #[derive(Debug, Serialize)]
 pub(super) struct Belief {
-    /// Who it is: the member of its configuration that listens where we asked.
+    /// Its id: the member of its configuration that listens at the address that was asked.
     pub(super) id: Option<i64>,
     pub(super) state: State,
     pub(super) leader: Option<i64>,
@@ -44,7 +44,7 @@ pub(super) struct Belief {
     pub(super) config: String,
     pub(super) took_ms: f64,
 }
-/// Something that does not fit together.
+/// A disagreement.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) kind: &'static str,
@@ -52,11 +52,11 @@ pub(super) struct Finding {
 }
 
 impl View {
-    pub(super) fn new(at: &HostPort, answer: Result<Answer, String>) -> Self {
+    pub(super) fn new(at: &HostPort, answer: Result<Answer, AskError>) -> Self {
         let address = at.to_string();
         match answer {
             Ok(answer) => Self { address, error: None, answer: Some(Belief::new(at, &answer)) },
-            Err(error) => Self { address, error: Some(error), answer: None },
+            Err(error) => Self { address, error: Some(error.to_string()), answer: None },
         }
     }
 
@@ -72,7 +72,8 @@ impl Belief {
     fn new(at: &HostPort, answer: &Answer) -> Self {
         let Notification { standing, version, config, mark: _ } = &answer.notification;
         let membership = Membership::parse(config).ok();
-        let own = membership.as_ref().and_then(|membership| whose(membership, at, answer.remote));
+        let own =
+            membership.as_ref().and_then(|membership| member_at(membership, at, answer.remote));
         let voters = membership.as_ref().map(|membership| membership.participants().count());
         let members = membership.as_ref().map(|membership| membership.members().len());
         let Vote { peer_epoch, zxid, leader } = standing.vote;
@@ -98,22 +99,22 @@ impl Belief {
     }
 }
 
-/// The member that listens at `at`. A notification does not say who sent it.
-fn whose(membership: &Membership, at: &HostPort, remote: IpAddr) -> Option<ServerId> {
+/// The member that listens at `at`. A notification does not name its sender.
+fn member_at(membership: &Membership, at: &HostPort, remote: IpAddr) -> Option<ServerId> {
     let remote = remote.to_canonical().to_string();
     let listening = |hosts: &dyn Fn(&HostPort) -> bool| {
         let mut found = membership.members().iter().filter(|member| {
             let mut addresses = member.addresses.iter();
             addresses.any(|a| a.election.port == at.port && hosts(&a.election))
         });
-        // Two would be as good as none.
+        // Two would be ambiguous.
         found.next().filter(|_| found.next().is_none()).map(|member| member.id)
     };
     listening(&|listens| listens.host == at.host || listens.host == remote)
         .or_else(|| listening(&|_| true))
 }
 
-/// Everything that does not fit together among those that answered.
+/// All disagreements among the servers that answered.
 pub(super) fn compare(views: &[View]) -> Vec<Finding> {
     let answered: Vec<_> =
         views.iter().filter_map(|view| Some((view, view.answer.as_ref()?))).collect();
@@ -122,7 +123,7 @@ pub(super) fn compare(views: &[View]) -> Vec<Finding> {
 
     let settled: Vec<_> = answered.iter().filter(|(_, belief)| belief.is_settled()).collect();
     if settled.is_empty() && !answered.is_empty() {
-        found("no_leader", "nobody has a leader: all that answered are LOOKING".to_owned());
+        found("no_leader", "there is no leader: all that answered are LOOKING".to_owned());
     }
     let leaders = grouped(settled.iter().map(|(view, belief)| (shown(belief.leader), *view)));
     if leaders.len() > 1 {
@@ -161,20 +162,27 @@ pub(super) fn compare(views: &[View]) -> Vec<Finding> {
             found("looking", text);
         }
     }
-    let configs = grouped(answered.iter().map(|(view, belief)| (same(&belief.config), *view)));
-    if configs.len() > 1 {
-        let versions = grouped(answered.iter().map(|(view, belief)| {
-            (belief.config_version.clone().unwrap_or_else(|| "?".to_owned()), *view)
-        }));
-        let text = if versions.len() > 1 {
-            format!("they have different versions of the configuration: {}", list(&versions))
-        } else {
-            let texts: Vec<_> = configs.values().map(|views| names(views)).collect();
-            format!("they have different configurations of one version: {}", texts.join(" / "))
-        };
+    if let Some(text) = unlike_configurations(&answered) {
         found("configurations", text);
     }
     findings
+}
+
+/// How the configurations of the servers that answered differ, if they do.
+fn unlike_configurations(answered: &[(&View, &Belief)]) -> Option<String> {
+    let configs = grouped(answered.iter().map(|(view, belief)| (same(&belief.config), *view)));
+    if configs.len() <= 1 {
+        return None;
+    }
+    let versions = grouped(answered.iter().map(|(view, belief)| {
+        (belief.config_version.clone().unwrap_or_else(|| "?".to_owned()), *view)
+    }));
+    Some(if versions.len() > 1 {
+        format!("they have different versions of the configuration: {}", list(&versions))
+    } else {
+        let texts: Vec<_> = configs.values().map(|views| names(views)).collect();
+        format!("they have different configurations of one version: {}", texts.join(" / "))
+    })
 }
 
 /// A configuration with every address in one spelling: Java writes `0:0:0:0:0:0:0:1` for `::1`.
@@ -273,10 +281,7 @@ mod tests {
     fn agreement_and_every_disagreement() {
         use State::{Following, Leading, Looking};
         let down = || {
-            View::new(
-                &HostPort { host: "127.0.0.1".to_owned(), port: 23 },
-                Err("refused".to_owned()),
-            )
+            View::new(&HostPort { host: "127.0.0.1".to_owned(), port: 23 }, Err(AskError::HungUp))
         };
         let table: [(Vec<View>, &[&str]); 8] = [
             (

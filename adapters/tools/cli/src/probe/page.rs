@@ -1,4 +1,4 @@
-//! The table for people.
+//! The table of a probe, for people.
 
 use std::collections::BTreeSet;
 
@@ -6,33 +6,11 @@ use super::compare::{Belief, Finding, View, shown, word};
 use crate::event::State;
 use crate::paint::Paint;
 
-/// For people.
+/// A line per server, the disagreements, and a sentence.
 pub(super) fn table(views: &[View], findings: &[Finding], paint: Paint) -> String {
     const HEADS: [&str; 8] =
         ["address", "id", "state", "leader", "epoch", "zxid", "round", "configuration"];
-    let mut rows = Vec::new();
-    for view in views {
-        let cells = match &view.answer {
-            Some(belief) => [
-                view.address.clone(),
-                shown(belief.id),
-                word(belief.state).to_owned(),
-                shown(belief.leader),
-                shown(belief.peer_epoch),
-                belief.zxid.clone().unwrap_or_else(|| "-".to_owned()),
-                shown(belief.round),
-                configuration(belief),
-            ],
-            None => {
-                let mut cells = [const { String::new() }; 8];
-                cells[0].clone_from(&view.address);
-                cells[2] = "unreachable".to_owned();
-                cells[7] = view.error.clone().unwrap_or_default();
-                cells
-            }
-        };
-        rows.push((view, cells));
-    }
+    let rows: Vec<_> = views.iter().map(|view| (view, cells(view))).collect();
     let mut widths = HEADS.map(str::len);
     for (_, cells) in &rows {
         for (width, cell) in widths.iter_mut().zip(cells) {
@@ -56,7 +34,35 @@ pub(super) fn table(views: &[View], findings: &[Finding], paint: Paint) -> Strin
         text.push('\n');
     }
     text.push('\n');
+    text += &verdict(views, findings, paint);
+    text
+}
+
+fn cells(view: &View) -> [String; 8] {
+    match &view.answer {
+        Some(belief) => [
+            view.address.clone(),
+            shown(belief.id),
+            word(belief.state).to_owned(),
+            shown(belief.leader),
+            shown(belief.peer_epoch),
+            belief.zxid.clone().unwrap_or_else(|| "-".to_owned()),
+            shown(belief.round),
+            configuration(belief),
+        ],
+        None => {
+            let mut cells = [const { String::new() }; 8];
+            cells[0].clone_from(&view.address);
+            cells[2] = "unreachable".to_owned();
+            cells[7] = view.error.clone().unwrap_or_default();
+            cells
+        }
+    }
+}
+
+fn verdict(views: &[View], findings: &[Finding], paint: Paint) -> String {
     let answered: Vec<_> = views.iter().filter_map(|view| view.answer.as_ref()).collect();
+    let mut text = String::new();
     for finding in findings {
         text += &format!("{} {}\n", paint.alarm("disagreement:"), finding.text);
     }

@@ -1,6 +1,6 @@
-//! The two ways to elect, in a table and drawn.
+//! `quorate sim --compare`: the two kinds of election under the same losses of a leader, as a table and as curves.
 //!
-//! What is run, and what is counted, is said where it is done.
+//! What is run, and what is counted, is `quorate-sim`'s.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let show = |row: &Row| {
         if !arguments.json {
-            // Whoever reads no more is told in the end.
+            // An error of stdout is reported at the end.
             drop(say(&text(row)));
         }
     };
@@ -72,7 +72,7 @@ fn head(seeds: u64) -> String {
     let least = SILENCE / 2;
     format!(
         "the leader of an ensemble is lost, {seeds} runs each, medians; a silent one is given up after {SILENCE:?} (fast)\n\
-         or {least:?} to {SILENCE:?} (generation); messages are those of the election port while nobody leads\n\n\
+         or {least:?} to {SILENCE:?} (generation); messages are those of the election port while no server leads\n\n\
          servers  the leader        election    without a leader    longest  messages  rounds"
     )
 }
@@ -90,79 +90,88 @@ fn text(row: &Row) -> String {
     )
 }
 
+/// A field of the drawing: its title, the kind of loss, and the value of a row.
+type Field = (&'static str, Loss, fn(&Row) -> f64);
+
+const FIELDS: [Field; 3] = [
+    ("ms without a leader, its process ends", Loss::Closed, |row| millis(row.without)),
+    ("ms without a leader, it falls silent", Loss::Silent, |row| millis(row.without)),
+    ("messages, its process ends", Loss::Closed, |row| as_float(row.messages)),
+];
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 190.0;
+const LEFT: f64 = 70.0;
+
 /// Three fields, one above the other: the time without a leader after each kind of loss, and messages.
 fn draw(rows: &[Row]) -> String {
-    let (width, height, left) = (640.0, 190.0, 70.0);
-    type Field = (&'static str, Loss, fn(&Row) -> f64);
-    let fields: [Field; 3] = [
-        ("ms without a leader, its process ends", Loss::Closed, |row| millis(row.without)),
-        ("ms without a leader, it falls silent", Loss::Silent, |row| millis(row.without)),
-        ("messages, its process ends", Loss::Closed, |row| as_float(row.messages)),
-    ];
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" \
          font-size=\"12\"><rect width=\"100%\" height=\"100%\" fill=\"white\"/>",
-        width + left + 90.0,
-        3.0 * (height + 60.0)
+        WIDTH + LEFT + 90.0,
+        3.0 * (HEIGHT + 60.0)
     );
     let sizes: Vec<u8> = rows.iter().map(|row| row.servers).collect();
     let (least, most) = (sizes.iter().min().copied(), sizes.iter().max().copied());
     let span = |n: u8| f64::from(n).log2();
     let (least, most) = (span(least.unwrap_or(3)), span(most.unwrap_or(3)));
-    let x = |n: u8| left + (span(n) - least) / (most - least).max(0.1) * width;
-    for (at, (title, loss, value)) in (0u8..).zip(fields) {
-        let top = f64::from(at) * (height + 60.0) + 30.0;
-        let of = |kind: Kind| rows.iter().filter(move |r| r.kind == kind && r.loss == loss);
-        let highest = Kind::ALL.into_iter().flat_map(of).map(value).fold(1.0, f64::max);
-        // Logarithmic where sizes are far apart.
-        let y = |v: f64| top + height - (v + 1.0).ln() / (highest + 1.0).ln() * height;
-        // A string takes everything.
-        let _ = write!(
-            out,
-            "<text x=\"{left}\" y=\"{}\" font-weight=\"bold\">{title}</text>\
-             <path d=\"M{left},{top} v{height} h{width}\" fill=\"none\" stroke=\"#888\"/>",
-            top - 10.0
-        );
-        let mut marks: Vec<f64> = (0..7).map(|power| 10f64.powi(power)).collect();
-        marks.retain(|mark| *mark <= highest);
-        for mark in marks {
-            let _ = write!(
-                out,
-                "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{mark}</text>\
-                 <path d=\"M{left},{:.1} h{width}\" stroke=\"#ddd\"/>",
-                left - 6.0,
-                y(mark) + 4.0,
-                y(mark)
-            );
-        }
-        for (kind, colour) in Kind::ALL.into_iter().zip(["#c0392b", "#2166ac"]) {
-            let points: Vec<_> = of(kind).map(|r| (x(r.servers), y(value(r)))).collect();
-            let line: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-            let _ = write!(
-                out,
-                "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
-                line.join(" ")
-            );
-            for (x, y) in &points {
-                let _ =
-                    write!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>");
-            }
-            if let Some((x, y)) = points.last() {
-                let (x, y, name) = (x + 8.0, y + 4.0, kind.name());
-                let _ =
-                    write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{colour}\">{name}</text>");
-            }
-        }
+    let x = |n: u8| LEFT + (span(n) - least) / (most - least).max(0.1) * WIDTH;
+    for (at, field) in (0u8..).zip(FIELDS) {
+        let top = f64::from(at) * (HEIGHT + 60.0) + 30.0;
+        draw_field(&mut out, rows, field, top, x);
         let mut shown = sizes.clone();
         shown.dedup();
         for n in shown {
-            let (x, y) = (x(n), top + height + 16.0);
+            let (x, y) = (x(n), top + HEIGHT + 16.0);
             let _ =
                 write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{n}</text>");
         }
     }
     out.push_str("</svg>\n");
     out
+}
+
+/// One field, its upper edge at `top`: the frame, its marks, and a curve for each kind of election.
+fn draw_field(out: &mut String, rows: &[Row], field: Field, top: f64, x: impl Fn(u8) -> f64) {
+    let (title, loss, value) = field;
+    let of = |kind: Kind| rows.iter().filter(move |r| r.kind == kind && r.loss == loss);
+    let highest = Kind::ALL.into_iter().flat_map(of).map(value).fold(1.0, f64::max);
+    // Logarithmic where sizes are far apart.
+    let y = |v: f64| top + HEIGHT - (v + 1.0).ln() / (highest + 1.0).ln() * HEIGHT;
+    // Writing to a string cannot fail.
+    let _ = write!(
+        out,
+        "<text x=\"{LEFT}\" y=\"{}\" font-weight=\"bold\">{title}</text>\
+         <path d=\"M{LEFT},{top} v{HEIGHT} h{WIDTH}\" fill=\"none\" stroke=\"#888\"/>",
+        top - 10.0
+    );
+    let mut marks: Vec<f64> = (0..7).map(|power| 10f64.powi(power)).collect();
+    marks.retain(|mark| *mark <= highest);
+    for mark in marks {
+        let _ = write!(
+            out,
+            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{mark}</text>\
+             <path d=\"M{LEFT},{:.1} h{WIDTH}\" stroke=\"#ddd\"/>",
+            LEFT - 6.0,
+            y(mark) + 4.0,
+            y(mark)
+        );
+    }
+    for (kind, colour) in Kind::ALL.into_iter().zip(["#c0392b", "#2166ac"]) {
+        let points: Vec<_> = of(kind).map(|r| (x(r.servers), y(value(r)))).collect();
+        let line: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let _ = write!(
+            out,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
+            line.join(" ")
+        );
+        for (x, y) in &points {
+            let _ = write!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>");
+        }
+        if let Some((x, y)) = points.last() {
+            let (x, y, name) = (x + 8.0, y + 4.0, kind.name());
+            let _ = write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{colour}\">{name}</text>");
+        }
+    }
 }
 
 /// Numbers of messages are far below where this would be inexact.

@@ -1,4 +1,4 @@
-//! Many seeds, and what they come to.
+//! Many seeds: run on all processors, and summed up.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
@@ -24,7 +24,7 @@ const PAIRS_TOLD: usize = 100;
 /// How wide the bar is.
 const BAR: usize = 30;
 
-/// What many seeds came to.
+/// The sums of many seeds.
 #[derive(Debug, Serialize)]
 struct Report {
     first: u64,
@@ -120,7 +120,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     runner.story = arguments.story.map(Into::into);
     runner.servers = arguments.servers;
     runner.generation = arguments.election == Kind::Generation;
-    runner.plant_loss = arguments.plant_loss;
+    runner.plant_loss = arguments.inject_loss;
     runner.threads = arguments.threads.map_or(runner.threads, usize::from);
     let (begun, cpu) = (Instant::now(), cpu_time());
     let tally = with_bar(&runner);
@@ -261,7 +261,7 @@ fn table(report: &Report, paint: Paint) -> String {
     let heads = format!("\n{:44}{:>10}{:>10}{:>10}", "ms", "median", "99.9 %", "longest");
     let _ = writeln!(text, "{}", paint.strong(&heads));
     for (what, times) in [
-        ("all is repaired, and somebody leads", &report.repaired),
+        ("all is repaired, and a server leads", &report.repaired),
         ("… and all serve, beyond noticing", &report.settled),
         ("a leader dies, and all follow another", &report.failover),
         ("it comes back, and follows", &report.rejoined),

@@ -1,4 +1,4 @@
-//! One seed, told.
+//! One seed: its run as a chart, and the outcome.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::paint::Paint;
 /// How wide the chart is.
 const WIDTH: usize = 140;
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug, Serialize)]
 struct Report {
     seed: u64,
@@ -33,10 +33,10 @@ pub(super) fn run(arguments: &Arguments, seed: u64) -> Result<(), Failure> {
     case.servers = arguments.servers;
     case.generation = arguments.election == Kind::Generation;
     case.only.clone_from(&arguments.only);
-    case.plant_loss = arguments.plant_loss;
+    case.plant_loss = arguments.inject_loss;
     let all = campaign::disturbances(&case);
     let allowed = all.iter().filter(|disturbance| case.allows(disturbance.number));
-    // Whoever panics shows where it stood by itself.
+    // A run that panics prints its place by itself.
     let (outcome, world) = campaign::explain(&case);
     let report = Report {
         seed,

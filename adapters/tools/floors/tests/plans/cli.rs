@@ -28,7 +28,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("bench::sink", Floor(1)),
     ("elect", Floor(3)),
     ("elect::work", Page),
-    ("elect::who", Floor(2)),
+    ("elect::candidates", Floor(2)),
     ("elect::child", Floor(1)),
     ("elect::designate", Floor(1)),
     ("elect::page", Floor(1)),

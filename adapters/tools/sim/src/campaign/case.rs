@@ -95,7 +95,7 @@ impl fmt::Display for Case {
             f.write_str(" --election generation")?;
         }
         if self.plant_loss {
-            f.write_str(" --plant-loss")?;
+            f.write_str(" --inject-loss")?;
         }
         if let Some(only) = &self.only {
             let numbers: Vec<_> = only.iter().map(u32::to_string).collect();

@@ -1,4 +1,4 @@
-//! Who competes, for somebody who does not.
+//! The candidates of an election, for an observer that is none: once, or each change.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// How often a change is looked for.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Says it once, or each change of it for ever.
+/// Prints them once, or each change of them for ever.
 pub(crate) async fn run<S: Store<Config: Clone + Sync>>(
     config: &S::Config,
     follow: bool,
@@ -22,15 +22,11 @@ pub(crate) async fn run<S: Store<Config: Clone + Sync>>(
         match ask::<S>(config.clone()).await {
             Ok(row) => {
                 if before.as_ref() != Some(&row) && say(&row, json).is_err() {
-                    // Nobody reads any more.
+                    // The reader has gone.
                     return Ok(());
                 }
                 if !follow {
-                    return if row.is_empty() {
-                        Err(Failure::failed("nobody leads"))
-                    } else {
-                        Ok(())
-                    };
+                    return if row.is_empty() { Err(Failure::failed("no leader")) } else { Ok(()) };
                 }
                 before = Some(row);
             }
@@ -61,7 +57,7 @@ fn say(row: &[Contender], json: bool) -> io::Result<()> {
             writeln!(stdout, "{role}  {}  token {token}  {key}", contender.name())?;
         }
         if row.is_empty() {
-            writeln!(stdout, "nobody leads")?;
+            writeln!(stdout, "no leader")?;
         }
     }
     stdout.flush()
