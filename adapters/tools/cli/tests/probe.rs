@@ -84,7 +84,7 @@ fn an_ensemble_without_a_leader_is_a_finding() {
     assert_eq!(report["findings"][0]["kind"], "no_leader");
     assert_eq!(report["servers"][0]["state"], "LOOKING");
     let output = probe(&ensemble.election_ports(), &[]);
-    assert!(stdout(&output).contains("disagreement: nobody has a leader"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("disagreement: there is no leader"), "{}", stdout(&output));
 }
 
 /// Two ensembles of one server each, asked as one.
