@@ -97,7 +97,7 @@ fn cuts_on_tokio(count: usize) {
 #[test]
 fn leaders_on_each_runtime_are_cut_off_and_replaced() {
     cuts_on_tokio(8);
-    smol::block_on(cuts(quorate_smol::Smol, 8));
+    quorate_smol::block_on(cuts(quorate_smol::Smol, 8));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn leaders_on_tokio_are_cut_off_two_hundred_times() {
 #[test]
 #[ignore = "a minute on each runtime"]
 fn leaders_on_smol_are_cut_off_two_hundred_times() {
-    smol::block_on(cuts(quorate_smol::Smol, 200));
+    quorate_smol::block_on(cuts(quorate_smol::Smol, 200));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn servers_on_tokio_do_what_the_rules_allow() {
 
 #[test]
 fn servers_on_smol_do_what_the_rules_allow() {
-    smol::block_on(stories(quorate_smol::Smol));
+    quorate_smol::block_on(stories(quorate_smol::Smol));
 }
 
 /// The same on async-std; it goes with that runtime.
