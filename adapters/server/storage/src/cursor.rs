@@ -295,9 +295,16 @@ impl<F: Files + Clone> Cursor<F> {
         if self.complete || self.buffer.len() - self.next >= needed {
             return Ok(());
         }
+        let mut length = needed.max(READ_BYTES);
+        if length > READ_BYTES {
+            // No memory for what a damaged length promises; a byte more than there is tells that the file ends.
+            let size = self.files.size(&self.path).map_err(at("look at", &self.path))?;
+            let there = size.unwrap_or_default().saturating_sub(self.offset()).saturating_add(1);
+            length = length.min(usize::try_from(there).unwrap_or(usize::MAX)).max(READ_BYTES);
+        }
         let rest = &self.buffer[self.next..];
         let have = rest.len();
-        let mut buffer = vec![0; needed.max(READ_BYTES)];
+        let mut buffer = vec![0; length.max(have)];
         buffer[..have].copy_from_slice(rest);
         self.buffer = buffer;
         self.base += self.next as u64;

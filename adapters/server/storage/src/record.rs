@@ -31,8 +31,8 @@ pub const PREFIX_BYTES: usize = 12;
 /// What a record has beside its transaction.
 pub const OVERHEAD: usize = PREFIX_BYTES + 1;
 
-/// The longest transaction that a Java server reads unless it is told otherwise: `jute.maxbuffer`, and
-/// as much again.
+/// The longest transaction that is read and written unless a server is told otherwise, as in ZooKeeper:
+/// `jute.maxbuffer`, and as much again.
 pub const TXN_BYTES_MAX: usize = Txn::BYTES_MAX;
 
 const TRAILER: u8 = b'B';
@@ -82,7 +82,10 @@ impl Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Damage {
     /// No record is that long.
-    #[error("its length is given as {length}, allowed are {} to {max}", Txn::HEADER_BYTES)]
+    #[error(
+        "its length is given as {length}, allowed are {} to {max} (jute.maxbuffer and its extrasize)",
+        Txn::HEADER_BYTES
+    )]
     Length {
         /// What stands there.
         length: i32,
@@ -118,7 +121,7 @@ pub enum Damage {
 
 /// Appends the record of a transaction to `out`.
 ///
-/// The caller keeps transactions below [`TXN_BYTES_MAX`]; one of 2 GiB has no record.
+/// The caller keeps transactions below its limit; one of 2 GiB has no record.
 pub fn encode(txn: &Txn, out: &mut Vec<u8>) {
     let length = u32::try_from(txn.len()).unwrap_or(u32::MAX);
     out.reserve(txn.len() + OVERHEAD);

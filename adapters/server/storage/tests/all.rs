@@ -10,6 +10,7 @@ mod golden;
 mod history;
 mod history_crash;
 mod lease;
+mod limits;
 mod log_crash;
 mod open;
 mod support;

@@ -23,7 +23,9 @@ pub enum InstallError {
         after: Zxid,
     },
     /// A transaction is longer than a log may have it.
-    #[error("transaction {zxid} has {length} bytes; at most {max} are written to a log")]
+    #[error(
+        "transaction {zxid} has {length} bytes; at most {max} are written to a log (jute.maxbuffer and its extrasize)"
+    )]
     TooLong {
         /// The transaction.
         zxid: Zxid,

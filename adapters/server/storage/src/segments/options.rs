@@ -13,7 +13,9 @@ pub struct SegmentOptions {
     pub preallocate: u64,
     /// When to begin a new log file.
     pub roll: Roll,
-    /// The longest transaction that is read or written.
+    /// The longest transaction that is read or written, in bytes: `jute.maxbuffer` and its extra size
+    /// (`zookeeper.jute.maxbuffer.extrasize`) of the whole ensemble. A longer one in a log is damage to this server, as
+    /// it is to ZooKeeper ("Unreasonable length").
     pub txn_bytes_max: usize,
     /// How many transactions at the end are returned at open.
     pub window_count: usize,
