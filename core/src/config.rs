@@ -230,8 +230,8 @@ pub struct Limits {
     pub request_bytes: usize,
     /// The longest transaction that this server proposes as a leader, in bytes, with its header:
     /// `jute.maxbuffer` and what it may be exceeded by (`zookeeper.jute.maxbuffer.extrasize`). At least
-    /// [`Limits::TXN_BYTES_MIN`], at most [`Txn::BYTES_MAX`], which all servers read whatever
-    /// is said here. The same at all servers, or what one proposes another cannot read.
+    /// [`Limits::TXN_BYTES_MIN`], at most [`Limits::TXN_BYTES_MAX`]. The same at all servers, or what one proposes
+    /// another cannot read.
     pub txn_bytes: usize,
     /// Bytes of transactions that a follower or observer holds before its disk has them, besides the packet that
     /// came last. When another comes it gives up its leader, and comes back when the disk has caught up; if it did not
@@ -243,6 +243,15 @@ pub struct Limits {
 impl Limits {
     /// What [`Limits::txn_bytes`] has to allow for: ZooKeeper's least extra size.
     pub const TXN_BYTES_MIN: usize = 1024;
+    /// The most that [`Limits::txn_bytes`] may be: a length is an `i32` on the wire and on disk.
+    pub const TXN_BYTES_MAX: usize = i32::MAX as usize;
+
+    /// The longest transaction, and the longest buffer of a packet, that this server reads, in bytes: what it may
+    /// propose itself, and never less than what every server of ZooKeeper writes by default
+    /// ([`Txn::BYTES_MAX`]).
+    pub fn read_bytes(&self) -> usize {
+        self.txn_bytes.max(Txn::BYTES_MAX)
+    }
 }
 
 impl Default for Limits {
@@ -397,7 +406,8 @@ impl Config {
                 return Err(ConfigError::NoRoom { field });
             }
         }
-        let (bytes, min, max) = (self.limits.txn_bytes, Limits::TXN_BYTES_MIN, Txn::BYTES_MAX);
+        let (min, max) = (Limits::TXN_BYTES_MIN, Limits::TXN_BYTES_MAX);
+        let bytes = self.limits.txn_bytes;
         if bytes < min || bytes > max {
             return Err(ConfigError::TxnBytes { bytes, min, max });
         }

@@ -159,8 +159,8 @@ impl Txn {
     pub const TOO_LONG: i32 = -5;
     /// How many bytes stand before the body.
     pub const HEADER_BYTES: usize = 32;
-    /// The longest that every server reads, in bytes: ZooKeeper's `jute.maxbuffer` and the extra size for
-    /// records around it, both at their defaults.
+    /// The longest that every server reads, in bytes, whatever it is configured to: ZooKeeper's `jute.maxbuffer`
+    /// and the extra size for records around it, both at their defaults.
     pub const BYTES_MAX: usize = 2 * 0xf_ffff;
 
     /// The bytes before the body.

@@ -276,11 +276,11 @@ fn packets_with_transactions_are_decoded_without_allocating_for_each() {
         wire::encode_packet(&Packet::Proposal(entry(z(1, counter))), &mut frames);
         wire::encode_packet(&Packet::Commit(z(1, counter)), &mut frames);
     }
-    let first = wire::take_packet(&mut frames).unwrap();
+    let first = wire::take_packet(&mut frames, wire::MAX_DATA).unwrap();
     assert_eq!(first, Some(Packet::Proposal(entry(z(1, 1)))), "now slices can share the buffer");
     let mut taken = 1;
     let count = allocations(|| {
-        while wire::take_packet(&mut frames).unwrap().is_some() {
+        while wire::take_packet(&mut frames, wire::MAX_DATA).unwrap().is_some() {
             taken += 1;
         }
     });

@@ -223,7 +223,7 @@ fn packets_of_sessions_both_ways() {
             let row = format!("{file}, packet {}", line["n"]);
             let bytes = hex_of(&line);
             let mut buf = BytesMut::from(&bytes[..]);
-            let packet = wire::decode_packet(&mut buf).unwrap().unwrap();
+            let packet = wire::decode_packet(&mut buf, wire::MAX_DATA).unwrap().unwrap();
             assert!(buf.is_empty(), "{row}");
             assert_eq!(packet, expected_packet(&line), "{row}");
             assert_eq!(packet.name(), text(&line, "packet"), "{row}");
@@ -331,7 +331,7 @@ fn streams_of_sessions_one_byte_at_a_time() {
                 }
                 for byte in hex_of(line) {
                     buf.extend_from_slice(&[byte]);
-                    if let Some(packet) = wire::decode_packet(&mut buf).unwrap() {
+                    if let Some(packet) = wire::decode_packet(&mut buf, wire::MAX_DATA).unwrap() {
                         assert_eq!(Some(packet), expected.next(), "{file}: {from} {}", line["n"]);
                     }
                 }
@@ -348,7 +348,7 @@ fn streams_of_sessions_all_at_once() {
         let mut buf =
             BytesMut::from(&ours().flat_map(|line| hex_of(&line)).collect::<Vec<_>>()[..]);
         for line in ours() {
-            let packet = wire::decode_packet(&mut buf).unwrap().unwrap();
+            let packet = wire::decode_packet(&mut buf, wire::MAX_DATA).unwrap().unwrap();
             assert_eq!(packet, expected_packet(&line), "{file}: {}", line["n"]);
         }
         assert!(buf.is_empty(), "{file}");
@@ -565,13 +565,17 @@ fn quorum_probes() {
             }
             let mut buf = BytesMut::from(&hex_of(step)[..]);
             if name == "learner: unreasonable length" {
-                let result = wire::decode_packet(&mut buf);
-                assert_eq!(result, Err(DecodeError::BufferLength(i32::MAX)), "{name}");
+                let result = wire::decode_packet(&mut buf, wire::MAX_DATA);
+                assert_eq!(
+                    result,
+                    Err(DecodeError::BufferLength { length: i32::MAX, max: wire::MAX_DATA }),
+                    "{name}"
+                );
                 continue;
             }
             let mut expected = step["decoded"].as_array().map(|all| all.iter());
             while !buf.is_empty() {
-                let packet = wire::decode_packet(&mut buf).unwrap().unwrap();
+                let packet = wire::decode_packet(&mut buf, wire::MAX_DATA).unwrap().unwrap();
                 if let Some(expected) = &mut expected {
                     let expected = expected.next().unwrap();
                     assert_eq!(packet.name(), text(expected, "packet"), "{name}");
@@ -622,7 +626,7 @@ fn check_notifications_in_event(row: &str, event: &str) {
 fn learner_information_of_older_forms() {
     let first = |name: &str| {
         let case = lines(QUORUM_PROBES[0]).find(|case| case["case"] == name).unwrap();
-        wire::decode_packet(&mut BytesMut::from(&hex_of(&case["steps"][0])[..]))
+        wire::decode_packet(&mut BytesMut::from(&hex_of(&case["steps"][0])[..]), wire::MAX_DATA)
     };
     let old = |id| {
         Ok(Some(Packet::FollowerInfo(LearnerInfo {
@@ -675,7 +679,7 @@ fn damaged_messages_never_panic() {
         }
         drain(&bytes, wire::decode_introduction);
         drain(&bytes, wire::take_notification);
-        drain(&bytes, wire::decode_packet);
+        drain(&bytes, |buf| wire::decode_packet(buf, wire::MAX_DATA));
         drain(&bytes, |buf| {
             let frame = wire::decode_frame(buf)?;
             frame.map(wire::decode_notification).transpose()
@@ -713,7 +717,7 @@ fn every_byte_of_a_message_may_be_any_other_and_the_last() {
         });
     }
     for (_, file) in SESSIONS {
-        look(file, 1, |bytes| drain(bytes, wire::decode_packet));
+        look(file, 1, |bytes| drain(bytes, |buf| wire::decode_packet(buf, wire::MAX_DATA)));
     }
     assert!(seen.len() > 40, "only {}", seen.len());
 }

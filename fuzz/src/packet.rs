@@ -2,7 +2,9 @@
 
 use bytes::BytesMut;
 use quorate_core::message::Packet;
-use quorate_core::wire::{decode_packet, encode_around_payload, encode_packet, take_packet};
+use quorate_core::wire::{
+    MAX_DATA, decode_packet, encode_around_payload, encode_packet, take_packet,
+};
 
 /// Feeds these bytes.
 pub fn feed(data: &[u8]) {
@@ -10,7 +12,7 @@ pub fn feed(data: &[u8]) {
     let mut singles = Vec::new();
     let end = loop {
         let before = buf.len();
-        match decode_packet(&mut buf) {
+        match decode_packet(&mut buf, MAX_DATA) {
             Ok(None) => break None,
             Ok(Some(packet)) => {
                 round_trip(&packet);
@@ -38,7 +40,7 @@ pub(crate) fn in_runs(data: &[u8], at: usize) -> Vec<Packet> {
     let mut singles = Vec::new();
     for part in [second, &[]] {
         loop {
-            match take_packet(&mut buf) {
+            match take_packet(&mut buf, MAX_DATA) {
                 Ok(None) => break,
                 Ok(Some(packet)) => {
                     round_trip(&packet);
@@ -80,6 +82,6 @@ fn round_trip(packet: &Packet) {
         around.extend_from_slice(&tail);
     }
     assert_eq!(around, bytes);
-    let again = take_packet(&mut bytes.clone()).ok().flatten().expect("our own bytes");
+    let again = take_packet(&mut bytes.clone(), MAX_DATA).ok().flatten().expect("our own bytes");
     assert_eq!(&again, packet);
 }

@@ -8,7 +8,7 @@
 //!
 //! Which length is too long stands in `limits`; what becomes of a link is the caller's business.
 
-use super::limits::{MAX_ADDRESSES, MAX_DATA, MAX_FRAME, MAX_IDENTITIES};
+use super::limits::{MAX_ADDRESSES, MAX_FRAME, MAX_IDENTITIES};
 use crate::zxid::Zxid;
 
 /// Why bytes from a peer are not a message.
@@ -68,8 +68,16 @@ pub enum DecodeError {
         carried: usize,
     },
     /// A buffer or string in a packet announces a length that none may have.
-    #[error("buffer of {0} bytes in a packet, not -1 to {MAX_DATA}")]
-    BufferLength(i32),
+    #[error(
+        "buffer of {length} bytes in a packet, not -1 to {max} (jute.maxbuffer and its extrasize, which have to be \
+         the same on all servers)"
+    )]
+    BufferLength {
+        /// The announced length.
+        length: i32,
+        /// The longest allowed.
+        max: usize,
+    },
     /// A packet announces a number of identities that none may have.
     #[error("{0} identities in a packet, not -1 to {MAX_IDENTITIES}")]
     IdentityCount(i32),
@@ -77,8 +85,13 @@ pub enum DecodeError {
     #[error("identity {0} of a packet lacks its scheme or id")]
     IdentityNull(usize),
     /// The identities of a packet are too long all together.
-    #[error("identities of a packet take {0} bytes, more than {MAX_DATA}")]
-    IdentitiesLength(usize),
+    #[error("identities of a packet take {length} bytes, more than {max}")]
+    IdentitiesLength {
+        /// How many they take.
+        length: usize,
+        /// The most allowed.
+        max: usize,
+    },
     /// A packet of a type that does not exist (yet).
     #[error("packet of unknown type {0}")]
     UnknownPacket(i32),

@@ -48,7 +48,7 @@ use core::time::Duration;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::error::DecodeError;
-use super::limits::{MAX_DATA, MAX_IDENTITIES};
+use super::limits::MAX_IDENTITIES;
 use super::primitive::{NULL, i32_at, i32_in, i64_at, i64_in, put_string, wire_length};
 use crate::id::ServerId;
 use crate::message::{Identity, LearnerInfo, Packet, Request, Run};
@@ -95,8 +95,8 @@ mod kind {
 /// Takes a packet off the front of `buf`, as [`decode_packet`], and with a PROPOSAL, ACK or COMMIT those
 /// of the transactions directly behind it, as far as they have come: under load they come in
 /// runs, and a run is one step for whoever receives it.
-pub fn take_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> {
-    let packet = decode_packet(buf)?;
+pub fn take_packet(buf: &mut BytesMut, data_max: usize) -> Result<Option<Packet>, DecodeError> {
+    let packet = decode_packet(buf, data_max)?;
     Ok(if let Some(Packet::Ack(first)) = packet {
         let run = take_run(buf, kind::ACK, first);
         Some(if run.last == first { Packet::Ack(first) } else { Packet::Acks(run) })
@@ -104,29 +104,30 @@ pub fn take_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> {
         let run = take_run(buf, kind::COMMIT, first);
         Some(if run.last == first { Packet::Commit(first) } else { Packet::Commits(run) })
     } else if let Some(Packet::Proposal(first)) = packet {
-        Some(take_proposals(buf, first)?)
+        Some(take_proposals(buf, first, data_max)?)
     } else {
         packet
     })
 }
 
-/// Takes a packet off the front of `buf`; none if more bytes are needed.
+/// Takes a packet off the front of `buf`; none if more bytes are needed. A buffer or string in it has at most
+/// `data_max` bytes: a longer one is refused by its announced length, before anything is held for it.
 ///
 /// [`DecodeError::UnknownPacket`] takes the packet off too; every other error is fatal. After
 /// [`Packet::Snap`] the bytes that follow are no packets.
 ///
 /// Strings of identities that are not UTF-8 are read with replacement characters, as ZooKeeper does: a
 /// client chooses them, and must not be able to break the link between two servers.
-pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> {
+pub fn decode_packet(buf: &mut BytesMut, data_max: usize) -> Result<Option<Packet>, DecodeError> {
     let Some(head) = buf.first_chunk::<HEAD>() else { return Ok(None) };
     let kind = i32_in::<0, _>(head);
     let zxid = Zxid(i64_in::<4, _>(head));
     let data = match i32_in::<12, _>(head) {
         NULL => None,
-        announced => Some(HEAD..HEAD + buffer_length(announced)?),
+        announced => Some(HEAD..HEAD + buffer_length(announced, data_max)?),
     };
     let identities_at = data.as_ref().map_or(HEAD, |data| data.end);
-    let Some(end) = identities_end(buf, identities_at)? else { return Ok(None) };
+    let Some(end) = identities_end(buf, identities_at, data_max)? else { return Ok(None) };
 
     let packet = match kind {
         kind::ACK => Packet::Ack(zxid),
@@ -210,7 +211,7 @@ pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> 
         }
         kind::REQUEST => {
             let data = required("REQUEST", data)?;
-            let identities = parse_identities(&buf[identities_at..end])?;
+            let identities = parse_identities(&buf[identities_at..end], data_max)?;
             if data.len() < REQUEST_HEAD {
                 let (packet, length) = ("REQUEST", data.len());
                 return Err(DecodeError::PacketData { packet, length, least: REQUEST_HEAD });
@@ -230,14 +231,14 @@ pub fn decode_packet(buf: &mut BytesMut) -> Result<Option<Packet>, DecodeError> 
 }
 
 /// Takes off the PROPOSALs that have come whole behind `first` and follow it.
-fn take_proposals(buf: &mut BytesMut, first: Txn) -> Result<Packet, DecodeError> {
+fn take_proposals(buf: &mut BytesMut, first: Txn, data_max: usize) -> Result<Packet, DecodeError> {
     let mut txns = Vec::new();
     let mut last = first.zxid;
     while txns.len() + 1 < PROPOSALS_MAX {
         let Some(head) = buf.first_chunk::<HEAD>() else { break };
         let (kind, zxid) = (i32_in::<0, _>(head), Zxid(i64_in::<4, _>(head)));
         let length = usize::try_from(i32_in::<12, _>(head)).ok();
-        let Some(length) = length.filter(|length| *length <= MAX_DATA) else { break };
+        let Some(length) = length.filter(|length| *length <= data_max) else { break };
         let end = HEAD + length;
         let follows = zxid.follows(last);
         if kind != kind::PROPOSAL || !follows || i32_at(buf, end) != Some(NULL) {
@@ -274,7 +275,7 @@ fn take_run(buf: &mut BytesMut, kind: i32, first: Zxid) -> Run {
 
 /// Appends a packet to `out`.
 ///
-/// Data of more than [`MAX_DATA`] bytes make a packet that the receiver refuses, as does a current epoch
+/// Data of more bytes than the receiver reads make a packet that it refuses, as does a current epoch
 /// that is none; both are prevented where they arise. A [`LearnerInfo`] without an id is written without
 /// data, so that its other fields do not arrive.
 pub fn encode_packet(packet: &Packet, out: &mut BytesMut) {
@@ -309,7 +310,7 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
     let fixed = |out: &mut BytesMut, kind, zxid: Zxid, data: &[u8], payload: Option<&'a Bytes>| {
         let payload_length = payload.map_or(0, Bytes::len);
         let length = data.len() + payload_length;
-        debug_assert!(length <= MAX_DATA, "{} with {length} bytes", packet.name());
+        debug_assert!(i32::try_from(length).is_ok(), "{} with {length} bytes", packet.name());
         put_head(out, kind, zxid, wire_length(length));
         out.extend_from_slice(data);
         Rest { payload, identities: None }
@@ -445,17 +446,17 @@ fn encode_identities(identities: Option<&[Identity]>, out: &mut BytesMut) {
 }
 
 /// A length that a buffer or string may have; −1 is not one.
-fn buffer_length(announced: i32) -> Result<usize, DecodeError> {
+fn buffer_length(announced: i32, max: usize) -> Result<usize, DecodeError> {
     usize::try_from(announced)
         .ok()
-        .filter(|length| *length <= MAX_DATA)
-        .ok_or(DecodeError::BufferLength(announced))
+        .filter(|length| *length <= max)
+        .ok_or(DecodeError::BufferLength { length: announced, max })
 }
 
 /// Where the identities that begin at `at` end, and the packet with them; none if more bytes are needed.
 ///
 /// This may walk over them once per arriving segment, hence the bound on their number.
-fn identities_end(bytes: &[u8], at: usize) -> Result<Option<usize>, DecodeError> {
+fn identities_end(bytes: &[u8], at: usize, max: usize) -> Result<Option<usize>, DecodeError> {
     let Some(announced) = i32_at(bytes, at) else { return Ok(None) };
     let mut end = at + 4;
     if announced == NULL {
@@ -470,22 +471,22 @@ fn identities_end(bytes: &[u8], at: usize) -> Result<Option<usize>, DecodeError>
         if announced == NULL {
             return Err(DecodeError::IdentityNull(string / 2));
         }
-        end += 4 + buffer_length(announced)?;
-        if end - at > MAX_DATA {
-            return Err(DecodeError::IdentitiesLength(end - at));
+        end += 4 + buffer_length(announced, max)?;
+        if end - at > max {
+            return Err(DecodeError::IdentitiesLength { length: end - at, max });
         }
     }
     Ok((bytes.len() >= end).then_some(end))
 }
 
 /// The identities in bytes over which [`identities_end`] has walked to the end.
-fn parse_identities(mut bytes: &[u8]) -> Result<Option<Vec<Identity>>, DecodeError> {
+fn parse_identities(mut bytes: &[u8], max: usize) -> Result<Option<Vec<Identity>>, DecodeError> {
     let count = bytes.get_i32();
     if count == NULL {
         return Ok(None);
     }
     let mut string = || {
-        let length = buffer_length(bytes.get_i32())?;
+        let length = buffer_length(bytes.get_i32(), max)?;
         let (string, rest) = bytes.split_at(length);
         bytes = rest;
         Ok(String::from_utf8_lossy(string).into_owned())
@@ -567,6 +568,7 @@ mod tests {
     use alloc::string::ToString;
     use alloc::{format, vec};
 
+    use super::super::limits::MAX_DATA;
     use super::*;
     use crate::rng::Rng;
     use crate::txn::TxnHeader;
@@ -651,7 +653,7 @@ mod tests {
 
             let mut buf = BytesMut::from(&bytes[..]);
             buf.extend_from_slice(b"later");
-            assert_eq!(decode_packet(&mut buf), Ok(Some(packet)));
+            assert_eq!(decode_packet(&mut buf, MAX_DATA), Ok(Some(packet)));
             assert_eq!(buf, b"later"[..]);
         }
     }
@@ -664,7 +666,11 @@ mod tests {
             let bytes = encoded(&packet);
             for length in 0..bytes.len() {
                 let mut buf = BytesMut::from(&bytes[..length]);
-                assert_eq!(decode_packet(&mut buf), Ok(None), "{length} bytes of {packet:?}");
+                assert_eq!(
+                    decode_packet(&mut buf, MAX_DATA),
+                    Ok(None),
+                    "{length} bytes of {packet:?}"
+                );
                 assert_eq!(buf.len(), length);
             }
         }
@@ -674,23 +680,29 @@ mod tests {
     fn lengths_out_of_bounds_are_refused_before_their_bytes_arrive() {
         let most = MAX_DATA as i32;
         for length in [-2, i32::MIN, i32::MAX, most + 1] {
-            let error = DecodeError::BufferLength(length);
+            let error = DecodeError::BufferLength { length, max: MAX_DATA };
             assert!(error.is_fatal());
-            assert_eq!(decode_packet(&mut raw(kind::PROPOSAL, length, &[], &[])), Err(error));
+            assert_eq!(
+                decode_packet(&mut raw(kind::PROPOSAL, length, &[], &[]), MAX_DATA),
+                Err(error)
+            );
             let tail = [1_i32.to_be_bytes(), length.to_be_bytes()].concat();
-            assert_eq!(decode_packet(&mut raw(kind::REQUEST, 0, &[], &tail)), Err(error));
+            assert_eq!(decode_packet(&mut raw(kind::REQUEST, 0, &[], &tail), MAX_DATA), Err(error));
         }
         for count in [-2, i32::MIN, i32::MAX, MAX_IDENTITIES as i32 + 1] {
             let mut buf = raw(kind::REQUEST, 0, &[], &count.to_be_bytes());
-            assert_eq!(decode_packet(&mut buf), Err(DecodeError::IdentityCount(count)));
+            assert_eq!(decode_packet(&mut buf, MAX_DATA), Err(DecodeError::IdentityCount(count)));
         }
         let null = [1_i32.to_be_bytes(), NULL.to_be_bytes()].concat();
-        let result = decode_packet(&mut raw(kind::REQUEST, 0, &[], &null));
+        let result = decode_packet(&mut raw(kind::REQUEST, 0, &[], &null), MAX_DATA);
         assert_eq!(result, Err(DecodeError::IdentityNull(0)));
         let long = [1_i32.to_be_bytes(), most.to_be_bytes()].concat();
-        let result = decode_packet(&mut raw(kind::REQUEST, 0, &[], &long));
-        assert_eq!(result, Err(DecodeError::IdentitiesLength(MAX_DATA + 8)));
-        assert_eq!(decode_packet(&mut raw(kind::PROPOSAL, most, &[], &[])), Ok(None));
+        let result = decode_packet(&mut raw(kind::REQUEST, 0, &[], &long), MAX_DATA);
+        assert_eq!(
+            result,
+            Err(DecodeError::IdentitiesLength { length: MAX_DATA + 8, max: MAX_DATA })
+        );
+        assert_eq!(decode_packet(&mut raw(kind::PROPOSAL, most, &[], &[]), MAX_DATA), Ok(None));
     }
 
     #[test]
@@ -701,10 +713,28 @@ mod tests {
         let packet = Packet::Proposal(Txn { zxid: Zxid(1), header, body });
         let mut buf = encoded(&packet);
         let place = buf.as_ptr();
-        let decoded = decode_packet(&mut buf).unwrap().unwrap();
+        let decoded = decode_packet(&mut buf, MAX_DATA).unwrap().unwrap();
         assert_eq!(decoded, packet);
         let Packet::Proposal(txn) = decoded else { panic!("another packet") };
         assert_eq!(txn.body.as_ptr(), place.wrapping_add(HEAD + Txn::HEADER_BYTES));
+    }
+
+    #[test]
+    fn a_transaction_of_3_mib_is_refused_unless_the_limit_is_raised() {
+        let header = TxnHeader { client: 1, cxid: 1, time: 1, kind: 5 };
+        let txn = |zxid| Txn { zxid: Zxid(zxid), header, body: vec![7; 3 << 20].into() };
+        let (packets, most) = ([Packet::Proposal(txn(1)), Packet::Proposal(txn(2))], 4 << 20);
+        let mut bytes = encoded(&packets[0]);
+        encode_packet(&packets[1], &mut bytes);
+
+        let length = (3 << 20) + Txn::HEADER_BYTES as i32;
+        let error = DecodeError::BufferLength { length, max: MAX_DATA };
+        assert!(error.to_string().contains("jute.maxbuffer"), "{error}");
+        assert_eq!(take_packet(&mut bytes.clone(), MAX_DATA), Err(error));
+
+        let run = Packet::Proposals([txn(1), txn(2)].into_iter().collect::<Vec<_>>().into());
+        assert_eq!(take_packet(&mut bytes, most), Ok(Some(run)));
+        assert!(bytes.is_empty());
     }
 
     #[test]
@@ -714,8 +744,8 @@ mod tests {
             encode_packet(&Packet::Sync, &mut buf);
             let error = DecodeError::UnknownPacket(unknown);
             assert!(!error.is_fatal());
-            assert_eq!(decode_packet(&mut buf), Err(error));
-            assert_eq!(decode_packet(&mut buf), Ok(Some(Packet::Sync)));
+            assert_eq!(decode_packet(&mut buf, MAX_DATA), Err(error));
+            assert_eq!(decode_packet(&mut buf, MAX_DATA), Ok(Some(Packet::Sync)));
         }
     }
 
@@ -733,7 +763,7 @@ mod tests {
         ] {
             for length in 0..=least {
                 let mut buf = raw(kind, wire_length(length), &vec![0; length], ABSENT);
-                let result = decode_packet(&mut buf);
+                let result = decode_packet(&mut buf, MAX_DATA);
                 if length == least {
                     assert!(
                         matches!(result, Ok(Some(_))),
@@ -757,7 +787,8 @@ mod tests {
             kind::HAND_OVER,
             kind::LEASE,
         ] {
-            let error = decode_packet(&mut raw(kind, NULL, &[], ABSENT)).expect_err("no data");
+            let error =
+                decode_packet(&mut raw(kind, NULL, &[], ABSENT), MAX_DATA).expect_err("no data");
             assert!(error.is_fatal() && error.to_string().ends_with("without data"), "{error}");
         }
     }
@@ -769,12 +800,12 @@ mod tests {
         {
             for length in 0..before + Txn::HEADER_BYTES {
                 let mut buf = raw(kind, wire_length(length), &vec![0; length], ABSENT);
-                let error = decode_packet(&mut buf).expect_err("too short");
+                let error = decode_packet(&mut buf, MAX_DATA).expect_err("too short");
                 assert!(error.is_fatal(), "type {kind}, {length} bytes: {error}");
             }
             let length = before + Txn::HEADER_BYTES;
             let mut buf = raw(kind, wire_length(length), &vec![0; length], ABSENT);
-            let error = decode_packet(&mut buf).expect_err("another zxid");
+            let error = decode_packet(&mut buf, MAX_DATA).expect_err("another zxid");
             assert!(matches!(error, DecodeError::TwoZxids { .. }) && error.is_fatal(), "{error}");
         }
     }
@@ -795,12 +826,12 @@ mod tests {
             (Packet::MayLead(true), &may_lead[..]),
         ] {
             assert_eq!(encoded(&packet), golden, "{packet:?}");
-            assert_eq!(decode_packet(&mut BytesMut::from(golden)), Ok(Some(packet)));
+            assert_eq!(decode_packet(&mut BytesMut::from(golden), MAX_DATA), Ok(Some(packet)));
         }
         // No lease is shorter than none.
         let mut buf = raw(kind::LEASE, 8, &(-1_i64).to_be_bytes(), ABSENT);
         let none = Packet::Lease { zxid: Zxid(7), length: Duration::ZERO };
-        assert_eq!(decode_packet(&mut buf), Ok(Some(none)));
+        assert_eq!(decode_packet(&mut buf, MAX_DATA), Ok(Some(none)));
     }
 
     #[test]
@@ -816,11 +847,11 @@ mod tests {
             assert_eq!(buf, singles);
             // Those that have come are taken together, and no others.
             encode_packet(&single(Zxid(0x1_0000_0007)), &mut buf);
-            assert_eq!(take_packet(&mut buf), Ok(Some(packet)));
-            assert_eq!(take_packet(&mut buf), Ok(Some(single(Zxid(0x1_0000_0007)))));
+            assert_eq!(take_packet(&mut buf, MAX_DATA), Ok(Some(packet)));
+            assert_eq!(take_packet(&mut buf, MAX_DATA), Ok(Some(single(Zxid(0x1_0000_0007)))));
             assert!(buf.is_empty());
             let mut first = singles.split_to(20 + 7);
-            assert_eq!(take_packet(&mut first), Ok(Some(single(run.first))));
+            assert_eq!(take_packet(&mut first, MAX_DATA), Ok(Some(single(run.first))));
             assert_eq!(first.len(), 7);
         }
     }
@@ -828,10 +859,10 @@ mod tests {
     #[test]
     fn data_that_nobody_needs_are_dropped() {
         let mut buf = raw(kind::ACK, 3, b"abc", ABSENT);
-        assert_eq!(decode_packet(&mut buf), Ok(Some(Packet::Ack(Zxid(7)))));
+        assert_eq!(decode_packet(&mut buf, MAX_DATA), Ok(Some(Packet::Ack(Zxid(7)))));
         assert!(buf.is_empty());
         let mut buf = raw(kind::COMMIT, NULL, &[], &0_i32.to_be_bytes());
-        assert_eq!(decode_packet(&mut buf), Ok(Some(Packet::Commit(Zxid(7)))));
+        assert_eq!(decode_packet(&mut buf, MAX_DATA), Ok(Some(Packet::Commit(Zxid(7)))));
     }
 
     /// Java writes characters beyond U+FFFF as two surrogates, which are no UTF-8.
@@ -840,7 +871,8 @@ mod tests {
         let surrogates = b"\xed\xa0\xbd\xed\xb8\x80";
         let mut tail = [0, 0, 0, 1, 0, 0, 0, 2, b'i', b'p', 0, 0, 0, 6].to_vec();
         tail.extend_from_slice(surrogates);
-        let packet = decode_packet(&mut raw(kind::REQUEST, 16, &[0; 16], &tail)).unwrap().unwrap();
+        let packet =
+            decode_packet(&mut raw(kind::REQUEST, 16, &[0; 16], &tail), MAX_DATA).unwrap().unwrap();
         let Packet::Request(Request { identities: Some(identities), .. }) = packet else {
             panic!("{packet:?}")
         };
@@ -859,7 +891,7 @@ mod tests {
                 head[..4].copy_from_slice(&[0, 0, 0, rng.below(21) as u8]);
                 head[12..].copy_from_slice(&[0, 0, 0, rng.below(40) as u8]);
             }
-            drop(decode_packet(&mut BytesMut::from(&bytes[..])));
+            drop(decode_packet(&mut BytesMut::from(&bytes[..]), MAX_DATA));
         }
     }
 }

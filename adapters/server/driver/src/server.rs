@@ -504,6 +504,7 @@ fn open_options(config: &ServerConfig) -> OpenOptions {
         segments: SegmentOptions {
             preallocate: config.preallocate,
             roll: roll(config),
+            txn_bytes_max: config.core.limits.read_bytes(),
             window_count: limits.window_count,
             window_bytes: limits.window_bytes,
             trust_empty_snapshot: config.trust_empty_snapshot,
@@ -630,7 +631,9 @@ fn assemble<R: Runtime, A: Application>(
     let tray = Arc::new(Tray::new(sender.clone()));
     let tongue = Tongue::of(&config.core.election);
     let patience = config.core.timing.init_time();
-    let shared = Arc::new(Shared::new(config.core.id, sender, patience, tongue));
+    let mut shared = Shared::new(config.core.id, sender, patience, tongue);
+    shared.packet_bytes_max = config.core.limits.read_bytes();
+    let shared = Arc::new(shared);
     let patience = config.introduction_time();
     let tick = config.core.timing.tick;
     let origin = runtime.now();

@@ -134,7 +134,8 @@ pub struct ZooCfg {
     /// The longest body of a request, in bytes (`jute.maxbuffer`, 1048575).
     pub request_bytes: usize,
     /// The longest transaction that this server proposes, in bytes: `jute.maxbuffer` and
-    /// `jute.maxbuffer.extrasize`, which is as much again unless it is said. At most 2097150. Both keys may
+    /// `jute.maxbuffer.extrasize`, which is as much again unless it is said. Packets and records of so many bytes
+    /// are read, and of 2097150 in any case. Both keys have to be the same on all servers of an ensemble; both may
     /// stand with `zookeeper.` before them, as all may.
     pub txn_bytes: usize,
     /// How many committed transactions are kept in memory for learners (`commitLogCount`, 500).

@@ -168,14 +168,6 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
         ("observerMasterPort=2191", "serving observers as a follower is not supported yet"),
         ("readonlymode.enabled=true", "read-only mode is not supported yet"),
         ("snapshot.compression.method=gz", "a compressed snapshot is not supported yet"),
-        (
-            "jute.maxbuffer=4194304",
-            "more than ZooKeeper's default of 1048575 bytes is not supported",
-        ),
-        (
-            "jute.maxbuffer=0x100000",
-            "more than ZooKeeper's default of 1048575 bytes is not supported",
-        ),
         ("emulate353TTLNodes=maybe", "should be true or false"),
         (
             "electionPort=3888",
@@ -330,6 +322,9 @@ fn how_long_a_transaction_may_be() {
         ("jute.maxbuffer=5000\nzookeeper.jute.maxbuffer.extrasize=0", (5_000, 6_024)),
         ("jute.maxbuffer=5000\njute.maxbuffer.extrasize=2000", (5_000, 7_000)),
         ("jute.maxbuffer.extrasize=2000", (1_048_575, 1_050_575)),
+        ("jute.maxbuffer=4194304", (4_194_304, 8_388_608)),
+        ("jute.maxbuffer=0x400000\njute.maxbuffer.extrasize=0", (4_194_304, 4_195_328)),
+        ("jute.maxbuffer=2147483647", (2_147_483_647, 2_147_483_647)),
     ] {
         assert_eq!(lengths(lines), expected, "{lines}");
     }

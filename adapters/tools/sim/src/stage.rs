@@ -302,7 +302,7 @@ impl Stage {
             }
             Message::Packet(packet) => {
                 wire::encode_packet(packet, &mut bytes);
-                wire::decode_packet(&mut bytes).map(|p| p.map(Message::Packet))
+                wire::decode_packet(&mut bytes, wire::MAX_DATA).map(|p| p.map(Message::Packet))
             }
         };
         assert_eq!(decoded, Ok(Some(message.clone())), "the codec changed it");

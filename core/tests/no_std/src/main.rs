@@ -106,7 +106,7 @@ fn through_the_codec(message: &Message) -> Option<Message> {
         }
         Message::Packet(packet) => {
             wire::encode_packet(packet, &mut bytes);
-            wire::decode_packet(&mut bytes).ok()?.map(Message::Packet)
+            wire::decode_packet(&mut bytes, wire::MAX_DATA).ok()?.map(Message::Packet)
         }
         Message::Letter(letter) => {
             wire::encode_letter(letter, &mut bytes);

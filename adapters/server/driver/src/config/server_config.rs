@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_core::membership::Member;
+use quorate_core::txn::Txn;
 
 use crate::zoo_cfg::ZooCfg;
 
@@ -141,6 +142,12 @@ impl From<ZooCfg> for ServerConfig {
         core.oracle = cfg.oracle_path.is_some();
         core.limits.request_bytes = cfg.request_bytes;
         core.limits.txn_bytes = cfg.txn_bytes;
+        if cfg.txn_bytes > Txn::BYTES_MAX {
+            // One transaction may be longer than these bounds are by default.
+            let several = cfg.txn_bytes.saturating_mul(4);
+            core.history.window_bytes = core.history.window_bytes.max(several);
+            core.limits.unsynced_bytes = core.limits.unsynced_bytes.max(several);
+        }
         core.history.snap_count = cfg.snap_count.into();
         core.history.window_count = cfg.commit_log_count;
         core.history.size_percent = cfg.snapshot_size_percent;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_channel::Sender;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, LinkUp, Plane};
+use quorate_core::wire;
 
 use crate::log_limit::Quiet;
 use crate::net::budget::Unfinished;
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     pub(super) patience: Duration,
     /// What is said on the election port.
     pub(crate) tongue: Tongue,
+    /// The longest data of a packet that is read, in bytes.
+    pub(crate) packet_bytes_max: usize,
 }
 
 impl Shared {
@@ -67,6 +70,7 @@ impl Shared {
             next_link: AtomicU64::new(1),
             patience,
             tongue,
+            packet_bytes_max: wire::MAX_DATA,
         }
     }
 

@@ -22,7 +22,7 @@ use quorate_core::links::Mailbox;
 use crate::net::budget::Share;
 use crate::net::events::{Happened, Shared};
 use crate::net::guests::Guest;
-use crate::net::outbound::{Outbound, Packets, Queue};
+use crate::net::outbound::{Outbound, Packets, QUEUE_BYTES_MAX, Queue};
 use crate::net::progress::Progress;
 use crate::net::reader::Reader;
 use crate::net::writer::Writer;
@@ -69,6 +69,7 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
         queue: Arc::clone(&queue),
         queued: false,
         wake,
+        bytes_max: QUEUE_BYTES_MAX.max(shared.packet_bytes_max.saturating_mul(4)),
         intakes,
         known: Arc::clone(&known),
         _open: open,

@@ -34,6 +34,8 @@ pub(crate) struct Outbound {
     /// Something was queued since the writer was woken last.
     pub(super) queued: bool,
     pub(super) wake: Sender<()>,
+    /// How many bytes may wait, see [`QUEUE_BYTES_MAX`].
+    pub(super) bytes_max: usize,
     /// Where the reader gets what takes a snapshot.
     pub(super) intakes: Sender<Intake>,
     pub(super) known: Arc<AtomicBool>,
@@ -75,7 +77,7 @@ impl Outbound {
                 mailbox.put(notification);
             }
             (Queue::All(packets), Message::Packet(packet)) => {
-                if packets.bytes >= QUEUE_BYTES_MAX {
+                if packets.bytes >= self.bytes_max {
                     return Err(Full);
                 }
                 if packet == Packet::UpToDate {
@@ -183,8 +185,8 @@ pub(super) fn is_short(packet: &Packet) -> bool {
 }
 
 /// How many bytes may wait for a peer that does not read, each packet counted with what keeping it
-/// takes. The core sends no more than a part of this before it knows that a learner reads; this is the
-/// last defence.
+/// takes; at least four of the longest packets. The core sends no more than a part of this before it knows that a
+/// learner reads; this is the last defence.
 pub(super) const QUEUE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// A packet without data.
 const BARE_BYTES: usize = 20;

@@ -55,7 +55,8 @@ impl<R: Runtime> Reader<'_, R> {
             let held = buf.len();
             let decoded = match self.plane {
                 Plane::Election => self.shared.tongue.take(&mut buf),
-                Plane::Quorum => wire::take_packet(&mut buf).map(|m| m.map(Message::Packet)),
+                Plane::Quorum => wire::take_packet(&mut buf, self.shared.packet_bytes_max)
+                    .map(|m| m.map(Message::Packet)),
             };
             match decoded {
                 Ok(Some(message)) => {
@@ -103,7 +104,9 @@ impl<R: Runtime> Reader<'_, R> {
                 buf = BytesMut::new();
             }
             let free = match self.known.load(Ordering::Relaxed) {
-                true => UNFINISHED_KNOWN,
+                true => {
+                    self.shared.packet_bytes_max.saturating_mul(2).saturating_add(READ_BYTES_MAX)
+                }
                 false => UNFINISHED_FREE,
             };
             if !self.share.as_mut().is_none_or(|share| share.hold(buf.len(), free)) {
@@ -212,8 +215,6 @@ const LONG_MESSAGE_BYTES: usize = 16 * 1024;
 const READ_BYTES: usize = 4096;
 /// How much is read at once when much comes.
 const READ_BYTES_MAX: usize = 256 * 1024;
-/// What each accepted link may hold of a message that has not fully arrived.
+/// What each accepted link may hold of a message that has not fully arrived. A learner that was brought up may
+/// hold the longest request, with its identities: so non-members that fill what is shared hold up no learner.
 const UNFINISHED_FREE: usize = 16 * 1024;
-/// The same of a learner that was brought up: the longest request, with its identities. So strangers
-/// who fill what is shared hold up no learner.
-const UNFINISHED_KNOWN: usize = 2 * wire::MAX_DATA + READ_BYTES_MAX;

@@ -201,6 +201,7 @@ mod tests {
             queue: Arc::new(Mutex::new(Queue::All(Packets::default()))),
             queued: false,
             wake,
+            bytes_max: QUEUE_BYTES_MAX,
             intakes,
             known: Arc::new(AtomicBool::new(false)),
             _open: open,

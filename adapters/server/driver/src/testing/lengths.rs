@@ -25,7 +25,7 @@ impl StateMachine for Numbered {
     type State = usize;
 
     fn prepare(&mut self, request: &Bytes, bytes_max: usize) -> Result<Bytes, Rejected> {
-        assert_eq!(bytes_max, MOST, "it is told how much there is room for");
+        assert!([MOST, RAISED].contains(&bytes_max), "it is told how much there is room for");
         let length = usize::from_be_bytes(request[..].try_into().unwrap());
         let number = self.applied + self.prepared;
         self.prepared += 1;
@@ -72,6 +72,8 @@ type Machine = Replicated<Numbered>;
 
 /// What is left for a command in the shortest transaction that may be the longest, below `/quorate/n`.
 const MOST: usize = Limits::TXN_BYTES_MIN - Txn::HEADER_BYTES - 10 - 12;
+/// The same where `jute.maxbuffer` is raised to 2 MiB.
+const RAISED: usize = (4 << 20) - Txn::HEADER_BYTES - 10 - 12;
 
 async fn ensemble<R: Runtime>(
     stage: &Stage<R>,
@@ -127,4 +129,30 @@ pub async fn what_is_prepared_too_long_is_refused_and_costs_nobody_else<R: Runti
         assert_eq!(stage.within("a read", applied).await.unwrap(), taken);
     }
     assert_eq!(ensemble.agreed().await, first, "nobody has lost anybody");
+}
+
+/// ZOOKEEPER-3496: what one server writes because its `jute.maxbuffer` is raised, every other has to read: from its
+/// leader, from its own log at start, and from the log of its leader when it comes back.
+pub async fn what_is_longer_than_the_default_is_replicated_where_the_limit_is_raised<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let raised = |config: &mut ServerConfig| config.core.limits.txn_bytes = 4 << 20;
+    let mut ensemble = ensemble(&stage, raised).await;
+    let first = ensemble.agreed().await;
+    let away = ensemble.running().map(|(id, _)| id).find(|id| *id != first.0).unwrap();
+    for length in [3 << 20, RAISED, 8] {
+        let server = ensemble.running().next().unwrap().1.clone();
+        let request = Bytes::copy_from_slice(&length.to_be_bytes());
+        let answer = stage.within("an answer", server.propose(request)).await.unwrap();
+        assert_eq!(answer.reply, length.to_be_bytes()[..], "{length}");
+        if length == 3 << 20 {
+            ensemble.kill(away).await;
+        }
+    }
+    ensemble.start(away).await;
+    assert_eq!(ensemble.agreed().await, first, "the one that was away is back");
+    for (id, server) in ensemble.running() {
+        let applied = server.read(|machine| machine.machine().applied);
+        assert_eq!(stage.within("a read", applied).await.unwrap(), 3, "{id}");
+    }
 }

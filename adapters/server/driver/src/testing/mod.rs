@@ -112,6 +112,7 @@ macro_rules! suite {
             }
             lengths: {
                 what_is_prepared_too_long_is_refused_and_costs_nobody_else,
+                what_is_longer_than_the_default_is_replicated_where_the_limit_is_raised,
             }
             patience: {
                 what_is_asked_before_anybody_leads_waits_for_a_leader,

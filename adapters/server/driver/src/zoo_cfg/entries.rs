@@ -15,7 +15,6 @@ use quorate_core::address::HostPort;
 use quorate_core::config::{Election, Generations, Limits, Ties};
 use quorate_core::id::ServerId;
 use quorate_core::properties::Line;
-use quorate_core::txn::Txn;
 
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 use crate::zoo_cfg::foreign::{NOT_SUPPORTED, When, not_used, why_not_used};
@@ -111,12 +110,12 @@ impl<'a> Entries<'a> {
 
     /// How long a request may be (`jute.maxbuffer`), and a transaction: that, and the extra size for what stands
     /// around it (`zookeeper.jute.maxbuffer.extrasize`), which is as much again unless it is said, and never
-    /// less than ZooKeeper allows. More than the defaults is refused elsewhere.
+    /// less than ZooKeeper allows. As in `BinaryInputArchive`, which adds them as an `i32` each.
     pub(super) fn buffers(&mut self) -> Result<(usize, usize), ConfigError> {
         let buffer = self.java_number("jute.maxbuffer", 1)?.unwrap_or(BUFFER);
         let extra = self.java_number("jute.maxbuffer.extrasize", 0)?.unwrap_or(buffer);
         let wanted = buffer.saturating_add(extra.max(Limits::TXN_BYTES_MIN));
-        Ok((buffer, wanted.min(Txn::BYTES_MAX)))
+        Ok((buffer, wanted.min(Limits::TXN_BYTES_MAX)))
     }
 
     /// A number as Java reads a system property: `0x` before it makes it hexadecimal, `0` octal.

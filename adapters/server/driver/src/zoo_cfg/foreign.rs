@@ -15,8 +15,6 @@ pub(super) enum When {
     Set,
     /// Anything that has this in it.
     Names(&'static str),
-    /// A number above this, also in hexadecimal digits behind `0x`.
-    Above(u64),
 }
 
 impl When {
@@ -26,19 +24,12 @@ impl When {
             Self::True => value.eq_ignore_ascii_case("true"),
             Self::Set => !["", "0", "-1"].contains(&value),
             Self::Names(part) => value.contains(part),
-            Self::Above(most) => {
-                let number = match value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
-                    Some(digits) => u64::from_str_radix(digits, 16),
-                    None => value.parse(),
-                };
-                number.is_ok_and(|number| number > most)
-            }
         }
     }
 }
 
 /// A key that turns on what we cannot do; its beginning, if it ends in a dot.
-pub(super) const NOT_SUPPORTED: [(&str, When, &str); 16] = [
+pub(super) const NOT_SUPPORTED: [(&str, When, &str); 14] = [
     ("sslQuorum", When::True, "TLS between servers"),
     ("portUnification", When::True, "TLS between servers"),
     ("quorum.auth.enableSasl", When::True, "SASL between servers"),
@@ -55,13 +46,6 @@ pub(super) const NOT_SUPPORTED: [(&str, When, &str); 16] = [
     ("emulate353TTLNodes", When::True, "TTL nodes as ZooKeeper 3.5.3 wrote them"),
     // The directory has snapshots that we would not find.
     ("snapshot.compression.method", When::Set, "a compressed snapshot"),
-    // A Java member would send what we do not read.
-    ("jute.maxbuffer", When::Above(0xf_ffff), "more than ZooKeeper's default of 1048575 bytes"),
-    (
-        "jute.maxbuffer.extrasize",
-        When::Above(0xf_ffff),
-        "more than ZooKeeper's default of 1048575 bytes",
-    ),
 ];
 
 /// Why ZooKeeper's setting `name` has no effect here; none if it is no setting of ZooKeeper that we know.

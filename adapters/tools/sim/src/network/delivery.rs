@@ -354,7 +354,11 @@ fn take(
         Plane::Election if probe.is_some() => Ok(probe.map(Message::Probe)),
         Plane::Election if letters => wire::take_letter(incoming).map(|l| l.map(Message::Letter)),
         Plane::Election => wire::take_notification(incoming).map(|n| n.map(Message::Notification)),
-        Plane::Quorum if runs => wire::take_packet(incoming).map(|p| p.map(Message::Packet)),
-        Plane::Quorum => wire::decode_packet(incoming).map(|p| p.map(Message::Packet)),
+        Plane::Quorum if runs => {
+            wire::take_packet(incoming, wire::MAX_DATA).map(|p| p.map(Message::Packet))
+        }
+        Plane::Quorum => {
+            wire::decode_packet(incoming, wire::MAX_DATA).map(|p| p.map(Message::Packet))
+        }
     }
 }
