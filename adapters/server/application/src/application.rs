@@ -1,4 +1,4 @@
-//! The traits of what is replicated.
+//! The traits of a replicated application, its snapshots and their restoring.
 
 use alloc::boxed::Box;
 use core::error::Error;
@@ -20,7 +20,7 @@ pub trait Application: Send + 'static {
     type Staged: Send + 'static;
     /// What makes it from bytes.
     type Restore: Restore<State = Self::Staged>;
-    /// What a transaction did, for whoever serves clients of this application.
+    /// What a transaction did, for the service in front of this application.
     type Effect: Send;
 
     /// What servers with this application say they speak:
@@ -89,7 +89,7 @@ pub trait Snapshot: Send + 'static {
     ///
     /// # Errors
     ///
-    /// If this state cannot be written; nobody uses what was written of it then.
+    /// If this state cannot be written; what was written of it is not used then.
     fn next(&mut self, out: &mut BytesMut) -> Result<bool, SnapshotError>;
 
     /// ZooKeeper's digest of the data tree, version 2, if it is one; written behind it to disk.

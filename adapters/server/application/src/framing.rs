@@ -1,13 +1,12 @@
-//! Pieces of a state behind their lengths, so that they come back as they were and the end is found.
+//! Framing a state's pieces by their lengths, so that they come back as they were and the end is found.
 //!
 //! ```text
 //!   u32 length, from 1 · so many bytes      a piece, again and again
 //!   u32 0                                   the end
 //! ```
 
-use alloc::format;
-
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use thiserror::Error;
 
 use crate::application::{RestoreError, SnapshotError};
 
@@ -87,8 +86,16 @@ pub(crate) enum Frame {
     End,
 }
 
+/// A piece of a state is longer than [`PIECE_BYTES_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a piece of {length} bytes is too long, beyond {PIECE_BYTES_MAX}")]
+pub struct PieceTooLong {
+    /// How long it is.
+    pub length: usize,
+}
+
 fn too_long(length: usize) -> RestoreError {
-    format!("a piece of {length} bytes is too long, beyond {PIECE_BYTES_MAX}").into()
+    PieceTooLong { length }.into()
 }
 
 /// How much is gathered at a time.

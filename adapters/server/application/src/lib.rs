@@ -1,8 +1,8 @@
-//! What is replicated: the program's own part of a server.
+//! What a quorate server replicates: the traits that an embedding program implements.
 //!
 //! ```text
 //!              leader only                                  everywhere, in the same order
-//!   request ──► prepare ──► transaction ── agreed, durable ──► apply ──► reply to whoever asked
+//!   request ──► prepare ──► transaction ── agreed, durable ──► apply ──► reply to the caller
 //!
 //!   snapshot: the state after one transaction, written to disk or to a learner
 //!   restore:  such a state, read and kept apart (staged) until it is known to be committed: adopt
@@ -33,7 +33,12 @@ mod none;
 mod state_machine;
 
 pub use application::{Application, Restore, RestoreError, Snapshot, SnapshotError};
-pub use framing::PIECE_BYTES_MAX;
-pub use none::{NoApplication, Nothing, RestoreNothing};
+pub use framing::{PIECE_BYTES_MAX, PieceTooLong};
+pub use none::{NoApplication, Nothing, RestoreNothing, UnwantedState};
 pub use quorate_core::prepared::{Prepared, Rejected};
 pub use state_machine::{Reading, Replicated, SET_DATA, Saved, StateMachine};
+
+/// The examples of the package's README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

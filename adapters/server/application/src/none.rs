@@ -1,6 +1,5 @@
 //! No application: servers that only elect.
 
-use alloc::boxed::Box;
 use core::iter;
 
 use bytes::{Bytes, BytesMut};
@@ -8,6 +7,7 @@ use quorate_core::message::{LearnerInfo, Request};
 use quorate_core::prepared::{Prepared, Rejected};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
+use thiserror::Error;
 
 use crate::application::{Application, Restore, RestoreError, Snapshot, SnapshotError};
 use crate::framing::{Frame, Frames, frame};
@@ -37,11 +37,16 @@ impl Restore for RestoreNothing {
         match self.0.next(bytes)? {
             None => Ok(None),
             Some(Frame::End) => Ok(Some(Nothing)),
-            // Whoever took over something and forgot it could give nothing to the next.
-            Some(Frame::Piece(_)) => Err(Box::from("there is a state, and no application for it")),
+            // A server that took over a state and forgot it could give none to the next learner.
+            Some(Frame::Piece(_)) => Err(UnwantedState.into()),
         }
     }
 }
+
+/// A snapshot holds a state, and this server has no application for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("there is a state, and no application for it")]
+pub struct UnwantedState;
 
 impl Application for NoApplication {
     type Snapshot = Nothing;

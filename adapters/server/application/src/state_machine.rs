@@ -67,17 +67,17 @@ pub trait StateMachine: Send + 'static {
     ///
     /// # Errors
     ///
-    /// A reason, for whoever asked.
+    /// The reason, which the caller is told.
     fn prepare(&mut self, request: &Bytes, bytes_max: usize) -> Result<Bytes, Rejected> {
         let _ = bytes_max;
         Ok(request.clone())
     }
 
-    /// The command that was prepared last is too long and does not come to pass: whoever asked is told
+    /// The command that was prepared last is too long and does not come to pass: the caller is told
     /// [`Rejected::TOO_LONG`]. A machine that keeps in mind what it has prepared forgets it.
     fn void(&mut self) {}
 
-    /// Applies a command; returns the reply for whoever asked. Depends on nothing but the state and
+    /// Applies a command; returns the reply for the caller. Depends on nothing but the state and
     /// the command.
     fn apply(&mut self, zxid: Zxid, command: &[u8]) -> Bytes;
 

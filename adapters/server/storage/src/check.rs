@@ -1,4 +1,4 @@
-//! Reading a whole data directory and telling what is wrong with it, without changing anything.
+//! Checking a whole data directory without changing it: every record, every seal, the epochs, the vote.
 //!
 //! A start reads the end of the log and looks at the last bytes of a snapshot. This reads everything:
 //! each record of each log file, each snapshot to its last seal. What it finds is one of three things:

@@ -267,8 +267,8 @@ impl<F: Files + Clone> Cursor<F> {
         Ok(through.map(|through| SyncMark { through, slots }))
     }
 
-    /// Passes over a record that is damaged but has its frame; tells how long it is. None if nobody knows
-    /// where the next one would begin.
+    /// Passes over a record that is damaged but has its frame; tells how long it is. None if the
+    /// beginning of the next one cannot be told.
     pub(crate) fn pass_over(&mut self) -> Option<usize> {
         let length = record::frame(&self.buffer[self.next..], self.txn_bytes_max)?;
         let start = self.next + PREFIX_BYTES;

@@ -1,4 +1,4 @@
-//! The two directories of a history.
+//! The two directories of a server: of its snapshots and of its log.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What one log file holds, record by record, for people: also what is damaged, and how it ends.
+//! One log file shown record by record, damaged records and the kind of its end among them.
 //!
 //! ```text
 //!   header │ record │ record │ damaged record │ record │ torn record │ zero bytes …
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Nothing is changed and no lock is needed. A record whose checksum is wrong is shown and passed over;
-//! where nobody knows how long one is, the file ends. It looks at one file: whether what is in it goes
+//! where its length cannot be told, the file ends. It looks at one file: whether what is in it goes
 //! on from another is told by [`check`](crate::check).
 //!
 //! In the Java code: `TxnLogToolkit`.
@@ -79,7 +79,7 @@ impl Dump {
     ///
     /// # Errors
     ///
-    /// A [`DumpError`] if it cannot be read or is none. An empty file is one whose creation was
+    /// A [`DumpError`] if it cannot be read or is no log file. An empty file is a log file: its creation was
     /// interrupted.
     pub fn open(path: impl AsRef<Path>, txn_bytes_max: usize) -> Result<Self, DumpError> {
         Self::open_on(Disk, path.as_ref(), txn_bytes_max)

@@ -1,4 +1,4 @@
-//! The two epoch files: a decimal number each, replaced as a whole.
+//! The files of the two epochs and of the longest lease: a decimal number each, replaced as a whole.
 //!
 //! In the Java code: `QuorumPeer.readLongFromFile`, `AtomicFileOutputStream`.
 
@@ -11,7 +11,7 @@ use crate::files::Files;
 
 /// The promise.
 pub(crate) const ACCEPTED: &str = "acceptedEpoch";
-/// The reign whose history we hold.
+/// The epoch whose leader's history we hold.
 pub(crate) const CURRENT: &str = "currentEpoch";
 /// The longest lease that was ever to be promised, in milliseconds: a number like the two, and none of ZooKeeper's.
 pub(crate) const LEASE: &str = "longestLease";
@@ -45,8 +45,8 @@ pub(crate) fn read<F: Files>(
     Ok(found)
 }
 
-/// Replaces an epoch file, durably. Until this has returned well, nobody knows which of the two a crash
-/// would leave.
+/// Replaces an epoch file, durably. Until this has returned well, a crash may leave either of the
+/// two.
 pub(crate) fn replace<F: Files>(
     files: &F,
     dir: &Path,

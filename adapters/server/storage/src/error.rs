@@ -1,4 +1,4 @@
-//! What goes wrong with files, whatever was being done.
+//! The errors that all acts share: the system refused a file operation, or a log file is corrupt.
 //!
 //! Each act has an error of its own, next to it; here stand the two things that happen in all of them:
 //! the system refuses, or a log file does not say what was once written to it. Both name the file.

@@ -1,4 +1,4 @@
-//! The few things that are done to files.
+//! File operations, each a step of its own that a crash can fall behind: the trait, and the operating system's.
 //!
 //! Each step that a crash can fall between is an operation of its own; nothing is combined, so that a
 //! test can stop after any of them and forget what was not synced. No operation knows what a file
@@ -138,15 +138,15 @@ pub trait Files: Debug {
     /// What the system says.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Locks a file against everybody else, also in the same process, and notes our process in it.
+    /// Locks a file against every other opening of it, also in the same process, and notes our process in it.
     ///
     /// # Errors
     ///
-    /// What the system says; that somebody else has it is no error.
+    /// What the system says; that another process has it is no error.
     fn lock(&self, path: &Path) -> io::Result<Lock<Self::Lock>>;
 
-    /// Who holds the lock of a file; nobody if there is no such file. Changes nothing, and takes the lock
-    /// for no longer than it takes to see that it can.
+    /// The holder of a file's lock; none if it is not locked, or there is no such file. Changes nothing, and takes the
+    /// lock for no longer than it takes to see that it can.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ pub trait Files: Debug {
     fn holder(&self, path: &Path) -> io::Result<Option<Holder>>;
 }
 
-/// Whoever has locked a file.
+/// The process that has locked a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The number of the process, if it says.
@@ -166,7 +166,7 @@ pub struct Holder {
 pub enum Lock<L> {
     /// It is ours until this is dropped.
     Ours(L),
-    /// Somebody else has it.
+    /// Another process, or another server in this one, has it.
     Taken(Holder),
 }
 
@@ -339,7 +339,7 @@ impl Files for Disk {
     }
 }
 
-/// Who says in a locked file that it is theirs.
+/// The process that has noted itself in a locked file.
 fn noted_in(file: File) -> Holder {
     let mut pid = String::new();
     // Only a courtesy, and not every system lets us read what another has locked.

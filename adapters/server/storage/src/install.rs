@@ -1,9 +1,9 @@
-//! Putting the history that a leader sent in the place of our own, in one step.
+//! Installing the history that a leader sent (SNAP) in the place of our own, atomically.
 //!
 //! A learner that gets a snapshot gives up what it has, also what it acknowledged. Between giving it up
 //! and having it again there must be no moment: a crash there, with a leader that sends an older
 //! snapshot next, would lose a committed transaction. So the snapshot and the transactions behind it
-//! are written beside the old history, under names that nobody takes for history:
+//! are written beside the old history, under names that are not taken for history:
 //!
 //! ```text
 //!   receiving.<n>.snapshot.<zxid>   what the leader sends

@@ -3,7 +3,7 @@
 //! ```text
 //!   <dataDir>/myid                          our id; read by the configuration, not here
 //!   <dataDir>/version-2/acceptedEpoch       the promise, decimal
-//!   <dataDir>/version-2/currentEpoch        the reign whose history we hold, decimal
+//!   <dataDir>/version-2/currentEpoch        the epoch whose leader's history we hold, decimal
 //!   <dataDir>/version-2/snapshot.<zxid>     the application's state after that transaction
 //!   <dataDir>/version-2/grantedVote         the vote, where servers elect by generation
 //!   <dataDir>/version-2/longestLease        in ms, how long a lease was ever to be promised, where one was
@@ -16,6 +16,16 @@
 //! may interrupt, and is known to the rest only after the last: write another file, fsync it, rename it
 //! over the old one, fsync the directory. What a directory tells at start is fsynced before it is
 //! believed, too: it may so far live in the page cache only.
+//!
+//! ```
+//! use quorate_storage::{Log, OpenOptions};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let data_dir = dir.path();
+//! let (log, found) = Log::open(data_dir, OpenOptions::default())?; // locked, repaired, durable
+//! println!("last transaction {}, epochs {:?}", found.durable.last_zxid, log.epochs());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! [`Log`] is the directory of one server: the lock, the epochs, and the [`Segments`](segments::Segments),
 //! which is the transactions and snapshots. Both are plain and synchronous; one thread owns them. They
@@ -50,3 +60,8 @@ pub use files::{Disk, DiskLock, Files, Holder, Lock};
 pub use log::{Found, Log, LogError, OpenOptions};
 pub use quorate_core::durable::Durable;
 pub use vote::VoteError;
+
+/// The examples of the package's README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! One data directory, opened by one server.
+//! The data directory of one server, locked: epochs, vote, lease, log and snapshots.
 //!
 //! ```text
 //!   open ─► Found: epochs, history, vote        append, cut, stage ─► sync ─► durable
@@ -38,7 +38,7 @@ pub use open::{Found, OpenOptions};
 ///
 /// It holds the two epochs and the [`Segments`]. Epochs only go up, and the current epoch never passes
 /// the accepted one; a caller that asks for anything else gets an error and the files stay as they are.
-/// After an error of the disk nobody knows what a crash would leave, so from then on every write is
+/// After an error of the disk it is unknown what a crash would leave, so from then on every write is
 /// refused: the server must stop and start again.
 #[derive(Debug)]
 pub struct Log<F: Files = Disk> {
@@ -52,7 +52,7 @@ pub struct Log<F: Files = Disk> {
     /// The longest lease that may have been promised.
     lease: Duration,
     segments: Segments<F>,
-    /// The application's first state, as long as nobody knows whether the history begins with it.
+    /// The application's first state, as long as it is unknown whether the history begins with it.
     origin: Option<StagedSnapshot<F>>,
     /// The history is known to be what the directory says.
     known: bool,
@@ -403,7 +403,7 @@ impl<F: Files + Clone> Log<F> {
         if from == to {
             return Ok(());
         }
-        // Until it has returned well, nobody knows which of the two a crash would leave.
+        // Until it has returned well, a crash may leave either of the two.
         self.failed = true;
         epochs::replace(&self.files, &self.dir, name, to)?;
         self.failed = false;

@@ -1,4 +1,4 @@
-//! What the names of files tell: the zxid in them, and which are not published yet.
+//! The names of files and directories: the zxid in them, and the prefixes of files that are not published yet.
 
 use quorate_core::zxid::Zxid;
 

@@ -1,7 +1,7 @@
 //! Reading the log for a learner that is far behind.
 //!
 //! A [`Reader`] hands out pieces of bounded size with whole records in them, in the bytes that lie on
-//! disk: each is read once, checked, and copied by nobody. It may work on another thread while the log
+//! disk: each is read once, checked, and never copied. It may work on another thread while the log
 //! is being written; it sees what was durable when it was made. What it has not yet reached is kept by
 //! [`Segments::purge`](crate::segments::Segments::purge) as long as it exists. It ends with the role in
 //! which it was made, since a log may be cut afterwards.
@@ -33,7 +33,7 @@ pub struct Reader<F: Files = Disk> {
     begun: bool,
     offset: u64,
     after: Zxid,
-    /// The same, for those who purge.
+    /// The same, for the purge, which keeps what is behind it.
     place: Arc<AtomicI64>,
     /// The last record seen, wanted or not.
     previous: Option<Zxid>,

@@ -1,4 +1,4 @@
-//! The bytes of a transaction log file, as pure functions.
+//! The format of a transaction log file: its header and records to bytes and back, as pure functions.
 //!
 //! ```text
 //!   file    ┌ "ZKLG" ┬ version 2 : i32 ┬ dbid 0 : i64 ┬ record … ┬ zero bytes … ┐
@@ -202,7 +202,7 @@ pub fn trace(bytes: &[u8], after: Zxid, max: usize) -> Option<Damage> {
         }
         let zxid = zxid_of(&rest[PREFIX_BYTES..]).filter(|zxid| is_after(*zxid, after));
         let Some(zxid) = zxid else { continue };
-        // Somebody may have filled a record with what looks like records; that must not take forever,
+        // A client may have filled a record with what looks like records; that must not take forever,
         // and is suspicious enough.
         let affordable = budget.checked_sub(txn_bytes);
         budget = affordable.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Which files are no longer needed.
+//! Retention: which snapshots and log files are no longer needed.
 //!
 //! Kept are the newest snapshots, so that one that cannot be read has a successor, and every log file
 //! that may have a transaction behind the oldest of them, so that history can be had from any of them.

@@ -19,7 +19,7 @@
 //! Everything that it relies on is synced before it is reported, since a process that was killed may
 //! have left it in the page cache only.
 //!
-//! After an error of the disk nobody knows what a crash would leave, so every write is refused from
+//! After an error of the disk it is unknown what a crash would leave, so every write is refused from
 //! then on; what is there stays there. After a failed fsync it would be wrong to try again: the system
 //! may have dropped what it could not write, and would then say that all is well.
 //!
@@ -72,7 +72,7 @@ pub struct Opened {
     /// The last transaction of the log, or the snapshot's label if nothing follows it; zero if there is
     /// neither.
     pub last: Zxid,
-    /// From here to the last there is no hole. Nobody who stands before it can be served from the log.
+    /// From here to the last there is no hole. A learner that stands before it cannot be served from the log.
     pub floor: Zxid,
     /// The last transactions, ascending, without a hole, within the bounds of the options.
     pub window: VecDeque<Txn>,
@@ -112,7 +112,7 @@ pub struct Segments<F: Files = Disk> {
     marks: Vec<Mark>,
     /// A file before the run that is being read.
     extension: Option<Extension<F>>,
-    /// How far those have come who read.
+    /// How far each reader has come.
     readers: Vec<Weak<AtomicI64>>,
     failed: bool,
     /// What came with the history of the membership is not known to be kept.

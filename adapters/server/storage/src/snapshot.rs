@@ -1,4 +1,4 @@
-//! Snapshot files: what stands around an application's state.
+//! Snapshot files: the header, the application's body, and the seals around and behind it.
 //!
 //! ```text
 //!   "ZKSN" ┬ version 2 : i32 ┬ dbid -1 : i64            the file's header, 16 bytes

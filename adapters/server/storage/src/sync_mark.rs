@@ -1,4 +1,4 @@
-//! Where one sync ended is on disk with the next batch, as pure functions.
+//! Sync marks: each batch records in the log file how far the sync before it came; as pure functions.
 //!
 //! ```text
 //!   log file   header │ records …………… │ batch │ zero bytes, 12 at least │ slot │ slot │ (rest of a block)

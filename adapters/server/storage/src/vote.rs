@@ -1,4 +1,4 @@
-//! The vote of a server that elects by generation: one small file, replaced as a whole.
+//! The granted vote of a server that elects by generation: one small file, replaced as a whole.
 //!
 //! ```text
 //!   <dataDir>/version-2/grantedVote      generation, for whom, whose vote it is, Adler-32 of these three
@@ -26,7 +26,7 @@ pub(crate) const VOTE: &str = "grantedVote";
 const INITIALIZE: &str = "initializeGeneration";
 
 /// What an empty directory alone would not prevent.
-const LOST: &str = "start it with an empty directory and with db.autocreate=false, so that it votes for nobody before \
+const LOST: &str = "start it with an empty directory and with db.autocreate=false, so that it does not vote before \
     it has followed a leader";
 
 /// Why the vote of a server is not known, or cannot be changed so.
@@ -62,7 +62,7 @@ pub enum VoteError {
         path: PathBuf,
         /// Whose it is.
         of: ServerId,
-        /// Who we are.
+        /// Our id.
         id: ServerId,
     },
     /// The caller wants to vote twice, or in a generation that is over.

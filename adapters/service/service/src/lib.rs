@@ -1,4 +1,4 @@
-//! ZooKeeper as what a server replicates.
+//! ZooKeeper as a replicated application: its data tree, and what a leader makes of requests.
 //!
 //! ```text
 //!   quorate-driver ── runs ──► quorate-application::Application
@@ -17,3 +17,8 @@
 mod zookeeper;
 
 pub use zookeeper::{RestoreTree, TreeSnapshot, ZooKeeper};
+
+/// The examples of the package's README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

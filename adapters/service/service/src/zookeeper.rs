@@ -1,4 +1,4 @@
-//! The data tree and what a leader prepares, as one application.
+//! The data tree and a leader's preparer as one [`Application`].
 
 use bytes::{Bytes, BytesMut};
 use quorate_application::{Application, Prepared, Restore, RestoreError, Snapshot, SnapshotError};

@@ -2,7 +2,7 @@
 //!
 //! A node holds a key, not a list; a list that many nodes have is kept once. Keys are counted up and
 //! never used twice, and a list leaves with its last node, all as ZooKeeper does it: snapshots of the
-//! same history have the same keys. Who may do what is decided elsewhere.
+//! same history have the same keys. Whether a client may do something is decided elsewhere.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -16,12 +16,12 @@ pub struct Acl {
     pub perms: i32,
     /// How the client is known: `world`, `digest`, `ip`, …
     pub scheme: Box<str>,
-    /// Who it is within the scheme.
+    /// The client's identity within the scheme.
     pub id: Box<str>,
 }
 
 impl Acl {
-    /// An entry for everybody.
+    /// An entry for every client.
     pub fn world(perms: i32) -> Self {
         Self { perms, scheme: "world".into(), id: "anyone".into() }
     }
@@ -30,7 +30,7 @@ impl Acl {
 /// An access list, shared.
 pub type Acls = Arc<[Acl]>;
 
-/// The key of the list that permits everything to everybody, for nodes whose list is null.
+/// The key of the list that permits everything to every client, for nodes whose list is null.
 pub(crate) const OPEN: i64 = -1;
 
 /// What [`OPEN`] stands for.

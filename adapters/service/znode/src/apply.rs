@@ -1,4 +1,4 @@
-//! How transactions change the tree.
+//! Applying committed transactions to the tree.
 //!
 //! | transaction | the node | its parent | otherwise |
 //! |---|---|---|---|

@@ -1,4 +1,4 @@
-//! ZooKeeper's digest of a tree: by it two servers see whether they hold the same.
+//! ZooKeeper's digest of a tree, version 2: equal on servers that hold the same.
 //!
 //! The sum, modulo 2^64, of the CRC-32 of each node's path, data and stat. The root counts once, with
 //! the path `""`; nodes below `/zookeeper/` do not count, since servers may differ there (the

@@ -1,4 +1,4 @@
-//! Reads the parts of a transaction's body: jute, ZooKeeper's encoding of records.
+//! Decoding jute, ZooKeeper's encoding of records, in the body of a transaction or request.
 //!
 //! ```text
 //!   int  i32      long  i64      boolean  u8      buffer, string  i32 length, bytes
@@ -8,6 +8,8 @@
 //! Nothing is allocated by a length that was not checked against the bytes that are there.
 
 use std::str;
+
+use thiserror::Error;
 
 use crate::acl::Acl;
 
@@ -22,7 +24,30 @@ pub(crate) struct Reader<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) offset: usize,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Malformed,
+}
+
+/// What is wrong with the body of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum Malformed {
+    /// It ends before its fields do.
+    #[error("it ends too early")]
+    Short,
+    /// A length or a count below -1.
+    #[error("a negative length")]
+    NegativeLength,
+    /// A buffer or string that is longer than what is left.
+    #[error("a length beyond the end")]
+    LengthBeyondEnd,
+    /// A path that is null.
+    #[error("a path that is null")]
+    NullPath,
+    /// A path that is not UTF-8.
+    #[error("a path that is not UTF-8")]
+    PathNotUtf8,
+    /// An element of a multi whose body is null.
+    #[error("an element without a body")]
+    NoBody,
 }
 
 type Read<T> = Result<T, Fault>;
@@ -37,13 +62,13 @@ impl<'a> Reader<'a> {
         self.bytes.len()
     }
 
-    pub(crate) fn fault(&self, reason: &'static str) -> Fault {
+    pub(crate) fn fault(&self, reason: Malformed) -> Fault {
         Fault { offset: self.length - self.bytes.len(), reason }
     }
 
     fn chunk<const N: usize>(&mut self) -> Read<[u8; N]> {
         let (chunk, rest) =
-            self.bytes.split_first_chunk().ok_or_else(|| self.fault("it ends too early"))?;
+            self.bytes.split_first_chunk().ok_or_else(|| self.fault(Malformed::Short))?;
         self.bytes = rest;
         Ok(*chunk)
     }
@@ -62,7 +87,7 @@ impl<'a> Reader<'a> {
 
     /// A length or a count; none for null.
     fn count(&mut self) -> Read<Option<usize>> {
-        let fault = self.fault("a negative length");
+        let fault = self.fault(Malformed::NegativeLength);
         match self.int()? {
             -1 => Ok(None),
             count => usize::try_from(count).map(Some).map_err(|_| fault),
@@ -74,14 +99,14 @@ impl<'a> Reader<'a> {
         let (buffer, rest) = self
             .bytes
             .split_at_checked(length)
-            .ok_or_else(|| self.fault("a length beyond the end"))?;
+            .ok_or_else(|| self.fault(Malformed::LengthBeyondEnd))?;
         self.bytes = rest;
         Ok(Some(buffer))
     }
 
     pub(crate) fn path(&mut self) -> Read<&'a str> {
-        let fault = |reason| Fault { reason, ..self.fault("") };
-        let (null, encoding) = (fault("a path that is null"), fault("a path that is not UTF-8"));
+        let (null, encoding) =
+            (self.fault(Malformed::NullPath), self.fault(Malformed::PathNotUtf8));
         str::from_utf8(self.buffer()?.ok_or(null)?).map_err(|_| encoding)
     }
 
@@ -104,7 +129,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A string that nobody takes for a name: what is not UTF-8 in it is replaced, as in Java.
+    /// A string that is not taken for a name: what is not UTF-8 in it is replaced, as in Java.
     fn word(&mut self) -> Read<Box<str>> {
         Ok(word(self.buffer()?.unwrap_or_default()))
     }
@@ -125,13 +150,13 @@ mod tests {
         let mut reader = Reader::new(&bytes);
         assert_eq!(reader.buffer(), Ok(None));
         assert_eq!(reader.buffer(), Ok(Some(&[][..])));
-        assert_eq!(reader.buffer(), Err(Fault { offset: 8, reason: "a negative length" }));
+        assert_eq!(reader.buffer(), Err(Fault { offset: 8, reason: Malformed::NegativeLength }));
     }
 
     #[test]
     fn a_huge_count_ends_with_the_bytes() {
         let mut reader = Reader::new(&[0x7f, 255, 255, 255, 0, 0, 0, 1]);
         let fault = reader.vector(Reader::int).unwrap_err();
-        assert_eq!(fault, Fault { offset: 8, reason: "it ends too early" });
+        assert_eq!(fault, Fault { offset: 8, reason: Malformed::Short });
     }
 }

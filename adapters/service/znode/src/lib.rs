@@ -25,6 +25,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # What a leader prepares
+//!
+//! | request | [`Preparer::prepare`] makes of it |
+//! |---|---|
+//! | createSession, closeSession | the same; closeSession lists the session's ephemeral nodes |
+//! | create, create2 | the same; persistent, ephemeral and sequential nodes |
+//! | delete, setData | the same, if the version fits |
+//! | reconfig | a reconfiguration, if the client may write `/zookeeper/config` |
+//! | multi, setACL, check, containers, TTL nodes | refused as unimplemented |
+//!
+//! [`Tree::apply`] knows every transaction of ZooKeeper 3.9, those of the last row too.
+//!
 //! # What is here
 //!
 //! - [`Tree`]: nodes, sessions, access lists, and the indexes of ephemeral, container and TTL nodes;
@@ -38,8 +50,8 @@
 //! # What is not
 //!
 //! Reads, watches, the expiry of sessions and the other requests belong to the service in front of the
-//! tree (`quorate-service`), and so does the tree as what a server replicates; the header and the seals of a snapshot file belong to `quorate-storage`. Nothing here does I/O of
-//! its own.
+//! tree (`quorate-service`), and so does the tree as what a server replicates; the header and the seals of a
+//! snapshot file belong to `quorate-storage`. Nothing here does I/O of its own.
 #![forbid(unsafe_code, unused_must_use)]
 
 pub mod acl;
@@ -61,11 +73,17 @@ mod tree;
 mod txn;
 mod walk;
 
+pub use jute::Malformed;
 pub use node::NodeRef;
 pub use outcome::{Applied, DigestCheck, ErrorCode, Outcome};
 pub use pieces::{Pieces, Uncountable};
 pub use prepare::Preparer;
-pub use restore::{Restoring, SnapshotError};
+pub use restore::{Damage, Restoring, SnapshotError};
 pub use snapshot::Snapshot;
 pub use tree::Tree;
 pub use txn::{ApplyError, kind};
+
+/// The examples of the package's README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! A sorted map whose copies share what they have in common.
+//! A persistent sorted map: copies are cheap and share what they have in common.
 //!
 //! A B+ tree of shared pages. A copy of the map is one reference count; after it, each of the two
 //! copies a page of at most [`FULL`] entries (and those above it, one per level) the first time that
@@ -268,7 +268,7 @@ fn merge<K: Clone, V: Clone>(pages: &mut Vec<Cut<K, V>>, at: usize) {
     match (Arc::make_mut(&mut pages[at - 1].1), Arc::unwrap_or_clone(right)) {
         (Page::Leaf(left), Page::Leaf(mut right)) => left.append(&mut right),
         (Page::Inner(left), Page::Inner(mut right)) => {
-            // So far nobody looked at it, and keys below it may have been added since.
+            // It was not compared so far, and keys below it may have been added since.
             right[0].0 = first;
             left.append(&mut right);
         }

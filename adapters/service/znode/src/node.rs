@@ -1,6 +1,6 @@
 //! A node of the tree: its data, its stat, its part of the digest, and its children.
 //!
-//! Shared with snapshots, and copied when it changes. Who may do what with it is not looked at here.
+//! Shared with snapshots, and copied when it changes. Permissions are not looked at here.
 
 use std::sync::Arc;
 

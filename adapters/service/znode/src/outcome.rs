@@ -1,4 +1,4 @@
-//! What a transaction did: enough for the reply to whoever asked, and for watches.
+//! The outcome of a transaction: enough for the reply to the client, and for watches.
 //!
 //! The same on every server. Replies themselves, and watches, are a client port's business, and there is none
 //! here yet.

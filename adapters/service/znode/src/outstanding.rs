@@ -1,4 +1,4 @@
-//! What a leader has prepared and not applied yet: how the nodes and sessions will be that it touches.
+//! The change records of a leader: how nodes and sessions will be that prepared, unapplied transactions touch.
 //!
 //! A node that a prepared transaction touches has a record of how it will be then; the newest counts.
 //! Records go when their transaction is applied, and all at once when the leadership ends.

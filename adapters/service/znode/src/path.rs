@@ -1,4 +1,4 @@
-//! Paths of nodes: taken apart, not judged.
+//! Splitting the paths of nodes; whether a path is legal is judged in `prepare`.
 //!
 //! Which names are legal is decided where a request is made into a transaction. Here only that must
 //! hold on which the tree and its snapshots rest: a path is absolute, and no component is empty.

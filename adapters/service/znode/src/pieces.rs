@@ -1,4 +1,4 @@
-//! A point in time, written in pieces.
+//! Writing a snapshot of the tree in pieces.
 //!
 //! ```text
 //!   sessions   i32 count · count × ( i64 id · i32 timeout )

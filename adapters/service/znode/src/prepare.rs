@@ -1,5 +1,5 @@
-//! Turning requests into transactions, at the leader: as much as a client of a follower needs to keep a
-//! session and to create, set and delete nodes.
+//! Preparing requests at the leader: each becomes a transaction, or the transaction that refuses it. Known are those that
+//! a client needs to keep a session and to create, set and delete nodes.
 //!
 //! ```text
 //!   request ──► judged by: what was prepared before it and is not applied yet ── else the tree
@@ -144,7 +144,7 @@ impl Judge<'_> {
         body.put_u8(u8::from(ephemeral));
         body.put_i32(parent.cversion);
 
-        let owner = if ephemeral { Owner::Session(request.id.client) } else { Owner::Nobody };
+        let owner = if ephemeral { Owner::Session(request.id.client) } else { Owner::None };
         let node = Record { version: 0, cversion: 0, owner, children: 0, acl: acl.into() };
         changes.nodes.push((parent_path.into(), Some(parent)));
         changes.nodes.push((Arc::from(&*path), Some(node)));
@@ -190,7 +190,7 @@ impl Judge<'_> {
         if !is_legal(&path) {
             return Err(BAD_ARGUMENTS);
         }
-        // Only a reconfiguration sets it, whoever asks.
+        // Only a reconfiguration sets it, whichever rights the client has.
         if path == path::CONFIG {
             return Err(NO_AUTH);
         }
@@ -210,8 +210,8 @@ impl Judge<'_> {
         Ok(body.freeze())
     }
 
-    /// Lists what a session will have, so that everybody deletes the same. A list that does not fit is cut:
-    /// whoever applies it deletes what is listed, and then whatever else is the session's.
+    /// Lists what a session will have, so that every server deletes the same. A list that does not fit is cut:
+    /// a server that applies it deletes what is listed, and then whatever else is the session's.
     fn close(&self, session: i64, bytes_max: usize, changes: &mut Changes) -> Bytes {
         let mut paths: BTreeSet<Arc<str>> = self
             .tree
@@ -320,7 +320,7 @@ fn key(path: &str) -> &str {
     if path == "/" { "" } else { path }
 }
 
-/// A path that nobody has judged; what is not UTF-8 in it is replaced, as in Java.
+/// A path that was not judged yet; what is not UTF-8 in it is replaced, as in Java.
 fn path_of<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, str>, Rejected> {
     let path = reader.buffer().map_err(unreadable)?.ok_or(MARSHALLING)?;
     Ok(String::from_utf8_lossy(path))

@@ -1,4 +1,4 @@
-//! A tree from the bytes of a snapshot, as they come.
+//! Restoring a tree from the bytes of a snapshot, as they come.
 //!
 //! The form stands in [`pieces`](crate::pieces). Each element is taken when it has come whole; what has come of the
 //! next one waits, and memory is taken for that, not for what a length promises. Damage that leaves the
@@ -44,23 +44,44 @@ pub enum SnapshotError {
         offset: u64,
     },
     /// Something in it cannot be.
-    #[error("the snapshot is damaged before byte {offset}: {reason}")]
+    #[error("the snapshot is damaged before byte {offset}: {damage}")]
     Damaged {
         /// Where, about.
         offset: u64,
         /// What cannot be.
-        reason: &'static str,
+        damage: Damage,
     },
     /// A node cannot be where it says.
-    #[error("the snapshot is damaged before byte {offset}: {reason}: {path:?}")]
+    #[error(
+        "the snapshot is damaged before byte {offset}: the node's parent is missing, or it is there twice, or it is no \
+         path: {path:?}"
+    )]
     Misplaced {
         /// Where, about.
         offset: u64,
-        /// What is wrong with the node.
-        reason: &'static str,
         /// The node's path, the beginning of it if it is long.
         path: String,
     },
+}
+
+/// What no snapshot can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum Damage {
+    /// Two sessions of one id.
+    #[error("a session is there twice")]
+    SessionTwice,
+    /// A path that is not UTF-8.
+    #[error("a path that is not UTF-8")]
+    PathNotUtf8,
+    /// The nodes begin with another than the root.
+    #[error("the first node is not the root")]
+    NoRoot,
+    /// Two access lists of one key, or one of the key that stands for none.
+    #[error("the key of an access list is there twice, or is -1")]
+    ListKey,
+    /// A count or length below 0, or below -1 where null may be.
+    #[error("a negative count or length")]
+    NegativeLength,
 }
 
 /// A tree that is being restored.
@@ -109,7 +130,7 @@ enum Stop {
     /// It cannot be; so many bytes were looked at.
     Damaged {
         at: usize,
-        reason: &'static str,
+        damage: Damage,
     },
     Misplaced {
         at: usize,
@@ -205,11 +226,8 @@ impl Restoring {
         let offset = |at: usize| self.offset.saturating_add(at as u64);
         match stop {
             Stop::Needs { from, .. } => SnapshotError::Ended { offset: offset(from) },
-            Stop::Damaged { at, reason } => SnapshotError::Damaged { offset: offset(at), reason },
-            Stop::Misplaced { at, path } => {
-                let reason = "the node's parent is missing, or it is there twice, or it is no path";
-                SnapshotError::Misplaced { offset: offset(at), reason, path }
-            }
+            Stop::Damaged { at, damage } => SnapshotError::Damaged { offset: offset(at), damage },
+            Stop::Misplaced { at, path } => SnapshotError::Misplaced { offset: offset(at), path },
         }
     }
 
@@ -234,7 +252,7 @@ impl Restoring {
             Next::Session(left) => {
                 let (id, timeout) = (from.long()?, from.int()?);
                 if self.sessions.insert(id, timeout).is_some() {
-                    return Err(from.damaged("a session is there twice"));
+                    return Err(from.damaged(Damage::SessionTwice));
                 }
                 if *left == 1 { Next::Lists } else { Next::Session(*left - 1) }
             }
@@ -262,10 +280,10 @@ impl Restoring {
     /// Takes a node, or the end.
     fn node(&mut self, from: &mut Source<'_>) -> Result<bool, Stop> {
         let path = from.counted()?;
-        let path = str::from_utf8(path).map_err(|_| from.damaged("a path that is not UTF-8"))?;
+        let path = str::from_utf8(path).map_err(|_| from.damaged(Damage::PathNotUtf8))?;
         match (&self.tree, path) {
             (None, "") | (Some(_), _) => {}
-            (None, _) => return Err(from.damaged("the first node is not the root")),
+            (None, _) => return Err(from.damaged(Damage::NoRoot)),
         }
         if path == "/" {
             return Ok(true);
@@ -318,7 +336,7 @@ const fn lists(left: usize) -> Next {
 fn entry(to: &mut AclTable, next: Next, from: &Source<'_>) -> Result<Next, Stop> {
     let Next::Entry { behind, key, list, entries: 0 } = next else { return Ok(next) };
     if !to.insert(key, list.into()) {
-        return Err(from.damaged("the key of an access list is there twice, or is -1"));
+        return Err(from.damaged(Damage::ListKey));
     }
     Ok(lists(behind))
 }
@@ -360,7 +378,7 @@ impl<'a> Source<'a> {
     }
 
     fn length(&self, length: i32) -> Result<usize, Stop> {
-        usize::try_from(length).map_err(|_| self.damaged("a negative count or length"))
+        usize::try_from(length).map_err(|_| self.damaged(Damage::NegativeLength))
     }
 
     fn count(&mut self) -> Result<usize, Stop> {
@@ -382,8 +400,8 @@ impl<'a> Source<'a> {
         self.take(length).map(jute::word)
     }
 
-    const fn damaged(&self, reason: &'static str) -> Stop {
-        Stop::Damaged { at: self.at, reason }
+    const fn damaged(&self, damage: Damage) -> Stop {
+        Stop::Damaged { at: self.at, damage }
     }
 }
 

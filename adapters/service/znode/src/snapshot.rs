@@ -1,4 +1,4 @@
-//! A point in time: the tree goes on, and this can be looked at, written and sent.
+//! A snapshot of the tree at one moment: the tree goes on, this can be looked at, written and sent.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What ZooKeeper keeps about a node beside its data, as stored and as clients see it.
+//! The stat of a node, as stored (`StatPersisted`) and as clients see it (`Stat`).
 //!
 //! The two differ: the stored `cversion` counts creations below the node, the one clients see counts
 //! creations and deletions; and clients do not see the marks of containers and TTL nodes as owners.
@@ -15,8 +15,8 @@ pub(crate) const MAX_TTL: i64 = (1 << 40) - 1;
 /// What a node is, told by its stored owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// Nobody's: it stays until it is deleted.
-    Nobody,
+    /// A persistent node: it stays until it is deleted.
+    None,
     /// A container, deleted by the leader some time after its last child.
     Container,
     /// Deleted by the leader when it has no children and was not written to for so many milliseconds.
@@ -32,7 +32,7 @@ impl Owner {
     /// setting, no session but those of a server 255 could look like one.
     pub const fn from_stored(owner: i64) -> Self {
         match owner {
-            0 => Self::Nobody,
+            0 => Self::None,
             CONTAINER => Self::Container,
             _ if owner & !MAX_TTL == TTL_MARK => Self::Ttl(owner & MAX_TTL),
             session => Self::Session(session),
@@ -42,7 +42,7 @@ impl Owner {
     /// The stored form.
     pub const fn to_stored(self) -> i64 {
         match self {
-            Self::Nobody => 0,
+            Self::None => 0,
             Self::Container => CONTAINER,
             Self::Ttl(ttl) => TTL_MARK | ttl & MAX_TTL,
             Self::Session(session) => session,
@@ -159,7 +159,7 @@ impl Stat {
         let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
         let ephemeral_owner = match Owner::from_stored(stored.owner) {
             Owner::Session(session) => session,
-            Owner::Nobody | Owner::Container | Owner::Ttl(_) => 0,
+            Owner::None | Owner::Container | Owner::Ttl(_) => 0,
         };
         Self {
             czxid: stored.czxid,
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn owners_go_to_their_stored_form_and_back() {
         for (owner, stored) in [
-            (Owner::Nobody, 0),
+            (Owner::None, 0),
             (Owner::Container, i64::MIN),
             (Owner::Ttl(1), 0xff00_0000_0000_0001_u64 as i64),
             (Owner::Ttl(MAX_TTL), 0xff00_00ff_ffff_ffff_u64 as i64),

@@ -1,4 +1,4 @@
-//! The tree: nodes, sessions, access lists, and what finds some nodes quickly.
+//! The data tree: nodes, sessions, access lists, and the indexes of ephemeral, container and TTL nodes.
 //!
 //! ```text
 //!   request ─► prepare ─► transaction ─► apply ─► Tree ─► snapshot
@@ -48,7 +48,7 @@ const UNMADE: StoredStat = StoredStat::new(Zxid::ZERO, 0, 0);
 
 impl Tree {
     /// The tree of a server that starts for the first time: the root, `/zookeeper`, and below it
-    /// `config`, which everybody may read, and `quota`.
+    /// `config`, which every client may read, and `quota`.
     pub fn new() -> Self {
         let node = |path| Node::new(path, Some([].as_slice().into()), acl::OPEN, UNMADE);
         let mut tree = Self::with_root(node(""));
@@ -204,7 +204,7 @@ impl Tree {
 
     pub(crate) fn index(&mut self, path: &str, owner: Owner) {
         match owner {
-            Owner::Nobody => {}
+            Owner::None => {}
             Owner::Container => drop(self.containers.insert(path.into())),
             Owner::Ttl(_) => drop(self.ttls.insert(path.into())),
             Owner::Session(session) => {
@@ -215,7 +215,7 @@ impl Tree {
 
     pub(crate) fn unindex(&mut self, path: &str, owner: Owner) {
         match owner {
-            Owner::Nobody => {}
+            Owner::None => {}
             Owner::Container => drop(self.containers.remove(path)),
             Owner::Ttl(_) => drop(self.ttls.remove(path)),
             Owner::Session(session) => {

@@ -1,4 +1,4 @@
-//! The bodies of transactions, decoded as far as they can be trusted.
+//! Decoding the bodies of transactions; every length is checked against the bytes that are there.
 //!
 //! ```text
 //!   body of the kind │ perhaps: i32 digest version, i64 digest of the tree afterwards
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::acl::Acl;
 use crate::digest;
-use crate::jute::{Fault, Reader};
+use crate::jute::{Fault, Malformed, Reader};
 use crate::stat::{MAX_TTL, Owner};
 
 /// A transaction that was not applied.
@@ -52,7 +52,7 @@ pub enum ApplyError {
         /// Where in the body.
         offset: usize,
         /// What is wrong there.
-        reason: &'static str,
+        reason: Malformed,
     },
     /// An element of a multi whose body is not what its kind has.
     #[error("element {index} of a multi cannot be read at byte {offset} of its body: {reason}")]
@@ -62,14 +62,14 @@ pub enum ApplyError {
         /// Where in its body.
         offset: usize,
         /// What is wrong there.
-        reason: &'static str,
+        reason: Malformed,
     },
 }
 
 impl ApplyError {
     /// Whether another server might have made something of it, a newer one for instance. Then to go on
     /// may be to differ from the others, and it is for the caller to say whether that is better than
-    /// to stop. The rest nobody can apply, and nothing is lost.
+    /// to stop. The rest no server can apply, and nothing is lost.
     pub const fn may_differ(&self) -> bool {
         match self {
             Self::LoneCheck | Self::Ttl { .. } => false,
@@ -198,7 +198,7 @@ fn create<'a>(kind: i32, reader: &mut Reader<'a>) -> Result<Create<'a>, Fault> {
     let owner = match kind {
         kind::CREATE_CONTAINER | kind::CREATE_TTL => Some(Owner::Container),
         _ if reader.boolean()? => None,
-        _ => Some(Owner::Nobody),
+        _ => Some(Owner::None),
     };
     // Very old servers did not write it.
     let old = kind == kind::CREATE && reader.left() == 0;
@@ -241,7 +241,7 @@ fn multi<'a>(reader: &mut Reader<'a>) -> Result<Op<'a>, ApplyError> {
     let elements = reader
         .vector(|reader| {
             let kind = reader.int()?;
-            let null = reader.fault("an element without a body");
+            let null = reader.fault(Malformed::NoBody);
             Ok((kind, reader.buffer()?.ok_or(null)?))
         })
         .map_err(malformed)?

@@ -1,4 +1,4 @@
-//! All nodes below one, each before its children and these sorted, from any of them on.
+//! Walking the tree in order, each node before its children and these sorted, from any node on.
 
 use std::sync::Arc;
 

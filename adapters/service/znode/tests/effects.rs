@@ -6,7 +6,7 @@ use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_znode::acl::Acl;
 use quorate_znode::stat::{Owner, StoredStat};
-use quorate_znode::{ApplyError, DigestCheck, ErrorCode, Outcome, Tree, kind};
+use quorate_znode::{ApplyError, DigestCheck, ErrorCode, Malformed, Outcome, Tree, kind};
 
 fn stat(tree: &Tree, path: &str) -> StoredStat {
     *tree.get(path).unwrap().stored_stat()
@@ -23,9 +23,9 @@ fn failed(code: ErrorCode) -> Outcome {
 #[test]
 fn a_create_makes_a_node_and_is_counted_by_its_parent() {
     for (kind, body, owner) in [
-        (kind::CREATE, create("/p/c", Some(b"x"), false, 7), Owner::Nobody),
+        (kind::CREATE, create("/p/c", Some(b"x"), false, 7), Owner::None),
         (kind::CREATE, create("/p/c", Some(b"x"), true, 7), Owner::Session(SESSION)),
-        (kind::CREATE2, create("/p/c", Some(b"x"), false, 7), Owner::Nobody),
+        (kind::CREATE2, create("/p/c", Some(b"x"), false, 7), Owner::None),
         (kind::CREATE2, create("/p/c", Some(b"x"), true, 7), Owner::Session(SESSION)),
         (kind::CREATE_CONTAINER, create_container("/p/c", 7), Owner::Container),
         (kind::CREATE_TTL, create_ttl("/p/c", 7, 99), Owner::Ttl(99)),
@@ -361,27 +361,27 @@ fn what_nobody_should_have_made_is_survived() {
         (
             kind::MULTI,
             body(&[good, (kind::DELETE, Body::default())]),
-            ApplyError::MalformedElement { index: 1, offset: 0, reason: "it ends too early" },
+            ApplyError::MalformedElement { index: 1, offset: 0, reason: Malformed::Short },
         ),
         (
             kind::DELETE,
             Body::default().int(-1),
-            ApplyError::Malformed { kind: 2, offset: 0, reason: "a path that is null" },
+            ApplyError::Malformed { kind: 2, offset: 0, reason: Malformed::NullPath },
         ),
         (
             kind::DELETE,
             Body::default().buffer([b'/', 0xff]),
-            ApplyError::Malformed { kind: 2, offset: 0, reason: "a path that is not UTF-8" },
+            ApplyError::Malformed { kind: 2, offset: 0, reason: Malformed::PathNotUtf8 },
         ),
         (
             kind::SET_DATA,
             Body::default().buffer("/").int(i32::MAX),
-            ApplyError::Malformed { kind: 5, offset: 9, reason: "a length beyond the end" },
+            ApplyError::Malformed { kind: 5, offset: 9, reason: Malformed::LengthBeyondEnd },
         ),
         (
             kind::MULTI,
             Body::default().int(i32::MAX),
-            ApplyError::Malformed { kind: 14, offset: 4, reason: "it ends too early" },
+            ApplyError::Malformed { kind: 14, offset: 4, reason: Malformed::Short },
         ),
     ] {
         let mut tree = Tree::new();

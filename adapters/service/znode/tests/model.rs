@@ -284,7 +284,7 @@ fn check(tree: &Tree) {
             count += 1;
             keys.push(node.acl_key());
             match node.owner() {
-                quorate_znode::stat::Owner::Nobody => {}
+                quorate_znode::stat::Owner::None => {}
                 quorate_znode::stat::Owner::Container => containers.push(path.to_owned()),
                 quorate_znode::stat::Owner::Ttl(_) => ttls.push(path.to_owned()),
                 quorate_znode::stat::Owner::Session(id) => {

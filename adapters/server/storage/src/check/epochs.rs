@@ -1,4 +1,4 @@
-//! The small files of a directory: the vote and the two epochs, and whether they fit the log.
+//! Checking the small files: the vote and the two epochs, and whether they fit the log.
 
 use super::{Check, Problem, Severity};
 use crate::epochs::{self, ACCEPTED, CURRENT, NoEpoch};

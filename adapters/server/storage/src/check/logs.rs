@@ -1,4 +1,4 @@
-//! The log files of a directory, record by record: whether each record can stand where it does, and how each file ends.
+//! Checking the log files: whether each record can stand where it does, and how each file ends.
 
 use quorate_core::zxid::Zxid;
 
@@ -75,7 +75,7 @@ impl<F: Files + Clone> Check<F> {
                 Ok(Some(Entry::Damaged { offset, damage, .. })) => {
                     let problem = Problem::Record(damage);
                     self.find_at(Severity::Error, (&path, offset), run.previous, problem);
-                    // Which transaction it was, nobody knows: what follows begins anew.
+                    // Which transaction it was is unknown: what follows begins anew.
                     run.previous = None;
                 }
                 Ok(Some(Entry::End { offset, ending })) => {

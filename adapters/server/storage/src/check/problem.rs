@@ -1,4 +1,4 @@
-//! What can be found in a data directory that is worth telling.
+//! The problems that a check can find in a data directory.
 
 use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;

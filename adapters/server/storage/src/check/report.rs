@@ -1,4 +1,4 @@
-//! What a check tells of a data directory: its files, where the history begins and ends, and what was found.
+//! The report of a check: the files of a directory, where the history begins and ends, and the findings.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::snapshot::{Inspection, SnapshotFile};
 pub struct Report {
     /// Where the files are.
     pub dirs: Dirs,
-    /// Who has the directory open at present.
+    /// The process that has the directory open at present.
     pub holder: Option<Holder>,
     /// What `acceptedEpoch` holds; none if there is no such file, or it holds no epoch.
     pub accepted_epoch: Option<Epoch>,

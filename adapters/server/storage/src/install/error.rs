@@ -1,4 +1,4 @@
-//! Why a history cannot be installed.
+//! The error of installing a history.
 
 use std::io;
 use std::path::PathBuf;

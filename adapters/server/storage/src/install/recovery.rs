@@ -45,7 +45,7 @@ pub(crate) fn resume<F: Files>(
     Ok(memberships)
 }
 
-/// For those who only look: the marker of an installation that a start would finish, if there is one,
+/// For a check, which changes nothing: the marker of an installation that a start would finish, if there is one,
 /// and where the files of that history are at present.
 pub(crate) fn pending<F: Files>(
     files: &F,

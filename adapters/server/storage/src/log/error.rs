@@ -1,4 +1,4 @@
-//! Why a data directory cannot be opened or written to.
+//! The error of opening a data directory and of writing to it.
 
 use std::path::PathBuf;
 

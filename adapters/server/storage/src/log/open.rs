@@ -1,4 +1,4 @@
-//! Opening a data directory: the lock, the history, the vote, the epochs, the longest lease.
+//! Opening a data directory: the lock, the log and snapshots, the vote, the epochs, the longest lease.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub struct OpenOptions {
     /// once, or must first get its history from a leader: that protects an ensemble against voters
     /// which lost their disks.
     pub autocreate: bool,
-    /// Who we are, if we elect by generation: only then is the vote read and kept.
+    /// Our id, if we elect by generation: only then is the vote read and kept.
     pub voter: Option<ServerId>,
     /// How to open the transactions and snapshots.
     pub segments: SegmentOptions,
@@ -51,7 +51,7 @@ impl Default for OpenOptions {
 /// What a data directory holds, durably.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What the protocol starts from. Its last zxid is [`Zxid::UNKNOWN`] where nobody can say whether
+    /// What the protocol starts from. Its last zxid is [`Zxid::UNKNOWN`] where it is not known whether
     /// the history is empty or lost, see [`OpenOptions::autocreate`].
     pub durable: Durable,
     /// What the application is to be restored from. It looks whole; whether it is, reading it tells. If

@@ -1,4 +1,4 @@
-//! Appending: what is gathered, written in one piece and synced once.
+//! Appending transactions: gathered in memory, written in one piece, synced once (group commit).
 //!
 //! ```text
 //!   append ─► │ buffer │ ─► sync: a new file or the tail ─► room in front ─► records, mark ─► fsync ─► durable
@@ -7,7 +7,7 @@
 //! With each batch goes a mark of how far the one before it came, see [`sync_mark`]; where room is taken,
 //! one sync more makes the marks in it durable first.
 //!
-//! When is up to whoever calls: nothing is written before [`Segments::sync`].
+//! When is up to the caller: nothing is written before [`Segments::sync`].
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Cutting: a history ends earlier than it did.
+//! Truncating the log: a history ends earlier than it did (TRUNC).
 //!
 //! ```text
 //!   log.<a> ──► log.<b> ──┃─► log.<c>      newer snapshots, then log.<c>, then the end of log.<b>

@@ -1,4 +1,4 @@
-//! Why a history cannot be opened.
+//! The error of opening the log segments and snapshots of a directory.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! How a history is opened, and how it goes on.
+//! The options of the log segments and snapshots of a directory.
 
 use quorate_core::zxid::Zxid;
 

@@ -63,7 +63,7 @@ impl<F: Files + Clone> Segments<F> {
         Ok(Purged { snapshots, logs, floor: self.floor, more })
     }
 
-    /// Where the last of those who read has come to.
+    /// Where the reader that is furthest behind has come to.
     fn slowest_reader(&mut self) -> Option<Zxid> {
         self.readers.retain(|reader| reader.strong_count() > 0);
         let places = self.readers.iter().filter_map(Weak::upgrade);

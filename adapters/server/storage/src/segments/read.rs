@@ -1,6 +1,6 @@
-//! Reading: where somebody stands in the log, and what follows it.
+//! Reading for learners: where a transaction stands in the log, and what follows it.
 //!
-//! Files before the run that was read at start are read when somebody needs them, piece by piece, since
+//! Files before the run that was read at start are read when a learner needs them, piece by piece, since
 //! writes wait meanwhile.
 
 use std::sync::Arc;
@@ -156,7 +156,7 @@ impl<F: Files + Clone> Segments<F> {
         if self.floor <= wanted || !self.run_is_open {
             return Ok(true);
         }
-        // Unless all goes well, nobody tries again.
+        // Unless all goes well, this is not tried again.
         self.run_is_open = false;
         let mut extension = match self.extension.take() {
             Some(extension) => extension,

@@ -181,7 +181,7 @@ impl<F: Files + Clone> Scan<'_, F> {
         // What is missing before the snapshot is not missed.
         let torn = if next > self.base { cursor.check_end(after, torn)? } else { torn };
         if torn {
-            // Another epoch began; nobody knows whether the torn record was part of the last one.
+            // Another epoch began; the torn record may or may not have been part of the last one.
             self.torn_before = Some(next);
         }
         Ok(())

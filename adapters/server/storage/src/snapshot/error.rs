@@ -1,4 +1,4 @@
-//! Why a snapshot cannot be written or read.
+//! The error of writing and reading a snapshot file.
 
 use std::path::PathBuf;
 

@@ -55,7 +55,7 @@ pub(crate) fn newest<F: Files>(
     Ok((None, count))
 }
 
-/// What can be told of a snapshot by somebody who does not know its application.
+/// What can be told of a snapshot without knowing its application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inspection {
     /// How many bytes the body has, uncompressed.

@@ -28,7 +28,7 @@ pub struct SnapshotWriter<F: Files> {
     label: Zxid,
     buffer: Vec<u8>,
     offset: u64,
-    /// Up to here it is durable; none if somebody else sees to that.
+    /// Up to here it is durable; none if [`SnapshotWriter::sync_elsewhere`] sees to that.
     synced: Option<u64>,
     checksum: Adler32,
     /// What is in the file is not what was meant to be.
@@ -83,8 +83,8 @@ impl<F: Files> SnapshotWriter<F> {
     }
 
     /// From now on the writer itself makes the file durable at the end only. Returns what makes durable
-    /// what has been written so far, on whatever thread and as often as it is called. An error of it may
-    /// be told to nobody else: the snapshot must be [discarded](Self::discard) then.
+    /// what has been written so far, on whatever thread and as often as it is called. The system may
+    /// report an error to that call alone: the snapshot must be [discarded](Self::discard) then.
     pub fn sync_elsewhere(&mut self) -> impl Fn() -> io::Result<()> + use<F>
     where
         F: Clone,
