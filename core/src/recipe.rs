@@ -1,21 +1,21 @@
-//! Elections through an ensemble that somebody else runs: thousands of processes do not vote among
-//! themselves, they ask a store that has voted already.
+//! Client-side elections: one of many processes is elected through a store that exists already, such as a ZooKeeper
+//! or etcd cluster.
 //!
 //! ```text
-//!             what happened ──►  ┌───────────────────┐  ──► calls on the store, and the seat
+//!             what happened ──►  ┌───────────────────┐  ──► calls on the store, orders to the guards
 //!   answers, watches, session,   │ Candidate::step() │
-//!   clock, whoever holds a guard └───────────────────┘
+//!   clock, guards                └───────────────────┘
 //! ```
 //!
 //! There are two recipes, and a machine for each. An [`offer`] is one of many nodes in a row: the lowest
-//! leads, everybody else watches its neighbour, so that one that goes wakes one. A [`lease`] is one key: who
-//! creates it leads, everybody else watches it. The first needs a store that numbers keys; the second needs
+//! leads, each other candidate watches its neighbour, so that one that goes wakes one. A [`lease`] is one key: the
+//! candidate that creates it leads, all others watch it. The first needs a store that numbers keys; the second needs
 //! compare-and-swap and nothing else.
 //!
 //! Both are of the same shape as the rest of the core: no socket, clock or randomness, and states that are
 //! values. An adapter carries out every output at once and in order, and answers each call once. An answer
-//! carries the [`Attempt`] of its call, and is dropped if that is not the one waited for: two callbacks that
-//! cross, or a watch of yesterday, change nothing (CURATOR-645, CURATOR-653).
+//! carries the [`Attempt`] of its call, and is dropped if no such call is waited for: two callbacks that
+//! cross, or an outdated watch, change nothing (CURATOR-645, CURATOR-653).
 //!
 //! # What leadership rests on
 //!
@@ -25,20 +25,20 @@
 //!   confirmed only until the time at which the last acknowledged contact was *sent*, plus what the store
 //!   waits, minus a margin, by the holder's own monotonic clock (CURATOR-444, CURATOR-460). A holder that was
 //!   paused learns of it before it does anything else.
-//! - **The token.** No clock helps a holder whose write was on its way when it was paused. Each term has a
-//!   [`Token`] that is greater than those of all earlier terms, by the store's own count. What is guarded has
-//!   to refuse a smaller token than one that it has seen. Where that cannot be done, no election and no lock
+//! - **The token.** No clock helps a holder whose write was on its way when it was paused. Each leadership has a
+//!   [`Token`] that is greater than those of all earlier ones, by the store's own count. The guarded resource has
+//!   to refuse a token smaller than the greatest it has seen. Where that cannot be done, no election and no lock
 //!   can exclude two writers.
 //!
-//! A term ends before the next begins: whoever holds guards of one that is over says `Released` when they are
-//! gone, and nothing new is tried before, nor is the node given back while guarded work still runs.
+//! One leadership ends before the next begins: the adapter reports `Released` when the guards of an earlier one are
+//! gone; before that no new attempt is made, nor is the node given back while guarded work still runs.
 
+mod backoff;
+mod boundary;
+mod leadership;
 pub mod lease;
 pub mod offer;
-mod pace;
-mod tenure;
-mod terms;
 
-pub use crate::recipe::terms::{
-    Attempt, ConfigError, Failure, Leader, Loss, Seat, SessionId, Token,
+pub use crate::recipe::boundary::{
+    Attempt, ConfigError, Failure, Leader, LeadershipChange, Loss, SessionId, Token,
 };

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use quorate_core::recipe::lease::{
     Answer, Call, Candidate, Config, Event, Expiry, Held, Input, Output, Record,
 };
-use quorate_core::recipe::{Attempt, ConfigError, Failure, Leader, Loss, Seat, Token};
+use quorate_core::recipe::{Attempt, ConfigError, Failure, Leader, LeadershipChange, Loss, Token};
 use quorate_core::time::Instant;
 
 const UNIQUE: u128 = 0xabc;
@@ -23,7 +23,7 @@ struct Bench {
     candidate: Candidate,
     now: Instant,
     outputs: Vec<Output>,
-    seats: Vec<Seat>,
+    changes: Vec<LeadershipChange>,
     calls: Vec<Call>,
     leaders: Vec<Option<Leader>>,
     pending: Option<(Attempt, Call)>,
@@ -73,7 +73,7 @@ impl Bench {
             candidate: Candidate::new(config(expiry)).unwrap(),
             now: at(0),
             outputs: Vec::new(),
-            seats: Vec::new(),
+            changes: Vec::new(),
             calls: Vec::new(),
             leaders: Vec::new(),
             pending: None,
@@ -105,7 +105,7 @@ impl Bench {
                     self.calls.push(call.clone());
                     self.pending = Some((*attempt, call.clone()));
                 }
-                Output::Seat(seat) => self.seats.push(*seat),
+                Output::Leadership(change) => self.changes.push(*change),
                 Output::Leads(leader) => self.leaders.push(leader.clone()),
                 Output::Trouble { .. } | Output::Stopped => {}
             }
@@ -175,7 +175,7 @@ fn the_first_to_create_the_key_leads_and_renews_it() {
     bench.answer(NOTHING);
     assert_eq!(bench.expects(), None);
     bench.answer(written(7));
-    assert_eq!(bench.seats, [Seat::Taken { token: Token(7), until: at(10) }]);
+    assert_eq!(bench.changes, [LeadershipChange::Taken { token: Token(7), until: at(10) }]);
     let us = Leader { identity: Bytes::from_static(b"us"), token: Token(7), designated: false };
     assert_eq!(bench.leaders, [Some(us)]);
     assert_eq!(bench.call(), Call::Read { watch: true }, "whether it is deleted");
@@ -186,7 +186,10 @@ fn the_first_to_create_the_key_leads_and_renews_it() {
         assert_eq!(bench.now, at(seconds));
         assert!(matches!(bench.call(), Call::Renew { version: 7, .. }));
         bench.answer(written(7));
-        assert_eq!(bench.seats.last(), Some(&Seat::Confirmed { until: at(seconds + 10) }));
+        assert_eq!(
+            bench.changes.last(),
+            Some(&LeadershipChange::Confirmed { until: at(seconds + 10) })
+        );
     }
 }
 
@@ -289,8 +292,8 @@ fn a_lost_answer_to_a_create_is_resolved_by_our_own_number() {
     assert_eq!(bench.call(), Call::Read { watch: true });
     bench.answer(found(&Held { record, version: 7, created: 7 }));
     assert_eq!(
-        bench.seats,
-        [Seat::Taken { token: Token(7), until: at(10) }],
+        bench.changes,
+        [LeadershipChange::Taken { token: Token(7), until: at(10) }],
         "from when it was sent"
     );
 }
@@ -306,7 +309,7 @@ fn what_was_written_long_ago_is_renewed_before_anybody_leads() {
     assert_eq!(bench.candidate.leads(), None);
     assert!(matches!(bench.call(), Call::Renew { version: 7, .. }));
     bench.answer(written(7));
-    assert_eq!(bench.seats, [Seat::Taken { token: Token(7), until: at(22) }]);
+    assert_eq!(bench.changes, [LeadershipChange::Taken { token: Token(7), until: at(22) }]);
 }
 
 /// The same mistake as CURATOR-696: what an earlier session of ours wrote goes with that session.
@@ -339,7 +342,11 @@ fn the_holder_stops_before_the_lease_is_over_counted_from_the_sending() {
     assert_eq!(bench.now, at(2));
     bench.now = at(6);
     bench.answer(written(8));
-    assert_eq!(bench.seats.last(), Some(&Seat::Confirmed { until: at(12) }), "sent at 2");
+    assert_eq!(
+        bench.changes.last(),
+        Some(&LeadershipChange::Confirmed { until: at(12) }),
+        "sent at 2"
+    );
 }
 
 /// ZooKeeper's leader counts what its followers have told it of, which is older than what it has answered.
@@ -349,7 +356,7 @@ fn the_holder_counts_from_what_the_store_counts_if_that_is_older_than_what_it_ha
     bench.now = at(4);
     bench.say(Event::Counted { sent: at(1) });
     bench.answer(NOTHING).answer(written(7));
-    assert_eq!(bench.seats, [Seat::Taken { token: Token(7), until: at(11) }]);
+    assert_eq!(bench.changes, [LeadershipChange::Taken { token: Token(7), until: at(11) }]);
     bench.answer(found(&Held { record: record_of(&bench), version: 7, created: 7 }));
     // It is renewed in its time all the same.
     for (renewed, counted) in [(6, 5), (8, 5), (10, 20)] {
@@ -358,7 +365,7 @@ fn the_holder_counts_from_what_the_store_counts_if_that_is_older_than_what_it_ha
         bench.say(Event::Counted { sent: at(counted) });
         bench.answer(written(7));
         let until = at(renewed.min(counted) + 10);
-        assert_eq!(bench.seats.last(), Some(&Seat::Confirmed { until }), "{renewed}");
+        assert_eq!(bench.changes.last(), Some(&LeadershipChange::Confirmed { until }), "{renewed}");
     }
 
     // Who learns that nothing counts takes a rest.
@@ -379,7 +386,7 @@ fn the_holder_counts_from_what_the_store_counts_if_that_is_older_than_what_it_ha
     bench.answer(Err(Failure::Unknown));
     bench.rest();
     bench.answer(found(&Held { record, version: 7, created: 7 }));
-    assert_eq!(bench.seats, [Seat::Taken { token: Token(7), until: at(11) }]);
+    assert_eq!(bench.changes, [LeadershipChange::Taken { token: Token(7), until: at(11) }]);
 }
 
 /// kubernetes/client-go: no renewal succeeds from 0 on, and each call takes five seconds.
@@ -390,8 +397,8 @@ fn the_holder_stops_in_time_though_a_call_is_under_way() {
         bench.rest();
     }
     assert_eq!(bench.now, at(10));
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Unconfirmed)));
-    assert!(bench.seats.contains(&Seat::Suspended), "the first failure was told");
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Unconfirmed)));
+    assert!(bench.changes.contains(&LeadershipChange::Suspended), "the first failure was told");
 }
 
 #[test]
@@ -400,7 +407,7 @@ fn a_renewal_that_is_answered_after_the_end_changes_nothing() {
     bench.rest();
     let (late, _) = bench.pending.clone().unwrap();
     bench.tick_at(at(7)).tick_at(at(10));
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Unconfirmed)));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Unconfirmed)));
     bench.say(Event::Done { attempt: late, result: written(8) });
     assert_eq!(bench.candidate.leads(), None);
 }
@@ -413,15 +420,23 @@ fn a_late_renewal_fails_and_the_end_comes_before_the_next_term() {
     bench.answer(Err(Failure::Conflict));
     assert_eq!(bench.call(), Call::Read { watch: false });
     bench.answer(found(&theirs(8)));
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Taken)));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Taken)));
     assert_eq!(bench.pending, None, "the guards have not gone");
     bench.say(Event::Released);
     assert_eq!(bench.call(), Call::Read { watch: true });
     let mut released = theirs(9);
     released.record.released = true;
     bench.answer(found(&released)).answer(written(10));
-    let lost = bench.seats.iter().position(|seat| matches!(seat, Seat::Lost(_))).unwrap();
-    let again = bench.seats.iter().rposition(|seat| matches!(seat, Seat::Taken { .. })).unwrap();
+    let lost = bench
+        .changes
+        .iter()
+        .position(|change| matches!(change, LeadershipChange::Lost(_)))
+        .unwrap();
+    let again = bench
+        .changes
+        .iter()
+        .rposition(|change| matches!(change, LeadershipChange::Taken { .. }))
+        .unwrap();
     assert!(lost < again);
     assert_eq!(bench.candidate.leads(), Some(Token(10)));
 }
@@ -432,13 +447,13 @@ fn a_renewal_of_our_own_whose_answer_was_lost_is_no_theft() {
     bench.rest();
     let record = bench.record();
     bench.answer(Err(Failure::Unknown));
-    assert_eq!(bench.seats.last(), Some(&Seat::Suspended));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Suspended));
     bench.rest();
     bench.answer(Err(Failure::Conflict));
     bench.answer(found(&Held { record, version: 8, created: 7 }));
     assert!(matches!(bench.call(), Call::Renew { version: 8, .. }));
     bench.answer(written(9));
-    assert!(matches!(bench.seats.last(), Some(Seat::Confirmed { .. })));
+    assert!(matches!(bench.changes.last(), Some(LeadershipChange::Confirmed { .. })));
     assert_eq!(bench.candidate.leads(), Some(Token(7)), "the same term");
 }
 
@@ -484,14 +499,14 @@ fn the_key_is_given_back_when_the_guarded_work_has_ended() {
             bench.answer(found(&ours));
         }
         bench.say(Event::Stop);
-        assert_eq!(bench.seats.last(), Some(&Seat::Release));
+        assert_eq!(bench.changes.last(), Some(&LeadershipChange::Release));
         assert_eq!(bench.pending, None);
         bench.rest();
         assert!(matches!(bench.call(), Call::Renew { .. }), "the work takes three seconds");
         bench.answer(written(7));
         bench.now = at(3);
         bench.say(Event::Released);
-        assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Stopped)));
+        assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Stopped)));
         assert!(
             matches!(bench.call(), Call::Put { expect: Some(7), ref record } if record.released)
         );
@@ -512,7 +527,7 @@ fn a_deleted_key_ends_the_term_at_once() {
     let ours = Held { record: record_of(&bench), version: 7, created: 7 };
     bench.answer(found(&ours));
     bench.say(Event::Fired { attempt: watch, gone: true });
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Deleted)));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Deleted)));
 }
 
 #[test]
@@ -523,7 +538,7 @@ fn a_key_that_was_overwritten_by_hand_ends_the_term() {
     bench.answer(found(&ours));
     bench.say(Event::Fired { attempt: watch, gone: false });
     bench.answer(found(&theirs(8)));
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Taken)));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Taken)));
 }
 
 /// A process that was stopped for longer than the lease lasts, and goes on.
@@ -533,7 +548,7 @@ fn a_paused_holder_says_lost_before_anything_else_and_its_token_is_the_smaller()
     let old = bench.candidate.leads().unwrap();
     bench.outputs.clear();
     bench.tick_at(at(60));
-    assert_eq!(bench.outputs[0], Output::Seat(Seat::Lost(Loss::Unconfirmed)));
+    assert_eq!(bench.outputs[0], Output::Leadership(LeadershipChange::Lost(Loss::Unconfirmed)));
     bench.say(Event::Released);
     bench.answer(Err(Failure::Conflict));
     bench.answer(found(&theirs(8)));
@@ -547,7 +562,7 @@ fn guards_that_were_gone_before_the_term_was_over_may_be_there_again() {
     let mut bench = Bench::store().leading();
     bench.now = at(60);
     bench.say(Event::Released);
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Unconfirmed)));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Unconfirmed)));
     let given_back = |bench: &Bench| matches!(&bench.pending, Some((_, Call::Put { record, .. })) if record.released);
     assert!(!given_back(&bench), "they are waited for");
     bench.say(Event::Released);
@@ -589,12 +604,12 @@ fn a_write_of_an_earlier_term_that_comes_late_is_deleted() {
 fn a_lost_connection_is_told_and_leadership_confirmed_by_a_renewal() {
     let mut bench = Bench::store().leading();
     bench.answer(Err(Failure::Unknown));
-    assert_eq!(bench.seats.last(), Some(&Seat::Suspended));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Suspended));
     assert_eq!(bench.candidate.confirmed_until(), None);
     bench.rest();
     assert!(matches!(bench.call(), Call::Renew { .. }));
     bench.answer(written(7));
-    assert!(matches!(bench.seats.last(), Some(Seat::Confirmed { .. })));
+    assert!(matches!(bench.changes.last(), Some(LeadershipChange::Confirmed { .. })));
 }
 
 #[test]
@@ -607,7 +622,7 @@ fn a_lease_that_the_store_has_ended_ends_the_term() {
             bench.answer(Err(Failure::Unknown)).rest();
             bench.answer(Err(Failure::Expired));
         }
-        assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Expired)));
+        assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Expired)));
     }
 }
 

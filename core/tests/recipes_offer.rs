@@ -12,7 +12,9 @@ use quorate_core::recipe::offer::{
     Answer, Call, Candidate, Config, Entry, Event, Input, Naming, Notice, Output, Session, State,
     queue,
 };
-use quorate_core::recipe::{Attempt, ConfigError, Failure, Loss, Seat, SessionId, Token};
+use quorate_core::recipe::{
+    Attempt, ConfigError, Failure, LeadershipChange, Loss, SessionId, Token,
+};
 use quorate_core::time::Instant;
 
 const GUID: u128 = 0xabc;
@@ -29,7 +31,7 @@ struct Bench {
     /// All events for listeners.
     notices: Vec<Notice>,
     /// All that the guards were told.
-    seats: Vec<Seat>,
+    changes: Vec<LeadershipChange>,
     /// All calls.
     calls: Vec<Call>,
     pending: Option<(Attempt, Call)>,
@@ -81,7 +83,7 @@ impl Bench {
             now: at(0),
             outputs: Vec::new(),
             notices: Vec::new(),
-            seats: Vec::new(),
+            changes: Vec::new(),
             calls: Vec::new(),
             pending: None,
         }
@@ -120,7 +122,7 @@ impl Bench {
                     self.pending = Some((*attempt, call.clone()));
                 }
                 Output::Notice(notice) => self.notices.push(*notice),
-                Output::Seat(seat) => self.seats.push(*seat),
+                Output::Leadership(change) => self.changes.push(*change),
                 Output::Trouble { .. } | Output::Stopped => {}
             }
         }
@@ -367,7 +369,7 @@ fn a_node_of_an_earlier_session_gives_no_leadership() {
     let mut bench = Bench::java().leading();
     bench.say(Event::Session(Session::Suspended));
     bench.connect(SessionId(0x52));
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Expired)));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Expired)));
     bench.say(Event::Released);
     assert!(
         matches!(bench.call(), Call::Create { session: SessionId(0x52), .. }),
@@ -602,13 +604,13 @@ fn leadership_ends_before_the_store_can_end_the_session() {
     bench.renew(at(0));
     bench.now = at(13);
     bench.say(Event::Session(Session::Suspended));
-    assert_eq!(bench.seats.last(), Some(&Seat::Suspended));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Suspended));
     assert_eq!(
         (bench.candidate.confirmed_until(), bench.candidate.deadline()),
         (None, Some(at(36)))
     );
     bench.tick_at(at(36));
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Unconfirmed)));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Unconfirmed)));
     assert_eq!(bench.notices.last(), Some(&Notice::Failed));
 }
 
@@ -618,7 +620,10 @@ fn leadership_lasts_as_long_as_the_store_confirms_the_session() {
     for seconds in (10..200).step_by(10) {
         bench.now = at(seconds);
         bench.renew(at(seconds - 1));
-        assert_eq!(bench.seats.last(), Some(&Seat::Confirmed { until: at(seconds + 35) }));
+        assert_eq!(
+            bench.changes.last(),
+            Some(&LeadershipChange::Confirmed { until: at(seconds + 35) })
+        );
     }
 }
 
@@ -646,7 +651,7 @@ fn a_session_that_is_taken_up_again_for_a_shorter_time_is_relied_on_no_longer() 
     );
     bench.now = over;
     bench.say(Event::Tick);
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Unconfirmed)));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Unconfirmed)));
 }
 
 #[test]
@@ -656,10 +661,14 @@ fn after_a_reconnection_leadership_is_confirmed_when_our_node_was_read_again() {
     bench.say(Event::Session(Session::Suspended));
     bench.now = at(6);
     bench.connect(OURS);
-    assert_eq!(bench.seats.last(), Some(&Seat::Suspended), "a watch may have been missed");
+    assert_eq!(
+        bench.changes.last(),
+        Some(&LeadershipChange::Suspended),
+        "a watch may have been missed"
+    );
     bench.answer(node(OURS, 7));
-    assert_eq!(bench.seats.last(), Some(&Seat::Confirmed { until: at(42) }));
-    assert_eq!(bench.seats.len(), 3, "the same term");
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Confirmed { until: at(42) }));
+    assert_eq!(bench.changes.len(), 3, "the same term");
 }
 
 #[test]
@@ -683,7 +692,7 @@ fn a_paused_leader_says_lost_before_anything_else() {
     bench.outputs.clear();
     bench.now = at(100);
     bench.renew(at(99));
-    assert_eq!(bench.outputs[0], Output::Seat(Seat::Lost(Loss::Unconfirmed)));
+    assert_eq!(bench.outputs[0], Output::Leadership(LeadershipChange::Lost(Loss::Unconfirmed)));
     bench.say(Event::Released);
     assert_eq!(deleted(bench.call()), own, "its term is over, and so is its node");
 }
@@ -694,7 +703,7 @@ fn guards_that_were_gone_before_the_term_was_over_may_be_there_again() {
     let mut bench = Bench::java().leading();
     bench.now = at(100);
     bench.say(Event::Released);
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Unconfirmed)));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Unconfirmed)));
     assert_eq!(bench.pending, None, "they are waited for");
     bench.say(Event::Released);
     assert!(matches!(bench.call(), Call::Delete { .. }));
@@ -709,7 +718,7 @@ fn a_deleted_offer_ends_the_term_at_once() {
     let own = bench.attempt();
     bench.answer(node(OURS, 7));
     bench.say(Event::Fired { attempt: own, gone: true });
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Deleted)));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Deleted)));
     bench.say(Event::Released);
     assert!(matches!(bench.call(), Call::Create { .. }));
 }
@@ -729,18 +738,18 @@ fn a_waiter_whose_offer_is_gone_does_not_lead_when_its_neighbour_goes() {
 fn a_node_is_given_back_when_the_guarded_work_has_ended() {
     let mut bench = Bench::java().leading();
     bench.say(Event::Stop);
-    assert_eq!(bench.seats.last(), Some(&Seat::Release));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Release));
     assert_eq!(bench.pending, None, "the work still runs");
     bench.renew(at(0));
     bench.now = at(20);
     bench.renew(at(20));
     assert_eq!(
-        bench.seats.last(),
-        Some(&Seat::Confirmed { until: at(56) }),
+        bench.changes.last(),
+        Some(&LeadershipChange::Confirmed { until: at(56) }),
         "it is kept meanwhile"
     );
     bench.say(Event::Released);
-    assert_eq!(bench.seats.last(), Some(&Seat::Lost(Loss::Stopped)));
+    assert_eq!(bench.changes.last(), Some(&LeadershipChange::Lost(Loss::Stopped)));
     assert!(matches!(bench.call(), Call::Delete { .. }));
 }
 

@@ -1,7 +1,7 @@
 //! The guards of a candidate, and what they are told: leaderships come one after the other, and each is confirmed for
 //! longer and longer, a lost contact aside, but never for longer than the store has promised.
 
-use quorate_core::recipe::{Seat, Token};
+use quorate_core::recipe::{LeadershipChange, Token};
 use quorate_core::time::Instant;
 
 /// What the guards know.
@@ -19,36 +19,43 @@ pub(crate) struct Guards {
 
 impl Guards {
     /// Tells them; `promised` is until when no other candidate can lead.
-    pub(crate) fn hear(&mut self, seat: Seat, now: Instant, promised: Option<Instant>) {
+    pub(crate) fn hear(
+        &mut self,
+        change: LeadershipChange,
+        now: Instant,
+        promised: Option<Instant>,
+    ) {
         let confirmed = |until: Instant| {
             assert!(until > now, "it is over already");
             assert!(Some(until) <= promised, "until {until:?}, promised {promised:?}");
         };
-        match seat {
-            Seat::Taken { token, until } => {
+        match change {
+            LeadershipChange::Taken { token, until } => {
                 assert!(self.leadership.is_none() && !self.guarded, "a leadership in another");
                 confirmed(until);
                 (self.leadership, self.guarded, self.release) = (Some((token, until)), true, false);
                 self.suspended = false;
             }
-            Seat::Confirmed { until } => {
+            LeadershipChange::Confirmed { until } => {
                 let (_, before) = self.leadership.as_mut().expect("there is a leadership");
                 confirmed(until);
                 assert!(until >= *before || self.suspended, "it shrinks");
                 (*before, self.suspended) = (until, false);
             }
-            Seat::Suspended => {
+            LeadershipChange::Suspended => {
                 assert!(self.leadership.is_some(), "there is no leadership");
                 self.suspended = true;
             }
-            Seat::Release => {
+            LeadershipChange::Release => {
                 assert!(
                     self.leadership.is_some() && !self.release,
                     "there is no leadership to release"
                 );
                 self.release = true;
             }
-            Seat::Lost(_) => assert!(self.leadership.take().is_some(), "there was no leadership"),
+            LeadershipChange::Lost(_) => {
+                assert!(self.leadership.take().is_some(), "there was no leadership")
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use quorate_core::recipe::lease::{
     Answer, Call, Candidate, Config, Event, Expiry, Held, Input, Output, Record,
 };
-use quorate_core::recipe::{Attempt, Failure, Seat};
+use quorate_core::recipe::{Attempt, Failure, LeadershipChange};
 use quorate_core::time::Instant;
 
 use crate::guards::Guards;
@@ -229,12 +229,12 @@ impl Case {
         for output in outputs {
             match output {
                 Output::Call { attempt, call } => self.on_call(attempt, call),
-                Output::Seat(seat) => {
+                Output::Leadership(change) => {
                     // A write that no answer came to may have worked, as a read may show.
                     let lost = self.open.values().filter(|(call, _)| writes(call));
                     let wrote = self.wrote.max(lost.map(|(_, sent)| *sent).max());
-                    self.guards.hear(seat, self.now, wrote.map(|sent| sent + RELIED_ON));
-                    if let Seat::Taken { token, .. } = seat {
+                    self.guards.hear(change, self.now, wrote.map(|sent| sent + RELIED_ON));
+                    if let LeadershipChange::Taken { token, .. } = change {
                         assert!(token.0 > 0, "a leadership without a token");
                     }
                 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use quorate_core::recipe::offer::{
     Answer, Call, Candidate, Config, Entry, Event, Input, Naming, Output, Session,
 };
-use quorate_core::recipe::{Attempt, Failure, Seat, SessionId, Token};
+use quorate_core::recipe::{Attempt, Failure, LeadershipChange, SessionId, Token};
 use quorate_core::time::Instant;
 
 use crate::guards::Guards;
@@ -324,13 +324,13 @@ impl Case {
         for output in outputs {
             match output {
                 Output::Call { attempt, call } => self.on_call(attempt, call),
-                Output::Seat(seat) => {
+                Output::Leadership(change) => {
                     let promised = self.session.filter(|_| self.connected);
                     let promised = promised.and_then(|(_, timeout, contact)| {
                         Some(contact? + timeout.saturating_sub(MARGIN))
                     });
-                    self.guards.hear(seat, self.now, promised);
-                    if let Seat::Taken { token, .. } = seat {
+                    self.guards.hear(change, self.now, promised);
+                    if let LeadershipChange::Taken { token, .. } = change {
                         let name = self.candidate.offer().expect("it leads with an offer");
                         let proof = (name.to_owned(), token);
                         assert!(self.proven.contains(&proof), "{name} was never ours");

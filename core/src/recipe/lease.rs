@@ -3,18 +3,18 @@
 //! ```text
 //!                    ┌── there is none ──► Put ──► ours ──► lead, and renew ──► Release, Released
 //!   Start ──► Read ──┤                      │                   │                     │
-//!              ▲     └── somebody's ────────┼──► watch it       │ not renewed in      ▼
+//!              ▲     └── another's ─────────┼──► watch it       │ not renewed in      ▼
 //!              │                  │         │                   │ time, or taken   give it back
 //!              │                  │    conflict, no answer      ▼
 //!              └── it goes, or is over ◄────┘                  Lost
 //! ```
 //!
-//! Everybody tries to create the key; the store lets one. The others watch it. The holder renews it; if it
+//! All candidates try to create the key; the store lets one. The others watch it. The holder renews it; if it
 //! does not, the key expires. Three functions of a store are enough: compare-and-swap, expiry, and being told
 //! of a change. Where the store has no expiry of its own (Kubernetes: `coordination.k8s.io` Lease), the other
 //! candidates count the silence of the holder: see [`Expiry`].
 //!
-//! One key wakes everybody when it goes. Where many wait, [offers](crate::recipe::offer) wake one.
+//! One key wakes all candidates when it goes. Where many wait, [offers](crate::recipe::offer) wake one.
 //!
 //! # The rules
 //!
@@ -22,30 +22,34 @@
 //!   margin before the lease is over, and does not wait for calls that are under way (Gray, Cheriton: *Leases*,
 //!   1989; kubernetes/client-go `RenewDeadline`, below `LeaseDuration`).
 //! - **A renewal names the version** that it renews. One that comes too late fails, however long it was on its
-//!   way, and who holds the key then is read before anything else is concluded.
+//!   way, and the key is read then before anything else is concluded.
 //! - **Others count with the holder's duration**, from when they saw its record change, by their own monotonic
 //!   clock. No two clocks are compared (kubernetes/kubernetes#67651).
-//! - **Our key is known by a number** that one term has and no other. After a lost answer it tells whether we
-//!   hold the key; what an earlier term or an earlier session of ours has left behind is deleted, not used.
+//! - **Our key is known by a number** that one leadership has and no other. After a lost answer it tells whether we
+//!   hold the key; what an earlier leadership or an earlier session of ours has left behind is deleted, not used.
 //! - **No lost wake-up**: a watch begins with what was read, and what was read is acted upon.
-//! - **It is given back when the guarded work has ended**, not before; and marked as such, so that nobody
+//! - **It is given back when the guarded work has ended**, not before; and marked as such, so that no candidate
 //!   waits: after an expiry candidates come spread over [`Config::jitter`], after that at once.
-//! - **The token of a term is the revision that took the key**: greater than all before, as long as the store
+//! - **The token of a leadership is the revision that took the key**: greater than all before, as long as the store
 //!   keeps its count.
 
 mod answers;
 mod boundary;
+mod claim;
 mod record;
 
 use alloc::vec::Vec;
 
+use crate::recipe::backoff::Backoff;
+use crate::recipe::boundary::{
+    Attempt, ConfigError, Failure, Leader, LeadershipChange, Loss, Token,
+};
+use crate::recipe::leadership::Leadership;
 pub use crate::recipe::lease::boundary::{
     Answer, Call, Config, Event, Expiry, Held, Input, Output,
 };
+use crate::recipe::lease::claim::{Claim, Key, Pending, Phase, What};
 pub use crate::recipe::lease::record::Record;
-use crate::recipe::pace::Pace;
-use crate::recipe::tenure::Tenure;
-use crate::recipe::terms::{Attempt, ConfigError, Failure, Leader, Loss, Seat, Token};
 use crate::time::Instant;
 
 /// One candidate for one lease.
@@ -53,88 +57,24 @@ use crate::time::Instant;
 pub struct Candidate {
     config: Config,
     now: Instant,
-    pace: Pace,
+    backoff: Backoff,
     last_attempt: u64,
     phase: Phase,
-    tenure: Tenure,
+    leadership: Leadership,
     key: Key,
     /// Which read left a watch on the key.
     watch: Option<Attempt>,
     claim: Claim,
-    /// What was sent until then is counted by the store, and later calls perhaps are not; none if all are.
+    /// The store counts the calls sent until then, and perhaps no later ones; none if it counts all.
     counted: Option<Instant>,
-    /// Who leads, as was told last.
+    /// The leader that was reported last.
     leader: Option<Leader>,
     pending: Option<Pending>,
-    /// How often in a row somebody else was faster.
+    /// How often in a row another candidate was faster.
     races: u32,
-    rest_until: Option<Instant>,
-    /// When there is something to do, if nothing happens before.
+    retry_at: Option<Instant>,
+    /// When the next step is due, if nothing happens before.
     wake_at: Option<Instant>,
-}
-
-/// What Start and Stop have come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Phase {
-    Idle,
-    Running,
-    Stopping { again: bool },
-}
-
-/// What we know of the key.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
-    /// It has to be read.
-    Unread,
-    /// It has gone: others are after it too, so we look at this time.
-    Gone { look_at: Instant },
-    /// There is none.
-    Free,
-    /// It is somebody else's.
-    Foreign {
-        held: Held,
-        /// When it is over, if that is up to us.
-        over_at: Option<Instant>,
-    },
-    /// It has the number of an earlier claim of ours: a write that was on its way for long, or what an earlier
-    /// session has left behind.
-    Stray { version: u64 },
-    /// It has the number of our claim.
-    Ours { version: u64, token: Token, released: bool },
-}
-
-/// Our attempt to hold the key, from the first write to when the key is given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Claim {
-    /// The number that no other claim has.
-    holder: u128,
-    /// A write of ours may have taken effect, or may still: the first was sent then.
-    unsure: Option<Instant>,
-    /// When what was acknowledged last was sent.
-    contact: Option<Instant>,
-    /// From when on the store counts, at the earliest.
-    counts_from: Option<Instant>,
-    /// Its term is over: it is to be given back.
-    spent: bool,
-}
-
-/// A call that has not been answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Pending {
-    attempt: Attempt,
-    sent: Instant,
-    due: Option<Instant>,
-    what: What,
-}
-
-/// What a call is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum What {
-    Read { watch: bool },
-    Take,
-    Renew,
-    Mark,
-    Delete,
 }
 
 impl Candidate {
@@ -147,10 +87,10 @@ impl Candidate {
         config.check()?;
         Ok(Self {
             now: Instant::ORIGIN,
-            pace: Pace::new(config.backoff_min, config.backoff_max, config.seed),
+            backoff: Backoff::new(config.backoff_min, config.backoff_max, config.seed),
             last_attempt: 0,
             phase: Phase::Idle,
-            tenure: Tenure::default(),
+            leadership: Leadership::default(),
             key: Key::Unread,
             watch: None,
             claim: Claim::new(config.unique),
@@ -158,7 +98,7 @@ impl Candidate {
             leader: None,
             pending: None,
             races: 0,
-            rest_until: None,
+            retry_at: None,
             wake_at: None,
             config,
         })
@@ -174,13 +114,13 @@ impl Candidate {
     /// The same, appended to `outputs`.
     pub fn step_into(&mut self, input: Input, out: &mut Vec<Output>) {
         self.now = self.now.max(input.at);
-        // Whoever says so knows of nothing that happens in this step: of a term that was going on when it was
-        // said it means nothing, though that should be over now.
+        // The guards cannot know what happens in this step: for a leadership that went on when they reported, the
+        // report means nothing, even if that leadership ends now.
         if matches!(input.event, Event::Released) {
             self.on_released(out);
         }
         // Before anything else: we may have been paused.
-        if self.tenure.until().is_some_and(|until| until <= self.now) {
+        if self.leadership.until().is_some_and(|until| until <= self.now) {
             self.lose(Loss::Unconfirmed, out);
         }
         match input.event {
@@ -188,7 +128,7 @@ impl Candidate {
             Event::Start => self.on_start(),
             Event::Stop => self.on_stop(out),
             Event::Released => {}
-            Event::Suspended => tell(self.tenure.suspend(), out),
+            Event::Suspended => tell(self.leadership.suspend(), out),
             Event::Expired => self.on_expired(out),
             Event::Counted { sent } => self.counted = Some(sent),
             Event::Done { attempt, result } => {
@@ -206,20 +146,20 @@ impl Candidate {
     /// The earliest time at which a [`Event::Tick`] is due.
     pub fn deadline(&self) -> Option<Instant> {
         let due = self.pending.and_then(|pending| pending.due);
-        [self.tenure.until(), due, self.rest_until, self.wake_at].into_iter().flatten().min()
+        [self.leadership.until(), due, self.retry_at, self.wake_at].into_iter().flatten().min()
     }
 
-    /// The token of our term, if we lead.
+    /// Our token, if we lead.
     pub fn leads(&self) -> Option<Token> {
-        self.tenure.token()
+        self.leadership.token()
     }
 
     /// Until when our leadership is confirmed; none if we do not lead, or contact is lost.
     pub fn confirmed_until(&self) -> Option<Instant> {
-        self.tenure.confirmed()
+        self.leadership.confirmed()
     }
 
-    // --- what people and guards say, and the clock ---
+    // --- start, stop, guards, and the clock ---
 
     const fn on_start(&mut self) {
         match &mut self.phase {
@@ -235,51 +175,51 @@ impl Candidate {
             return;
         }
         self.phase = Phase::Stopping { again: false };
-        self.rest_until = None;
-        if !self.tenure.is_on() {
+        self.retry_at = None;
+        if !self.leadership.is_held() {
             self.abandon();
         }
-        tell(self.tenure.release(), out);
+        tell(self.leadership.release(), out);
     }
 
     fn on_released(&mut self, out: &mut Vec<Output>) {
-        let seat = self.tenure.on_released();
-        if seat.is_some() {
+        let change = self.leadership.on_released();
+        if change.is_some() {
             self.claim.spent = true;
             // A renewal that is under way may change the version.
             self.abandon();
-            tell(seat, out);
+            tell(change, out);
         }
     }
 
     fn on_tick(&mut self, out: &mut Vec<Output>) {
-        if self.rest_until.is_some_and(|at| at <= self.now) {
-            self.rest_until = None;
+        if self.retry_at.is_some_and(|at| at <= self.now) {
+            self.retry_at = None;
         }
         if self.pending.and_then(|pending| pending.due).is_some_and(|at| at <= self.now) {
             self.answered(Err(Failure::Unknown), out);
         }
     }
 
-    /// Does not wait for an answer any more, but to a write that may make the key ours.
+    /// Waits for no answer any more but that to a write that may make the key ours.
     fn abandon(&mut self) {
         if !matches!(self.pending, Some(Pending { what: What::Take, .. })) {
             self.pending = None;
         }
     }
 
-    // --- the end of a term, and of a claim ---
+    // --- the end of leadership, and of a claim ---
 
     fn lose(&mut self, loss: Loss, out: &mut Vec<Output>) {
-        if let Some(seat) = self.tenure.lose(loss) {
+        if let Some(change) = self.leadership.lose(loss) {
             self.claim.spent = true;
             self.abandon();
-            self.rest_until = None;
-            out.push(Output::Seat(seat));
+            self.retry_at = None;
+            out.push(Output::Leadership(change));
         }
     }
 
-    /// The key is not ours, and what we did to make it ours does not count any more.
+    /// The key is not ours, and earlier attempts to make it ours do not count any more.
     fn give_up_claim(&mut self) {
         self.claim = Claim::new(self.claim.holder.wrapping_add(1));
     }
@@ -289,7 +229,7 @@ impl Candidate {
             return;
         }
         self.lose(Loss::Expired, out);
-        // Our key may still be there for a while; it is as good as somebody else's.
+        // Our key may stay for a while; it is as good as another candidate's.
         self.give_up_claim();
         (self.key, self.watch, self.pending) = (Key::Unread, None, None);
     }
@@ -302,7 +242,7 @@ impl Candidate {
         until.filter(|until| *until > self.now)
     }
 
-    /// What was sent then is answered.
+    /// The call that was sent then is answered.
     fn hear(&mut self, sent: Instant) {
         self.claim.contact = Some(sent);
         let counts_from = self.counted.map_or(sent, |counted| counted.min(sent));
@@ -311,23 +251,23 @@ impl Candidate {
 
     fn confirm(&mut self, out: &mut Vec<Output>) {
         if let Some(until) = self.held_until() {
-            tell(self.tenure.confirm(until), out);
-            self.pace.reset();
+            tell(self.leadership.confirm(until), out);
+            self.backoff.reset();
         }
     }
 
     // --- what is next ---
 
-    /// Does what is to be done next, if that is up to us.
+    /// Takes the next step, unless an answer or a delay is waited for.
     fn proceed(&mut self, out: &mut Vec<Output>) {
-        if self.pending.is_some() || self.rest_until.is_some() {
+        if self.pending.is_some() || self.retry_at.is_some() {
             return;
         }
-        if self.tenure.is_on() {
+        if self.leadership.is_held() {
             return self.keep(out);
         }
-        // Guarded work of a term that is over still runs: the key is given back after that.
-        if self.tenure.is_winding_up() {
+        // Guarded work of an earlier leadership still runs: the key is given back after that.
+        if self.leadership.is_winding_up() {
             return;
         }
         if matches!(self.phase, Phase::Idle) {
@@ -369,13 +309,13 @@ impl Candidate {
         }
     }
 
-    /// Keeps what we lead with.
+    /// Keeps the key on which leadership rests.
     fn keep(&mut self, out: &mut Vec<Output>) {
         let Key::Ours { version, token, .. } = self.key else {
             return self.read(self.config.expiry == Expiry::Store, out);
         };
         let next = self.claim.contact.map(|sent| sent + self.config.period());
-        if next.is_none_or(|next| next <= self.now) || self.tenure.confirmed().is_none() {
+        if next.is_none_or(|next| next <= self.now) || self.leadership.confirmed().is_none() {
             self.renew(version, token, out);
         } else if self.watch.is_none() && self.config.expiry == Expiry::Store {
             self.read(true, out);
@@ -386,8 +326,8 @@ impl Candidate {
 
     fn take(&mut self, token: Token, until: Instant, out: &mut Vec<Output>) {
         (self.races, self.claim.unsure) = (0, None);
-        self.pace.reset();
-        out.push(Output::Seat(self.tenure.take(token, until)));
+        self.backoff.reset();
+        out.push(Output::Leadership(self.leadership.take(token, until)));
         self.keep(out);
     }
 
@@ -399,7 +339,7 @@ impl Candidate {
             }
             (true, Expiry::Store) => self.call(What::Delete, Call::Delete { version }, out),
             (true, Expiry::Observed) => {
-                // It stays there for whoever comes next, as we may.
+                // The key stays for the next holder, which may be this candidate.
                 self.give_up_claim();
                 self.key = Key::Unread;
                 self.proceed(out);
@@ -443,10 +383,10 @@ impl Candidate {
         out.push(Output::Call { attempt, call });
     }
 
-    /// Tells who leads, if that has changed.
+    /// Reports the leader, if that has changed.
     fn announce(&mut self, out: &mut Vec<Output>) {
         let leader = match &self.key {
-            _ if self.tenure.is_on() => self.leader_here(),
+            _ if self.leadership.is_held() => self.leader_here(),
             Key::Unread => return,
             Key::Foreign { held, .. } => held.leader(),
             Key::Gone { .. } | Key::Free | Key::Stray { .. } | Key::Ours { .. } => None,
@@ -459,21 +399,10 @@ impl Candidate {
 
     fn leader_here(&self) -> Option<Leader> {
         let identity = self.config.identity.clone();
-        self.tenure.token().map(|token| Leader { identity, token, designated: false })
+        self.leadership.token().map(|token| Leader { identity, token, designated: false })
     }
 }
 
-impl Claim {
-    const fn new(holder: u128) -> Self {
-        Self { holder, unsure: None, contact: None, counts_from: None, spent: false }
-    }
-
-    /// Whether a key in the store may be of this claim.
-    const fn is_open(&self) -> bool {
-        self.unsure.is_some() || self.contact.is_some()
-    }
-}
-
-fn tell(seat: Option<Seat>, out: &mut Vec<Output>) {
-    out.extend(seat.map(Output::Seat));
+fn tell(change: Option<LeadershipChange>, out: &mut Vec<Output>) {
+    out.extend(change.map(Output::Leadership));
 }

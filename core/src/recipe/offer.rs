@@ -6,14 +6,14 @@
 //! ```
 //!
 //! Every candidate makes an *offer*: a node that goes with its session and that the store numbers. The lowest
-//! leads. Everybody else watches the one next to it, and not the leader, so that one that goes wakes one: with
-//! a hundred candidates a naive watch on the leader wakes ninety-nine, who all list the children. If the one
-//! that went did not lead, whoever was woken watches the next (ZooKeeper's recipes page, *Leader Election*;
+//! leads. Each other candidate watches the one next to it, and not the leader, so that one that goes wakes one: with
+//! a hundred candidates a naive watch on the leader wakes ninety-nine, which all list the children. If the one
+//! that went did not lead, the one that was woken watches the next (ZooKeeper's recipes page, *Leader Election*;
 //! `LeaderElectionSupport` in its contrib).
 //!
 //! ```text
 //!   Start ──► Offer ──► Determine ──┬── first, and ours by the same read ─────► Elected
-//!              ▲            ▲       └── behind somebody who is there ──► Ready     │
+//!              ▲            ▲       └── behind a neighbour ──────────────► Ready     │
 //!              │            └─────────────── it has gone ──────────────────┘       │
 //!              ├── our own has gone ◄───────────────────────────────────────────────┤
 //!            Failed ◄── session over, not confirmed in time, refused ◄──────────────┘
@@ -22,7 +22,7 @@
 //! # The rules
 //!
 //! - **Our node, our session.** What leads is a node whose owner is the present session, as one read of that
-//!   node says. A new session first ends the term, then makes a new offer; what the old one left behind is
+//!   node says. A new session first ends leadership, then makes a new offer; what the old one left behind is
 //!   deleted, not used (CURATOR-696).
 //! - **One offer.** If no answer comes to a create, the children are listed behind everything that the store
 //!   has done (`sync`), and our own found by name and owner. Another is made only when there is none
@@ -31,34 +31,37 @@
 //!   overtake each other for ever (CURATOR-644).
 //! - **A watch is left only on what is there**, with the read of it. One for a node to appear would stay on a
 //!   node that never does (kazoo: *Lock: Don't leak watches*).
-//! - **A deleted offer ends the term**, at once: our own node is watched too.
-//! - **A term has one offer.** When it is over for whatever reason its node is deleted, when the guards are
-//!   gone, and the next offer stands at the end of the row with a greater token.
+//! - **A deleted offer ends leadership**, at once: our own node is watched too.
+//! - **One offer for each leadership.** When leadership is over for whatever reason its node is deleted, once the
+//!   guards are gone, and the next offer stands at the end of the row with a greater token.
 //! - **A delete is repeated** until the store has confirmed it or the session is over. Where a name can come
 //!   back it says which node is meant: one that arrives late must not take the next (etcd's keys are named by
 //!   leases, and calls of one client may overtake each other).
 //!
 //! # What it does not promise
 //!
-//! That a process which leads does its work: one that cannot has to stop its candidate. That an election is
+//! That a process which leads does its work: one that cannot do it has to stop its candidate. That an election is
 //! quick: each step waits for the store, [`Config::call_deadline`] at most.
 
 mod answers;
 mod boundary;
 mod names;
 mod row;
+mod session;
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::recipe::backoff::Backoff;
+use crate::recipe::boundary::{
+    Attempt, ConfigError, Failure, LeadershipChange, Loss, SessionId, Token,
+};
+use crate::recipe::leadership::Leadership;
 pub use crate::recipe::offer::boundary::{
     Answer, Call, Config, Event, Input, Notice, Output, Session, State,
 };
 pub use crate::recipe::offer::names::{Entry, Naming, queue};
 use crate::recipe::offer::row::{Live, Own, Pending, Phase, Place, Root, Stray, What};
-use crate::recipe::pace::Pace;
-use crate::recipe::tenure::Tenure;
-use crate::recipe::terms::{Attempt, ConfigError, Failure, Loss, Seat, SessionId, Token};
 use crate::time::Instant;
 
 /// One candidate among those that make offers under one root.
@@ -66,22 +69,22 @@ use crate::time::Instant;
 pub struct Candidate {
     config: Config,
     now: Instant,
-    pace: Pace,
+    backoff: Backoff,
     last_attempt: u64,
     phase: Phase,
-    /// As those who listen know it.
+    /// As it was published last.
     state: State,
     session: Option<Live>,
     own: Own,
-    /// Nodes of ours that are to go.
+    /// Nodes of ours that are to be deleted.
     strays: Vec<Stray>,
     root: Root,
     place: Place,
     /// DETERMINE_START was said, and DETERMINE_COMPLETE was not.
     determining: bool,
-    tenure: Tenure,
+    leadership: Leadership,
     pending: Option<Pending>,
-    rest_until: Option<Instant>,
+    retry_at: Option<Instant>,
 }
 
 impl Candidate {
@@ -94,7 +97,7 @@ impl Candidate {
         config.check()?;
         Ok(Self {
             now: Instant::ORIGIN,
-            pace: Pace::new(config.backoff_min, config.backoff_max, config.seed),
+            backoff: Backoff::new(config.backoff_min, config.backoff_max, config.seed),
             last_attempt: 0,
             phase: Phase::Idle,
             state: State::Stop,
@@ -104,9 +107,9 @@ impl Candidate {
             root: Root::Assumed,
             place: Place::STALE,
             determining: false,
-            tenure: Tenure::default(),
+            leadership: Leadership::default(),
             pending: None,
-            rest_until: None,
+            retry_at: None,
             config,
         })
     }
@@ -121,10 +124,10 @@ impl Candidate {
     /// The same, appended to `outputs`.
     pub fn step_into(&mut self, input: Input, out: &mut Vec<Output>) {
         self.now = self.now.max(input.at);
-        // Whoever says so knows of nothing that happens in this step: of a term that was going on when it was
-        // said it means nothing, though that should be over now.
+        // The guards cannot know what happens in this step: for a leadership that went on when they reported, the
+        // report means nothing, even if that leadership ends now.
         if matches!(input.event, Event::Released) {
-            tell(self.tenure.on_released(), out);
+            tell(self.leadership.on_released(), out);
         }
         // Before anything else: we may have been paused.
         self.expire_by_clock(out);
@@ -142,9 +145,9 @@ impl Candidate {
 
     /// The earliest time at which a [`Event::Tick`] is due.
     pub fn deadline(&self) -> Option<Instant> {
-        let confirmed = self.tenure.until();
+        let confirmed = self.leadership.until();
         let due = self.pending.as_ref().and_then(|pending| pending.due);
-        [confirmed, due, self.rest_until].into_iter().flatten().min()
+        [confirmed, due, self.retry_at].into_iter().flatten().min()
     }
 
     /// Where it stands.
@@ -160,17 +163,17 @@ impl Candidate {
         }
     }
 
-    /// The token of our term, if we lead.
+    /// Our token, if we lead.
     pub fn leads(&self) -> Option<Token> {
-        self.tenure.token()
+        self.leadership.token()
     }
 
     /// Until when our leadership is confirmed; none if we do not lead, or contact is lost.
     pub fn confirmed_until(&self) -> Option<Instant> {
-        self.tenure.confirmed()
+        self.leadership.confirmed()
     }
 
-    // --- what people and guards say ---
+    // --- start and stop ---
 
     fn on_start(&mut self, out: &mut Vec<Output>) {
         match &mut self.phase {
@@ -193,16 +196,16 @@ impl Candidate {
         }
         self.phase = Phase::Stopping { again: false };
         out.push(Output::Notice(Notice::StopStart));
-        self.rest_until = None;
+        self.retry_at = None;
         self.abandon();
-        tell(self.tenure.release(), out);
+        tell(self.leadership.release(), out);
     }
 
     // --- the clock ---
 
     fn on_tick(&mut self, out: &mut Vec<Output>) {
-        if self.rest_until.is_some_and(|at| at <= self.now) {
-            self.rest_until = None;
+        if self.retry_at.is_some_and(|at| at <= self.now) {
+            self.retry_at = None;
         }
         if self.pending.as_ref().and_then(|pending| pending.due).is_some_and(|at| at <= self.now) {
             self.answered(Err(Failure::Unknown), out);
@@ -210,103 +213,23 @@ impl Candidate {
     }
 
     fn expire_by_clock(&mut self, out: &mut Vec<Output>) {
-        if self.tenure.until().is_some_and(|until| until <= self.now) {
+        if self.leadership.until().is_some_and(|until| until <= self.now) {
             self.lose(Loss::Unconfirmed, out);
         }
     }
 
-    // --- the session ---
+    // --- the end of leadership, or of an offer ---
 
-    fn on_session(&mut self, event: Session, out: &mut Vec<Output>) {
-        match event {
-            Session::Connected { session, timeout } => {
-                let known = self.session.map(|live| live.id);
-                if known.is_some_and(|known| known != session) {
-                    self.expire(out);
-                }
-                self.disconnect(out);
-                let contact = self.session.filter(|live| live.id == session);
-                let contact = contact.and_then(|live| live.contact);
-                let live = Live { id: session, timeout, connected: true, contact };
-                self.session = Some(live);
-                self.rest_until = None;
-                if let Some(until) = self.relied_on(live) {
-                    self.tenure.shorten(until);
-                }
-            }
-            Session::Suspended => self.disconnect(out),
-            Session::Expired => self.expire(out),
-            Session::Renewed { session, sent } => {
-                let sent = sent.min(self.now);
-                if let Some(live) = self.session.as_mut().filter(|live| live.id == session) {
-                    live.contact = live.contact.max(Some(sent));
-                }
-                self.confirm(out);
-            }
-        }
-    }
-
-    /// Whatever was watched or read on a connection is not known any more.
-    fn disconnect(&mut self, out: &mut Vec<Output>) {
-        let Some(live) = self.session.as_mut().filter(|live| live.connected) else { return };
-        live.connected = false;
-        self.abandon();
-        self.place = Place::STALE;
-        if let Own::Held { watch, .. } = &mut self.own {
-            *watch = None;
-        }
-        tell(self.tenure.suspend(), out);
-    }
-
-    /// The session is over, and with it everything that we have in the store.
-    fn expire(&mut self, out: &mut Vec<Output>) {
-        if self.session.take().is_none() {
-            return;
-        }
-        let had = !matches!(self.own, Own::None);
-        if self.tenure.is_on() {
-            self.lose(Loss::Expired, out);
-        } else if had {
-            self.fail(out);
-        }
-        self.own = Own::None;
-        self.strays.clear();
-        self.pending = None;
-        self.rest_until = None;
-    }
-
-    /// Until when nobody else can lead, if the store keeps its sessions as it says.
-    fn confirmed(&self) -> Option<Instant> {
-        let live = self.session.filter(|live| live.connected)?;
-        self.relied_on(live).filter(|until| *until > self.now)
-    }
-
-    /// The same of this session, wherever we are.
-    fn relied_on(&self, live: Live) -> Option<Instant> {
-        let margin = self.config.margin.unwrap_or(live.timeout / 10);
-        live.contact.map(|sent| sent + live.timeout.saturating_sub(margin))
-    }
-
-    /// Tells the guards for how long we lead, if our node is known to be there.
-    fn confirm(&mut self, out: &mut Vec<Output>) {
-        let watched = matches!(self.own, Own::Held { watch: Some(_), .. });
-        if let Some(until) = self.confirmed().filter(|_| watched) {
-            tell(self.tenure.confirm(until), out);
-        }
-    }
-
-    // --- the end of a term, or of an offer ---
-
-    /// The term is over. Its node goes when the guards are gone, and is not used again: the next term has a
+    /// Leadership is over. Its node goes when the guards are gone, and is not used again: the next leadership has a
     /// token of its own.
     fn lose(&mut self, loss: Loss, out: &mut Vec<Output>) {
-        if let Some(seat) = self.tenure.lose(loss) {
-            out.push(Output::Seat(seat));
+        if let Some(change) = self.leadership.lose(loss) {
+            out.push(Output::Leadership(change));
             self.fail(out);
         }
     }
 
-    /// It starts again, or waits to be started.
+    /// The candidate starts again, or waits to be started.
     fn fail(&mut self, out: &mut Vec<Output>) {
         self.abandon();
         self.forsake();
@@ -317,12 +240,12 @@ impl Candidate {
         }
     }
 
-    /// Our offer is to go.
+    /// Our offer is to be deleted.
     fn forsake(&mut self) {
         self.place = Place::STALE;
         let Own::Held { name, created, .. } = &self.own else { return };
         if created.is_none() && self.config.naming.comes_back() {
-            // It has to be read first, so that no other of its name goes.
+            // It has to be read first, so that no other node of its name is deleted.
             self.own = Own::Unknown { claims: None };
             return;
         }
@@ -338,20 +261,20 @@ impl Candidate {
         self.lose(Loss::Deleted, out);
     }
 
-    /// Does not wait for an answer any more, but to a create: whether it took effect has to be known.
+    /// Waits for no answer any more but that to a create: whether it took effect has to be known.
     fn abandon(&mut self) {
         if !matches!(self.pending, Some(Pending { what: What::Create, .. })) {
             self.pending = None;
         }
         if let Own::Unknown { claims } = &mut self.own {
-            // The one that was being looked at may be it.
+            // The one that was being read may be ours.
             *claims = None;
         }
     }
 
     // --- what is next ---
 
-    /// Does what is to be done next, if that is up to us.
+    /// Takes the next step, unless an answer, a session or a delay is waited for.
     fn proceed(&mut self, out: &mut Vec<Output>) {
         if self.pending.is_some() {
             return;
@@ -360,17 +283,17 @@ impl Candidate {
             return self.finish(out);
         }
         let Some(live) = self.session.filter(|live| live.connected) else { return };
-        if self.rest_until.is_some() {
+        if self.retry_at.is_some() {
             return;
         }
         if matches!(self.phase, Phase::Failed { again: true }) && self.is_clear() {
             self.begin(out);
         }
-        if self.tenure.is_on() {
+        if self.leadership.is_held() {
             return self.verify(out);
         }
-        // Guarded work of a term that is over still runs: its node is given back after that.
-        if self.tenure.is_winding_up() {
+        // Guarded work of an earlier leadership still runs: its node is given back after that.
+        if self.leadership.is_winding_up() {
             return;
         }
         if !self.is_running() {
@@ -396,7 +319,7 @@ impl Candidate {
         }
     }
 
-    /// One step on the way to the seat.
+    /// One step on the way to leadership.
     fn advance(&mut self, session: SessionId, out: &mut Vec<Output>) {
         let Own::Held { watch, created, .. } = &self.own else {
             return self.offer_anew(session, out);
@@ -420,7 +343,7 @@ impl Candidate {
         }
     }
 
-    /// Sees whose our node is, and watches it, if it is not watched.
+    /// Reads which session owns our node, and watches it, if it is not watched.
     fn verify(&mut self, out: &mut Vec<Output>) {
         if let Own::Held { name, watch: None, .. } = &self.own {
             let name = name.clone();
@@ -441,13 +364,13 @@ impl Candidate {
         self.call(What::Create, Call::Create { session, name, data }, out);
     }
 
-    /// Nobody is before us, and the node is ours: we lead, if that is confirmed for a while.
+    /// No offer is before ours, and the node is ours: we lead, if that is confirmed for a while.
     fn take(&mut self, created: Option<Token>, out: &mut Vec<Output>) {
         let (Some(token), Some(until)) = (created, self.confirmed()) else { return };
         self.state = State::Elected;
-        self.pace.reset();
+        self.backoff.reset();
         out.push(Output::Notice(Notice::ElectedStart));
-        out.push(Output::Seat(self.tenure.take(token, until)));
+        out.push(Output::Leadership(self.leadership.take(token, until)));
         out.push(Output::Notice(Notice::ElectedComplete));
     }
 
@@ -462,9 +385,9 @@ impl Candidate {
         }
     }
 
-    /// Nothing of ours is in the store, and no guard of ours is there.
+    /// No node of ours is in the store, and no guard of ours exists.
     fn is_clear(&self) -> bool {
-        matches!(self.own, Own::None) && self.strays.is_empty() && !self.tenure.is_guarded()
+        matches!(self.own, Own::None) && self.strays.is_empty() && !self.leadership.is_guarded()
     }
 
     /// What the names of our offers begin with.
@@ -485,6 +408,6 @@ impl Candidate {
     }
 }
 
-fn tell(seat: Option<Seat>, out: &mut Vec<Output>) {
-    out.extend(seat.map(Output::Seat));
+fn tell(change: Option<LeadershipChange>, out: &mut Vec<Output>) {
+    out.extend(change.map(Output::Leadership));
 }

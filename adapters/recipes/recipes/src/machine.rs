@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use quorate_core::recipe::offer::{Notice, Session, State as OfferState};
-use quorate_core::recipe::{Attempt, ConfigError, Failure, Leader, Seat, lease, offer};
+use quorate_core::recipe::{Attempt, ConfigError, Failure, Leader, LeadershipChange, lease, offer};
 use quorate_core::time::Instant;
 
 use crate::events::State;
@@ -27,7 +27,7 @@ pub(crate) enum Input {
 pub(crate) enum Output {
     Offer(Attempt, offer::Call),
     Lease(Attempt, lease::Call),
-    Seat(Seat),
+    Leadership(LeadershipChange),
     Notice(Notice),
     Leads(Option<Leader>),
     Trouble(Failure, Option<Duration>),
@@ -205,7 +205,7 @@ fn lease_event(input: Input) -> Option<lease::Event> {
 fn offer_output(output: offer::Output) -> Output {
     match output {
         offer::Output::Call { attempt, call } => Output::Offer(attempt, call),
-        offer::Output::Seat(seat) => Output::Seat(seat),
+        offer::Output::Leadership(change) => Output::Leadership(change),
         offer::Output::Notice(notice) => Output::Notice(notice),
         offer::Output::Trouble { failure, again } => Output::Trouble(failure, again),
         offer::Output::Stopped => Output::Stopped,
@@ -215,7 +215,7 @@ fn offer_output(output: offer::Output) -> Output {
 fn lease_output(output: lease::Output) -> Output {
     match output {
         lease::Output::Call { attempt, call } => Output::Lease(attempt, call),
-        lease::Output::Seat(seat) => Output::Seat(seat),
+        lease::Output::Leadership(change) => Output::Leadership(change),
         lease::Output::Leads(leader) => Output::Leads(leader),
         lease::Output::Trouble { failure, again } => Output::Trouble(failure, again),
         lease::Output::Stopped => Output::Stopped,

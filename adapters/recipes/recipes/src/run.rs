@@ -7,7 +7,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::recipe::{Loss, Seat as Said};
+use quorate_core::recipe::{LeadershipChange, Loss};
 use quorate_core::time::Instant as CoreInstant;
 use quorate_leadership::{FencingToken, LeadershipGate};
 use tokio::sync::{Notify, mpsc};
@@ -236,7 +236,7 @@ impl<S: Store> Run<S> {
         match output {
             Output::Offer(attempt, call) => self.store.offer(attempt, call, &self.report).await,
             Output::Lease(attempt, call) => self.store.lease(attempt, call, &self.report).await,
-            Output::Seat(said) => self.tell_guards(said),
+            Output::Leadership(change) => self.tell_guards(change),
             Output::Notice(notice) => {
                 tracing::debug!(?notice);
                 self.publisher.event(Event::Notice(notice));
@@ -258,9 +258,9 @@ impl<S: Store> Run<S> {
         }
     }
 
-    fn tell_guards(&mut self, said: Said) {
-        match said {
-            Said::Taken { token, until } => {
+    fn tell_guards(&mut self, change: LeadershipChange) {
+        match change {
+            LeadershipChange::Taken { token, until } => {
                 let token = FencingToken::elected(token.0);
                 tracing::info!(%token, "leads");
                 self.token = Some(token);
@@ -268,20 +268,20 @@ impl<S: Store> Run<S> {
                 self.publisher.set_status(|status| status.trouble = None);
                 self.publisher.event(Event::Elected(token));
             }
-            Said::Confirmed { until } => {
+            LeadershipChange::Confirmed { until } => {
                 if self.gate.set(self.token, Some(self.origin.to_std(until))) {
                     self.publisher.event(Event::Confirmed);
                 }
             }
-            Said::Suspended => {
+            LeadershipChange::Suspended => {
                 self.gate.suspend();
                 self.publisher.event(Event::Suspended);
             }
-            Said::Release => {
+            LeadershipChange::Release => {
                 self.gate.revoke();
                 self.awaits_release = true;
             }
-            Said::Lost(loss) => {
+            LeadershipChange::Lost(loss) => {
                 tracing::info!(%loss, "leads no more");
                 self.token = None;
                 self.gate.set(None, None);

@@ -8,7 +8,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! async_std::task::block_on(async {
 //!     let server = quorate_async_std::start(ZooCfg::read("/etc/zookeeper/zoo.cfg")?).await?;
-//!     println!("who leads, and in which epoch: {:?}", server.leaders().led().await);
+//!     println!("the leader, and its epoch: {:?}", server.leaders().led().await);
 //!     Ok(server.shutdown().await?)
 //! })
 //! # }

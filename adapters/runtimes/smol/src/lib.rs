@@ -6,7 +6,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! smol::block_on(async {
 //!     let server = quorate_smol::start(ZooCfg::read("/etc/zookeeper/zoo.cfg")?).await?;
-//!     println!("who leads, and in which epoch: {:?}", server.leaders().led().await);
+//!     println!("the leader, and its epoch: {:?}", server.leaders().led().await);
 //!     Ok(server.shutdown().await?)
 //! })
 //! # }

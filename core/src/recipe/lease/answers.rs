@@ -1,13 +1,13 @@
-//! What the store says: answers to calls, and watches that fire.
+//! Answers of the store to calls, and watches that fire.
 //!
-//! They change what is known: of the key, and of our claim to it. What is done about it is decided afterwards, in
-//! one place.
+//! They change what is known of the key, and of our claim to it. The next step is decided afterwards, in one place.
 
 use alloc::vec::Vec;
 
+use crate::recipe::boundary::{Attempt, Failure, Loss, Token};
 use crate::recipe::lease::boundary::{Answer, Expiry, Held, Output};
-use crate::recipe::lease::{Candidate, Key, Pending, What, tell};
-use crate::recipe::terms::{Attempt, Failure, Loss, Token};
+use crate::recipe::lease::claim::{Key, Pending, What};
+use crate::recipe::lease::{Candidate, tell};
 use crate::time::Instant;
 
 impl Candidate {
@@ -31,8 +31,8 @@ impl Candidate {
                 self.hear(sent);
                 self.confirm(out);
                 if self.held_until().is_none() {
-                    // It is kept, and what is counted is too old.
-                    self.rest_until = Some(self.now + self.pace.rest());
+                    // The key is kept, but what the store counts is too old to rely upon.
+                    self.retry_at = Some(self.now + self.backoff.next_delay());
                 }
             }
             (What::Mark, Ok(Answer::Written { version: now, .. })) => {
@@ -45,15 +45,15 @@ impl Candidate {
                 self.key = Key::Unread;
                 self.races += 1;
                 if self.races > 1 {
-                    // Somebody's normal luck, but not again and again.
-                    self.rest_until = Some(self.now + self.pace.rest());
+                    // Once is normal; again and again is a contest that needs a delay.
+                    self.retry_at = Some(self.now + self.backoff.next_delay());
                 }
             }
             (What::Renew, Err(Failure::Absent)) => self.on_read(None, out),
             (What::Renew | What::Mark | What::Delete, Err(Failure::Conflict | Failure::Absent)) => {
-                // Perhaps it is a write of our own that no answer came to.
+                // Perhaps a write of our own took effect, and its answer was lost.
                 self.key = Key::Unread;
-                tell(self.tenure.suspend(), out);
+                tell(self.leadership.suspend(), out);
             }
             (what, Err(failure)) => self.on_failure(what, sent, failure, out),
             (what, Ok(_)) => self.on_failure(what, sent, Failure::Rejected, out),
@@ -67,7 +67,7 @@ impl Candidate {
             return;
         };
         if held.record.holder == self.claim.holder {
-            // Without an answer of its own it is as old as the first attempt at it.
+            // Its own answer was lost: it counts from the first attempt.
             if let (None, Some(sent)) = (self.claim.contact, self.claim.unsure) {
                 self.hear(sent);
             }
@@ -87,11 +87,11 @@ impl Candidate {
             (Expiry::Observed, Key::Foreign { held: known, over_at }) if *known == held => *over_at,
             (Expiry::Observed, _) => {
                 let silence = held.record.duration;
-                Some(self.now + silence + self.pace.stagger(self.config.jitter))
+                Some(self.now + silence + self.backoff.stagger(self.config.jitter))
             }
         };
         (self.races, self.key) = (0, Key::Foreign { held, over_at });
-        self.pace.reset();
+        self.backoff.reset();
     }
 
     pub(super) fn on_fired(&mut self, attempt: Attempt, gone: bool, out: &mut Vec<Output>) {
@@ -101,13 +101,13 @@ impl Candidate {
         self.watch = None;
         let released = matches!(&self.key, Key::Foreign { held, .. } if held.record.released);
         if !gone {
-            // Who holds it is read anew, since there is no watch; till then nothing changes.
+            // The holder is read again, since there is no watch; until then nothing changes.
         } else if matches!(self.key, Key::Ours { .. }) {
             self.on_read(None, out);
         } else if released {
             self.key = Key::Free;
         } else if matches!(self.key, Key::Foreign { .. }) {
-            self.key = Key::Gone { look_at: self.now + self.pace.stagger(self.config.jitter) };
+            self.key = Key::Gone { look_at: self.now + self.backoff.stagger(self.config.jitter) };
         }
     }
 
@@ -123,10 +123,10 @@ impl Candidate {
             }
         }
         if !matches!(what, What::Read { .. }) || failure == Failure::Unknown {
-            tell(self.tenure.suspend(), out);
+            tell(self.leadership.suspend(), out);
         }
-        let rest = self.pace.rest();
-        self.rest_until = Some(self.now + rest);
-        out.push(Output::Trouble { failure, again: Some(rest) });
+        let delay = self.backoff.next_delay();
+        self.retry_at = Some(self.now + delay);
+        out.push(Output::Trouble { failure, again: Some(delay) });
     }
 }

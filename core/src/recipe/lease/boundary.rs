@@ -1,22 +1,22 @@
-//! What happens to a candidate for a lease, and what it wants done.
+//! The boundary of the lease recipe: inputs and outputs of a candidate, its calls on the store, and their answers.
 
 use core::time::Duration;
 
 use bytes::Bytes;
 
+use crate::recipe::boundary::{Attempt, ConfigError, Failure, Leader, LeadershipChange, Token};
 use crate::recipe::lease::record::Record;
-use crate::recipe::terms::{Attempt, ConfigError, Failure, Leader, Seat, Token};
 use crate::time::Instant;
 
-/// What a candidate is told once.
+/// The configuration of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
-    /// Who we are, for whoever asks who leads; not empty.
+    /// The name by which others know this candidate; not empty.
     pub identity: Bytes,
     /// A number that no other candidate has, nor this one after a restart, and those that follow it, one for
-    /// each term: the adapter draws it at random.
+    /// each leadership: the adapter draws it at random.
     pub unique: u128,
-    /// Who ends a lease that is not renewed.
+    /// Which part ends a lease that is not renewed.
     pub expiry: Expiry,
     /// How long a lease lasts that is not renewed.
     pub duration: Duration,
@@ -27,9 +27,9 @@ pub struct Config {
     pub renew_every: Option<Duration>,
     /// How long we wait for an answer before we take it for lost; for ever if none.
     pub call_deadline: Option<Duration>,
-    /// The rest after the first failure of a row.
+    /// The back-off after the first failure of a row.
     pub backoff_min: Duration,
-    /// The longest rest between two attempts.
+    /// The longest back-off between two attempts.
     pub backoff_max: Duration,
     /// After a lease has expired candidates come within this time, not all at once. After one that was
     /// released they come at once.
@@ -39,7 +39,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The usual: rests of 100 ms to a third of the duration, answers within that, jitter of a tenth of it.
+    /// The defaults: back-off of 100 ms to a third of the duration, answers within that, jitter of a tenth of it.
     pub fn new(identity: impl Into<Bytes>, unique: u128, duration: Duration) -> Self {
         let third = duration / 3;
         Self {
@@ -82,7 +82,7 @@ impl Config {
     }
 }
 
-/// Who ends a lease that is not renewed.
+/// Which part ends a lease that is not renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expiry {
     /// The store: the key vanishes with a lease of etcd, a session of ZooKeeper or Consul.
@@ -110,14 +110,15 @@ pub enum Event {
     Start,
     /// Give it up. Answered by [`Output::Stopped`].
     Stop,
-    /// Nobody here does any more what only a leader may, in answer to [`Seat::Release`] or [`Seat::Lost`].
+    /// All leadership guards on this candidate have been released, in answer to [`LeadershipChange::Release`] or
+    /// [`LeadershipChange::Lost`].
     Released,
     /// The connection to the store is lost. Calls that fail say so too.
     Suspended,
-    /// What our key hangs on in the store (session, lease) is over for good: the store said so.
+    /// The session or lease that our key hangs on is over for good: the store said so.
     Expired,
-    /// What the store counts: what was sent until then, and nothing later for sure, whatever it has answered. Not
-    /// said of a store that counts what it answers.
+    /// The store counts what was sent until then; of later calls that is not sure, even if they were answered. Not
+    /// reported for a store that counts what it answers.
     Counted {
         /// When it was sent.
         sent: Instant,
@@ -139,7 +140,7 @@ pub enum Event {
     },
 }
 
-/// What the key holds.
+/// The content of the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Held {
     /// What was written.
@@ -151,20 +152,20 @@ pub struct Held {
 }
 
 impl Held {
-    /// Who leads; none if it was given up.
+    /// The leader; none if the key was given up.
     pub fn leader(&self) -> Option<Leader> {
         let identity = self.record.identity.clone();
         let leader = Leader { identity, token: self.token(), designated: false };
         Some(leader).filter(|_| !self.record.released)
     }
 
-    /// The token of the term: when the key was written that took it.
+    /// The token of the leadership: the version of the write that took the key.
     pub(crate) const fn token(&self) -> Token {
         Token(if self.record.taken == 0 { self.version } else { self.record.taken })
     }
 }
 
-/// What a call has come to.
+/// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// To [`Call::Read`]; none if there is no key.
@@ -191,14 +192,14 @@ pub enum Output {
         call: Call,
     },
     /// To the guards.
-    Seat(Seat),
-    /// To whoever wants to know who leads: this is what the key says now.
+    Leadership(LeadershipChange),
+    /// To the program that listens: the leader by the key as it is now.
     Leads(Option<Leader>),
     /// Something has failed. For people: nothing needs to be done.
     Trouble {
         /// How.
         failure: Failure,
-        /// After which rest it is tried again.
+        /// After which back-off it is tried again.
         again: Option<Duration>,
     },
     /// The lease is given up, in answer to [`Event::Stop`].

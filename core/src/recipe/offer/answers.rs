@@ -1,16 +1,16 @@
-//! What the store says: answers to calls, and watches that fire.
+//! Answers of the store to calls, and watches that fire.
 //!
-//! They change what is known: of our offer, of the row, of the root. What is done about it is decided afterwards,
-//! in one place.
+//! They change what is known of our offer, of the row, and of the root. The next step is decided afterwards, in one
+//! place.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::recipe::boundary::{Attempt, Failure, SessionId, Token};
 use crate::recipe::offer::Candidate;
 use crate::recipe::offer::boundary::{Answer, Notice, Output, State};
 use crate::recipe::offer::names::Entry;
 use crate::recipe::offer::row::{Own, Pending, Phase, Place, Root, Stray, What, claims};
-use crate::recipe::terms::{Attempt, Failure, SessionId, Token};
 
 impl Candidate {
     pub(super) fn on_done(
@@ -106,7 +106,7 @@ impl Candidate {
             return;
         };
         if place == Place::First {
-            // What we lead with is read once more behind what was listed.
+            // Our own node, on which leadership will rest, is read once more behind the listing.
             *watch = None;
         }
         self.place = place;
@@ -117,12 +117,12 @@ impl Candidate {
     fn wait_behind(&mut self, attempt: Attempt, found: Token, out: &mut Vec<Output>) {
         let Place::Behind { created, watch, .. } = &mut self.place else { return };
         if created.is_some_and(|created| created != found) {
-            // Where names come back it may stand behind us by now, and wait for us.
+            // Where names come back, the neighbour may stand behind us by now, and wait for us.
             self.place = Place::STALE;
             return;
         }
         *watch = Some(attempt);
-        self.pace.reset();
+        self.backoff.reset();
         if self.state != State::Ready {
             self.state = State::Ready;
             out.push(Output::Notice(Notice::ReadyStart));
@@ -151,14 +151,14 @@ impl Candidate {
 
     fn on_failure(&mut self, what: &What, failure: Failure, out: &mut Vec<Output>) {
         let lost = matches!(failure, Failure::Unknown | Failure::Exists);
-        let finds_out = !matches!(what, What::Delete(_)) && !self.tenure.is_on();
+        let finds_out = !matches!(what, What::Delete(_)) && !self.leadership.is_held();
         if lost && *what == What::Create {
             self.own = Own::Unknown { claims: None };
         } else if !lost && finds_out {
             self.fail(out);
         }
         if matches!(what, What::Claim(_)) {
-            // It is looked for again, behind a new listing.
+            // It is searched for again, with a new listing.
             self.own = Own::Unknown { claims: None };
         }
         if *what == What::Create && self.root == Root::Ensured {
@@ -166,8 +166,8 @@ impl Candidate {
         }
         let waits = matches!(self.phase, Phase::Failed { again: false }) && self.is_clear();
         let connected = self.session.is_some_and(|live| live.connected);
-        let again = (connected && !waits).then(|| self.pace.rest());
-        self.rest_until = again.map(|rest| self.now + rest);
+        let again = (connected && !waits).then(|| self.backoff.next_delay());
+        self.retry_at = again.map(|delay| self.now + delay);
         out.push(Output::Trouble { failure, again });
     }
 }

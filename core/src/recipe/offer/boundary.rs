@@ -1,4 +1,4 @@
-//! What happens to a candidate of the offer recipe, and what it wants done.
+//! The boundary of the offer recipe: inputs and outputs of a candidate, its calls on the store, and their answers.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,14 +6,14 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
+use crate::recipe::boundary::{Attempt, ConfigError, Failure, LeadershipChange, SessionId, Token};
 use crate::recipe::offer::names::{Entry, Naming};
-use crate::recipe::terms::{Attempt, ConfigError, Failure, Seat, SessionId, Token};
 use crate::time::Instant;
 
-/// What a candidate is told once.
+/// The configuration of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
-    /// Who we are, for whoever asks who leads; not empty. LeaderElectionSupport: the host name.
+    /// The name by which others know this candidate; not empty. LeaderElectionSupport: the host name.
     pub identity: Bytes,
     /// A number that no other candidate has, nor this one after a restart: the adapter draws it.
     pub guid: u128,
@@ -21,15 +21,15 @@ pub struct Config {
     pub naming: Naming,
     /// By how much we stop relying on a session before the store may end it; a tenth of its timeout if none.
     ///
-    /// It has to cover how far clocks run apart. That a session is confirmed which the store no longer keeps alive
-    /// is up to whoever says [`Session::Renewed`]: a follower of ZooKeeper that has lost its leader answers pings for
+    /// It has to cover how far clocks run apart. The adapter that reports [`Session::Renewed`] has to exclude sessions
+    /// that the store no longer keeps alive: a follower of ZooKeeper that has lost its leader answers pings for
     /// up to `syncLimit` ticks.
     pub margin: Option<Duration>,
     /// How long we wait for an answer before we take it for lost; for ever if none.
     pub call_deadline: Option<Duration>,
-    /// The rest after the first failure of a row.
+    /// The back-off after the first failure of a row.
     pub backoff_min: Duration,
-    /// The longest rest between two attempts.
+    /// The longest back-off between two attempts.
     pub backoff_max: Duration,
     /// Whether to start again after a failure. Otherwise a candidate that has failed waits for `Start`.
     pub restart: bool,
@@ -38,7 +38,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The usual: rests of 100 ms to 10 s, answers within 10 s, again after failures.
+    /// The defaults: back-off of 100 ms to 10 s, answers within 10 s, another attempt after failures.
     pub fn new(identity: impl Into<Bytes>, guid: u128) -> Self {
         Self {
             identity: identity.into(),
@@ -83,7 +83,8 @@ pub enum Event {
     Start,
     /// Withdraw it. Answered by [`Output::Stopped`].
     Stop,
-    /// Nobody here does any more what only a leader may, in answer to [`Seat::Release`] or [`Seat::Lost`].
+    /// All leadership guards on this candidate have been released, in answer to [`LeadershipChange::Release`] or
+    /// [`LeadershipChange::Lost`].
     Released,
     /// Something about the session.
     Session(Session),
@@ -103,7 +104,7 @@ pub enum Event {
     },
 }
 
-/// What becomes of the session with the store.
+/// An event of the session with the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Session {
     /// It is connected: for the first time, again, or a new one is.
@@ -126,7 +127,7 @@ pub enum Session {
     },
 }
 
-/// What a call has come to.
+/// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// It is done: [`Call::EnsureRoot`], [`Call::Delete`].
@@ -161,14 +162,14 @@ pub enum Output {
         call: Call,
     },
     /// To the guards.
-    Seat(Seat),
-    /// To whoever listens.
+    Leadership(LeadershipChange),
+    /// To the program that listens.
     Notice(Notice),
     /// Something has failed. For people: nothing needs to be done.
     Trouble {
         /// How.
         failure: Failure,
-        /// After which rest it is tried again; none if it waits for the session, or for `Start`.
+        /// After which back-off it is tried again; none if it waits for the session, or for `Start`.
         again: Option<Duration>,
     },
     /// The offer is withdrawn, in answer to [`Event::Stop`].
@@ -208,7 +209,7 @@ pub enum Call {
         name: String,
         /// When the one that is meant was created, if we have read it. With [`Naming::Lease`] that is always said,
         /// and a later one of this name has to stay: a call that arrives late, behind the next create, would
-        /// take the seat from whoever leads with that. Names that the store numbers do not come back.
+        /// end the leadership that rests on that. Names that the store numbers do not come back.
         created: Option<Token>,
     },
 }
@@ -250,12 +251,12 @@ pub enum Notice {
     StopComplete,
 }
 
-/// Where a candidate stands.
+/// The state of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// It has not begun, or has ended.
     Stop,
-    /// It waits for a session, or for the end of an earlier term.
+    /// It waits for a session, or for the end of an earlier leadership.
     Start,
     /// It makes an offer.
     Offer,

@@ -16,7 +16,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::recipe::terms::SessionId;
+use crate::recipe::boundary::SessionId;
 
 /// How our offers are called.
 ///

@@ -1,11 +1,11 @@
-//! What a candidate remembers: its session, its offer, its place in the row, and what it waits for.
+//! The state of a candidate: its session, its offer, its place in the row, and the call it waits for.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::recipe::boundary::{Attempt, SessionId, Token};
 use crate::recipe::offer::names::{Entry, Naming, queue};
-use crate::recipe::terms::{Attempt, SessionId, Token};
 use crate::time::Instant;
 
 /// What Start, Stop and failures have come to.
@@ -20,7 +20,7 @@ pub(crate) enum Phase {
         /// Start was said meanwhile.
         again: bool,
     },
-    /// Something failed for good; what is left of the offer goes.
+    /// Something failed for good; what is left of the offer is deleted.
     Failed {
         /// It starts again by itself.
         again: bool,
@@ -57,7 +57,7 @@ pub(crate) enum Own {
     },
 }
 
-/// A node of ours that is to go.
+/// A node of ours that is to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Stray {
     pub(crate) name: String,
@@ -73,7 +73,7 @@ pub(crate) enum Place {
         /// Our offer was missing: that has to be certain before another one is made.
         fresh: bool,
     },
-    /// Nobody is before us.
+    /// No offer is before ours.
     First,
     /// This one is next to us.
     Behind {
@@ -150,12 +150,12 @@ pub(crate) enum What {
     },
     /// What may be ours.
     Search,
-    /// Whether this is ours.
+    /// Whether this one is ours.
     Claim(String),
-    /// Our own, to see whose it is, and to watch it.
+    /// Our own, to read which session owns it, and to watch it.
     Verify,
     /// Our neighbour, to watch it.
     Watch,
-    /// One of ours that is to go.
+    /// One of ours that is to be deleted.
     Delete(Stray),
 }

@@ -6,7 +6,7 @@ mod offers;
 use std::fmt;
 use std::time::Duration;
 
-use quorate_core::recipe::{Attempt, Failure, Seat, SessionId, Token};
+use quorate_core::recipe::{Attempt, Failure, LeadershipChange, SessionId, Token};
 use quorate_core::time::Instant;
 
 use crate::call::{Op, Reply};
@@ -45,7 +45,7 @@ pub enum Wish {
     /// To be done by the store.
     Op(Attempt, Op),
     /// To be told to the guards.
-    Seat(Seat),
+    Leadership(LeadershipChange),
     /// It has ended.
     Stopped,
 }

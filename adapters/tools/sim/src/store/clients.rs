@@ -188,7 +188,7 @@ impl<R: Recipe> Election<R> {
                     }
                     self.send(client, Some(attempt), op);
                 }
-                Wish::Seat(seat) => self.on_seat(client, seat)?,
+                Wish::Leadership(change) => self.on_leadership(client, change)?,
                 Wish::Stopped => {
                     let wanted = self.clients[client].wanted;
                     self.clients[client].stopped = !wanted;

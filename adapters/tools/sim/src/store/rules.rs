@@ -1,6 +1,6 @@
 //! What must hold whenever somebody leads, and when a candidate makes an offer.
 
-use quorate_core::recipe::{Attempt, Loss, Seat, Token};
+use quorate_core::recipe::{Attempt, LeadershipChange, Loss, Token};
 
 use super::agenda::Happens;
 use super::candidates::{Happening, Recipe};
@@ -89,11 +89,15 @@ impl<R: Recipe> Election<R> {
         }
     }
 
-    pub(super) fn on_seat(&mut self, client: usize, seat: Seat) -> Result<(), String> {
+    pub(super) fn on_leadership(
+        &mut self,
+        client: usize,
+        change: LeadershipChange,
+    ) -> Result<(), String> {
         let who = name(client);
-        self.tell_seat(client, seat);
-        match seat {
-            Seat::Taken { token, until } => {
+        self.tell_leadership(client, change);
+        match change {
+            LeadershipChange::Taken { token, until } => {
                 self.standing.terms += 1;
                 if self.clients[client].guards.is_some() {
                     return Err(format!(
@@ -109,27 +113,27 @@ impl<R: Recipe> Election<R> {
                 self.clients[client].guards = Some((self.clients[client].session, token));
                 self.alone(client)?;
             }
-            Seat::Confirmed { until } => {
+            LeadershipChange::Confirmed { until } => {
                 let Some(term) = &mut self.clients[client].term else {
                     return Err(format!("{who} is confirmed and does not lead"));
                 };
                 (term.until, term.suspended) = (until, false);
                 self.alone(client)?;
             }
-            Seat::Suspended => {
+            LeadershipChange::Suspended => {
                 if let Some(term) = &mut self.clients[client].term {
                     term.suspended = true;
                 }
             }
-            Seat::Release => self.send_guards_away(client),
-            Seat::Lost(loss) => {
+            LeadershipChange::Release => self.send_guards_away(client),
+            LeadershipChange::Lost(loss) => {
                 self.clients[client].may_offer = true;
                 if self.clients[client].term.take().is_none() {
                     return Err(format!("{who} loses what it does not have"));
                 }
                 let stopped = loss == Loss::Stopped;
                 if stopped && self.clients[client].guards.is_some() {
-                    return Err(format!("{who} gave up its seat and guards are there"));
+                    return Err(format!("{who} gave up its leadership and guards are there"));
                 }
                 if !stopped {
                     self.send_guards_away(client);

@@ -354,7 +354,7 @@ impl<R: Recipe> Election<R> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use quorate_core::recipe::{ConfigError, Seat};
+    use quorate_core::recipe::{ConfigError, LeadershipChange};
 
     use super::*;
     use crate::call::Reply;
@@ -379,7 +379,7 @@ mod tests {
                 return Vec::new();
             };
             let until = at + Duration::from_secs(100);
-            vec![Wish::Seat(Seat::Taken { token: Token(node.created), until })]
+            vec![Wish::Leadership(LeadershipChange::Taken { token: Token(node.created), until })]
         }
 
         fn leads(&self) -> Option<Token> {

@@ -2,7 +2,7 @@
 //! their nodes and sessions.
 
 use quorate_core::id::ServerId;
-use quorate_core::recipe::{Attempt, Seat};
+use quorate_core::recipe::{Attempt, LeadershipChange};
 use quorate_core::time::Instant;
 
 use super::candidates::{Happening as Hears, Recipe, Wish};
@@ -88,19 +88,19 @@ impl<R: Recipe> Election<R> {
         self.tell(client, || Candidacy::Asks(op.clone()));
     }
 
-    pub(super) fn tell_seat(&mut self, client: usize, seat: Seat) {
+    pub(super) fn tell_leadership(&mut self, client: usize, change: LeadershipChange) {
         let until = |until| Instant(self.when(client, until));
-        let told = match (seat, self.clients[client].term) {
-            (Seat::Taken { token, until: by }, _) => {
+        let told = match (change, self.clients[client].term) {
+            (LeadershipChange::Taken { token, until: by }, _) => {
                 Candidacy::Leads { token, until: until(by), again: false }
             }
-            (Seat::Confirmed { until: by }, Some(term)) if term.suspended => {
+            (LeadershipChange::Confirmed { until: by }, Some(term)) if term.suspended => {
                 Candidacy::Leads { token: term.token, until: until(by), again: true }
             }
-            (Seat::Confirmed { until: by }, _) => Candidacy::Confirmed(until(by)),
-            (Seat::Suspended, _) => Candidacy::Unconfirmed,
-            (Seat::Release, _) => Candidacy::GivesUp,
-            (Seat::Lost(loss), _) => Candidacy::Lost(loss),
+            (LeadershipChange::Confirmed { until: by }, _) => Candidacy::Confirmed(until(by)),
+            (LeadershipChange::Suspended, _) => Candidacy::Unconfirmed,
+            (LeadershipChange::Release, _) => Candidacy::GivesUp,
+            (LeadershipChange::Lost(loss), _) => Candidacy::Lost(loss),
         };
         self.tell(client, || told);
     }

@@ -195,7 +195,7 @@ impl Recipe for Lease {
                         let op = self.op(attempt, call);
                         wishes.push(Wish::Op(attempt, op));
                     }
-                    lease::Output::Seat(seat) => wishes.push(Wish::Seat(seat)),
+                    lease::Output::Leadership(change) => wishes.push(Wish::Leadership(change)),
                     lease::Output::Stopped => wishes.push(Wish::Stopped),
                     lease::Output::Leads(_) | lease::Output::Trouble { .. } => {}
                 }

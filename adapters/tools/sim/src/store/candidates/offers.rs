@@ -118,7 +118,7 @@ impl Recipe for Offers {
         let outputs = self.candidate.step(offer::Input { at, event });
         let wish = |output| match output {
             offer::Output::Call { attempt, call } => Some(Wish::Op(attempt, self.op(call))),
-            offer::Output::Seat(seat) => Some(Wish::Seat(seat)),
+            offer::Output::Leadership(change) => Some(Wish::Leadership(change)),
             offer::Output::Stopped => Some(Wish::Stopped),
             offer::Output::Notice(_) | offer::Output::Trouble { .. } => None,
         };

@@ -1,4 +1,4 @@
-//! The words that both recipes use with their adapters.
+//! The boundary that both recipes share: attempts, tokens, failures, and what guards have to be told.
 
 use core::fmt;
 
@@ -9,11 +9,11 @@ use crate::time::Instant;
 
 /// One call on the store; a number never comes back.
 ///
-/// Whatever answers a call carries its number, and so does a watch that was set by it.
+/// The answer to a call carries its number, and so does the watch that it set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt(pub u64);
 
-/// Whose nodes vanish together: a session of ZooKeeper, a lease of etcd.
+/// A session of ZooKeeper or a lease of etcd: the nodes of one session vanish together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub i64);
 
@@ -23,10 +23,10 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// A fencing token: a number that every later term's is greater than, by the count of the store.
+/// A fencing token: a number that grows with each leadership, by the count of the store.
 ///
-/// ZooKeeper's creation zxid, etcd's revision. A store that is guarded by leadership has to refuse a token
-/// that is smaller than one it has seen (Kleppmann: *How to do distributed locking*, 2016).
+/// ZooKeeper's creation zxid, etcd's revision. The resource that is guarded by leadership has to refuse a token
+/// smaller than the greatest it has seen (Kleppmann: *How to do distributed locking*, 2016).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
 
@@ -36,14 +36,14 @@ impl fmt::Display for Token {
     }
 }
 
-/// Who leads, as somebody was told at some time.
+/// The leader, as the store showed it at some time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leader {
     /// What it calls itself: any bytes.
     pub identity: Bytes,
-    /// The token of its term. Of one that was designated: what the operator gave.
+    /// Its token. Of a leader that was designated: the operator's number.
     pub token: Token,
-    /// It was named by hand, and not elected.
+    /// It was designated by hand, not elected.
     pub designated: bool,
 }
 
@@ -59,85 +59,84 @@ pub enum Failure {
     /// There is such a node already.
     #[error("there is such a node already")]
     Exists,
-    /// It is not of the version that it should be.
+    /// The node has another version than expected.
     #[error("the version is another one")]
     Conflict,
     /// It is not allowed.
     #[error("the store does not allow it")]
     Denied,
-    /// The store does not take us for whom we say we are.
+    /// The store does not accept the credentials.
     #[error("authentication failed")]
     Unauthenticated,
     /// The session or lease is over for good.
     #[error("the session is over")]
     Expired,
-    /// Something else that asking again at once does not cure.
+    /// Something else; another attempt at once would fail, too.
     #[error("the store refused it")]
     Rejected,
 }
 
-/// Why a term of leadership is over.
+/// Why leadership is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum Loss {
-    /// The store has not confirmed it for so long that somebody else may lead, by our own clock.
+    /// The store has not confirmed it for so long that another candidate may lead, by our own clock.
     #[error("the store has not confirmed it in time")]
     Unconfirmed,
     /// The session or lease is over.
     #[error("the session is over")]
     Expired,
-    /// What it rested on was deleted.
+    /// The node that it rested on was deleted.
     #[error("the node was deleted")]
     Deleted,
-    /// What it rested on belongs to somebody else.
-    #[error("the node belongs to somebody else")]
+    /// The node that it rested on belongs to another candidate.
+    #[error("the node belongs to another candidate")]
     Taken,
-    /// It was given up in good order.
+    /// It was given up in order.
     #[error("it was given up")]
     Stopped,
 }
 
-/// What becomes of the leadership of this process: what a guard has to know.
+/// What becomes of the leadership of this process: what its guards have to be told.
 ///
 /// ```text
 ///   Taken ──► Confirmed ──► Suspended ──► Confirmed ──► Release ──► Lost(Stopped)
 ///     └──────────┴──────────────┴─────────────┴────────────┴──────► Lost(…)
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Seat {
+pub enum LeadershipChange {
     /// This process leads.
     Taken {
-        /// What tells this term from all others.
+        /// The fencing token, greater than that of every earlier leadership.
         token: Token,
         /// Until when that is confirmed, by our own monotonic clock. A guard compares it each time it is
-        /// asked: this process may have been paused, and not heard of anything since.
+        /// asked: this process may have been paused, and have learnt nothing since.
         until: Instant,
     },
     /// It is confirmed for longer, and again if it was [suspended](Self::Suspended).
     Confirmed {
-        /// Until when. That is before what was said earlier in this term only where it was suspended, and the
+        /// Until when. That is before an earlier time of the same leadership only where it was suspended, and the
         /// store has given the session a shorter time-out since.
         until: Instant,
     },
     /// Contact with the store is lost: leadership is not confirmed. Before the last `until` either it is
     /// confirmed again, or it is lost; earlier, if the session is taken up again with a shorter time-out.
     Suspended,
-    /// The seat is to be given up. It is kept until whoever does what only a leader may has ended that, and
-    /// `Released` was said.
+    /// Leadership is to be given up. It is kept until the leader's work has ended, and `Released` was reported.
     Release,
-    /// The term is over. Nothing new is tried until `Released` was said; say it at once if nobody is there.
+    /// Leadership is over. No new attempt is made until `Released` was reported; without guards that is due at once.
     Lost(Loss),
 }
 
 /// Why a candidate cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ConfigError {
-    /// Nobody could tell who leads.
+    /// Other candidates could not tell which one leads.
     #[error("a candidate needs an identity, and it is empty")]
     NoIdentity,
     /// A lease that is over when it begins.
     #[error("a lease has to be longer than its margin and than the time between two renewals")]
     TooShort,
     /// Two bounds are the wrong way round, or zero.
-    #[error("the shortest rest is zero, or longer than the longest")]
+    #[error("the shortest back-off is zero, or longer than the longest")]
     Backoff,
 }
