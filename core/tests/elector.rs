@@ -796,7 +796,7 @@ fn a_leader_is_not_made_by_reports_of_an_earlier_round() {
     assert_eq!((zero.standing().state, zero.standing().round), (Looking, Round(2)));
 }
 
-/// ZOOKEEPER-1732, -1805, -1817: members of one healthy ensemble tell different zxids and rounds for
+/// ZOOKEEPER-1732, -1805, -1817, -1818: members of one healthy ensemble tell different zxids and rounds for
 /// the same leader, and a joiner found no quorum among them.
 #[test]
 fn a_joiner_finds_the_quorum_behind_votes_that_differ() {

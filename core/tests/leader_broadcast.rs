@@ -623,7 +623,7 @@ fn a_request_that_is_too_long_is_refused() {
     assert_eq!(bench.step(Event::Propose(long)).refused(), []);
 }
 
-/// ZOOKEEPER-4306: proposed, it would end every link that reads it, and this server's own log.
+/// ZOOKEEPER-3496, -4306: proposed, it would end every link that reads it, and this server's own log.
 #[test]
 fn what_is_prepared_too_long_becomes_its_refusal_whoever_asked() {
     let (mut bench, two) = leader();

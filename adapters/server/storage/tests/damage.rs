@@ -68,6 +68,7 @@ fn zxids(history: &mut Segments<Forgetful>, after: i64, through: i64) -> Vec<i64
     found
 }
 
+/// ZOOKEEPER-2332: an empty file stopped the start; so short a log is one of them.
 #[test]
 fn a_log_cut_at_any_offset_ends_with_its_last_whole_record() {
     let whole = open(&disk(&[("snapshot.0", SNAPSHOT), ("log.100000001", LOG)])).unwrap().1;
@@ -312,6 +313,7 @@ fn what_no_leader_can_have_numbered_so_is_refused_wherever_it_stands() {
     }
 }
 
+/// ZOOKEEPER-3056: and a log without any snapshot is no history, unless the operator says so.
 #[test]
 fn a_torn_snapshot_is_passed_over_only_if_the_log_goes_on_from_an_older_one() {
     let torn = &SNAPSHOT[..12];
