@@ -1,72 +1,90 @@
-//! The rules, and how it is told that one was broken.
+//! The rules that a simulation checks, and the violation that it ends with.
 
 use std::fmt;
 
 use quorate_core::id::ServerId;
 
-/// What was broken; see the tables of the crate.
+/// What was broken; the table on the page of the crate tells what each holds.
+///
+/// The specification of Zab in TLA+ that comes with ZooKeeper (`zookeeper-specifications`) has eight safety properties,
+/// named as in the Zab paper. Each of them is checked here, most of them finer: not only where a transaction is
+/// delivered, but where it is logged, acknowledged and proposed.
+///
+/// | property | rule here |
+/// |---|---|
+/// | `Leadership` | [`Leadership`](Self::Leadership): of established leaders, and of elected and promised ones as well |
+/// | `PrefixConsistency`, `Agreement`, `TotalOrder` | [`Applied`](Self::Applied): each server applies a prefix of one sequence, from which all three follow |
+/// | `Integrity` | [`Payload`](Self::Payload): of everything logged, not only of what is delivered |
+/// | `LocalPrimaryOrder` | [`Order`](Self::Order) where the leader proposes, [`Contiguous`](Self::Contiguous) where a server logs, [`Applied`](Self::Applied) where it delivers |
+/// | `GlobalPrimaryOrder` | [`Order`](Self::Order) and [`Applied`](Self::Applied), in the same way |
+/// | `PrimaryIntegrity` | [`Order`](Self::Order): a leader proposes only behind all that was committed in earlier epochs |
+///
+/// The other rules have no counterpart there. They hold of disks, bytes, clients, leases and the boundary of a server,
+/// which the specification leaves out, or tell a mistake earlier than the property that it would break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Two leaders of one epoch, established or promised by a quorum, or one that may not lead.
+    /// `Leadership`: two leaders of one epoch, established or promised by a quorum, or one that may not lead.
     Leadership,
-    /// A promise that the disk does not hold.
+    /// A promise that the disk does not hold. No counterpart.
     Promise,
-    /// A disk that went back.
+    /// A disk that went back. No counterpart.
     Durability,
-    /// A server that refuses to start after nothing worse than a crash.
+    /// A server that refuses to start after nothing worse than a crash. No counterpart.
     Start,
-    /// A decision without a quorum.
+    /// A decision without a quorum. No counterpart.
     Quorum,
-    /// A leader that lacks history.
+    /// A leader that lacks history. No counterpart.
     Newest,
-    /// A round that went back.
+    /// A round that went back. No counterpart.
     Rounds,
-    /// A round that ended at once, though some that it needs go on for a while.
+    /// A round that ended at once, though some that it needs go on for a while. No counterpart.
     Haste,
-    /// A learner that serves under nobody.
+    /// A learner that serves without an established leader of its epoch. No counterpart.
     Service,
-    /// An output that makes no sense.
+    /// An output that makes no sense. No counterpart.
     Boundary,
-    /// A message that does not survive its bytes.
+    /// A message that does not survive its bytes. No counterpart.
     Codec,
-    /// A server that spins, or stopped.
+    /// A server that spins, or stopped. No counterpart.
     Progress,
-    /// Two transactions of one zxid, or one that no leader proposed.
+    /// `Integrity`: a transaction that no established leader of its epoch has proposed, or two of one zxid.
     Payload,
-    /// A committed transaction that is not on a quorum of disks, is missing at a leader, or is cut.
+    /// A committed transaction that is not on a quorum of disks, is missing at a leader, or is cut. No counterpart.
     Committed,
-    /// A server that applies what it must not.
+    /// `PrefixConsistency`, `Agreement`, `TotalOrder`: a server that applies something else than the next of the one
+    /// committed sequence, or before it is committed.
     Applied,
-    /// An acknowledgement of NEWLEADER without the leader's history.
+    /// An acknowledgement of NEWLEADER without the leader's history. No counterpart.
     Synchronised,
-    /// A log with a hole.
+    /// A log with a hole: `LocalPrimaryOrder` of what is logged.
     Contiguous,
-    /// A snapshot that holds something else than its label says.
+    /// A snapshot that holds something else than its label says. No counterpart.
     Snapshot,
-    /// A read that misses what was acknowledged before.
+    /// A read that misses what was acknowledged before. No counterpart.
     Read,
-    /// A client was told what is not so.
+    /// A client was told what is not so. No counterpart.
     Outcome,
     /// Work that only one may do begins at a leader while another can still count on its lease; or a voter
-    /// helps to establish a leader while it is bound to another.
+    /// helps to establish a leader while it is bound to another. No counterpart.
     Lease,
-    /// Work that only one may do begins with a token that is not higher than those before.
+    /// Work that only one may do begins with a token that is not higher than those before. No counterpart.
     Token,
-    /// Something was sent that its receiver has to refuse.
+    /// Something was sent that its receiver has to refuse. No counterpart.
     Conduct,
-    /// A leader that proposes out of order, or before it has delivered what earlier ones committed.
+    /// `PrimaryIntegrity`, and `LocalPrimaryOrder` and `GlobalPrimaryOrder` where they begin: a leader that proposes out of
+    /// order, or before it has delivered what earlier leaders committed.
     Order,
-    /// A request that came to pass twice.
+    /// A request that came to pass twice. No counterpart.
     Once,
-    /// Reads and writes of a cell that no order explains.
+    /// Reads and writes of a cell that no order explains. No counterpart.
     Linear,
     /// A change of the membership in a server's history that is neither seen nor in force, or an older one that is
-    /// not in force; or one in force that was never committed.
+    /// not in force; or one in force that was never committed. No counterpart.
     Membership,
-    /// A link between two servers that both live and can reach each other ends because somebody else claims to be one
-    /// of them.
+    /// A link between two servers that both live and can reach each other ends because a non-member claims to be one of
+    /// them. No counterpart.
     Claims,
-    /// A server that heaps things up.
+    /// A server that heaps things up. No counterpart.
     Bounds,
 }
 
@@ -76,7 +94,7 @@ pub enum Rule {
 pub struct Violation {
     /// Which rule.
     pub rule: Rule,
-    /// By whom.
+    /// The server that broke it.
     pub server: ServerId,
     /// How.
     pub detail: String,
