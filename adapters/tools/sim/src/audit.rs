@@ -323,7 +323,7 @@ impl Audit {
                 let cell = request.body.first().copied().filter(|_| request.op == KIND);
                 checker.ledger.on_asked((id, server.lives), request.id, cell);
             }
-            // Which cell somebody looks at is not known here; any will do.
+            // Which cell a client looks at is not known here; any will do.
             Event::Read(read) => checker.ledger.on_read(id, *read, read.0.to_be_bytes()[7] % CELLS),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Where one server stands, in a few words.
+//! The state of one server in a few fields: role, leader, vote, round, epochs.
 
 use quorate_core::id::ServerId;
 use quorate_core::report::{Phase, Status};

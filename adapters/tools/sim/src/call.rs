@@ -1,4 +1,4 @@
-//! What is asked of a modelled store, and what it answers.
+//! Calls on a modelled store and their replies.
 
 use bytes::Bytes;
 use quorate_core::recipe::SessionId;
@@ -62,7 +62,7 @@ pub enum Op {
         /// Behind everything that the store has done.
         fresh: bool,
     },
-    /// Be heard by whoever ends silent sessions.
+    /// Be heard where silent sessions are ended.
     Ping,
 }
 

@@ -19,6 +19,7 @@
 //! [small](crate::shrink).
 
 mod accidents;
+mod background;
 mod case;
 mod claims;
 mod days;
@@ -28,7 +29,6 @@ mod histories;
 mod links;
 mod ports;
 mod run;
-mod weather;
 
 use std::time::Duration;
 
@@ -128,7 +128,7 @@ pub enum Failure {
         "led {led} of 1000, {changes} changes of the leader, nothing passes {blocked:?}:\n{state}"
     )]
     Unled {
-        /// In how many of a thousand moments somebody served as leader.
+        /// In how many of a thousand moments a leader served.
         led: u64,
         /// How often another served than before.
         changes: u32,

@@ -49,7 +49,7 @@ impl Kind {
 pub enum Loss {
     /// Its process ends, and its system closes its connections.
     Closed,
-    /// Its machine loses power: nobody hears anything.
+    /// Its machine loses power: its peers hear nothing.
     Silent,
 }
 
@@ -75,7 +75,7 @@ pub struct Row {
     pub loss: Loss,
     /// How many there are.
     pub servers: u8,
-    /// How long nobody led.
+    /// How long there was no leader.
     pub without: Duration,
     /// The longest of the runs.
     pub longest: Duration,
@@ -89,7 +89,7 @@ pub struct Row {
 ///
 /// # Errors
 ///
-/// If a rule is broken, or nobody leads after a minute.
+/// If a rule is broken, or there is no leader after a minute.
 pub fn compare(sizes: &[u8], seeds: u64, done: impl Fn(&Row)) -> Result<Vec<Row>, Failed> {
     let mut rows = Vec::new();
     for servers in sizes {
@@ -130,7 +130,7 @@ pub enum Failed {
     #[error(transparent)]
     Violation(#[from] Violation),
     /// There is no leader.
-    #[error("{} servers, {}, seed {seed}: nobody leads after a minute", servers, kind.name())]
+    #[error("{} servers, {}, seed {seed}: no leader after a minute", servers, kind.name())]
     NoLeader {
         /// How servers elect.
         kind: Kind,

@@ -233,7 +233,7 @@ impl Disk {
         None
     }
 
-    /// Its files are as somebody has found them: the log begins there, and no snapshot is newer.
+    /// Its files are as a start has found them: the log begins there, and no snapshot is newer.
     pub(crate) fn tidy(&mut self, floor: Zxid, snapshot: Zxid) {
         for contents in [&mut self.durable, &mut self.latest] {
             contents.snapshots.retain(|state| state.label <= snapshot);

@@ -16,12 +16,12 @@ const QUORUM_PORT: u16 = 2888;
 /// The election port of every simulated server.
 const ELECTION_PORT: u16 = 3888;
 
-/// From here on ids belong to nobody who ever is a member.
+/// From here on ids belong to non-members.
 const FIRST_STRANGER: i64 = 200;
 
 /// One server of an ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct SimMember {
     /// Who.
     pub id: ServerId,
     /// Whether it votes; an observer otherwise.
@@ -35,14 +35,14 @@ pub struct Seat {
 /// The servers of an ensemble.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ensemble {
-    seats: Vec<Seat>,
+    seats: Vec<SimMember>,
     hierarchical: bool,
 }
 
 impl Ensemble {
     /// The voters 1 to `voters`, each with one vote.
     pub fn majority(voters: i64) -> Self {
-        let seat = |id| Seat { id: ServerId(id), voter: true, group: 0, weight: 1 };
+        let seat = |id| SimMember { id: ServerId(id), voter: true, group: 0, weight: 1 };
         Self { seats: (1..=voters).map(seat).collect(), hierarchical: false }
     }
 
@@ -51,7 +51,7 @@ impl Ensemble {
         let mut seats = Vec::new();
         for (group, members) in (1..).zip(groups) {
             for (id, weight) in *members {
-                seats.push(Seat { id: ServerId(*id), voter: true, group, weight: *weight });
+                seats.push(SimMember { id: ServerId(*id), voter: true, group, weight: *weight });
             }
         }
         seats.sort_by_key(|seat| seat.id);
@@ -62,7 +62,7 @@ impl Ensemble {
     pub fn of(membership: &Membership) -> Self {
         let seat = |member: &Member| {
             let voter = member.role == Role::Participant;
-            Seat { id: member.id, voter, group: 0, weight: u64::from(voter) }
+            SimMember { id: member.id, voter, group: 0, weight: u64::from(voter) }
         };
         Self { seats: membership.members().iter().map(seat).collect(), hierarchical: false }
     }
@@ -82,7 +82,7 @@ impl Ensemble {
     /// Adds observers with these ids.
     #[must_use]
     pub fn with_observers(mut self, ids: impl IntoIterator<Item = i64>) -> Self {
-        let seat = |id| Seat { id: ServerId(id), voter: false, group: 0, weight: 0 };
+        let seat = |id| SimMember { id: ServerId(id), voter: false, group: 0, weight: 0 };
         self.seats.extend(ids.into_iter().map(seat));
         self.seats.sort_by_key(|seat| seat.id);
         self
@@ -91,7 +91,7 @@ impl Ensemble {
     /// The same with another voter; where quorums are majorities.
     #[must_use]
     pub fn with_voter(mut self, id: ServerId) -> Self {
-        self.seats.push(Seat { id, voter: true, group: 0, weight: 1 });
+        self.seats.push(SimMember { id, voter: true, group: 0, weight: 1 });
         self.seats.sort_by_key(|seat| seat.id);
         self
     }
@@ -107,13 +107,13 @@ impl Ensemble {
     #[must_use]
     pub fn with_demoted(mut self, id: i64) -> Self {
         for seat in self.seats.iter_mut().filter(|seat| seat.id == ServerId(id)) {
-            *seat = Seat { voter: false, group: 0, weight: 0, ..*seat };
+            *seat = SimMember { voter: false, group: 0, weight: 0, ..*seat };
         }
         self
     }
 
     /// The servers, ascending by id.
-    pub fn seats(&self) -> &[Seat] {
+    pub fn seats(&self) -> &[SimMember] {
         &self.seats
     }
 
@@ -123,7 +123,7 @@ impl Ensemble {
     }
 
     /// The seat of a server.
-    pub fn seat(&self, id: ServerId) -> Option<&Seat> {
+    pub fn seat(&self, id: ServerId) -> Option<&SimMember> {
         self.seats.iter().find(|seat| seat.id == id)
     }
 
@@ -146,7 +146,7 @@ impl Ensemble {
         2 * won > groups.len()
     }
 
-    /// Whether an id is one of those that nobody has who ever is a member.
+    /// Whether an id is one that no member ever has.
     pub fn is_stranger(id: ServerId) -> bool {
         id.0 >= FIRST_STRANGER
     }
@@ -157,7 +157,7 @@ impl Ensemble {
         Self::is_stranger(ServerId(i64::from(address.octets()[3])))
     }
 
-    /// Somebody who never is a member; there are a few.
+    /// A non-member; there are a few.
     pub(crate) fn stranger(number: u64) -> ServerId {
         ServerId(FIRST_STRANGER + i64::try_from(number % 40).unwrap_or(0))
     }
@@ -171,7 +171,7 @@ impl Ensemble {
         HostPort { host: format!("10.0.0.{}", id.0), port }
     }
 
-    /// Who listens at an address; none if nobody of the simulated world does.
+    /// Which server listens at an address; none if no server of the simulated world does.
     pub fn at(address: &HostPort, plane: Plane) -> Option<ServerId> {
         let id: u8 = address.host.strip_prefix("10.0.0.")?.parse().ok()?;
         let id = ServerId(i64::from(id));
@@ -184,7 +184,7 @@ impl Ensemble {
     ///
     /// If this is no ensemble, say without a voter.
     pub fn membership(&self) -> Result<Membership, MembershipError> {
-        let member = |seat: &Seat| Self::member(seat.id, seat.voter);
+        let member = |seat: &SimMember| Self::member(seat.id, seat.voter);
         let mut groups: BTreeMap<i64, Vec<ServerId>> = BTreeMap::new();
         let mut weights = Vec::new();
         if self.hierarchical {

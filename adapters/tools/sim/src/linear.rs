@@ -29,7 +29,7 @@ struct Operation<V> {
     called: u64,
     /// When its client was told; none if it never was.
     returned: Option<u64>,
-    /// It surely did not happen, or nobody knows what was read.
+    /// It surely did not happen, or what was read is unknown.
     void: bool,
 }
 

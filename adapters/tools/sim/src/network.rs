@@ -76,7 +76,7 @@ pub(crate) enum NetworkEvent {
     Syn { conn: u64, attempt: usize },
     /// The dialler hears that it was accepted.
     Established { conn: u64 },
-    /// The dialler hears that nobody listens.
+    /// The dialler hears that the port is closed.
     Refused { conn: u64 },
     /// The dialler has waited long enough.
     DialTimeout { conn: u64 },
@@ -110,7 +110,7 @@ pub(crate) struct Network {
     blocked: BTreeMap<(ServerId, ServerId), u64>,
     blockings: u64,
     black_holes: BTreeSet<ServerId>,
-    /// Servers whose quorum port accepts nothing, and whether it refuses: there is no socket, or one that nobody
+    /// Servers whose quorum port accepts nothing, and whether it refuses: there is no socket, or one that no task
     /// takes connections from.
     deaf: BTreeMap<ServerId, bool>,
     /// What a server says of itself instead of its address.
@@ -266,7 +266,7 @@ impl Network {
         self.connections.iter().filter(|(_, c)| concerned(c)).map(|(conn, _)| *conn).collect()
     }
 
-    /// Forgets a connection of which nobody holds an end.
+    /// Forgets a connection of which no server holds an end.
     fn sweep(&mut self, conn: u64) {
         let over = |c: &Connection| match (c.ends[DIALLER].state, c.ends[ACCEPTOR].state) {
             (State::Closed, State::Closed | State::Opening) => true,

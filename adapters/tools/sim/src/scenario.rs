@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A line that begins with `#` tells something; a line that begins with a space is a part of a trace, written
-//! by the player and compared by whoever tests it. The commands are listed in [`COMMANDS`].
+//! by the player and compared by the test. The commands are listed in [`COMMANDS`].
 //!
 //! There are three kinds of stories. In one of a [`World`](crate::World) all servers are real. In one of a
 //! [`Stage`](crate::Stage) only one is, and the script says what the others say. In one of an
@@ -22,7 +22,7 @@
 //! left to chance that the story does not ask for.
 //!
 //! Whatever stands in a text, it is refused at the line that is wrong, or comes to an end: numbers are bounded where
-//! they are read, what is set has to be for somebody, whoever is named has to be there, and no more than a year and a
+//! they are read, what is set has to be for a server of the story, each server named has to be there, and no more than a year and a
 //! million events fit into a story.
 //!
 //! What is written below the commands is true of that world alone. What the commands expect has to be true in
@@ -32,16 +32,16 @@
 mod command;
 mod condition;
 mod course;
-mod electing;
 mod grammar;
 mod hearing;
 mod library;
 mod player;
 mod settings;
-mod staging;
+mod stage_story;
+mod store_story;
 mod text;
 mod words;
-mod worldly;
+mod world_story;
 
 use std::fmt;
 

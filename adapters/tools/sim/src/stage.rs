@@ -182,7 +182,7 @@ impl Stage {
         }
     }
 
-    /// Somebody at this server, which leads, asks for a write; its application prepares it at once.
+    /// A client at this server, which leads, asks for a write; its application prepares it at once.
     pub fn write(&mut self) {
         self.issued += 1;
         let id = RequestId { client: 1, cxid: i32::try_from(self.issued).unwrap_or(0) };
@@ -265,7 +265,7 @@ impl Stage {
         link
     }
 
-    /// An election link with a member, whoever has to dial: the one with the larger id.
+    /// An election link with a member, whichever of both has to dial: the one with the larger id.
     pub fn meet(&mut self, peer: i64) -> LinkId {
         if ServerId(peer) > self.config.id {
             self.accept(Plane::Election, peer)

@@ -22,10 +22,10 @@
 
 mod accidents;
 mod agenda;
+mod call_faults;
 mod candidates;
 mod client;
 mod clients;
-mod mishaps;
 mod network;
 mod plan;
 mod rules;
@@ -35,8 +35,8 @@ mod telling;
 mod world;
 
 pub use crate::call::{Node, Op, Reply};
+pub(crate) use call_faults::{CallFault, CallKind, Leg};
 pub use candidates::{Happening, Lease, Offers, Recipe, Wish};
-pub(crate) use mishaps::{Errand, Mishap, Part};
 pub use plan::{Plan, SYNC_LIMIT, Standing};
 pub(crate) use script::Stand;
 pub use servers::Store;

@@ -174,8 +174,8 @@ const REFUSED: &[Refused] = &[
     (3, "1000000 things", &["elect 2 by offers", "start 1", "until led by 2 within 31000000s"]),
     (2, "1000000 things", &["stage 1", "hold 1 is looking for 31000000s"]),
     // What is wrong is said in its own words.
-    (1, "expected `led`, but nobody leads", &["expect\tled"]),
-    (1, "expected `led by 2`, but nobody leads", &["hold  led by 2 for 4s"]),
+    (1, "expected `led`, but no server leads", &["expect\tled"]),
+    (1, "expected `led by 2`, but no server leads", &["hold  led by 2 for 4s"]),
     (1, "found `leader`", &["expect leader 2"]),
 ];
 
@@ -251,7 +251,7 @@ fn what_has_to_hold_holds_at_every_moment() {
     let lines: Vec<&str> = ["elect 2 by offers"].into_iter().chain(story).collect();
     let lines = [&lines[..], &["stop 1", "hold led for 4s"]].concat();
     let Err(error) = play(&lines) else { panic!("nobody leads between 2029 and 2037 ms") };
-    assert_eq!(error.to_string(), "hostile:8: expected `led`, but nobody leads");
+    assert_eq!(error.to_string(), "hostile:8: expected `led`, but no server leads");
 }
 
 /// More happens within one command than a record keeps.

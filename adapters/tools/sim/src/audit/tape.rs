@@ -1,4 +1,4 @@
-//! A tape: what the recorders of several servers heard, in one order.
+//! A tape: the inputs and outputs that recorders of several servers noted, in one order.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,7 +71,7 @@ impl Tape {
     }
 
     fn with<T>(&self, use_them: impl FnOnce(&mut Vec<Entry>) -> T) -> T {
-        // Whoever has panicked with it has left it whole: an entry is there or not.
+        // A thread that has panicked with it has left it whole: an entry is there or not.
         use_them(&mut self.entries.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -1,4 +1,4 @@
-//! What is run: a seed, and what of it.
+//! A case: the seed of a run, its size, and which of its faults are left in.
 
 use std::collections::BTreeSet;
 use std::fmt;

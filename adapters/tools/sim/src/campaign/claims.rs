@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   all linked ─► strangers say that they are voters, and vote ─► all linked, the same leader
-//!              ─► a voter is cut off its power, and comes back ─► linked within a second, whoever claims to be it
+//!              ─► a voter is cut off its power, and comes back ─► linked within a second, whatever claims to be it
 //! ```
 
 use std::time::Duration;

@@ -13,7 +13,7 @@ use quorate_core::config::Timing;
 use crate::campaign::accidents::{Course, Kind};
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose};
 use crate::campaign::run::{Clients, Run};
-use crate::campaign::{Failure, Outcome, histories, weather};
+use crate::campaign::{Failure, Outcome, background, histories};
 use crate::disk::DiskConfig;
 use crate::ensemble::Ensemble;
 use crate::network::up_to;
@@ -63,7 +63,7 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     };
     let config =
         WorldConfig { drift: if draw.one_in(2, Condition::Drift) { 50_000 } else { 0 }, ..config };
-    let config = weather::memberships(&mut draw, config);
+    let config = background::memberships(&mut draw, config);
     let clients = Clients { pause_max: Duration::from_secs(60), padding: 300, cells: 16 };
     let clients = draw.note(true, Condition::Clients).then_some(clients);
     let course =

@@ -1,7 +1,7 @@
 //! Leaders, and how soon: three to nine servers whose histories differ, and no clients.
 //!
 //! Where histories differ no transactions were committed, so a leader is demanded only if a quorum shares
-//! the newest history: an unlucky election may give the leader of a minority a later epoch, and nobody
+//! the newest history: an unlucky election may give the leader of a minority a later epoch, and no server
 //! else the history to follow it.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use quorate_core::zxid::{Counter, Epoch, Zxid};
 use crate::campaign::accidents::{Course, Kind};
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose, pick};
 use crate::campaign::run::{Disks, Run, can, is_settled};
-use crate::campaign::{Failure, Outcome, weather};
+use crate::campaign::{Failure, Outcome, background};
 use crate::disk::DiskConfig;
 use crate::ensemble::Ensemble;
 use crate::faults::CrashKind;
@@ -83,9 +83,9 @@ impl Elections {
             keep_log,
             ..WorldConfig::new(ensemble)
         };
-        let config = weather::world(&mut draw, config);
-        let config = weather::memberships(&mut draw, config);
-        let config = weather::election(case, config);
+        let config = background::world(&mut draw, config);
+        let config = background::memberships(&mut draw, config);
+        let config = background::election(case, config);
         let calm = draw.rng.below(8) == 0;
         let course = Course::dense(ACCIDENTS, if calm { 0 } else { 6 });
         let mut run = Run::new(draw, config, None, &course);
@@ -280,7 +280,7 @@ fn network(draw: &mut Draw<'_>) -> NetworkConfig {
         silent_max: Duration::from_secs(2),
         ..NetworkConfig::default()
     };
-    weather::network(draw, fair)
+    background::network(draw, fair)
 }
 
 fn disk(draw: &mut Draw<'_>) -> DiskConfig {
@@ -289,5 +289,5 @@ fn disk(draw: &mut Draw<'_>) -> DiskConfig {
         slow: if draw.one_in(3, Condition::SlowDisk) { 6_000 } else { 0 },
         ..DiskConfig::default()
     };
-    weather::disk(draw, fair)
+    background::disk(draw, fair)
 }

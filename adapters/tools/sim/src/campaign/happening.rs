@@ -1,4 +1,4 @@
-//! What goes wrong in a run, when its time has come.
+//! The accidents of a run, carried out in the world when their time has come.
 
 use std::time::Duration;
 

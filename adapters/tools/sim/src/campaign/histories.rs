@@ -13,7 +13,7 @@ use quorate_core::zxid::{Counter, Epoch, Zxid};
 use crate::campaign::accidents::{Course, Kind};
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose, pick};
 use crate::campaign::run::{Clients, Run, can, is_settled};
-use crate::campaign::{Failure, Outcome, weather};
+use crate::campaign::{Failure, Outcome, background};
 use crate::disk::{Contents, DiskConfig};
 use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Outcome as Told};
@@ -115,9 +115,9 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     if draw.note(little, Condition::LittleRoom) {
         config.unsynced_bytes = [3_000, 20_000, 100_000][pick(&mut room, 3)];
     }
-    let config = weather::world(&mut draw, config);
-    let config = weather::memberships(&mut draw, config);
-    let config = weather::election(case, config);
+    let config = background::world(&mut draw, config);
+    let config = background::memberships(&mut draw, config);
+    let config = background::election(case, config);
     let clients = Clients {
         pause_max: Duration::from_millis(draw.pick(&[1, 5, 30])),
         padding: draw.pick(&[0, 30, 300]),
@@ -301,7 +301,7 @@ pub(super) fn network(draw: &mut Draw<'_>) -> NetworkConfig {
         silent_max: Duration::from_secs(1),
         ..NetworkConfig::default()
     };
-    weather::network(draw, fair)
+    background::network(draw, fair)
 }
 
 pub(super) fn disk(draw: &mut Draw<'_>) -> DiskConfig {
@@ -313,5 +313,5 @@ pub(super) fn disk(draw: &mut Draw<'_>) -> DiskConfig {
         unreadable: if draw.one_in(3, Condition::UnreadableDisk) { 3_000 } else { 0 },
         ..DiskConfig::default()
     };
-    weather::disk(draw, fair)
+    background::disk(draw, fair)
 }

@@ -21,7 +21,7 @@ use quorate_core::rng::Rng;
 use crate::campaign::accidents::Course;
 use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose, pick};
 use crate::campaign::run::Run;
-use crate::campaign::{Failure, Outcome, weather};
+use crate::campaign::{Failure, Outcome, background};
 use crate::ensemble::Ensemble;
 use crate::network::{NetworkConfig, up_to};
 use crate::world::{World, WorldConfig};
@@ -64,7 +64,7 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     };
     let config =
         WorldConfig { priorities, timing, network, keep_log, ..WorldConfig::new(ensemble) };
-    let config = weather::election(case, config);
+    let config = background::election(case, config);
     Run::new(draw, config, None, &Course::dense(&[], 0))
 }
 

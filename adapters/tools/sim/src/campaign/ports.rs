@@ -74,7 +74,7 @@ impl Run {
         self.found("not all follow when the port accepts again", limit, found).map(|_| ())
     }
 
-    /// Whether nobody can lead but one that cannot be followed: without its vote the others are no quorum when `gone`
+    /// Whether no server can lead but one that cannot be followed: without its vote the others are no quorum when `gone`
     /// is down, and it votes for none of them, since each has less. It may be the label of a snapshot alone: a server
     /// that is brought up by one ends at the beginning of the epoch, and those before it at the end of the last.
     fn is_needed_and_ahead(&self, deaf: ServerId, gone: ServerId) -> bool {

@@ -1,4 +1,4 @@
-//! A run under way: the world, its clients, and the accidents that are still to come.
+//! A run of a campaign: the world, its clients, and the accidents that are still to come.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -142,7 +142,7 @@ impl Run {
         u8::try_from(self.asking.below(cells)).unwrap_or(0)
     }
 
-    /// Ends every fault, and starts whoever is down.
+    /// Ends every fault, and starts every server that is down.
     pub(super) fn repair(&mut self) -> Result<(), Violation> {
         self.world.calm();
         self.world.heal();

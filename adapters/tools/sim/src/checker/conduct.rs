@@ -1,7 +1,7 @@
 //! What servers owe to one another: a snapshot that is of use, nothing that has to be refused, and the
 //! leader's own word before anybody follows it.
 //!
-//! Whoever is owed this survives without it, as a rule: it hangs up and comes again. So nothing else would
+//! A server that is owed this survives without it, as a rule: it hangs up and comes again. So nothing else would
 //! show that it is missing.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -22,7 +22,7 @@ impl Checker {
         status: &Status,
         reason: &Reason,
     ) -> Result<(), Violation> {
-        // Whoever has not heard of a change counts by what was before, and is found out when it is established.
+        // A server that has not heard of a change counts by what was before, and is found out when it is established.
         let changed = self.ledger.has_changes();
         if !changed && !self.ensemble.may_lead(id) {
             return broken(Rule::Leadership, id, "it may not lead, and was elected".to_owned());
@@ -32,7 +32,7 @@ impl Checker {
             Reason::Quorum { members, .. }
             | Reason::Settled { members, .. }
             | Reason::Joined { members, .. } => members.iter().copied().collect(),
-            // Whoever gives the seat away led a quorum, and the next reign is not established without one.
+            // A leader that transfers its leadership led a quorum, and the next is not established without one.
             Reason::HandedOver { .. } => return Ok(()),
             other => return broken(Rule::Quorum, id, format!("elected because {other}")),
         };
@@ -60,7 +60,7 @@ impl Checker {
         let held =
             held.map_or(own, |h| Vote { peer_epoch: h.current_epoch, zxid: h.last_zxid, ..own });
         let own = own.max(held);
-        // Whoever took over the same epoch by a snapshot under the label of its start has just its initial
+        // A server that took over the same epoch by a snapshot under the label of its start has just its initial
         // history, as the one that others follow in it has: an epoch is current only with that history on disk,
         // and the label (the start of the epoch) names no transaction, only the end of it. It is a higher number
         // for the same history, or for an older one. Only of one that was joined: in a count of votes whoever
@@ -119,7 +119,7 @@ impl Checker {
                 return broken(Rule::Quorum, id, format!("no quorum has epoch {epoch} on disk"));
             }
         }
-        // Whoever stood behind the new leader had no newer history when it promised to follow nobody
+        // A voter that stood behind the new leader had no newer history when it promised to follow nobody
         // older. A higher id alone is no newer history. Who comes later may have one: it is cut.
         let no_newer = |member: ServerId| {
             let theirs = promised.and_then(|votes| votes.get(&member));

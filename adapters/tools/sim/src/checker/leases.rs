@@ -118,7 +118,7 @@ impl Leases {
     }
 
     /// A leader lets work begin; its epoch is the token that comes with it. Where leases hold, tokens come in
-    /// their order; elsewhere whoever has seen a later one refuses it.
+    /// their order; elsewhere a resource that has seen a later one refuses it.
     pub(crate) fn on_begun(
         &mut self,
         id: ServerId,

@@ -1,4 +1,4 @@
-//! What a server has promised is on its disk: at the moment when the promise leaves, and after a crash.
+//! Promises are durable: epochs, votes and acknowledgements are on the disk when they leave, and after a crash.
 
 use quorate_core::ballot::{Ballot, Body, Generation, Letter};
 use quorate_core::id::{LinkId, ServerId};
@@ -101,7 +101,7 @@ impl Checker {
             Message::Packet(Packet::UpToDate) => {
                 self.leaders.get(&durable.current_epoch) == Some(&id)
             }
-            // Whoever is elected by what it claims has to have that.
+            // A candidate that is elected by what it claims has to have that.
             Message::Letter(Letter { body: Body::Request(_), claim, .. }) => {
                 (claim.current_epoch, claim.last) <= (durable.current_epoch, durable.last_zxid)
             }
@@ -140,7 +140,7 @@ impl Checker {
                 }
             }
         }
-        // An observer may follow whoever leads below its promise, and promises nothing then.
+        // An observer may follow a leader below its promise, and promises nothing then.
         let observes = current_epoch.is_none() && !seen.may_vote(id, self.configured(id));
         let follows = |epoch: &Epoch| {
             durable.accepted_epoch == *epoch || (observes && durable.accepted_epoch > *epoch)

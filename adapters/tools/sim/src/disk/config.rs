@@ -1,4 +1,4 @@
-//! How a disk behaves: how long syncs take, what fails, what a crash leaves.
+//! The configuration of a disk: how long syncs take, what fails, what a crash leaves.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub struct DiskConfig {
     /// The longest slow sync.
     pub slow_max: Duration,
     /// The chance that a sync fails, and with it the server: a driver does not go on from there, since
-    /// nobody knows what is on disk.
+    /// what is on the disk is unknown.
     pub failing: u64,
     /// What a crash leaves of unreported writes.
     pub survival: Survival,

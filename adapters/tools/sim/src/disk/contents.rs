@@ -1,4 +1,4 @@
-//! What lies on a disk: epochs, the vote, the log, snapshots, the membership; how it is made up, read, and written.
+//! The contents of a disk: epochs, the vote, log, snapshots, membership; made up, read and written.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub struct Contents {
     pub snapshots: Vec<State>,
     /// A snapshot that was received and not installed, and what was written beside the history.
     pub(super) beside: Option<(State, VecDeque<Txn>)>,
-    /// The directory is not marked as one that was empty from the beginning: what it held, nobody knows.
+    /// The directory is not marked as one that was empty from the beginning: what it held is unknown.
     pub(super) unmarked: bool,
     /// The membership in force, if it is not the first one.
     pub membership: Option<Membership>,
@@ -122,7 +122,7 @@ impl Contents {
         self
     }
 
-    /// An empty disk of which nobody knows whether it was always empty.
+    /// An empty disk that may not always have been empty.
     pub fn unmarked() -> Self {
         Self { unmarked: true, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! What a crash, or damage, leaves of what was written.
+//! What a crash, or damage, leaves of unsynced writes.
 
 use quorate_core::output::Write;
 use quorate_core::rng::Rng;

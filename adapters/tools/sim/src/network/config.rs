@@ -1,4 +1,4 @@
-//! How a network behaves.
+//! The configuration of a network: latency, and how often which fault happens.
 
 use std::time::Duration;
 

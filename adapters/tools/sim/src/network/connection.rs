@@ -44,7 +44,7 @@ pub(super) enum Reading {
     Messages,
     /// A snapshot, which only the application can delimit.
     Snapshot,
-    /// One has come; nobody reads on until it is restored.
+    /// One has come; nothing more is read until it is restored.
     Restoring,
 }
 

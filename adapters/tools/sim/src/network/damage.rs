@@ -1,4 +1,4 @@
-//! Connections that break in the middle of something, what arrives late of them, and what arrives damaged.
+//! Damage: connections that break in the middle of a message, late remains of them, corrupted bytes.
 
 use bytes::{Bytes, BytesMut};
 use quorate_core::id::LinkId;
@@ -138,7 +138,7 @@ impl Network {
     }
 
     /// A server knows that a connection is over on which it has read what cannot be: it is closed. Not before,
-    /// since whoever is at the other end may be free of a promise then.
+    /// since the other end may be free of a promise then.
     pub(crate) fn let_go(&mut self, now: Instant, link: LinkId) {
         let (conn, from) = unpack(link);
         let Some(connection) = self.connections.get_mut(&conn) else { return };

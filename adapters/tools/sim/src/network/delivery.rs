@@ -1,4 +1,4 @@
-//! Bytes under way, and what becomes of them at the other end.
+//! Delivery: bytes on their way between two ends, decoded at the other and compared with what was sent.
 
 use std::time::Duration;
 

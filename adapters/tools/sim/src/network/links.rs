@@ -1,4 +1,4 @@
-//! What servers do with links.
+//! What servers do with links: send, drain, stream, hang up.
 
 use bytes::{Bytes, BytesMut};
 use quorate_core::id::{LinkId, ServerId};

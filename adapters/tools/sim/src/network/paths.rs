@@ -1,4 +1,4 @@
-//! Machines that come and go, and paths that cannot be passed.
+//! Reachability: machines that go down and come back, and one-way cuts between them.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Network {
                 } else {
                     let cause = if self.chance(0x8000) { Cause::Closed } else { Cause::Reset };
                     if cause == Cause::Reset {
-                        // Its system gives up what nobody has acknowledged.
+                        // Its system gives up what was not acknowledged.
                         self.lose_tail(conn, side);
                     }
                     self.push(now, conn, side, Segment::End(cause));

@@ -13,7 +13,7 @@ use quorate_core::time::Instant;
 use crate::network::connection::{Connection, Segment};
 use crate::network::{DIALLER, Host, Network, NetworkEvent};
 
-/// Somebody comes by.
+/// A non-member connects.
 #[derive(Clone, Debug)]
 pub(crate) struct Visit {
     /// Where it comes from.
@@ -29,7 +29,7 @@ pub(crate) struct Visit {
 }
 
 impl Network {
-    /// Somebody dials a server who is none.
+    /// A non-member dials a server.
     pub(crate) fn visit(&mut self, now: Instant, visit: Visit) {
         let Visit { stranger, target, plane, script, listens } = visit;
         self.hosts.insert(stranger, Host { powered: true, running: listens });

@@ -1,4 +1,4 @@
-//! What becomes of a candidate in an election through a store, in words.
+//! What happens to a candidate in an election through a store, in words.
 
 use std::fmt;
 

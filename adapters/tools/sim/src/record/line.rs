@@ -1,4 +1,4 @@
-//! An entry in one line, for a log.
+//! An entry of a record in one line, for a log.
 
 use std::fmt;
 

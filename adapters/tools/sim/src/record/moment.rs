@@ -1,4 +1,4 @@
-//! What is worth telling: a moment of a story.
+//! A moment: one thing that happened, when, at which server, in words.
 
 use std::fmt;
 

@@ -26,7 +26,7 @@ struct End {
     server: ServerId,
     /// Who is at the other end, if that is known from this one.
     peer: Option<ServerId>,
-    /// Whether that is a script, whose hearing nobody tells.
+    /// Whether that is a script, whose hearing is not told.
     scripted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a moment is about.
+//! Topics of moments, by which a story chooses what is shown.
 
 /// What a moment is about, to choose how much is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

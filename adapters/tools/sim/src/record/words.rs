@@ -1,4 +1,4 @@
-//! Numbers, messages and writes in few words, for people.
+//! Numbers, messages and writes in few words.
 
 use std::fmt;
 

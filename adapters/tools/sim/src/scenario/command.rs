@@ -1,4 +1,4 @@
-//! What a story can ask for.
+//! The commands and conditions of a story, parsed.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::ensemble::Ensemble;
 use crate::faults::CrashKind;
 use crate::network::Dialect;
 use crate::record::Topic;
-use crate::store::{Errand, Mishap, Part};
+use crate::store::{CallFault, CallKind, Leg};
 
 /// What a line asks for.
 #[derive(Clone, Debug)]
@@ -71,11 +71,11 @@ pub(super) enum Command {
     /// A candidate's connection breaks, or it notices that.
     BreakOff(i64),
     /// What becomes of the next call of this kind.
-    Mishap {
+    CallFault {
         id: i64,
-        errand: Errand,
-        part: Part,
-        what: Mishap,
+        kind: CallKind,
+        part: Leg,
+        what: CallFault,
     },
     /// An operator deletes a candidate's nodes.
     Delete(i64),
@@ -95,13 +95,13 @@ pub(super) enum Command {
     Heal,
     BlackHole(i64, bool),
     Advertise(i64, HostPort),
-    /// Somebody at this server writes one letter.
+    /// A client at this server writes one letter.
     Write(i64, u8),
-    /// Somebody at the real server writes something.
+    /// A client at the real server writes something.
     WriteHere,
     Read(i64),
     HandOver(i64, Option<i64>),
-    /// Somebody at this server wants another membership.
+    /// An operator at this server wants another membership.
     Reconfigure(i64, Reconfiguration),
     StepDown(i64),
     /// A scripted peer says something to the real server.
@@ -316,7 +316,7 @@ pub(super) enum Outcome {
     Accepted,
     Refused,
     Lost,
-    /// Nobody can tell there what became of it.
+    /// What became of it cannot be told there.
     Unknown,
     Open,
 }

@@ -1,4 +1,4 @@
-//! Whether something is the case, and what is if it is not.
+//! Judges a condition of a story, and says what is the case where it does not hold.
 
 use quorate_core::input::Plane;
 use quorate_core::membership::Membership;
@@ -10,7 +10,7 @@ use crate::brief::Brief;
 use crate::disk::Contents;
 use crate::record::Short;
 
-/// Whoever can be asked.
+/// Where a condition can be asked.
 pub(super) trait Place {
     /// Nothing is said of a server that does not exist.
     ///
@@ -80,11 +80,11 @@ pub(super) trait Whole {
 ///
 /// # Errors
 ///
-/// [`Problem::Impossible`] if nobody here can tell.
+/// [`Problem::Impossible`] if that cannot be told here.
 pub(super) fn look(place: &dyn Place, condition: &Condition) -> Result<(bool, String), Problem> {
     let led = || match place.world().ok().and_then(|world| world.leader()) {
         Some(leader) => format!("{leader} leads"),
-        None => "nobody leads".to_owned(),
+        None => "no server leads".to_owned(),
     };
     Ok(match condition {
         Condition::Led(who) => {
@@ -98,7 +98,7 @@ pub(super) fn look(place: &dyn Place, condition: &Condition) -> Result<(bool, St
             (place.world()?.is_settled(ids), led())
         }
         Condition::Level => {
-            (place.world()?.is_level(), "somebody has not applied everything".to_owned())
+            (place.world()?.is_level(), "a server has not applied everything".to_owned())
         }
         Condition::Is(id, being) => {
             let brief = place.brief(*id)?;
@@ -205,7 +205,7 @@ fn became(expected: Outcome, found: Outcome) -> (bool, String) {
         Outcome::Accepted => "it is accepted".to_owned(),
         Outcome::Refused => "it is refused".to_owned(),
         Outcome::Lost => "it is lost".to_owned(),
-        Outcome::Unknown => "nobody can tell what became of it".to_owned(),
+        Outcome::Unknown => "what became of it is unknown".to_owned(),
         Outcome::Open => "nothing is known of it".to_owned(),
     };
     (holds, words)

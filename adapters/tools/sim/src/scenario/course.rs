@@ -1,4 +1,4 @@
-//! Time in a story: it passes, and meanwhile something is looked at.
+//! Time in a story: it passes in steps, and a condition is judged after each.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::words::LONGEST;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// How often a story goes on to what happens next, at most: minutes among many servers, hours in a store, and some
-/// seconds for whoever waits. Without a bound, a year of ticks of a millisecond would be a run without end.
+/// seconds for the user who waits. Without a bound, a year of ticks of a millisecond would be a run without end.
 const EVENTS_MAX: u32 = 1_000_000;
 
 /// Where time passes.
@@ -38,7 +38,7 @@ pub(super) trait Course {
     ///
     /// # Errors
     ///
-    /// [`Problem::Impossible`] if nobody here can tell.
+    /// [`Problem::Impossible`] if that cannot be told here.
     fn look(&self, condition: &Condition) -> Result<(bool, String), Problem>;
 }
 

@@ -1,4 +1,4 @@
-//! What can stand in a line.
+//! The grammar of a line of a story, by section of [`COMMANDS`].
 
 mod actions;
 mod beginning;

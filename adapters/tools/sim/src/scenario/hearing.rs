@@ -1,4 +1,4 @@
-//! What is to be told of a story: everything that is recorded, before the record forgets it.
+//! Collects what is told of a story from the record, before the record forgets it.
 
 use crate::record::{Happening, Moment, Record, Teller};
 

@@ -6,10 +6,10 @@ use quorate_core::id::ServerId;
 
 use super::command::{Command, Demand, Setting};
 use super::course::{Course, Time, test};
-use super::electing::Electing;
 use super::settings::Settings;
-use super::staging::Staging;
-use super::worldly::Worldly;
+use super::stage_story::StageStory;
+use super::store_story::StoreStory;
+use super::world_story::WorldStory;
 use super::{Problem, Step};
 use crate::disk::Survival;
 use crate::record::{Moment, Topic};
@@ -20,9 +20,9 @@ const TOPICS: [Topic; 3] = [Topic::Fate, Topic::Votes, Topic::Phases];
 /// Where a story takes place.
 #[derive(Debug)]
 enum Cast {
-    World(Box<Worldly>),
-    Stage(Box<Staging>),
-    Store(Box<Electing>),
+    World(Box<WorldStory>),
+    Stage(Box<StageStory>),
+    Store(Box<StoreStory>),
 }
 
 /// Plays one story.
@@ -142,12 +142,12 @@ impl Player {
                 self.begins()?;
                 let stage = self.settings.stage(*id)?;
                 let all = self.servers();
-                self.cast = Some(Cast::Stage(Box::new(Staging::new(*id, all, stage))));
+                self.cast = Some(Cast::Stage(Box::new(StageStory::new(*id, all, stage))));
                 Ok(())
             }
             Demand::Elect(count, means) => {
                 self.begins()?;
-                let cast = Electing::new(*count, *means, &self.settings)?;
+                let cast = StoreStory::new(*count, *means, &self.settings)?;
                 self.cast = Some(Cast::Store(Box::new(cast)));
                 Ok(())
             }
@@ -211,7 +211,7 @@ impl Player {
     fn cast(&mut self) -> Result<(&mut Cast, &mut Time), Problem> {
         let cast = match self.cast.take() {
             Some(cast) => cast,
-            None => Cast::World(Box::new(Worldly::new(self.settings.world()?))),
+            None => Cast::World(Box::new(WorldStory::new(self.settings.world()?))),
         };
         Ok((self.cast.insert(cast), &mut self.time))
     }
@@ -227,7 +227,7 @@ impl Cast {
     }
 }
 
-fn on_stage(cast: &mut Staging, command: &Command, survival: Survival) -> Result<(), Problem> {
+fn on_stage(cast: &mut StageStory, command: &Command, survival: Survival) -> Result<(), Problem> {
     match command {
         Command::Hears { id, peer, line } => {
             cast.real(*id)?;
@@ -266,7 +266,7 @@ fn on_stage(cast: &mut Staging, command: &Command, survival: Survival) -> Result
         Command::Stop(_)
         | Command::CutOff(_)
         | Command::BreakOff(_)
-        | Command::Mishap { .. }
+        | Command::CallFault { .. }
         | Command::Delete(_)
         | Command::End(_)
         | Command::Linger(_)

@@ -1,4 +1,4 @@
-//! What a story is set in: everything that is fixed before anything starts.
+//! The settings of a story: everything that is fixed before the first server starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -209,7 +209,7 @@ impl Settings {
         Ok(World::new(self.seed(), config))
     }
 
-    /// Whether all that was set is for somebody here.
+    /// Whether all that was set is for a server here.
     fn check(&self, here: &str, is_for: impl Fn(Whom) -> bool) -> Result<(), Problem> {
         match self.given.iter().find(|(_, whom)| !is_for(*whom)) {
             Some((name, _)) => {

@@ -1,4 +1,4 @@
-//! The file: what is a head, a note, a command, a trace; and how it is written anew.
+//! The text of a story: heads, notes, commands, traces; read, compared and written anew.
 
 use super::command::Demand;
 use super::{Difference, Problem, ScenarioError, grammar};

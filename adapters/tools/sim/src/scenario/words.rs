@@ -1,4 +1,4 @@
-//! The words of a command, read one by one.
+//! Reads the words of a command one by one: ids, zxids, durations, keywords.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use quorate_core::zxid::{Counter, Epoch, Zxid};
 use super::Problem;
 use crate::ensemble::Ensemble;
 
-/// The longest that anything lasts in a story, and the story itself. Nobody waits for what comes after a year, and
+/// The longest that anything lasts in a story, and the story itself. No story waits for what comes after a year, and
 /// times, which are counted in nanoseconds, stay a hundred times away from their end.
 pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 

@@ -38,7 +38,7 @@ impl From<Notification> for Said {
     }
 }
 
-/// The `number`th transaction of a history that nobody here has written; the same whoever says it.
+/// The `number`th transaction of a history that no server here has written; the same from each peer.
 pub fn txn(zxid: Zxid, number: u64) -> Txn {
     written_before(zxid, number)
 }

@@ -1,4 +1,4 @@
-//! What goes wrong: connections, pauses, people who stop and start candidates, or delete nodes.
+//! Accidents from a seed: lost connections, pauses, stopped candidates, deleted nodes, servers without the leader.
 
 use super::agenda::Happens;
 use super::candidates::Recipe;

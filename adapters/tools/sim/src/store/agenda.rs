@@ -1,4 +1,4 @@
-//! What is due when, and what each of it does; the clocks of the candidates.
+//! The agenda: what is due when, and what is done then; the clocks of the candidates.
 
 use quorate_core::recipe::{Failure, Token};
 use quorate_core::time::Instant;

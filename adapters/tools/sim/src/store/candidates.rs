@@ -1,4 +1,4 @@
-//! Both recipes as one kind of candidate: what an adapter to this store has to do, and nothing else.
+//! A candidate as the store sees it: one trait over the offer recipe and the lease recipe.
 
 mod lease;
 mod offers;

@@ -1,4 +1,4 @@
-//! Candidates, each with its clock: what reaches them, when, and what they do about it.
+//! What reaches a candidate, when by its clock, and what it does about it.
 
 use std::collections::VecDeque;
 

@@ -1,12 +1,12 @@
-//! Connections: queues that keep their order, requests on their way, and what is lost when one breaks.
+//! Connections between candidates and the store: queues in order, calls on their way, what a break loses.
 
 use quorate_core::recipe::{Attempt, Failure, SessionId};
 use quorate_core::time::Instant;
 
 use super::agenda::Happens;
+use super::call_faults::{CallFault, Leg};
 use super::candidates::{Happening, Recipe};
 use super::client::Client;
-use super::mishaps::{Mishap, Part};
 use super::servers::{Fired, Server};
 use super::world::{Election, MS, SECOND, name};
 use crate::call::{Op, Reply};
@@ -53,17 +53,17 @@ impl<R: Recipe> Election<R> {
     pub(super) fn send(&mut self, client: usize, attempt: Option<Attempt>, op: Op) {
         let sent = self.clock(client);
         let Client { link, session, .. } = self.clients[client];
-        // What is not sent has no mishap on its way.
-        let mishap = if link == 0 { None } else { self.mishap(client, Part::Request, &op) };
+        // What is not sent has no fault on its way.
+        let fault = if link == 0 { None } else { self.fault(client, Leg::Request, &op) };
         let request = Request { link, session, attempt, sent, op };
-        let delay = self.delay() + mishap.map_or(0, Mishap::nanos);
+        let delay = self.delay() + fault.map_or(0, CallFault::nanos);
         match self.links.get_mut(&link) {
             Some(queue) => {
                 queue.up = (queue.up + 1).max(self.now + delay);
-                queue.delayed |= matches!(mishap, Some(Mishap::Late(_)));
+                queue.delayed |= matches!(fault, Some(CallFault::Late(_)));
                 let at = queue.up;
                 self.clients[client].in_flight.extend(attempt);
-                let lost = matches!(mishap, Some(Mishap::Lost));
+                let lost = matches!(fault, Some(CallFault::Lost));
                 let happens =
                     if lost { Happens::Break(client, link) } else { Happens::AtServer(request) };
                 self.plan_at(at, happens);
@@ -158,11 +158,11 @@ impl<R: Recipe> Election<R> {
         };
         let seen = self.store.servers[link.server].applied;
         let client = link.client;
-        match self.mishap(client, Part::Answer, &request.op) {
-            Some(Mishap::Lost) => {
+        match self.fault(client, Leg::Answer, &request.op) {
+            Some(CallFault::Lost) => {
                 self.plan_at(self.now + delay, Happens::Break(client, request.link));
             }
-            Some(late @ Mishap::Late(_)) => {
+            Some(late @ CallFault::Late(_)) => {
                 let its = |attempt: &Attempt| Some(*attempt) == request.attempt;
                 self.clients[client].in_flight.retain(|attempt| !its(attempt));
                 let message = Message::Answer(request, result, seen);

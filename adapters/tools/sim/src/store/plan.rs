@@ -1,4 +1,4 @@
-//! What a run of candidates is made of, and what is counted in it.
+//! The plan of a run from its seed, and what is counted in the run.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub struct Plan {
     /// The counter of the root at the beginning.
     pub counter: i32,
     /// What comes from a connection that is lost takes effect though the session has moved on, as in etcd,
-    /// where a lease is on no connection. Whoever stops ends its session then.
+    /// where a lease is on no connection. A candidate that stops ends its session then.
     pub late: bool,
     /// Servers are cut off from the leader now and then.
     pub cuts: bool,
@@ -79,7 +79,7 @@ impl Plan {
 pub struct Standing {
     /// Terms that have begun.
     pub terms: u64,
-    /// Watches that have fired, and reached whoever left them.
+    /// Watches that have fired, and reached the candidates that left them.
     pub woken: u64,
     /// Calls on the store, without what keeps sessions alive.
     pub calls: u64,

@@ -1,4 +1,4 @@
-//! What must hold whenever somebody leads, and when a candidate makes an offer.
+//! What must hold whenever a candidate leads, when one makes an offer, and at rest.
 
 use quorate_core::recipe::{Attempt, LeadershipChange, Loss, Token};
 
@@ -14,7 +14,7 @@ impl<R: Recipe> Election<R> {
         let mut nodes: Vec<&String> = self.store.nodes.keys().collect();
         let wrong = |what: String| Err(what);
         let live = || self.clients.iter().enumerate().filter(|(_, client)| !client.crashed);
-        // With leases nobody has a node of its own.
+        // With leases no candidate has a node of its own.
         let own = live().filter(|(_, client)| client.recipe.node().is_some()).count();
         for (number, client) in live() {
             if client.wanted == client.stopped {
@@ -152,7 +152,7 @@ impl<R: Recipe> Election<R> {
         }
     }
 
-    /// Nobody else leads by its own clock, or works though the store still keeps what its term rested on.
+    /// No other candidate leads by its own clock, or works though the store still keeps what its term rested on.
     pub(super) fn alone(&self, client: usize) -> Result<(), String> {
         let by_hand = |token: Token| self.deleted.contains(&token.0);
         if self.clients[client].term.is_some_and(|term| by_hand(term.token)) {

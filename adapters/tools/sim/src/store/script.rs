@@ -1,4 +1,4 @@
-//! What a story decides instead of chance: who starts when, and what goes wrong.
+//! Elections that a story directs: which candidate starts when, and what goes wrong, instead of chance.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use quorate_core::recipe::{Attempt, SessionId, Token};
 use quorate_core::time::Instant;
 
 use super::agenda::Happens;
+use super::call_faults::{CallFault, CallKind, Leg};
 use super::candidates::{Happening as Hears, Recipe};
 use super::client::Term;
-use super::mishaps::{Errand, Mishap, Part};
 use super::plan::Plan;
 use super::world::{Election, MS, name, nanos};
 use crate::call::Op;
@@ -20,7 +20,7 @@ use crate::record::{Candidacy, Happening, Moment};
 pub(super) struct Script {
     /// Every way takes one millisecond, and nothing is left to chance.
     even: bool,
-    pub(super) hands: Vec<Hand>,
+    pub(super) candidates: Vec<CandidateScript>,
     pub(super) moments: Vec<Moment>,
     /// Whose sessions are alive, as far as that was told.
     pub(super) sessions: BTreeMap<SessionId, usize>,
@@ -34,7 +34,7 @@ pub(super) struct Script {
 
 /// What a story does to one candidate.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Hand {
+pub(super) struct CandidateScript {
     started: bool,
     /// It has stopped, and its lease with it: it has no connection until it starts again.
     rests: bool,
@@ -42,7 +42,7 @@ pub(super) struct Hand {
     away: bool,
     /// How long its guarded work takes to end.
     keeps: u64,
-    trap: Option<(Errand, Part, Mishap)>,
+    trap: Option<(CallKind, Leg, CallFault)>,
     /// What it has asked.
     pub(super) asked: BTreeMap<Attempt, Op>,
     /// The node that it waits for to go.
@@ -102,7 +102,7 @@ impl<R: Recipe> Election<R> {
         }
         election.script = Some(Script {
             even,
-            hands: vec![Hand::default(); election.clients.len()],
+            candidates: vec![CandidateScript::default(); election.clients.len()],
             moments: Vec::new(),
             sessions: BTreeMap::new(),
             owners: BTreeMap::new(),
@@ -175,7 +175,7 @@ impl<R: Recipe> Election<R> {
         self.resume(client)
     }
 
-    /// Nothing passes any more between a candidate and the store; nobody tells it so.
+    /// Nothing passes any more between a candidate and the store; it is not told.
     pub(crate) fn cut(&mut self, client: usize) {
         self.hang_up(self.clients[client].link, true);
         if let Some(hand) = self.hand(client) {
@@ -206,16 +206,16 @@ impl<R: Recipe> Election<R> {
     }
 
     /// What becomes of the next call of this kind.
-    pub(crate) fn trap(&mut self, client: usize, errand: Errand, part: Part, mishap: Mishap) {
+    pub(crate) fn trap(&mut self, client: usize, kind: CallKind, part: Leg, fault: CallFault) {
         if let Some(hand) = self.hand(client) {
-            hand.trap = Some((errand, part, mishap));
+            hand.trap = Some((kind, part, fault));
         }
     }
 
     /// The call of a candidate of which something is to become, if it has not made it.
-    pub(crate) fn trap_of(&self, client: usize) -> Option<(Errand, Part)> {
-        let hand = &self.script.as_ref()?.hands[client];
-        hand.trap.map(|(errand, part, _)| (errand, part))
+    pub(crate) fn trap_of(&self, client: usize) -> Option<(CallKind, Leg)> {
+        let hand = &self.script.as_ref()?.candidates[client];
+        hand.trap.map(|(kind, part, _)| (kind, part))
     }
 
     /// How long guarded work takes to end.
@@ -234,7 +234,7 @@ impl<R: Recipe> Election<R> {
         self.follow();
     }
 
-    /// An operator ends the session of a candidate. As with a node that somebody deletes, it may learn of that
+    /// An operator ends the session of a candidate. As with a node that an operator deletes, it may learn of that
     /// after the next has begun.
     pub(crate) fn end_session(&mut self, client: usize) {
         if let Some(session) = self.clients[client].session {
@@ -273,7 +273,7 @@ impl<R: Recipe> Election<R> {
     pub(crate) fn stand(&self, number: usize) -> Stand {
         let client = &self.clients[number];
         let is_confirmed = |term: &Term| !term.suspended && self.clock(number) < term.until;
-        let hand = self.script.as_ref().map(|script| &script.hands[number]);
+        let hand = self.script.as_ref().map(|script| &script.candidates[number]);
         let away = hand.is_some_and(|hand| hand.away);
         let linked = client.link != 0;
         let idles = client.wanted && !client.crashed && client.term.is_none();
@@ -312,8 +312,8 @@ impl<R: Recipe> Election<R> {
                     return Err(format!("{who} has something to do"));
                 }
             }
-            if let Some((errand, part)) = self.trap_of(number) {
-                return Err(format!("{who} has made no call to {errand:?} whose {part:?} fails"));
+            if let Some((kind, part)) = self.trap_of(number) {
+                return Err(format!("{who} has made no call to {kind:?} whose {part:?} fails"));
             }
         }
         self.at_rest()
@@ -321,25 +321,25 @@ impl<R: Recipe> Election<R> {
 
     // --- what the others ask ---
 
-    fn hand(&mut self, client: usize) -> Option<&mut Hand> {
-        self.script.as_mut().map(|script| &mut script.hands[client])
+    fn hand(&mut self, client: usize) -> Option<&mut CandidateScript> {
+        self.script.as_mut().map(|script| &mut script.candidates[client])
     }
 
     /// Whether a candidate cannot be reached.
     pub(super) fn is_away(&self, client: usize) -> bool {
-        self.script.as_ref().is_some_and(|script| script.hands[client].away)
+        self.script.as_ref().is_some_and(|script| script.candidates[client].away)
     }
 
     /// How long guarded work takes to end, if a story says that.
     pub(super) fn keeps(&self, client: usize) -> Option<u64> {
-        self.script.as_ref().map(|script| script.hands[client].keeps)
+        self.script.as_ref().map(|script| script.candidates[client].keeps)
     }
 
     /// What becomes of this call, if it is the one that a story has in mind.
-    pub(super) fn mishap(&mut self, client: usize, part: Part, op: &Op) -> Option<Mishap> {
+    pub(super) fn fault(&mut self, client: usize, part: Leg, op: &Op) -> Option<CallFault> {
         let hand = self.hand(client)?;
-        let meant = |(errand, on, _): &(Errand, Part, Mishap)| *on == part && errand.is(op);
-        hand.trap.take_if(|trap| meant(trap)).map(|(_, _, mishap)| mishap)
+        let meant = |(kind, on, _): &(CallKind, Leg, CallFault)| *on == part && kind.is(op);
+        hand.trap.take_if(|trap| meant(trap)).map(|(_, _, fault)| fault)
     }
 
     /// Copies come behind the store, each in its time.

@@ -29,7 +29,7 @@ impl<R: Recipe> Election<R> {
 
     /// Tells what a candidate hears; returns the node that it now watches, if it does.
     pub(super) fn tell_heard(&mut self, client: usize, heard: &Hears) -> Option<String> {
-        let asked = &self.script.as_ref()?.hands[client].asked;
+        let asked = &self.script.as_ref()?.candidates[client].asked;
         let mut watched = None;
         let told = match heard {
             Hears::Connected(session, _) => Candidacy::Connected(*session),
@@ -60,28 +60,28 @@ impl<R: Recipe> Election<R> {
                 script.sessions.insert(*session, client);
             }
             if matches!(heard, Hears::Connected(..) | Hears::Suspended | Hears::Expired) {
-                script.hands[client].waits_for = None;
+                script.candidates[client].waits_for = None;
             }
         }
         self.tell(client, || told);
         watched
     }
 
-    /// Tells that a candidate waits, if it has nothing to do but to watch somebody else's node.
+    /// Tells that a candidate waits, if it has nothing to do but to watch another candidate's node.
     pub(super) fn tell_waits(&mut self, client: usize, watched: Option<String>, wishes: &[Wish]) {
         let recipe = &self.clients[client].recipe;
         let busy = wishes.iter().any(|wish| matches!(wish, Wish::Op(..)));
         let own = |name: &String| recipe.node() == Some(name) || recipe.leads().is_some();
         let Some(name) = watched.filter(|name| !busy && !own(name)) else { return };
         let Some(script) = &mut self.script else { return };
-        if script.hands[client].waits_for.replace(name.clone()).as_ref() != Some(&name) {
+        if script.candidates[client].waits_for.replace(name.clone()).as_ref() != Some(&name) {
             self.tell(client, || Candidacy::Waits(name));
         }
     }
 
     pub(super) fn tell_asked(&mut self, client: usize, attempt: Attempt, op: &Op) {
         if let Some(script) = &mut self.script {
-            let hand = &mut script.hands[client];
+            let hand = &mut script.candidates[client];
             hand.asked.insert(attempt, op.clone());
             hand.waits_for.take_if(|known| !matches!(op, Op::Read { name, .. } if name == known));
         }

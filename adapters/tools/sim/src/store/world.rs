@@ -1,18 +1,18 @@
 //! Candidates that elect through the store: clocks, connections, pauses, and what must hold.
 //!
-//! Everything comes from the seed of the [`Plan`]; of a story, as far as that leaves it open. Whenever somebody is
-//! told that it leads, or still does:
+//! Everything comes from the seed of the [`Plan`]; of a story, as far as that leaves it open. Whenever a candidate
+//! is told that it leads, or still does:
 //!
-//! - nobody else leads, each by its own clock; the clocks run up to a twenty-fifth apart from true time;
+//! - no other candidate leads, each by its own clock; the clocks run up to a twenty-fifth apart from true time;
 //! - its token is greater than those of all terms before;
-//! - nobody works for an earlier term whose session the store still keeps;
-//! - and nobody makes a second offer without a reason: a start, a new session, a term that is over, an answer
+//! - no candidate works for an earlier term whose session the store still keeps;
+//! - and no candidate makes a second offer without a reason: a start, a new session, a term that is over, an answer
 //!   that has not come, a node that is gone.
 //!
 //! At the end, when no accident has happened for a while: one leads, each candidate that has not stopped has one
-//! node, or none of them has, there is no other node, and each waits for something, but nobody for what is not there.
+//! node, or none of them has, there is no other node, and each waits for something, but none for what is not there.
 //!
-//! Where somebody deletes nodes by hand, or ends a session, their owner may learn of it after the next has begun: what
+//! Where an operator deletes nodes by hand, or ends a session, their owner may learn of it after the next has begun: what
 //! it does until then is between it and the token.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -234,11 +234,11 @@ impl<R: Recipe> Election<R> {
         self.until(most, |election| !election.store.nodes.values().any(is_its)).map(drop)
     }
 
-    /// Goes on until somebody leads; says how long that has taken, and how often the store was called.
+    /// Goes on until a candidate leads; says how long that has taken, and how often the store was called.
     ///
     /// # Errors
     ///
-    /// What does not hold, and when; that nobody leads after this time.
+    /// What does not hold, and when; that no candidate leads after this time.
     pub fn until_led(&mut self, most: Duration) -> Result<(Duration, u64), String> {
         let (terms, calls) = (self.standing.terms, self.standing.calls);
         let took = self.until(most, |election| election.standing.terms > terms)?;

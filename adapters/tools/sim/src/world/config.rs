@@ -1,4 +1,4 @@
-//! What a world is made of.
+//! The configuration of a world: members, disks, network, clients, timing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub struct WorldConfig {
     pub old: BTreeMap<ServerId, Dialect>,
     /// Whether those elect as ZooKeeper's servers do, too.
     pub old_elect: bool,
-    /// How often somebody comes by who is no member, about; never, if none.
+    /// How often a non-member connects, about; never, if none.
     pub strangers: Option<Duration>,
     /// Whether a [record](crate::World::record) is kept of each event, to be printed if the test fails.
     pub keep_log: bool,

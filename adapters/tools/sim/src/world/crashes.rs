@@ -1,4 +1,4 @@
-//! Servers that end in the middle of what they do, and what is left of them.
+//! Crashes: at a moment, at an output or a write; what is left of the server, and its restart.
 
 use std::time::Duration;
 

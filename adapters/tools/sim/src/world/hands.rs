@@ -1,4 +1,4 @@
-//! What a story may do to servers and to what joins them.
+//! Actions: what a test or a campaign does to servers, their disks, their clocks and their links.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::rule::Violation;
 use crate::world::{What, World};
 
 impl World {
-    /// Lets somebody listen to each server.
+    /// Lets the caller see each server's inputs and outputs.
     pub fn listen(&mut self, recorder: impl Fn(ServerId) -> Box<dyn Recorder>) {
         for (id, server) in &mut self.servers {
             server.recorder = Some(recorder(*id));
@@ -97,7 +97,7 @@ impl World {
         self.feed(ServerId(id), event)
     }
 
-    /// Somebody at a server asks for a write of a cell; none if the server is down.
+    /// A client at a server asks for a write of a cell; none if the server is down.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl World {
         Ok(Some(request))
     }
 
-    /// Somebody at a server asks for another membership; none if it is down.
+    /// An operator at a server asks for another membership; none if it is down.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl World {
         true
     }
 
-    /// Somebody at a server asks to read what is as new as everything acknowledged; none if it is down.
+    /// A client at a server asks to read what is as new as everything acknowledged; none if it is down.
     ///
     /// # Errors
     ///

@@ -5,9 +5,9 @@
 //!         ─► wiped ─► it starts as one that was never there
 //! ```
 //!
-//! A voter that forgets breaks its promises. It may where nobody rests on them: every other voter has all
+//! A voter that forgets breaks its promises. It may where no decision rests on them: every other voter has all
 //! that is committed, and has promised as late an epoch, so that any quorum with the forgetful one in it
-//! has one that remembers. And nobody votes for it: its own vote, heard from others, would be of a history that
+//! has one that remembers. And no voter votes for it: its own vote, heard from others, would be of a history that
 //! it has no more.
 
 use quorate_core::id::ServerId;

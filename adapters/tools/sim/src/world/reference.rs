@@ -6,9 +6,9 @@
 //!                     has a role? answered, and nothing else comes of it
 //! ```
 //!
-//! From `FastLeaderElection` and `QuorumCnxManager` of 3.8, as far as rounds go: whoever has counted a quorum
+//! From `FastLeaderElection` and `QuorumCnxManager` of 3.8, as far as rounds go: a server that has counted a quorum
 //! takes what comes for another 200 ms, looks at nothing but whether the vote is better, and begins to wait
-//! again with each one that is not; whoever has a role answers those who look, and goes on with it whatever
+//! again with each one that is not; a server with a role answers those that look, and goes on with it whatever
 //! they say; the first that is said on a new link is what was said last. A leader listens once it leads, and no
 //! sooner; a follower knocks five times.
 
@@ -109,7 +109,7 @@ impl World {
         let (standing, heard) = (peer.standing(), heard.standing);
         let votes = peer.config().quorum().is_voter(from);
         if peer.due(Timer::Finalize).is_some() {
-            // Whoever is behind is told so by the thread that reads, and goes into the queue all the same.
+            // A peer that is behind is told so by the thread that reads, and goes into the queue all the same.
             let behind = heard.state == ServerState::Looking && heard.round < standing.round;
             let better = heard.vote.better_than(&standing.vote).is_some() && !behind;
             if votes && !better {

@@ -1,4 +1,4 @@
-//! One server of the world: the real machine, and what surrounds it.
+//! One server of the world: the core's `Peer` with its disk, application, clock and links.
 
 use std::collections::VecDeque;
 

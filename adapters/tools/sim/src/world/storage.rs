@@ -1,4 +1,4 @@
-//! A server's disk at work: syncs that begin and end, snapshots that are put there.
+//! The disk of a server at work: syncs begin and end, snapshots are published, failures stop the server.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl World {
         }
     }
 
-    /// A disk fails: its server ends at once, having told nobody of what it could not make durable, and is
+    /// A disk fails: its server ends at once, having said nothing of what it could not make durable, and is
     /// started again with what is there. What was not synced is there or not, as after any other crash.
     fn disk_fails(&mut self, id: ServerId, class: FaultClass) -> Result<(), Violation> {
         self.coverage.hit(class);

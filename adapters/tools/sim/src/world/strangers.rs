@@ -1,12 +1,12 @@
 //! Those who are no members and come by: they send what is no message, or what looks like one.
 //!
 //! ```text
-//!   election port  bytes │ half an introduction │ one, and votes of nobody │ a hundred of them
-//!   quorum port    bytes │ nothing │ a learner that nobody knows, and what it says out of turn
+//!   election port  bytes │ half an introduction │ one, and a non-member's votes │ a hundred of them
+//!   quorum port    bytes │ nothing │ an unknown learner, and what it says out of turn
 //! ```
 //!
-//! They use their own ids, and ids that nobody may use. Only where all voters are linked some claim to be one of them:
-//! whoever comes while a voter is missing, and says the voter's id, is believed, as ZooKeeper does; to prevent that is
+//! They use their own ids, and ids that no server may use. Only where all voters are linked some claim to be one of them:
+//! a connection that comes while a voter is missing, and says the voter's id, is believed, as ZooKeeper does; to prevent that is
 //! up to the network around an ensemble.
 
 use std::time::Duration;
@@ -37,7 +37,7 @@ const BETWEEN_PIECES: Duration = Duration::from_millis(10);
 const FLOOD_MAX: u64 = 150;
 
 impl World {
-    /// Somebody comes by now, and again and again.
+    /// A non-member connects now, and others again and again.
     pub(super) fn on_stranger(&mut self) {
         let Some(every) = self.strangers else { return };
         let ids: Vec<_> = self.servers.keys().copied().collect();
@@ -207,7 +207,7 @@ fn zxid(rng: &mut Rng) -> Zxid {
     Zxid::new(epoch, Counter(u32::try_from(rng.below(200)).unwrap_or(0)))
 }
 
-/// A vote of nobody, for anybody.
+/// A non-member's vote, for any server.
 fn notification(rng: &mut Rng) -> Notification {
     let states = [
         ServerState::Looking,
@@ -232,7 +232,7 @@ fn notification(rng: &mut Rng) -> Notification {
     Notification { standing: Standing { state, vote, round }, version, config, mark: Mark::NONE }
 }
 
-/// What a learner might say that nobody knows, and what it might not.
+/// What an unknown learner might say, and what it might not.
 fn packet(rng: &mut Rng, stranger: ServerId, at: u64) -> Packet {
     if at == 0 && rng.below(4) > 0 {
         let id = if rng.below(4) == 0 { None } else { Some(stranger) };

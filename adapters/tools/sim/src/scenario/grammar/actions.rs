@@ -1,4 +1,4 @@
-//! What is done to servers, to the network between them, and by clients and operators.
+//! Commands that act on servers and on the network between them; requests of clients and operators.
 
 use bytes::{Bytes, BytesMut};
 use quorate_core::address::HostPort;

@@ -1,4 +1,4 @@
-//! What is said before anything starts: who the members are, what their disks hold, how time and chance are set.
+//! Commands before the start: members, disks, timing, chance.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::scenario::words::{Words, server, zxid};
 /// than look at its clock.
 const TICK_MIN: Duration = Duration::from_millis(1);
 /// The shortest session, or lease: a few ways there and back. One that is over before an answer has come is
-/// renewed again and again, and nobody ever leads.
+/// renewed again and again, and no candidate ever leads.
 const SESSION_MIN: Duration = Duration::from_millis(10);
 
 pub(super) fn servers(words: &mut Words<'_>) -> Result<Ensemble, Problem> {
@@ -29,7 +29,7 @@ pub(super) fn servers(words: &mut Words<'_>) -> Result<Ensemble, Problem> {
     possible(ensemble.with_observers(observers))
 }
 
-/// Some servers are no ensemble: one has two seats, or nobody has a vote.
+/// Some servers are no ensemble: one is listed twice, or none has a vote.
 fn possible(ensemble: Ensemble) -> Result<Ensemble, Problem> {
     match ensemble.membership() {
         Ok(_) => Ok(ensemble),

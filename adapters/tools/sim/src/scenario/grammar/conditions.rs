@@ -1,4 +1,4 @@
-//! What a story waits for, holds to, and expects.
+//! Conditions that a story waits for, holds to, and expects.
 
 use quorate_core::vote::ServerState;
 

@@ -1,4 +1,4 @@
-//! What scripted servers say to the one on a stage: notifications, letters, packets.
+//! Commands on a stage: notifications, letters and packets of scripted servers.
 
 use bytes::Bytes;
 use quorate_core::ballot::{Body, Claim, Generation, Letter, Poll};
@@ -103,7 +103,7 @@ fn letter_of(peer: i64, words: &mut Words<'_>) -> Result<Option<Line>, Problem> 
         words.word(name)?;
         let pre = words.one_of(&kind)?;
         let asked = words.generation()?;
-        // Nobody is in a generation for having been asked for a pre-vote in it.
+        // A pre-vote that is asked for puts no server into its generation.
         let own = Generation((asked.0 - i64::from(pre)).max(0));
         let seen = if words.has("seen") { words.generation()? } else { own };
         return Ok(Some(Line::Answer { granted, pre, asked, seen }));

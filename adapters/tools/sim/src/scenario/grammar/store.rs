@@ -1,25 +1,25 @@
-//! What is done to candidates that elect through a store, and to their calls on it.
+//! Commands that act on candidates that elect through a store, and on their calls.
 
 use crate::scenario::Problem;
 use crate::scenario::command::Command;
 use crate::scenario::words::Words;
-use crate::store::{Errand, Mishap, Part};
+use crate::store::{CallFault, CallKind, Leg};
 
-const ERRANDS: [(&str, Errand); 7] = [
-    ("root", Errand::Root),
-    ("create", Errand::Create),
-    ("list", Errand::List),
-    ("read", Errand::Read),
-    ("write", Errand::Write),
-    ("delete", Errand::Delete),
-    ("ping", Errand::Ping),
+const CALL_KINDS: [(&str, CallKind); 7] = [
+    ("root", CallKind::Root),
+    ("create", CallKind::Create),
+    ("list", CallKind::List),
+    ("read", CallKind::Read),
+    ("write", CallKind::Write),
+    ("delete", CallKind::Delete),
+    ("ping", CallKind::Ping),
 ];
 /// What is done through a store, if the next word is one of these commands.
 pub(super) fn command(words: &mut Words<'_>) -> Result<Option<Command>, Problem> {
     Ok(Some(match words.next().unwrap_or_default() {
         "stop" => Command::Stop(words.ids()?),
-        "lose" => mishap(words, false)?,
-        "late" => mishap(words, true)?,
+        "lose" => fault(words, false)?,
+        "late" => fault(words, true)?,
         "delete" => Command::Delete(words.id()?),
         "end" => Command::End(words.id()?),
         "linger" => Command::Linger(!words.has("off")),
@@ -33,10 +33,10 @@ pub(super) fn command(words: &mut Words<'_>) -> Result<Option<Command>, Problem>
 }
 
 /// What becomes of a call: it is lost, or it is late.
-fn mishap(words: &mut Words<'_>, late: bool) -> Result<Command, Problem> {
-    let part = words.one_of(&[("request", Part::Request), ("answer", Part::Answer)])?;
+fn fault(words: &mut Words<'_>, late: bool) -> Result<Command, Problem> {
+    let part = words.one_of(&[("request", Leg::Request), ("answer", Leg::Answer)])?;
     let id = words.id()?;
-    let errand = words.one_of(&ERRANDS)?;
-    let what = if late { Mishap::Late(words.duration()?) } else { Mishap::Lost };
-    Ok(Command::Mishap { id, errand, part, what })
+    let kind = words.one_of(&CALL_KINDS)?;
+    let what = if late { CallFault::Late(words.duration()?) } else { CallFault::Lost };
+    Ok(Command::CallFault { id, kind, part, what })
 }

@@ -66,7 +66,7 @@ impl Lease {
     /// # Panics
     ///
     /// If they cannot work.
-    #[expect(clippy::expect_used, reason = "a mistake of whoever wrote the test")]
+    #[expect(clippy::expect_used, reason = "a mistake of the test")]
     pub fn elect(plan: Plan, expiry: Expiry) -> Election<Self> {
         let (timeout, counted) = (plan.timeout, plan.touches);
         Election::new(plan, |number, seed| {

@@ -36,7 +36,7 @@ impl Offers {
     /// # Panics
     ///
     /// If they cannot work.
-    #[expect(clippy::expect_used, reason = "a mistake of whoever wrote the test")]
+    #[expect(clippy::expect_used, reason = "a mistake of the test")]
     pub fn elect(plan: Plan, naming: Naming) -> Election<Self> {
         let mut election = Election::new(plan, |number, seed| {
             Self::new(offer::Config {

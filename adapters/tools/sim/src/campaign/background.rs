@@ -64,7 +64,7 @@ pub(super) fn world(draw: &mut Draw<'_>, fair: WorldConfig) -> WorldConfig {
     if !draw.one_in(4, Condition::OldVersions) {
         old.clear();
     }
-    // Before there were changes of the membership, nobody knew what to make of one.
+    // Before there were changes of the membership, no server knew what to make of one.
     if fair.may_change {
         old.values_mut().for_each(|dialect| *dialect = Dialect::V38);
     }

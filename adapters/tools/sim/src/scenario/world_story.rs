@@ -24,14 +24,14 @@ use crate::world::World;
 
 /// A world, and what was asked for last.
 #[derive(Debug)]
-pub(super) struct Worldly {
+pub(super) struct WorldStory {
     pub(super) world: World,
     pub(super) write: Option<RequestId>,
     pub(super) read: Option<(i64, ReadId)>,
     hearing: Hearing,
 }
 
-impl Worldly {
+impl WorldStory {
     pub(super) fn new(world: World) -> Self {
         Self { world, write: None, read: None, hearing: Hearing::default() }
     }
@@ -82,7 +82,7 @@ impl Worldly {
 }
 
 /// What can be asked where all servers are real.
-impl Whole for Worldly {
+impl Whole for WorldStory {
     fn applied(&self, id: i64) -> Option<u64> {
         self.world.applied(id).map(|state| state.count)
     }
@@ -102,7 +102,7 @@ impl Whole for Worldly {
         self.world.links_between(a, b, plane)
     }
     fn written(&self) -> Result<Outcome, Problem> {
-        let none = || Problem::Impossible("nobody has asked for a write".to_owned());
+        let none = || Problem::Impossible("no write was asked for".to_owned());
         let id = self.write.ok_or_else(none)?;
         Ok(match self.world.checker().outcome(id) {
             None | Some(Became::Asked) => Outcome::Open,
@@ -114,7 +114,7 @@ impl Whole for Worldly {
         })
     }
     fn was_read(&self) -> Result<Outcome, Problem> {
-        let none = || Problem::Impossible("nobody has asked for a read".to_owned());
+        let none = || Problem::Impossible("no read was asked for".to_owned());
         let (id, read) = self.read.ok_or_else(none)?;
         Ok(match self.world.checker().answer(id, read) {
             None | Some(Answer::Asked) => Outcome::Open,
@@ -124,7 +124,7 @@ impl Whole for Worldly {
     }
 }
 
-impl Worldly {
+impl WorldStory {
     /// These are servers of this world.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl Worldly {
 }
 
 /// What a command does here.
-impl Worldly {
+impl WorldStory {
     /// Carries a command out.
     ///
     /// # Errors
@@ -243,7 +243,7 @@ impl Worldly {
             Command::Stop(_)
             | Command::CutOff(_)
             | Command::BreakOff(_)
-            | Command::Mishap { .. }
+            | Command::CallFault { .. }
             | Command::Delete(_)
             | Command::End(_)
             | Command::Linger(_)
@@ -326,7 +326,7 @@ impl Worldly {
     }
 }
 
-impl Place for Worldly {
+impl Place for WorldStory {
     fn known(&self, id: i64) -> Result<(), Problem> {
         self.all_known(&[id])
     }
@@ -350,7 +350,7 @@ impl Place for Worldly {
     }
 }
 
-impl Course for Worldly {
+impl Course for WorldStory {
     fn now(&self) -> Instant {
         self.world.now()
     }

@@ -19,13 +19,13 @@ use crate::store::{Election, Lease, Offers, Plan, Recipe, Stand};
 
 /// An election, and how much of it was told.
 #[derive(Debug)]
-pub(super) struct Electing {
+pub(super) struct StoreStory {
     election: Election<Box<dyn Recipe>>,
     candidates: i64,
     heard: usize,
 }
 
-impl Electing {
+impl StoreStory {
     /// So many candidates that use these means.
     ///
     /// # Errors
@@ -113,13 +113,13 @@ impl Electing {
                 self.election.break_off(self.one(*id, |it| it.linked, "has no connection")?);
             }
             Command::Heal => self.heal()?,
-            Command::Mishap { id, errand, part, what } => {
+            Command::CallFault { id, kind, part, what } => {
                 let client = self.up(*id)?;
                 if self.election.trap_of(client).is_some() {
-                    let why = format!("candidate {id} has a mishap before it already");
+                    let why = format!("candidate {id} has a fault before it already");
                     return Err(Problem::Impossible(why));
                 }
-                self.election.trap(client, *errand, *part, *what);
+                self.election.trap(client, *kind, *part, *what);
             }
             Command::Delete(id) => self.delete_nodes_of(*id)?,
             Command::End(id) => self.end_session_of(*id)?,
@@ -228,11 +228,11 @@ impl Electing {
         Ok(client)
     }
 
-    /// What a story has prepared for a call that nobody has made.
+    /// What a story has prepared for a call that was not made.
     pub(super) fn unused(&self) -> Option<String> {
         self.ids().find_map(|id| {
-            let (errand, part) = self.election.trap_of(self.known(id).ok()?)?;
-            Some(format!("{id} has made no call to {errand:?} whose {part:?} fails"))
+            let (kind, part) = self.election.trap_of(self.known(id).ok()?)?;
+            Some(format!("{id} has made no call to {kind:?} whose {part:?} fails"))
         })
     }
 
@@ -240,7 +240,8 @@ impl Electing {
         // Where an operator had a hand in it two may believe that they lead: the newer one does.
         let token = |id: &i64| self.known(*id).ok().and_then(|it| self.election.stand(it).leads);
         let leader = self.ids().filter(|id| token(id).is_some()).max_by_key(token);
-        let led = leader.map_or("nobody leads".to_owned(), |leader| format!("{leader} leads"));
+        let led =
+            leader.map_or("no candidate leads".to_owned(), |leader| format!("{leader} leads"));
         let count = |expected: u64, found: u64| (expected == found, format!("it is {found}"));
         Ok(match condition {
             Condition::Led(None) => (leader.is_some(), led),
@@ -313,7 +314,7 @@ fn drift(settings: &Settings) -> u64 {
     Rng::new(settings.seed() ^ 0xc10c_0000_0000_0001).below(most + 1)
 }
 
-impl Course for Electing {
+impl Course for StoreStory {
     fn now(&self) -> Instant {
         self.election.now()
     }

@@ -1,4 +1,4 @@
-//! Which call of a candidate a story has in mind, and what becomes of it on its way.
+//! Faults of single calls that a story asks for: which call, which way, lost or late.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::call::Op;
 
 /// Of which kind a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Errand {
+pub(crate) enum CallKind {
     /// Make the root.
     Root,
     /// Make a node.
@@ -26,7 +26,7 @@ pub(crate) enum Errand {
 
 /// The way of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum Leg {
     /// To the store.
     Request,
     /// Back.
@@ -35,7 +35,7 @@ pub(crate) enum Part {
 
 /// What becomes of a call there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mishap {
+pub(crate) enum CallFault {
     /// It is lost with its connection.
     Lost,
     /// It takes so much longer: a request holds up what is behind it, an answer comes whatever has become of its
@@ -43,7 +43,7 @@ pub(crate) enum Mishap {
     Late(Duration),
 }
 
-impl Errand {
+impl CallKind {
     pub(super) fn is(self, op: &Op) -> bool {
         self == match op {
             Op::Root => Self::Root,
@@ -57,7 +57,7 @@ impl Errand {
     }
 }
 
-impl Mishap {
+impl CallFault {
     /// How much longer it takes.
     pub(super) fn nanos(self) -> u64 {
         match self {

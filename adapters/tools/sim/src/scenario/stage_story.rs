@@ -28,14 +28,14 @@ const SNAPSHOT_MAX: Counter = Counter(MADE_UP_MAX);
 
 /// A stage, and the links that the script has with it.
 #[derive(Debug)]
-pub(super) struct Staging {
+pub(super) struct StageStory {
     id: i64,
     /// Everybody, real or not.
     all: Vec<ServerId>,
     /// Taken out only while it restarts.
     stage: Option<Stage>,
     links: BTreeMap<(Plane, i64), LinkId>,
-    /// The snapshot that somebody has announced, and with what it ends.
+    /// The snapshot that a peer has announced, and with what it ends.
     announced: Option<(i64, Zxid)>,
     /// What the script has said under which number.
     said: BTreeMap<Zxid, Txn>,
@@ -44,7 +44,7 @@ pub(super) struct Staging {
     hearing: Hearing,
 }
 
-impl Staging {
+impl StageStory {
     pub(super) fn new(id: i64, all: Vec<ServerId>, stage: Stage) -> Self {
         let count = count(stage.durable());
         Self {
@@ -74,7 +74,9 @@ impl Staging {
     }
 
     fn stage(&mut self) -> Result<&mut Stage, Problem> {
-        self.stage.as_mut().ok_or_else(|| Problem::Impossible("nobody is on the stage".to_owned()))
+        self.stage
+            .as_mut()
+            .ok_or_else(|| Problem::Impossible("no server is on the stage".to_owned()))
     }
 
     /// Everything that happened since this was asked last.
@@ -122,7 +124,7 @@ impl Staging {
             Line::Inform(zxid) => Message::Packet(Packet::Inform(self.txn(*zxid))),
             Line::Answer { granted, pre, asked, seen } => {
                 let Some(poll) = self.stage()?.poll(*asked, *pre) else {
-                    let why = format!("nobody was asked for that in generation {asked}");
+                    let why = format!("no vote was asked for in generation {asked}");
                     return Err(Problem::Impossible(why));
                 };
                 let body = Body::Answer { poll, granted: *granted };
@@ -242,7 +244,7 @@ fn count(contents: &Contents) -> u64 {
     before + contents.log.iter().filter(|txn| txn.zxid > label).count() as u64
 }
 
-impl Place for Staging {
+impl Place for StageStory {
     fn known(&self, id: i64) -> Result<(), Problem> {
         if self.all.contains(&ServerId(id)) { Ok(()) } else { Err(nobody(id)) }
     }
@@ -263,12 +265,12 @@ impl Place for Staging {
     }
 
     fn world(&self) -> Result<&dyn Whole, Problem> {
-        let why = format!("on a stage nobody can tell: only server {} is real", self.id);
+        let why = format!("on a stage that cannot be told: only server {} is real", self.id);
         Err(Problem::Impossible(why))
     }
 }
 
-impl Course for Staging {
+impl Course for StageStory {
     fn now(&self) -> Instant {
         self.stage.as_ref().map_or(Instant::ORIGIN, Stage::now)
     }
