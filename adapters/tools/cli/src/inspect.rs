@@ -35,7 +35,7 @@ enum LogAct {
     ///
     /// Damaged records are shown and passed over. Exits with 1 if there is one, or if the file does not
     /// end as a log does; a last record that a crash has cut short is no damage: a start removes it.
-    Dump(FileArguments),
+    Dump(log::Arguments),
     /// Read a whole data directory and say what is wrong with it.
     ///
     /// Every record and every seal is read; nothing is changed, and a server may be running. Exits with
@@ -71,7 +71,7 @@ struct FileArguments {
 /// `quorate log`.
 pub(crate) fn log(arguments: LogArguments) -> Result<(), Failure> {
     match arguments.act {
-        LogAct::Dump(FileArguments { file, json }) => log::dump(&file, json),
+        LogAct::Dump(arguments) => log::dump(&arguments),
         LogAct::Check(arguments) => check::check(&arguments),
     }
 }

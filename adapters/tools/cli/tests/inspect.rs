@@ -6,6 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Ensemble, lines, quorate, stderr, stdout};
+use quorate_storage::record::{FILE_HEADER, encode};
+use quorate_tokio::core::txn::{Txn, TxnHeader};
+use quorate_tokio::core::zxid::Zxid;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -324,5 +327,24 @@ fn what_is_no_such_file_is_said_in_one_line() {
     }
     for words in [["log", "dump"], ["log", "undump"], ["snapshot", "check"]] {
         assert_eq!(quorate(words).status.code(), Some(2), "{words:?}");
+    }
+}
+
+#[test]
+fn a_record_beyond_the_default_is_damage_unless_the_raised_limit_is_told() {
+    let header = TxnHeader { client: 7, cxid: 1, time: 1_700_000_000_000, kind: 5 };
+    let txn = Txn { zxid: Zxid(0x1_0000_0001), header, body: vec![7; 3 << 20].into() };
+    let mut bytes = FILE_HEADER.to_vec();
+    encode(&txn, &mut bytes);
+    let dir = directory();
+    let path = dir.path().join("version-2").join(LOG);
+    fs::write(&path, bytes).unwrap();
+    for (act, path) in [("dump", path.as_path()), ("check", dir.path())] {
+        let refused = quorate(show(["log", act], path));
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(stdout(&refused).contains("jute.maxbuffer"), "{}", stdout(&refused));
+        let raised = ["--longest".as_ref(), "8388608".as_ref()];
+        let told = quorate(show(["log", act], path).into_iter().chain(raised));
+        assert!(!stdout(&told).contains("jute.maxbuffer"), "{}", stdout(&told));
     }
 }

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use quorate_storage::check::{LogLine, Report, Severity, SnapshotLine};
+use quorate_storage::Disk;
+use quorate_storage::check::{LogLine, Report, Severity, SnapshotLine, check_on};
 use quorate_storage::error::SAFE;
+use quorate_storage::record::TXN_BYTES_MAX;
 use quorate_storage::snapshot::Compression;
 use quorate_tokio::core::zxid::Zxid;
 use serde_json::{Value, json};
@@ -23,13 +25,18 @@ pub(super) struct Arguments {
     /// One JSON object.
     #[arg(long)]
     json: bool,
+    /// The longest transaction: jute.maxbuffer and its extrasize, where an ensemble has raised them.
+    #[arg(long, value_name = "BYTES", default_value_t = TXN_BYTES_MAX)]
+    longest: usize,
 }
 
 /// Checks a data directory. The failure says how much is wrong.
 pub(super) fn check(arguments: &Arguments) -> Result<(), Failure> {
-    let report = quorate_storage::check::check(
+    let report = check_on(
+        Disk,
         data_dir(&arguments.dir),
         arguments.data_log_dir.as_deref().map(data_dir),
+        arguments.longest,
     )
     .map_err(|error| Failure::failed(error.to_string()))?;
     let mut page = Page::new(arguments.json);

@@ -1,7 +1,8 @@
 //! `quorate log dump`: a log file, record by record.
 
-use std::path::Path;
+use std::path::PathBuf;
 
+use clap::Args;
 use quorate_storage::dump::{Dump, Ending, Entry};
 use quorate_storage::record::TXN_BYTES_MAX;
 use quorate_tokio::core::txn::Txn;
@@ -10,6 +11,18 @@ use serde::Serialize;
 use super::body::{Body, op};
 use super::page::{Page, time, written};
 use crate::failure::Failure;
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The file.
+    file: PathBuf,
+    /// One JSON object per line.
+    #[arg(long)]
+    json: bool,
+    /// The longest transaction: jute.maxbuffer and its extrasize, where an ensemble has raised them.
+    #[arg(long, value_name = "BYTES", default_value_t = TXN_BYTES_MAX)]
+    longest: usize,
+}
 
 /// A line of JSON.
 #[derive(Debug, Serialize)]
@@ -78,10 +91,11 @@ impl TxnLine {
 }
 
 /// Shows a log file. The failure says how much of it is damaged.
-pub(super) fn dump(file: &Path, json: bool) -> Result<(), Failure> {
+pub(super) fn dump(arguments: &Arguments) -> Result<(), Failure> {
+    let Arguments { file, json, longest } = arguments;
     let cannot = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
-    let entries = Dump::open(file, TXN_BYTES_MAX).map_err(|error| cannot(&error))?;
-    let mut page = Page::new(json);
+    let entries = Dump::open(file, *longest).map_err(|error| cannot(&error))?;
+    let mut page = Page::new(*json);
     let (mut records, mut damaged, mut broken) = (0, 0, false);
     written(|| {
         page.line(&format!(
