@@ -1,4 +1,4 @@
-//! An elector in a service, and nothing else: who leads, and each change of that.
+//! An elector in a service, and nothing else: the leader, and each change of it.
 //!
 //! ```text
 //!   cargo run -p quorate-tokio --example elect_only
@@ -39,7 +39,7 @@ pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
     let mut leaders = servers[0].leaders();
     while let Some(leader) = leaders.next().await {
         match leader {
-            None => println!("nobody leads"),
+            None => println!("no leader"),
             Some((id, _)) if id == first => {}
             Some((id, epoch)) => {
                 println!("server {id} leads in epoch {epoch}");

@@ -1,4 +1,4 @@
-//! A seat in an ensemble of Java ZooKeeper servers: an observer that has their whole tree.
+//! A member of an ensemble of Java ZooKeeper servers: an observer that has their whole tree.
 //!
 //! ```text
 //!   cargo run -p quorate-tokio --example join_java_ensemble -- /etc/zookeeper/zoo.cfg /app/config
@@ -8,8 +8,8 @@
 //! theirs), `peerType=observer`, a `dataDir` and a `myid` of our own. The node's data is printed
 //! whenever it is another.
 //!
-//! An observer's seat is the right one: a quorate server answers no ZooKeeper clients, so it should not
-//! come to lead servers that do.
+//! It is an observer since a quorate server answers no ZooKeeper clients, so it should not come to lead servers
+//! that do.
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::error::Error;

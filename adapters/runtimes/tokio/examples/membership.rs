@@ -48,7 +48,7 @@ pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
     let version = servers[0].reconfigure(&leave).await?;
     println!("server {leader} has no vote any more, by transaction {version:#x}");
 
-    let other = servers.iter().find(|server| server.id() != leader).ok_or("nobody else")?;
+    let other = servers.iter().find(|server| server.id() != leader).ok_or("no other server")?;
     let mut leaders = other.leaders();
     while let Some(next) = leaders.led().await {
         if next.0 != leader {

@@ -1,4 +1,4 @@
-//! A copy that costs no vote: an observer reads as well as anybody, and slows no write down.
+//! An observer: a copy without a vote, which reads as well as a follower and slows no write down.
 //!
 //! ```text
 //!   cargo run -p quorate-tokio --example observer

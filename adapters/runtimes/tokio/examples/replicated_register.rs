@@ -105,7 +105,7 @@ pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
     println!("set colour blue: {}", write(&servers[0], "set colour blue").await?);
     println!("server 3 reads {:?}", read(&servers[2], "colour").await?);
 
-    let (leader, _) = servers[0].leader().ok_or("nobody leads")?;
+    let (leader, _) = servers[0].leader().ok_or("no leader")?;
     let dead = servers.iter().position(|server| server.id() == leader).ok_or("not one of ours")?;
     println!("server {leader} leads, and is killed");
     servers.remove(dead).kill().await;

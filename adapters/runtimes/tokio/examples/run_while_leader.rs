@@ -6,11 +6,11 @@
 //!
 //! Each server waits for leadership and works while it has it. The work writes to a store that refuses
 //! tokens smaller than it has seen, so that a leader that does not know yet that it is none can do no
-//! harm. Then the seat is handed over: the old leader's work is dropped before the new one's begins.
+//! harm. Then leadership is transferred: the old leader's work is dropped before the new one's begins.
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::error::Error;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use quorate_tokio::core::id::ServerId;
@@ -20,13 +20,14 @@ use tokio::sync::mpsc;
 /// A store that several may write to: what fencing asks of it.
 static STORE: Mutex<Option<FencingToken>> = Mutex::new(None);
 
-fn write(token: FencingToken) -> Result<(), &'static str> {
-    let mut newest = STORE.lock().map_err(|_| "a writer has panicked")?;
-    if *newest > Some(token) {
-        return Err("refused: a later leader has written");
+/// Writes, unless a later leader has written before; returns whether it did.
+fn write(token: FencingToken) -> bool {
+    let mut newest = STORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let accepts = *newest <= Some(token);
+    if accepts {
+        *newest = Some(token);
     }
-    *newest = Some(token);
-    Ok(())
+    accepts
 }
 
 /// Works whenever `server` leads, until it ends.
@@ -34,13 +35,13 @@ async fn work_while_leader(server: Server, news: mpsc::Sender<(ServerId, Fencing
     while let Ok(leadership) = server.leadership().await {
         let token = leadership.token();
         let work = async {
-            // Nobody listens: the example is over.
+            // No receiver: the example is over.
             let _ = news.send((server.id(), token)).await;
-            while write(token).is_ok() {
+            while write(token) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        // The work is dropped when leadership is over. The seat goes to another server when the guard
+        // The work is dropped when leadership is over. Another server may lead when the guard
         // is dropped, at the end of this turn, and not before.
         if let Err(lost) = leadership.run(work).await {
             println!("server {} stops working with token {token}: {lost}", server.id());
@@ -68,16 +69,16 @@ pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
         servers.push(server);
     }
 
-    let (leader, token) = heard.recv().await.ok_or("nobody works")?;
+    let (leader, token) = heard.recv().await.ok_or("no server works")?;
     println!("server {leader} works with token {token}");
     for server in &servers {
         server.ready().await?;
     }
     let old = servers.iter().find(|server| server.id() == leader).ok_or("not one of ours")?;
-    let next = servers.iter().find(|server| server.id() != leader).ok_or("nobody else")?;
+    let next = servers.iter().find(|server| server.id() != leader).ok_or("no other server")?;
     old.hand_over(next.id()).await?;
 
-    let (leader, later) = heard.recv().await.ok_or("nobody works")?;
+    let (leader, later) = heard.recv().await.ok_or("no server works")?;
     println!("server {leader} works with token {later}");
     assert!(leader == next.id() && later > token);
     Ok(())

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use thiserror::Error;
+
 use Place::{Floor, Outside, Page, Wing};
 
 /// Where a module stands.
@@ -37,15 +39,44 @@ pub(crate) fn planned(plan: &[(&str, Place)], path: &[String]) -> String {
     known.into_iter().find(|name| place(plan, name).is_some()).unwrap_or_default()
 }
 
+/// Why one module may not use another.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Forbidden {
+    /// The root is used, or a module that the plan does not have.
+    #[error("ends in the root, or in a module without a place in the plan")]
+    Root,
+    /// A module in a folder uses the module of that folder.
+    #[error("{0} stands above its folder")]
+    AboveItsFolder(String),
+    /// One of the two is not in the plan.
+    #[error("{0} or {1} has no place in the plan")]
+    Unplanned(String, String),
+    /// What stands outside may not be used.
+    #[error("{0} stands outside")]
+    Outside(String),
+    /// A wing may not be used.
+    #[error("{0} stands apart")]
+    Wing(String),
+    /// A page belongs to its own module.
+    #[error("{0} or {1} is a page of another module")]
+    Page(String, String),
+    /// Both stand on this floor.
+    #[error("sideways, both stand on floor {0}")]
+    Sideways(u8),
+    /// The used module stands higher.
+    #[error("up, from floor {0} to floor {1}")]
+    Up(u8, u8),
+}
+
 /// Whether one module may use another.
-pub(crate) fn judge(plan: &[(&str, Place)], from: &str, to: &str) -> Result<(), String> {
+pub(crate) fn judge(plan: &[(&str, Place)], from: &str, to: &str) -> Result<(), Forbidden> {
     let outermost = from.split("::").next().unwrap_or_default();
     let outside = place(plan, outermost) == Some(Outside);
     if to.is_empty() && outside {
         return Ok(());
     }
     if to.is_empty() {
-        return Err("ends in the root, or in a module without a place in the plan".to_owned());
+        return Err(Forbidden::Root);
     }
     let (ours, theirs): (Vec<_>, Vec<_>) = (from.split("::").collect(), to.split("::").collect());
     let common = ours.iter().zip(&theirs).take_while(|(ours, theirs)| ours == theirs).count();
@@ -54,24 +85,20 @@ pub(crate) fn judge(plan: &[(&str, Place)], from: &str, to: &str) -> Result<(), 
         return Ok(());
     }
     if common == theirs.len() {
-        return Err(format!("{to} stands above its folder"));
+        return Err(Forbidden::AboveItsFolder(to.to_owned()));
     }
     let (ours, theirs) = (ours[..=common].join("::"), theirs[..=common].join("::"));
     let (Some(own), Some(other)) = (place(plan, &ours), place(plan, &theirs)) else {
-        return Err(format!("{ours} or {theirs} has no place in the plan"));
+        return Err(Forbidden::Unplanned(ours, theirs));
     };
     match (own, other) {
-        (_, Outside) => Err(format!("{theirs} stands outside")),
+        (_, Outside) => Err(Forbidden::Outside(theirs)),
         (Outside, Floor(_) | Wing(_)) => Ok(()),
-        (_, Wing(_)) => Err(format!("{theirs} stands apart")),
-        (Page, _) | (_, Page) => Err(format!("{ours} or {theirs} is a page of another module")),
+        (_, Wing(_)) => Err(Forbidden::Wing(theirs)),
+        (Page, _) | (_, Page) => Err(Forbidden::Page(ours, theirs)),
         (Floor(own) | Wing(own), Floor(other)) if other < own => Ok(()),
-        (Floor(own) | Wing(own), Floor(other)) if other == own => {
-            Err(format!("sideways, both stand on floor {own}"))
-        }
-        (Floor(own) | Wing(own), Floor(other)) => {
-            Err(format!("up, from floor {own} to floor {other}"))
-        }
+        (Floor(own) | Wing(own), Floor(other)) if other == own => Err(Forbidden::Sideways(own)),
+        (Floor(own) | Wing(own), Floor(other)) => Err(Forbidden::Up(own, other)),
     }
 }
 
