@@ -57,14 +57,14 @@ impl Settings {
         self
     }
 
-    /// Sets the [time-out](Self::session_timeout#structfield.session_timeout) of sessions.
+    /// Sets the [time-out](field@Self::session_timeout) of sessions.
     #[must_use]
     pub const fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
         self
     }
 
-    /// Sets the [margin](Self::margin#structfield.margin) before the end of a session.
+    /// Sets the [margin](field@Self::margin) before the end of a session.
     #[must_use]
     pub const fn margin(mut self, margin: Duration) -> Self {
         self.margin = Some(margin);
