@@ -22,7 +22,7 @@ use quorate_core::message::{Message, Packet};
 use quorate_core::output::Output;
 use quorate_core::peer::Peer;
 use quorate_core::time::Instant;
-use quorate_core::txn::{Draft, TxnHeader};
+use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 
 /// One server, what it has said that was not carried out yet, and what it has delivered.
@@ -94,7 +94,9 @@ impl Ensemble {
                             to.step(Event::Received { link, message });
                         }
                         Output::Persist { ticket, .. } => durable = Some(*ticket),
-                        Output::DeliverThrough(zxid) => delivered = Some(*zxid),
+                        Output::Deliver(Txn { zxid, .. }) | Output::Adopt { label: zxid } => {
+                            delivered = Some(*zxid);
+                        }
                         Output::Pace(link) => self.servers[who].step(Event::Drained(*link)),
                         Output::Dial { plane, peer, .. } => self.connect(who, *plane, *peer),
                         _ => {}

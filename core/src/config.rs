@@ -274,6 +274,9 @@ pub struct HistoryLimits {
     pub window_count: usize,
     /// How many bytes they may take together.
     pub window_bytes: usize,
+    /// How many bytes of transactions may be handed to the application beyond what it has said that it has applied. As
+    /// many are kept in memory for it before the log on disk has to do.
+    pub delivery_bytes: usize,
     /// A learner is served from the log on disk if that is not more than this many hundredths of the
     /// newest snapshot (`zookeeper.snapshotSizeFactor`); never, if none.
     pub size_percent: Option<u64>,
@@ -298,6 +301,7 @@ impl Default for HistoryLimits {
         Self {
             window_count: 500,
             window_bytes: 16 << 20,
+            delivery_bytes: 64 << 20,
             size_percent: Some(33),
             snap_count: 100_000,
             observer_snapshots: 10,

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::config::Config;
+use crate::delivery::Delivery;
 use crate::durable::Epochs;
 use crate::history::History;
 use crate::id::{ReadId, ServerId};
@@ -21,7 +22,7 @@ use crate::membership::Membership;
 use crate::membership::binding::{bind, is_later};
 use crate::message::Request;
 use crate::outbox::Outbox;
-use crate::output::Write;
+use crate::output::{Output, Write};
 use crate::quorum::Quorum;
 use crate::report::{Change, Reason};
 use crate::requests::Requests;
@@ -48,6 +49,8 @@ pub struct Context<'a> {
     pub epochs: &'a mut Epochs,
     /// What is logged.
     pub history: &'a mut History,
+    /// What the application gets next.
+    pub delivery: &'a mut Delivery,
     /// What was accepted here.
     pub requests: &'a mut Requests,
     /// Where outputs go.
@@ -123,6 +126,21 @@ impl Context<'_> {
             self.requests.on_logged(txn);
         }
         self.history.append(txns, self.outbox);
+    }
+
+    /// Everything through this is committed, and delivered; also if it was known already: a state kept apart is
+    /// confirmed thereby.
+    pub fn commit(&mut self, zxid: Zxid) {
+        let label = self.history.commit(zxid, self.rng);
+        self.delivery.through(zxid);
+        if let Some(label) = label {
+            self.for_application(Output::TakeSnapshot(label));
+        }
+    }
+
+    /// The application is to do this behind all that is to be delivered by now.
+    pub fn for_application(&mut self, output: Output) {
+        self.delivery.then(output, self.history, self.outbox);
     }
 
     /// Cuts off the log what follows this.

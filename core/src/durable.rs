@@ -45,6 +45,8 @@ pub struct Durable {
     /// Its last transactions, ascending, without a hole, up to the last one; as many as there is
     /// memory for.
     pub window: VecDeque<Txn>,
+    /// Whether the window has all that the log has behind its [floor](Self::floor).
+    pub window_is_whole: bool,
 }
 
 impl Default for Durable {
@@ -59,6 +61,7 @@ impl Default for Durable {
             ballot: Ballot::NONE,
             changes: Vec::new(),
             window: VecDeque::new(),
+            window_is_whole: false,
         }
     }
 }

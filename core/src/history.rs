@@ -53,7 +53,7 @@ use crate::durable::Durable;
 use crate::id::Ticket;
 use crate::input::{Located, Place};
 use crate::outbox::Outbox;
-use crate::output::{Output, Write};
+use crate::output::Write;
 use crate::rng::Rng;
 use crate::txn::{Txn, Txns};
 use crate::zxid::{Epoch, Zxid};
@@ -67,6 +67,8 @@ pub struct History {
     window_bytes: usize,
     /// The window holds everything after this.
     before: Zxid,
+    /// The same, further back, where the window was found to hold the whole log: there is nothing between.
+    whole_after: Option<Zxid>,
     /// The log on disk holds everything after this.
     floor: Zxid,
     /// Nobody who stands before this is served from the log on disk.
@@ -89,6 +91,8 @@ pub struct History {
     snapshot_after: u64,
     /// A snapshot is being taken.
     taking: bool,
+    /// The application has got everything through this.
+    delivered: Zxid,
 }
 
 /// How a learner is brought to a leader's history; see the module for the cases.
@@ -123,6 +127,7 @@ impl History {
             window_bytes: window.iter().map(Txn::len).sum(),
             before: window.front().map_or(last, |first| Zxid(first.zxid.0 - 1)),
             window,
+            whole_after: durable.window_is_whole.then_some(durable.floor),
             floor: durable.floor,
             unreadable: Zxid::ZERO,
             unknown: durable.last_zxid == Zxid::UNKNOWN,
@@ -133,8 +138,11 @@ impl History {
             staged: durable.snapshot,
             since_snapshot: 0,
             taking: false,
+            // Nobody waits in memory for what was there at the start: the log has it.
+            delivered: last,
         };
         history.shrink();
+        history.delivered = Zxid::ZERO;
         history
     }
 
@@ -182,6 +190,18 @@ impl History {
     /// Everything after this can be sent from memory.
     pub const fn before(&self) -> Zxid {
         self.before
+    }
+
+    /// Whether everything after `zxid` is in memory.
+    pub fn remembers_after(&self, zxid: Zxid) -> bool {
+        zxid >= self.before || self.whole_after.is_some_and(|from| zxid >= from)
+    }
+
+    /// A transaction before which, and with which, the log on disk has all that memory lacks.
+    pub fn on_disk_through(&self) -> Zxid {
+        // In front of the first that was found at the start stands no transaction of that number.
+        let first = self.window.front().filter(|first| first.zxid <= self.durable);
+        first.map_or(self.before, |first| first.zxid)
     }
 
     /// The transactions in memory after `zxid`, ascending.
@@ -250,9 +270,7 @@ impl History {
         let ticket = outbox.persist_with(|| Write::Append(txns));
         outbox.weigh(ticket, bytes);
         self.unsynced.push_back((ticket, self.last));
-        if self.window.len() > self.limits.window_count
-            || self.window_bytes > self.limits.window_bytes
-        {
+        if self.is_large() {
             self.shrink();
         }
     }
@@ -289,6 +307,7 @@ impl History {
         self.last = zxid;
         self.durable = self.durable.min(zxid);
         self.before = self.before.min(zxid);
+        self.whole_after = self.whole_after.filter(|from| *from <= zxid);
         self.floor = self.floor.min(zxid);
         outbox.persist(Write::Truncate(zxid))
     }
@@ -306,24 +325,23 @@ impl History {
         self.window_bytes = 0;
         self.unsynced.clear();
         (self.before, self.last, self.durable) = (last, last, last);
+        self.whole_after = None;
         (self.floor, self.staged) = (label, label);
         // The start of an epoch may have been known; what it stood for is in this history.
         self.committed = self.committed.filter(|committed| *committed <= last);
         outbox.persist(write)
     }
 
-    /// Takes note that everything through `zxid` is committed, and delivers it; also if it was known
-    /// already: what the application keeps apart is confirmed thereby. Asks for a snapshot when enough
-    /// has gathered.
+    /// Takes note that everything through `zxid` is committed. Returns the label of the snapshot that is to be taken
+    /// behind it, when enough has gathered.
     ///
     /// # Panics
     ///
     /// If it is not logged, unless it is the start of an epoch: the caller makes sure.
-    pub fn commit(&mut self, zxid: Zxid, rng: &mut Rng, outbox: &mut Outbox) {
+    pub fn commit(&mut self, zxid: Zxid, rng: &mut Rng) -> Option<Zxid> {
         let before = self.committed();
         assert!(zxid <= self.last && zxid >= before, "{zxid} is not between {before} and our last");
         (self.committed, self.unknown) = (Some(zxid), false);
-        outbox.put(|| Output::DeliverThrough(zxid));
         let delivered = if zxid.epoch() == before.epoch() {
             zxid.0.saturating_sub(before.0)
         } else {
@@ -334,8 +352,22 @@ impl History {
             self.taking = true;
             self.since_snapshot = 0;
             self.snapshot_after = snapshot_after(&self.limits, rng);
-            outbox.push(Output::TakeSnapshot(self.position()));
+            return Some(self.position());
         }
+        None
+    }
+
+    /// The application has got everything through this: it need not be kept in memory for its sake.
+    pub fn on_delivered(&mut self, zxid: Zxid) {
+        self.delivered = zxid;
+        if self.is_large() {
+            self.shrink();
+        }
+    }
+
+    /// Whether more is in memory than has to be for learners.
+    fn is_large(&self) -> bool {
+        self.window.len() > self.limits.window_count || self.window_bytes > self.limits.window_bytes
     }
 
     /// A snapshot that was asked for has been taken, or could not be.
@@ -413,15 +445,18 @@ impl History {
         }
     }
 
-    /// Drops from memory what is beyond the limits and can be read from the disk.
+    /// Drops from memory what is beyond the limits and can be read from the disk. What the application has yet to get
+    /// is kept as long as there is room for that.
     fn shrink(&mut self) {
-        while self.window.len() > self.limits.window_count
-            || self.window_bytes > self.limits.window_bytes
-        {
+        while self.is_large() {
             let Some(first) = self.window.front().filter(|first| first.zxid <= self.durable) else {
                 break;
             };
+            if first.zxid > self.delivered && self.window_bytes <= self.limits.delivery_bytes {
+                break;
+            }
             (self.before, self.window_bytes) = (first.zxid, self.window_bytes - first.len());
+            self.whole_after = None;
             self.window.pop_front();
         }
     }

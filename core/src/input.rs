@@ -116,10 +116,17 @@ pub enum Event {
         /// The transactions, one for each request.
         drafts: Vec<Draft>,
     },
-    /// The application has applied everything that was to be delivered through this, and whoever asked for a
-    /// transaction of these has its answer. Said at most once for each
-    /// [`DeliverThrough`](crate::output::Output::DeliverThrough); a later one stands for those before it.
+    /// The application has applied everything that was [delivered](crate::output::Output::Deliver) through this, or
+    /// [adopted](crate::output::Output::Adopt) a state of this label, and whoever asked for a transaction of these has
+    /// its answer. A later one stands for those before it.
     Applied(Zxid),
+    /// What was to be [replayed](crate::output::Output::Replay) is applied.
+    Replayed {
+        /// How far.
+        through: Zxid,
+        /// Whether all of it could be read.
+        outcome: Result<(), Unreadable>,
+    },
     /// Somebody at this server wants to read what is at least as new as everything acknowledged so far.
     Read(ReadId),
     /// What the outside arbiter of a two-server ensemble says now.

@@ -262,6 +262,14 @@ impl Learner {
         Verdict::Stay
     }
 
+    /// Whether a snapshot is coming from the leader, or has come and is not installed.
+    pub const fn receives(&self) -> bool {
+        match &self.phase {
+            Phase::Synchronization(_, synchronization) => synchronization.receives(),
+            Phase::Reaching { .. } | Phase::Discovery(_) | Phase::Broadcast(..) => false,
+        }
+    }
+
     /// We leave the leader: tells those who wait for something here.
     pub fn end(&mut self, cx: &mut Context<'_>) {
         if let Phase::Broadcast(_, broadcast) = &mut self.phase {

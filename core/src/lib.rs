@@ -74,7 +74,7 @@
 //! | machines | [`election`] or [`generation`], [`leader`], [`learner`] | who leads; the three phases of Zab from both sides |
 //! | tray | [`context`] | what a machine may touch during one step |
 //! | connections | [`links`] | who is connected, which of two connections stays |
-//! | instruments | [`outbox`], [`timers`], [`history`], [`requests`] | outputs and what waits for the disk; deadlines; what is logged and how a learner is brought up to it; what became of a request |
+//! | instruments | [`outbox`], [`timers`], [`history`], [`delivery`], [`requests`] | outputs and what waits for the disk; deadlines; what is logged and how a learner is brought up to it; what the application gets next; what became of a request |
 //! | boundary | [`input`], [`output`], [`recorder`], [`wire`] | what happens, what to do, who listens, and the bytes |
 //! | nouns | [`vote`], [`ballot`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`report`], [`durable`] | |
 //! | words | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | |
@@ -104,6 +104,7 @@ pub mod address;
 pub mod ballot;
 pub mod config;
 pub mod context;
+pub mod delivery;
 pub mod durable;
 pub mod election;
 pub mod generation;

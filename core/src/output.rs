@@ -113,7 +113,7 @@ pub enum Output {
         /// In which packets.
         form: Form,
     },
-    /// To the application, in order with the next five: turn a request into a transaction, on top of
+    /// To the application, in order with the next six: turn a request into a transaction, on top of
     /// everything delivered and of everything prepared before; answer with [`Prepared`](crate::input::Event::Prepared).
     /// What [fits](crate::txn::Draft::fit) in [`Limits::txn_bytes`](crate::config::Limits::txn_bytes) is
     /// taken, else its refusal; the application forgets then what it prepared, before the next.
@@ -128,16 +128,27 @@ pub enum Output {
         /// For what.
         request: Request,
     },
-    /// Everything through this transaction is committed: the state kept apart (restored from the newest
-    /// snapshot on disk before the first step, or received and installed since) becomes the
-    /// application's, if its snapshot is newer than what was delivered; then what follows is applied.
-    /// Those that were not [appended](Write::Append) since the start are in the log on disk.
-    DeliverThrough(Zxid),
+    /// The state kept apart (restored from the newest snapshot on disk before the first step, or received and
+    /// installed since) is the application's from here on. Answer with [`Applied`](crate::input::Event::Applied).
+    Adopt {
+        /// The label of its snapshot.
+        label: Zxid,
+    },
+    /// Apply a transaction: it is committed. Answer with [`Applied`](crate::input::Event::Applied).
+    Deliver(Txn),
+    /// Apply what the log on disk has behind `after`, through `through`: it is committed. Answer with
+    /// [`Replayed`](crate::input::Event::Replayed); until then nothing else comes for the application but `Discard`.
+    Replay {
+        /// The application has everything through this.
+        after: Zxid,
+        /// Where it is to end.
+        through: Zxid,
+    },
     /// Take a snapshot of the state after what was delivered; answer with
     /// [`SnapshotTaken`](crate::input::Event::SnapshotTaken).
     TakeSnapshot(Zxid),
-    /// Send the state as it is now (the one kept apart, if that is newer) to a learner: SNAP with this
-    /// label, the state, its signature; then say [`Streamed`](crate::input::Event::Streamed).
+    /// Send the state as it is now to a learner: SNAP with this label, the state, its signature; then say
+    /// [`Streamed`](crate::input::Event::Streamed).
     SendSnapshot {
         /// The learner's link.
         link: LinkId,
@@ -145,6 +156,8 @@ pub enum Output {
         label: Zxid,
         /// What SNAP carries, see [`Packet::Snap`](crate::message::Packet::Snap).
         memberships: Bytes,
+        /// Whether it is the state kept apart.
+        apart: bool,
     },
     /// A snapshot begins on this link: restore it apart, as the next state, and write it beside the
     /// history; then say [`Restored`](crate::input::Event::Restored). It takes the place of what was
@@ -155,9 +168,10 @@ pub enum Output {
         /// What SNAP says.
         label: Zxid,
     },
-    /// The reign is over: forget what was prepared and not delivered, and a snapshot that was received
-    /// but not installed.
+    /// The leadership is over: forget what was prepared and not delivered.
     Abandon,
+    /// At once: forget the snapshot that is received, or was and is not installed.
+    Discard,
     /// To whoever asked: from here on, what is delivered is at least as new as the read wanted.
     Answer(ReadId),
     /// To whoever asked, at once: it is proposed or on its way to the leader, so it may come to pass. If its
@@ -286,6 +300,9 @@ pub enum Refusal {
     /// It is longer than a packet may be.
     #[error("a request of {0} bytes is too long")]
     TooLong(usize),
+    /// This server is so far behind that it is brought up by a snapshot, which the application does not have yet.
+    #[error("this server fell behind and is being brought up")]
+    Behind,
 }
 
 /// Why nobody can tell what became of a request.
@@ -481,6 +498,14 @@ pub enum Fault {
         zxid: Zxid,
         /// What was committed.
         committed: Zxid,
+    },
+    /// The log on disk cannot be read, and the application needs what follows this: it is committed.
+    #[error(
+        "the log cannot be read after {after}, and the application has yet to apply what follows"
+    )]
+    Unreadable {
+        /// The last that could be read.
+        after: Zxid,
     },
     /// Something is untrue of this server that always holds ([`Peer::broken`](crate::peer::Peer::broken)).
     /// Nothing is done of what the last step would have done.

@@ -115,8 +115,14 @@ impl Peer {
                 self.with_leader(|leader, cx| leader.on_prepared(cx, epoch, drafts));
             }
             Event::Applied(through) => {
-                let Instruments { requests, outbox, .. } = &mut self.instruments;
-                requests.on_applied(through, outbox);
+                let Instruments { delivery, requests, outbox, .. } = &mut self.instruments;
+                delivery.on_applied(through);
+                requests.on_applied(delivery.applied(), outbox);
+            }
+            Event::Replayed { through, outcome } => {
+                let Instruments { delivery, requests, history, outbox, .. } = &mut self.instruments;
+                delivery.on_replayed(through, outcome.is_ok(), history, outbox);
+                requests.on_applied(delivery.applied(), outbox);
             }
             Event::Propose(request) => self.on_propose(request),
             Event::Read(read) => self.on_read(read),
@@ -155,6 +161,9 @@ impl Peer {
     /// The end of a step: `outputs` is what is to be done, those of this step behind the first `before`.
     #[inline]
     fn conclude(&mut self, before: usize, outputs: &mut Vec<Output>) {
+        if self.instruments.delivery.is_due() {
+            self.instruments.hand_out();
+        }
         if let Some(what) = self.broken() {
             self.instruments.outbox.stop_short(before, Fault::Broken(what));
         }
@@ -212,6 +221,11 @@ impl Peer {
             }
             _ => None,
         }
+    }
+
+    /// The last transaction that is known here to be committed; zero if none is.
+    pub fn committed(&self) -> Zxid {
+        self.instruments.history.committed()
     }
 
     /// Where this server stands in the election, as it tells others.

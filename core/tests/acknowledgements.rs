@@ -67,7 +67,7 @@ fn nothing_is_owed_that_the_acknowledgement_of_newleader_covers() {
 /// rest: they count.
 #[test]
 fn acknowledgements_that_come_while_the_log_is_streamed_count() {
-    let history = HistoryLimits { window_count: 1, ..HistoryLimits::default() };
+    let history = HistoryLimits { window_count: 1, delivery_bytes: 1, ..HistoryLimits::default() };
     let durable = stored(1, 1, Zxid::ZERO, entries(1, 1, 2));
     let mut bench = Bench::with(3, &ensemble(&[1, 2, 3]), durable, |c| c.history = history);
     bench.win(&[1, 2]);

@@ -127,10 +127,23 @@ fn steps(peer: &mut Peer, now: Instant, inputs: impl Iterator<Item = Event>) -> 
     let inputs: Vec<_> = inputs.collect();
     allocations(|| {
         for event in inputs {
-            outputs.clear();
-            peer.step_into(Input { at: now, event }, &mut outputs);
+            step(peer, now, event, &mut outputs);
         }
     })
+}
+
+/// A step, and what its application says of it, which is quick.
+fn step(peer: &mut Peer, at: Instant, event: Event, outputs: &mut Vec<Output>) {
+    outputs.clear();
+    peer.step_into(Input { at, event }, outputs);
+    let delivered = outputs.iter().rev().find_map(|output| {
+        let Output::Deliver(txn) = output else { return None };
+        Some(txn.zxid)
+    });
+    if let Some(zxid) = delivered {
+        outputs.clear();
+        peer.step_into(Input { at, event: Event::Applied(zxid) }, outputs);
+    }
 }
 
 const fn packet(link: LinkId, packet: Packet) -> Event {
@@ -248,10 +261,7 @@ fn a_leader_proposes_without_allocating() {
             (0..1_000).map(|_| vec![Draft { header, body: Bytes::from_static(b"body") }]).collect();
         let mut outputs = Vec::with_capacity(64);
         let (now, peer) = (bench.now, &mut bench.peer);
-        let mut step = |event, outputs: &mut Vec<Output>| {
-            outputs.clear();
-            peer.step_into(Input { at: now, event }, outputs);
-        };
+        let mut step = |event, outputs: &mut Vec<Output>| step(peer, now, event, outputs);
         let count = allocations(|| {
             for n in 0..1_000 {
                 let drafts = written.pop().unwrap();

@@ -264,7 +264,7 @@ fn a_learner_is_sent_no_more_than_it_reads() {
 #[test]
 fn who_falls_below_the_window_is_served_from_the_log_and_catches_up() {
     let slow = |config: &mut Config| {
-        config.history.window_count = 5;
+        (config.history.window_count, config.history.delivery_bytes) = (5, 1);
         config.history.pace_bytes = 1;
     };
     let (mut bench, two) = leader(four(), slow);
@@ -317,7 +317,7 @@ fn who_falls_below_the_window_is_served_from_the_log_and_catches_up() {
 fn who_is_served_from_the_log_is_told_afterwards_that_a_change_is_in_force() {
     let slow = |config: &mut Config| {
         config.reconfig_enabled = true;
-        config.history.window_count = 5;
+        (config.history.window_count, config.history.delivery_bytes) = (5, 1);
         config.history.pace_bytes = 1;
     };
     let (mut bench, two) = leader(four(), slow);
@@ -352,7 +352,7 @@ fn who_is_served_from_the_log_is_told_afterwards_that_a_change_is_in_force() {
 fn who_does_not_acknowledge_what_came_from_the_log_loses_its_link() {
     for acknowledges in [false, true] {
         let slow = |config: &mut Config| {
-            config.history.window_count = 5;
+            (config.history.window_count, config.history.delivery_bytes) = (5, 1);
             config.history.pace_bytes = 1;
         };
         let (mut bench, two) = leader(four(), slow);
@@ -388,7 +388,7 @@ fn who_does_not_acknowledge_what_came_from_the_log_loses_its_link() {
 #[test]
 fn the_commits_of_what_followed_a_cut_come_from_the_log_too() {
     let slow = |config: &mut Config| {
-        config.history.window_count = 10;
+        (config.history.window_count, config.history.delivery_bytes) = (10, 1);
         config.history.pace_bytes = 1;
     };
     // An artificial hole, for a cut that something follows.
@@ -418,7 +418,7 @@ fn the_commits_of_what_followed_a_cut_come_from_the_log_too() {
 #[test]
 fn uptodate_and_sync_wait_for_the_end_of_a_stream() {
     let slow = |config: &mut Config| {
-        config.history.window_count = 5;
+        (config.history.window_count, config.history.delivery_bytes) = (5, 1);
         config.history.pace_bytes = 1;
     };
     let (mut bench, two) = leader(four(), slow);
@@ -468,7 +468,7 @@ fn uptodate_and_sync_wait_for_the_end_of_a_stream() {
 fn who_does_not_read_the_stream_before_it_serves_loses_its_link() {
     for moves in [true, false] {
         let slow = |config: &mut Config| {
-            config.history.window_count = 5;
+            (config.history.window_count, config.history.delivery_bytes) = (5, 1);
             config.history.pace_bytes = 1;
         };
         let (mut bench, two) = leader(four(), slow);
@@ -498,7 +498,7 @@ fn who_does_not_read_the_stream_before_it_serves_loses_its_link() {
 #[test]
 fn what_others_have_committed_and_our_disk_has_not_is_sent_from_memory() {
     let slow = |config: &mut Config| {
-        config.history.window_count = 5;
+        (config.history.window_count, config.history.delivery_bytes) = (5, 1);
         config.history.pace_bytes = 1;
     };
     let (mut bench, two) = leader(four(), slow);

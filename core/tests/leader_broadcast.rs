@@ -452,7 +452,7 @@ fn while_the_membership_changes_a_transaction_needs_both_quorums() {
     let mut acknowledged = |at: usize| bench.receive(links[at], both.clone()).delivered();
     assert_eq!(acknowledged(0), []);
     assert_eq!(acknowledged(1), [], "all of the old");
-    assert_eq!(acknowledged(2), [z(1, 1), z(1, 2)], "a quorum of the next has them, too");
+    assert_eq!(acknowledged(2), [z(1, 2)], "a quorum of the next has them, too");
 }
 
 /// ZOOKEEPER-1277: the counter ran into the epoch. The leader that has used the last number gives up its
@@ -490,9 +490,6 @@ fn a_leader_delivers_its_own_history_when_a_quorum_has_acknowledged_it() {
     assert_eq!(bench.delivered(), Zxid(0));
     let seen = bench.receive(two, ack(5));
     assert_eq!(seen.delivered(), [z(4, 2)]);
-    let delivered = seen.0.iter().position(|o| *o == Output::DeliverThrough(z(4, 2)));
-    let told = seen.0.iter().position(|o| matches!(o, Output::Send { link, .. } if *link == two));
-    assert!(delivered < told, "{seen:?}");
     assert_eq!(bench.status().processed, z(5, 0));
 }
 

@@ -560,7 +560,7 @@ fn what_this_very_leader_has_committed_is_kept_when_it_has_not_applied_it_yet() 
         told.push(new_leader(2));
         assert_eq!(tell(&mut bench, link, &told), [epoch(2)]);
         acknowledged_after_the_last(&mut bench, link, 2);
-        assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(2, 3)]);
+        assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [], "it was before");
         assert_eq!(bench.receive(link, Packet::Commit(z(2, 4))).delivered(), [z(2, 4)]);
     }
 }
@@ -654,8 +654,11 @@ fn the_start_of_an_epoch_is_nothing_that_a_later_leader_could_lose() {
     let writes = tell(&mut bench, link, &[new_leader(5)]);
     assert_eq!(writes, [install(&bench, z(2, 5)), epoch(5)]);
     bench.persisted();
-    assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(2, 5)]);
+    let seen = bench.receive(link, Packet::UpToDate);
+    assert_eq!(seen.delivered(), [], "the application has that already, under the higher label");
     assert_eq!(bench.receive(link, propose(z(5, 1))).appended(), [z(5, 1)]);
+    bench.persisted();
+    assert_eq!(bench.receive(link, Packet::Commit(z(5, 1))).delivered(), [z(5, 1)]);
 }
 
 /// Nor if a DIFF says it: to a follower that came back when the leader had committed nothing of its own yet. What
@@ -674,7 +677,8 @@ fn a_later_leader_cuts_what_follows_the_start_of_an_epoch_that_was_called_commit
         bench.receive(link, Packet::Diff(label));
         tell(&mut bench, link, &[propose(z(3, 1)), new_leader(3)]);
         bench.persisted();
-        assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(1, 9)]);
+        let delivered = bench.receive(link, Packet::UpToDate).delivered();
+        assert_eq!(delivered, if round == 2 { vec![z(1, 9)] } else { vec![] });
         bench.persisted();
         again(&mut bench, link, round);
         if round == 2 {
@@ -687,7 +691,7 @@ fn a_later_leader_cuts_what_follows_the_start_of_an_epoch_that_was_called_commit
     assert_eq!((seen.halted(), seen.persists()), (None, vec![Write::Truncate(z(1, 9))]));
     tell(&mut bench, link, &[new_leader(5)]);
     bench.persisted();
-    assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(1, 9)]);
+    assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), []);
 }
 
 /// Who says DIFF to more than it sends is not believed.
@@ -742,7 +746,8 @@ fn a_snapshot_alone_is_a_history_and_is_delivered_through_its_label() {
         assert_eq!(writes, [install(&bench, label), epoch(3)]);
         bench.persisted();
         let seen = bench.receive(link, Packet::UpToDate);
-        assert_eq!((seen.delivered(), bench.status().last), (vec![label], label));
+        let adopted = if label == Zxid(0) { vec![] } else { vec![label] };
+        assert_eq!((seen.delivered(), bench.status().last), (adopted, label));
         // The first of the epoch follows any of these labels.
         let seen = bench.receive(link, propose(z(3, 1)));
         assert_eq!((seen.left(), seen.appended()), (None, vec![z(3, 1)]));
@@ -870,7 +875,6 @@ fn what_leaves_a_hole_is_refused_and_the_leader_left() {
         assert_eq!(seen.left(), Some(Reason::Hole { leader, zxid, after }), "{told}");
         assert_eq!((seen.appended(), bench.boundary.disk.last()), (vec![], last), "{told}");
         assert_eq!(bench.state(), Looking);
-        assert!(seen.abandoned());
     }
 }
 

@@ -771,7 +771,10 @@ impl Pair {
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }
                 | Output::Prepare { .. }
-                | Output::DeliverThrough(_)
+                | Output::Adopt { .. }
+                | Output::Deliver(_)
+                | Output::Replay { .. }
+                | Output::Discard
                 | Output::TakeSnapshot(_)
                 | Output::SendSnapshot { .. }
                 | Output::ReceiveSnapshot { .. }

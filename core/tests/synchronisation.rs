@@ -35,7 +35,7 @@ fn found(mut durable: Durable) -> History {
 /// The same, of a leader that is established, and knows therefore that all of it is committed.
 fn confirmed(durable: Durable) -> History {
     let mut history = found(durable);
-    history.commit(history.last(), &mut Rng::new(1), &mut Outbox::default());
+    history.commit(history.last(), &mut Rng::new(1));
     history
 }
 
@@ -156,8 +156,10 @@ fn the_window_is_bounded_by_a_count_and_by_bytes() {
         assert_eq!(history.before(), before, "{count}, {bytes}");
         let more = 2 * count.min(bytes / 40).clamp(1, 600);
         let last = z(5, 600 + u32::try_from(more).unwrap());
+        history.on_delivered(z(5, 600));
         history.append(entries(5, 601, last.counter().0).into(), &mut outbox);
         assert_eq!(history.before(), z(5, 600), "{count}, {bytes}: what is not durable stays");
+        history.on_delivered(last);
         outbox.on_persisted(quorate_core::id::Ticket(1));
         history.on_persisted(&outbox);
         assert_eq!(history.before().0 - before.0, last.0 - z(5, 600).0, "{count}, {bytes}");
@@ -269,7 +271,7 @@ fn a_diff_says_what_is_committed_and_not_more() {
     let (mut history, mut outbox) =
         (confirmed(stored(2, 2, z(1, 0), entries(1, 1, 5))), Outbox::default());
     history.append(entries(2, 1, 4).into(), &mut outbox);
-    history.commit(z(2, 2), &mut Rng::new(1), &mut outbox);
+    history.commit(z(2, 2), &mut Rng::new(1));
     let epoch = Some(Epoch(2));
     for (learner, label) in [
         (z(1, 3), z(2, 2)),
@@ -291,11 +293,12 @@ fn a_snapshot_is_never_older_than_what_the_learner_shares_with_us() {
     let limits = HistoryLimits { window_count: 10, ..HistoryLimits::default() };
     let (mut rng, mut outbox) = (Rng::new(1), Outbox::default());
     let mut history = History::new(&mut durable, limits, &mut rng);
-    history.commit(z(1, 5), &mut rng, &mut outbox);
+    history.commit(z(1, 5), &mut rng);
     history.append(entries(2, 1, 100).into(), &mut outbox);
     outbox.on_persisted(quorate_core::id::Ticket(1));
     history.on_persisted(&outbox);
-    history.commit(z(2, 40), &mut rng, &mut outbox);
+    history.commit(z(2, 40), &mut rng);
+    history.on_delivered(z(2, 100));
     let held = dear(Place::Held);
     for (learner, plan) in [
         (z(2, 50), diff(z(2, 40), z(2, 50))),
@@ -482,7 +485,7 @@ fn what_follows_a_cut_goes_out_without_commit_until_newleader() {
 
 /// The window is short, and what is before it only the disk knows.
 fn short(config: &mut Config) {
-    config.history.window_count = 10;
+    (config.history.window_count, config.history.delivery_bytes) = (10, 1);
 }
 
 #[test]
@@ -834,14 +837,14 @@ impl Pair {
         };
         let mut history = History::new(&mut durable, self.limits.clone(), &mut rng);
         if let Some((_, committed)) = self.established {
-            history.commit(history.last(), &mut rng, &mut outbox);
+            history.commit(history.last(), &mut rng);
             for (n, txn) in (1..).zip(new) {
                 history.append([txn.clone()].into(), &mut outbox);
                 outbox.on_persisted(quorate_core::id::Ticket(n));
                 history.on_persisted(&outbox);
             }
             if let Some(last) = committed.checked_sub(1) {
-                history.commit(new[last].zxid, &mut rng, &mut outbox);
+                history.commit(new[last].zxid, &mut rng);
             }
         }
         assert_eq!(history.broken(), None);

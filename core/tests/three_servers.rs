@@ -108,12 +108,17 @@ impl World {
                     let drafts = vec![Draft { header, body: request.body }];
                     self.queue.push_back((id, Event::Prepared { epoch, drafts }));
                 }
-                Output::DeliverThrough(zxid) => {
+                Output::Deliver(Txn { zxid, .. }) | Output::Adopt { label: zxid } => {
                     self.delivered.insert(id, zxid);
                     self.queue.push_back((id, Event::Applied(zxid)));
                 }
+                Output::Replay { through, .. } => {
+                    self.delivered.insert(id, through);
+                    self.queue.push_back((id, Event::Replayed { through, outcome: Ok(()) }));
+                }
                 Output::Report(_)
                 | Output::Abandon
+                | Output::Discard
                 | Output::Accepted(_)
                 | Output::Lost(_)
                 | Output::Unknown { .. }

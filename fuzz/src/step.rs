@@ -155,7 +155,7 @@ pub fn feed(data: &[u8]) {
         };
         boundary.before(&event);
         let outputs = peer.step(Input { at: now, event });
-        boundary.after(&outputs, &peer.status());
+        boundary.after(&outputs, &peer.status(), peer.committed());
         assert_eq!(peer.broken(), None);
         // Names are found at once, and lead home for every second link.
         while let Some(link) = boundary.resolving.keys().next().copied() {
@@ -163,7 +163,7 @@ pub fn feed(data: &[u8]) {
             let event = Event::Resolved { link, addresses };
             boundary.before(&event);
             let outputs = peer.step(Input { at: now, event });
-            boundary.after(&outputs, &peer.status());
+            boundary.after(&outputs, &peer.status(), peer.committed());
         }
     }
 }
@@ -247,10 +247,10 @@ fn event(
         Happens::Progress { link } => {
             return nth(boundary.up.keys(), link).copied().map(Event::Progress);
         }
-        // Or the application has applied everything: what the seeds mean rests on the number of these.
+        // Or the application has done the first of what it was given: what the seeds mean rests on the number of these.
         Happens::SnapshotTaken => {
-            let applied = Event::Applied(boundary.delivered);
-            return Some(boundary.taking.map_or(applied, Event::SnapshotTaken));
+            let applied = boundary.applying.front().cloned();
+            return boundary.taking.map(Event::SnapshotTaken).or(applied);
         }
         Happens::Propose { cxid } => {
             return Some(Event::Propose(request(i32::from(cxid), 5)));

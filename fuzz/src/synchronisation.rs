@@ -104,14 +104,14 @@ impl Leader {
         let (mut rng, mut outbox) = (Rng::new(1), Outbox::default());
         let mut history = History::new(&mut durable, limits, &mut rng);
         if let Some((epoch, committed)) = leads {
-            history.commit(history.last(), &mut rng, &mut outbox);
+            history.commit(history.last(), &mut rng);
             for (n, txn) in (1..).zip(&log[inherited..]) {
                 history.append(txn.clone().into(), &mut outbox);
                 outbox.on_persisted(Ticket(n));
                 history.on_persisted(&outbox);
             }
             if committed > 0 {
-                history.commit(Zxid::new(epoch, Counter(committed)), &mut rng, &mut outbox);
+                history.commit(Zxid::new(epoch, Counter(committed)), &mut rng);
             }
         }
         Self { log, floor, epoch: leads.map(|(epoch, _)| epoch), history }

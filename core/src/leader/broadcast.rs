@@ -195,7 +195,7 @@ impl Broadcast {
             return self.held.push_back((origin, request));
         }
         self.preparing.push_back((origin, request.id));
-        cx.outbox.push(Output::Prepare { epoch: self.epoch, origin, request });
+        cx.for_application(Output::Prepare { epoch: self.epoch, origin, request });
     }
 
     /// The application has made transactions of the oldest requests: each gets the next zxid, and they go
@@ -260,7 +260,7 @@ impl Broadcast {
             through = through.min(Zxid(change.txn.zxid.0 - 1));
         }
         if through > cx.history.committed() && through > Zxid::start_of(self.epoch) {
-            cx.history.commit(through, cx.rng, cx.outbox);
+            cx.commit(through);
             learners.feed(cx, self.reign(cx));
         }
     }
@@ -363,7 +363,7 @@ impl Broadcast {
             served = true;
             self.reads.pop_front();
             match asker {
-                Asker::Here(read) => cx.outbox.push(Output::Answer(read)),
+                Asker::Here(read) => cx.for_application(Output::Answer(read)),
                 Asker::Learner(link) => {
                     if let Some(learner) = learners.get_mut(link) {
                         learner.syncs.push_back(point);
@@ -483,6 +483,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::context::Concessions;
+    use crate::delivery::Delivery;
     use crate::durable::{Durable, Epochs};
     use crate::history::History;
     use crate::lease::Lease;
@@ -513,6 +514,7 @@ mod tests {
             reseated: &mut false,
             epochs: &mut Epochs { accepted_epoch: epoch, current_epoch: epoch },
             history: &mut history,
+            delivery: &mut Delivery::default(),
             requests: &mut Requests::default(),
             outbox: &mut outbox,
             timers: &mut Timers::default(),

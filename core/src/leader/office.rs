@@ -117,7 +117,7 @@ impl Office {
                 cx.outbox.report(change, Reason::Acknowledged { members });
                 cx.timers.stop(Timer::Init);
                 // A quorum has what we brought along: now, and not before, it is known to be committed.
-                cx.history.commit(self.inherited, cx.rng, cx.outbox);
+                cx.commit(self.inherited);
                 if cx.is_due(self.inherited.max(Zxid::start_of(epoch))) {
                     cx.activate();
                     self.learners.reseat(cx.quorum);

@@ -151,7 +151,7 @@ pub fn complete(
         return Verdict::Stay;
     }
     let activation = Activation { txn, leader };
-    cx.history.commit(zxid, cx.rng, cx.outbox);
+    cx.commit(zxid);
     learners.activate(&activation);
     learners.feed(cx, broadcast.reign(cx));
     broadcast.change = None;

@@ -163,7 +163,9 @@ pub fn begin(
             let next = cx.config.next_membership.as_ref();
             let memberships = with_snapshot(&cx.config.membership, next, label);
             let memberships = if learner.collects { memberships } else { Bytes::new() };
-            cx.outbox.push(Output::SendSnapshot { link, label, memberships });
+            // Which state that is shows when it is its turn.
+            let apart = false;
+            cx.for_application(Output::SendSnapshot { link, label, memberships, apart });
             How::Snap
         }
         Plan::Locate => {

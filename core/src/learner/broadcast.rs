@@ -101,7 +101,7 @@ impl Broadcast {
         if run.last > cx.history.last() || !next.follows(committed) {
             return Taken::Hole(committed);
         }
-        cx.history.commit(run.last, cx.rng, cx.outbox);
+        cx.commit(run.last);
         Taken::Well
     }
 
@@ -121,7 +121,7 @@ impl Broadcast {
         if !reconfiguration::append(cx, txn.into()) {
             return Taken::OutOfTurn;
         }
-        cx.history.commit(zxid, cx.rng, cx.outbox);
+        cx.commit(zxid);
         Taken::Well
     }
 
@@ -179,7 +179,7 @@ impl Broadcast {
     /// SYNC: what was committed when the oldest read was asked has come.
     pub fn on_sync(&mut self, cx: &mut Context<'_>) {
         if let Some(read) = self.reads.pop_front() {
-            cx.outbox.push(Output::Answer(read));
+            cx.for_application(Output::Answer(read));
         }
     }
 

@@ -199,7 +199,7 @@ impl Learner {
         let observer = self.observer;
         let (committed, pending) = synchronization.end(cx);
         let covered = synchronization.covered();
-        cx.history.commit(committed, cx.rng, cx.outbox);
+        cx.commit(committed);
         // Before what is pending brings another one.
         let committed = committed.max(Zxid::start_of(epoch));
         let verdict = reconfiguration::activate(cx, committed, None, self.settled, observer);

@@ -213,6 +213,12 @@ impl Synchronization {
         Taken::Well
     }
 
+    /// Whether a snapshot is coming, or has come and is not installed.
+    pub const fn receives(&self) -> bool {
+        let came = matches!(self.step, Step::Receiving(_) | Step::Following(How::Snap));
+        came && self.acknowledging.is_none()
+    }
+
     /// The snapshot has come whole, and perhaps with a membership in its state; what follows it is written beside the
     /// history.
     pub fn on_restored(&mut self, cx: &mut Context<'_>, membership: Option<&Bytes>) {

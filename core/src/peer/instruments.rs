@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 
 use crate::config::{Config, ConfigError};
 use crate::context::{Adrift, Concessions, Context};
+use crate::delivery::Delivery;
 use crate::durable::{Durable, Epochs};
 use crate::election::ElectorOutput;
 use crate::history::History;
@@ -38,6 +39,7 @@ pub(super) struct Instruments {
     pub(super) elector: Electing,
     pub(super) epochs: Epochs,
     pub(super) history: History,
+    pub(super) delivery: Delivery,
     pub(super) requests: Requests,
     pub(super) links: Links,
     pub(super) timers: Timers,
@@ -76,6 +78,7 @@ impl Instruments {
         Ok(Self {
             elector: Electing::new(&config, durable.ballot),
             history: History::new(&mut durable, config.history.clone(), &mut rng),
+            delivery: Delivery::default(),
             requests: Requests::default(),
             epochs: Epochs { accepted_epoch, current_epoch },
             links: Links::new(&config),
@@ -94,6 +97,13 @@ impl Instruments {
         })
     }
 
+    /// Hands the application what it can have.
+    pub(super) fn hand_out(&mut self) {
+        let limits = &self.config.history;
+        self.delivery.hand_out(&mut self.history, &self.links, limits, &mut self.outbox);
+        self.requests.on_applied(self.delivery.applied(), &mut self.outbox);
+    }
+
     /// What a machine may touch.
     #[inline]
     pub(super) const fn lend(&mut self) -> Context<'_> {
@@ -104,6 +114,7 @@ impl Instruments {
             reseated: &mut self.reseated,
             epochs: &mut self.epochs,
             history: &mut self.history,
+            delivery: &mut self.delivery,
             requests: &mut self.requests,
             outbox: &mut self.outbox,
             timers: &mut self.timers,

@@ -48,10 +48,17 @@ impl Role {
     /// it prepared or began to receive comes to nothing.
     pub(super) fn end(&mut self, cx: &mut Context<'_>) {
         match self {
-            Self::Leading(leader) => leader.end(cx),
-            Self::Learning(learner) => learner.end(cx),
-            Self::Idle | Self::Fencing | Self::Resting | Self::Looking | Self::Stopped => return,
+            Self::Leading(leader) => {
+                leader.end(cx);
+                cx.delivery.abandon(cx.history, cx.outbox);
+            }
+            Self::Learning(learner) => {
+                learner.end(cx);
+                if learner.receives() {
+                    cx.outbox.push(Output::Discard);
+                }
+            }
+            Self::Idle | Self::Fencing | Self::Resting | Self::Looking | Self::Stopped => {}
         }
-        cx.outbox.push(Output::Abandon);
     }
 }

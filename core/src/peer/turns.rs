@@ -150,7 +150,8 @@ impl Peer {
     /// Serves no longer. Returns whether it did.
     pub(super) fn retire(&mut self) -> bool {
         let served = self.serving.take().is_some();
-        if served {
+        // Where nobody has been told yet that it serves, nobody is told that it does no more.
+        if served && !self.instruments.delivery.withdraw_service() {
             self.instruments.outbox.push(Output::Retired);
         }
         served
@@ -189,8 +190,8 @@ impl Peer {
                 self.appointed = false;
                 let leads = matches!(self.role, Role::Leading(_));
                 let membership = self.instruments.config.membership.clone();
-                let Instruments { outbox, requests, history, .. } = &mut self.instruments;
-                outbox.put(|| Output::Serving { epoch, leads, membership });
+                let Instruments { outbox, requests, history, delivery, .. } = &mut self.instruments;
+                delivery.then(Output::Serving { epoch, leads, membership }, history, outbox);
                 requests.on_serving(epoch, history.committed(), outbox);
                 for adrift in core::mem::take(&mut self.instruments.adrift) {
                     match adrift {

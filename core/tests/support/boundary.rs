@@ -34,8 +34,12 @@ pub struct Boundary {
     /// Names that are to be looked up, each for a link.
     pub resolving: BTreeMap<LinkId, Vec<String>>,
     pub disk: Disk,
-    /// Delivered through this.
+    /// What is known to be committed.
     pub delivered: Zxid,
+    /// What the application has got.
+    pub position: Zxid,
+    /// What it has yet to say.
+    pub applying: VecDeque<Event>,
     /// The label of what the application keeps apart, or started from.
     staged: Zxid,
     /// The learners of a leader, as far as their links tell.
@@ -264,6 +268,8 @@ impl Boundary {
             resolving: BTreeMap::new(),
             disk: Disk::new(durable),
             delivered: Zxid::ZERO,
+            position: Zxid::ZERO,
+            applying: VecDeque::new(),
             staged: durable.snapshot,
             courses: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -289,6 +295,9 @@ impl Boundary {
     pub fn before(&mut self, event: &Event) {
         match event {
             Event::Persisted(ticket) => self.disk.persisted(*ticket),
+            Event::Applied(_) | Event::Replayed { .. } if self.applying.front() == Some(event) => {
+                drop(self.applying.pop_front());
+            }
             Event::LinkDown { link, .. } => self.forget(*link),
             Event::Received { link, message: Message::Packet(packet) } => match packet {
                 Packet::FollowerInfo(_) => drop(self.courses.entry(*link).or_default()),
@@ -339,7 +348,8 @@ impl Boundary {
 
     /// Looks at what was done about it.
     #[track_caller]
-    pub fn after(&mut self, outputs: &[Output], status: &Status) {
+    pub fn after(&mut self, outputs: &[Output], status: &Status, committed: Zxid) {
+        self.delivered = committed;
         let late = outputs.iter().skip(1).find(|output| matches!(output, Output::Leadership(_)));
         assert_eq!(late, None, "others may have heard by then");
         // A PROPOSAL may stand before the write of the same transaction.
@@ -352,7 +362,9 @@ impl Boundary {
         if self.halted {
             return;
         }
-        assert_eq!(self.serving, status.serving, "what it says of its service");
+        if self.applying.is_empty() {
+            assert_eq!(self.serving, status.serving, "what it says of its service");
+        }
         if status.state == ServerState::Looking {
             assert!(self.reads.is_empty(), "{:?} wait for nothing", self.reads);
             assert!(self.courses.values().all(|c| !c.begun), "a learner without a leader");
@@ -369,11 +381,26 @@ impl Boundary {
                     self.delivered = self.delivered.min(self.disk.last());
                 }
             }
-            Output::DeliverThrough(zxid) => {
-                let (before, last) = (self.delivered, self.disk.last());
-                assert!(*zxid >= before, "{zxid} is delivered after {before}");
-                assert!(*zxid <= last, "{zxid} is delivered, and {last} is the last");
-                self.delivered = *zxid;
+            Output::Deliver(txn) => {
+                assert!(txn.zxid > self.position, "{} behind {}", txn.zxid, self.position);
+                assert!(txn.zxid <= self.delivered, "{} is not committed", txn.zxid);
+                let before = self.disk.after(self.position).first().map(|txn| txn.zxid);
+                assert_eq!(before, Some(txn.zxid), "after {}", self.position);
+                self.position = txn.zxid;
+                self.applying.push_back(Event::Applied(txn.zxid));
+            }
+            Output::Adopt { label } => {
+                assert!(*label > self.position && *label == self.staged, "{output:?}");
+                assert!(*label <= self.delivered, "{output:?} is not committed");
+                self.position = *label;
+                self.applying.push_back(Event::Applied(*label));
+            }
+            Output::Replay { after, through } => {
+                assert_eq!(*after, self.position);
+                assert!(*through > *after && *through <= self.disk.durable.last, "{output:?}");
+                self.position = *through;
+                let outcome = Ok(());
+                self.applying.push_back(Event::Replayed { through: *through, outcome });
             }
             Output::TakeSnapshot(zxid) => {
                 assert_eq!(*zxid, self.delivered.max(self.staged), "the state that there is");
@@ -382,7 +409,7 @@ impl Boundary {
             Output::ReceiveSnapshot { link, label } => {
                 assert_eq!(self.receiving.replace((*link, *label)), None, "one at a time");
             }
-            Output::Abandon => {
+            Output::Discard => {
                 self.receiving = None;
                 self.disk.beside = None;
             }
@@ -486,7 +513,10 @@ impl Boundary {
                 self.release = *release;
             }
             Output::Persist { .. }
-            | Output::DeliverThrough(_)
+            | Output::Adopt { .. }
+            | Output::Deliver(_)
+            | Output::Replay { .. }
+            | Output::Discard
             | Output::TakeSnapshot(_)
             | Output::Abandon
             | Output::Keep

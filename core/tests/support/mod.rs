@@ -333,13 +333,25 @@ impl Seen {
         appended.flatten().map(|txn| txn.zxid).collect()
     }
 
-    /// What is delivered through.
+    /// How far each delivery of several transactions goes.
     pub fn delivered(&self) -> Vec<Zxid> {
-        let delivered = self.0.iter().filter_map(|output| match output {
-            Output::DeliverThrough(zxid) => Some(*zxid),
-            _ => None,
-        });
-        delivered.collect()
+        let mut delivered: Vec<Zxid> = Vec::new();
+        let mut goes_on = false;
+        for output in &self.0 {
+            let (Output::Deliver(Txn { zxid, .. })
+            | Output::Adopt { label: zxid }
+            | Output::Replay { through: zxid, .. }) = output
+            else {
+                goes_on = false;
+                continue;
+            };
+            match delivered.last_mut().filter(|_| goes_on) {
+                Some(last) => *last = *zxid,
+                None => delivered.push(*zxid),
+            }
+            goes_on = true;
+        }
+        delivered
     }
 
     /// What the driver is to copy from the log.
@@ -419,7 +431,7 @@ impl Seen {
 
     /// Whether the application is told that the reign is over.
     pub fn abandoned(&self) -> bool {
-        self.0.contains(&Output::Abandon)
+        self.0.contains(&Output::Abandon) || self.0.contains(&Output::Discard)
     }
 
     /// How many paces are asked for on a link.
@@ -511,6 +523,8 @@ pub struct Bench {
     pub now: Instant,
     links: u64,
     reads: u64,
+    /// Its application does nothing by itself.
+    pub slow: bool,
     /// What it has asked for, and what became of it.
     pub boundary: Boundary,
     /// Everything that it ever did.
@@ -549,6 +563,7 @@ impl Bench {
             now: Instant::ORIGIN,
             links: 0,
             reads: 0,
+            slow: false,
             said: Vec::new(),
         }
     }
@@ -560,10 +575,15 @@ impl Bench {
     pub fn step(&mut self, event: Event) -> Seen {
         self.boundary.before(&event);
         let outputs = self.peer.step(Input { at: self.now, event });
-        self.boundary.after(&outputs, &self.peer.status());
+        self.boundary.after(&outputs, &self.peer.status(), self.peer.committed());
         assert_eq!(self.boundary.leadership, self.peer.leadership());
         self.said.extend_from_slice(&outputs);
-        Seen(outputs)
+        let mut seen = Seen(outputs);
+        // An application that is quick.
+        while let Some(event) = self.boundary.applying.pop_front().filter(|_| !self.slow) {
+            seen.add(self.step(event));
+        }
+        seen
     }
 
     /// Those are gone who do what only a leader may, as they were asked last.

@@ -233,8 +233,15 @@ impl World {
                 let drafts = vec![Draft { header, body: request.body }];
                 self.queue.push_back((id, Event::Prepared { epoch, drafts }));
             }
-            Output::DeliverThrough(zxid) => self.deliver(id, zxid),
-            Output::SendSnapshot { link, label, memberships } => {
+            Output::Deliver(Txn { zxid, .. }) | Output::Adopt { label: zxid } => {
+                self.deliver(id, zxid);
+                self.queue.push_back((id, Event::Applied(zxid)));
+            }
+            Output::Replay { through, .. } => {
+                self.deliver(id, through);
+                self.queue.push_back((id, Event::Replayed { through, outcome: Ok(()) }));
+            }
+            Output::SendSnapshot { link, label, memberships, .. } => {
                 let log = &self.disks[&id].log;
                 let content = log.iter().filter(|txn| txn.zxid <= label).cloned().collect();
                 if let Some((_, theirs)) = self.ends.get(&link) {
@@ -264,6 +271,7 @@ impl World {
             Output::Halt(fault) => panic!("{id}: {fault}"),
             Output::CallOff { .. }
             | Output::Abandon
+            | Output::Discard
             | Output::Accepted(_)
             | Output::Lost(_)
             | Output::Unknown { .. }

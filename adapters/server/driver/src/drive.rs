@@ -19,7 +19,7 @@ use quorate_core::id::{LinkId, ReadId, ReleaseId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Input, Plane, Unreadable};
 use quorate_core::membership::Member;
 use quorate_core::message::{Introduction, Message};
-use quorate_core::output::{Hangup, Kept, Output, Write};
+use quorate_core::output::{Fault, Hangup, Kept, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::recorder::Recorder;
 use quorate_core::report::Report;
@@ -148,9 +148,6 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let now = self.runtime.now();
         let at = CoreInstant::from_origin(now.saturating_duration_since(self.origin));
         for event in turn.events.drain(..) {
-            if let Event::Persisted(ticket) = event {
-                self.replica.on_persisted(ticket);
-            }
             self.advance(Input { at, event }, &mut turn.outputs);
         }
         if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
@@ -197,14 +194,18 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Send { link, message } => self.send(link, message, turn),
             Output::Pace(link) => self.queue(link, turn, Outbound::pace),
             Output::Persist { ticket, write } => {
-                replica.on_write(ticket, &write);
+                if let Write::Install { label, .. } = &write {
+                    replica.install(*label);
+                }
                 let moves = matches!(write, Write::Membership(_));
                 self.disk.write(ticket, write);
                 if moves {
                     self.move_doors();
                 }
             }
-            Output::DeliverThrough(zxid) => replica.deliver_through(zxid),
+            Output::Deliver(txn) => replica.deliver(txn),
+            Output::Adopt { label } => replica.adopt(label),
+            Output::Replay { after, through } => replica.replay(after, through),
             Output::Prepare { epoch, request, .. } => replica.prepare(epoch, request),
             Output::Accepted(id) => replica.requests.accepted(id),
             Output::Lost(id) => replica.requests.lost(id),
@@ -227,12 +228,17 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let pieces = stream::send_log(self.disk.handle(), after, through, form);
                 self.stream(link, pieces.map_err(|_| Unreadable), turn);
             }
-            Output::SendSnapshot { link, label, memberships } => {
+            Output::SendSnapshot { link, label, memberships, apart: false } => {
                 replica.send_snapshot(link, label, memberships);
+            }
+            Output::SendSnapshot { link, label, memberships, apart: true } => {
+                let pieces = replica.send_staged(label, memberships);
+                self.stream(link, pieces, turn);
             }
             Output::ReceiveSnapshot { link, label } => self.receive_snapshot(link, label, turn),
             Output::TakeSnapshot(label) => replica.take_snapshot(label),
             Output::Abandon => replica.abandon(),
+            Output::Discard => replica.discard(),
             Output::Leadership(leadership) => {
                 let lease = leadership.and_then(|leadership| leadership.lease);
                 let lease = lease.map(|until| self.time(until));
@@ -250,9 +256,19 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             }
             Output::HandedOver(outcome) => turn.handed = Some(outcome),
             Output::Report(report) => turn.reports.push(report),
-            Output::Halt(fault) => return Err(ServerError::Halted(fault)),
+            Output::Halt(fault) => return Err(self.halted(fault)),
         }
         Ok(())
+    }
+
+    /// Why the core cannot go on; of the log, what is in the way.
+    fn halted(&mut self, fault: Fault) -> ServerError {
+        match (fault, self.replica.unreadable()) {
+            (Fault::Unreadable { after }, Some(source)) => {
+                ServerError::Unreadable { after, source }
+            }
+            (fault, _) => ServerError::Halted(fault),
+        }
     }
 
     /// Another membership is in force: listens where our line says, if there is one. Who was removed stays
@@ -269,7 +285,6 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     fn run_application(&mut self, turn: &mut Turn) -> Result<(), ServerError> {
         self.replica.run(&mut turn.consequences)?;
         turn.events.append(&mut turn.consequences.events);
-        turn.events.extend(turn.consequences.applied.take().map(Event::Applied));
         for (link, pieces) in std::mem::take(&mut turn.consequences.streams) {
             self.stream(link, pieces, turn);
         }

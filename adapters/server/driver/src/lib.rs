@@ -35,7 +35,6 @@ mod disk;
 mod drive;
 mod embed;
 mod error;
-mod feed;
 mod lock;
 mod log_limit;
 mod net;

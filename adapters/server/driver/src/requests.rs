@@ -161,7 +161,7 @@ impl From<output::Doubt> for Doubt {
 pub enum ReadError {
     /// This server cannot tell what is newest now.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(Refusal),
     /// This server fell behind and is getting a snapshot.
     #[error("this server fell behind and is being brought up")]
     Behind,
@@ -177,6 +177,12 @@ pub enum ReadError {
     /// This server has ended.
     #[error("this server has ended")]
     Ended,
+}
+
+impl From<Refusal> for ReadError {
+    fn from(refusal: Refusal) -> Self {
+        if refusal == Refusal::Behind { Self::Behind } else { Self::Refused(refusal) }
+    }
 }
 
 impl ReadError {

@@ -638,7 +638,6 @@ fn assemble<R: Runtime, A: Application>(
     let tick = config.core.timing.tick;
     let origin = runtime.now();
     let Ready { log, found: Found { durable, .. }, application, staged } = opened;
-    let last = durable.last_zxid;
     let retained = retain(&config);
     if let Some(recorder) = &mut recorder {
         recorder.starts(&config.core, &durable);
@@ -653,13 +652,11 @@ fn assemble<R: Runtime, A: Application>(
     let replica = Replica::new(Beginning {
         application,
         staged,
-        last,
         client,
         txn_bytes_max,
         disk: disk.handle(),
         tray,
         hold: links.hold(),
-        feed_bytes: FEED_BYTES,
     });
 
     if let Some(path) = config.oracle_path {
@@ -809,8 +806,6 @@ impl Life {
     }
 }
 
-/// How many bytes of transactions wait for the application; beyond, the log on disk has to do.
-const FEED_BYTES: usize = 64 << 20;
 /// How many events may wait for the loop; beyond, readers wait.
 const EVENTS_MAX: usize = 256;
 /// Room to be told to quit gracefully and then, all the same, at once.

@@ -76,6 +76,8 @@ pub struct Opened {
     pub floor: Zxid,
     /// The last transactions, ascending, without a hole, within the bounds of the options.
     pub window: VecDeque<Txn>,
+    /// Whether these are all behind the floor.
+    pub window_is_whole: bool,
     /// The memberships that transactions of the log behind the snapshot brought, ascending.
     pub changes: Vec<Membership>,
     /// What came of the membership with a history whose installation a crash interrupted: it is to be kept, and that
@@ -155,10 +157,12 @@ impl<F: Files + Clone> Segments<F> {
             passed: false,
             window: VecDeque::new(),
             window_bytes: 0,
+            window_cut: false,
             changes: Vec::new(),
         };
         let segments = scan.run(segments)?;
-        let Scan { previous, floor, run, run_is_open, passed, window, changes, .. } = scan;
+        let Scan { previous, floor, run, run_is_open, passed, window, window_cut, changes, .. } =
+            scan;
         if let (Some(label), false) = (options.snapshot_before, passed) {
             return Err(OpenError::Lost { label, base });
         }
@@ -189,8 +193,9 @@ impl<F: Files + Clone> Segments<F> {
         };
         opened.make_sure(snapshot.as_ref())?;
         let window = if reaches { window } else { VecDeque::new() };
+        let window_is_whole = reaches && !window_cut;
         let floor = opened.floor;
-        let found = Opened { snapshot, last, floor, window, changes, installed };
+        let found = Opened { snapshot, last, floor, window, window_is_whole, changes, installed };
         Ok((opened, found))
     }
 

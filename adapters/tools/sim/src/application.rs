@@ -1,7 +1,7 @@
 //! The application of every simulated server: cells that are written, and the number of writes so far.
 //!
 //! ```text
-//!   Stage, ReceiveSnapshot + Install ─► kept apart ─┐ DeliverThrough
+//!   Stage, ReceiveSnapshot + Install ─► kept apart ─┐ Adopt, Deliver, Replay
 //!                                                   ▼
 //!   Prepare ─► counted ahead                     state ─► TakeSnapshot, SendSnapshot
 //! ```
@@ -199,9 +199,27 @@ impl Application {
         self.apart.as_ref().filter(|apart| apart.label > self.state.label).unwrap_or(&self.state)
     }
 
-    /// The newest state, as a snapshot of this label.
-    pub(crate) fn labelled(&self, label: Zxid) -> State {
-        State { label, ..self.newest().clone() }
+    /// The state kept apart, or the application's, as a snapshot of this label.
+    pub(crate) fn labelled(&self, label: Zxid, apart: bool) -> State {
+        let state = self.apart.as_ref().filter(|_| apart).unwrap_or(&self.state);
+        State { label, ..state.clone() }
+    }
+
+    /// The state kept apart is the application's from here on; false if none with this label is.
+    pub(crate) fn adopt(&mut self, label: Zxid) -> bool {
+        let apart = self.apart.take_if(|apart| apart.label == label);
+        apart.map(|apart| self.state = apart).is_some()
+    }
+
+    /// Whether the application has come further by itself than the state kept apart, which is of no use then.
+    pub(crate) fn overtakes(&mut self) -> bool {
+        let label = self.state.label;
+        self.apart.take_if(|apart| apart.label <= label).is_some()
+    }
+
+    /// What was received is the history now, and its state the next one.
+    pub(crate) fn install(&mut self) {
+        self.apart = self.received.take();
     }
 
     /// Makes a transaction of a request: the body with its number before it. If it expands requests, some
@@ -252,8 +270,16 @@ impl Application {
         self.state.apply(txn)
     }
 
+    /// What was prepared and is not delivered comes to nothing.
     pub(crate) fn abandon(&mut self) {
-        (self.ahead, self.received, self.receiving) = (0, None, None);
+        self.ahead = 0;
+    }
+
+    /// What is received, or was and is not installed, is not wanted any more. Returns whether there was something.
+    pub(crate) fn discard(&mut self) -> bool {
+        let receives = self.receiving.is_some() || self.received.is_some();
+        (self.received, self.receiving) = (None, None);
+        receives
     }
 }
 

@@ -69,6 +69,8 @@ struct Server {
     application: Application,
     /// Snapshots that were asked for and are not known to be on disk.
     taken: Vec<State>,
+    /// Behind what its application is reading the log.
+    replaying: Option<Zxid>,
     /// Who is at the other end of a link, as far as that is known.
     peers: BTreeMap<LinkId, ServerId>,
     lives: u64,
@@ -213,6 +215,7 @@ impl Audit {
             application: Application::new(disk.durable().snapshots.last().cloned()),
             disk,
             taken: Vec::new(),
+            replaying: None,
             peers: BTreeMap::new(),
             lives: lives + 1,
         };
@@ -273,8 +276,21 @@ impl Audit {
         if begins {
             self.checker.leases.on_begun(id, status.current_epoch, false)?;
         }
+        // What a leader commits is committed, whatever becomes of its outputs.
+        if standing.commits() {
+            self.judge_commits(id, standing)?;
+        }
         for output in outputs {
             self.on_output(id, output, standing)?;
+        }
+        self.judge_commits(id, standing)?;
+        Ok(())
+    }
+
+    fn judge_commits(&mut self, id: ServerId, standing: Standing) -> Result<(), Violation> {
+        let Self { checker, servers, .. } = self;
+        if let Some(Server { peer, disk, .. }) = servers.get(&id) {
+            checker.on_committed(id, peer.committed(), standing, disk)?;
         }
         Ok(())
     }
@@ -302,6 +318,14 @@ impl Audit {
                     .filter(|state| state.label <= *label)
                     .for_each(|s| disk.publish(s, usize::MAX));
                 taken.retain(|state| state.label > *label);
+            }
+            Event::Replayed { through, .. } => {
+                let Server { application, disk, replaying, lives, .. } = server;
+                let after = replaying.take().unwrap_or(*through);
+                for txn in disk.durable().range(after, *through) {
+                    let in_turn = application.apply(txn);
+                    checker.on_applied(id, txn, *lives, in_turn)?;
+                }
             }
             Event::LinkUp(up) => server.peers.extend(up.peer.map(|peer| (up.link, peer))),
             Event::Received {
@@ -340,20 +364,36 @@ impl Audit {
     ) -> Result<(), Violation> {
         let Self { checker, servers, sent, .. } = self;
         let Some(server) = servers.get_mut(&id) else { return Ok(()) };
-        let Server { disk, application, taken, peers, lives, .. } = server;
+        let Server { peer, disk, application, taken, peers, lives, replaying, .. } = server;
         checker.on_output(id, output)?;
-        let around = Around { disk, application, incarnation: *lives };
-        checker.on_done(id, output, standing, around)?;
+        checker.on_done(id, output, standing, Around { disk, application })?;
+        if let Output::Adopt { .. } | Output::Deliver(_) | Output::Replay { .. } = output {
+            checker.on_committed(id, peer.committed(), standing, disk)?;
+        }
         match output {
             Output::Persist { ticket, write } => {
                 if let Write::Install { .. } = write {
                     taken.clear();
+                    application.install();
                 }
                 disk.persist(*ticket, write.clone());
             }
-            Output::TakeSnapshot(label) => taken.push(application.labelled(*label)),
-            Output::SendSnapshot { link, label, .. } => {
-                let to = peers.get(link).map(|to| ((id, *to), application.labelled(*label)));
+            Output::Adopt { label } => {
+                if !application.adopt(*label) {
+                    let detail = format!("adopts {label}, which is not kept apart");
+                    return broken(Rule::Boundary, id, detail);
+                }
+                checker.on_adopted(id, &application.state, peer.committed())?;
+            }
+            Output::Deliver(txn) => {
+                let in_turn = application.apply(txn);
+                checker.on_applied(id, txn, *lives, in_turn)?;
+            }
+            Output::Replay { after, .. } => *replaying = Some(*after),
+            Output::TakeSnapshot(label) => taken.push(application.labelled(*label, false)),
+            Output::SendSnapshot { link, label, apart, .. } => {
+                let state = |to: &ServerId| ((id, *to), application.labelled(*label, *apart));
+                let to = peers.get(link).map(state);
                 sent.extend(to);
             }
             Output::ReceiveSnapshot { link, label } => {
@@ -361,8 +401,9 @@ impl Audit {
                 application.received = None;
                 disk.discard();
             }
-            Output::Abandon => {
-                application.abandon();
+            Output::Abandon => application.abandon(),
+            Output::Discard => {
+                application.discard();
                 disk.discard();
             }
             _ => {}

@@ -42,7 +42,7 @@ use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Ledger, Outcome};
 use crate::rule::{Rule, Violation, broken};
 
-pub(crate) use books::{Around, Delivered, Standing};
+pub(crate) use books::{Around, Standing};
 
 /// The most links that one server of ours may have at a time, of any kind and in any state.
 const LINKS_MAX: usize = 512;
@@ -315,6 +315,7 @@ impl Checker {
             | Event::Restored { .. }
             | Event::SnapshotTaken(_)
             | Event::Applied(_)
+            | Event::Replayed { .. }
             | Event::Propose(_)
             | Event::Prepared { .. }
             | Event::Read(_)
@@ -478,7 +479,10 @@ impl Checker {
                 }
             }
             Output::Prepare { .. }
-            | Output::DeliverThrough(_)
+            | Output::Adopt { .. }
+            | Output::Deliver(_)
+            | Output::Replay { .. }
+            | Output::Discard
             | Output::TakeSnapshot(_)
             | Output::Abandon
             | Output::Answer(_)

@@ -227,6 +227,12 @@ classes! {
     ReadRefused,
     /// A request was refused.
     RequestRefused,
+    /// An application was given what only the log on disk had.
+    Replayed,
+    /// A snapshot took the place of the log while an application was to read it.
+    ReplayOvertaken,
+    /// An application was so slow that what was committed had to wait.
+    DeliveryHeldBack,
     /// A request was applied where it was asked.
     RequestApplied,
     /// A request was accepted and not in what the next reign inherited.

@@ -328,9 +328,9 @@ impl Ledger {
         broken(Rule::Durability, id, detail)
     }
 
-    /// A server delivers everything through a transaction in an epoch: if nobody did so before, it must be a
-    /// leader, and a quorum must have it on disk.
-    pub(crate) fn on_deliver(
+    /// A server knows that everything through a transaction is committed: the first that does must be a leader, and a
+    /// quorum must have it on disk.
+    pub(crate) fn on_committed(
         &mut self,
         id: ServerId,
         through: Zxid,
@@ -374,7 +374,7 @@ impl Ledger {
         }
         let Some(last) = last else { return Ok(()) };
         if !leads {
-            let detail = format!("delivers {last}, which no leader has committed");
+            let detail = format!("takes {last} for committed, and no leader has committed it");
             return broken(Rule::Applied, id, detail);
         }
         self.on_quorum(id, last, self.in_force.as_ref().unwrap_or(ensemble))

@@ -73,6 +73,8 @@ impl Runner {
         // A learner that was cut has to fall behind before it is told NEWLEADER.
         let rare = [
             FaultClass::StreamedCommits,
+            // A snapshot is installed within the moments that reading the log takes.
+            FaultClass::ReplayOvertaken,
             // Either takes a server of an earlier version at the one moment at which that matters.
             FaultClass::LeftToAnElection,
             FaultClass::OlderMembershipRefused,

@@ -124,6 +124,16 @@ impl Stage {
         let (now, id) = (self.now, self.config.id);
         self.record.note(now, id, What::Hear(event.clone()));
         let outputs = self.peer.step(Input { at: now, event });
+        // Its application is quick.
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others are not for it to answer")]
+        let applied = outputs.iter().rev().find_map(|output| match output {
+            Output::Deliver(txn) => Some(Event::Applied(txn.zxid)),
+            Output::Adopt { label } => Some(Event::Applied(*label)),
+            Output::Replay { through, .. } => {
+                Some(Event::Replayed { through: *through, outcome: Ok(()) })
+            }
+            _ => None,
+        });
         for output in outputs {
             self.record.note(now, id, What::Do(output.clone()));
             match output {
@@ -149,7 +159,10 @@ impl Stage {
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }
                 | Output::Prepare { .. }
-                | Output::DeliverThrough(_)
+                | Output::Adopt { .. }
+                | Output::Deliver(_)
+                | Output::Replay { .. }
+                | Output::Discard
                 | Output::TakeSnapshot(_)
                 | Output::SendSnapshot { .. }
                 | Output::ReceiveSnapshot { .. }
@@ -170,6 +183,9 @@ impl Stage {
         }
         if self.sync_at_once {
             self.sync();
+        }
+        if let Some(applied) = applied {
+            self.feed(applied);
         }
     }
 
@@ -344,8 +360,12 @@ impl Stage {
     /// What it has told its application to deliver since the start of what [`asked`](Self::asked) would
     /// return; the latest.
     pub fn delivered(&self) -> Option<Zxid> {
-        self.asked.iter().rev().find_map(|output| {
-            if let Output::DeliverThrough(zxid) = output { Some(*zxid) } else { None }
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others deliver nothing")]
+        self.asked.iter().rev().find_map(|output| match output {
+            Output::Deliver(txn) => Some(txn.zxid),
+            Output::Adopt { label } => Some(*label),
+            Output::Replay { through, .. } => Some(*through),
+            _ => None,
         })
     }
 

@@ -8,6 +8,7 @@
 mod clock;
 mod config;
 mod crashes;
+mod deliveries;
 mod hands;
 mod leaving;
 mod outputs;
@@ -78,6 +79,13 @@ enum What {
         id: ServerId,
         incarnation: u64,
         event: Box<Event>,
+    },
+    /// An application reads the log, and applies what it finds.
+    Replay {
+        id: ServerId,
+        incarnation: u64,
+        after: Zxid,
+        through: Zxid,
     },
     /// The application has prepared all that it was asked to.
     Prepared {
@@ -217,6 +225,8 @@ impl World {
                 drafts: Vec::new(),
                 taken: Vec::new(),
                 busy_until: Instant::ORIGIN,
+                committed: Zxid::ZERO,
+                handed: None,
                 asked: 0,
                 incarnation: 0,
                 disk_hangs: false,
@@ -316,6 +326,9 @@ impl World {
                 }
             }
             What::Prepared { id, incarnation } => self.on_prepared(id, incarnation)?,
+            What::Replay { id, incarnation, after, through } => {
+                self.on_replay(id, incarnation, after, through)?;
+            }
             What::Locate { id, incarnation, link, zxid } => {
                 if let Some(server) = self.servers.get(&id).filter(|s| s.is(incarnation)) {
                     let per_txn = self.disk.snapshot_bytes_per_txn;
@@ -421,6 +434,7 @@ impl World {
         }
         server.application = Application::new(contents.snapshots.last().cloned());
         (server.busy_until, server.asked, server.leadership) = (now, 0, None);
+        (server.committed, server.handed) = (Zxid::ZERO, None);
         server.drafts.clear();
         if let Some(recorder) = &mut server.recorder {
             recorder.starts(&server.config, &durable);
@@ -547,6 +561,10 @@ impl World {
             self.coverage.note(output, leads);
         }
         self.after_reference(id, up, &mut outputs);
+        // What a leader commits is committed, whatever becomes of its outputs.
+        if standing.commits() {
+            self.judge_commits(id, standing)?;
+        }
         let crash_at = (!outputs.is_empty() && hit(&mut self.rng, self.crash_within))
             .then(|| usize::try_from(self.rng.below(outputs.len() as u64 + 1)).unwrap_or(0));
         let mut fallen = false;
@@ -572,6 +590,10 @@ impl World {
         self.outputs = outputs;
         if let Some(link) = garbled {
             self.network.let_go(now, link);
+        }
+        if !fallen {
+            self.judge_commits(id, standing)?;
+            self.will_say_applied(id);
         }
         self.enter_network();
         if fallen {

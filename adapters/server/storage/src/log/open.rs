@@ -145,6 +145,7 @@ impl<F: Files + Clone> Log<F> {
             ballot: log.ballot.map_or(Ballot::NONE, |(ballot, _)| ballot),
             changes: opened.changes,
             window: opened.window,
+            window_is_whole: opened.window_is_whole,
         };
         Ok((log, Found { durable, snapshot: opened.snapshot, installed: opened.installed }))
     }

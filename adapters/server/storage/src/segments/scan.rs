@@ -33,6 +33,8 @@ pub(super) struct Scan<'a, F> {
     pub(super) passed: bool,
     pub(super) window: VecDeque<Txn>,
     pub(super) window_bytes: usize,
+    /// It lacks some of what is behind the floor.
+    pub(super) window_cut: bool,
     /// The memberships that it brings.
     pub(super) changes: Vec<Membership>,
 }
@@ -156,7 +158,7 @@ impl<F: Files + Clone> Scan<'_, F> {
     fn restart(&mut self, floor: Zxid, index: usize) {
         (self.floor, self.run, self.run_is_open) = (floor, index, false);
         self.window.clear();
-        self.window_bytes = 0;
+        (self.window_bytes, self.window_cut) = (0, false);
     }
 
     fn end(
@@ -210,6 +212,7 @@ impl<F: Files + Clone> Scan<'_, F> {
         {
             let Some(dropped) = self.window.pop_front() else { break };
             self.window_bytes -= dropped.len();
+            self.window_cut = true;
         }
     }
 

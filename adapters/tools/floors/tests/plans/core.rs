@@ -54,7 +54,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("generation::clock", Floor(2)),
     ("generation::boundary", Floor(1)),
     // What a machine may touch.
-    ("context", Floor(8)),
+    ("context", Floor(9)),
     // Who is connected.
     ("links", Floor(7)),
     ("links::claims", Page),
@@ -66,6 +66,8 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("outbox", Floor(6)),
     ("history", Floor(7)),
     ("requests", Floor(7)),
+    // What the application gets next.
+    ("delivery", Floor(8)),
     // The boundary.
     ("recorder", Floor(6)),
     ("output", Floor(5)),

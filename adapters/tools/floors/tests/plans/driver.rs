@@ -29,7 +29,6 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("replica", Floor(7)),
     ("patience", Floor(6)),
     ("requests", Floor(6)),
-    ("feed", Floor(6)),
     ("net", Floor(5)),
     ("net::dial", Floor(5)),
     ("net::listen", Floor(5)),

@@ -46,6 +46,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("world", Floor(6)),
     ("world::clock", Page),
     ("world::crashes", Page),
+    ("world::deliveries", Page),
     ("world::hands", Page),
     ("world::leaving", Page),
     ("world::outputs", Page),

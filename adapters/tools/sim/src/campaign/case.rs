@@ -140,6 +140,8 @@ pub(super) enum Purpose {
     Links,
     /// Who claims to be whom in the end.
     Claims,
+    /// How much an application may have to apply at a time.
+    Delivery,
 }
 
 /// Something that a run meets, and could be spared.

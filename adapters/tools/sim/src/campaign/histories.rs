@@ -179,7 +179,10 @@ impl Run {
     /// Everybody comes to follow one leader and to have what all have; then a write and a read come
     /// through at every server. Returns how long it took until all followed.
     pub(super) fn serves(&mut self) -> Result<Duration, Failure> {
-        let limit = self.election_limit();
+        // A learner at the end of what was written may be fed a transaction at a time.
+        let written = self.world.checker().commits() - self.past;
+        let feeding = self.round_trip_max * u32::try_from(written).unwrap_or(u32::MAX);
+        let limit = self.election_limit() + feeding;
         let settled = self.world.run_until(is_settled, limit)?;
         let took = self.found("not all follow", limit, settled)?;
         // What broke before the repair may still be noticed.
@@ -273,6 +276,8 @@ pub(super) fn history(draw: &mut Draw<'_>) -> HistoryLimits {
     HistoryLimits {
         window_count: draw.pick(&[2, 8, 8, 30, 500]),
         window_bytes: draw.pick(&[300, 1 << 20]),
+        // A draw of its own, so that all others stay what they are.
+        delivery_bytes: [200, 1_000, 1 << 20][pick(&mut draw.case.fork(Purpose::Delivery, 0), 3)],
         size_percent: draw.pick(&[None, Some(33), Some(300), Some(100_000)]),
         snap_count: draw.pick(&[4, 10, 40, 1_000]),
         observer_snapshots: 1 + pick(&mut draw.rng, 2),

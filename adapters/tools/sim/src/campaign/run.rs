@@ -37,6 +37,8 @@ pub(super) struct Run {
     /// How long it may take to notice that a link or a leader is gone.
     pub(super) noticing: Duration,
     pub(super) silent_max: Duration,
+    /// How long a message and its answer take, but for spikes.
+    pub(super) round_trip_max: Duration,
     /// How long a member of an ensemble that serves may be silent.
     pub(super) sync_time: Duration,
     /// How long a prospective leader has (`initLimit`).
@@ -71,6 +73,7 @@ impl Run {
         let spares = config.spares.iter().copied();
         let ids: Vec<i64> = config.ensemble.ids().chain(spares).map(|id| id.0).collect();
         let silent_max = config.network.silent_max;
+        let round_trip_max = 2 * config.network.latency_max;
         let noticing = config.timing.init_time().max(silent_max);
         let sync_time = config.timing.sync_time();
         let init_time = config.timing.init_time();
@@ -100,6 +103,7 @@ impl Run {
             ids,
             noticing,
             silent_max,
+            round_trip_max,
             sync_time,
             init_time,
             election_max: ELECTION_MAX + waits + split,

@@ -1,10 +1,10 @@
-//! What is done goes into the books: transactions that are logged and delivered, states that are sent and
+//! Accounting of what is carried out: transactions that are logged, committed and applied, states that are sent and
 //! kept, and what clients are told.
 
 use quorate_core::id::ServerId;
 use quorate_core::message::{Message, Packet};
 use quorate_core::output::{Output, Write};
-use quorate_core::report::Status;
+use quorate_core::report::{Change, How, Status};
 use quorate_core::txn::Txn;
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
@@ -22,6 +22,8 @@ pub(crate) struct Standing {
     led: bool,
     pub(crate) leads: bool,
     pub(crate) serving: bool,
+    /// It has decided in this step that a learner is to get a snapshot; others may be sent that waited for their turn.
+    decides_snapshot: bool,
     pub(crate) epoch: Epoch,
 }
 
@@ -33,8 +35,14 @@ impl Standing {
             led: leading.is_some_and(|brief| brief.serving || outputs.iter().any(is_beginning)),
             leads: status.state == ServerState::Leading,
             serving: status.serving,
+            decides_snapshot: outputs.iter().any(is_snapshot_decided),
             epoch: status.current_epoch,
         }
+    }
+
+    /// Whether it may have committed in this step, as a leader; its last may be what ends its leadership.
+    pub(crate) fn commits(self) -> bool {
+        self.led || (self.leads && self.serving)
     }
 
     /// Whether it may have given a transaction its number.
@@ -43,27 +51,15 @@ impl Standing {
     }
 }
 
-/// What surrounds a server: its disk and its application, in one of its lives.
-#[derive(Debug)]
+/// What surrounds a server: its disk and its application.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Around<'a> {
     pub(crate) disk: &'a Disk,
-    pub(crate) application: &'a mut Application,
-    pub(crate) incarnation: u64,
-}
-
-/// What came of a delivery.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Delivered {
-    /// A leader has committed what its own disk does not have yet.
-    pub(crate) elsewhere_first: bool,
-    /// A state was kept apart, and became the application's unless it was older.
-    pub(crate) adopted: Option<bool>,
-    /// How many transactions were asked for here.
-    pub(crate) asked_here: u64,
+    pub(crate) application: &'a Application,
 }
 
 impl Checker {
-    /// A server's output is carried out now. Its application hears of what it has to; the disk does not yet.
+    /// A server's output is about to be carried out.
     #[allow(
         clippy::wildcard_enum_match_arm,
         reason = "the others are about nothing that is booked"
@@ -74,9 +70,9 @@ impl Checker {
         output: &Output,
         standing: Standing,
         around: Around<'_>,
-    ) -> Result<Delivered, Violation> {
+    ) -> Result<(), Violation> {
         let ledger = &mut self.ledger;
-        let Around { disk, application, .. } = &around;
+        let Around { disk, application } = around;
         match output {
             Output::Send { message, .. } => {
                 let proposed: &[Txn] = match message {
@@ -101,10 +97,8 @@ impl Checker {
                 Write::CurrentEpoch(epoch) if standing.leads => {
                     ledger.on_reign(id, *epoch, disk.latest())?;
                 }
-                Write::Install { .. } => {
-                    around.application.apart = around.application.received.take();
-                }
-                Write::Truncate(_)
+                Write::Install { .. }
+                | Write::Truncate(_)
                 | Write::CurrentEpoch(_)
                 | Write::AcceptedEpoch(_)
                 | Write::GrantedVote { .. }
@@ -112,14 +106,14 @@ impl Checker {
                 | Write::Membership(_)
                 | Write::NextMembership(_) => {}
             },
-            Output::DeliverThrough(zxid) => return self.on_delivered(id, *zxid, standing, around),
-            Output::TakeSnapshot(zxid) => ledger.on_state(id, application.newest(), *zxid)?,
-            Output::SendSnapshot { link, label, .. } => {
-                let established = (standing.leads && standing.serving).then_some(standing.epoch);
+            Output::TakeSnapshot(zxid) => ledger.on_state(id, &application.state, *zxid)?,
+            Output::SendSnapshot { link, label, apart, .. } => {
+                let established = standing.leads && standing.serving && standing.decides_snapshot;
+                let established = established.then_some(standing.epoch);
                 let readable = !ledger.unreadable;
                 let held = disk.latest();
                 self.conduct.on_snapshot(id, *link, *label, established, held, readable)?;
-                ledger.on_state(id, &application.labelled(*label), *label)?;
+                ledger.on_state(id, &application.labelled(*label, *apart), *label)?;
             }
             Output::Answer(read) => ledger.on_answer(id, *read, &application.state)?,
             Output::Accepted(request) => ledger.on_accepted(id, *request)?,
@@ -129,35 +123,49 @@ impl Checker {
             Output::ReadRefused { read, .. } => ledger.on_read_refused(id, *read)?,
             _ => {}
         }
-        Ok(Delivered::default())
+        Ok(())
     }
 
-    /// Everything through a transaction is committed: the application gets it.
-    fn on_delivered(
+    /// A server knows that everything through a transaction is committed. Returns whether it is a leader whose own disk
+    /// does not have it yet.
+    pub(crate) fn on_committed(
         &mut self,
         id: ServerId,
         through: Zxid,
         standing: Standing,
-        around: Around<'_>,
-    ) -> Result<Delivered, Violation> {
-        let Around { disk, application, incarnation } = around;
-        let ledger = &mut self.ledger;
-        let leads = standing.led || (standing.leads && standing.serving);
-        ledger.on_deliver(id, through, leads, standing.epoch, disk.latest(), &self.ensemble)?;
-        let apart = application.apart.take();
-        let newer = |apart: &State| apart.label > application.state.label;
-        let adopted = apart.as_ref().map(newer);
-        if let Some(apart) = apart.filter(newer) {
-            ledger.on_adopted(id, &apart, through)?;
-            application.state = apart;
-        }
-        let (after, mut asked_here) = (application.state.label, 0);
-        for txn in disk.latest().range(after, through) {
-            let in_turn = application.apply(txn);
-            asked_here += u64::from(ledger.on_applied(id, txn, incarnation, in_turn)?);
-        }
-        ledger.on_state(id, &application.state, application.state.label)?;
-        let elsewhere_first = leads && through > disk.durable().last();
-        Ok(Delivered { elsewhere_first, adopted, asked_here })
+        disk: &Disk,
+    ) -> Result<bool, Violation> {
+        let leads = standing.commits();
+        let (log, ledger) = (disk.latest(), &mut self.ledger);
+        ledger.on_committed(id, through, leads, standing.epoch, log, &self.ensemble)?;
+        Ok(leads && through > disk.durable().last())
     }
+
+    /// A server's application has gone on from a state that was kept apart; everything through `committed` is
+    /// committed.
+    pub(crate) fn on_adopted(
+        &mut self,
+        id: ServerId,
+        state: &State,
+        committed: Zxid,
+    ) -> Result<(), Violation> {
+        self.ledger.on_adopted(id, state, committed)
+    }
+
+    /// A server's application has applied a transaction; `in_turn` if it counts it as the next. Returns whether it was
+    /// asked for there.
+    pub(crate) fn on_applied(
+        &mut self,
+        id: ServerId,
+        txn: &Txn,
+        incarnation: u64,
+        in_turn: bool,
+    ) -> Result<bool, Violation> {
+        self.ledger.on_applied(id, txn, incarnation, in_turn)
+    }
+}
+
+fn is_snapshot_decided(output: &Output) -> bool {
+    let decided = |change: &Change| matches!(change, Change::Sync { how: How::Snap, .. });
+    matches!(output, Output::Report(report) if decided(&report.change))
 }

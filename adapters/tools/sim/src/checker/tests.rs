@@ -86,7 +86,7 @@ impl Scene {
         let id = ServerId(id);
         let ensemble = Ensemble::majority(3);
         let log = self.disks[&id].latest();
-        self.checker.ledger.on_deliver(id, through, leads, Epoch(1), log, &ensemble)
+        self.checker.ledger.on_committed(id, through, leads, Epoch(1), log, &ensemble)
     }
 
     fn applies(&mut self, id: i64, txn: &Txn) -> Checked {
@@ -381,7 +381,7 @@ fn who_was_not_counted_gives_up_what_is_committed_while_a_quorum_has_it_and_no_l
     }
     let (log, ensemble) = (scene.disks[&ServerId(3)].latest(), Ensemble::majority(3));
     let ledger = &mut scene.checker.ledger;
-    ledger.on_deliver(ServerId(3), ONE, true, Epoch(2), log, &ensemble).unwrap();
+    ledger.on_committed(ServerId(3), ONE, true, Epoch(2), log, &ensemble).unwrap();
     scene.writes(1, Write::Truncate(Zxid::ZERO)).unwrap();
     breaks(Rule::Committed, scene.writes(2, Write::Truncate(Zxid::ZERO)));
 
@@ -389,7 +389,7 @@ fn who_was_not_counted_gives_up_what_is_committed_while_a_quorum_has_it_and_no_l
     scene.proposes(&written_before(ONE, 1), &[1, 2, 3]).unwrap();
     let log = scene.disks[&ServerId(3)].latest();
     let ledger = &mut scene.checker.ledger;
-    ledger.on_deliver(ServerId(3), ONE, true, Epoch(2), log, &ensemble).unwrap();
+    ledger.on_committed(ServerId(3), ONE, true, Epoch(2), log, &ensemble).unwrap();
     scene.checker.on_wipe(ServerId(2));
     breaks(Rule::Committed, scene.writes(1, Write::Truncate(Zxid::ZERO)));
 }

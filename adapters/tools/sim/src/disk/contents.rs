@@ -196,6 +196,7 @@ impl Contents {
             changes: self.log.iter().filter(|txn| txn.zxid > snapshot).filter_map(change).collect(),
             lease: self.lease,
             window: self.log.range(skip..).cloned().collect(),
+            window_is_whole: skip == 0,
         }
     }
 
@@ -233,7 +234,8 @@ impl Contents {
     pub(crate) fn is(&self, found: &Durable) -> bool {
         let ours = self.durable(found.window.len());
         let changes = found.changes.clone();
-        *found == Durable { floor: found.floor, snapshot: found.snapshot, changes, ..ours }
+        let Durable { floor, snapshot, window_is_whole, .. } = *found;
+        *found == Durable { floor, snapshot, window_is_whole, changes, ..ours }
     }
 
     /// Where the history ends, as a start tells.

@@ -66,6 +66,9 @@ impl fmt::Display for Happened<'_> {
                 write!(f, "prepared {} in epoch {epoch}", drafts.len())
             }
             Event::Applied(through) => write!(f, "applied through {through}"),
+            Event::Replayed { through, outcome } => {
+                write!(f, "replayed through {through}: {outcome:?}")
+            }
             Event::Oracle(yes) => write!(f, "oracle {yes}"),
             Event::StepDown => f.write_str("step down"),
             Event::HandOver(None) => f.write_str("hand over"),
@@ -110,7 +113,10 @@ impl fmt::Display for Done<'_> {
             Output::Pace(_)
             | Output::Locate { .. }
             | Output::StreamLog { .. }
-            | Output::DeliverThrough(_)
+            | Output::Adopt { .. }
+            | Output::Deliver(_)
+            | Output::Replay { .. }
+            | Output::Discard
             | Output::TakeSnapshot(_)
             | Output::SendSnapshot { .. }
             | Output::ReceiveSnapshot { .. }

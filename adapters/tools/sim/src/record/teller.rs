@@ -13,7 +13,7 @@ use quorate_core::input::Event;
 use quorate_core::message::{Message, Packet, Run};
 use quorate_core::output::{Output, Write};
 use quorate_core::time::Instant;
-use quorate_core::txn::Txns;
+use quorate_core::txn::{Txn, Txns};
 
 use super::moment::{Arrow, Fate, Happening, Moment};
 use super::{Entry, What};
@@ -146,7 +146,9 @@ impl Teller {
         match output {
             Output::Report(report) => Some(Happening::Change(report.clone())),
             Output::Halt(fault) => Some(Happening::Halt(*fault)),
-            Output::DeliverThrough(zxid) => Some(Happening::Deliver(*zxid)),
+            Output::Deliver(Txn { zxid, .. })
+            | Output::Adopt { label: zxid }
+            | Output::Replay { through: zxid, .. } => Some(Happening::Deliver(*zxid)),
             Output::Send { link, message } => {
                 if self.ends.get(link).is_some_and(|end| end.scripted) {
                     told.extend(self.arrow(at, *link, at, message, Fate::Arrived));

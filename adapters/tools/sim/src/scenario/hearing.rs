@@ -37,6 +37,11 @@ fn takes_in(last: &mut Moment, next: &Moment) -> bool {
             to.extend(more);
             true
         }
+        // What is delivered in one go is told by its last.
+        (Happening::Deliver(last), Happening::Deliver(through)) if same => {
+            *last = *through;
+            true
+        }
         _ => false,
     }
 }

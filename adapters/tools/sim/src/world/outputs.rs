@@ -10,7 +10,7 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
 use crate::application::State;
-use crate::checker::{Around, Delivered, Standing};
+use crate::checker::{Around, Standing};
 use crate::disk::kept;
 use crate::faults::FaultClass;
 use crate::network::{Piece, hit, up_to};
@@ -59,12 +59,12 @@ impl World {
     ) -> Result<(), Violation> {
         let now = self.agenda.now();
         let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
-        let around = Around {
-            disk: &server.disk,
-            application: &mut server.application,
-            incarnation: server.incarnation,
-        };
-        let delivered = self.checker.on_done(id, &output, standing, around)?;
+        let around = Around { disk: &server.disk, application: &server.application };
+        self.checker.on_done(id, &output, standing, around)?;
+        if let Output::Adopt { .. } | Output::Deliver(_) | Output::Replay { .. } = &output {
+            self.judge_commits(id, standing)?;
+        }
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         match output {
             Output::Dial { plane, peer, addresses } => {
                 self.network.dial(now, id, plane, peer, &addresses);
@@ -87,6 +87,7 @@ impl World {
                 if let Write::Install { .. } = &write {
                     self.coverage.hit(FaultClass::Installed);
                     server.taken.clear();
+                    server.application.install();
                 }
                 for class in changes_lost_or_brought(server, &write) {
                     self.coverage.hit(class);
@@ -119,16 +120,11 @@ impl World {
                     self.agenda.after(wait, What::Prepared { id, incarnation });
                 }
             }
-            Output::DeliverThrough(zxid) => {
-                self.note(delivered);
-                let Some(server) = self.servers.get(&id) else { return Ok(()) };
-                let incarnation = server.incarnation;
-                let wait = up_to(&mut self.appliers, self.application_max);
-                let event = Box::new(Event::Applied(zxid));
-                self.agenda.after(wait, What::Answer { id, incarnation, event });
-            }
+            Output::Adopt { label } => self.adopt(id, label)?,
+            Output::Deliver(txn) => self.deliver(id, &txn)?,
+            Output::Replay { after, through } => self.replay(id, after, through),
             Output::TakeSnapshot(zxid) => {
-                let state = server.application.newest().clone();
+                let state = server.application.state.clone();
                 if hit(&mut self.rng, self.disk.unreadable) {
                     self.coverage.hit(FaultClass::SnapshotFailed);
                     self.answer(id, Event::SnapshotTaken(zxid));
@@ -139,11 +135,11 @@ impl World {
                     self.agenda.after(wait, What::Publish { id, incarnation, state });
                 }
             }
-            Output::SendSnapshot { link, label, memberships } => {
+            Output::SendSnapshot { link, label, memberships, apart } => {
                 if label.is_epoch_start() && label > Zxid::ZERO {
                     self.coverage.hit(FaultClass::SnapOfEpochStart);
                 }
-                let state = server.application.labelled(label);
+                let state = server.application.labelled(label, apart);
                 self.send_snapshot(id, link, &state, memberships);
             }
             Output::ReceiveSnapshot { link, label } => {
@@ -151,12 +147,11 @@ impl World {
                 server.application.received = None;
                 server.disk.discard();
             }
-            Output::Abandon => {
-                let application = &server.application;
-                if application.receiving.is_some() || application.received.is_some() {
+            Output::Abandon => server.application.abandon(),
+            Output::Discard => {
+                if server.application.discard() {
                     self.coverage.hit(FaultClass::SnapshotAbandoned);
                 }
-                server.application.abandon();
                 server.disk.discard();
             }
             Output::Release(release) => self.answer(id, Event::Released(release)),
@@ -201,15 +196,6 @@ impl World {
         let addresses = hosts.iter().filter_map(|host| host.parse().ok()).collect();
         let event = Box::new(Event::Resolved { link, addresses });
         self.agenda.after(wait, What::Answer { id, incarnation, event });
-    }
-
-    /// What came of a delivery counts.
-    fn note(&mut self, delivered: Delivered) {
-        let coverage = &mut self.coverage;
-        coverage.hits(FaultClass::CommittedElsewhereFirst, u64::from(delivered.elsewhere_first));
-        coverage.hits(FaultClass::Adopted, u64::from(delivered.adopted == Some(true)));
-        coverage.hits(FaultClass::Overtaken, u64::from(delivered.adopted == Some(false)));
-        coverage.hits(FaultClass::RequestApplied, delivered.asked_here);
     }
 
     /// Puts those snapshots on disk that the log has come up to.

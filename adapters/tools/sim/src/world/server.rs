@@ -9,7 +9,7 @@ use quorate_core::peer::Peer;
 use quorate_core::recorder::Recorder;
 use quorate_core::time::Instant;
 use quorate_core::txn::Draft;
-use quorate_core::zxid::Epoch;
+use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::application::{Application, State};
 use crate::brief::Brief;
@@ -58,6 +58,10 @@ pub(super) struct Server {
     pub(super) taken: Vec<State>,
     /// When the application has done what it was asked to do.
     pub(super) busy_until: Instant,
+    /// What it knows to be committed.
+    pub(super) committed: Zxid,
+    /// The last that its application was handed in this step.
+    pub(super) handed: Option<Zxid>,
     /// Requests and reads so far.
     pub(super) asked: u64,
     pub(super) incarnation: u64,

@@ -414,13 +414,18 @@ impl Server {
                     let drafts = vec![Draft { header, body: request.body }];
                     events.push(Event::Prepared { epoch, drafts });
                 }
-                Output::DeliverThrough(zxid) => {
+                Output::Deliver(Txn { zxid, .. }) | Output::Adopt { label: zxid } => {
                     self.delivered = self.delivered.max(zxid);
                     effects.push(Effect::Deliver(zxid, self.brief.reign.is_some()));
                     events.push(Event::Applied(zxid));
                 }
+                Output::Replay { through, .. } => {
+                    self.delivered = self.delivered.max(through);
+                    effects.push(Effect::Deliver(through, self.brief.reign.is_some()));
+                    events.push(Event::Replayed { through, outcome: Ok(()) });
+                }
                 Output::TakeSnapshot(zxid) => events.push(Event::SnapshotTaken(zxid)),
-                Output::SendSnapshot { link, label, memberships } => {
+                Output::SendSnapshot { link, label, memberships, .. } => {
                     let snap = Packet::Snap { label, memberships };
                     let snap = Letter::Message(Message::Packet(snap));
                     effects.push(Effect::Send(link, letters.number(snap)));
@@ -435,7 +440,8 @@ impl Server {
                     }
                 }
                 Output::ReceiveSnapshot { link, label } => self.receiving = Some((link, label)),
-                Output::Abandon => self.receiving = None,
+                Output::Discard => self.receiving = None,
+                Output::Abandon => {}
                 Output::Release(release) => events.push(Event::Released(release)),
                 Output::StreamLog { link, after, through, form } => {
                     if self.store.last() < through {

@@ -135,6 +135,7 @@ impl Store {
             lease: self.lease,
             changes: behind.iter().filter_map(change).collect(),
             window: behind.iter().cloned().collect(),
+            window_is_whole: true,
         }
     }
 
