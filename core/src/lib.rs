@@ -13,11 +13,10 @@
 //!
 //! # The run loop
 //!
-//! There is one rule: **carry out every output at once and in order, perform writes in order, and
-//! report the last durable ticket.** Nothing has to be drained, and no order of calls remembered. What
-//! happened at one moment may be stepped together, and the outputs carried out behind that.
-//! This is a server that is an ensemble of its own; a driver with sockets has the same loop and fills
-//! in the other arms.
+//! The whole rule for a driver: **carry out outputs at once and in order, do writes in order, report the last durable
+//! ticket.** Nothing has to be drained, and no order of calls remembered. What happened at one moment may be stepped
+//! together, and the outputs carried out behind that. This is a server that is an ensemble of its own; a driver with
+//! sockets has the same loop and fills in the other arms.
 //!
 //! ```
 //! use quorate_core::config::Config;
@@ -55,7 +54,7 @@
 //!             }
 //!             Output::Report(report) => println!("{report}"),
 //!             Output::Halt(fault) => return Err(fault.into()),
-//!             _ => {} // nobody to dial, and no application
+//!             _ => {} // no peer to dial, and no application
 //!         }
 //!     }
 //! }
@@ -63,42 +62,113 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # The boundary at a glance
+//!
+//! | [`Event`](input::Event) | what happened |
+//! |---|---|
+//! | [`Tick`](input::Event::Tick) | the time of [`Peer::deadline`](peer::Peer::deadline) has come |
+//! | [`LinkUp`](input::Event::LinkUp) | a connection is open, dialled or accepted |
+//! | [`LinkDown`](input::Event::LinkDown) | a connection has ended, by the peer or the network |
+//! | [`DialFailed`](input::Event::DialFailed) | a `Dial` came to nothing |
+//! | [`Resolved`](input::Event::Resolved) | the addresses that `Resolve` asked for |
+//! | [`ListenFailed`](input::Event::ListenFailed) | a port of ours accepts no connections any more |
+//! | [`Listening`](input::Event::Listening) | it accepts them again |
+//! | [`Received`](input::Event::Received) | a message has arrived on a link |
+//! | [`Persisted`](input::Event::Persisted) | a write and all before it are durable |
+//! | [`Drained`](input::Event::Drained) | what was sent before a `Pace` is written |
+//! | [`Progress`](input::Event::Progress) | a snapshot is moving on a link |
+//! | [`Located`](input::Event::Located) | where a learner's last zxid stands in the log on disk |
+//! | [`Streamed`](input::Event::Streamed) | a `StreamLog` or `SendSnapshot` is written to its link |
+//! | [`Restored`](input::Event::Restored) | a received snapshot is whole, on disk and in the application |
+//! | [`SnapshotTaken`](input::Event::SnapshotTaken) | a `TakeSnapshot` is done, or failed |
+//! | [`Propose`](input::Event::Propose) | a caller asks for a transaction |
+//! | [`Prepared`](input::Event::Prepared) | the application has made transactions of requests |
+//! | [`Applied`](input::Event::Applied) | the application has applied what was delivered |
+//! | [`Replayed`](input::Event::Replayed) | a `Replay` is done, as far as the log could be read |
+//! | [`Read`](input::Event::Read) | a caller wants to read what is at least as new as everything acknowledged |
+//! | [`Oracle`](input::Event::Oracle) | what the arbiter of a two-server ensemble says |
+//! | [`StepDown`](input::Event::StepDown) | the operator asks the leader to give up its leadership |
+//! | [`HandOver`](input::Event::HandOver) | the operator asks for a leadership transfer |
+//! | [`Released`](input::Event::Released) | all leadership guards on this server have been released |
+//! | [`Shutdown`](input::Event::Shutdown) | the server is to stop |
+//!
+//! | [`Output`](output::Output) | what to do |
+//! |---|---|
+//! | [`Leadership`](output::Output::Leadership) | admit leadership guards, or revoke them: first of its step |
+//! | [`Serving`](output::Output::Serving) | begin to serve callers and clients |
+//! | [`Retired`](output::Output::Retired) | serve them no longer |
+//! | [`Dial`](output::Output::Dial) | connect; answer with `LinkUp` or `DialFailed` |
+//! | [`CallOff`](output::Output::CallOff) | give up a dial |
+//! | [`Resolve`](output::Output::Resolve) | look up names; answer with `Resolved` |
+//! | [`Hangup`](output::Output::Hangup) | close a link behind what was sent on it |
+//! | [`Send`](output::Output::Send) | write a message to a link |
+//! | [`Persist`](output::Output::Persist) | make a write durable, in order; answer with `Persisted` |
+//! | [`Pace`](output::Output::Pace) | answer with `Drained` when what was sent on a link is written |
+//! | [`Locate`](output::Output::Locate) | find a zxid in the log on disk; answer with `Located` |
+//! | [`StreamLog`](output::Output::StreamLog) | copy a stretch of the log to a learner; answer with `Streamed` |
+//! | [`Prepare`](output::Output::Prepare) | to the application: make a transaction of a request; answer with `Prepared` |
+//! | [`Adopt`](output::Output::Adopt) | to the application: the staged state is its state; answer with `Applied` |
+//! | [`Deliver`](output::Output::Deliver) | to the application: apply a transaction; answer with `Applied` |
+//! | [`Replay`](output::Output::Replay) | to the application: apply a stretch of the log; answer with `Replayed` |
+//! | [`TakeSnapshot`](output::Output::TakeSnapshot) | to the application: take a snapshot; answer with `SnapshotTaken` |
+//! | [`SendSnapshot`](output::Output::SendSnapshot) | to the application: send its state to a learner; answer with `Streamed` |
+//! | [`ReceiveSnapshot`](output::Output::ReceiveSnapshot) | stage a snapshot from a link; answer with `Restored` |
+//! | [`Abandon`](output::Output::Abandon) | to the application: forget what was prepared and not delivered |
+//! | [`Discard`](output::Output::Discard) | forget a snapshot that was received and not installed |
+//! | [`Answer`](output::Output::Answer) | to a reader: what is delivered now is new enough |
+//! | [`Accepted`](output::Output::Accepted) | to a caller: its request is proposed or forwarded, its outcome open |
+//! | [`Lost`](output::Output::Lost) | to a caller: the accepted request surely never happens |
+//! | [`Unknown`](output::Output::Unknown) | to a caller: the accepted request may or may not have happened |
+//! | [`Refused`](output::Output::Refused) | to a caller: the request will not happen |
+//! | [`ReadRefused`](output::Output::ReadRefused) | to a reader: the read cannot be answered |
+//! | [`Release`](output::Output::Release) | have the leadership guards released; answer with `Released` |
+//! | [`Keep`](output::Output::Keep) | after `Release`: the leadership stays here |
+//! | [`HandedOver`](output::Output::HandedOver) | to the operator: what became of the transfer |
+//! | [`Report`](output::Output::Report) | something has changed, and why: for people, nothing to do |
+//! | [`Halt`](output::Output::Halt) | stop, and keep the data |
+//!
 //! # The house
 //!
-//! Modules stand on floors, several to each row of this table, and use only what is below them; a test,
-//! `tests/floors.rs`, has the whole plan and holds it.
+//! Modules stand on floors, several to each row of this table, and use only what is below them. The plan of
+//! `quorate-floors` has each module's place, and a test that holds it.
 //!
-//! | floor | modules | |
-//! |---|---|---|
-//! | roof | [`peer`] | one server: holds the role, routes events |
-//! | machines | [`election`] or [`generation`], [`leader`], [`learner`] | who leads; the three phases of Zab from both sides |
-//! | tray | [`context`] | what a machine may touch during one step |
-//! | connections | [`links`] | who is connected, which of two connections stays |
-//! | instruments | [`outbox`], [`timers`], [`history`], [`delivery`], [`requests`] | outputs and what waits for the disk; deadlines; what is logged and how a learner is brought up to it; what the application gets next; what became of a request |
-//! | boundary | [`input`], [`output`], [`recorder`], [`wire`] | what happens, what to do, who listens, and the bytes |
-//! | nouns | [`vote`], [`ballot`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`report`], [`durable`] | |
-//! | words | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | |
+//! | modules | |
+//! |---|---|
+//! | [`peer`] | one server: holds the role, routes events |
+//! | [`election`] or [`generation`], [`leader`], [`learner`] | who leads; the three phases of Zab from both sides |
+//! | [`context`] | what a machine may touch during one step |
+//! | [`links`] | who is connected, which of two connections stays |
+//! | [`delivery`], [`requests`] | what the application gets next; what became of a request |
+//! | [`history`], [`outbox`], [`timers`] | what is logged, and how a learner is brought up to it; outputs, and what waits for the disk; deadlines |
+//! | [`input`], [`output`], [`recorder`], [`wire`] | the boundary, what records it, and the bytes |
+//! | [`vote`], [`ballot`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`report`], [`durable`], [`prepared`] | what servers say, are told, and keep |
+//! | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | the smallest words |
 //!
-//! Elections through a store that is there already are a wing of their own: [`recipe`] knows words only.
+//! Elections through a store that is there already are a wing of their own: [`recipe`] knows the last row only.
 //!
-//! Whoever wants the election alone, with a recovery of one's own, drives an
+//! A program that wants the election alone, with a recovery of its own, drives an
 //! [`Elector`](election::Elector) or a [`GenerationClock`](generation::GenerationClock).
 //!
 //! # What it promises
 //!
 //! - At most one leader is established in an epoch, because an epoch is one more than every epoch that
-//!   a quorum has promised, and promises are on disk before anybody hears of them.
+//!   a quorum has promised, and promises are on disk before they leave the server.
 //! - A server never votes, promises or acknowledges what a crash could take back.
-//! - Bytes and messages from others never make it panic, allocate by an unchecked length, or loop. After
-//!   every step it looks whether what always holds of it still does
-//!   ([`Peer::broken`](peer::Peer::broken)); if not, it stops, and what that step wanted is left undone.
-//! - A transaction that was acknowledged to anybody is on the disks of a quorum, and every later leader
+//! - Bytes and messages from peers never make it panic, allocate by an unchecked length, or loop. After
+//!   every step it checks the invariants of its state
+//!   ([`Peer::broken`](peer::Peer::broken)); if not, it stops, and the outputs of that step are dropped.
+//! - A transaction that was acknowledged is on the disks of a quorum, and every later leader
 //!   has it. Nothing reaches the application before that is known, so nothing is ever taken back.
 #![no_std]
 #![forbid(unsafe_code, unused_must_use)]
 #![warn(clippy::alloc_instead_of_core, clippy::std_instead_of_core)]
 
 extern crate alloc;
+
+/// The example of the package's page for the registry compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct PackageReadme;
 
 pub mod address;
 pub mod ballot;

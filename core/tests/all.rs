@@ -13,6 +13,8 @@ mod cursors;
 mod differential;
 #[path = "elector.rs"]
 mod elector;
+#[path = "first_page.rs"]
+mod first_page;
 #[path = "generation.rs"]
 mod generation;
 #[path = "hand_over.rs"]
