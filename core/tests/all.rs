@@ -9,6 +9,8 @@ mod allocations;
 mod claims;
 #[path = "cursors.rs"]
 mod cursors;
+#[path = "deliveries.rs"]
+mod deliveries;
 #[path = "differential.rs"]
 mod differential;
 #[path = "elector.rs"]

@@ -580,7 +580,8 @@ impl Bench {
         self.said.extend_from_slice(&outputs);
         let mut seen = Seen(outputs);
         // An application that is quick.
-        while let Some(event) = self.boundary.applying.pop_front().filter(|_| !self.slow) {
+        while !self.slow {
+            let Some(event) = self.boundary.applying.pop_front() else { break };
             seen.add(self.step(event));
         }
         seen
