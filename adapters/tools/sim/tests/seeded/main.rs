@@ -97,7 +97,7 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::EpochFromLog, Elections(50), 0),
     (Bug::EpochPromisedTwice, Elections(100), 10),
     (Bug::NewerVoterUnnoticed, Hunt::Story(stories::a_voter_has_more_than_it_said), 0),
-    (Bug::OwnPromiseBeforeDisk, Elections(500), 85),
+    (Bug::OwnPromiseBeforeDisk, Histories(50), 1),
     (Bug::LeaderInfoBeforeDisk, Elections(20), 0),
     (Bug::ObserverHeldByPromise, Histories(100), 2),
     (

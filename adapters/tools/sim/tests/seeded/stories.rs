@@ -386,7 +386,7 @@ pub(crate) fn a_change_is_cut_behind_a_later_epoch() -> Told {
 /// A leader commits a change and is gone; who is left of the present voters starts anew.
 pub(crate) fn a_change_is_committed_and_all_who_know_start_anew() -> Told {
     let mut world = five();
-    world.crash_after(5, |output| matches!(output, Output::DeliverThrough(_)));
+    world.crash_after(5, |output| matches!(output, Output::Deliver(_)));
     world.reconfigure(5, &without_one_and_two()).unwrap();
     let gone = world.run_until(|world| !world.is_up(5), SECOND);
     no(gone.map_err(|violation| violation.to_string())?.is_none(), "the change is not committed")?;
