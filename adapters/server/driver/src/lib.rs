@@ -15,7 +15,7 @@
 //! - `drive`: the loop.
 //! - `net`: how connections come to be; a reader and a writer for each.
 //! - `disk`: the one thread that writes, and what is too long to wait in its queue or a connection's.
-//! - `replica`, `feed`: what the application has to do; what it is stands in `quorate-application`.
+//! - `replica`: what the application has to do; what it is stands in `quorate-application`.
 //! - `requests`: what callers have asked for, and what becomes of it.
 //! - [`Leadership`]: the guard, from `quorate-leadership`.
 //! - [`zoo_cfg`]: ZooKeeper's configuration files.
@@ -38,7 +38,6 @@ mod error;
 mod lock;
 mod log_limit;
 mod net;
-mod patience;
 mod permits;
 mod replica;
 mod requests;

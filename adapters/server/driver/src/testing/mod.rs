@@ -4,8 +4,8 @@
 //!   an adapter's tests/conformance.rs:  suite!([MyRuntime], my_block_on)
 //!                                          │  one #[test] for each scenario
 //!                                          ▼
-//!   sockets, elections, leadership, membership, replication, lengths, patience, syncing, outsiders, ports,
-//!   operators, cancelling, endings
+//!   sockets, elections, leadership, membership, replication, lengths, patience, syncing, outsiders, limits,
+//!   impostors, ports, operators, cancelling, endings
 //!                                          │  play on a Stage, with an Ensemble
 //!                                          ▼
 //!   the runtime, and servers on it
@@ -31,9 +31,12 @@ pub mod elections;
 pub mod endings;
 mod ensemble;
 mod gated;
+pub mod impostors;
 mod journal;
 pub mod leadership;
 pub mod lengths;
+pub mod limits;
+mod line;
 pub mod membership;
 pub mod operators;
 pub mod outsiders;
@@ -133,12 +136,16 @@ macro_rules! suite {
                 frames_that_cannot_be_read_end_their_link_only,
                 notifications_that_cannot_be_read_are_dropped,
                 packets_that_cannot_be_read_end_their_link_only,
+            }
+            limits: {
                 requests_that_never_end_share_a_bound,
                 a_thousand_silent_connections_keep_nobody_out,
-                a_voters_id_that_is_claimed_from_elsewhere_ends_no_link,
-                a_voters_id_that_is_claimed_from_its_own_machine_gives_way_to_it,
                 an_introduction_has_a_deadline,
                 one_address_has_a_share_of_the_connections,
+            }
+            impostors: {
+                a_voters_id_that_is_claimed_from_elsewhere_ends_no_link,
+                a_voters_id_that_is_claimed_from_its_own_machine_gives_way_to_it,
             }
             ports: {
                 a_leader_whose_port_accepts_nothing_is_replaced_and_not_elected_until_it_does,

@@ -1,0 +1,150 @@
+//! The handle that programs embed: how a server is doing, and its end.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::atomic::AtomicI32;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_channel::{Receiver, Sender, bounded};
+use quorate_application::Application;
+use quorate_core::id::ServerId;
+use quorate_leadership::LeadershipGate;
+
+use crate::drive::Quit;
+use crate::error::ServerError;
+use crate::net::events::Shared;
+use crate::permits::Permits;
+use crate::requests::{Ask, Tray};
+use crate::runtime::Runtime;
+use crate::status::{Changes, Leader, Leaders, Published, Status};
+use crate::task_group::closed;
+
+/// A running server of an ensemble, and the [`Application`] that it replicates.
+///
+/// Clones are the same server. It shuts down when the last one is dropped.
+pub struct Server<R: Runtime, A: Application> {
+    pub(super) handle: Arc<Handle<R, A>>,
+}
+
+impl<R: Runtime, A: Application> Server<R, A> {
+    /// Who it is.
+    pub fn id(&self) -> ServerId {
+        self.handle.shared.id
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> Status {
+        let Handle { published, shared, runtime, .. } = &*self.handle;
+        published.status(&shared.counters, runtime.now())
+    }
+
+    /// Who leads and in which epoch, if this server serves under that leader or is it.
+    pub fn leader(&self) -> Option<Leader> {
+        self.handle.published.leader()
+    }
+
+    /// The leader now, and each change of leader from now on; the latest counts.
+    pub fn leaders(&self) -> Leaders {
+        self.handle.published.leaders()
+    }
+
+    /// Waits until this server serves, as leader or under one, and tells who leads: what a readiness probe
+    /// wants to know.
+    ///
+    /// # Errors
+    ///
+    /// A [`ServerError`], if it ends before.
+    pub async fn ready(&self) -> Result<Leader, ServerError> {
+        match self.leaders().led().await {
+            Some(leader) => Ok(leader),
+            None => {
+                self.finished().await?;
+                Err(ServerError::Ended)
+            }
+        }
+    }
+
+    /// Asks whether the server is alive: returns as soon as its loop has turned. What a liveness probe wants
+    /// to know, with a limit of its own: a server that has no leader is healthy.
+    ///
+    /// # Errors
+    ///
+    /// A [`ServerError`], if it has ended.
+    pub async fn healthy(&self) -> Result<(), ServerError> {
+        let (answer, pulse) = bounded(1);
+        if self.handle.asks.put(Ask::Pulse(answer)).is_ok() && pulse.recv().await.is_ok() {
+            return Ok(());
+        }
+        self.finished().await?;
+        Err(ServerError::Ended)
+    }
+
+    /// Every change of vote, state, round and phase from now on, with its reason. A reader that does
+    /// not keep up loses the oldest; the server never waits for it.
+    pub fn changes(&self) -> Changes {
+        self.handle.published.changes()
+    }
+
+    /// Ends it in order: a leader hands its seat over first, if somebody can take it; then it closes its
+    /// links, so that the others need not find out, and waits until its ports are free and its data
+    /// directory is unlocked.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::finished`].
+    pub async fn shutdown(&self) -> Result<(), ServerError> {
+        // Full: it has been told already.
+        let _ = self.handle.quit.try_send(Quit::Gracefully);
+        self.finished().await
+    }
+
+    /// Ends it at once, as if the process had been killed: nothing more is written to any link. Returns
+    /// when it may be started again on the same ports and directory.
+    pub async fn kill(&self) {
+        let _ = self.handle.quit.try_send(Quit::AtOnce);
+        closed(&self.handle.ended).await;
+    }
+
+    /// Waits until it has ended, and tells why.
+    ///
+    /// # Errors
+    ///
+    /// A [`ServerError`] unless it was asked to end.
+    pub async fn finished(&self) -> Result<(), ServerError> {
+        closed(&self.handle.ended).await;
+        self.handle.outcome.get().cloned().unwrap_or(Err(ServerError::Aborted))
+    }
+}
+
+impl<R: Runtime, A: Application> Clone for Server<R, A> {
+    fn clone(&self) -> Self {
+        Self { handle: Arc::clone(&self.handle) }
+    }
+}
+
+impl<R: Runtime, A: Application> fmt::Debug for Server<R, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("id", &self.id()).field("leader", &self.leader()).finish()
+    }
+}
+
+/// What the clones of a server share. Dropping it closes `quit`, which shuts the server down.
+pub(super) struct Handle<R, A> {
+    pub(super) runtime: R,
+    pub(super) shared: Arc<Shared>,
+    pub(super) published: Arc<Published>,
+    pub(super) quit: Sender<Quit>,
+    pub(super) ended: Receiver<Infallible>,
+    pub(super) outcome: Arc<OnceLock<Result<(), ServerError>>>,
+    pub(super) asks: Arc<Tray<Ask<A>>>,
+    pub(super) seat: Arc<LeadershipGate>,
+    /// Bounds what is under way.
+    pub(super) permits: Permits,
+    /// How long requests and reads wait for service.
+    pub(super) patience: Duration,
+    /// The session that requests come in, another one after each start.
+    pub(super) client: i64,
+    /// How many have come.
+    pub(super) requests: AtomicI32,
+}

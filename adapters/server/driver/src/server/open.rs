@@ -1,0 +1,141 @@
+//! Opens a data directory, and finds out which membership binds this server.
+
+use quorate_application::Application;
+use quorate_core::config::{Config, Election};
+use quorate_core::membership::Membership;
+use quorate_core::zxid::Zxid;
+use quorate_storage::error::FileError;
+use quorate_storage::segments::{Roll, SegmentOptions};
+use quorate_storage::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnapshot};
+use quorate_storage::{Found, Log, LogError, OpenOptions};
+
+use crate::config::{Kept, ServerConfig};
+use crate::disk::{Retain, write_state};
+use crate::error::StartError;
+use crate::replica;
+use crate::threads::offload;
+
+/// A data directory, opened, and what it says the application's state is.
+pub(super) struct Ready<A: Application> {
+    pub(super) log: Log,
+    pub(super) found: Found,
+    pub(super) application: A,
+    pub(super) staged: Option<(Zxid, A::Staged)>,
+}
+
+/// How to open the data directory.
+fn open_options(config: &ServerConfig) -> OpenOptions {
+    let limits = &config.core.history;
+    OpenOptions {
+        data_log_dir: config.data_log_dir.clone(),
+        autocreate: config.autocreate,
+        voter: match config.core.election {
+            Election::Fast => None,
+            Election::Generation(_) => Some(config.core.id),
+        },
+        segments: SegmentOptions {
+            preallocate: config.preallocate,
+            roll: roll(config),
+            txn_bytes_max: config.core.limits.read_bytes(),
+            window_count: limits.window_count,
+            window_bytes: limits.window_bytes,
+            trust_empty_snapshot: config.trust_empty_snapshot,
+            size_percent: limits.size_percent,
+            ..SegmentOptions::default()
+        },
+    }
+}
+
+/// Where a changed membership is kept.
+pub(super) fn kept_files(config: &ServerConfig) -> Kept {
+    Kept::new(&config.data_dir, config.dynamic_config_file.as_deref(), config.config_file.clone())
+}
+
+/// What to keep in it.
+pub(super) fn retain(config: &ServerConfig) -> Retain {
+    Retain { snapshots: config.snapshots_kept.unwrap_or(usize::MAX), roll: roll(config) }
+}
+
+fn roll(config: &ServerConfig) -> Roll {
+    Roll { records: config.core.history.snap_count, bytes: config.log_bytes }
+}
+
+/// Opening a directory and restoring a state may take a while; a runtime must not wait for it.
+pub(super) async fn open<A: Application>(
+    config: &ServerConfig,
+    application: A,
+) -> Result<Ready<A>, StartError> {
+    let (data_dir, mut options) = (config.data_dir.clone(), open_options(config));
+    let work = move || loop {
+        let (mut log, mut found) = Log::open(&data_dir, options.clone())?;
+        let Some(snapshot) = &found.snapshot else {
+            log.begin_with(first_snapshot(&log, &application)?)?;
+            return Ok(Ready { log, found, application, staged: None });
+        };
+        match replica::restore::<A>(snapshot) {
+            Ok(state) => {
+                if let Some(text) = A::staged_membership(&state) {
+                    let membership = Membership::parse(text).ok();
+                    let label = snapshot.label;
+                    let held = membership.filter(|held| held.version() <= label.0);
+                    found.durable.changes.extend(held);
+                }
+                let staged = Some((snapshot.label, state));
+                return Ok(Ready { log, found, application, staged });
+            }
+            // Perhaps the log leads to the end from an older one.
+            Err(error) => {
+                let SnapshotFile { path, label, .. } = snapshot;
+                tracing::warn!(path = %path.display(), %error, "cannot restore a snapshot");
+                options.segments.snapshot_before = Some(*label);
+            }
+        }
+    };
+    offload("quorate-open", work).await.map_err(StartError::Thread)?
+}
+
+/// Takes over what was kept of the membership and is newer than what the server was told, unless the operator has said
+/// that it binds no more.
+pub(super) fn adopt_kept(core: &mut Config, present: Option<Membership>, next: Option<Membership>) {
+    let forgotten = core.forgotten;
+    let newer = |kept: &Membership, than: &Membership| {
+        kept.version() > than.version() && (!kept.is_change() || kept.version() > forgotten)
+    };
+    if let Some(present) = present.filter(|kept| newer(kept, &core.membership)) {
+        core.membership = present;
+    }
+    let next = next.filter(|kept| newer(kept, &core.membership));
+    // Without reconfiguration only a change binds, not a version that some leader gave.
+    let next = next.filter(|next| next.is_change() || core.reconfig_enabled);
+    core.next_membership = next.or(core.next_membership.take());
+}
+
+/// An operator who has switched reconfiguration off may think that `zoo.cfg` tells the membership.
+pub(super) fn say_what_binds(core: &Config, told: &Membership) {
+    let (membership, next) = (&core.membership, core.next_membership.as_ref());
+    if !core.reconfig_enabled && (membership.is_change() || next.is_some()) {
+        let version = next.unwrap_or(membership).version();
+        tracing::warn!(
+            version = format_args!("{version:x}"),
+            told = format_args!("{:x}", told.version()),
+            "reconfigEnabled is off, but this membership was changed while the ensemble ran, and binds this server; \
+             a leader that does not know of it is not followed. To go by zoo.cfg again, only where the ensemble \
+             is another one from here on: quorate.membership.forget={version:x}"
+        );
+    }
+}
+
+/// The state before the first transaction, for a directory that has none.
+fn first_snapshot<A: Application>(
+    log: &Log,
+    application: &A,
+) -> Result<StagedSnapshot<quorate_storage::Disk>, LogError> {
+    let path = &log.dirs().snapshots;
+    let mut file = SnapshotWriter::take(quorate_storage::Disk, path, Zxid::ZERO)?;
+    write_state(application.snapshot(), &mut file).map_err(|source| FileError {
+        action: "write a first snapshot to",
+        path: path.clone(),
+        source,
+    })?;
+    Ok(file.finish(Parts::default())?)
+}

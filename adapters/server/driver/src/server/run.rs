@@ -1,0 +1,91 @@
+//! A server from its first step to its last socket closed.
+//!
+//! ```text
+//!   drive ──► the guards are told ──► listeners close ──► goodbyes ──► links close ──► finished
+//! ```
+//!
+//! In this order, however it ends: by a word of the operator, by a fault that makes going on unsafe, or by a panic. A
+//! peer that sees its link close may follow another leader, so the guards have been told before; and what dials again
+//! finds the ports closed.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_lite::FutureExt;
+use futures_lite::future::{or, pending};
+use quorate_application::Application;
+use quorate_leadership::LeadershipGate;
+
+use crate::drive::{Driver, Quit};
+use crate::error::ServerError;
+use crate::runtime::Runtime;
+use crate::status::Published;
+use crate::task_group::Reins;
+
+/// From the first step to the last socket closed.
+pub(super) struct Life {
+    pub(super) doors: Reins,
+    pub(super) links: Reins,
+    pub(super) outcome: Arc<OnceLock<Result<(), ServerError>>>,
+    pub(super) published: Arc<Published>,
+    pub(super) seat: Arc<LeadershipGate>,
+}
+
+/// Also when the loop panics or the runtime drops it.
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.published.end();
+        self.seat.end();
+    }
+}
+
+impl Life {
+    pub(super) async fn live<R: Runtime, A: Application>(mut self, mut driver: Box<Driver<R, A>>) {
+        let life = async {
+            match driver.drive().await? {
+                Quit::Gracefully => driver.give_way().await,
+                Quit::AtOnce => Ok(Quit::AtOnce),
+            }
+        };
+        // A panic of the application, or of ours, must not leave anything open either.
+        let lived = AssertUnwindSafe(life).catch_unwind().await;
+        let result = lived.unwrap_or(Err(ServerError::Aborted));
+        // Nobody watches over it any more.
+        self.seat.end();
+        let sid = driver.shared.id.0;
+        match &result {
+            Ok(how) => tracing::info!(sid, ?how, "server ends"),
+            Err(error) => tracing::error!(sid, %error, "server ends"),
+        }
+        // Doors first: a peer that loses its link to us and dials finds them closed, so that it need
+        // not wait for us.
+        self.doors.stop();
+        self.doors.idle().await;
+        match result {
+            Ok(Quit::Gracefully) => driver.say_goodbye().await,
+            Ok(Quit::AtOnce) | Err(ServerError::Aborted) => self.links.stop(),
+            Err(_) => {}
+        }
+        let (runtime, quit) = (driver.runtime.clone(), driver.quit.clone());
+        // The loop's ends of all links with it: each link writes what it has and closes.
+        drop(driver);
+        let at_once = async {
+            loop {
+                match quit.recv().await {
+                    Ok(Quit::AtOnce) => return,
+                    Ok(Quit::Gracefully) => {}
+                    Err(_) => return pending().await,
+                }
+            }
+        };
+        or(self.links.idle(), or(at_once, runtime.sleep(GOODBYE_TIME))).await;
+        self.links.stop();
+        self.links.idle().await;
+        // Set once, here.
+        drop(self.outcome.set(result.map(|_| ())));
+    }
+}
+
+/// How long links may take all together to write their last bytes.
+const GOODBYE_TIME: Duration = Duration::from_millis(1100);

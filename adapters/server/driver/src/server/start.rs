@@ -1,0 +1,299 @@
+//! Starts a server: opens what it needs, and puts its parts together.
+//!
+//! ```text
+//!   Server ──► Handle ── quit, asks ──►  loop ◄── events ── links, dials, listeners
+//!          ──► Published ◄─────────────  loop ── writes ──► disk thread
+//! ```
+//!
+//! A server is one loop task, one task for each listening address, one for each connection, and one
+//! thread for the disk; while an application is slow, one for that. They end with the loop: when
+//! [`Server::finished`] returns, its ports are free and its data directory is unlocked.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicI32;
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use async_channel::{Receiver, bounded};
+use bytes::Bytes;
+use quorate_application::Application;
+use quorate_core::id::ServerId;
+use quorate_core::membership::{Member, Membership};
+use quorate_core::peer::Peer;
+use quorate_core::recorder::Recorder;
+use quorate_leadership::LeadershipGate;
+use quorate_storage::Found;
+
+use crate::config::{Kept, ServerConfig};
+use crate::disk::Disk;
+use crate::drive::{Asks, Driver, Quit, elections_at};
+use crate::error::StartError;
+use crate::net::codec::Tongue;
+use crate::net::dial::{Dialler, UnderWay};
+use crate::net::events::{Happened, Shared};
+use crate::net::guests::Guests;
+use crate::net::listen::{self, Doors, Entrance, Open};
+use crate::net::oracle;
+use crate::net::resolve::Resolver;
+use crate::permits::Permits;
+use crate::replica::{Beginning, Replica};
+use crate::requests::Tray;
+use crate::runtime::Runtime;
+use crate::server::handle::{Handle, Server};
+use crate::server::open::{Ready, adopt_kept, kept_files, open, retain, say_what_binds};
+use crate::server::run::Life;
+use crate::status::Published;
+use crate::task_group::Scope;
+
+impl<R: Runtime, A: Application> Server<R, A> {
+    /// Opens the data directory and both ports, restores the newest snapshot, and starts.
+    /// `application` is in its first state, as before the first transaction.
+    ///
+    /// # Errors
+    ///
+    /// A [`StartError`] that names the value, file or address which is in the way. Nothing is left
+    /// running or locked then. Dropping the future gives up; the directory may stay locked for another
+    /// moment.
+    pub async fn start(
+        runtime: R,
+        config: ServerConfig,
+        application: A,
+    ) -> Result<Self, StartError> {
+        Box::pin(Self::launch(runtime, config, application, None)).await
+    }
+
+    /// The same, and somebody listens to everything that the protocol hears and does here: a flight recorder.
+    /// It is called from the server's loop, between two steps, so whatever takes it long holds the server up.
+    /// What it keeps can be gone through again with `quorate_sim::audit`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`].
+    pub async fn start_recorded(
+        runtime: R,
+        config: ServerConfig,
+        application: A,
+        recorder: Box<dyn Recorder>,
+    ) -> Result<Self, StartError> {
+        Box::pin(Self::launch(runtime, config, application, Some(recorder))).await
+    }
+
+    // Boxed, as the driver is: futures of several kilobytes that are moved from call to call without
+    // optimisation fill the stack of a thread that has others of their kind.
+    async fn launch(
+        runtime: R,
+        config: ServerConfig,
+        application: A,
+        recorder: Option<Box<dyn Recorder>>,
+    ) -> Result<Self, StartError> {
+        let mut config = config;
+        config.core.oracle |= config.oracle_path.is_some();
+        config.core.protocol = A::PROTOCOL;
+        config.core.check()?;
+        let id = config.core.id;
+        let told = config.core.membership.clone();
+        let mut kept = kept_files(&config);
+        let unkept = |(path, source)| StartError::Membership { path, source };
+        let [present, next] = kept.recall().map_err(unkept)?;
+        adopt_kept(&mut config.core, present, next);
+        // A server that is about to join, or was removed, knows where it listens only from what it is told.
+        let own_line = |now: &Membership| {
+            let own = now.member(id).or_else(|| told.member(id)).or(config.own_line.as_ref());
+            own.cloned()
+        };
+        let own = own_line(&config.core.membership);
+        if let Some(own) = own {
+            kept.remember(own, config.core.membership.version());
+        }
+        let mut data = open(&config, application).await?;
+        if let Some(installed) = data.found.installed.take() {
+            kept.take_over(&installed).map_err(unkept)?;
+            data.log.memberships_kept()?;
+            let read = |text: &Bytes| Membership::parse(text).ok();
+            let next = installed.next.as_ref().and_then(read);
+            config.core.next_membership = None;
+            adopt_kept(&mut config.core, read(&installed.present), next);
+        }
+        say_what_binds(&config.core, &told);
+        let own = own_line(&config.core.membership).ok_or(StartError::NotAMember(id))?;
+        kept.remember(own.clone(), config.core.membership.version());
+        let listeners = listen::bind(&runtime, &config, &own).await?;
+        let opened = Opened { data, kept, listeners, own };
+        assemble(runtime, &config, opened, recorder)
+    }
+}
+
+/// What a start has opened.
+struct Opened<R: Runtime, A: Application> {
+    data: Ready<A>,
+    kept: Kept,
+    listeners: Vec<Open<R>>,
+    /// Our line in the membership.
+    own: Member,
+}
+
+/// What connects the loop with the tasks around it: the loop's ends, and where tasks are spawned.
+struct Wires<R> {
+    runtime: R,
+    shared: Arc<Shared>,
+    seat: Arc<LeadershipGate>,
+    events: Receiver<Happened>,
+    quit: Receiver<Quit>,
+    doors: Scope<R>,
+    links: Scope<R>,
+    client: i64,
+}
+
+/// Puts the parts together and sets them going.
+fn assemble<R: Runtime, A: Application>(
+    runtime: R,
+    config: &ServerConfig,
+    opened: Opened<R, A>,
+    recorder: Option<Box<dyn Recorder>>,
+) -> Result<Server<R, A>, StartError> {
+    let (sender, events) = bounded(EVENTS_MAX);
+    let (quit_sender, quit) = bounded(QUITS_MAX);
+    let (alive, ended) = bounded(1);
+    let (doors, door_reins) = Scope::new(runtime.clone());
+    let (links, link_reins) = Scope::new(runtime.clone());
+    let (client, bell) = (session(config.core.id), sender.clone());
+    // Full: the loop is awake, and looks at the seat before it waits again.
+    let seat = Arc::new(LeadershipGate::new(move || drop(bell.try_send(Happened::Rung))));
+    let (tongue, patience) = (Tongue::of(&config.core.election), config.core.timing.init_time());
+    let mut shared = Shared::new(config.core.id, sender, patience, tongue);
+    shared.packet_bytes_max = config.core.limits.read_bytes();
+    let shared = Arc::new(shared);
+    let wires =
+        Wires { runtime: runtime.clone(), shared, seat, events, quit, doors, links, client };
+    let driver = driver(config, opened, wires, recorder)?;
+    let outcome = Arc::new(OnceLock::new());
+    let handle = Handle {
+        runtime: runtime.clone(),
+        shared: Arc::clone(&driver.shared),
+        published: Arc::clone(&driver.published),
+        quit: quit_sender,
+        ended,
+        outcome: Arc::clone(&outcome),
+        asks: Arc::clone(&driver.asks.tray),
+        seat: Arc::clone(&driver.seat),
+        permits: Permits::new(config.core.history.requests),
+        patience: config.patience,
+        client,
+        requests: AtomicI32::new(1),
+    };
+    let life = Life {
+        doors: door_reins,
+        links: link_reins,
+        outcome,
+        published: Arc::clone(&driver.published),
+        seat: Arc::clone(&driver.seat),
+    };
+    runtime.spawn(async move {
+        life.live(driver).await;
+        drop(alive);
+    });
+    Ok(Server { handle: Arc::new(handle) })
+}
+
+/// The loop, with its disk, its application and its connections.
+fn driver<R: Runtime, A: Application>(
+    config: &ServerConfig,
+    opened: Opened<R, A>,
+    wires: Wires<R>,
+    mut recorder: Option<Box<dyn Recorder>>,
+) -> Result<Box<Driver<R, A>>, StartError> {
+    let Opened { data, kept, listeners, own } = opened;
+    let Ready { log, found: Found { durable, .. }, application, staged } = data;
+    let Wires { runtime, shared, seat, events, quit, doors, links, client } = wires;
+    let origin = runtime.now();
+    if let Some(recorder) = &mut recorder {
+        recorder.starts(&config.core, &durable);
+    }
+    // With the seed and the inputs the same run can be had again.
+    tracing::info!(sid = config.core.id.0, seed = config.core.seed, "server starts");
+    let peer = Peer::new(config.core.clone(), durable)?;
+    let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
+    let disk = Disk::start(log, kept, retain(config), config.fsync_warning, links.hold())
+        .map_err(StartError::Thread)?;
+    let replica = Replica::new(Beginning {
+        application,
+        staged,
+        client,
+        txn_bytes_max: config.core.limits.txn_bytes,
+        disk: disk.handle(),
+        tray: Arc::new(Tray::new(shared.events.clone())),
+        hold: links.hold(),
+    });
+    let asks = Arc::new(Tray::new(shared.events.clone()));
+    let (doors, dialler) = network(config, &shared, doors, links, listeners);
+    Ok(Box::new(Driver {
+        runtime,
+        peer,
+        recorder,
+        origin,
+        shared,
+        events,
+        quit,
+        disk,
+        dialler,
+        links: BTreeMap::new(),
+        lost: Vec::new(),
+        releasing: None,
+        replica,
+        asks: Asks { tray: asks, taken: Vec::new(), reads: 0 },
+        published,
+        seat,
+        handing: None,
+        complain_at: None,
+        publish_at: None,
+        ending: false,
+        doors,
+        elections_at: elections_at(&own, config.multi_address),
+        multi_address: config.multi_address,
+    }))
+}
+
+/// What accepts and makes connections, and the oracle's watch.
+fn network<R: Runtime>(
+    config: &ServerConfig,
+    shared: &Arc<Shared>,
+    doors: Scope<R>,
+    links: Scope<R>,
+    listeners: Vec<Open<R>>,
+) -> (Doors<R>, Dialler<R>) {
+    if let Some(path) = config.oracle_path.clone() {
+        let (tick, runtime) = (config.core.timing.tick, doors.runtime.clone());
+        doors.spawn(oracle::watch(path, tick, Arc::clone(shared), runtime));
+    }
+    let entrance = Entrance {
+        shared: Arc::clone(shared),
+        doors: doors.clone(),
+        links: links.clone(),
+        pending: Arc::default(),
+        guests: Arc::new(Guests::new(config.max_peer_connections)),
+        patience: config.introduction_time(),
+    };
+    let dialler = Dialler {
+        shared: Arc::clone(shared),
+        doors,
+        links,
+        timeout: config.connect_timeout,
+        resolver: Resolver::default(),
+        under_way: UnderWay::default(),
+    };
+    (Doors::new(entrance, config.listen_on_all_ips, listeners), dialler)
+}
+
+/// A session id, made as ZooKeeper makes them: the server's id, the time in milliseconds, and room to
+/// count.
+fn session(id: ServerId) -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let millis = now.as_secs().wrapping_mul(1000).wrapping_add(u64::from(now.subsec_millis()));
+    let time = (millis << 24) >> 8;
+    i64::from_be_bytes((time | (id.0.unsigned_abs() << 56)).to_be_bytes())
+}
+
+/// How many events may wait for the loop; beyond, readers wait.
+const EVENTS_MAX: usize = 256;
+/// Room to be told to quit gracefully and then, all the same, at once.
+const QUITS_MAX: usize = 8;
