@@ -5,5 +5,5 @@ mod membership_files;
 mod server_config;
 
 pub use builder::{BuildError, ServerConfigBuilder};
-pub(crate) use membership_files::Kept;
+pub(crate) use membership_files::MembershipFiles;
 pub use server_config::ServerConfig;

@@ -1,23 +1,25 @@
 //! Connections: how they come to be, and what passes over them.
 //!
 //! ```text
-//!   listen ── handshakes ──┐            ┌── reader ──► events ──► loop
-//!   dial ──── resolve ─────┴──► link ───┤
-//!                                       └── writer ◄── outbound ◄── loop
+//!   listen ──► acceptor ── handshakes ──┐            ┌── reader ──► events ──► loop
+//!   dial ───── resolve ─────────────────┴──► link ───┤
+//!                                                    └── writer ◄── outbound ◄── loop
 //! ```
 
-mod accepting;
+pub(crate) mod acceptor;
+pub(crate) mod address_limit;
 mod budget;
 pub(crate) mod codec;
 pub(crate) mod dial;
 pub(crate) mod events;
-pub(crate) mod guests;
 mod handshakes;
 mod link;
 pub(crate) mod listen;
+mod listen_address;
+mod listening_socket;
 pub(crate) mod oracle;
 pub(crate) mod outbound;
-mod ports;
+mod port_health;
 mod progress;
 mod reader;
 pub(crate) mod resolve;

@@ -1,8 +1,8 @@
-//! A set of tasks that ends as a whole.
+//! A group of tasks that ends as a whole.
 //!
-//! Whatever a server spawns, it spawns in a [`Scope`]; the [`Reins`] of that scope end all of them at
-//! their next step and tell when the last one is gone, and with it its socket. So nothing outlives the
-//! server, without a runtime having to know how to abort a task.
+//! Every task of a server is spawned in a [`TaskGroup`]; the [`TaskGroupHandle`] ends all of them at their next step and
+//! tells when the last one is gone, and with it its socket. So nothing outlives the server, without a runtime having to
+//! know how to abort a task.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -14,36 +14,36 @@ use crate::runtime::Runtime;
 
 /// Where tasks are spawned.
 #[derive(Clone, Debug)]
-pub(crate) struct Scope<R> {
+pub(crate) struct TaskGroup<R> {
     pub(crate) runtime: R,
     stop: Receiver<Infallible>,
-    /// Weak: a scope that nobody uses any more is idle, whoever still could.
+    /// Weak: a group without tasks is idle, although more could be spawned in it.
     alive: WeakSender<Infallible>,
 }
 
-/// Ends the tasks of a scope.
+/// Ends the tasks of a group.
 #[derive(Debug)]
-pub(crate) struct Reins {
+pub(crate) struct TaskGroupHandle {
     stop: Sender<Infallible>,
     idle: Receiver<Infallible>,
     alive: Option<Sender<Infallible>>,
 }
 
-/// As long as it exists, its scope is not idle.
+/// As long as it exists, its group is not idle.
 #[derive(Clone, Debug)]
 pub(crate) struct Hold {
     _alive: Option<Sender<Infallible>>,
 }
 
-impl<R: Runtime> Scope<R> {
-    pub(crate) fn new(runtime: R) -> (Self, Reins) {
+impl<R: Runtime> TaskGroup<R> {
+    pub(crate) fn new(runtime: R) -> (Self, TaskGroupHandle) {
         let (stopper, stop) = bounded(1);
         let (alive, idle) = bounded(1);
-        let scope = Self { runtime, stop, alive: alive.downgrade() };
-        (scope, Reins { stop: stopper, idle, alive: Some(alive) })
+        let group = Self { runtime, stop, alive: alive.downgrade() };
+        (group, TaskGroupHandle { stop: stopper, idle, alive: Some(alive) })
     }
 
-    /// Runs a task until it ends or the scope does; drops it if the scope has ended.
+    /// Runs a task until it ends or the group does; drops it if the group has ended.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let Some(alive) = self.alive.upgrade() else { return };
         let stop = self.stop.clone();
@@ -53,7 +53,7 @@ impl<R: Runtime> Scope<R> {
         });
     }
 
-    /// Keeps the scope from being idle, for what is no task.
+    /// Keeps the group from being idle, for what is no task.
     pub(crate) fn hold(&self) -> Hold {
         Hold { _alive: self.alive.upgrade() }
     }
@@ -61,13 +61,13 @@ impl<R: Runtime> Scope<R> {
 
 #[cfg(test)]
 impl Hold {
-    /// Of no scope.
+    /// Of no group.
     pub(crate) const fn idle() -> Self {
         Self { _alive: None }
     }
 }
 
-impl Reins {
+impl TaskGroupHandle {
     /// Ends all tasks, those to come too.
     pub(crate) fn stop(&self) {
         self.stop.close();

@@ -20,7 +20,7 @@ use quorate_storage::install::Memberships;
 
 /// The files in which the membership is kept.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct MembershipFiles {
     /// What the names begin with.
     stem: PathBuf,
     /// The file whose `dynamicConfigFile` names the first.
@@ -33,7 +33,7 @@ pub(crate) struct Kept {
     own: Option<Member>,
 }
 
-impl Kept {
+impl MembershipFiles {
     /// Beside `dynamic_file`, if there is one; beside `config_file`, which is to name it; or in the data
     /// directory.
     pub(crate) fn new(
@@ -266,10 +266,11 @@ mod tests {
     #[test]
     fn a_membership_in_force_leaves_a_later_one_that_was_seen() {
         let dir = tempfile::tempdir().unwrap();
-        let mut kept = Kept::new(dir.path(), None, None);
+        let mut kept = MembershipFiles::new(dir.path(), None, None);
         let text = |version: &str| format!("server.1=a:1:2:participant\nversion={version}");
         kept.keep_next(Some(text("100000009").as_bytes())).unwrap();
-        let versions = |kept: &Kept| kept.recall().unwrap().map(|m| m.map(|m| m.version()));
+        let versions =
+            |kept: &MembershipFiles| kept.recall().unwrap().map(|m| m.map(|m| m.version()));
         kept.keep(text("100000005").as_bytes()).unwrap();
         assert_eq!(versions(&kept), [Some(0x1_0000_0005), Some(0x1_0000_0009)]);
         kept.keep(text("100000009").as_bytes()).unwrap();
@@ -291,7 +292,7 @@ mod tests {
             dynamic.display()
         );
         fs::write(&config, text).unwrap();
-        let mut kept = Kept::new(&data, Some(&dynamic), Some(config.clone()));
+        let mut kept = MembershipFiles::new(&data, Some(&dynamic), Some(config.clone()));
         let one = quorate_core::id::ServerId(1);
         kept.remember(Member::parse(one, "elsewhere:1:2:participant").unwrap(), 0);
         // It moves, is removed, and comes back.
@@ -324,7 +325,7 @@ mod tests {
             data.display()
         );
         fs::write(&config, text).unwrap();
-        let mut kept = Kept::new(&data, None, Some(config.clone()));
+        let mut kept = MembershipFiles::new(&data, None, Some(config.clone()));
         let own = Member::parse(quorate_core::id::ServerId(1), "h1:1:2:participant").unwrap();
         kept.remember(own.clone(), 0);
         kept.keep(format!("{lines}version=200000001").as_bytes()).unwrap();

@@ -21,7 +21,7 @@ use quorate_storage::segments::Dirs;
 use quorate_storage::snapshot::{SnapshotFile, StagedSnapshot};
 use quorate_storage::{Log, LogError};
 
-use crate::config::Kept;
+use crate::config::MembershipFiles;
 use crate::disk::error::Unread;
 use crate::disk::queue::{Ending, Job, Shared};
 use crate::disk::thread::{Retain, Storage};
@@ -45,7 +45,7 @@ impl Disk {
     /// Starts the thread. It keeps `hold` until the log is closed and its lock released.
     pub(crate) fn start(
         log: Log,
-        kept: Kept,
+        kept: MembershipFiles,
         retain: Retain,
         slow: Duration,
         hold: impl Send + 'static,
@@ -238,8 +238,14 @@ mod tests {
         let (hold, ended) = bounded(1);
         let retain = Retain { snapshots: 3, roll: Roll { records: 8, bytes: 1 << 20 } };
         (
-            Disk::start(log, Kept::new(dir.path(), None, None), retain, Duration::MAX, hold)
-                .unwrap(),
+            Disk::start(
+                log,
+                MembershipFiles::new(dir.path(), None, None),
+                retain,
+                Duration::MAX,
+                hold,
+            )
+            .unwrap(),
             ended,
         )
     }

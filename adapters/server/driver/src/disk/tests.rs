@@ -10,7 +10,7 @@ use quorate_storage::snapshot::{Parts, SnapshotWriter};
 use quorate_storage::{Log, OpenOptions};
 use tempfile::TempDir;
 
-use crate::config::Kept;
+use crate::config::MembershipFiles;
 use crate::disk::handle::Disk;
 use crate::disk::incoming::{Intake, Reception, Wanted, receive};
 use crate::disk::thread::Retain;
@@ -25,7 +25,7 @@ pub(crate) fn disk() -> (Disk, TempDir) {
     first.write_all(&[0; 8]).unwrap();
     log.begin_with(first.finish(Parts::default()).unwrap()).unwrap();
     let retain = Retain { snapshots: 3, roll: Roll::default() };
-    let kept = Kept::new(dir.path(), None, None);
+    let kept = MembershipFiles::new(dir.path(), None, None);
     (Disk::start(log, kept, retain, std::time::Duration::MAX, ()).unwrap(), dir)
 }
 

@@ -40,7 +40,7 @@ use quorate_storage::segments::{Locating, Roll};
 use quorate_storage::snapshot::{SnapshotError, StagedSnapshot};
 use quorate_storage::{Log, LogError};
 
-use crate::config::Kept;
+use crate::config::MembershipFiles;
 use crate::disk::queue::{Done, Ending, Job, Shared};
 use crate::error::ServerError;
 use crate::lock::locked;
@@ -59,7 +59,7 @@ pub(crate) struct Retain {
 /// What the thread owns.
 pub(super) struct Storage {
     log: Log,
-    kept: Kept,
+    kept: MembershipFiles,
     retain: Retain,
     /// From when on a sync is worth a warning.
     slow: Duration,
@@ -80,7 +80,7 @@ struct Unsynced {
 }
 
 impl Storage {
-    pub(super) fn new(log: Log, kept: Kept, retain: Retain, slow: Duration) -> Self {
+    pub(super) fn new(log: Log, kept: MembershipFiles, retain: Retain, slow: Duration) -> Self {
         let mut storage = Self {
             log,
             kept,

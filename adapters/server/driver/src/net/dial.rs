@@ -26,14 +26,14 @@ use crate::net::link::{self, Opened};
 use crate::net::resolve::Resolver;
 use crate::runtime::Runtime;
 use crate::status::Counters;
-use crate::task_group::{Scope, closed};
+use crate::task_group::{TaskGroup, closed};
 
 /// Makes connections.
 #[derive(Debug)]
 pub(crate) struct Dialler<R> {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) doors: Scope<R>,
-    pub(crate) links: Scope<R>,
+    pub(crate) doors: TaskGroup<R>,
+    pub(crate) links: TaskGroup<R>,
     pub(crate) timeout: Duration,
     pub(crate) resolver: Resolver,
     pub(crate) under_way: UnderWay,
@@ -91,7 +91,7 @@ impl<R: Runtime> Dialler<R> {
                     peer: Some(peer),
                     advertised: None,
                     received: BytesMut::new(),
-                    guest: None,
+                    share: None,
                 };
                 return link::open(&links, &shared, opened);
             }
@@ -221,7 +221,7 @@ mod tests {
         let (sender, events) = bounded(8);
         let patience = Duration::from_secs(1);
         let shared = Arc::new(Shared::new(ServerId(3), sender, patience, Tongue::Fast));
-        let ((doors, _doors), (links, _links)) = (Scope::new(Deaf), Scope::new(Deaf));
+        let ((doors, _doors), (links, _links)) = (TaskGroup::new(Deaf), TaskGroup::new(Deaf));
         let (timeout, resolver) = (Duration::from_secs(1), Resolver::default());
         let under_way = UnderWay::default();
         let mut dialler = Dialler { shared, doors, links, timeout, resolver, under_way };

@@ -13,7 +13,7 @@ use crate::log_limit::Quiet;
 use crate::net::budget::Unfinished;
 use crate::net::codec::Tongue;
 use crate::net::outbound::Outbound;
-use crate::net::ports::Ports;
+use crate::net::port_health::PortHealth;
 use crate::permits::{Permit, Permits};
 use crate::status::Counters;
 
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) events: Sender<Happened>,
     pub(crate) counters: Counters,
     pub(crate) warnings: Quiet,
-    pub(crate) ports: Ports,
+    pub(crate) ports: PortHealth,
     pub(super) permits: Permits,
     pub(super) unfinished: Unfinished,
     pub(super) next_link: AtomicU64,
@@ -64,7 +64,7 @@ impl Shared {
             events,
             counters,
             warnings,
-            ports: Ports::default(),
+            ports: PortHealth::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),
             unfinished: Unfinished::default(),
             next_link: AtomicU64::new(1),

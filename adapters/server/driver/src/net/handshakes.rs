@@ -15,7 +15,7 @@ use crate::lock::locked;
 
 /// The connections that have not introduced themselves yet, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
+pub(crate) struct Handshakes {
     queue: Mutex<Queue>,
 }
 
@@ -46,15 +46,15 @@ impl Queue {
 
 /// A place among the pending ones; dropping it leaves.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct HandshakePlace {
     pub(super) number: u64,
     pub(super) evicted: bool,
-    pub(super) pending: Arc<Pending>,
+    pub(super) handshakes: Arc<Handshakes>,
 }
 
-impl Pending {
-    /// Takes a place, somebody else's if there is no other. The channel closes when it has to be left.
-    pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> (Place, Receiver<Infallible>) {
+impl Handshakes {
+    /// Takes a place, that of another connection if all are taken. The channel closes when it has to be left.
+    pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> (HandshakePlace, Receiver<Infallible>) {
         let (staying, given_up) = bounded(1);
         let mut queue = locked(&self.queue);
         let full = queue.waiting.len() >= PENDING_MAX;
@@ -64,13 +64,13 @@ impl Pending {
         queue.next += 1;
         queue.waiting.push_back(Waiting { number, from, _staying: staying });
         drop(queue);
-        (Place { number, evicted, pending: Arc::clone(self) }, given_up)
+        (HandshakePlace { number, evicted, handshakes: Arc::clone(self) }, given_up)
     }
 }
 
-impl Drop for Place {
+impl Drop for HandshakePlace {
     fn drop(&mut self) {
-        let mut queue = locked(&self.pending.queue);
+        let mut queue = locked(&self.handshakes.queue);
         if let Ok(at) = queue.waiting.binary_search_by_key(&self.number, |waiting| waiting.number) {
             queue.waiting.remove(at);
         }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_oldest_silent_connection_makes_room() {
-        let pending = Arc::new(Pending::default());
+        let pending = Arc::new(Handshakes::default());
         let (noisy, quiet) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         let honest = pending.enter(quiet);
         let mut places: Vec<_> = (1..PENDING_MAX).map(|_| pending.enter(noisy)).collect();

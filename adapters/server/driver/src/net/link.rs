@@ -19,15 +19,15 @@ use quorate_core::id::ServerId;
 use quorate_core::input::{Event, LinkUp, Plane};
 use quorate_core::links::Mailbox;
 
+use crate::net::address_limit::AddressShare;
 use crate::net::budget::Share;
 use crate::net::events::{Happened, Shared};
-use crate::net::guests::Guest;
 use crate::net::outbound::{Outbound, Packets, QUEUE_BYTES_MAX, Queue};
 use crate::net::progress::Progress;
 use crate::net::reader::Reader;
 use crate::net::writer::Writer;
 use crate::runtime::Runtime;
-use crate::task_group::{Scope, closed};
+use crate::task_group::{TaskGroup, closed};
 
 /// A connection that is about to become a link.
 #[derive(Debug)]
@@ -41,17 +41,21 @@ pub(crate) struct Opened<S> {
     /// What has been read already, behind the introduction.
     pub(crate) received: BytesMut,
     /// Its place among those of its address; none if we dialled.
-    pub(crate) guest: Option<Guest>,
+    pub(crate) share: Option<AddressShare>,
 }
 
 /// Makes a connection a link, in a task of its own.
-pub(crate) fn open<R: Runtime>(scope: &Scope<R>, shared: &Arc<Shared>, opened: Opened<R::Stream>) {
-    let (runtime, shared) = (scope.runtime.clone(), Arc::clone(shared));
-    scope.spawn(async move { run(runtime, &shared, opened).await });
+pub(crate) fn open<R: Runtime>(
+    tasks: &TaskGroup<R>,
+    shared: &Arc<Shared>,
+    opened: Opened<R::Stream>,
+) {
+    let (runtime, shared) = (tasks.runtime.clone(), Arc::clone(shared));
+    tasks.spawn(async move { run(runtime, &shared, opened).await });
 }
 
 async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>) {
-    let Opened { stream, plane, dialled, remote, peer, advertised, received, guest: _guest } =
+    let Opened { stream, plane, dialled, remote, peer, advertised, received, share: _share } =
         opened;
     let link = shared.next_link();
     let queue = Arc::new(Mutex::new(match plane {
@@ -252,7 +256,7 @@ mod tests {
                 peer: None,
                 advertised: None,
                 received: BytesMut::new(),
-                guest: None,
+                share: None,
             };
             let mut life = Box::pin(run(Alone, &shared, opened));
             assert!(block_on(poll_once(&mut life)).is_none());

@@ -9,7 +9,7 @@ use quorate_storage::segments::{Roll, SegmentOptions};
 use quorate_storage::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnapshot};
 use quorate_storage::{Found, Log, LogError, OpenOptions};
 
-use crate::config::{Kept, ServerConfig};
+use crate::config::{MembershipFiles, ServerConfig};
 use crate::disk::{Retain, write_state};
 use crate::error::StartError;
 use crate::replica;
@@ -47,8 +47,12 @@ fn open_options(config: &ServerConfig) -> OpenOptions {
 }
 
 /// Where a changed membership is kept.
-pub(super) fn kept_files(config: &ServerConfig) -> Kept {
-    Kept::new(&config.data_dir, config.dynamic_config_file.as_deref(), config.config_file.clone())
+pub(super) fn kept_files(config: &ServerConfig) -> MembershipFiles {
+    MembershipFiles::new(
+        &config.data_dir,
+        config.dynamic_config_file.as_deref(),
+        config.config_file.clone(),
+    )
 }
 
 /// What to keep in it.

@@ -21,47 +21,46 @@ use crate::drive::{Driver, Quit};
 use crate::error::ServerError;
 use crate::runtime::Runtime;
 use crate::status::Published;
-use crate::task_group::Reins;
+use crate::task_group::TaskGroupHandle;
 
-/// From the first step to the last socket closed.
-pub(super) struct Life {
-    pub(super) doors: Reins,
-    pub(super) links: Reins,
+/// The task of a server, from the first step to the last socket closed.
+pub(super) struct ServerTask {
+    pub(super) listeners: TaskGroupHandle,
+    pub(super) links: TaskGroupHandle,
     pub(super) outcome: Arc<OnceLock<Result<(), ServerError>>>,
     pub(super) published: Arc<Published>,
     pub(super) seat: Arc<LeadershipGate>,
 }
 
 /// Also when the loop panics or the runtime drops it.
-impl Drop for Life {
+impl Drop for ServerTask {
     fn drop(&mut self) {
         self.published.end();
         self.seat.end();
     }
 }
 
-impl Life {
-    pub(super) async fn live<R: Runtime, A: Application>(mut self, mut driver: Box<Driver<R, A>>) {
-        let life = async {
+impl ServerTask {
+    pub(super) async fn run<R: Runtime, A: Application>(mut self, mut driver: Box<Driver<R, A>>) {
+        let driving = async {
             match driver.drive().await? {
                 Quit::Gracefully => driver.give_way().await,
                 Quit::AtOnce => Ok(Quit::AtOnce),
             }
         };
         // A panic of the application, or of ours, must not leave anything open either.
-        let lived = AssertUnwindSafe(life).catch_unwind().await;
-        let result = lived.unwrap_or(Err(ServerError::Aborted));
-        // Nobody watches over it any more.
+        let driven = AssertUnwindSafe(driving).catch_unwind().await;
+        let result = driven.unwrap_or(Err(ServerError::Aborted));
+        // The guards first: a peer that sees its link close may establish another leader.
         self.seat.end();
         let sid = driver.shared.id.0;
         match &result {
             Ok(how) => tracing::info!(sid, ?how, "server ends"),
             Err(error) => tracing::error!(sid, %error, "server ends"),
         }
-        // Doors first: a peer that loses its link to us and dials finds them closed, so that it need
-        // not wait for us.
-        self.doors.stop();
-        self.doors.idle().await;
+        // Then the listeners: a peer that loses its link to us and dials is refused at once, and need not wait for us.
+        self.listeners.stop();
+        self.listeners.idle().await;
         match result {
             Ok(Quit::Gracefully) => driver.say_goodbye().await,
             Ok(Quit::AtOnce) | Err(ServerError::Aborted) => self.links.stop(),

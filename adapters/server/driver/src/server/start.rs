@@ -24,15 +24,16 @@ use quorate_core::recorder::Recorder;
 use quorate_leadership::LeadershipGate;
 use quorate_storage::Found;
 
-use crate::config::{Kept, ServerConfig};
+use crate::config::{MembershipFiles, ServerConfig};
 use crate::disk::Disk;
 use crate::drive::{Asks, Driver, Quit, elections_at};
 use crate::error::StartError;
+use crate::net::acceptor::Acceptor;
+use crate::net::address_limit::AddressLimit;
 use crate::net::codec::Tongue;
 use crate::net::dial::{Dialler, UnderWay};
 use crate::net::events::{Happened, Shared};
-use crate::net::guests::Guests;
-use crate::net::listen::{self, Doors, Entrance, Open};
+use crate::net::listen::{self, Bound, Doors};
 use crate::net::oracle;
 use crate::net::resolve::Resolver;
 use crate::permits::Permits;
@@ -41,9 +42,9 @@ use crate::requests::Tray;
 use crate::runtime::Runtime;
 use crate::server::handle::{Handle, Server};
 use crate::server::open::{Ready, adopt_kept, kept_files, open, retain, say_what_binds};
-use crate::server::run::Life;
+use crate::server::run::ServerTask;
 use crate::status::Published;
-use crate::task_group::Scope;
+use crate::task_group::TaskGroup;
 
 impl<R: Runtime, A: Application> Server<R, A> {
     /// Opens the data directory and both ports, restores the newest snapshot, and starts.
@@ -117,8 +118,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
         say_what_binds(&config.core, &told);
         let own = own_line(&config.core.membership).ok_or(StartError::NotAMember(id))?;
         kept.remember(own.clone(), config.core.membership.version());
-        let listeners = listen::bind(&runtime, &config, &own).await?;
-        let opened = Opened { data, kept, listeners, own };
+        let bound = listen::bind(&runtime, &config, &own).await?;
+        let opened = Opened { data, kept, bound, own };
         assemble(runtime, &config, opened, recorder)
     }
 }
@@ -126,8 +127,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
 /// What a start has opened.
 struct Opened<R: Runtime, A: Application> {
     data: Ready<A>,
-    kept: Kept,
-    listeners: Vec<Open<R>>,
+    kept: MembershipFiles,
+    bound: Vec<Bound<R>>,
     /// Our line in the membership.
     own: Member,
 }
@@ -139,8 +140,8 @@ struct Wires<R> {
     seat: Arc<LeadershipGate>,
     events: Receiver<Happened>,
     quit: Receiver<Quit>,
-    doors: Scope<R>,
-    links: Scope<R>,
+    acceptors: TaskGroup<R>,
+    links: TaskGroup<R>,
     client: i64,
 }
 
@@ -154,8 +155,8 @@ fn assemble<R: Runtime, A: Application>(
     let (sender, events) = bounded(EVENTS_MAX);
     let (quit_sender, quit) = bounded(QUITS_MAX);
     let (alive, ended) = bounded(1);
-    let (doors, door_reins) = Scope::new(runtime.clone());
-    let (links, link_reins) = Scope::new(runtime.clone());
+    let (acceptors, acceptor_handle) = TaskGroup::new(runtime.clone());
+    let (links, link_handle) = TaskGroup::new(runtime.clone());
     let (client, bell) = (session(config.core.id), sender.clone());
     // Full: the loop is awake, and looks at the seat before it waits again.
     let seat = Arc::new(LeadershipGate::new(move || drop(bell.try_send(Happened::Rung))));
@@ -164,7 +165,7 @@ fn assemble<R: Runtime, A: Application>(
     shared.packet_bytes_max = config.core.limits.read_bytes();
     let shared = Arc::new(shared);
     let wires =
-        Wires { runtime: runtime.clone(), shared, seat, events, quit, doors, links, client };
+        Wires { runtime: runtime.clone(), shared, seat, events, quit, acceptors, links, client };
     let driver = driver(config, opened, wires, recorder)?;
     let outcome = Arc::new(OnceLock::new());
     let handle = Handle {
@@ -181,15 +182,15 @@ fn assemble<R: Runtime, A: Application>(
         client,
         requests: AtomicI32::new(1),
     };
-    let life = Life {
-        doors: door_reins,
-        links: link_reins,
+    let task = ServerTask {
+        listeners: acceptor_handle,
+        links: link_handle,
         outcome,
         published: Arc::clone(&driver.published),
         seat: Arc::clone(&driver.seat),
     };
     runtime.spawn(async move {
-        life.live(driver).await;
+        task.run(driver).await;
         drop(alive);
     });
     Ok(Server { handle: Arc::new(handle) })
@@ -202,9 +203,9 @@ fn driver<R: Runtime, A: Application>(
     wires: Wires<R>,
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
-    let Opened { data, kept, listeners, own } = opened;
+    let Opened { data, kept, bound, own } = opened;
     let Ready { log, found: Found { durable, .. }, application, staged } = data;
-    let Wires { runtime, shared, seat, events, quit, doors, links, client } = wires;
+    let Wires { runtime, shared, seat, events, quit, acceptors, links, client } = wires;
     let origin = runtime.now();
     if let Some(recorder) = &mut recorder {
         recorder.starts(&config.core, &durable);
@@ -225,7 +226,7 @@ fn driver<R: Runtime, A: Application>(
         hold: links.hold(),
     });
     let asks = Arc::new(Tray::new(shared.events.clone()));
-    let (doors, dialler) = network(config, &shared, doors, links, listeners);
+    let (doors, dialler) = network(config, &shared, acceptors, links, bound);
     Ok(Box::new(Driver {
         runtime,
         peer,
@@ -257,31 +258,31 @@ fn driver<R: Runtime, A: Application>(
 fn network<R: Runtime>(
     config: &ServerConfig,
     shared: &Arc<Shared>,
-    doors: Scope<R>,
-    links: Scope<R>,
-    listeners: Vec<Open<R>>,
+    acceptors: TaskGroup<R>,
+    links: TaskGroup<R>,
+    bound: Vec<Bound<R>>,
 ) -> (Doors<R>, Dialler<R>) {
     if let Some(path) = config.oracle_path.clone() {
-        let (tick, runtime) = (config.core.timing.tick, doors.runtime.clone());
-        doors.spawn(oracle::watch(path, tick, Arc::clone(shared), runtime));
+        let (tick, runtime) = (config.core.timing.tick, acceptors.runtime.clone());
+        acceptors.spawn(oracle::watch(path, tick, Arc::clone(shared), runtime));
     }
-    let entrance = Entrance {
+    let acceptor = Acceptor {
         shared: Arc::clone(shared),
-        doors: doors.clone(),
+        tasks: acceptors.clone(),
         links: links.clone(),
-        pending: Arc::default(),
-        guests: Arc::new(Guests::new(config.max_peer_connections)),
-        patience: config.introduction_time(),
+        handshakes: Arc::default(),
+        connections: Arc::new(AddressLimit::new(config.max_peer_connections)),
+        introduction_time: config.introduction_time(),
     };
     let dialler = Dialler {
         shared: Arc::clone(shared),
-        doors,
+        doors: acceptors,
         links,
         timeout: config.connect_timeout,
         resolver: Resolver::default(),
         under_way: UnderWay::default(),
     };
-    (Doors::new(entrance, config.listen_on_all_ips, listeners), dialler)
+    (Doors::new(acceptor, config.listen_on_all_ips, bound), dialler)
 }
 
 /// A session id, made as ZooKeeper makes them: the server's id, the time in milliseconds, and room to

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A socket fails from an error until an attempt to accept succeeds or has to wait for a connection. What follows
-//! from a port that fails is the core's affair.
+//! from a port that fails is the core's decision.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ use crate::lock::locked;
 
 /// The sockets of all ports.
 #[derive(Debug, Default)]
-pub(crate) struct Ports {
+pub(crate) struct PortHealth {
     sockets: Mutex<Sockets>,
 }
 
@@ -30,7 +30,7 @@ struct Sockets {
     told: BTreeMap<Plane, bool>,
 }
 
-impl Ports {
+impl PortHealth {
     /// What has changed about a port since the core heard of it.
     pub(crate) fn news(&self, plane: Plane) -> Option<Event> {
         let mut sockets = locked(&self.sockets);
@@ -43,7 +43,7 @@ impl Ports {
         })
     }
 
-    /// One more socket, which is well; returns its number.
+    /// One more socket, which works; returns its number.
     pub(crate) fn add(&self, plane: Plane) -> u64 {
         let mut sockets = locked(&self.sockets);
         let number = sockets.next;
@@ -52,7 +52,7 @@ impl Ports {
         number
     }
 
-    /// Takes note of how a socket is; returns how it was.
+    /// Takes note of whether a socket fails; returns whether it did.
     pub(crate) fn note(&self, plane: Plane, number: u64, failing: bool) -> Option<bool> {
         locked(&self.sockets).fails.insert((plane, number), failing)
     }
