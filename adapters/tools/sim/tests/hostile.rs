@@ -134,8 +134,8 @@ const REFUSED: &[Refused] = &[
     (2, "candidates of a store", &["start 1 2 3", "until 1 is suspended"]),
     (2, "candidates of a store", &["start 1 2 3", "expect 1 is idle"]),
     (2, "no store", &["start 1 2 3", "expect nodes = 0"]),
-    (2, "asked for a write", &["start 1 2 3", "expect last write open"]),
-    (2, "asked for a read", &["start 1 2 3", "expect last read open"]),
+    (2, "no write was asked for", &["start 1 2 3", "expect last write open"]),
+    (2, "no read was asked for", &["start 1 2 3", "expect last read open"]),
     (2, "no server 7", &["stage 1", "7 hears 2: FOLLOWERINFO 1"]),
     (2, "only server 1 is real", &["stage 1", "3 hears 2: FOLLOWERINFO 1"]),
     (2, "server 1 is real", &["stage 1", "1 hears 1: FOLLOWERINFO 1"]),
@@ -251,7 +251,7 @@ fn what_has_to_hold_holds_at_every_moment() {
     let lines: Vec<&str> = ["elect 2 by offers"].into_iter().chain(story).collect();
     let lines = [&lines[..], &["stop 1", "hold led for 4s"]].concat();
     let Err(error) = play(&lines) else { panic!("nobody leads between 2029 and 2037 ms") };
-    assert_eq!(error.to_string(), "hostile:8: expected `led`, but no server leads");
+    assert_eq!(error.to_string(), "hostile:8: expected `led`, but no candidate leads");
 }
 
 /// More happens within one command than a record keeps.

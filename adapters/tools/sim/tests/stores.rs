@@ -82,7 +82,7 @@ fn what_cannot_be_done_is_refused() {
         ("heal", "nothing is cut"),
         ("linger off", "nothing stays"),
         ("linger\nlinger", "it stays already"),
-        ("lose answer 2 create\nlose answer 2 read", "candidate 2 has a mishap before it"),
+        ("lose answer 2 create\nlose answer 2 read", "candidate 2 has a fault before it already"),
     ]);
 }
 
