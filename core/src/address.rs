@@ -1,7 +1,7 @@
 //! Where a server listens.
 //!
 //! A host and a port, as an operator wrote them: names are not looked up here, since they may mean another
-//! machine tomorrow. Whoever dials does that, anew each time.
+//! machine tomorrow. The dialling side does that, anew each time.
 
 use alloc::string::String;
 use core::fmt;
@@ -16,7 +16,7 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Whether this is an address on which one can listen but to which nobody can dial: `0.0.0.0`,
+    /// Whether this is an address on which one can listen but to which no peer can dial: `0.0.0.0`,
     /// `::`, or port 0 (ZOOKEEPER-2164).
     pub fn is_wildcard(&self) -> bool {
         self.port == 0

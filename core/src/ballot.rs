@@ -6,7 +6,7 @@
 //!   Standing "I lead generation 6" ──►   ◄── Standing "I follow 3"      heartbeats
 //! ```
 //!
-//! Every message carries the generation of its sender and how new its history is, so that whoever is behind
+//! Every message carries the generation of its sender and how new its history is, so that a server that is behind
 //! learns it from any of them, also from one that says no. Who may vote for whom is the business of
 //! [`generation`](crate::generation); the bytes are in [`wire`](crate::wire).
 
@@ -28,7 +28,7 @@ impl Generation {
         Self(self.0.saturating_add(1))
     }
 
-    /// Whether a server may be in it: those that are not are nobody's.
+    /// Whether a server may be in it: the others belong to no server.
     pub const fn is_valid(self) -> bool {
         self.0 >= 0 && self.0 < i64::MAX
     }
@@ -109,7 +109,7 @@ pub enum Body {
     },
     /// Where I stand. From a leader, the heartbeat; from others, the answer to it.
     Standing {
-        /// Whom the sender follows; itself if it leads, nobody while it looks.
+        /// Whom the sender follows; itself if it leads, [`ServerId::NOBODY`] while it looks.
         leader: ServerId,
         /// A leader's time when it said so, in its own nanoseconds, opaque to others; they give it back.
         beat: u64,
@@ -123,7 +123,7 @@ pub struct Poll {
     pub generation: Generation,
     /// Which of its attempts this is; never the same twice while it runs.
     pub attempt: u64,
-    /// It only asks whether it would be elected: nobody's vote is bound by the answer.
+    /// It only asks whether it would be elected: no voter is bound by the answer.
     pub pre: bool,
 }
 

@@ -61,7 +61,7 @@ pub struct Config {
     ///
     /// With it a leader knows by its own clock when its reign is over, and gives it up before another can
     /// have been established. What it costs: after a crash of the leader's machine (not of its process,
-    /// which closes its links) and after a restart of the ensemble, nobody is established for so long. A server
+    /// which closes its links) and after a restart of the ensemble, no leader is established for so long. A server
     /// that is started with less than before, or with none, waits for the longest that it may ever have promised:
     /// that is kept beside its epochs.
     /// Voters that are not ours promise nothing; where they are needed for a quorum there are no leases.
@@ -86,7 +86,7 @@ pub enum Election {
 /// Time-outs and policies of elections by generation. The same at all servers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Generations {
-    /// Silence of the leader after which a server asks to lead, at least; nobody votes against a leader that
+    /// Silence of the leader after which a server asks to lead, at least; no voter votes against a leader that
     /// was heard in this time.
     pub timeout_min: Duration,
     /// The same, at most: each server draws anew each time. A leader that no quorum has answered for so long
@@ -110,7 +110,7 @@ pub enum Ties {
     /// The one with the higher id, as with ZooKeeper's election, unless it tries in vain. It is a pre-vote's
     /// answer, so there is no preference without pre-votes.
     BetterRanked,
-    /// Whoever asks first, as in Raft.
+    /// The server that asks first, as in Raft.
     FirstCome,
 }
 
@@ -226,7 +226,7 @@ pub struct Limits {
     pub unintroduced: usize,
     /// Learners of one leader.
     pub learners: usize,
-    /// The longest body of a request that somebody at this server asks for, in bytes (`jute.maxbuffer`).
+    /// The longest body of a request that a caller at this server asks for, in bytes (`jute.maxbuffer`).
     pub request_bytes: usize,
     /// The longest transaction that this server proposes as a leader, in bytes, with its header:
     /// `jute.maxbuffer` and what it may be exceeded by (`zookeeper.jute.maxbuffer.extrasize`). At least
@@ -472,7 +472,7 @@ pub enum ConfigError {
         /// The longest wait.
         max: Duration,
     },
-    /// A bound that lets nobody in.
+    /// A bound of 0, which would admit nothing.
     #[error("the limit of {field} is 0, at least 1 is needed")]
     NoRoom {
         /// The field of [`Limits`] or [`HistoryLimits`].

@@ -42,7 +42,7 @@ pub struct Context<'a> {
     pub config: &'a mut Config,
     /// Who votes.
     pub quorum: &'a mut Quorum,
-    /// Somebody else votes now: the election has to know before anything else happens.
+    /// The voters have changed: the election has to know before anything else happens.
     pub reseated: &'a mut bool,
     /// The epochs as they are or are about to be on disk. A write that fails stops the server, so
     /// what has been asked for is never taken back; whatever promises it waits for its ticket.
@@ -107,7 +107,7 @@ impl Context<'_> {
     /// logged, a version that a leader gave when its epoch is ours. One that is neither came to nothing.
     ///
     /// A change behind a cut is forgotten with it, whatever our epoch: otherwise it would count as logged again as
-    /// soon as the log is that long, and be put in force though nobody ever committed it.
+    /// soon as the log is that long, and be put in force though no leader ever committed it.
     pub fn forget_unheld(&mut self) {
         let Some(next) = &self.config.next_membership else { return };
         let known = if next.is_change() {
@@ -149,7 +149,7 @@ impl Context<'_> {
         self.history.truncate(zxid, self.outbox);
     }
 
-    /// Tells whoever asked that it may come to pass.
+    /// Tells the caller that its request may come to pass.
     pub fn accept(&mut self, id: RequestId) {
         self.requests.accept(id, self.outbox);
     }
@@ -220,7 +220,7 @@ impl Context<'_> {
 }
 
 /// Something asked for while the seat goes from one server to another: it is asked for again when that is
-/// over, so that nobody need notice.
+/// over, so that no caller need notice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Adrift {
     /// A transaction.
@@ -274,8 +274,8 @@ impl Verdict {
 pub struct Concessions {
     /// To a newer history or configuration; forgotten when a quorum is established that we lead or follow.
     pub history: BTreeSet<ServerId>,
-    /// To a later promise, and which; the next epoch is above them, whoever comes first. Forgotten
-    /// when somebody else leads.
+    /// To a later promise, and which; the next epoch is above them, whichever server comes first. Forgotten
+    /// when another server leads.
     pub promise: BTreeMap<ServerId, Epoch>,
     /// That need a snapshot while a change is under way, take no memberships with it, and were refused so that an
     /// election tells them; until when that is remembered, by whomever of us leads.

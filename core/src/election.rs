@@ -4,7 +4,7 @@
 //!            look()                    a quorum votes like us
 //!   settled ───────► looking ─────────────────────────────────► waiting ──► settled
 //!      ▲               │  ▲   ◄───── a better vote ─────────────   │          ▲
-//!      │               │  │                             200 ms, or nobody    │
+//!      │               │  │                             200 ms, or no vote   │
 //!      │               │  └── later round, better vote: adopt, tell all       │
 //!      │               └───── a quorum already has a leader, who says so ─────┘
 //!      └── answers everybody who is looking
@@ -12,9 +12,9 @@
 //!
 //! A round begins with a vote for oneself. Better votes are adopted and passed on, so that all who
 //! hear one another end with the best vote, that is with the newest history. A quorum that votes
-//! alike has decided; a short wait lets a better vote arrive that is still on its way. Where nobody
-//! is left who could send one there is no wait: every voter votes alike; or those that do not are
-//! known to be unreachable, and a quorum of the others is known not to wait either. Whoever waits may go on with a
+//! alike has decided; a short wait lets a better vote arrive that is still on its way. Where no voter
+//! is left that could send one there is no wait: every voter votes alike; or those that do not are
+//! known to be unreachable, and a quorum of the others is known not to wait either. A voter that waits may go on with a
 //! better vote, and then those who settled early go back into the round ([`Elector::go_back`]). Those that lose a leader notice it one after the other; what the early
 //! ones say is kept for the others, since they say it only once.
 //!
@@ -60,8 +60,9 @@ pub struct Elector {
     config: ElectorConfig,
     state: ServerState,
     round: Round,
-    /// The highest round that we have looked in. Whoever joins an ensemble takes its round, which may be lower; whoever
-    /// looked in a round for a second time would say what the others have on file already, and that nobody answers.
+    /// The highest round that we have looked in. A server that joins an ensemble takes its round, which may be lower;
+    /// one that looked in a round for a second time would say what the others have on file already, and that no voter
+    /// answers.
     looked: Round,
     /// How often we may still go back into this round.
     returns: usize,
@@ -123,7 +124,7 @@ impl Elector {
 
     /// The role that the last election led to is over; the next election has not begun. Until it does
     /// we claim nothing: a server that joined us on the word of an office we have left would wait for
-    /// somebody who is gone.
+    /// a leader that is gone.
     pub const fn retire(&mut self) {
         self.state = ServerState::Looking;
     }
@@ -171,8 +172,8 @@ impl Elector {
     }
 
     /// The seat was given to the leader of `vote` without an election, in this round: everybody says the same as if
-    /// that had ended one. Nobody goes back for that: whoever is ahead of the leader that gave it away, since that one
-    /// came back from a crash to those who still followed it, goes on from its own round; and who keeps its leader
+    /// that had ended one. No server goes back for that: one that is ahead of the leader that gave it away, since that
+    /// one came back from a crash to those who still followed it, goes on from its own round; and who keeps its leader
     /// (in another membership) keeps its round.
     pub fn appoint(
         &mut self,
@@ -195,7 +196,7 @@ impl Elector {
         self.decide(at, vote, reason, out);
     }
 
-    /// Begins anew under another configuration: settled on nobody, round 0.
+    /// Begins anew under another configuration: settled on no leader, round 0.
     pub fn reconfigure(&mut self, config: ElectorConfig) {
         *self = Self::new(config);
     }
@@ -280,7 +281,7 @@ impl Elector {
         out: &mut Vec<ElectorOutput>,
     ) {
         let Some(position) = self.config.quorum.position(from) else {
-            // Whoever has no vote is answered and otherwise not listened to; between two elections
+            // A server without a vote is answered and otherwise not listened to; between two elections
             // with what it can neither count nor follow.
             if self.round > Round(0) {
                 let none = Standing { vote: Vote::ABSTENTION, ..self.standing() };
@@ -332,10 +333,10 @@ impl Elector {
         at_once: bool,
         out: &mut Vec<ElectorOutput>,
     ) {
-        // Who proposes nobody is counted by nobody, whatever round it is in: it joins that of those who look.
-        // Its vote may be needed by voters who know of a membership that it does not know yet, or by whoever
+        // A voter without a candidate never counts, whatever round it is in: it joins the round of those that look.
+        // Its vote may be needed by voters who know of a membership that it does not know yet, or by the server that
         // leads in its place because it cannot be followed. Once it proposes
-        // somebody it stays in that round, so that two who do not hear each other cannot call it to and fro.
+        // a candidate it stays in that round, so that two who do not hear each other cannot call it to and fro.
         let undecided =
             || self.vote.leader == ServerId::NOBODY && (self.config.may_change || self.barred);
         let candidate = || self.config.quorum.is_voter(heard.vote.leader);
@@ -369,7 +370,7 @@ impl Elector {
             // What was collected belongs to an earlier round; so does what we proposed: the vote that
             // came is compared with the one for ourselves.
             if self.hears_few(at, position) {
-                // Nobody else tells us how this round ends.
+                // No other voter tells us how this round ends.
                 self.ask_soon(at);
             }
             let better = self.why_better(from, heard.vote, self.own).is_some();
@@ -396,9 +397,9 @@ impl Elector {
     }
 
     /// Whether this is a vote for ourselves with more than we have. It was cast when we had it: since then our disk
-    /// was emptied, or we followed a leader that sent us a snapshot instead, and an earlier round came again. Whoever
-    /// adopted it would elect us for a history that is gone. So the round begins anew: those who vote so begin with
-    /// their own votes again, and hear what is.
+    /// was emptied, or we followed a leader that sent us a snapshot instead, and an earlier round came again. A voter
+    /// that adopted it would elect us for a history that is gone. So the round begins anew: those who vote so begin
+    /// with their own votes again, and hear what is.
     fn has_outlived(&self, vote: Vote) -> bool {
         let history = |vote: Vote| (vote.peer_epoch, vote.zxid);
         let own = self.own.leader == self.config.id && vote.leader == self.config.id;
@@ -506,7 +507,7 @@ impl Elector {
         self.count(at, out);
     }
 
-    /// Whoever was alone for long says soon again what it says now: the peer looks, too, and where it leads
+    /// A server that was alone for long says soon again what it says now: the peer looks, too, and where it leads
     /// by the time when it hears that, it answers so. Nothing else would tell it for up to a minute.
     fn on_reachable(&mut self, at: Instant, peer: ServerId) {
         let Some(position) = self.config.quorum.position(peer) else { return };
@@ -523,7 +524,7 @@ impl Elector {
     }
 
     fn on_tick(&mut self, at: Instant, out: &mut Vec<ElectorOutput>) {
-        // A wait that elects nobody may have hidden that it is time to tell the vote again.
+        // A wait that elects no leader may have hidden that it is time to tell the vote again.
         while self.deadline().is_some_and(|(due, _)| due <= at) {
             self.fire(at, out);
         }
@@ -551,7 +552,8 @@ impl Elector {
     /// Why `vote` should be adopted in place of `over`: it is better, and its server may be elected.
     ///
     /// What a server without weight says is no reason. It may be the only one that hears whom it votes for; a quorum
-    /// that hears itself would elect that one again and again. Whoever can be elected is heard by those with weight.
+    /// that hears itself would elect that one again and again. A server that can be elected is heard by those with
+    /// weight.
     fn why_better(&self, from: ServerId, vote: Vote, over: Vote) -> Option<Reason> {
         let quorum = &self.config.quorum;
         if self.barred {

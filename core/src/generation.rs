@@ -36,7 +36,7 @@
 //! # Driven alone
 //!
 //! [`GenerationClock`] is the election alone, and can be driven alone: it is told [`ClockEvent`]s and says
-//! [`ClockOutput`]s. Whoever drives it keeps each [`Ballot`](crate::ballot::Ballot) on disk, in order, and says so.
+//! [`ClockOutput`]s. The driver keeps each [`Ballot`](crate::ballot::Ballot) on disk, in order, and says so.
 //!
 //! Where the idea appears: Raft's elections (Ongaro and Ousterhout, *In Search of an Understandable Consensus
 //! Algorithm*, 2014; pre-votes and a leader that steps down by its own clock are in Ongaro's thesis, 9.6 and 6.2),
@@ -144,7 +144,7 @@ impl GenerationClock {
         }
         out.push(ClockOutput::Redial);
         if cue == Cue::Fresh || self.due.is_none() {
-            // Is there a leader? Whoever leads answers.
+            // Is there a leader? The leader answers.
             self.tell(at, Recipient::Voters, out);
         }
         self.answer_early(at, out);
@@ -174,7 +174,7 @@ impl GenerationClock {
             return;
         }
         let Some(position) = self.config.quorum.position(from) else {
-            // Whoever has no vote is told where we stand, if it asks, and otherwise not listened to.
+            // A server without a vote is told where we stand, if it asks, and otherwise not listened to.
             let asks = matches!(letter.body, Body::Standing { leader: ServerId::NOBODY, .. });
             if asks || matches!(letter.body, Body::Request(_)) {
                 self.tell(at, Recipient::One(from), out);

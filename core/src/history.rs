@@ -71,7 +71,7 @@ pub struct History {
     whole_after: Option<Zxid>,
     /// The log on disk holds everything after this.
     floor: Zxid,
-    /// Nobody who stands before this is served from the log on disk.
+    /// No learner that stands before this is served from the log on disk.
     unreadable: Zxid,
     /// Nothing is known of our history until a leader has told: it may have been lost with the disk.
     unknown: bool,
@@ -138,7 +138,7 @@ impl History {
             staged: durable.snapshot,
             since_snapshot: 0,
             taking: false,
-            // Nobody waits in memory for what was there at the start: the log has it.
+            // No receiver waits in memory for what was there at the start: the log has it.
             delivered: last,
         };
         history.shrink();
@@ -375,7 +375,7 @@ impl History {
         self.taking = false;
     }
 
-    /// The log could not be read after `zxid`: from now on nobody who stands there is served from it.
+    /// The log could not be read after `zxid`: from now on no learner that stands there is served from it.
     pub fn on_unreadable(&mut self, zxid: Zxid) {
         self.unreadable = self.unreadable.max(Zxid(zxid.0.saturating_add(1)));
     }

@@ -14,7 +14,7 @@ use core::fmt;
 pub struct ServerId(pub i64);
 
 impl ServerId {
-    /// The id that stands for "nobody": what an observer proposes, so that it never wins.
+    /// The id that stands for no server: what an observer proposes, so that it never wins.
     pub const NOBODY: Self = Self(i64::MIN);
     /// The id with which ZooKeeper observers may introduce themselves without having one of their own.
     pub const ANONYMOUS_OBSERVER: Self = Self(i64::MAX);
@@ -41,7 +41,7 @@ impl fmt::Display for LinkId {
 /// Where a request came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// Somebody at this server.
+    /// A caller at this server.
     Here,
     /// A learner.
     Learner(LinkId),

@@ -99,12 +99,12 @@ pub enum Event {
         link: LinkId,
         /// The text of the membership that stands in the state, if the application keeps it there, as ZooKeeper's
         /// data tree does under `/zookeeper/config`, and a reconfiguration wrote it: with the version -1, at the zxid
-        /// that is the text's version. (Whoever may do everything may write there, too.)
+        /// that is the text's version. (A client that may do everything may write there, too.)
         membership: Option<Bytes>,
     },
     /// A snapshot of the application's state after this transaction was taken, or could not be.
     SnapshotTaken(Zxid),
-    /// Somebody at this server asks for a transaction. Answered by
+    /// A caller at this server asks for a transaction. Answered by
     /// [`Refused`](crate::output::Output::Refused), or by
     /// [`Accepted`](crate::output::Output::Accepted) and, when it is applied, by itself.
     Propose(Request),
@@ -117,7 +117,7 @@ pub enum Event {
         drafts: Vec<Draft>,
     },
     /// The application has applied everything that was [delivered](crate::output::Output::Deliver) through this, or
-    /// [adopted](crate::output::Output::Adopt) a state of this label, and whoever asked for a transaction of these has
+    /// [adopted](crate::output::Output::Adopt) a state of this label, and every caller that asked for one of these has
     /// its answer. A later one stands for those before it.
     Applied(Zxid),
     /// What was to be [replayed](crate::output::Output::Replay) is applied.
@@ -127,7 +127,7 @@ pub enum Event {
         /// Whether all of it could be read.
         outcome: Result<(), Unreadable>,
     },
-    /// Somebody at this server wants to read what is at least as new as everything acknowledged so far.
+    /// A caller at this server wants to read what is at least as new as everything acknowledged so far.
     Read(ReadId),
     /// What the outside arbiter of a two-server ensemble says now.
     Oracle(bool),
@@ -137,7 +137,7 @@ pub enum Event {
     /// The operator asks a leader to hand its seat over to this server, or to the best that there is.
     /// Answered by [`HandedOver`](crate::output::Output::HandedOver).
     HandOver(Option<ServerId>),
-    /// Nobody here does any more what only a leader may, in answer to this
+    /// All leadership guards on this server have been released, in answer to this
     /// [`Release`](crate::output::Output::Release).
     Released(ReleaseId),
     /// The server is to stop. Every link is hung up; nothing happens after.

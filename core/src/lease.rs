@@ -1,9 +1,9 @@
 //! Leases: for how long a voter takes no part in establishing another leader.
 //!
 //! ```text
-//!   leader ── LEASE(length), sent at t ──► follower: nobody else until it came + length
+//!   leader ── LEASE(length), sent at t ──► follower: no other leader until it came + length
 //!          ◄── LEASE ────────────────────
-//!   answered by a quorum: nobody else until t + length, and a little less on a clock that may be slower
+//!   answered by a quorum: no other leader until t + length, and a little less on a clock that may be slower
 //! ```
 //!
 //! A leader that a quorum has promised so knows by its own clock until when no other can be established: any
@@ -15,8 +15,8 @@
 //! or nothing, and what was promised before that still binds. It is on disk before the first election in which it
 //! may be promised, and written only where it grows.
 //!
-//! A leader that closes a link has done without that promise before, so whoever sees the leader close to which it
-//! was made is free; nobody else can give it back.
+//! A leader that closes a link has done without that promise before, so a voter is free when the leader to which
+//! it made the promise closes the link; no other server can give the promise back.
 
 use core::time::Duration;
 

@@ -491,7 +491,7 @@ impl Links {
         }
     }
 
-    /// A server looks, and somebody has come within reach: perhaps the others have, too. Dials that hang were
+    /// A server looks, and a peer has come within reach: perhaps the others have, too. Dials that hang were
     /// made into a network that was, and would be repeated later and later: each is made anew, once.
     pub fn retry(&mut self, now: Instant, outbox: &mut Outbox) {
         for (peer, dial) in &mut self.dials {
@@ -552,7 +552,7 @@ impl Links {
         self.enter(Placed::of_quorum(link, Place::Leader(leader)));
     }
 
-    /// A dial to a quorum port is over for which nobody waits any more.
+    /// A dial to a quorum port is over for which no caller waits any more.
     pub fn on_leader_dial_over(&mut self, leader: ServerId) {
         self.leader_dials.remove(&leader);
     }
@@ -581,7 +581,7 @@ impl Links {
         }
     }
 
-    /// The links that wait, and from now on nobody does.
+    /// The links that wait, and from now on none does.
     pub fn take_waiting(&mut self) -> Vec<Waiting> {
         core::mem::take(&mut self.waiting)
     }
@@ -639,7 +639,7 @@ impl Links {
         }
         let neighbour = self.neighbours.get_mut(&peer).filter(|n| n.link.is_none())?;
         let Some(dial) = over.filter(|dial| dial.fresh) else {
-            // Somebody asked for a fresh dial while this one was under way.
+            // A caller asked for a fresh dial while this one was under way.
             self.dial(now, peer, outbox);
             let asked = over.is_some_and(|dial| dial.asked);
             self.dials.entry(peer).and_modify(|dial| dial.asked = asked);

@@ -13,7 +13,7 @@
 //! data of NEWLEADER and in `/zookeeper/config`; all of them are read here and nowhere else. Around
 //! the lines lie the rules of Java's properties files (comments, separators, escapes), see [`Lines`].
 //!
-//! A [`Membership`] is valid by construction: whoever holds one need not check it. What it does not
+//! A [`Membership`] is valid by construction: the holder of one need not check it. What it does not
 //! know: which server we are, what else stands in a configuration file, and whether a host exists.
 //!
 //! In the Java code: `QuorumVerifier`, `QuorumMaj`, `QuorumHierarchical`, `QuorumPeer.QuorumServer`,

@@ -221,7 +221,7 @@ impl Request {
     /// The operation `sync`: flush the path from the leader to the asking learner.
     pub const SYNC: i32 = 9;
 
-    /// The longest body of a request that somebody here may ask for, unless
+    /// The longest body of a request that a caller here may ask for, unless
     /// [`Limits::request_bytes`](crate::config::Limits::request_bytes) says otherwise.
     pub const BODY_BYTES_MAX: usize = 1 << 20;
 }

@@ -212,7 +212,7 @@ impl Quorum {
         self.weightless
     }
 
-    /// How many voters are enough, where all count alike and nobody else is heard.
+    /// How many voters are enough, where all count alike and no oracle is heard.
     #[inline]
     pub fn plain_majority(&self) -> Option<usize> {
         (self.plain && self.oracle.is_none()).then_some(self.voters.len() / 2 + 1)

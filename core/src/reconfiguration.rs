@@ -79,7 +79,7 @@ impl Reconfiguration {
         Self { change: Change::Incremental { joining, leaving }, version: None }
     }
 
-    /// These servers, and nobody else.
+    /// These servers, and no others.
     pub const fn whole(membership: Membership) -> Self {
         Self { change: Change::Whole(membership), version: None }
     }

@@ -1,4 +1,4 @@
-//! Whoever wants to know everything that a server heard and did listens here.
+//! The recorder: an interface that is told every input and every output of a server.
 //!
 //! ```text
 //!   starts(config, durable)   hears(input), does(outputs)   hears(input), does(outputs)   …
@@ -8,7 +8,7 @@
 //! disk that is stepped through the same inputs says the same, output by output. So what a server recorded
 //! can be gone through again, elsewhere and later, by a debugger or by a checker of rules.
 //!
-//! The core itself calls nobody: whoever drives a peer makes these calls, the driver and the simulator alike.
+//! The core itself never calls it: what drives a peer makes these calls, the driver and the simulator alike.
 
 use core::fmt;
 
@@ -29,7 +29,7 @@ pub trait Recorder: fmt::Debug + Send {
     /// It is about to hear this. What it says to it comes next, unless it panics.
     fn hears(&mut self, input: &Input);
 
-    /// What it says to what it heard last. None of it has been carried out yet, so whoever hears of it
+    /// What it says to what it heard last. None of it has been carried out yet, so the part that hears of it
     /// records that later.
     fn does(&mut self, outputs: &[Output]);
 }

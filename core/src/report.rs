@@ -270,7 +270,7 @@ pub enum Reason {
         /// For whom.
         leader: ServerId,
     },
-    /// A quorum votes alike, and nobody is left who could change that.
+    /// A quorum votes alike, and no voter is left that could change that.
     Settled {
         /// Who.
         members: Vec<ServerId>,
@@ -429,9 +429,9 @@ pub enum Reason {
     },
     /// The operator asked for it.
     Asked,
-    /// The quorum port accepts no connections: nobody could come to follow.
+    /// The quorum port accepts no connections: no follower could connect.
     CannotAccept,
-    /// The voters' promises to establish nobody else are over.
+    /// The voters' promises to establish no other leader are over.
     LeaseOver,
     /// The leader gave its seat to another server.
     HandedOver {

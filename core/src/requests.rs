@@ -1,7 +1,7 @@
 //! What becomes of the requests that were accepted at this server.
 //!
 //! ```text
-//!   accepted ──► its transaction is logged ──► applied here                settled: whoever asked sees the reply
+//!   accepted ──► its transaction is logged ──► applied here                settled: the caller sees the reply
 //!      │                  └─ cut again ─┐
 //!      ├────────────────────────────────┴──► this server serves again, ──► Lost, in a later epoch; Unknown, in the
 //!      │                                     what that inherited is applied                              same one
@@ -12,7 +12,7 @@
 //! transaction of an old epoch that the next one did not inherit never comes. So when all that was inherited is
 //! applied here, what has not come is known not to have happened, and can be asked for again without being done
 //! twice. Where the same leader serves us again it may still have the request, and a snapshot does not tell who
-//! asked for what: then nobody can say.
+//! asked for what: then the outcome is unknown.
 //!
 //! Nothing is said before the application [has applied](crate::input::Event::Applied) what might be the request's own
 //! transaction: an application may be slow, and what it has still to apply is not lost. Each request is told once.
@@ -25,7 +25,7 @@ use crate::output::{Doubt, Output};
 use crate::txn::{RequestId, Txn};
 use crate::zxid::{Epoch, Zxid};
 
-/// The requests that were accepted here, and of which nobody knows yet what became of them.
+/// The requests that were accepted here, and whose outcome is not known yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requests {
     /// By id; of the same id, the older first.

@@ -1,7 +1,7 @@
 //! Named deadlines.
 //!
 //! Machines work with names; the driver asks once for the earliest deadline, sleeps, and says `Tick`.
-//! What follows when one has passed is the business of whoever has set it, and no clock is read.
+//! What follows when one has passed is the business of the machine that set it, and no clock is read.
 
 use core::time::Duration;
 

@@ -6,7 +6,7 @@
 //!   └───────────┴────────┴────────┴────────┴────────┴──────────────────────────────┘
 //! ```
 //!
-//! These bytes are the same in a PROPOSAL, an INFORM, the log and a later DIFF; nobody takes them apart
+//! These bytes are the same in a PROPOSAL, an INFORM, the log and a later DIFF; no server takes them apart
 //! on the way. What the body means is the application's business.
 
 use alloc::sync::Arc;
@@ -87,9 +87,9 @@ pub struct Draft {
 impl Draft {
     /// As it is, if it takes at most `most` bytes in a packet or a log record; else, as an error, what is
     /// proposed in its place: the transaction that refuses the request, with [`Txn::TOO_LONG`]. One request
-    /// stays one transaction, and whoever asked is told.
+    /// stays one transaction, and the caller that asked is told.
     ///
-    /// Whoever makes drafts asks before the next one is made, and if this one is void lets the application
+    /// The maker of drafts asks before the next one is made, and if this one is void lets the application
     /// forget it: what is prepared after it must not count on what never comes.
     ///
     /// A ZooKeeper leader proposes it all the same, and every server that reads it ends the link

@@ -186,7 +186,7 @@ pub struct Filed {
     pub standing: Standing,
     /// Whether a message version above 0 is attached to it.
     pub versioned: bool,
-    /// Whether its sender ends the round at once where nobody is left to be waited for. Decides nothing between two
+    /// Whether its sender ends the round at once where no voter is left to wait for. Decides nothing between two
     /// votes.
     pub at_once: bool,
 }

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The end of a round is what a quorum says, and a server of ZooKeeper may say something better until its own 200 ms
-//! are over, which begin anew with each message (`FastLeaderElection`, `finalizeWait`). Whoever went on to a round of its
-//! own then would take others along, and leave the one alone that had been elected by the better votes of this one,
-//! for as long as a reign may take to begin (`initLimit`). So it goes back, with what it had heard there.
+//! are over, which begin anew with each message (`FastLeaderElection`, `finalizeWait`). A server that went on to a
+//! round of its own then would take others along, and leave the one alone that had been elected by the better votes of
+//! this one, for as long as a reign may take to begin (`initLimit`). So it goes back, with what it had heard there.
 
 use alloc::vec::Vec;
 
@@ -24,7 +24,7 @@ impl Elector {
     ///
     /// Votes within a round only rise, so this comes to an end: once for each other voter at most. Returns
     /// false, and nothing has changed, if we have served since, have another history than when the round began, or
-    /// could not vote so; whoever still cannot wait begins another round.
+    /// could not vote so; a caller that still cannot wait begins another round.
     pub fn go_back(
         &mut self,
         at: Instant,

@@ -66,7 +66,7 @@ pub enum ElectorEvent {
         /// When the dial was made.
         dialled: Instant,
     },
-    /// Whether this server may be elected; it may until something else is said. One that may not proposes nobody,
+    /// Whether this server may be elected; it may until something else is said. One that may not proposes no candidate,
     /// adopts votes that are at least as new as its own, and goes into the round of those who look, also an
     /// earlier one. [`ElectorEvent::Look`] has to follow.
     MayLead(bool),
@@ -81,7 +81,7 @@ pub enum ElectorEvent {
 /// What an election wants.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ElectorOutput {
-    /// Tell somebody where we stand.
+    /// Tell a peer, or all voters, where we stand.
     Notify {
         /// Whom.
         to: Recipient,

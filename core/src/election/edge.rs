@@ -1,7 +1,7 @@
 //! A server at the edge of its ensemble: links are broken, and it hears too few to elect anybody with them.
 //!
 //! ```text
-//!   S1 ─┐     ┌─ S4         nobody but S3 hears a quorum: S3 can lead, if the others
+//!   S1 ─┐     ┌─ S4         only S3 hears a quorum: S3 can lead, if the others
 //!       ├─ S3 ┤             let it, and believe it when it says that it does
 //!   S2 ─┘     └─ S5
 //! ```
@@ -15,8 +15,8 @@ use crate::quorum::Support;
 use crate::time::Instant;
 use crate::vote::{Filed, ServerState, Standing, Vote};
 
-/// Whoever was not heard in so much of a round is taken for one that is not heard. A link may still come up later, so
-/// what is concluded from it is no more than whose word is taken.
+/// A voter that was not heard in so much of a round is taken for one that is not heard. A link may still come up later,
+/// so what is concluded from it is no more than whose word is taken.
 const HEARD_BY_THEN: Duration = Duration::from_millis(500);
 
 impl Elector {
@@ -40,7 +40,7 @@ impl Elector {
     }
 
     /// Who stands behind a leader, and we with them, if without us they are too few: a seat that was handed over may
-    /// wait for us, who did not hear of it. ZooKeeper's server counts the others alone, and there whoever leads was
+    /// wait for us, who did not hear of it. ZooKeeper's server counts the others alone, and there the leader was
     /// elected, so they are enough; or it has not heard them all, and so the word of a leader that needs us is taken no
     /// sooner than when all who can be heard have been. Not of one that has less than we.
     pub(super) fn completed(&self, at: Instant, needle: &Filed) -> Option<Support> {
@@ -61,9 +61,9 @@ impl Elector {
     /// membership changes, no quorum of both.
     ///
     /// That is a server at the edge, where links are broken and not all can hear all. ZooKeeper's election leaves
-    /// it out, and with it whoever is in the middle: all vote for the best vote that anybody has heard of, which
+    /// it out, and with it the server in the middle: all vote for the best vote that anybody has heard of, which
     /// may be that of one who cannot be reached by a quorum; and who is reached by one is not believed by those
-    /// who hear nobody else. So a server at the edge does not insist on itself, and takes the word of a leader
+    /// that hear no other server. So a server at the edge does not insist on itself, and takes the word of a leader
     /// that it has heard before in this round: by now others, if they are there, have been heard, too. So does an
     /// observer. Who hears one other of three is no such server.
     ///

@@ -21,9 +21,9 @@ use crate::time::Instant;
 use crate::vote::{Filed, Round, ServerState};
 
 /// How long a dial that failed tells that a voter cannot be reached, from when it was made: as long as the
-/// longest wait before the next one. One that hung for longer tells of a network that was. Whoever was alone for
+/// longest wait before the next one. One that hung for longer tells of a network that was. A server that was alone for
 /// minutes and hears others again would otherwise elect with the first of them, by what it knows of the time
-/// before, and each part of the ensemble somebody else.
+/// before, and each part of the ensemble another server.
 pub const DIAL_TELLS: Duration = Duration::from_secs(1);
 
 /// The votes of one round.
@@ -43,7 +43,7 @@ pub(super) struct Votes {
 }
 
 impl Votes {
-    /// Nobody has said anything.
+    /// No voter has said anything.
     pub(super) fn new(quorum: &Quorum) -> Self {
         let voters = quorum.voters().len();
         Self {
@@ -81,7 +81,7 @@ impl Votes {
         }
     }
 
-    /// We have changed our vote. Nobody votes like us yet if every vote filed was compared with ours, since
+    /// We have changed our vote. No other voter votes like us yet if every vote filed was compared with ours, since
     /// ours has become better than all of them.
     #[inline]
     pub(super) fn clear(&mut self) {
@@ -116,7 +116,7 @@ impl Votes {
     /// those that do not were unreachable a moment ago, and those that do and end the round at once for that are a
     /// quorum with its leader in it. One that is merely silent is waited for.
     ///
-    /// Whoever ends the round later may hear a better vote until then, of one that comes within reach, and go with
+    /// A voter that ends the round later may hear a better vote until then, of one that comes within reach, and go with
     /// that one. A quorum that needs such a voter gains nothing from our haste, and the round would be torn.
     #[inline]
     pub(super) fn is_settled(&self, quorum: &Quorum, leader: ServerId, at: Instant) -> bool {
@@ -156,7 +156,7 @@ impl Votes {
         }
     }
 
-    /// Nobody is known to be unreachable any more.
+    /// No voter is known to be unreachable any more.
     pub(super) fn forget_unreachable(&mut self) {
         self.unreachable.fill(None);
         self.unreachables = 0;
@@ -201,7 +201,7 @@ pub(super) fn joinable(
         }
     }
     // While the membership changes, those of one of the two may have decided, and the change may have come
-    // to nothing, or be over. Whoever leads knows who has to agree.
+    // to nothing, or be over. The leader knows who has to agree.
     let enough =
         if leader == id { support.is_enough(quorum) } else { support.is_enough_to_follow(quorum) };
     enough.then_some(support)

@@ -37,8 +37,8 @@ pub enum ClockEvent {
     /// Look for a leader. While looking already, only another vote than before counts.
     Look {
         /// The vote for oneself, all of it on disk: its epoch and zxid are what freshness is compared by.
-        /// Begun with a vote for nobody in particular, it listens for two time-outs where others listen for
-        /// one. One for another server has our history in it all the same, since nobody may ask with what it
+        /// Begun with a vote without a candidate, it listens for two time-outs where others listen for
+        /// one. One for another server has our history in it all the same, since no server may ask with what it
         /// does not have: with it, and with [`Vote::ABSTENTION`], it never asks.
         own: Vote,
         /// Why.

@@ -34,7 +34,7 @@ impl GenerationClock {
         }
         out.push(ClockOutput::Redial);
         self.tries = self.tries.saturating_add(1);
-        // Whoever the leader named need not ask whether there is a leader.
+        // The successor that the leader named need not ask whether there is a leader.
         let named = self.appointed.take() == Some(self.config.id);
         if !self.config.rules.pre_vote || named {
             return self.run(out);

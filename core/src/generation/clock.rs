@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   generation   the highest seen          ballot   the last vote given, durable or on its way
-//!   campaign     an attempt of ours        heard    when the leader was, so for how long nobody else is granted
+//!   campaign     an attempt of ours        heard    when the leader was, so for how long no other is granted
 //! ```
 //!
 //! What is asked, granted and heard is judged in the neighbouring rooms.
@@ -168,7 +168,7 @@ impl GenerationClock {
         self.campaign = None;
     }
 
-    /// Begins anew under another configuration: settled on nobody.
+    /// Begins anew under another configuration: settled on no leader.
     pub fn reconfigure(&mut self, config: ClockConfig, now: Instant) {
         let observer = config.observer;
         self.config = config;
@@ -199,7 +199,7 @@ impl GenerationClock {
     }
 
     /// Whether we may ask to lead: we have weight, and a history that is known, could be followed, and begin with
-    /// a vote for nobody else: that one goes first.
+    /// a vote for no other server: that one goes first.
     pub(super) fn is_candidate(&self) -> bool {
         let ours = self.own.leader == self.config.id || self.own.leader == ServerId::NOBODY;
         let knows = self.own.zxid != Zxid::UNKNOWN && self.own != Vote::ABSTENTION;
@@ -207,7 +207,7 @@ impl GenerationClock {
         ours && knows && weighs && !self.barred
     }
 
-    /// Whether a leader lives, as far as we know: nobody else is granted anything.
+    /// Whether a leader lives, as far as we know: no other server is granted anything.
     pub(super) fn has_live_leader(&self, at: Instant) -> bool {
         let recent = |heard: Instant| at.since(heard) < self.config.rules.timeout_min;
         self.leads() || self.heard.is_some_and(recent)
@@ -249,7 +249,7 @@ impl GenerationClock {
         self.campaign = None;
     }
 
-    /// We stand for somebody.
+    /// This server votes for a candidate.
     pub(super) fn stand_for(&mut self, vote: Vote, reason: Reason, out: &mut Vec<ClockOutput>) {
         if vote != self.vote {
             let change = Change::Vote { from: self.vote, to: vote };

@@ -43,7 +43,7 @@ impl GenerationClock {
         }
         if !self.looking {
             // The leader has been silent for the shortest time-out. What we had when we last looked tells
-            // enough of us for an answer that binds nobody.
+            // enough of us for an answer that binds no voter.
             let granted = poll.pre && self.has_standing() && self.would_grant(&letter, poll);
             self.early.keep(position, letter);
             if self.has_standing() {
@@ -63,7 +63,7 @@ impl GenerationClock {
         let granted = self.would_grant(&letter, poll);
         let granted = granted && !(poll.pre && self.prefers_itself(at, from, &letter));
         if granted && self.campaign.is_none() {
-            // Let it try. Whoever only asks does not put off those that are newer.
+            // Let it try. A server that only asks does not put off those that are newer.
             self.listen(at);
         }
         if granted && !poll.pre {

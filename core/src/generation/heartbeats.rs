@@ -61,7 +61,7 @@ impl GenerationClock {
         if !settled {
             return self.send(to, body, out);
         }
-        // The same from all, as of the leader that they have: nobody compares it.
+        // The same from all, as of the leader that they have: no receiver compares it.
         let claim = Claim { current_epoch: self.vote.peer_epoch, last: self.vote.zxid };
         let letter = self.letter(claim, body);
         out.push(ClockOutput::Send { to, letter });

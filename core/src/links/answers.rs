@@ -4,7 +4,7 @@
 //!   asked ─► answered, 100 times in a row ─► not at all ─── a second later ──► as often again
 //! ```
 //!
-//! Who has no vote is answered whatever it says, and answers in its turn whoever votes in an earlier round: two
+//! A server without a vote is answered whatever it says, and answers in its turn any voter in an earlier round: two
 //! such servers would answer each other's answers at the speed of the network for as long as both look.
 
 use core::time::Duration;

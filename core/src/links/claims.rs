@@ -12,8 +12,8 @@
 //! is back, and knows nothing of it, end it at once. Where nothing answers at all, the address decides: a voter's
 //! home is where its configured name leads to at that moment. Looking that up is the driver's affair.
 //!
-//! `QuorumCnxManager` believes whoever connects, and ends the link that works. A voter that dials is not asked for
-//! a proof by dialling it: a server of ZooKeeper with a larger id would end the old link for that itself, and one
+//! `QuorumCnxManager` believes any peer that connects, and ends the link that works. A voter that dials is not asked
+//! for a proof by dialling it: a server of ZooKeeper with a larger id would end the old link for that itself, and one
 //! that has settled answers no notification of one that has.
 //!
 //! What a newcomer says while it is held is kept as its own [`Mailbox`] would have kept it, and heard only when it
@@ -65,7 +65,7 @@ impl Held {
         self.shares_home(self.remote)
     }
 
-    /// Whether somebody who comes from there is known to come from where the voter is at home.
+    /// Whether a peer that comes from there is known to come from where the voter is at home.
     fn shares_home(&self, remote: Option<IpAddr>) -> bool {
         self.homes.as_ref().is_some_and(|homes| is_among(homes, remote))
     }
@@ -101,7 +101,7 @@ pub struct Admitted {
 }
 
 impl Links {
-    /// A voter with a larger id has a link, and somebody claims to be that voter. Returns whether it is held.
+    /// A voter with a larger id has a link, and a newcomer claims to be that voter. Returns whether it is held.
     pub(super) fn hold(
         &mut self,
         now: Instant,
@@ -161,9 +161,9 @@ impl Links {
         }
     }
 
-    /// The old link of a voter has ended: whoever claims to be that voter takes its place at once. One that is known
-    /// to come from elsewhere has to come again: the old link may have been ended for a newer one, whose introduction
-    /// is on its way.
+    /// The old link of a voter has ended: a newcomer that claims to be that voter takes its place at once. One that is
+    /// known to come from elsewhere has to come again: the old link may have been ended for a newer one, whose
+    /// introduction is on its way.
     pub fn succeed(
         &mut self,
         now: Instant,
@@ -196,7 +196,7 @@ impl Links {
         }
     }
 
-    /// A voter with a smaller id has a link, and somebody claims to be that voter: it is dialled, now or as soon as
+    /// A voter with a smaller id has a link, and a newcomer claims to be that voter: it is dialled, now or as soon as
     /// a second has passed since it was dialled last.
     pub(super) fn on_claiming_knock(&mut self, now: Instant, peer: ServerId, outbox: &mut Outbox) {
         let knock = Knock { dial_at: now, asked: None, called_off: false };

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! **The newest change in a history is seen or in force, every older one is in force.** A change is proposed only
-//! when the one before it is committed, so whoever has the later one knows that much. With less a server could be
+//! when the one before it is committed, so a server that has the later one knows that much. With less a server could be
 //! elected, or help to elect, by the voters of a membership that is over: two leaders of one epoch.
 
 use alloc::collections::BTreeMap;

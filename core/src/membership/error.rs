@@ -1,7 +1,7 @@
 //! Why a set of lines is no membership.
 //!
 //! Each says which line, or which servers, and what is wrong: an operator reads it. What is wrong within one
-//! line says [`LineError`]; what is done about it is up to whoever reads the lines.
+//! line says [`LineError`]; what is done about it is up to the caller that reads the lines.
 
 use alloc::format;
 use alloc::string::String;
@@ -53,7 +53,7 @@ pub enum MembershipError {
         #[source]
         error: LineError,
     },
-    /// There is nobody to vote.
+    /// There is no voter.
     #[error("none of the {members} servers is a participant, so nobody could vote")]
     NoParticipants {
         /// How many servers there are.

@@ -107,7 +107,7 @@ pub fn encode_introduction(introduction: &Introduction) -> Bytes {
 
 /// Takes an introduction off the front of `buf`; none if more bytes are needed.
 ///
-/// Addresses to which nobody can dial are left out, names are kept as they are, and any id is accepted:
+/// Addresses to which no peer can dial are left out, names are kept as they are, and any id is accepted:
 /// who may speak is decided elsewhere. Every error is fatal.
 pub fn decode_introduction(buf: &mut BytesMut) -> Result<Option<Introduction>, DecodeError> {
     let Some(first) = i64_at(buf, 0) else { return Ok(None) };
@@ -322,7 +322,7 @@ fn parse_short_notification(payload: &[u8]) -> Result<(Standing, i32), DecodeErr
         return Ok((standing(fixed, zxid.epoch())?, 0));
     }
     let standing = standing(fixed, Epoch(i64_at(payload, 28).ok_or(too_short)?))?;
-    // 3.4.6 put its version here, but nobody reads it unless more follows.
+    // 3.4.6 put its version here, but no receiver reads it unless more follows.
     let version = i32_at(payload, 36).ok_or(too_short)?;
     match payload.len() {
         40 => Ok((standing, 0)),

@@ -1,6 +1,6 @@
 //! The lengths beyond which nothing is believed, let alone allocated.
 //!
-//! Whoever announces more is refused by the announcement alone. Each is ZooKeeper's, where it has one.
+//! A sender that announces more is refused by the announcement alone. Each is ZooKeeper's, where it has one.
 
 /// The longest addresses of an introduction, in bytes, all together.
 pub const MAX_ADDRESSES: usize = 2048;

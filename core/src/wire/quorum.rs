@@ -94,7 +94,7 @@ mod kind {
 
 /// Takes a packet off the front of `buf`, as [`decode_packet`], and with a PROPOSAL, ACK or COMMIT those
 /// of the transactions directly behind it, as far as they have come: under load they come in
-/// runs, and a run is one step for whoever receives it.
+/// runs, and a run is one step for its receiver.
 pub fn take_packet(buf: &mut BytesMut, data_max: usize) -> Result<Option<Packet>, DecodeError> {
     let packet = decode_packet(buf, data_max)?;
     Ok(if let Some(Packet::Ack(first)) = packet {
@@ -810,7 +810,7 @@ mod tests {
         }
     }
 
-    /// They are ours alone, so nobody else keeps them as they are.
+    /// They are ours alone, so no other project keeps them as they are.
     #[test]
     fn what_servers_of_ours_say_to_one_another_stays_as_it_is() {
         let vote = Vote { leader: ServerId(2), zxid: Zxid(0x5_0000_0007), peer_epoch: Epoch(5) };
