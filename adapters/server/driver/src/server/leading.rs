@@ -46,7 +46,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// Hands the seat of the leader over to a follower, which is sent what it lacks before; returns when it
     /// has taken it, its reign about to begin. Requests and reads made here meanwhile wait, no longer than a
     /// few exchanges of messages take. So do reads at other servers; a request that one of them has sent
-    /// here too late to be done is [lost](ProposeError::Lost), which is certain, and may be made again.
+    /// here too late to be done is [lost](crate::ProposeError::Lost), which is certain, and may be made again.
     ///
     /// Whoever holds a [`Leadership`] here is told first, and waited for. Dropping the future does not call
     /// the hand-over off.
