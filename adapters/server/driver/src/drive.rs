@@ -2,7 +2,7 @@
 //!
 //! One task owns the `Peer`, and all that happens to a server passes through here one after another.
 //! The loop never waits for the network, for the disk or for an application that is slow. It takes what
-//! has gathered in one go, and wakes whoever has something to do once: a burst of votes costs one
+//! has gathered in one go, and wakes each task that has something to do once: a burst of votes costs one
 //! notification to each peer, and a burst of requests one write to each socket.
 //!
 //! What it does not do: decide. Every `match` arm below hands something on.
@@ -158,7 +158,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             self.carry_out(output, turn)?;
         }
         turn.outputs = outputs;
-        // A link closes when the core has done without whoever was at its other end, and the guards know.
+        // A lost link closes only when the core no longer counts on the peer at its other end, and the guards know.
         self.lost.clear();
         if let Some(release) = self.releasing.take_if(|_| self.seat.is_released()) {
             turn.events.push(Event::Released(release));
@@ -168,16 +168,16 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.run_application(turn)?;
         self.wake_links(&mut turn.queued);
         self.publish_in_time(&mut turn.reports, now);
-        // Who is told that another leads finds that nobody here says otherwise.
+        // A caller that is told that another server leads finds nothing here that says otherwise.
         if let (Some(outcome), Some(answer)) = (turn.handed.take(), self.handing.as_ref()) {
-            // Nobody may be waiting any more.
+            // The caller may have stopped waiting.
             let _ = answer.try_send(outcome);
             self.handing = None;
         }
         Ok(())
     }
 
-    /// One step of the core; whoever listens hears of all of them.
+    /// One step of the core; the recorder, if there is one, is given all of them.
     fn advance(&mut self, input: Input, outputs: &mut Vec<Output>) {
         let Some(recorder) = &mut self.recorder else {
             return self.peer.step_into(input, outputs);
@@ -293,11 +293,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         Ok(())
     }
 
-    /// Lets somebody else lead, if this server does and somebody can, before it ends. Returns early if it
+    /// Lets another server lead, if this one does and another can, before it ends. Returns early if it
     /// is to end at once.
     pub(crate) async fn give_way(&mut self) -> Result<Quit, ServerError> {
         let mut turn = Turn::default();
-        // Somebody may be waiting for another one; what becomes of that will do.
+        // A caller may be waiting for another transfer; the outcome of that one will do.
         if self.handing.is_none() {
             self.handing = Some(bounded(1).0);
             turn.events.push(Event::HandOver(None));
@@ -364,7 +364,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             let Ok(happened) = self.events.try_recv() else { break };
             batch.extend(self.register(happened));
         }
-        // Behind the events: whoever finds the bell full is heard here.
+        // After the events: the request of a caller that found the channel full is taken here.
         self.hear(batch);
         Ok(None)
     }
@@ -517,7 +517,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.dialler.doors.spawn(async move {
             // The disk answers unless the server ends.
             let Ok(located) = disk.locate(zxid).await else { return };
-            // Nobody listens: the server ends.
+            // No receiver is left: the server ends.
             drop(shared.events.send(Happened::Event(Event::Located { link, located })).await);
         });
     }

@@ -69,7 +69,7 @@ fn port_name(plane: Plane) -> &'static str {
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// A write to the data directory failed: nobody knows what a crash would leave.
+    /// A write to the data directory failed: what a crash would leave there is not known.
     #[error("the disk failed: {source}")]
     Disk {
         /// What could not be written.

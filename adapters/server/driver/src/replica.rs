@@ -116,7 +116,7 @@ enum Order<A: Application> {
 
 /// What came of an order.
 enum Done<A: Application> {
-    /// A transaction that somebody at this server has asked for.
+    /// A transaction that a caller at this server has asked for.
     Own {
         cxid: i32,
         zxid: Zxid,
@@ -331,7 +331,7 @@ impl<A: Application> Replica<A> {
         Ok(intake)
     }
 
-    /// Somebody looks when the core says so.
+    /// Keeps the read of a caller until the core says that it may be done.
     pub(crate) fn expect(&mut self, read: ReadId, look: Look<A>) {
         self.reads.push_back((read, look));
     }

@@ -3,8 +3,8 @@
 //! ```text
 //!   propose ──► asked ──► accepted ──► applied here      Ok, or rejected
 //!                 │           ├──────► Lost              surely not
-//!                 │           ├──────► Unknown           nobody can tell
-//!                 └► Refused  └──────► this server ends  nobody can tell
+//!                 │           ├──────► Unknown           outcome unknown
+//!                 └► Refused  └──────► this server ends  outcome unknown
 //!                    surely not
 //! ```
 //!
@@ -62,7 +62,7 @@ pub struct Proposed {
 /// Why a request was not seen to be applied.
 ///
 /// [`may_have_happened`](Self::may_have_happened) tells which it is: surely not, so that it can be
-/// asked for again, or nobody knows.
+/// asked for again, or outcome unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProposeError {
@@ -92,7 +92,7 @@ pub enum ProposeError {
     /// This server had ended before it took the request. It surely does not happen.
     #[error("this server has ended")]
     Ended,
-    /// It was proposed, and now nobody can tell whether it happened, or still will.
+    /// It was proposed, and its outcome is unknown: it may have happened, or still may.
     #[error("{0}; whether it happened is not known")]
     Unknown(Doubt),
 }
@@ -131,7 +131,7 @@ pub enum Setback {
     Behind,
 }
 
-/// Why nobody can tell whether a request was carried out.
+/// Why it is unknown whether a request was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Doubt {
@@ -203,7 +203,7 @@ pub enum ReconfigureError {
     /// The membership stays as it is.
     #[error(transparent)]
     Unchanged(#[from] Unchanged),
-    /// The request came to nothing, or nobody knows.
+    /// The request came to nothing, or its outcome is unknown.
     #[error(transparent)]
     Propose(ProposeError),
 }
@@ -237,7 +237,7 @@ pub enum HandOverError {
 /// Looks at the application, or is told why it cannot.
 pub(crate) type Look<A> = Box<dyn FnOnce(Result<&A, ReadError>) + Send>;
 
-/// What somebody at this server wants.
+/// What a caller at this server asks for.
 pub(crate) enum Ask<A> {
     /// A transaction.
     Propose { request: Request, answer: Answer, permit: Permit },
@@ -265,7 +265,7 @@ pub(crate) fn look<A, T: Send + 'static>(
         let seen =
             application.map(|application| catch_unwind(AssertUnwindSafe(|| closure(application))));
         drop(permit);
-        // Nobody may be waiting any more.
+        // The caller may have stopped waiting.
         drop(sender.send(seen));
     };
     (Box::new(look), receiver)
@@ -282,7 +282,7 @@ pub(crate) async fn seen<T>(
 }
 
 /// What others hand to the loop, and the loop takes all at once: a cell with a bell, so that a burst
-/// costs one wake-up, and nobody waits here for the loop.
+/// costs one wake-up, and no caller waits here for the loop.
 #[derive(Debug)]
 pub(crate) struct Tray<T> {
     items: Mutex<Items<T>>,
@@ -300,7 +300,7 @@ impl<T> Tray<T> {
         Self { items: Mutex::new(Items { waiting: Vec::new(), closed: false }), bell }
     }
 
-    /// Puts something in; gives it back if nobody will take it.
+    /// Puts an item in; gives it back if the loop takes no more.
     pub(crate) fn put(&self, item: T) -> Result<(), T> {
         let mut items = self.locked();
         if items.closed {
@@ -322,7 +322,7 @@ impl<T> Tray<T> {
         std::mem::swap(&mut self.locked().waiting, into);
     }
 
-    /// Lets nothing more in; returns what nobody took.
+    /// Lets nothing more in; returns what the loop has not taken.
     pub(crate) fn close(&self) -> Vec<T> {
         let mut items = self.locked();
         items.closed = true;
@@ -359,7 +359,7 @@ impl Requests {
         self.waiting.len()
     }
 
-    /// Somebody asks, and will be told.
+    /// Keeps the request of a caller, which will be told its outcome.
     pub(crate) fn asked(&mut self, id: RequestId, answer: Answer, permit: Permit) {
         self.waiting.insert(id.cxid, Waiting { answer, accepted: false, _permit: permit });
     }
@@ -392,7 +392,7 @@ impl Requests {
         }
     }
 
-    /// Nobody can tell what became of it, if it is not applied.
+    /// The outcome of the request is unknown, if it is not applied.
     pub(crate) fn unknown(&mut self, id: RequestId, doubt: output::Doubt) {
         if id.client == self.client {
             self.tell(id.cxid, Err(ProposeError::Unknown(doubt.into())));
@@ -409,13 +409,13 @@ impl Requests {
 
     fn tell(&mut self, cxid: i32, outcome: Result<Proposed, ProposeError>) {
         if let Some(waiting) = self.waiting.remove(&cxid) {
-            // Nobody may be waiting any more.
+            // The caller may have stopped waiting.
             drop(waiting.answer.send(outcome));
         }
     }
 }
 
-/// What a transaction means for whoever asked for it at this server, if it was anybody.
+/// What a transaction means for the caller that asked for it at this server, if there is one.
 pub(crate) fn own_outcome(
     client: i64,
     txn: &Txn,

@@ -68,7 +68,7 @@ impl<R: Runtime> Clock for OnRuntime<R> {
 
 /// Sets what every connection between servers needs.
 ///
-/// A vote is a small message that somebody waits for: no Nagle. A peer whose machine is gone sends
+/// A vote is a small message that its receiver waits for: no Nagle. A peer whose machine is gone sends
 /// nothing at all, and the election port has no pings of its own: keep-alive finds it after some ten
 /// seconds when the link is idle, the user timeout when bytes are under way (ZOOKEEPER-1748).
 ///

@@ -400,7 +400,7 @@ mod tests {
 
     use super::*;
 
-    /// Changes may be days apart: until then nothing would notice that somebody has gone.
+    /// Changes may be days apart: until then nothing would notice that a reader has gone.
     #[test]
     fn readers_that_are_gone_are_forgotten_when_another_one_comes() {
         let membership = Membership::parse("server.1=a:2888:3888:participant\nversion=0").unwrap();

@@ -17,14 +17,14 @@ pub(crate) async fn offload<T: Send + 'static>(
     let (done, result) = bounded(1);
     let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(THREAD_STACK);
     thread.spawn(move || {
-        // Nobody may be waiting any more.
+        // The caller may have stopped waiting.
         drop(done.try_send(work()));
     })?;
     result.recv().await.map_err(|_| io::Error::other(format!("thread {name} has panicked")))
 }
 
-/// Lets a thread that has much to do give way to those that somebody waits for: whole snapshots and logs
-/// pass through such threads, and a commit must not queue for the processor behind them.
+/// Lets a thread that has much to do give way to those that a caller or a peer waits for: whole snapshots and
+/// logs pass through such threads, and a commit must not queue for the processor behind them.
 ///
 /// What a system cannot do about it is not done. A process may make its threads less urgent without any
 /// right; each thread of Linux has an urgency of its own.

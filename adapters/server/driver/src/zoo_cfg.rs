@@ -163,7 +163,7 @@ pub struct ZooCfg {
     /// How much this server is wished to lead (`quorate.priority`, 0 to 255; 0), see
     /// [`Config::priority`](quorate_core::config::Config::priority).
     pub priority: u8,
-    /// For how long voters promise their leader to establish nobody else (`quorate.lease`, in ms; not at
+    /// For how long voters promise their leader to establish no other leader (`quorate.lease`, in ms; not at
     /// all), see [`Config::lease`](quorate_core::config::Config::lease).
     pub lease: Option<Duration>,
     /// How many bytes of transactions a follower or observer holds before its disk has them, until it gives up its

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A transaction carries the number that the leader's application gave it when it prepared it: one more
-//! than everything delivered and everything prepared before. Whoever applies it counts for himself. If
+//! than everything delivered and everything prepared before. Each server that applies it counts for itself. If
 //! one preparation was seen out of order, twice, or after it was given up, the numbers disagree; so they do
 //! if one that was too long still counts.
 
@@ -37,7 +37,7 @@ pub struct State {
     pub cells: BTreeMap<u8, Zxid>,
     /// The text of each membership that a change in it has led to. An application need not know of them.
     pub changes: Vec<(Zxid, Bytes)>,
-    /// How many of them took the place of one that was too long: nobody prepared these.
+    /// How many of them took the place of one that was too long: no server prepared these.
     pub void: u64,
 }
 
@@ -162,7 +162,7 @@ fn chain(digest: u64, txn: &Txn) -> u64 {
     mix.finish()
 }
 
-/// The `number`th transaction of a history that somebody has written before the story begins.
+/// The `number`th transaction of a history that was written before the story begins.
 pub(crate) fn written_before(zxid: Zxid, number: u64) -> Txn {
     let header = TxnHeader { client: 0, cxid: 0, time: 0, kind: KIND };
     let mut body = BytesMut::new();

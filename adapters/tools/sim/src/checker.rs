@@ -73,7 +73,7 @@ pub struct Checker {
     pub(crate) by_generation: bool,
     /// The longest transaction that anybody logs.
     pub(crate) txn_bytes: usize,
-    /// Of whom nobody knows that they end a round at once: they speak as servers of ZooKeeper do.
+    /// Servers of which no peer knows that they end a round at once: they speak as servers of ZooKeeper do.
     pub(crate) foreign: BTreeSet<ServerId>,
     /// What those are configured with who are not of the first ensemble.
     pub(crate) spares: BTreeMap<ServerId, Ensemble>,
@@ -343,7 +343,7 @@ impl Checker {
             let detail = format!("{} outputs, {} links", outputs.len(), seen.links.len());
             return broken(Rule::Bounds, id, detail);
         }
-        // By what others hear of a step, somebody else may lead: whoever does what only a leader may is told before.
+        // What other servers hear of a step may allow another leader: the holders of leadership are told before.
         let tells = |output: &Output| matches!(output, Output::Leadership(_));
         if let Some(late) = outputs.iter().skip(1).find(|output| tells(output)) {
             return broken(Rule::Boundary, id, format!("{late:?} is not the first of its step"));
@@ -368,8 +368,8 @@ impl Checker {
         let established = seen.established;
         if status.round < before.0 {
             let joins = matches!(status.state, ServerState::Following | ServerState::Observing);
-            // With another membership rounds begin anew; and where there may be one, whoever proposes nobody
-            // goes with the others.
+            // With another membership rounds begin anew; and where there may be one, a server without a candidate
+            // joins the round of the others.
             let follows = (!status.voter && self.may_change) || seen.deaf;
             let anew = follows || outputs.iter().any(is_reconfiguring);
             if !anew && (before.1 != ServerState::Looking || !joins) {

@@ -15,7 +15,7 @@ use quorate_core::report::{Change, How, Reason, Report};
 pub enum CrashKind {
     /// The process ends: its system closes its connections and refuses new ones.
     Process,
-    /// The machine loses power: nobody hears anything.
+    /// The machine loses power: no peer hears anything.
     Power,
 }
 
@@ -73,7 +73,7 @@ classes! {
     HalfOpen,
     /// A process ended; its system closed its links.
     ProcessCrash,
-    /// A machine ended; nobody was told.
+    /// A machine ended; no peer was told.
     PowerLoss,
     /// A server crashed between two outputs of one step.
     CrashInsideStep,
@@ -109,17 +109,17 @@ classes! {
     DamagedMessage,
     /// A notification of a member arrived damaged, and was left out.
     DamagedNotification,
-    /// Somebody who is no member sent bytes that are no message.
+    /// A non-member sent bytes that are no message.
     StrangeBytes,
-    /// Somebody who is no member introduced itself, as nobody may or as anybody may.
+    /// A non-member introduced itself, in a way that no server may use or in one that any server may.
     StrangeIntroduction,
-    /// A notification of somebody who is no member was heard.
+    /// A notification of a non-member was heard.
     StrangeNotification,
-    /// A packet of somebody who is no member was heard.
+    /// A packet of a non-member was heard.
     StrangePacket,
     /// Many connections at once said nothing, or not all of it.
     HandshakeFlood,
-    /// Somebody who is no member sent hundreds of messages at once.
+    /// A non-member sent hundreds of messages at once.
     MessageFlood,
     /// A server ran whose clock was a little fast or slow, within what leases allow.
     ClockDrift,
@@ -161,7 +161,7 @@ classes! {
     MarkLost,
     /// All machines lost their power at once, and most of them while they were writing.
     SitePowerLoss,
-    /// A machine lost power in the middle of a sync: some of its writes were durable, or all, and nobody knew.
+    /// A machine lost power in the middle of a sync: some of its writes were durable, or all, and no server knew.
     CrashInsideSync,
     /// A server became a member that was none before.
     Joined,
@@ -237,7 +237,7 @@ classes! {
     RequestApplied,
     /// A request was accepted and not in what the next reign inherited.
     RequestLost,
-    /// Nobody could tell where it was accepted what became of a request.
+    /// The server that accepted a request could not tell what became of it.
     RequestUnknown,
     /// A leader had no number left for what was asked of it, and made room for a new epoch.
     NumbersSpent,

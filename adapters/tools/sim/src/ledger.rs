@@ -117,7 +117,7 @@ impl Ledger {
         if let Some(base) = hidden.min_by_key(|state| state.label) {
             ledger.base = base.clone();
         }
-        // Nobody makes a snapshot of what is not committed.
+        // No server makes a snapshot of what is not committed.
         let known = states().map(|state| state.label).max().unwrap_or(Zxid::ZERO);
         let mut state = ledger.base.clone();
         for (zxid, txn) in all.range(..=known).filter(|(zxid, _)| **zxid > ledger.base.label) {
@@ -236,7 +236,7 @@ impl Ledger {
                 given_up = before.keys().rfind(|zxid| gone(zxid).is_some()).copied();
                 self.on_state(id, state, *label)?;
             }
-            // Whoever says that it has taken over an epoch's history has it, acknowledged or not.
+            // A server that says that it has taken over an epoch's history has it, acknowledged or not.
             Write::CurrentEpoch(epoch) if self.reigns.contains_key(epoch) => {
                 return self.on_history_ack(id, *epoch);
             }
@@ -430,7 +430,7 @@ impl Ledger {
                 let detail = format!("{} is {first} and {}", txn.header.request(), txn.zxid);
                 broken(Rule::Outcome, id, detail)
             }
-            // Whoever asked was told that it may be so.
+            // The client that asked was told that it may be so.
             Outcome::Unknown => Ok(false),
             Outcome::Asked | Outcome::Accepted | Outcome::Applied(_) | Outcome::TooLong(_) => {
                 if asked.at == (id, incarnation) {
@@ -496,7 +496,7 @@ impl Ledger {
         }
         self.on_state(id, state, state.label)?;
         self.applied.insert(id, state.label);
-        // Nobody can tell which requests are in it.
+        // Which requests are in it cannot be told.
         Ok(())
     }
 }

@@ -68,7 +68,7 @@ enum What {
         token: u64,
     },
     Network(NetworkEvent),
-    /// Somebody comes by who is no member.
+    /// A non-member comes by.
     Stranger,
     Synced {
         id: ServerId,
@@ -539,7 +539,7 @@ impl World {
         let follows = matches!(status.state, ServerState::Following | ServerState::Observing);
         let takes = outputs.iter().map(held_of).sum::<usize>();
         let waits = server.disk.unsynced_bytes() + takes;
-        // Besides what there is room for, the packet that came last; and twice the room for whoever did not serve.
+        // Besides what there is room for, the packet that came last; and twice the room for one that did not serve.
         let most = server.config.limits.unsynced_bytes << server.fell_behind.min(16);
         if follows && takes > 0 && waits > most + server.largest {
             let detail = format!("holds {waits} bytes that are not on disk, and {most} may be");
@@ -616,11 +616,11 @@ impl World {
         Ok(())
     }
 
-    /// A leader lets those in who do what only one may do, with a lease if there is to be one: nobody else
+    /// A leader lets those in who do what only one may do, with a lease if there is to be one: no other server
     /// counts on a lease. One whose last acknowledgement came after the next reign had begun gets none.
     pub(crate) fn check_leases(&mut self, leader: ServerId, epoch: Epoch) -> Result<(), Violation> {
         let (now, hold) = (self.agenda.now(), self.leases_hold());
-        // Those who are old promise nothing, and whoever was started without a lease counts on none.
+        // Old servers promise nothing, and a server that was started without a lease counts on none.
         let old = !self.network.old.is_empty() || self.leases_change;
         let all_promise = self.lease.is_some() && !old;
         self.checker.leases.on_begun(leader, epoch, hold && all_promise)?;

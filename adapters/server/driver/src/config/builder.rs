@@ -151,7 +151,7 @@ impl ServerConfigBuilder {
         self
     }
 
-    /// For how long voters promise their leader to establish nobody else, see [`Config::lease`]; not at
+    /// For how long voters promise their leader to establish no other leader, see [`Config::lease`]; not at
     /// all. The same at all servers.
     pub const fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);

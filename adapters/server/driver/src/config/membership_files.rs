@@ -188,7 +188,7 @@ fn read(path: &Path) -> Result<Option<Membership>, (PathBuf, io::Error)> {
     }
 }
 
-/// Whether nothing can be there: no such file, or no directory for it. Whoever needs the directory says so.
+/// Whether nothing can be there: no such file, or no directory for it. A caller that needs the directory says so.
 fn is_nowhere(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

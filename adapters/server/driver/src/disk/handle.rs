@@ -370,7 +370,7 @@ mod tests {
         }
         end(disk, &ended);
         assert_eq!(open(&dir).1.durable.last_zxid, Zxid(E1 + 100));
-        // Handles may outlive it; nothing is answered any more, and nobody waits.
+        // Handles may outlive it; nothing is answered any more, and no caller waits.
         assert!(matches!(block_on(handle.locate(Zxid(E1))), Err(Unread::Ended)));
         assert!(matches!(handle.reader(Zxid(0), Zxid(E1 + 1)), Err(Unread::Ended)));
         assert!(matches!(handle.newest_snapshot(), Err(Unread::Ended)));

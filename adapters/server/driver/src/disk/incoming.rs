@@ -47,7 +47,7 @@ pub(crate) struct Received {
 }
 
 impl Intake {
-    /// Hands over bytes that are elsewhere, say because nobody knew yet what they were.
+    /// Hands over bytes that are elsewhere, say because it was not known yet what they were.
     pub(crate) fn put(&self, bytes: &[u8]) {
         self.pipe.put(Chunk::of(bytes));
     }
@@ -234,7 +234,7 @@ fn check_signature(pipe: &Pipe, mut held: Chunk) -> Result<Chunk, SnapshotFault>
     if found == SIGNATURE { Ok(held) } else { Err(SnapshotFault::Signature(found)) }
 }
 
-/// Makes a file durable while it is being written, a part at a time, on a thread of its own: whoever
+/// Makes a file durable while it is being written, a part at a time, on a thread of its own: the thread that
 /// writes need not wait for that, as long as the disk is not far behind.
 struct Syncer {
     /// Parts that are written.

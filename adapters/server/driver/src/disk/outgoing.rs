@@ -83,7 +83,7 @@ fn make(
                 tracing::warn!(%error, what, "cannot read what a learner is to be sent");
             }
         }
-        // The link is gone: nobody needs it.
+        // If this fails, the link is gone: no receiver needs it.
         drop(out.pieces.send_blocking(Piece::End(done.map_err(|_| Unreadable))));
     })?;
     Ok(link)

@@ -109,7 +109,7 @@ impl Pipe {
         self.readable.notify_one();
     }
 
-    /// What nobody has taken.
+    /// What has not been taken.
     pub(super) fn rest(&self) -> VecDeque<Chunk> {
         std::mem::take(&mut locked(&self.state).filled)
     }

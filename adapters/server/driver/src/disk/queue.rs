@@ -83,7 +83,7 @@ impl Shared {
     }
 }
 
-/// However the thread ends: nobody waits for it any more.
+/// However the thread ends: no caller waits for it any more.
 pub(super) struct Ending(pub(super) Arc<Shared>);
 
 impl Drop for Ending {

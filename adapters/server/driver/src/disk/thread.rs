@@ -10,13 +10,13 @@
 //! are synced together: while one batch is on its way to the disk, the next one gathers, so the slower
 //! the disk, the larger the batches. Any other write waits until the transactions before it are
 //! durable. What is wanted from the log (where a learner stands, a reader, the newest snapshot) goes the
-//! same way, so it sees everything written before. What takes long and nobody waits for is done between
+//! same way, so it sees everything written before. What takes long and no caller waits for is done between
 //! batches, a little at a time: reading old log files for a learner, removing files,
 //! and telling on disk where the last batch ended, once none has come for a second.
 //!
-//! Nobody ever waits to hand something over; how much can be under way is bounded by the core. A disk
+//! No caller ever waits to hand something over; how much can be under way is bounded by the core. A disk
 //! that is slow or hangs holds up what waits for it, and nothing else. A disk that fails ends the
-//! server: nobody knows what a crash would leave.
+//! server: what a crash would leave is not known.
 //!
 //! In the Java code: `SyncRequestProcessor`. What it does not do: decide what has to wait for the disk.
 //! That is the core's.
@@ -178,7 +178,7 @@ impl Storage {
             }
             Job::Read { after, through, reply } => {
                 self.flush(shared)?;
-                // Nobody may be waiting any more.
+                // The caller may have stopped waiting.
                 drop(reply.try_send(self.log.read(after, through)));
                 Ok(())
             }
@@ -248,7 +248,7 @@ impl Storage {
                 Located { place: Place::BelowFloor, log_bytes: 0, snapshot_bytes: 0 }
             }
         };
-        // Nobody may be waiting any more.
+        // The caller may have stopped waiting.
         let _ = reply.try_send(located);
     }
 

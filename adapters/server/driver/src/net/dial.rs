@@ -1,7 +1,7 @@
 //! Connections that we make.
 //!
 //! Each dial is a task of its own, so one peer whose machine swallows packets or whose name does not
-//! resolve holds up nobody else (ZOOKEEPER-3756, -822).
+//! resolve holds up no dial to another peer (ZOOKEEPER-3756, -822).
 //!
 //! What it does not do: decide whom to dial, and when again. That is the core's.
 
@@ -58,7 +58,7 @@ impl<R: Runtime> Dialler<R> {
             timeout: self.timeout,
             resolver: self.resolver.clone(),
         };
-        // Those that are over have nobody left who could be told.
+        // Dials that are over have no receiver left that could be told.
         self.under_way.retain(|_, call_off| !call_off.is_closed());
         let (call_off, called_off) = bounded(1);
         self.under_way.insert((plane, peer), call_off);
@@ -96,7 +96,7 @@ impl<R: Runtime> Dialler<R> {
                 return link::open(&links, &shared, opened);
             }
             Counters::add(&shared.counters.failed_dials);
-            // Nobody listens: the server ends.
+            // No receiver is left: the server ends.
             drop(shared.events.send(Happened::Event(Event::DialFailed { plane, peer })).await);
         });
     }
@@ -121,7 +121,7 @@ impl<R: Runtime> Dialler<R> {
                     }
                 }
             }
-            // Nobody listens: the server ends.
+            // No receiver is left: the server ends.
             drop(shared.events.send(Happened::Event(Event::Resolved { link, addresses })).await);
         });
     }

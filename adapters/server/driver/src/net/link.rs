@@ -114,8 +114,8 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
     let ended = or(async { Some(reader.read(input, received).await) }, flushed).await;
     if let Some(cause) = ended {
         drop(shared.events.send(Happened::Event(Event::LinkDown { link, cause })).await);
-        // Whoever is at the other end may be free of a promise when it sees us close: not before the core
-        // does without that.
+        // The peer at the other end may be free of a promise when it sees us close: the link stays open until the
+        // core does without that promise.
         closed(&hung_up).await;
     }
     drop(output);

@@ -1,4 +1,4 @@
-//! The outside arbiter of a two-server ensemble: a file that somebody else writes.
+//! The outside arbiter of a two-server ensemble: a file that is written from outside of this server.
 //!
 //! A file whose first character is `1` says that this server may go on alone; anything else, and a
 //! file that cannot be read, says that it may not.

@@ -81,7 +81,7 @@ impl Outbound {
                     return Err(Full);
                 }
                 if packet == Packet::UpToDate {
-                    // Whoever has come so far has proved to be a learner of this ensemble.
+                    // A peer that has come so far has proved to be a learner of this ensemble.
                     self.known.store(true, Ordering::Relaxed);
                 }
                 packets.bytes += cost(&packet);
@@ -161,7 +161,7 @@ pub(super) fn cost(packet: &Packet) -> usize {
         | Packet::Commit(_)
         | Packet::CommitAndActivate { .. }
         | Packet::Revalidate(_)
-        // Held by whoever asks, and bounded there.
+        // Held by the side that asks, and bounded there.
         | Packet::Request(_)
         | Packet::HandOver { .. }
         | Packet::Lease { .. }

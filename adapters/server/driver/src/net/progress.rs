@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Bounds how often the core hears that something moves.
-/// One that only trickles does not move: whoever waits for it would wait for ever.
+/// A stream that only trickles is no progress: its receiver would wait for ever.
 pub(super) struct Progress {
     last: Instant,
     bytes: usize,

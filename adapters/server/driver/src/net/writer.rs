@@ -109,7 +109,7 @@ impl<R: Runtime, W: AsyncWrite + Unpin> Writer<'_, R, W> {
     }
 
     async fn tell(&self, what: Event) {
-        // Nobody listens: the server ends.
+        // No receiver is left: the server ends.
         drop(self.shared.events.send(event(what)).await);
     }
 }

@@ -1,7 +1,7 @@
 //! Waiting for service: what surely did not happen is asked for again.
 //!
 //! ```text
-//!   ask ──► refused, or lost ──► a pause ──► somebody leads ──► ask again
+//!   ask ──► refused, or lost ──► a pause ──► a server leads ──► ask again
 //!             surely nothing        └── not as long as there is patience ──► how long, and what for
 //! ```
 //!
@@ -15,7 +15,7 @@ use futures_lite::future::or;
 use crate::runtime::Runtime;
 use crate::status::Published;
 
-/// How long somebody waits, and how long it has been.
+/// How long a caller waits, and how long it has been.
 pub(crate) struct Patience<'a, R> {
     runtime: &'a R,
     published: &'a Published,
@@ -41,7 +41,7 @@ impl<'a, R: Runtime> Patience<'a, R> {
         let (runtime, published, pause) = (self.runtime, self.published, self.pause);
         self.pause = (2 * pause).min(PAUSE_MAX);
         let again = async {
-            // Whoever is refused although somebody leads must not spin.
+            // A caller that is refused although there is a leader must not spin.
             runtime.sleep(pause).await;
             // Asked for anew each time: a server that has lost its leader and found the same one again has seen no
             // change. None: the server has ended, and the next try says so.

@@ -40,7 +40,7 @@ pub async fn a_killed_leader_is_replaced_and_comes_back<R: Runtime>(stage: Stage
     }
 }
 
-/// Two of three are a quorum only together, so each election needs whoever came back last.
+/// Two of three are a quorum only together, so each election needs the server that came back last.
 pub async fn leader_after_leader_is_killed<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.start_all().await;
@@ -174,7 +174,7 @@ pub async fn changes_tell_the_story_and_do_not_hold_up_the_server<R: Runtime>(st
     let (leader, _) = ensemble.agreed().await;
     ensemble.kill(leader).await;
     ensemble.agreed().await;
-    // Nobody has read so far: two are left, the newest ones, and the others are counted.
+    // The changes have not been read so far: two are left, the newest ones, and the others are counted.
     assert!(changes.lost() > 0);
     let (one, two) = (changes.try_next().unwrap(), changes.try_next().unwrap());
     assert!(one.at <= two.at);

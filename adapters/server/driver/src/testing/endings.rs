@@ -21,7 +21,7 @@ pub async fn the_end_of_a_server_is_told_to_those_who_wait<R: Runtime>(stage: St
             ensemble.kill(id).await;
         }
     }
-    // Nobody is there to acknowledge it; the leader may not have noticed yet.
+    // No follower is there to acknowledge it; the leader may not have noticed yet.
     let server = ensemble.take(leader);
     let asked = stage.spawn({
         let server = server.clone();
@@ -158,7 +158,7 @@ async fn panics<R: Runtime>(stage: Stage<R>, mut ensemble: Ensemble<R, App>, bra
     assert_eq!(error, ProposeError::Unknown(Doubt::Ended));
     let outcome = stage.within("the end", fragile.finished()).await;
     assert!(matches!(outcome, Err(ServerError::Aborted)), "{outcome:?}");
-    // Its ports are free and its directory is unlocked already; nobody else has noticed.
+    // Its ports are free and its directory is unlocked already; no other server has noticed.
     ensemble.start(FRAGILE).await;
     assert_eq!(ensemble.agreed().await, reign);
     while stage.within("leaders", leaders.next()).await.is_some() {}
@@ -187,7 +187,7 @@ async fn panics_within<R: Runtime>(
     stage.within("a panic", AssertUnwindSafe(work).catch_unwind()).await.is_err()
 }
 
-/// It cannot be stopped, but nobody has to wait for it.
+/// The application cannot be stopped, but no caller has to wait for it.
 pub async fn a_stuck_application_does_not_keep_its_server_from_ending<R: Runtime>(stage: Stage<R>) {
     let brake = Arc::new(Brake::default());
     let mut ensemble = one_is_fragile(&stage, &brake);

@@ -23,7 +23,7 @@ use crate::{
     StartError,
 };
 
-/// Ports that nobody uses at the moment, and nobody will by chance: they lie below those that systems
+/// Ports that no process uses at the moment, and none will by chance: they lie below those that systems
 /// give to outgoing connections, and no two tests of a process get the same.
 pub fn free_ports(count: usize) -> Vec<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);

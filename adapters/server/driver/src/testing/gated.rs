@@ -159,7 +159,7 @@ impl<S: AsyncWrite + Send + Unpin + 'static> AsyncWrite for Behind<S> {
     }
 
     fn poll_close(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Whoever ends a connection does not wait until the other end has seen it.
+        // The side that ends a connection does not wait until the other end has seen it.
         if self.gate.is_held() {
             return Poll::Ready(Ok(()));
         }

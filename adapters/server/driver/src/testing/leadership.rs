@@ -111,7 +111,7 @@ pub async fn a_leader_that_shuts_down_hands_its_seat_over<R: Runtime>(stage: Sta
     let server = ensemble.take(leader);
     stage.within("shutdown", server.shutdown()).await.unwrap();
     ensemble.agreed().await;
-    // It was no election: nobody looked.
+    // It was no election: no server was looking.
     while let Some(change) = changes.try_next() {
         let shown = change.report.to_string();
         assert!(!shown.contains("LOOKING"), "{shown}");
@@ -140,7 +140,7 @@ pub async fn a_seat_that_cannot_be_handed_over_stays_and_why_is_said<R: Runtime>
     });
     let (first, second) = stage.within("both", both).await;
     assert_eq!((first, second), (Ok(()), kept(Kept::Underway)));
-    // Whoever was told so is not told otherwise.
+    // The caller that was told so is not told otherwise.
     assert_ne!(server.leader().map(|(id, _)| id), Some(leader));
     assert_eq!(ensemble.agreed().await.0, other);
     stage.within("shutdown", ensemble.take(leader).shutdown()).await.unwrap();
@@ -161,7 +161,7 @@ pub async fn whoever_is_wished_more_comes_to_lead<R: Runtime>(stage: Stage<R>) {
     stage.within("the wished one", wished).await;
 }
 
-/// Guards that nobody drops keep nothing but the seat, and that not for ever.
+/// Guards that are never dropped keep nothing but the seat, and that not for ever.
 pub async fn a_guard_that_is_leaked_keeps_its_server_from_nothing<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.adjust = |config| {
@@ -183,7 +183,7 @@ pub async fn a_guard_that_is_leaked_keeps_its_server_from_nothing<R: Runtime>(st
     ensemble.agreed().await;
 }
 
-/// A hand-over that somebody else waits for is as good: both are told how it ended.
+/// A hand-over that another caller waits for is as good: both are told how it ended.
 pub async fn a_shutdown_waits_for_a_hand_over_that_is_under_way<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.start_all().await;
@@ -208,7 +208,7 @@ pub async fn a_shutdown_waits_for_a_hand_over_that_is_under_way<R: Runtime>(stag
     assert_eq!(ensemble.agreed().await.0, other);
 }
 
-/// With leases a leader that nobody answers has lost by its own clock, whether or not it hears of it.
+/// With leases a leader that no voter answers has lost by its own clock, whether or not it hears of it.
 pub async fn a_leader_whose_voters_are_gone_loses_its_lease<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.adjust = |config| {
@@ -251,7 +251,7 @@ pub async fn probes_are_answered_and_told_of_the_end<R: Runtime>(stage: Stage<R>
 pub async fn waits_for_the_seat_that_are_dropped_hold_nothing<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.start_all().await;
-    // Whoever waits in vain is woken by nothing: one poll is all that there is.
+    // A caller that waits in vain is woken by nothing: one poll is all that there is.
     for times in [0, 1, 0, 1] {
         let [leader, other] = two(&ensemble).await;
         let server = ensemble.server(leader);

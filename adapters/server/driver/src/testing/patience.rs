@@ -1,4 +1,4 @@
-//! What is asked for while nobody leads, or the leader changes.
+//! What is asked for while there is no leader, or the leader changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,7 @@ pub async fn patience_ends_and_says_what_was_waited_for<R: Runtime>(stage: Stage
     let error = stage.within("an end", server.read(|_| ())).await.unwrap_err();
     let ReadError::Unserved { waited, last: kept } = error else { panic!("{error}") };
     assert!(waited >= PATIENCE && kept == last, "{error}");
-    // Whoever waits when the server ends is told so.
+    // A caller that waits when the server ends is told so.
     let waiting = server.clone();
     let waits = stage.spawn(async move { waiting.propose("y").await });
     stage.pass().await;
@@ -61,7 +61,7 @@ pub async fn patience_ends_and_says_what_was_waited_for<R: Runtime>(stage: Stage
     assert!(matches!(error, ProposeError::Ended | ProposeError::Unserved { .. }), "{error}");
 }
 
-/// Whoever asks notices a change of leader by the time that it takes, and what is in doubt is said to be.
+/// A caller notices a change of leader by the time that it takes, and is told when an outcome is unknown.
 pub async fn a_killed_leader_costs_no_write_that_surely_did_not_happen<R: Runtime>(
     stage: Stage<R>,
 ) {

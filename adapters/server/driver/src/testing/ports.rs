@@ -23,7 +23,7 @@ fn ears<R: Runtime>(stage: &Stage<Deaf<R>>, ServerId(id): ServerId) -> Arc<Ears>
 }
 
 /// Its links live, its history and its id are the best: left to the election it would lead again and again, and
-/// nobody who lost the link could come back.
+/// no server that lost the link could come back.
 pub async fn a_leader_whose_port_accepts_nothing_is_replaced_and_not_elected_until_it_does<
     R: Runtime,
 >(
@@ -74,7 +74,7 @@ pub async fn a_socket_that_is_broken_is_opened_anew_and_the_leader_stays<R: Runt
     }
 }
 
-/// Whoever is connected votes, and the others can be dialled.
+/// The servers that are connected vote, and the others can be dialled.
 pub async fn an_election_port_that_accepts_nothing_costs_no_leadership<R: Runtime>(
     stage: Stage<R>,
 ) {

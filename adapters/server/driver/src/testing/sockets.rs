@@ -62,7 +62,7 @@ pub async fn a_listener_that_is_dropped_frees_its_port_at_once<R: Runtime>(stage
     for _ in 0..3 {
         let listener = stage.runtime(0).listen(at).await.unwrap();
         let (dialled, accepted) = connected(&stage, &listener, at).await;
-        // Whoever closes first keeps the address for a while.
+        // The side that closes first keeps the address for a while.
         drop(accepted);
         left.push(dialled);
         assert!(stage.runtime(0).listen(at).await.is_err(), "it is taken");

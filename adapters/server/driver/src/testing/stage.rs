@@ -78,7 +78,7 @@ impl<R: Runtime> Stage<R> {
     ) -> Task<T> {
         let (done, outcome) = bounded(1);
         self.runtime(0).spawn(async move {
-            // Nobody may wait for it.
+            // Perhaps no caller waits for it.
             drop(done.try_send(work.await));
         });
         Task { outcome }
@@ -121,5 +121,5 @@ pub(crate) async fn polled<T>(times: usize, work: impl Future<Output = T>) -> Op
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at what tells nobody.
+/// Between two looks at what notifies no waiter.
 const GLANCE: Duration = Duration::from_millis(1);

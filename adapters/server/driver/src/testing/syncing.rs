@@ -90,7 +90,7 @@ pub async fn what_a_server_missed_is_read_from_the_log_if_memory_has_it_no_more<
     ensemble.start_all().await;
     let (leader, _) = ensemble.agreed().await;
     let absent = ensemble.other_than(&[leader]);
-    // Whoever has nothing gets a snapshot.
+    // A server that has nothing gets a snapshot.
     stage.propose(ensemble.server(absent), numbered(0, 8)).await;
     ensemble.kill(absent).await;
     let writer = ensemble.server(leader).clone();
@@ -105,7 +105,7 @@ pub async fn what_a_server_missed_is_read_from_the_log_if_memory_has_it_no_more<
     assert!(stage.all_entries(ensemble.server(absent)).await == expected);
 }
 
-/// The leader writes what it can send to nobody any more, and dies. The others never hear of it.
+/// The leader writes what it can send to no follower any more, and dies. The others never hear of it.
 pub async fn a_tail_that_nobody_acknowledged_is_cut<R: Runtime>(stage: Stage<R>) {
     let stage = stage.gated(3);
     let mut ensemble = stage.journals(3, 0);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   key=value ─► number │ millis │ boolean │ path │ …   each of its kind, or the file is refused
-//!   what nobody has taken ─► a warning: not used here, or unknown, and what was perhaps meant
+//!   what has not been taken ─► a warning: not used here, or unknown, and what was perhaps meant
 //! ```
 //!
 //! What a setting is for is not known here, except for a few of which ZooKeeper has two.
@@ -19,8 +19,8 @@ use quorate_core::properties::Line;
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 use crate::zoo_cfg::foreign::{NOT_SUPPORTED, When, not_used, why_not_used};
 
-/// The lines that are not the membership's. Whoever asks for a key takes its line away; those left at
-/// the end are of no use to anyone.
+/// The lines that are not the membership's. Asking for a key takes its line away; those left at
+/// the end are of no use.
 pub(super) struct Entries<'a> {
     file: &'a Path,
     entries: BTreeMap<String, Setting>,

@@ -63,8 +63,8 @@ impl Checker {
         // A server that took over the same epoch by a snapshot under the label of its start has just its initial
         // history, as the one that others follow in it has: an epoch is current only with that history on disk,
         // and the label (the start of the epoch) names no transaction, only the end of it. It is a higher number
-        // for the same history, or for an older one. Only of one that was joined: in a count of votes whoever
-        // has the higher number wins.
+        // for the same history, or for an older one. Only of one that was joined: in a count of votes the server with
+        // the higher number wins.
         let initial = |theirs: &Vote| {
             joined
                 && theirs.peer_epoch == own.peer_epoch
@@ -119,8 +119,8 @@ impl Checker {
                 return broken(Rule::Quorum, id, format!("no quorum has epoch {epoch} on disk"));
             }
         }
-        // A voter that stood behind the new leader had no newer history when it promised to follow nobody
-        // older. A higher id alone is no newer history. Who comes later may have one: it is cut.
+        // A voter that stood behind the new leader had no newer history when it promised to follow no older
+        // server. A higher id alone is no newer history. A server that comes later may have one: it is cut.
         let no_newer = |member: ServerId| {
             let theirs = promised.and_then(|votes| votes.get(&member));
             theirs.zip(own).is_some_and(|(theirs, own)| {

@@ -88,7 +88,7 @@ impl Checker {
             }
             Message::Packet(Packet::Ack(zxid)) if zxid.is_epoch_start() => {
                 self.ledger.on_history_ack(id, zxid.epoch())?;
-                // Below its promise nobody may count it: not even a leader that counts whoever is in its
+                // Below the promise of its sender no leader may count it: not even one that counts every server in its
                 // membership.
                 let below = durable.accepted_epoch > zxid.epoch();
                 let counts =

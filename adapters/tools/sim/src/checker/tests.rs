@@ -363,7 +363,7 @@ fn what_is_committed_is_not_on_a_quorum_of_disks_or_is_cut() {
     scene.proposes(&written_before(ONE, 1), &[2, 3]).unwrap();
     scene.delivers(3, ONE, true).unwrap();
     breaks(Rule::Committed, scene.writes(2, Write::Truncate(Zxid::ZERO)));
-    // And whoever leads next has it.
+    // And the next leader has it, whichever server that is.
     for id in 1..=3 {
         scene.writes(id, Write::AcceptedEpoch(Epoch(2))).unwrap();
         scene.writes(id, Write::CurrentEpoch(Epoch(2))).unwrap();

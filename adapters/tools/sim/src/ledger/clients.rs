@@ -23,7 +23,7 @@ pub enum Outcome {
     Refused,
     /// It was accepted, and never comes to pass.
     Lost,
-    /// It was accepted, and nobody can tell there whether it comes to pass.
+    /// It was accepted, and the server that accepted it cannot tell whether it comes to pass.
     Unknown,
 }
 
@@ -108,7 +108,7 @@ impl Ledger {
         }
     }
 
-    /// A server says that nobody knows what becomes of a request that it accepted; unless whoever asked has been told.
+    /// A server says that the outcome of a request that it accepted is unknown; unless the client has been told one.
     pub(crate) fn on_unknown(&mut self, id: ServerId, request: RequestId) -> Result<(), Violation> {
         match self.requests.get_mut(&request) {
             Some(asked) if asked.outcome == Outcome::Accepted => {
@@ -167,7 +167,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets the requests and reads of a server that has ended: nobody is left to be told.
+    /// Forgets the requests and reads of a server that has ended: no client is left to be told.
     pub(crate) fn on_crash(&mut self, id: ServerId) {
         let history = &mut self.history;
         self.reads.retain(|(server, _), reading| {

@@ -11,7 +11,7 @@ use crate::rule::{Rule, Violation, broken};
 
 impl Ledger {
     /// A prospective leader takes over its own history in a new epoch: a quorum has promised that epoch to
-    /// it, established or not, and so to nobody else, ever.
+    /// it, established or not, and so to no other server, ever.
     pub(crate) fn on_reign(
         &mut self,
         leader: ServerId,

@@ -360,7 +360,7 @@ mod tests {
     use crate::call::Reply;
     use crate::store::{Happening, Wish};
 
-    /// A candidate that writes a node which goes with no session, and leads with it, whoever else does.
+    /// A candidate that writes a node which goes with no session, and leads with it, whichever other one does.
     #[derive(Debug)]
     struct Usurper(usize);
 
@@ -395,7 +395,7 @@ mod tests {
         }
     }
 
-    /// Whoever ends a session has no hand in a node that does not go with it: two that lead are two that lead.
+    /// The end of a session excuses no candidate whose node stays: two that lead are two that lead.
     #[test]
     fn the_end_of_a_session_excuses_nobody_whose_node_stays() {
         let second = Duration::from_secs(1);

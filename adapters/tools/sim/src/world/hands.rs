@@ -311,7 +311,7 @@ impl World {
     }
 
     /// Makes the world friendly from now on: nothing more breaks, is late or comes twice, clocks run as they
-    /// should, and nobody comes by.
+    /// should, and no non-member comes by.
     pub fn calm(&mut self) {
         let config = &mut self.network.config;
         (config.reset, config.spike, config.duplicate, config.damage) = (0, 0, 0, 0);
