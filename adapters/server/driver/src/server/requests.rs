@@ -20,13 +20,13 @@ use crate::server::handle::Server;
 use crate::server::patience::Patience;
 
 impl<R: Runtime, A: Application> Server<R, A> {
-    /// Asks the ensemble for a transaction, whoever leads, and waits until it is agreed on and applied
+    /// Asks the ensemble for a transaction, under any leader, and waits until it is agreed on and applied
     /// at this server. What [`read`](Self::read) or [`peek`](Self::peek) sees here afterwards has it.
     ///
-    /// Where nobody leads it waits, and what surely did not happen because the leader changed is asked for
+    /// Without a leader it waits, and what surely did not happen because the leader changed is asked for
     /// again: until [`ServerConfig::patience`](crate::ServerConfig::patience) is over. So what one program asks for at
-    /// the same time may come to pass in another order. [`try_propose`](Self::try_propose) asks once. A request that is under way is
-    /// waited for however long it takes.
+    /// the same time may come to pass in another order. [`try_propose`](Self::try_propose) asks once. A request that is
+    /// under way is waited for however long it takes.
     ///
     /// Waits its turn while as many are under way as
     /// [`HistoryLimits::requests`](quorate_core::config::HistoryLimits::requests) allows. Dropping the
@@ -73,8 +73,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// Looks at the application when it has everything that was acknowledged anywhere in the ensemble
     /// before this call: a linearisable read. Costs an exchange with a quorum, and no write.
     ///
-    /// Where nobody leads it waits, until [`ServerConfig::patience`](crate::ServerConfig::patience) is over; [`try_read`](Self::try_read)
-    /// asks once.
+    /// Without a leader it waits, until [`ServerConfig::patience`](crate::ServerConfig::patience) is over;
+    /// [`try_read`](Self::try_read) asks once.
     ///
     /// The closure runs once, in order with transactions, and holds them up while it runs.
     ///
