@@ -33,7 +33,7 @@
 //!     ├─ Agenda    virtual time; nothing ever waits for a real clock  │
 //!     ├─ Network   latency, stalls, resets, dials that hang ◄─────────┤ Dial, Send, Hangup
 //!     ├─ Disk      what is durable, what a crash takes away ◄─────────┤ Persist, Locate, StreamLog
-//!     ├─ Application   cells that are written ◄───────────────────────┤ Prepare, DeliverThrough, …
+//!     ├─ Application   cells that are written ◄───────────────────────┤ Prepare, Deliver, Adopt, …
 //!     └─ Checker   what must hold, tested after every single step ◄───┘
 //! ```
 //!
