@@ -25,7 +25,8 @@ fn tapes_of_servers_with_a_bug_are_refused() {
         Bug::CommitToldEarly,
     ] {
         switch_to(Some(bug));
-        let Recorded { tape, .. } = quorate_smol::block_on(recorded(quorate_smol::Smol, 3, ENTRIES / 10));
+        let Recorded { tape, .. } =
+            quorate_smol::block_on(recorded(quorate_smol::Smol, 3, ENTRIES / 10));
         match audited(3, &tape) {
             Ok(_) => panic!("{bug:?}: the tape is accepted"),
             Err(objection) => println!("{bug:?}: {objection}"),
