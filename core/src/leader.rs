@@ -111,7 +111,7 @@ impl Leader {
         self.office.learners.seats()
     }
 
-    /// Until when nobody else can be established, once a quorum has promised that.
+    /// Until when no other leader can be established, once a quorum has promised that.
     pub const fn lease(&self) -> Option<Instant> {
         match &self.office.phase {
             Phase::Broadcast(broadcast) => broadcast.lease,
@@ -127,7 +127,7 @@ impl Leader {
         }
     }
 
-    /// Somebody has connected to the quorum port.
+    /// A server has connected to the quorum port.
     pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
         introductions::on_link_up(cx, &mut self.office, link)
     }
@@ -221,7 +221,7 @@ impl Leader {
         self.move_on(cx)
     }
 
-    /// Somebody here asks for a transaction.
+    /// A caller here asks for a transaction.
     pub fn on_propose(&mut self, cx: &mut Context<'_>, request: Request) -> Verdict {
         let (id, reason) = (request.id, Refusal::NotServing);
         match &mut self.office.phase {
@@ -252,7 +252,7 @@ impl Leader {
         }
     }
 
-    /// Somebody here wants to read what is as new as everything acknowledged so far.
+    /// A caller here wants to read what is as new as everything acknowledged so far.
     pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadId) -> Verdict {
         let reason = Refusal::NotServing;
         match &mut self.office.phase {
@@ -279,7 +279,7 @@ impl Leader {
 
     // --- handing the seat over ---
 
-    /// Somebody wants another server to lead, or anybody else.
+    /// A caller or an operator wants another server to lead, a certain one or any.
     pub fn on_hand_over(
         &mut self,
         cx: &mut Context<'_>,
@@ -297,7 +297,7 @@ impl Leader {
         }
     }
 
-    /// Nobody here does any more what only a leader may, since this was asked.
+    /// All leadership guards here are released, since this was asked.
     pub fn on_released(&mut self, cx: &mut Context<'_>, release: ReleaseId) -> Verdict {
         match &mut self.office.phase {
             Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
@@ -448,7 +448,7 @@ impl Leader {
         self.office.ping(cx);
         if let Phase::Broadcast(broadcast) = &mut self.office.phase {
             cx.probe();
-            // A leader that needs nobody's promise renews its lease by itself.
+            // A leader that needs no other voter's promise renews its lease by itself.
             broadcast.renew(cx, &self.office.learners);
         }
         if matches!(self.office.phase, Phase::Broadcast(_)) && self.halves % 2 == 0 {
@@ -461,7 +461,7 @@ impl Leader {
     }
 
     /// For how long our disk has owed us what it had been given when we last looked, if that is too long: a follower
-    /// would be dropped for that. The others can commit without our disk, so nobody else would notice, but everything
+    /// would be dropped for that. The others can commit without our disk, so no other server would notice, but everything
     /// that we promise waits for it. A write is found at the first half tick after it, and so is the end of our
     /// patience: it all comes to `limit` at most, if that is two ticks or more.
     fn disk_hangs(&mut self, cx: &Context<'_>, limit: Duration) -> Option<Duration> {
@@ -480,8 +480,8 @@ impl Leader {
     }
 }
 
-/// The same, with a refusal in the place of each that is too long: nobody else could read it, and this server's
-/// own log would not take it. Whoever made it has done so already; that it was forgotten must cost one
+/// The same, with a refusal in the place of each that is too long: no other server could read it, and this server's
+/// own log would not take it. The application has made it already; that it was forgotten must cost one
 /// request and not the leader.
 fn fitting(drafts: Vec<Draft>, most: usize) -> Vec<Draft> {
     if drafts.iter().all(|draft| draft.fits(most)) {

@@ -131,7 +131,7 @@ impl Learner {
         }
     }
 
-    /// Somebody has said on the election plane where it stands. If it is the leader that we try to
+    /// A server has said on the election plane where it stands. If it is the leader that we try to
     /// reach, that may tell that it will never wait for us; or that it has not settled yet, and has a better vote now
     /// than the one we settled on. That vote is ours, too, unless we have its history already.
     pub fn on_standing(&mut self, cx: &Context<'_>, from: ServerId, heard: Standing) -> Verdict {
@@ -241,7 +241,7 @@ impl Learner {
         Verdict::Stay
     }
 
-    /// Somebody here asks for a transaction.
+    /// A caller here asks for a transaction.
     pub fn on_propose(&self, cx: &mut Context<'_>, request: Request) -> Verdict {
         if let Phase::Broadcast(link, broadcast) = &self.phase {
             broadcast.on_propose(cx, *link, request);
@@ -252,7 +252,7 @@ impl Learner {
         Verdict::Stay
     }
 
-    /// Somebody here wants to read what is as new as everything acknowledged so far.
+    /// A caller here wants to read what is as new as everything acknowledged so far.
     pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadId) -> Verdict {
         if let Phase::Broadcast(link, broadcast) = &mut self.phase {
             broadcast.on_read(cx, *link, read);

@@ -26,7 +26,7 @@ use bytes::Bytes;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
     /// Here may be done what only a leader may, under this; or no longer, if there is none. It is the first output
-    /// of its step, so whoever does such things knows that the leadership is over before others can hear of it, and
+    /// of its step, so the holders of guards know that the leadership is over before others can hear of it, and
     /// lead. It comes again whenever the lease moves, to an earlier time, too.
     Leadership(Option<Leadership>),
     /// This server serves from here on: everything that the epoch has inherited is delivered before.
@@ -172,15 +172,15 @@ pub enum Output {
     Abandon,
     /// At once: forget the snapshot that is received, or was and is not installed.
     Discard,
-    /// To whoever asked: from here on, what is delivered is at least as new as the read wanted.
+    /// To the caller: from here on, what is delivered is at least as new as the read wanted.
     Answer(ReadId),
-    /// To whoever asked, at once: it is proposed or on its way to the leader, so it may come to pass. If its
+    /// To the caller, at once: it is proposed or on its way to the leader, so it may come to pass. If its
     /// transaction is applied here, that is the answer; otherwise [`Lost`](Output::Lost) or
     /// [`Unknown`](Output::Unknown) comes.
     Accepted(RequestId),
-    /// To whoever asked, if it has no answer yet: it was accepted, and surely never comes to pass.
+    /// To the caller, if it has no answer yet: it was accepted, and surely never comes to pass.
     Lost(RequestId),
-    /// To whoever asked, if it has no answer yet: it was accepted, and nobody can tell here whether it came or comes
+    /// To the caller, if it has no answer yet: it was accepted, and it cannot be told here whether it came or comes
     /// to pass.
     Unknown {
         /// Which request.
@@ -188,26 +188,26 @@ pub enum Output {
         /// Why.
         doubt: Doubt,
     },
-    /// To whoever asked, at once: it will not come to pass.
+    /// To the caller, at once: it will not come to pass.
     Refused {
         /// Which request.
         id: RequestId,
         /// Why.
         reason: Refusal,
     },
-    /// To whoever asked, at once: the read cannot be answered.
+    /// To the caller, at once: the read cannot be answered.
     ReadRefused {
         /// Which read.
         read: ReadId,
         /// Why.
         reason: Refusal,
     },
-    /// This server is about to give up its seat: whoever does here what only a leader may has to end it.
+    /// This server is about to give up its seat: the leadership guards here have to be released.
     /// Answer with [`Released`](crate::input::Event::Released). If that is not in time, it leads on.
     Release(ReleaseId),
     /// After [`Output::Release`]: it keeps the seat.
     Keep,
-    /// To whoever asked for it: the seat belongs to this server now, or it stays where it is.
+    /// To the caller: the seat belongs to this server now, or it stays where it is.
     HandedOver(Result<ServerId, Kept>),
     /// Something has changed, and why. For people: nothing needs to be done.
     Report(Report),
@@ -220,7 +220,7 @@ pub enum Output {
 pub struct Leadership {
     /// Its epoch: no two leaderships have the same.
     pub epoch: Epoch,
-    /// Until when nobody else can be established, if a quorum has promised that. Where there is to be such a promise,
+    /// Until when no other leader can be established, if a quorum has promised that. Where there is to be such a promise,
     /// there is no leadership before it has come.
     pub lease: Option<Instant>,
 }
@@ -243,7 +243,7 @@ pub enum Write {
     /// The snapshot that was received last and what was written [beside](Write::Beside) the history
     /// become the history, in one step, and with it what that history knows of the membership: as
     /// [`Write::Membership`] and [`Write::NextMembership`] write it, whatever was there before. A crash between
-    /// the history and its memberships would leave changes that bind nobody.
+    /// the history and its memberships would leave changes that bind no server.
     Install {
         /// The snapshot's label.
         label: Zxid,
@@ -305,7 +305,7 @@ pub enum Refusal {
     Behind,
 }
 
-/// Why nobody can tell what became of a request.
+/// Why it is unknown what became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum Doubt {
     /// This server was so far behind that it got a snapshot, which does not tell who asked for what.
@@ -335,10 +335,10 @@ pub enum Kept {
     /// able to follow it.
     #[error("server {0} has not said that it hears a quorum")]
     Unheard(ServerId),
-    /// There is nobody to whom it could go.
+    /// There is no follower to which it could go.
     #[error("no follower can take the seat over")]
     Nobody,
-    /// Those that can be told are no quorum: the others would elect somebody else.
+    /// Those that can be told are no quorum: the others would elect another leader.
     #[error("the servers that can be told are no quorum")]
     NoQuorum,
     /// The follower was lost, or gave way, before it had the seat.
@@ -374,10 +374,10 @@ pub enum Hangup {
     /// It claims to be a voter to which there is a link, and so does a newer one.
     #[error("a newer connection claims to be server {0}")]
     ClaimedAgain(ServerId),
-    /// Somebody introduced itself with our own id: two servers have the same `myid`.
+    /// A peer introduced itself with our own id: two servers have the same `myid`.
     #[error("server {0} introduced itself with our own id")]
     OwnId(ServerId),
-    /// Somebody introduced itself with an id that is reserved.
+    /// A peer introduced itself with an id that is reserved.
     #[error("id {0} is reserved")]
     ReservedId(ServerId),
     /// More strangers are connected than are allowed.

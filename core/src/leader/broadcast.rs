@@ -9,7 +9,7 @@
 //! committed when a quorum has it on disk, in the order of the zxids. Our own copy counts when our own
 //! disk has it, like anybody's.
 //!
-//! A read is as new as everything acknowledged before it if we still led when it came. Nobody can lead
+//! A read is as new as everything acknowledged before it if we still led when it came. No server can lead
 //! after us without a quorum that has left us; so we ask a quorum whether it still follows.
 
 use alloc::boxed::Box;
@@ -53,7 +53,7 @@ pub struct Broadcast {
     pub change: Option<Box<Change>>,
     /// Requests that wait until the seat is another server's, or surely ours.
     held: VecDeque<(Origin, Request)>,
-    /// Until when nobody else can be established, once a quorum has promised that.
+    /// Until when no other leader can be established, once a quorum has promised that.
     pub lease: Option<Instant>,
     /// There is no such promise yet, and will be unless too few voters of those here make any.
     pub awaits_lease: bool,
@@ -67,11 +67,11 @@ pub struct Change {
     pub txn: Txn,
     /// We do not lead afterwards.
     pub leaving: bool,
-    /// If so: whether somebody here still does what only a leader may.
+    /// If so: whether a leadership guard here is still held.
     pub parting: Parting,
 }
 
-/// What becomes of those who do what only a leader may, before its seat goes to somebody else.
+/// What becomes of those who do what only a leader may, before its seat goes to another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Parting {
     /// They have not been told.
@@ -95,7 +95,7 @@ struct Read {
 /// Who wants to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Asker {
-    /// Somebody at this server.
+    /// A caller at this server.
     Here(ReadId),
     /// A learner, with SYNC.
     Learner(LinkId),
@@ -153,7 +153,7 @@ impl Broadcast {
         }
     }
 
-    /// Somebody here asks for a transaction.
+    /// A caller here asks for a transaction.
     pub fn on_propose(&mut self, cx: &mut Context<'_>, request: Request) {
         if self.outstanding(cx) < cx.config.history.requests {
             self.prepare(cx, Origin::Here, request);
@@ -199,7 +199,7 @@ impl Broadcast {
     }
 
     /// The application has made transactions of the oldest requests: each gets the next zxid, and they go
-    /// out. Whoever asked here is told that they are on their way.
+    /// out. The callers here are told that they are on their way.
     ///
     /// Nothing is awaited: a transaction that was prepared without being asked for is as good.
     pub fn propose(
@@ -295,7 +295,7 @@ impl Broadcast {
 
     // --- the lease ---
 
-    /// Works out anew until when a quorum has promised to establish nobody else, and sees to it that the
+    /// Works out anew until when a quorum has promised to establish no other leader, and sees to it that the
     /// reign ends then. It may be earlier than before: a learner's promise goes with its link.
     pub fn renew(&mut self, cx: &mut Context<'_>, learners: &Learners) {
         if cx.config.lease.is_none() {
@@ -303,13 +303,13 @@ impl Broadcast {
         }
         let mut until = promised(cx, learners, cx.quorum);
         if self.change.is_some() {
-            // As long as a change is under way, nobody is established without a quorum of the present voters.
+            // As long as a change is under way, no leader is established without a quorum of the present voters.
             // What is told has to hold afterwards, too: it moves on no further than the next ones have come.
             let present = promised(cx, learners, &cx.config.membership.quorum());
             until = present.min(until.max(self.lease));
         }
         if self.awaits_lease {
-            // It may have come when it was over: of a first one that ended before it began nobody is told.
+            // It may have come when it was over: of a first one that ended before it began no caller is told.
             until = until.filter(|until| *until > cx.now);
         }
         self.awaits_lease &= until.is_none() && !needs_others(cx, learners);
@@ -327,7 +327,7 @@ impl Broadcast {
             || needs_others(cx, learners)
     }
 
-    /// Whether the lease is over, and with it the reign. While the seat is on offer nobody counts on it, and
+    /// Whether the lease is over, and with it the reign. While the seat is on offer no caller counts on it, and
     /// it is to be taken.
     pub fn has_lost(&self, now: Instant) -> bool {
         let offered = self.hand_over.as_ref().is_some_and(|h| matches!(h.step, Step::Offered(_)));
@@ -413,7 +413,7 @@ impl Broadcast {
     }
 }
 
-/// Until when a quorum, ourselves included, has promised to establish nobody else. A quorum of votes alone: what an
+/// Until when a quorum, ourselves included, has promised to establish no other leader. A quorum of votes alone: what an
 /// arbiter says binds no voter, and may be said to the other of two servers, too.
 fn promised(cx: &Context<'_>, learners: &Learners, quorum: &Quorum) -> Option<Instant> {
     let length = cx.config.lease?;
@@ -498,7 +498,7 @@ mod tests {
     use crate::txn::TxnHeader;
 
     /// What becomes of so many transactions, prepared together, when this was proposed last: what is
-    /// appended, and the verdict. Nobody proposes four billion to get there.
+    /// appended, and the verdict. The test does not propose four billion to get there.
     fn proposed_after(last: Zxid, many: usize) -> (Vec<Zxid>, Verdict) {
         let text = "server.1=a:2888:3888:participant\nversion=0";
         let mut config = Config::new(ServerId(1), Membership::parse(text).expect("a good text"));

@@ -13,7 +13,7 @@
 //! membership alone, which none can elect while there are those who do not know that membership. Its promise
 //! waits until enough others have promised that what it has beyond us was never committed; then it is cut
 //! like anybody else's. What is committed while a change is under way is on the disks of a quorum of the
-//! next membership: whoever has promised without it is not of that quorum, and never will be. If it may have
+//! next membership: a server that has promised without it is not of that quorum, and never will be. If it may have
 //! been, we leave and propose the newest of them: all who are needed then have told us where they stand.
 
 use alloc::vec::Vec;
@@ -35,7 +35,7 @@ pub struct Discovery {
     connected: Support,
     /// The epoch that begins, once it is decided, and the write that must precede LEADERINFO.
     begun: Option<(Epoch, Ticket)>,
-    /// Who has promised to follow nobody older. A promise outlives its link: the learner does not
+    /// Who has promised to follow no older leader. A promise outlives its link: the learner does not
     /// repeat it when it comes back.
     promised: Support,
     /// Voters of the next membership alone that have promised, and have more than we have.
@@ -68,7 +68,7 @@ impl Discovery {
     }
 
     /// Takes note of a learner's accepted epoch; of observers too, since they would refuse a lower
-    /// one. Whoever is no member may say what it likes: it drives no epoch up.
+    /// one. A non-member may say what it likes: it drives no epoch up.
     pub fn on_info(&mut self, cx: &Context<'_>, id: ServerId, votes: bool, accepted: Epoch) {
         if cx.config.is_member(id) {
             self.candidate = self.candidate.and_then(|e| Some(e.max(accepted.next()?)));
@@ -113,7 +113,7 @@ impl Discovery {
         self.newest = self.newest.max(Some(vote));
     }
 
-    /// Whether those who are ahead are a quorum of the next membership by themselves: nobody else's promise can
+    /// Whether those who are ahead are a quorum of the next membership by themselves: no other promise can
     /// tell that what they have was never committed.
     pub fn is_ahead_for_good(&self, cx: &Context<'_>) -> bool {
         let next = cx.config.next_membership.as_ref();

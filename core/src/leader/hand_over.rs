@@ -14,7 +14,7 @@
 //! begin. Nothing rests on the hand-over: the next leader's reign begins with discovery and synchronisation
 //! like any other, and if what was promised here did not hold, it would not begin.
 //!
-//! The follower closes its link when it leads, so that nobody comes to it before. From the offer on, what it
+//! The follower closes its link when it leads, so that no learner comes to it before. From the offer on, what it
 //! has promised counts for nothing: it may take its seat at any time, also after it was called off.
 
 use crate::context::Context;
@@ -32,7 +32,7 @@ pub struct HandOver {
     pub to: ServerId,
     /// The round that is over thereby.
     pub round: Round,
-    /// Somebody is to be told how it ends.
+    /// A caller is to be told how it ends.
     pub asked: bool,
     /// If it comes to nothing we give the seat up all the same.
     pub in_any_case: bool,
@@ -45,7 +45,7 @@ pub struct HandOver {
 /// For whose sake the seat is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
-    /// Somebody wants this server to lead, or anybody else, and is told how it ends.
+    /// A caller wants this server to lead, or any other, and is told how it ends.
     Asked,
     /// We are to give the seat up in any case.
     StepDown,
@@ -146,7 +146,7 @@ pub fn choose(
 }
 
 /// A follower that is wished to lead more than we are, the most wished one. Only one that answers: requests
-/// wait while the seat is on offer, and nobody has asked for that.
+/// wait while the seat is on offer, and no caller has asked for that.
 pub fn preferred(cx: &Context<'_>, learners: &Learners) -> Option<ServerId> {
     let recent = 2 * cx.config.timing.ping_interval();
     let answers = |l: &Progress| cx.now.since(l.heard) < recent && is_heard(cx, l);

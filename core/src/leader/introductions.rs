@@ -5,7 +5,7 @@
 //!               └ too many │ unfit: refused │ the same server's older link goes         └ newer than we: we leave
 //! ```
 //!
-//! Whoever comes is judged here, in each phase of a reign alike; what a promise counts for is the business
+//! Each server that comes is judged here, in each phase of a reign alike; what a promise counts for is the business
 //! of [`discovery`](crate::leader::discovery), and how a learner is brought up that of
 //! [`synchronization`](crate::leader::synchronization).
 
@@ -21,7 +21,7 @@ use crate::report::Reason;
 use crate::vote::Vote;
 use crate::zxid::{Epoch, Zxid};
 
-/// Somebody has connected to the quorum port.
+/// A server has connected to the quorum port.
 pub(super) fn on_link_up(cx: &mut Context<'_>, office: &mut Office, link: LinkId) -> Verdict {
     let (unintroduced, most) = (cx.config.limits.unintroduced, cx.config.limits.learners);
     let silent = office.learners.at_stage(|stage| stage == Stage::Silent);
@@ -45,7 +45,7 @@ pub(super) fn on_info(
     follower: bool,
 ) -> Verdict {
     let ours = cx.config.membership.version();
-    // A version that a leader gave tells of no change: whoever has none knows as much.
+    // A version that a leader gave tells of no change: a learner that has none knows as much.
     let newer = is_change(info.config_version) && is_later(info.config_version, ours);
     // No epoch is left above its promise. We do not stop for the word of one, unless it is ours too.
     let spent = info.accepted_epoch == Epoch::MAX && cx.epochs.accepted_epoch < Epoch::MAX;
@@ -104,7 +104,7 @@ pub(super) fn on_info(
 }
 
 /// A voter knows a newer configuration. One who looks takes that over from it, one who leads does not; so we look
-/// again, rather than wait for somebody who cannot follow.
+/// again, rather than wait for a server that cannot follow.
 fn give_way(cx: &mut Context<'_>, office: &Office, voter: ServerId) -> Verdict {
     let established = matches!(office.phase, Phase::Broadcast(_));
     let gives = cx.config.reconfig_enabled && !established && cx.quorum.weight(voter) > 0;
@@ -115,7 +115,7 @@ fn give_way(cx: &mut Context<'_>, office: &Office, voter: ServerId) -> Verdict {
     }
 }
 
-/// ACKEPOCH: it follows nobody older from now on; this is how new it is.
+/// ACKEPOCH: it follows no older leader from now on; this is how new it is.
 pub(super) fn on_ack_epoch(
     cx: &mut Context<'_>,
     office: &mut Office,
@@ -123,7 +123,7 @@ pub(super) fn on_ack_epoch(
     last: Zxid,
     current_epoch: Option<Epoch>,
 ) -> Verdict {
-    // It has promised our epoch, and nobody logs anything of an epoch that it has not promised.
+    // It has promised our epoch, and no server logs anything of an epoch that it has not promised.
     if office.epoch().is_some_and(|epoch| last.epoch() > epoch) {
         office.drop_learner(cx, link, Hangup::EpochOutOfRange(last.epoch()));
         return Verdict::Stay;

@@ -121,7 +121,7 @@ impl Learners {
         }
     }
 
-    /// A reconfiguration is in force: whoever was told of the configuration before is told so.
+    /// A reconfiguration is in force: each learner that was told of the configuration before is told so.
     pub fn activate(&mut self, activation: &Activation) {
         for (_, learner) in self.by_link.iter_mut().filter(|(_, l)| l.cursor.new_leader) {
             learner.activations.push_back(activation.clone());
@@ -176,7 +176,7 @@ impl Learners {
         serving.map(|l| (l.id, l.beats.answered()))
     }
 
-    /// The voters that have promised to establish nobody else, and when the last ping was sent that they have
+    /// The voters that have promised to establish no other leader, and when the last ping was sent that they have
     /// answered so.
     pub fn promised(&self) -> impl Iterator<Item = (Instant, ServerId)> {
         let serving = self.values().filter(|l| l.votes && l.leases && l.stage == Stage::Serving);

@@ -54,7 +54,7 @@ impl Phase {
 }
 
 impl Office {
-    /// Nobody has come yet.
+    /// No learner has come yet.
     pub(super) fn new(cx: &Context<'_>) -> Self {
         Self {
             phase: Phase::Discovery(Discovery::new(cx)),
@@ -134,7 +134,7 @@ impl Office {
                     });
                 }
                 if cx.config.lease.is_some() {
-                    // Nobody need wait for the first lease longer than an answer takes.
+                    // No caller need wait for the first lease longer than an answer takes.
                     self.ping(cx);
                     if let Phase::Broadcast(broadcast) = &mut self.phase {
                         broadcast.renew(cx, &self.learners);

@@ -55,7 +55,7 @@ impl Leader {
                 let promises = matches!(packet, Packet::Lease { .. }) && learner.leases;
                 let answered = learner.beats.on_answer(promises);
                 let leases = learner.leases;
-                // Whoever answers with a ping what asks for a promise does not promise so long ones.
+                // A learner that answers with a ping what asks for a promise does not promise so long ones.
                 learner.leases &= promises || !answered;
                 if let (true, Phase::Broadcast(broadcast)) = (answered, &mut self.office.phase) {
                     if leases {

@@ -142,7 +142,7 @@ pub fn complete(
     }
     let leader = match next_leader(cx, learners).filter(|_| leaving) {
         Some(leader) => leader,
-        // Whom nobody can succeed leads on, at its new address.
+        // A leader that no other can succeed leads on, at its new address.
         None if !leaving || cx.config.last_seen().quorum().weight(cx.config.id) > 0 => cx.config.id,
         None => return Verdict::Stay,
     };
@@ -171,7 +171,7 @@ pub fn complete(
     Verdict::Appointed { vote, round: round.next() }
 }
 
-/// Nobody here does any more what only a leader may, since this was asked.
+/// All leadership guards here are released, since this was asked.
 pub fn released(
     cx: &mut Context<'_>,
     broadcast: &mut Broadcast,
@@ -187,7 +187,7 @@ pub fn released(
     }
 }
 
-/// Nobody here does any more what only a leader may, or time has run out for it: their loss was told when
+/// All leadership guards here are released, or time has run out for it: their loss was told when
 /// that began.
 pub fn parted(
     cx: &mut Context<'_>,

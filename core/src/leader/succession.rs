@@ -90,7 +90,7 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
     Verdict::Stay
 }
 
-/// Nobody here does any more what only a leader may, since this was asked: from now on requests wait.
+/// All leadership guards here are released, since this was asked: from now on requests wait.
 pub fn released(
     cx: &mut Context<'_>,
     broadcast: &mut Broadcast,
@@ -179,7 +179,7 @@ fn call_off(cx: &mut Context<'_>, broadcast: &mut Broadcast, kept: Kept) -> Verd
     if in_any_case { Verdict::leave(reason) } else { Verdict::Stay }
 }
 
-/// The seat stays ours: whoever asked is told; a leader that is to give it up in any case does.
+/// The seat stays ours: the caller is told; a leader that is to give it up in any case does.
 pub fn keep(cx: &mut Context<'_>, purpose: Purpose, kept: Kept) -> Verdict {
     match purpose {
         Purpose::StepDown => return Verdict::leave(Reason::Asked),

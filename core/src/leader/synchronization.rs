@@ -63,7 +63,7 @@ impl Synchronization {
     }
 
     /// Counts ourselves as soon as our current epoch is durable, not before: two leaders could be
-    /// established in one epoch otherwise. And not while we promise another leader to establish nobody else.
+    /// established in one epoch otherwise. And not while we promise another leader to establish no other.
     pub fn count_own(&mut self, cx: &mut Context<'_>) {
         if !cx.outbox.is_durable(self.written) {
             return;

@@ -28,7 +28,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nobody has acknowledged anything.
+    /// No voter has acknowledged anything.
     pub fn new(quorum: &Quorum) -> Self {
         Self { ranked: Vec::with_capacity(quorum.voters().len()), support: quorum.support() }
     }

@@ -161,13 +161,13 @@ impl Broadcast {
         cx.outbox.send(link, Message::Packet(Packet::Lease { zxid, length }));
     }
 
-    /// Somebody here asks for a transaction: the leader is asked.
+    /// A caller here asks for a transaction: the leader is asked.
     pub fn on_propose(&self, cx: &mut Context<'_>, link: LinkId, request: Request) {
         cx.accept(request.id);
         cx.outbox.send(link, Message::Packet(Packet::Request(request)));
     }
 
-    /// Somebody here wants to read what is as new as everything acknowledged so far: the leader is asked
+    /// A caller here wants to read what is as new as everything acknowledged so far: the leader is asked
     /// to flush the path.
     pub fn on_read(&mut self, cx: &mut Context<'_>, link: LinkId, read: ReadId) {
         self.reads.push_back(read);

@@ -53,7 +53,7 @@ impl Learner {
 
     /// We give up a leader with which our disk does not keep up, before we hold more than there is room for: it sends
     /// what it proposes for as long as we read, and commits it with others. What was logged stays; we come back when
-    /// the disk has it. What came beside the history, or without COMMIT, has to come again: so whoever does not even
+    /// the disk has it. What came beside the history, or without COMMIT, has to come again: so a learner that does not even
     /// serve has twice the room the next time, or what follows a snapshot could be too much for ever.
     fn fall_behind(&self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
         let (bytes, most) = (self.unsynced(cx), cx.outbox.room(cx.config.limits.unsynced_bytes));
@@ -249,7 +249,7 @@ impl Learner {
                     return self.misbehaved(cx, link, "HANDOVER");
                 }
                 if vote.leader == cx.config.id && !cx.accepts {
-                    // Nobody could come to follow us. The leader keeps its seat when it has waited in vain.
+                    // No learner could come to follow us. The leader keeps its seat when it has waited in vain.
                     return Verdict::Stay;
                 }
                 if vote.leader != cx.config.id {

@@ -9,7 +9,7 @@
 //! brought it is known to be committed, however that comes about; then this server may have another role
 //! than before, or another leader. One that is logged binds until then, or until it is cut: another one that
 //! we are told of takes its place only when that is logged, too, and where there is a second one the first is
-//! in force, since nobody proposes it before.
+//! in force, since no leader proposes it before.
 
 use alloc::vec::Vec;
 
@@ -48,7 +48,7 @@ fn see(cx: &mut Context<'_>, txns: &[Txn]) -> bool {
     true
 }
 
-/// Sees a change that our history holds. The one before it, if that is not in force here yet, is: nobody proposes a
+/// Sees a change that our history holds. The one before it, if that is not in force here yet, is: no leader proposes a
 /// change before.
 fn take(cx: &mut Context<'_>, change: Membership) {
     let bound = cx.config.next_membership.as_ref().filter(|next| next.is_change());

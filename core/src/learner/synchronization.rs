@@ -143,7 +143,7 @@ impl Synchronization {
     ///
     /// What we logged of this very epoch is not cut: the leader still has it, since it proposed it, and
     /// sends it again. It may even be committed: a Java leader tells so before it has applied it itself, and
-    /// cuts whoever comes back meanwhile to what it has applied.
+    /// cuts a learner that comes back meanwhile to what it has applied.
     pub fn on_trunc(&mut self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid) -> Taken {
         if self.step != Step::Awaited {
             return Taken::OutOfTurn;
@@ -407,8 +407,8 @@ impl Synchronization {
 /// history would let us win an election with a history we do not have; an acknowledgement ahead of either
 /// would let the leader count on what a crash can still take.
 ///
-/// Whoever only observes, below its promise, acknowledges nothing that may count as a voter's: a ZooKeeper leader
-/// counts whoever is in the membership that it tells here, whatever it introduced itself as. It hangs up, and comes
+/// A server that only observes, below its promise, acknowledges nothing that may count as a voter's: a ZooKeeper leader
+/// counts each server that is in the membership that it tells here, whatever it introduced itself as. It hangs up, and comes
 /// back as a voter once it knows; then the leader begins an epoch above its promise.
 pub fn on_new_leader(
     cx: &mut Context<'_>,
@@ -484,7 +484,7 @@ pub fn on_new_leader(
 }
 
 /// The acknowledgement itself. It helps to establish a leader, so it waits while we promise another one to
-/// establish nobody else.
+/// establish no other leader.
 pub fn acknowledge(cx: &mut Context<'_>, link: LinkId, synchronization: &mut Synchronization) {
     let (Some(ticket), false) = (synchronization.acknowledging, synchronization.acknowledged)
     else {

@@ -67,7 +67,7 @@ impl Peer {
     /// Lets one deadline pass, whatever else is due and whenever it would be, and the clock stand. None if
     /// there is no such deadline now.
     ///
-    /// For model checkers, and for nobody else: a driver says [`Event::Tick`](crate::input::Event::Tick). A
+    /// For model checkers only: a driver says [`Event::Tick`](crate::input::Event::Tick). A
     /// checker wants to see deadlines pass in every order, and few states. So the time of every input is the
     /// same: the deadlines that are set lie as far ahead as ever, and what asks how long something has lasted
     /// finds that it has just begun. See also [`Peer::rewind`].

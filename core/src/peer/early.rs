@@ -5,7 +5,7 @@
 //!                                                └─► it does not, or not in time: hung up
 //! ```
 //!
-//! A server that settled early must find whoever is about to lead. And one that settled on us must not be sent away
+//! A server that settled early must find the server that is about to lead. And one that settled on us must not be sent away
 //! while we look, even if we have a better vote by now: a server of ZooKeeper would begin another round at once, and
 //! draw us along, out of the one that is about to end with the better vote. At a leader of ZooKeeper's its dials would be
 //! refused for as long. So are those kept who learned from us before we went back into our round.
@@ -21,7 +21,7 @@ use crate::output::Hangup;
 use crate::time::Instant;
 use crate::timers::Timer;
 
-/// Somebody has come, and waits.
+/// A learner has come, and waits.
 pub(super) fn on_link_up(cx: &mut Context<'_>, link: LinkId) {
     cx.links.wait(cx.now, link, cx.outbox);
     arm(cx);
@@ -64,7 +64,7 @@ pub(super) fn on_late(cx: &mut Context<'_>, due: Instant) {
     arm(cx);
 }
 
-/// Whoever learns from us just now waits, too, for the end of the round that we go back into.
+/// A server that learns from us just now waits, too, for the end of the round that we go back into.
 pub(super) fn detain(cx: &mut Context<'_>) {
     cx.links.detain(cx.now);
 }

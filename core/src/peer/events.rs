@@ -105,7 +105,7 @@ impl Peer {
             (Role::Learning(learner), cx) => learner.on_standing(&cx, from, standing),
             _ => Verdict::Stay,
         };
-        // Whoever is to go on in the round that we go back into must not hear first that we have settled.
+        // A server that is to go on in the round that we go back into must not hear first that we have settled.
         if let Verdict::GoBack { .. } = verdict {
             self.obey(verdict);
             self.elect(heard);
@@ -130,7 +130,7 @@ impl Peer {
         let (body, round) = (letter.body, Round(letter.generation.0));
         self.poll(ClockEvent::Heard { from, letter });
         if let (Body::Standing { leader, .. }, Role::Learning(_)) = (body, &self.role) {
-            // Whoever does not lead any more does not lead this generation again.
+            // A server that does not lead any more does not lead this generation again.
             let state = ServerState::Following;
             let standing = Standing { state, vote: Vote { leader, ..Vote::ABSTENTION }, round };
             self.with_learner(|learner, cx| learner.on_standing(cx, from, standing));
@@ -140,7 +140,7 @@ impl Peer {
     /// Something from a link that was accepted on the quorum port.
     pub(super) fn on_learner_packet(&mut self, link: LinkId, packet: Packet) {
         if let (Role::Leading(leader), mut cx) = self.lend() {
-            // Nobody waits for one who leads.
+            // No learner's link waits while this server leads.
             let verdict = leader.on_packet(&mut cx, link, packet);
             return self.obey(verdict);
         }
@@ -170,7 +170,7 @@ impl Peer {
         }
     }
 
-    /// Somebody comes to learn. A leader takes it in; while we look it may only be early, and waits a little; so it
+    /// A server comes to learn. A leader takes it in; while we look it may only be early, and waits a little; so it
     /// may be while the membership changes, and the next
     /// leader is about to be named.
     pub(super) fn on_learner_up(&mut self, link: LinkId) {
@@ -280,7 +280,7 @@ impl Peer {
         if self.instruments.elector.deadline().is_some_and(|(at, _)| at <= now) {
             self.elect(ElectorEvent::Tick);
             if matches!(self.role, Role::Looking) && self.appointed {
-                // Whoever was named has not been elected in time.
+                // The server that was named has not been elected in time.
                 self.refuse_adrift();
             }
             self.poll(ClockEvent::Tick);

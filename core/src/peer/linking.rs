@@ -31,7 +31,7 @@ impl Peer {
         self.tell_standing(link, peer);
     }
 
-    /// Somebody claims to be this voter, to which there is a link: a machine that does not know it any more ends it as
+    /// A connection claims to be this voter, to which there is a link: a machine that does not know it any more ends it as
     /// soon as it hears something on it.
     pub(super) fn on_claimed(&mut self, old: LinkId, peer: ServerId) {
         self.tell_standing(old, peer);

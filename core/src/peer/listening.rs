@@ -17,7 +17,7 @@ pub(super) struct Listening {
     pub(super) failing: bool,
     /// That has been so for as long as a leader may be without followers.
     pub(super) unreachable: bool,
-    /// When we stand for election all the same, since nobody else was elected.
+    /// When we stand for election all the same, since no other was elected.
     stand_at: Option<Instant>,
 }
 
@@ -27,7 +27,7 @@ impl Listening {
         !self.failing
     }
 
-    /// Somebody was elected: in the next election the others go first again.
+    /// A leader was elected: in the next election the others go first again.
     pub(super) const fn on_decided(&mut self) {
         self.stand_at = None;
     }

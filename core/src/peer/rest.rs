@@ -6,7 +6,7 @@
 //!   turned away again and again ──────► 10 ms, 20 ms, … 1 s
 //! ```
 //!
-//! Why the role ended is not looked at: whoever ends it may ask for a longer rest.
+//! Why the role ended is not looked at: what ends it may ask for a longer rest.
 
 use core::time::Duration;
 

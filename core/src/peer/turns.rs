@@ -94,7 +94,7 @@ impl Peer {
     }
 
     /// Builds the role that the election has found. Observers that look are told: they ask less and
-    /// less often, and nobody else tells them.
+    /// less often, and no other server tells them.
     pub(super) fn on_decided(&mut self, standing: Standing, why: Option<Reason>) {
         self.instruments.timers.stop(Timer::Rest);
         self.instruments.listening.on_decided();
@@ -150,7 +150,7 @@ impl Peer {
     /// Serves no longer. Returns whether it did.
     pub(super) fn retire(&mut self) -> bool {
         let served = self.serving.take().is_some();
-        // Where nobody has been told yet that it serves, nobody is told that it does no more.
+        // Where it was not told yet that it serves, it is not told that it does no more.
         if served && !self.instruments.delivery.withdraw_service() {
             self.instruments.outbox.push(Output::Retired);
         }
@@ -207,7 +207,7 @@ impl Peer {
     }
 
     /// The seat was given to another server, or to us, or we follow the same leader in another role: the next
-    /// role begins without an election. Whoever asks for something meanwhile waits.
+    /// role begins without an election. A caller that asks for something meanwhile waits.
     pub(super) fn on_appointed(&mut self, vote: Vote, round: Round) {
         let old = self.instruments.elector.standing();
         let (from, to) = (old.vote.leader, vote.leader);
@@ -234,7 +234,7 @@ impl Peer {
                     let after = self.instruments.carry_letters();
                     return self.follow(after);
                 }
-                // Whoever was named is elected like any other.
+                // The server that was named is elected like any other.
                 by.clock.retire();
                 by.cue = Cue::Appointed(to);
                 self.look();

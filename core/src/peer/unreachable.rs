@@ -5,12 +5,12 @@
 //!        │                                             │
 //!        │                                             ▼
 //!        │              ┌── proposes nobody, follows whoever has as much ◄──┐
-//!        │              │ initLimit: nobody else could lead                 │ initLimit
+//!        │              │ initLimit: no other server could lead                 │ initLimit
 //!        │              └──────────────────► stands for election ───────────┘
 //!        └──── an accept succeeds, or waits for a connection: as if nothing had been
 //! ```
 //!
-//! Followers that a leader has stay with it, and so it would lead on, but nobody who lost the link could come
+//! Followers that a leader has stay with it, and so it would lead on, but no server that lost the link could come
 //! back. Its history and its id may be the best, and its election links live: left to the election it would win again
 //! and again. ZooKeeper's leader gives up at once when its acceptors end (`Leader.LearnerCnxAcceptor`), retries
 //! what it takes for passing errors for ever, and is elected again either way.
@@ -28,7 +28,7 @@ use crate::timers::Timer;
 
 impl Instruments {
     /// Whether we may be elected in the election that begins now. Where we could not be followed, and there is
-    /// somebody else to lead, only every second `patience`.
+    /// another server to lead, only every second `patience`.
     pub(super) fn may_stand(&mut self, patience: Duration) -> bool {
         if !self.listening.unreachable || !self.others_may_lead() {
             return true;
@@ -76,7 +76,7 @@ impl Peer {
     }
 
     /// The quorum port has failed for too long, or goes on to fail for as long again: by then we may lead, or
-    /// somebody else could lead who could not before.
+    /// another server could lead that could not before.
     pub(super) fn on_unreachable(&mut self) {
         let patience = self.instruments.accept_patience();
         self.instruments.timers.after(Timer::Listening, self.instruments.now, patience);
@@ -86,7 +86,7 @@ impl Peer {
         }
         match self.role {
             Role::Looking if !before => self.vote(),
-            // Who stands because nobody else could lead has as long as any other to be established.
+            // Who stands because no other server could lead has as long as any other to be established.
             Role::Leading(_) if !before || self.serving.is_some() => {
                 self.with_leader(|leader, cx| leader.on_hand_over(cx, None, Purpose::Unreachable));
             }

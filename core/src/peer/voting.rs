@@ -149,7 +149,7 @@ impl Instruments {
             self.config.next_membership = None;
         }
         self.config.membership = newer;
-        // The servers of a change that is over bind nobody any more.
+        // The servers of a change that is over bind no server any more.
         if same && !over {
             return false;
         }
@@ -158,7 +158,7 @@ impl Instruments {
         true
     }
 
-    /// Whether somebody who looks may have settled on this server. Where servers elect by generation, only while it asks
+    /// Whether a server that looks may have settled on this server. Where servers elect by generation, only while it asks
     /// for itself.
     pub(super) fn may_lead(&self) -> bool {
         matches!(self.elector, Electing::Fast(_))

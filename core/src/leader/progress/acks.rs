@@ -96,5 +96,5 @@ impl Acks {
     }
 }
 
-/// How many acknowledgements ahead of their turn are kept. Nobody who follows the protocol sends one.
+/// How many acknowledgements ahead of their turn are kept. No learner that follows the protocol sends one.
 const EARLY_MAX: usize = 1024;

@@ -29,7 +29,7 @@ impl Beats {
         self.unanswered.push_back((beat, now));
     }
 
-    /// One was answered, with or without a promise to establish nobody else; returns whether anybody may
+    /// One was answered, with or without a promise to establish no other leader; returns whether anybody may
     /// wait for that.
     pub fn on_answer(&mut self, promises: bool) -> bool {
         match self.unanswered.pop_front() {
