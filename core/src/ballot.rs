@@ -46,13 +46,13 @@ impl fmt::Display for Generation {
 pub struct Ballot {
     /// In which.
     pub generation: Generation,
-    /// For whom; [`ServerId::NOBODY`] before the first.
+    /// For whom; [`ServerId::NONE`] before the first.
     pub vote: ServerId,
 }
 
 impl Ballot {
     /// No vote was ever given.
-    pub const NONE: Self = Self { generation: Generation(0), vote: ServerId::NOBODY };
+    pub const NONE: Self = Self { generation: Generation(0), vote: ServerId::NONE };
 }
 
 impl Default for Ballot {
@@ -109,7 +109,7 @@ pub enum Body {
     },
     /// Where I stand. From a leader, the heartbeat; from others, the answer to it.
     Standing {
-        /// Whom the sender follows; itself if it leads, [`ServerId::NOBODY`] while it looks.
+        /// Whom the sender follows; itself if it leads, [`ServerId::NONE`] while it looks.
         leader: ServerId,
         /// A leader's time when it said so, in its own nanoseconds, opaque to others; they give it back.
         beat: u64,

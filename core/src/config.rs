@@ -438,7 +438,7 @@ impl Config {
         if self.history.reign_count == 0 {
             return Err(ConfigError::NoRoom { field: "reign_count" });
         }
-        if self.id == ServerId::NOBODY || self.id == ServerId::ANONYMOUS_OBSERVER || self.id.0 < 0 {
+        if self.id == ServerId::NONE || self.id == ServerId::ANONYMOUS_OBSERVER || self.id.0 < 0 {
             return Err(ConfigError::ReservedId(self.id));
         }
         Ok(())

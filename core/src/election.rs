@@ -338,7 +338,7 @@ impl Elector {
         // leads in its place because it cannot be followed. Once it proposes
         // a candidate it stays in that round, so that two who do not hear each other cannot call it to and fro.
         let undecided =
-            || self.vote.leader == ServerId::NOBODY && (self.config.may_change || self.barred);
+            || self.vote.leader == ServerId::NONE && (self.config.may_change || self.barred);
         let candidate = || self.config.quorum.is_voter(heard.vote.leader);
         if heard.round < self.round && !(undecided() && candidate()) {
             // It is behind: not counted, but told, so that it can catch up.
@@ -558,7 +558,7 @@ impl Elector {
         let quorum = &self.config.quorum;
         if self.barred {
             let history = |vote: Vote| (vote.peer_epoch, vote.zxid);
-            let older = over.leader == ServerId::NOBODY && history(vote) < history(self.own);
+            let older = over.leader == ServerId::NONE && history(vote) < history(self.own);
             if vote.leader == self.config.id || older {
                 return None;
             }
@@ -567,7 +567,7 @@ impl Elector {
         if some_weigh_nothing && !quorum.has_weight(from) {
             return None;
         }
-        if some_weigh_nothing || over.leader == ServerId::NOBODY {
+        if some_weigh_nothing || over.leader == ServerId::NONE {
             if quorum.weight(vote.leader) == 0 {
                 return None;
             }

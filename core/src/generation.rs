@@ -175,7 +175,7 @@ impl GenerationClock {
         }
         let Some(position) = self.config.quorum.position(from) else {
             // A server without a vote is told where we stand, if it asks, and otherwise not listened to.
-            let asks = matches!(letter.body, Body::Standing { leader: ServerId::NOBODY, .. });
+            let asks = matches!(letter.body, Body::Standing { leader: ServerId::NONE, .. });
             if asks || matches!(letter.body, Body::Request(_)) {
                 self.tell(at, Recipient::One(from), out);
             }

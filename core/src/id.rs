@@ -15,7 +15,7 @@ pub struct ServerId(pub i64);
 
 impl ServerId {
     /// The id that stands for no server: what an observer proposes, so that it never wins.
-    pub const NOBODY: Self = Self(i64::MIN);
+    pub const NONE: Self = Self(i64::MIN);
     /// The id with which ZooKeeper observers may introduce themselves without having one of their own.
     pub const ANONYMOUS_OBSERVER: Self = Self(i64::MAX);
     /// The ids that configuration accepts.
@@ -24,7 +24,7 @@ impl ServerId {
 
 impl fmt::Display for ServerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Self::NOBODY { f.write_str("nobody") } else { self.0.fmt(f) }
+        if *self == Self::NONE { f.write_str("nobody") } else { self.0.fmt(f) }
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Vote {
 impl Vote {
     /// The vote of a server that may not be elected: it loses against every other.
     pub const ABSTENTION: Self =
-        Self { peer_epoch: Epoch::NONE, zxid: Zxid::NONE, leader: ServerId::NOBODY };
+        Self { peer_epoch: Epoch::NONE, zxid: Zxid::NONE, leader: ServerId::NONE };
 
     /// Why this vote is better than `other`; none if it is not.
     pub fn better_than(&self, other: &Self) -> Option<Better> {

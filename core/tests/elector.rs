@@ -688,7 +688,7 @@ fn an_observer_follows_and_never_proposes_itself() {
 #[test]
 fn who_proposes_nobody_takes_the_vote_of_whoever_proposes_somebody() {
     let mut four = Rig::new(config(4, &[1, 2, 3]));
-    let own = Vote { leader: ServerId::NOBODY, ..vote(5, 9, 0) };
+    let own = Vote { leader: ServerId::NONE, ..vote(5, 9, 0) };
     let why = |outputs: &[ElectorOutput]| match &outputs[0] {
         ElectorOutput::Changed(Change::Round { .. }, reason) => Some(reason.clone()),
         ElectorOutput::Changed(..)
@@ -708,7 +708,7 @@ fn who_proposes_nobody_takes_the_vote_of_whoever_proposes_somebody() {
 /// Whoever has taken a vote holds it against a worse one; it does not come to propose itself.
 #[test]
 fn who_proposes_nobody_keeps_the_vote_that_it_has_taken() {
-    let mut two = Rig::looking(2, &[1, 2, 3], Vote { leader: ServerId::NOBODY, ..vote(1, 5, 0) });
+    let mut two = Rig::looking(2, &[1, 2, 3], Vote { leader: ServerId::NONE, ..vote(1, 5, 0) });
     two.tell(heard(3, Looking, vote(1, 9, 3), 1));
     two.tell(heard(1, Looking, vote(1, 1, 1), 1));
     assert_eq!(two.standing().vote, vote(1, 9, 3));
@@ -736,7 +736,7 @@ fn who_is_appointed_goes_back_to_no_round() {
 fn who_proposes_nobody_while_the_membership_changes_proposes_itself_once_others_look() {
     let quorum = Quorum::hierarchical([vec![(ServerId(1), 1), (ServerId(2), 1), (ServerId(3), 0)]]);
     let mut two = Rig::new(ElectorConfig { quorum, may_change: true, ..config(2, &[1, 2, 3]) });
-    two.tell(ElectorEvent::Look(Vote { leader: ServerId::NOBODY, ..vote(1, 5, 0) }));
+    two.tell(ElectorEvent::Look(Vote { leader: ServerId::NONE, ..vote(1, 5, 0) }));
     two.tell(heard(3, Looking, vote(1, 9, 3), 1));
     assert_eq!(two.standing().vote, vote(1, 5, 2), "3 cannot be elected");
 }

@@ -149,7 +149,7 @@ fn the_table_of_vote_requests() {
     // A generation that was seen, and not voted in.
     let seen = || {
         let mut clock = looking(ballot(4, 3), claim(5, 40));
-        let leader = Body::Standing { leader: ServerId::NOBODY, beat: 0 };
+        let leader = Body::Standing { leader: ServerId::NONE, beat: 0 };
         clock.step(at(0), heard(letter(3, 5, claim(5, 1), leader)));
         assert_eq!((clock.generation(), clock.ballot()), (Generation(5), ballot(4, 3)));
         clock
@@ -337,7 +337,7 @@ fn a_leader_gives_up_by_its_own_clock_and_for_a_later_generation() {
         assert!(now < silent + 300, "unheard for {} ms", now - silent);
     }
     let mut clock = lead();
-    let body = Body::Standing { leader: ServerId::NOBODY, beat: 0 };
+    let body = Body::Standing { leader: ServerId::NONE, beat: 0 };
     assert!(leaves(&clock.step(at(10), heard(letter(3, 9, claim(1, 0), body)))));
 }
 
@@ -425,7 +425,7 @@ fn among_equals_the_better_ranked_leads_unless_it_tries_in_vain() {
 #[test]
 fn who_begins_with_a_vote_for_nobody_asks_after_the_others_and_then_for_itself() {
     let mut clock = GenerationClock::new(three(1), Ballot::NONE);
-    let own = Vote { leader: ServerId::NOBODY, ..own(1, claim(4, 7)) };
+    let own = Vote { leader: ServerId::NONE, ..own(1, claim(4, 7)) };
     clock.step(at(0), ClockEvent::Look { own, cue: Cue::Fresh });
     let due = clock.deadline().unwrap().0;
     assert!((at(300)..=at(600)).contains(&due), "all others have asked before {due:?}");
@@ -498,7 +498,7 @@ fn who_cannot_be_elected_asks_for_no_votes_whoever_wants_it_to() {
 /// Whoever leads answers that: it may just have said so last, and its next heartbeat is a while away.
 #[test]
 fn who_starts_asks_whether_there_is_a_leader_and_so_does_whoever_can_be_none() {
-    let nobody = Body::Standing { leader: ServerId::NOBODY, beat: 0 };
+    let nobody = Body::Standing { leader: ServerId::NONE, beat: 0 };
     let cues = [Cue::Fresh, Cue::Silence, Cue::Closed, Cue::Appointed(s(3))];
     for (id, candidate) in [(1, true), (4, false)] {
         for cue in cues {
@@ -592,8 +592,8 @@ fn letters_of_strangers_liars_and_of_no_generation_change_nothing() {
         }
     }
     // A stranger is told where we stand, if it asks, and not listened to.
-    let nobody = Body::Standing { leader: ServerId::NOBODY, beat: 0 };
-    let told = Body::Standing { leader: ServerId::NOBODY, beat: at(1).0 };
+    let nobody = Body::Standing { leader: ServerId::NONE, beat: 0 };
+    let told = Body::Standing { leader: ServerId::NONE, beat: at(1).0 };
     let bodies = [
         (body, true),
         (nobody, true),

@@ -108,7 +108,7 @@ fn our_own_id_and_reserved_ids_are_refused_on_the_election_port() {
         (2, Hangup::OwnId(ServerId(2))),
         (i64::MAX, Hangup::ReservedId(ServerId(i64::MAX))),
         (-1, Hangup::ReservedId(ServerId(-1))),
-        (i64::MIN, Hangup::ReservedId(ServerId::NOBODY)),
+        (i64::MIN, Hangup::ReservedId(ServerId::NONE)),
     ] {
         let (link, seen) = bench.knock(id, at("10.0.0.9", 3888), "10.0.0.9");
         assert_eq!(seen.0, [Output::Hangup { link, reason }]);

@@ -63,7 +63,7 @@ fn a_leader_that_cannot_be_followed_gives_its_seat_up_a_tick_before_its_follower
     bench.step(Event::ListenFailed(Plane::Quorum)).is_nothing();
     assert_eq!(bench.ms(1).left(), Some(Reason::CannotAccept));
     let ours = bench.peer.standing().vote;
-    assert_eq!((ours.leader, ours.peer_epoch.0), (ServerId::NOBODY, 1));
+    assert_eq!((ours.leader, ours.peer_epoch.0), (ServerId::NONE, 1));
     assert_eq!(ours.zxid, bench.status().last);
 }
 
@@ -142,7 +142,7 @@ fn it_adopts_a_vote_at_least_as_new_as_its_own_history_and_no_older_one() {
         assert_eq!(older, !adopted);
         let round = bench.status().round.0;
         says(&mut bench, links[1], theirs, round);
-        let expected = if adopted { theirs.leader } else { ServerId::NOBODY };
+        let expected = if adopted { theirs.leader } else { ServerId::NONE };
         assert_eq!(proposed(&bench), expected, "{theirs}");
     }
 }
@@ -154,7 +154,7 @@ fn it_never_votes_for_itself_whoever_does() {
     let for_us = vote(9, 0x9_0000_0009, 3);
     for (link, round) in [(links[0], round), (links[1], round), (links[0], round + 3)] {
         says(&mut bench, link, for_us, round);
-        assert_eq!(proposed(&bench), ServerId::NOBODY);
+        assert_eq!(proposed(&bench), ServerId::NONE);
     }
     bench.hear(links[1], standing(Following, for_us, bench.status().round.0));
     assert_eq!(bench.state(), Looking);
@@ -167,7 +167,7 @@ fn it_joins_the_round_of_those_who_look_also_an_earlier_one() {
     let round = bench.status().round.0;
     for theirs in [round + 4, round - 1] {
         says(&mut bench, links[1], vote(0, 0, 2), theirs);
-        assert_eq!((bench.status().round.0, proposed(&bench)), (theirs, ServerId::NOBODY));
+        assert_eq!((bench.status().round.0, proposed(&bench)), (theirs, ServerId::NONE));
     }
     let newest = vote(1, 0x1_0000_0000, 2);
     says(&mut bench, links[1], newest, round - 1);
@@ -192,7 +192,7 @@ fn where_nobody_else_can_lead_it_stands_again_for_a_while_every_init_limit() {
     let (mut bench, links) = deposed();
     for _ in 0..3 {
         bench.wait(INIT - millis(1));
-        assert_eq!(proposed(&bench), ServerId::NOBODY);
+        assert_eq!(proposed(&bench), ServerId::NONE);
         bench.ms(1);
         assert_eq!(proposed(&bench), ServerId(3));
         bench.wait(INIT - millis(1));
@@ -204,7 +204,7 @@ fn where_nobody_else_can_lead_it_stands_again_for_a_while_every_init_limit() {
     // As long as any other that was elected, though the port has failed for long.
     assert_eq!(bench.wait(INIT - millis(1)).left(), None);
     assert!(matches!(bench.ms(1).left(), Some(Reason::NoQuorum { .. })));
-    assert_eq!(proposed(&bench), ServerId::NOBODY);
+    assert_eq!(proposed(&bench), ServerId::NONE);
 }
 
 /// Time that passes while others lead is no reason to stand when they are gone.
@@ -221,7 +221,7 @@ fn the_others_go_first_in_each_election() {
         }
         bench.down(leader);
         bench.persisted();
-        assert_eq!((bench.state(), proposed(&bench)), (Looking, ServerId::NOBODY));
+        assert_eq!((bench.state(), proposed(&bench)), (Looking, ServerId::NONE));
     }
 }
 
@@ -229,7 +229,7 @@ fn the_others_go_first_in_each_election() {
 fn one_that_accepts_again_stands_at_once() {
     let (mut bench, links) = deposed();
     bench.step(Event::Listening(Plane::Election)).is_nothing();
-    assert_eq!(proposed(&bench), ServerId::NOBODY);
+    assert_eq!(proposed(&bench), ServerId::NONE);
     bench.step(Event::Listening(Plane::Quorum));
     assert_eq!(proposed(&bench), ServerId(3));
     bench.win_again(&links);
@@ -243,7 +243,7 @@ fn a_server_that_looks_proposes_itself_until_its_port_has_failed_for_long() {
     bench.wait(PATIENCE - millis(1));
     assert_eq!(proposed(&bench), ServerId(3));
     bench.ms(1);
-    assert_eq!(proposed(&bench), ServerId::NOBODY);
+    assert_eq!(proposed(&bench), ServerId::NONE);
 }
 
 #[test]

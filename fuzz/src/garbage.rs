@@ -78,7 +78,7 @@ impl World {
         let mut buf = BytesMut::from(bytes);
         let Ok(Some(introduction)) = decode_introduction(&mut buf) else { return };
         let link = self.link();
-        self.ends.insert(link, (ServerId::NOBODY, link));
+        self.ends.insert(link, (ServerId::NONE, link));
         self.step(id, up(link, Plane::Election, false, Some(introduction.id)));
         let cause = loop {
             match take_notification(&mut buf) {

@@ -157,7 +157,7 @@ impl Case {
                 self.letter(from, generation, self.claim, Body::Answer { poll, granted })
             }
             Happens::Standing { from, leader, up, echoed, beat } => {
-                let leader = if leader % 8 == 7 { ServerId::NOBODY } else { server(leader) };
+                let leader = if leader % 8 == 7 { ServerId::NONE } else { server(leader) };
                 let beat = if echoed { self.beat } else { u64::from(beat) << 20 };
                 let body = Body::Standing { leader, beat };
                 self.letter(from, self.generation(up), self.claim, body)

@@ -74,7 +74,7 @@ impl Elector {
             return;
         }
         let quorum = &self.config.quorum;
-        if !self.votes.support.is_enough(quorum) || self.vote.leader == ServerId::NOBODY {
+        if !self.votes.support.is_enough(quorum) || self.vote.leader == ServerId::NONE {
             self.finalize_at = None;
         } else if self.config.finish_when_settled
             && self.votes.is_settled(quorum, self.vote.leader, at)

@@ -201,7 +201,7 @@ impl GenerationClock {
     /// Whether we may ask to lead: we have weight, and a history that is known, could be followed, and begin with
     /// a vote for no other server: that one goes first.
     pub(super) fn is_candidate(&self) -> bool {
-        let ours = self.own.leader == self.config.id || self.own.leader == ServerId::NOBODY;
+        let ours = self.own.leader == self.config.id || self.own.leader == ServerId::NONE;
         let knows = self.own.zxid != Zxid::UNKNOWN && self.own != Vote::ABSTENTION;
         let weighs = self.config.quorum.weight(self.config.id) > 0;
         ours && knows && weighs && !self.barred

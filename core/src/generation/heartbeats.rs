@@ -56,7 +56,7 @@ impl GenerationClock {
     /// Says where we stand.
     pub(super) fn tell(&self, at: Instant, to: Recipient, out: &mut Vec<ClockOutput>) {
         let settled = self.has_standing() && !self.looking;
-        let leader = if settled { self.vote.leader } else { ServerId::NOBODY };
+        let leader = if settled { self.vote.leader } else { ServerId::NONE };
         let body = Body::Standing { leader, beat: at.0 };
         if !settled {
             return self.send(to, body, out);
@@ -131,7 +131,7 @@ impl GenerationClock {
             }
             return;
         }
-        if self.leads() && leader == ServerId::NOBODY {
+        if self.leads() && leader == ServerId::NONE {
             self.tell(at, Recipient::One(from), out);
         } else if self.leads()
             && leader == self.config.id

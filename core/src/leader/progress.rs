@@ -216,7 +216,7 @@ impl Progress {
     /// A learner that has just connected.
     pub fn new(now: Instant) -> Self {
         Self {
-            id: ServerId::NOBODY,
+            id: ServerId::NONE,
             votes: false,
             follower: false,
             priority: None,

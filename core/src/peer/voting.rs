@@ -73,7 +73,7 @@ impl Instruments {
                 Vote::ABSTENTION
             }
             Some(MemberRole::Observer | MemberRole::Participant) | None => {
-                Vote { peer_epoch, zxid, leader: ServerId::NOBODY }
+                Vote { peer_epoch, zxid, leader: ServerId::NONE }
             }
         }
     }

@@ -193,7 +193,7 @@ mod tests {
             Body::Answer { poll: poll(false), granted: true },
             Body::Answer { poll: poll(true), granted: true },
             Body::Standing { leader: ServerId(3), beat: u64::MAX },
-            Body::Standing { leader: ServerId::NOBODY, beat: 0 },
+            Body::Standing { leader: ServerId::NONE, beat: 0 },
         ]
     }
 

@@ -77,7 +77,7 @@ impl Chart {
     pub fn head(&self) -> Row {
         let lanes =
             self.servers.iter().map(|id| format!("{:<width$}", id.0, width = self.lane)).collect();
-        Row { time: "ms".to_owned(), lanes, server: ServerId::NOBODY, text: String::new() }
+        Row { time: "ms".to_owned(), lanes, server: ServerId::NONE, text: String::new() }
     }
 
     /// The lines of the next moment.

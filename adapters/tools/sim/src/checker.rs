@@ -357,7 +357,7 @@ impl Checker {
         if before.1 == ServerState::Looking && status.voter {
             let durable = &seen.durable;
             // Who cannot be followed need not be elected by those who have as much.
-            let leader = if seen.deaf { ServerId::NOBODY } else { id };
+            let leader = if seen.deaf { ServerId::NONE } else { id };
             let vote = Vote { peer_epoch: durable.current_epoch, zxid: durable.last_zxid, leader };
             let entry = seen.own_votes.entry(status.round).or_insert(Some(vote));
             *entry = entry.map(|earlier| earlier.min(vote));

@@ -315,7 +315,7 @@ impl World {
                 self.enter_network();
                 self.arrive()?;
                 if let Some(problem) = self.network.problem.take() {
-                    return broken(Rule::Codec, ServerId::NOBODY, problem);
+                    return broken(Rule::Codec, ServerId::NONE, problem);
                 }
             }
             What::Stranger => self.on_stranger(),
@@ -354,7 +354,7 @@ impl World {
         }
         if self.steps_at_once > STEPS_AT_ONCE_MAX {
             let detail = format!("time stands still at {:?}", self.now());
-            return broken(Rule::Progress, ServerId::NOBODY, detail);
+            return broken(Rule::Progress, ServerId::NONE, detail);
         }
         Ok(true)
     }

@@ -175,7 +175,7 @@ fn question_by_letter(id: ServerId) -> Letter {
         from: id,
         generation: Generation(0),
         claim: Claim { current_epoch: Epoch::NONE, last: Zxid::NONE },
-        body: Body::Standing { leader: ServerId::NOBODY, beat: 0 },
+        body: Body::Standing { leader: ServerId::NONE, beat: 0 },
         config: Bytes::new(),
         knows_probes: false,
     }
@@ -186,10 +186,10 @@ fn told(letter: Letter) -> Notification {
     let Letter { from, generation, claim, body, config, knows_probes: _ } = letter;
     let leader = match body {
         Body::Standing { leader, .. } => leader,
-        Body::Request(_) | Body::Answer { .. } => ServerId::NOBODY,
+        Body::Request(_) | Body::Answer { .. } => ServerId::NONE,
     };
     let state = match leader {
-        ServerId::NOBODY => ServerState::Looking,
+        ServerId::NONE => ServerState::Looking,
         leader if leader == from => ServerState::Leading,
         _ => ServerState::Following,
     };

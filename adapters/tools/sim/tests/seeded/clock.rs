@@ -111,7 +111,7 @@ pub(crate) fn asked_while_a_leader_lives() -> Told {
 /// A later generation is seen, then somebody asks for a vote in it.
 pub(crate) fn seen_before_it_is_asked() -> Told {
     let mut clock = candidate(false);
-    clock.step(at(2), says(2, 5, Body::Standing { leader: ServerId::NOBODY, beat: 1 }));
+    clock.step(at(2), says(2, 5, Body::Standing { leader: ServerId::NONE, beat: 1 }));
     let outputs = clock.step(at(3), says(3, 5, request(5)));
     no(!keeps(&outputs), "it has no vote left in a generation in which it gave none")
 }

@@ -120,7 +120,7 @@ fn letter_of(peer: i64, words: &mut Words<'_>) -> Result<Option<Line>, Problem> 
         let leader = command::id(peer);
         letter(words.generation()?, Body::Standing { leader, beat: 1 }, unknown)
     } else if words.has("FOLLOWS") {
-        let leader = if words.has("nobody") { ServerId::NOBODY } else { command::id(words.id()?) };
+        let leader = if words.has("nobody") { ServerId::NONE } else { command::id(words.id()?) };
         words.word("in")?;
         letter(words.generation()?, Body::Standing { leader, beat: 0 }, unknown)
     } else {
