@@ -60,7 +60,7 @@ pub enum Purpose {
 pub enum Step {
     /// The follower is sent what it lacks, and has two ticks to say that it hears a quorum.
     CatchingUp,
-    /// Whoever does here what only a leader may is ending it, in answer to this.
+    /// The leadership guards here are being released, in answer to this.
     Releasing(ReleaseId),
     /// Requests wait; what is under way becomes committed.
     Holding,

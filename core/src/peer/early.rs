@@ -27,7 +27,7 @@ pub(super) fn on_link_up(cx: &mut Context<'_>, link: LinkId) {
     arm(cx);
 }
 
-/// One of them introduces itself; more than that nobody says before it is answered. It has settled on us, and
+/// One of them introduces itself; a learner says no more before it is answered. It has settled on us, and
 /// we want to hear that: where there is no election link to it there can be one now.
 pub(super) fn on_packet(cx: &mut Context<'_>, link: LinkId, packet: Packet) {
     let from = if let Packet::FollowerInfo(info) = &packet { info.id } else { None };

@@ -47,8 +47,8 @@ impl Instruments {
         }
     }
 
-    /// The vote that we begin with: for ourselves, or for who was found to be needed more; nobody in particular
-    /// if we may not be elected, or could not be followed. Where servers elect by generation, whoever begins with a vote for another has
+    /// The vote that we begin with: for ourselves, or for who was found to be needed more; no server in particular
+    /// if we may not be elected, or could not be followed. Where servers elect by generation, a server that begins with a vote for another has
     /// its own history in it: there a vote is what we claim to have, not what we have heard of.
     pub(super) fn own_vote(&mut self) -> Vote {
         let nominee = self.concessions.nominee.take();
@@ -62,7 +62,7 @@ impl Instruments {
         }
     }
 
-    /// The vote for ourselves with what we have now, or for nobody in particular.
+    /// The vote for ourselves with what we have now, or for no server in particular.
     pub(super) fn own_history(&self) -> Vote {
         let (peer_epoch, zxid) = (self.epochs.current_epoch, self.history.claim());
         match self.config.membership.member(self.config.id).map(|member| member.role) {

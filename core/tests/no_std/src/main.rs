@@ -1,7 +1,7 @@
 //! Three servers elect a leader where there is no operating system, no std and no allocator but the
 //! one below.
 //!
-//! Nobody runs this; that it links is the proof. It does what a small controller would do: it keeps
+//! It is not run; that it links is the proof. It does what a small controller would do: it keeps
 //! its peers' inputs in a queue, carries messages as bytes through the codec, and answers writes at
 //! once.
 //!

@@ -48,7 +48,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// few exchanges of messages take. So do reads at other servers; a request that one of them has sent
     /// here too late to be done is [lost](crate::ProposeError::Lost), which is certain, and may be made again.
     ///
-    /// Whoever holds a [`Leadership`] here is told first, and waited for. Dropping the future does not call
+    /// The holder of a [`Leadership`] here is told first, and waited for. Dropping the future does not call
     /// the hand-over off.
     ///
     /// # Errors
@@ -64,10 +64,10 @@ impl<R: Runtime, A: Application> Server<R, A> {
     }
 
     /// Asks a leader to give up its seat: it goes to the follower that is wished most to lead and has most.
-    /// Where nobody can take it over, a new election begins, which may elect this server again. Does
+    /// Where no follower can take it over, a new election begins, which may elect this server again. Does
     /// nothing elsewhere.
     pub async fn step_down(&self) {
-        // Nobody listens: it has ended.
+        // No receiver is left: it has ended.
         drop(self.handle.shared.events.send(Happened::Event(Event::StepDown)).await);
     }
 }

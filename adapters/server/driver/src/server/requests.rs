@@ -49,7 +49,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         }
     }
 
-    /// The same, once: where nobody leads it is refused at once, and lost if the leader changes on the way.
+    /// The same, once: where there is no leader it is refused at once, and lost if the leader changes on the way.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         }
     }
 
-    /// The same, once: where nobody leads it is refused at once.
+    /// The same, once: where there is no leader it is refused at once.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
     }
 
     /// Waits until everything that was acknowledged anywhere in the ensemble before this call is applied
-    /// here. As ZooKeeper's `sync`, but whoever has been deposed without knowing it does not answer.
+    /// here. As ZooKeeper's `sync`, but a leader that was deposed without knowing it does not answer.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         seen(receiver).await
     }
 
-    /// Changes who belongs to the ensemble, whoever leads, and waits until that is in force at this server;
+    /// Changes the membership, whichever server leads, and waits until that is in force at this server;
     /// returns the version of the new membership. The ensemble goes on serving; where the leader leaves, the
     /// next one takes over without an election.
     ///

@@ -63,7 +63,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         Box::pin(Self::launch(runtime, config, application, None)).await
     }
 
-    /// The same, and somebody listens to everything that the protocol hears and does here: a flight recorder.
+    /// The same, and a recorder is given everything that the protocol hears and does here: a flight recorder.
     /// It is called from the server's loop, between two steps, so whatever takes it long holds the server up.
     /// What it keeps can be gone through again with `quorate_sim::audit`.
     ///
