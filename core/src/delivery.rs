@@ -24,7 +24,8 @@ use crate::config::HistoryLimits;
 use crate::history::History;
 use crate::links::Links;
 use crate::outbox::Outbox;
-use crate::output::{Fault, Output, Refusal};
+use crate::output::Output;
+use crate::reasons::{Fault, Refusal};
 use crate::zxid::Zxid;
 
 /// How far the application has come, and what it is to do.

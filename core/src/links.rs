@@ -48,7 +48,8 @@ use crate::links::neighbour::{Neighbour, Up};
 use crate::links::strangers::Strangers;
 use crate::message::{Message, Packet, Probe};
 use crate::outbox::Outbox;
-use crate::output::{Hangup, Output};
+use crate::output::Output;
+use crate::reasons::Hangup;
 use crate::rng::Rng;
 use crate::time::Instant;
 

@@ -15,7 +15,8 @@ use alloc::vec::Vec;
 
 use crate::id::{LinkId, ReleaseId, Ticket};
 use crate::message::{Message, Packet};
-use crate::output::{Fault, Hangup, Output, Write};
+use crate::output::{Output, Write};
+use crate::reasons::{Fault, Hangup};
 use crate::report::{Change, Reason, Report};
 
 /// Collects the outputs of one step; issues tickets; holds what must wait.

@@ -21,7 +21,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::outbox::Outbox;
-use crate::output::{Doubt, Output};
+use crate::output::Output;
+use crate::reasons::Doubt;
 use crate::txn::{RequestId, Txn};
 use crate::zxid::{Epoch, Zxid};
 

@@ -9,7 +9,8 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Plane};
 use quorate_core::message::{Message, Packet};
-use quorate_core::output::{Hangup, Output};
+use quorate_core::output::Output;
+use quorate_core::reasons::Hangup;
 use quorate_core::timers::Timer;
 use quorate_core::vote::ServerState::{Following, Leading, Looking};
 

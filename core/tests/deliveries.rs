@@ -6,7 +6,8 @@ use quorate_core::durable::Durable;
 use quorate_core::id::LinkId;
 use quorate_core::input::{Event, Unreadable};
 use quorate_core::message::Packet;
-use quorate_core::output::{Fault, Output};
+use quorate_core::output::Output;
+use quorate_core::reasons::Fault;
 use quorate_core::zxid::Zxid;
 
 /// Epoch and counter.

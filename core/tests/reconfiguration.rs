@@ -9,7 +9,7 @@ use quorate_core::config::{Config, Election, Generations};
 use quorate_core::input::Event;
 use quorate_core::membership::{Member, Membership};
 use quorate_core::message::Request;
-use quorate_core::output::Kept;
+use quorate_core::reasons::Kept;
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged, body_of};
 use quorate_core::report::Reason;
 use quorate_core::txn::Txn;

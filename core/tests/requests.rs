@@ -5,7 +5,8 @@ use crate::support::*;
 use quorate_core::id::LinkId;
 use quorate_core::input::Event;
 use quorate_core::message::Packet;
-use quorate_core::output::{Doubt, Output};
+use quorate_core::output::Output;
+use quorate_core::reasons::Doubt;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
 

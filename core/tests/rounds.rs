@@ -5,7 +5,7 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::Plane;
 use quorate_core::message::{Mark, Packet};
-use quorate_core::output::Hangup;
+use quorate_core::reasons::Hangup;
 use quorate_core::report::{Change, Reason};
 use quorate_core::timers::Timer;
 use quorate_core::vote::Round;

@@ -20,8 +20,9 @@ use alloc::vec::Vec;
 
 use crate::context::{Context, Verdict};
 use crate::id::{ServerId, Ticket};
-use crate::output::{Fault, Write};
+use crate::output::Write;
 use crate::quorum::Support;
+use crate::reasons::Fault;
 use crate::report::{Change, Reason};
 use crate::vote::Vote;
 use crate::zxid::{Epoch, Zxid};

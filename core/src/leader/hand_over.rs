@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::id::{LinkId, ReleaseId, ServerId};
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Progress, Stage};
-use crate::output::Kept;
+use crate::reasons::Kept;
 use crate::report::Reason;
 use crate::vote::Round;
 

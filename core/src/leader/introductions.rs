@@ -16,7 +16,7 @@ use crate::leader::office::{Office, Phase};
 use crate::leader::progress::{Progress, Stage};
 use crate::membership::binding::{is_change, is_later};
 use crate::message::LearnerInfo;
-use crate::output::Hangup;
+use crate::reasons::Hangup;
 use crate::report::Reason;
 use crate::vote::Vote;
 use crate::zxid::{Epoch, Zxid};

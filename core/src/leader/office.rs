@@ -20,7 +20,7 @@ use crate::leader::learners::Learners;
 use crate::leader::progress::{Busy, Reign, Stage, send};
 use crate::leader::synchronization::{self, Begun, Synchronization, Terms};
 use crate::message::{Message, Packet};
-use crate::output::Hangup;
+use crate::reasons::Hangup;
 use crate::report::{self, Change, How, Reason};
 use crate::timers::Timer;
 use crate::zxid::{Epoch, Zxid};

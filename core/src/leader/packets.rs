@@ -16,7 +16,7 @@ use crate::leader::office::Phase;
 use crate::leader::progress::Stage;
 use crate::leader::{Leader, introductions};
 use crate::message::{Packet, Request, Run};
-use crate::output::Hangup;
+use crate::reasons::Hangup;
 use crate::report::{Change, Reason};
 
 impl Leader {

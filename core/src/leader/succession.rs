@@ -16,7 +16,8 @@ use crate::leader::hand_over::{HandOver, Purpose, Step, choose, is_heard, is_our
 use crate::leader::learners::Learners;
 use crate::leader::progress::{Stage, send};
 use crate::message::Packet;
-use crate::output::{Kept, Output};
+use crate::output::Output;
+use crate::reasons::Kept;
 use crate::report::Reason;
 use crate::timers::Timer;
 use crate::vote::{Round, Vote};

@@ -18,7 +18,8 @@ use crate::id::{LinkId, ReadId};
 use crate::learner::reconfiguration;
 use crate::learner::synchronization::Taken;
 use crate::message::{Message, Packet, Request, Run};
-use crate::output::{Output, Refusal};
+use crate::output::Output;
+use crate::reasons::Refusal;
 use crate::txn::{RequestId, Txn, Txns};
 use crate::zxid::{Epoch, Zxid};
 

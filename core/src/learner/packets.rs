@@ -17,7 +17,7 @@ use crate::learner::discovery::Announced;
 use crate::learner::synchronization::{Synchronization, Taken};
 use crate::learner::{Learner, Phase, broadcast, discovery, reconfiguration, synchronization};
 use crate::message::{LearnerInfo, Packet, Run};
-use crate::output::{Fault, Hangup};
+use crate::reasons::{Fault, Hangup};
 use crate::report::{self, Change, Reason};
 use crate::timers::Timer;
 use crate::zxid::{Epoch, Zxid};

@@ -31,7 +31,8 @@ use crate::links::mailbox::Mailbox;
 use crate::links::{Links, UnderWay};
 use crate::message::Message;
 use crate::outbox::Outbox;
-use crate::output::{Hangup, Output};
+use crate::output::Output;
+use crate::reasons::Hangup;
 use crate::time::Instant;
 
 /// How long the old link has to end, and how often a smaller voter is dialled that has a link.

@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use crate::id::{LinkId, ServerId};
 use crate::links::answers::Answers;
-use crate::output::Hangup;
+use crate::reasons::Hangup;
 use crate::time::Instant;
 
 /// All of them.

@@ -16,7 +16,7 @@ use crate::timers::Timer;
 impl Peer {
     /// What does not hold of this server though it always should, if anything. It is asked after every step: a
     /// server of which something is untrue stops, and does nothing of what that step would have done
-    /// ([`Fault::Broken`](crate::output::Fault::Broken)).
+    /// ([`Fault::Broken`](crate::reasons::Fault::Broken)).
     pub fn broken(&self) -> Option<&'static str> {
         let Instruments { epochs, history, elector, config, told, .. } = &self.instruments;
         if epochs.current_epoch > epochs.accepted_epoch {
@@ -117,7 +117,7 @@ mod tests {
     use crate::id::ServerId;
     use crate::input::{Event, Input};
     use crate::membership::Membership;
-    use crate::output::Fault;
+    use crate::reasons::Fault;
     use crate::zxid::Epoch;
 
     /// A server that has just begun to look, and what its first step said.

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use crate::context::Context;
 use crate::id::LinkId;
 use crate::message::Packet;
-use crate::output::Hangup;
+use crate::reasons::Hangup;
 use crate::time::Instant;
 use crate::timers::Timer;
 

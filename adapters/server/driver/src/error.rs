@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quorate_core::config::ConfigError;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
-use quorate_core::output::Fault;
+use quorate_core::reasons::Fault;
 use quorate_core::zxid::Zxid;
 use quorate_storage::{LogError, reader};
 use thiserror::Error;

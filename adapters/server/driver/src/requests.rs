@@ -22,7 +22,7 @@ use futures_channel::oneshot;
 use quorate_application::{Rejected, SET_DATA};
 use quorate_core::id::ServerId;
 use quorate_core::message::{Identity, Request};
-use quorate_core::output::{self, Kept, Refusal};
+use quorate_core::reasons::{self, Kept, Refusal};
 use quorate_core::reconfiguration::Unchanged;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
@@ -146,11 +146,11 @@ pub enum Doubt {
     Disconnected,
 }
 
-impl From<output::Doubt> for Doubt {
-    fn from(doubt: output::Doubt) -> Self {
+impl From<reasons::Doubt> for Doubt {
+    fn from(doubt: reasons::Doubt) -> Self {
         match doubt {
-            output::Doubt::Snapshot => Self::Snapshot,
-            output::Doubt::Disconnected => Self::Disconnected,
+            reasons::Doubt::Snapshot => Self::Snapshot,
+            reasons::Doubt::Disconnected => Self::Disconnected,
         }
     }
 }
@@ -393,7 +393,7 @@ impl Requests {
     }
 
     /// The outcome of the request is unknown, if it is not applied.
-    pub(crate) fn unknown(&mut self, id: RequestId, doubt: output::Doubt) {
+    pub(crate) fn unknown(&mut self, id: RequestId, doubt: reasons::Doubt) {
         if id.client == self.client {
             self.tell(id.cxid, Err(ProposeError::Unknown(doubt.into())));
         }
@@ -473,7 +473,7 @@ mod tests {
         for cxid in [1, 2] {
             desk.requests.lost(id(cxid));
         }
-        desk.requests.unknown(id(3), output::Doubt::Disconnected);
+        desk.requests.unknown(id(3), reasons::Doubt::Disconnected);
         assert_eq!(done.try_recv().unwrap().unwrap().unwrap().reply, "done");
         assert_eq!(error(&mut lost), Some(ProposeError::Lost));
         assert!(!ProposeError::Lost.may_have_happened());

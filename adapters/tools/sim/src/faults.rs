@@ -7,7 +7,8 @@
 use std::fmt;
 
 use quorate_core::message::{Message, Packet};
-use quorate_core::output::{Hangup, Output, Write};
+use quorate_core::output::{Output, Write};
+use quorate_core::reasons::Hangup;
 use quorate_core::report::{Change, How, Reason, Report};
 
 /// How a server crashes.

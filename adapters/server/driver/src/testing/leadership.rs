@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_channel::{Sender, bounded};
 use futures_lite::future::{pending, zip};
 use quorate_core::id::ServerId;
-use quorate_core::output::Kept;
+use quorate_core::reasons::Kept;
 
 use super::journal::numbered;
 use super::stage::polled;

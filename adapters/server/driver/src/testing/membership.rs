@@ -2,7 +2,7 @@
 
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership, ServerAddress};
-use quorate_core::output::Refusal;
+use quorate_core::reasons::Refusal;
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged};
 
 use super::journal::numbered;

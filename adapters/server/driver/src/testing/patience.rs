@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quorate_core::output::Refusal;
+use quorate_core::reasons::Refusal;
 
 use super::Stage;
 use super::journal::{number, numbered};

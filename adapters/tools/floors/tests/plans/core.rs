@@ -83,6 +83,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("membership::member", Floor(1)),
     ("message", Floor(3)),
     ("prepared", Floor(4)),
+    ("reasons", Floor(2)),
     ("report", Floor(3)),
     // Values made of values.
     ("lease", Floor(2)),
