@@ -1,0 +1,152 @@
+//! Gathering: what the loop waits for, and what of it the core hears.
+
+use futures_lite::future::{or, pending};
+use quorate_application::Application;
+use quorate_core::id::{ReadId, Ticket};
+use quorate_core::input::Event;
+use quorate_core::reasons::Kept;
+
+use crate::drive::{Driver, Quit};
+use crate::error::ServerError;
+use crate::net::events::Happened;
+use crate::requests::Ask;
+use crate::runtime::Runtime;
+
+/// What the loop waits for.
+enum Woken {
+    Quit(Quit),
+    Disk(Result<Ticket, ServerError>),
+    Happened(Happened),
+    Deadline,
+}
+
+impl<R: Runtime, A: Application> Driver<R, A> {
+    /// Waits for one event or the deadline, then takes what is there.
+    pub(super) async fn gather(
+        &mut self,
+        batch: &mut Vec<Event>,
+    ) -> Result<Option<Quit>, ServerError> {
+        if batch.is_empty() {
+            let first = {
+                // Not the whole of us: what is lent to a task that waits must be shareable.
+                let Self { quit, disk, events, runtime, ending, .. } = &*self;
+                let wait = self.wait_time();
+                // The handle is dropped: that is a way to shut down, too.
+                let quit = async {
+                    match quit.recv().await {
+                        Ok(quit) => Woken::Quit(quit),
+                        Err(_) if *ending => pending().await,
+                        Err(_) => Woken::Quit(Quit::Gracefully),
+                    }
+                };
+                let disk = async { Woken::Disk(disk.durable().await) };
+                let event = async {
+                    match events.recv().await {
+                        Ok(happened) => Woken::Happened(happened),
+                        Err(_) => pending().await,
+                    }
+                };
+                let deadline = async {
+                    match wait {
+                        Some(wait) => runtime.sleep(wait).await,
+                        None => pending().await,
+                    }
+                    Woken::Deadline
+                };
+                or(or(quit, disk), or(event, deadline)).await
+            };
+            match first {
+                Woken::Quit(Quit::Gracefully) if self.ending => {}
+                Woken::Quit(quit) => return Ok(Some(quit)),
+                Woken::Disk(ticket) => batch.push(Event::Persisted(ticket?)),
+                Woken::Happened(happened) => batch.extend(self.register(happened)),
+                Woken::Deadline => {}
+            }
+        }
+        while batch.len() < BATCH_MAX {
+            let Ok(happened) = self.events.try_recv() else { break };
+            batch.extend(self.register(happened));
+        }
+        // After the events: the request of a caller that found the channel full is taken here.
+        self.hear(batch);
+        Ok(None)
+    }
+
+    /// Takes what people ask for.
+    fn hear(&mut self, batch: &mut Vec<Event>) {
+        let mut taken = std::mem::take(&mut self.asks.taken);
+        self.asks.tray.take(&mut taken);
+        for ask in taken.drain(..) {
+            match ask {
+                Ask::Propose { request, answer, permit } => {
+                    self.replica.requests.asked(request.id, answer, permit);
+                    batch.push(Event::Propose(request));
+                }
+                Ask::Read(look) => {
+                    let read = ReadId(self.asks.reads);
+                    self.asks.reads += 1;
+                    self.replica.expect(read, look);
+                    batch.push(Event::Read(read));
+                }
+                Ask::Peek(look) => self.replica.look(look),
+                Ask::Pulse(answer) => {
+                    let _ = answer.try_send(());
+                }
+                Ask::HandOver { answer, .. } if self.handing.is_some() => {
+                    let _ = answer.try_send(Err(Kept::Underway));
+                }
+                Ask::HandOver { to, answer } => {
+                    self.handing = Some(answer);
+                    batch.push(Event::HandOver(to));
+                }
+            }
+        }
+        self.asks.taken = taken;
+    }
+
+    /// Remembers new links and forgets those that ended; passes over what comes from links that are
+    /// no longer ours.
+    fn register(&mut self, happened: Happened) -> Option<Event> {
+        match happened {
+            Happened::Up(up, outbound) => {
+                tracing::debug!(
+                    sid = self.shared.id.0, link = up.link.0, plane = ?up.plane,
+                    peer = up.peer.map(|peer| peer.0), remote = %outbound.remote,
+                    dialled = up.dialled, "link up"
+                );
+                self.links.insert(up.link, outbound);
+                Some(Event::LinkUp(up))
+            }
+            Happened::Event(Event::LinkDown { link, cause }) => {
+                let outbound = self.links.remove(&link)?;
+                tracing::debug!(
+                    sid = self.shared.id.0, link = link.0, plane = ?outbound.plane,
+                    peer = outbound.peer.map(|peer| peer.0), remote = %outbound.remote, ?cause,
+                    "link down"
+                );
+                self.lost.push(outbound);
+                Some(Event::LinkDown { link, cause })
+            }
+            Happened::Event(
+                Event::Received { link, .. }
+                | Event::Drained(link)
+                | Event::Progress(link)
+                | Event::Located { link, .. }
+                | Event::Streamed { link, .. }
+                | Event::Restored { link, .. }
+                | Event::Resolved { link, .. },
+            )
+            | Happened::Long { event: Event::Received { link, .. }, .. }
+                if !self.links.contains_key(&link) =>
+            {
+                None
+            }
+            Happened::Event(event) | Happened::Long { event, .. } => Some(event),
+            Happened::Rung => None,
+            Happened::Ports(plane) => self.shared.ports.news(plane),
+        }
+    }
+}
+
+/// How many events are taken before outputs are carried out.
+const BATCH_MAX: usize = 64;

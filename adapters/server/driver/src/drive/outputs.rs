@@ -1,0 +1,255 @@
+//! Carrying out: the one match over what the core wants done, and what it means for links.
+
+use std::sync::Arc;
+
+use quorate_application::Application;
+use quorate_core::id::LinkId;
+use quorate_core::input::{Cause, Event, Plane, Unreadable};
+use quorate_core::message::{Introduction, Message};
+use quorate_core::output::{Output, Write};
+use quorate_core::reasons::{Fault, Hangup};
+use quorate_core::zxid::{Epoch, Zxid};
+use quorate_leadership::FencingToken;
+
+use crate::disk::{self as stream, Pieces};
+use crate::drive::{Driver, Turn, elections_at};
+use crate::error::ServerError;
+use crate::net::events::Happened;
+use crate::net::outbound::{Full, Outbound};
+use crate::runtime::Runtime;
+use crate::status::Counters;
+
+impl<R: Runtime, A: Application> Driver<R, A> {
+    pub(super) fn carry_out(&mut self, output: Output, turn: &mut Turn) -> Result<(), ServerError> {
+        let replica = &mut self.replica;
+        match output {
+            Output::Send { link, message } => self.send(link, message, turn),
+            Output::Pace(link) => self.queue(link, turn, Outbound::pace),
+            Output::Persist { ticket, write } => {
+                if let Write::Install { label, .. } = &write {
+                    replica.install(*label);
+                }
+                let moves = matches!(write, Write::Membership(_));
+                self.disk.write(ticket, write);
+                if moves {
+                    self.move_doors();
+                }
+            }
+            Output::Deliver(txn) => replica.deliver(txn),
+            Output::Adopt { label } => replica.adopt(label),
+            Output::Replay { after, through } => replica.replay(after, through),
+            Output::Prepare { epoch, request, .. } => replica.prepare(epoch, request),
+            Output::Accepted(id) => replica.requests.accepted(id),
+            Output::Lost(id) => replica.requests.lost(id),
+            Output::Unknown { id, doubt } => replica.requests.unknown(id, doubt),
+            Output::Refused { id, reason } => replica.requests.refused(id, reason),
+            Output::Answer(read) => replica.answer(read),
+            Output::ReadRefused { read, reason } => replica.refuse(read, reason.into()),
+            Output::Dial { plane, peer, addresses } => {
+                let introduction = (plane == Plane::Election).then(|| {
+                    let (id, addresses) = (self.shared.id, self.elections_at.clone());
+                    self.shared.tongue.introduce(&Introduction { id, addresses })
+                });
+                self.dialler.dial(plane, peer, addresses, introduction);
+            }
+            Output::CallOff { plane, peer } => self.dialler.call_off(plane, peer),
+            Output::Resolve { link, hosts } => self.dialler.look_up(link, hosts),
+            Output::Hangup { link, reason } => self.hang_up(link, reason),
+            Output::Locate { link, zxid } => self.locate(link, zxid),
+            Output::StreamLog { link, after, through, form } => {
+                let pieces = stream::send_log(self.disk.handle(), after, through, form);
+                self.stream(link, pieces.map_err(|_| Unreadable), turn);
+            }
+            Output::SendSnapshot { link, label, memberships, apart: false } => {
+                replica.send_snapshot(link, label, memberships);
+            }
+            Output::SendSnapshot { link, label, memberships, apart: true } => {
+                let pieces = replica.send_staged(label, memberships);
+                self.stream(link, pieces, turn);
+            }
+            Output::ReceiveSnapshot { link, label } => self.receive_snapshot(link, label, turn),
+            Output::TakeSnapshot(label) => replica.take_snapshot(label),
+            Output::Abandon => replica.abandon(),
+            Output::Discard => replica.discard(),
+            Output::Leadership(leadership) => {
+                let lease = leadership.and_then(|leadership| leadership.lease);
+                let lease = lease.map(|until| self.time(until));
+                self.seat.set(leadership.map(|leadership| token(leadership.epoch)), lease);
+            }
+            Output::Serving { membership, .. } => replica.serving(&membership),
+            Output::Retired => {}
+            Output::Release(release) => {
+                self.releasing = Some(release);
+                self.seat.revoke();
+            }
+            Output::Keep => {
+                self.releasing = None;
+                self.seat.reopen();
+            }
+            Output::HandedOver(outcome) => turn.handed = Some(outcome),
+            Output::Report(report) => turn.reports.push(report),
+            Output::Halt(fault) => return Err(self.halted(fault)),
+        }
+        Ok(())
+    }
+
+    /// Why the core cannot go on; of the log, what is in the way.
+    fn halted(&mut self, fault: Fault) -> ServerError {
+        match (fault, self.replica.unreadable()) {
+            (Fault::Unreadable { after }, Some(source)) => {
+                ServerError::Unreadable { after, source }
+            }
+            (fault, _) => ServerError::Halted(fault),
+        }
+    }
+
+    /// Another membership is in force: listens where our line says, if there is one. Who was removed stays
+    /// where it is.
+    fn move_doors(&mut self) {
+        let config = self.peer.config();
+        if let Some(own) = config.membership.member(config.id) {
+            self.doors.move_to(own);
+            self.elections_at = elections_at(own, self.multi_address);
+        }
+    }
+
+    /// Queues a message on its link; ends the link of a peer that does not read.
+    fn send(&mut self, link: LinkId, message: Message, turn: &mut Turn) {
+        let Some(outbound) = self.links.get_mut(&link) else { return };
+        match outbound.send(message) {
+            Ok(true) => turn.queued.push(link),
+            Ok(false) => {}
+            Err(Full) => {
+                let remote = outbound.remote;
+                Counters::add(&self.shared.counters.overflowed_links);
+                if let Some(suppressed) = self.shared.warnings.speak(self.runtime.now()) {
+                    tracing::warn!(
+                        sid = self.shared.id.0, peer = %remote, suppressed,
+                        "link ended: the peer does not read"
+                    );
+                }
+                self.lose(link, Cause::Silent, turn);
+            }
+        }
+    }
+
+    /// Queues something else on a link.
+    fn queue(&mut self, link: LinkId, turn: &mut Turn, act: impl FnOnce(&mut Outbound) -> bool) {
+        if self.links.get_mut(&link).is_some_and(act) {
+            turn.queued.push(link);
+        }
+    }
+
+    /// Queues a stream, if there is one.
+    pub(super) fn stream(
+        &mut self,
+        link: LinkId,
+        pieces: Result<Pieces, Unreadable>,
+        turn: &mut Turn,
+    ) {
+        match pieces {
+            Ok(pieces) => self.queue(link, turn, |outbound| outbound.stream(pieces)),
+            Err(unreadable) if self.links.contains_key(&link) => {
+                turn.events.push(Event::Streamed { link, outcome: Err(unreadable) });
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Lets every link that has something to write do so.
+    pub(super) fn wake_links(&mut self, queued: &mut Vec<LinkId>) {
+        for link in queued.drain(..) {
+            if let Some(outbound) = self.links.get_mut(&link) {
+                outbound.wake();
+            }
+        }
+    }
+
+    /// Ends a link ourselves, and tells the core.
+    fn lose(&mut self, link: LinkId, cause: Cause, turn: &mut Turn) {
+        if let Some(outbound) = self.links.remove(&link) {
+            self.lost.push(outbound);
+            turn.events.push(Event::LinkDown { link, cause });
+        }
+    }
+
+    /// Asks the disk where a zxid stands.
+    fn locate(&self, link: LinkId, zxid: Zxid) {
+        let (disk, shared) = (self.disk.handle(), Arc::clone(&self.shared));
+        self.dialler.doors.spawn(async move {
+            // The disk answers unless the server ends.
+            let Ok(located) = disk.locate(zxid).await else { return };
+            // No receiver is left: the server ends.
+            drop(shared.events.send(Happened::Event(Event::Located { link, located })).await);
+        });
+    }
+
+    fn receive_snapshot(&mut self, link: LinkId, label: Zxid, turn: &mut Turn) {
+        let Some(outbound) = self.links.get(&link) else { return };
+        match self.replica.receive(label) {
+            Ok(intake) => outbound.receive(intake),
+            Err(error) => {
+                tracing::warn!(
+                    sid = self.shared.id.0, peer = %outbound.remote, %label, %error,
+                    "cannot receive a snapshot"
+                );
+                self.lose(link, Cause::Garbled, turn);
+            }
+        }
+    }
+
+    fn hang_up(&mut self, link: LinkId, reason: Hangup) {
+        let Some(outbound) = self.links.remove(&link) else { return };
+        let (sid, remote) = (self.shared.id.0, outbound.remote);
+        let peer = outbound.peer.map(|peer| peer.0);
+        if !is_remarkable(reason) {
+            tracing::debug!(sid, link = link.0, peer, %remote, %reason, "link hung up");
+        } else if let Some(suppressed) = self.shared.warnings.speak(self.runtime.now()) {
+            tracing::warn!(sid, link = link.0, peer, %remote, %reason, suppressed, "link hung up");
+        }
+    }
+}
+
+/// No two reigns have the same epoch.
+fn token(epoch: Epoch) -> FencingToken {
+    FencingToken::elected(u64::try_from(epoch.0).unwrap_or(0))
+}
+
+/// Whether an operator should hear of it: the peer did what it must not or not what it should, is one
+/// of too many, or fits ours in no ordinary way.
+fn is_remarkable(reason: Hangup) -> bool {
+    match reason {
+        Hangup::OwnId(_)
+        | Hangup::ReservedId(_)
+        | Hangup::NotAtHome(_)
+        | Hangup::TooManyStrangers
+        | Hangup::TooManyUnintroduced
+        | Hangup::TooManyLearners
+        | Hangup::OutOfTurn(_)
+        | Hangup::EpochOutOfRange(_)
+        | Hangup::NewerConfiguration { .. }
+        | Hangup::OlderMembership { .. }
+        | Hangup::Untold { .. }
+        | Hangup::OldProtocol(_)
+        | Hangup::NewerHistory(_)
+        | Hangup::OtherApplication(_)
+        | Hangup::Unreadable
+        | Hangup::Unacknowledged(_)
+        | Hangup::TooManyRequests
+        | Hangup::Hole { .. }
+        | Hangup::Differs(_)
+        | Hangup::CannotCut(_)
+        | Hangup::Silent(_)
+        | Hangup::Unintroduced
+        | Hangup::DiskBehind { .. }
+        | Hangup::OldEpoch(_) => true,
+        Hangup::PeerDials(_)
+        | Hangup::WeDial(_)
+        | Hangup::Replaced(_)
+        | Hangup::ClaimedAgain(_)
+        | Hangup::NotLeading
+        | Hangup::RoleEnded
+        | Hangup::Unwanted
+        | Hangup::Shutdown => false,
+    }
+}

@@ -1,0 +1,53 @@
+//! Publishing: the status that other tasks read, and the log lines that an operator reads.
+
+use std::time::{Duration, Instant};
+
+use quorate_application::Application;
+use quorate_core::report::Report;
+
+use crate::drive::Driver;
+use crate::runtime::Runtime;
+
+impl<R: Runtime, A: Application> Driver<R, A> {
+    /// Tells people how things stand: at once if there is something to tell, otherwise now and then.
+    pub(super) fn publish_in_time(&mut self, reports: &mut Vec<Report>, now: Instant) {
+        let due = *self.publish_at.get_or_insert(now + PUBLISH_AFTER);
+        if !reports.is_empty() || due <= now || self.complain_at.is_some_and(|at| at <= now) {
+            self.publish_at = None;
+            self.publish(std::mem::take(reports), now);
+        }
+    }
+
+    fn publish(&mut self, reports: Vec<Report>, now: Instant) {
+        let status = self.peer.status();
+        for Report { change, reason } in &reports {
+            tracing::info!(
+                sid = status.id.0, round = status.round.0, epoch = status.current_epoch.0, %reason,
+                "{change}"
+            );
+        }
+        self.published.publish(status, reports, now);
+        let Some(since) = self.published.looking_since() else {
+            self.complain_at = None;
+            return;
+        };
+        let due = self.complain_at.get_or_insert(since + COMPLAIN_AFTER);
+        if *due <= now {
+            *due = now + COMPLAIN_AFTER;
+            let looking_for = now.saturating_duration_since(since);
+            let status = self.peer.status();
+            tracing::warn!(
+                sid = status.id.0, round = status.round.0, ?looking_for,
+                linked = ?status.linked.iter().map(|id| id.0).collect::<Vec<_>>(),
+                voters = status.voters,
+                "leader election failed so far: fewer than a quorum of voters can be heard, or the \
+                 election port is not reachable in both directions"
+            );
+        }
+    }
+}
+
+/// How long people may be told what was a moment ago, while nothing notable happens.
+const PUBLISH_AFTER: Duration = Duration::from_millis(50);
+/// After how long an election is worth a warning, and how often.
+const COMPLAIN_AFTER: Duration = Duration::from_secs(30);
