@@ -31,12 +31,14 @@ use quorate_leadership::LeadershipGate;
 
 use crate::disk::Disk;
 use crate::error::ServerError;
+use crate::host::callers::Ask;
+use crate::host::inbox::Tray;
+use crate::host::proposal::ProposeError;
+use crate::host::replica::{Consequences, Replica};
 use crate::net::dial::Dialler;
 use crate::net::events::{Happened, Shared};
 use crate::net::listen::Doors;
 use crate::net::outbound::Outbound;
-use crate::replica::{Consequences, Replica};
-use crate::requests::{Ask, ProposeError, Tray};
 use crate::runtime::Runtime;
 use crate::status::Published;
 

@@ -15,8 +15,8 @@
 //! - `drive`: the loop.
 //! - `net`: how connections come to be; a reader and a writer for each.
 //! - `disk`: the one thread that writes, and what is too long to wait in its queue or a connection's.
-//! - `replica`: what the application has to do; what it is stands in `quorate-application`.
-//! - `requests`: what callers have asked for, and what becomes of it.
+//! - `host`: the application at work, and what callers have asked for; what an application is stands in
+//!   `quorate-application`.
 //! - [`Leadership`]: the guard, from `quorate-leadership`.
 //! - [`zoo_cfg`]: ZooKeeper's configuration files.
 //! - `testing`, a feature: the scenarios that every runtime's crate is tested with.
@@ -35,12 +35,11 @@ mod disk;
 mod drive;
 mod embed;
 mod error;
+mod host;
 mod lock;
 mod log_limit;
 mod net;
 mod permits;
-mod replica;
-mod requests;
 mod runtime;
 mod server;
 mod status;
@@ -52,15 +51,15 @@ pub mod zoo_cfg;
 
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder};
 pub use error::{ServerError, StartError};
+pub use host::proposal::{
+    Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback,
+};
 pub use quorate_application::{
     Application, NoApplication, Nothing, Prepared, Rejected, Replicated, Restore, RestoreError,
     Saved, Snapshot, SnapshotError, StateMachine,
 };
 pub use quorate_core as core;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
-pub use requests::{
-    Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback,
-};
 pub use runtime::{Leadership, OnRuntime, Runtime, tune};
 pub use server::Server;
 pub use status::{Changes, Leader, Leaders, Metrics, Observed, Status};

@@ -8,8 +8,8 @@ use quorate_core::reasons::Kept;
 
 use crate::drive::{Driver, Quit};
 use crate::error::ServerError;
+use crate::host::callers::Ask;
 use crate::net::events::Happened;
-use crate::requests::Ask;
 use crate::runtime::Runtime;
 
 /// What the loop waits for.

@@ -26,7 +26,7 @@ pub(crate) enum Happened {
     Event(Event),
     /// A message that takes much memory.
     Long { event: Event, _permit: Permit },
-    /// Something lies in one of the loop's [trays](crate::requests::Tray).
+    /// Something lies in one of the loop's [trays](crate::host::inbox::Tray).
     Rung,
     /// Something has changed about whether this port accepts connections.
     Ports(Plane),

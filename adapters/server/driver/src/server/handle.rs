@@ -13,9 +13,10 @@ use quorate_leadership::LeadershipGate;
 
 use crate::drive::Quit;
 use crate::error::ServerError;
+use crate::host::callers::Ask;
+use crate::host::inbox::Tray;
 use crate::net::events::Shared;
 use crate::permits::Permits;
-use crate::requests::{Ask, Tray};
 use crate::runtime::Runtime;
 use crate::status::{Changes, Leader, Leaders, Published, Status};
 use crate::task_group::closed;

@@ -9,8 +9,9 @@ use quorate_core::id::ServerId;
 use quorate_core::input::Event;
 use quorate_leadership::LeadershipError;
 
+use crate::host::callers::Ask;
+use crate::host::proposal::HandOverError;
 use crate::net::events::Happened;
-use crate::requests::{Ask, HandOverError};
 use crate::runtime::{Leadership, OnRuntime, Runtime};
 use crate::server::handle::Server;
 

@@ -12,7 +12,7 @@ use quorate_storage::{Found, Log, LogError, OpenOptions};
 use crate::config::{MembershipFiles, ServerConfig};
 use crate::disk::{Retain, write_state};
 use crate::error::StartError;
-use crate::replica;
+use crate::host::restore::restore;
 use crate::threads::offload;
 
 /// A data directory, opened, and what it says the application's state is.
@@ -76,7 +76,7 @@ pub(super) async fn open<A: Application>(
             log.begin_with(first_snapshot(&log, &application)?)?;
             return Ok(Ready { log, found, application, staged: None });
         };
-        match replica::restore::<A>(snapshot) {
+        match restore::<A>(snapshot) {
             Ok(state) => {
                 if let Some(text) = A::staged_membership(&state) {
                     let membership = Membership::parse(text).ok();

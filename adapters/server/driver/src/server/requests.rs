@@ -12,9 +12,8 @@ use quorate_core::message::Request;
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::txn::RequestId;
 
-use crate::requests::{
-    Ask, Doubt, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, look, seen,
-};
+use crate::host::callers::{Ask, look, seen};
+use crate::host::proposal::{Doubt, Proposal, ProposeError, Proposed, ReadError, ReconfigureError};
 use crate::runtime::Runtime;
 use crate::server::handle::Server;
 use crate::server::patience::Patience;

@@ -16,31 +16,29 @@
 //!
 //! What it does not do: decide what the application gets, or when. That is the core's.
 
-use std::any::Any;
 use std::collections::VecDeque;
-use std::io::{self, BufRead};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::io;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use async_channel::{Receiver, Sender, bounded};
+use async_channel::Sender;
 use bytes::Bytes;
-use quorate_application::{Application, Prepared, Rejected};
+use quorate_application::Application;
 use quorate_core::id::{LinkId, ReadId};
 use quorate_core::input::{Event, Unreadable};
 use quorate_core::membership::Membership;
 use quorate_core::message::Request;
-use quorate_core::txn::{Draft, Txn, TxnHeader};
+use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
-use quorate_storage::reader::Reader;
 
-use crate::disk::{
-    self as stream, DiskHandle, Intake, Pieces, Reception, SnapshotFault, Stop, Unread, Wanted,
-};
+use crate::disk::{self as stream, DiskHandle, Intake, Pieces, Reception, Stop, Unread, Wanted};
 use crate::error::ServerError;
-use crate::requests::{Look, ReadError, Requests, Tray, own_outcome};
+use crate::host::callers::{Look, Requests};
+use crate::host::inbox::Tray;
+use crate::host::proposal::ReadError;
+use crate::host::worker::{Done, Hands, Job, Order, Purpose, Ran, Worked, start_thread};
 use crate::task_group::Hold;
-use crate::threads::APPLICATION_STACK;
 
 /// The application, at work in the loop or on its thread.
 pub(crate) struct Replica<A: Application> {
@@ -84,93 +82,6 @@ struct Receiving<A: Application> {
     wanted: Arc<Wanted>,
     /// The state, once it is whole.
     state: Arc<Mutex<Option<A::Staged>>>,
-}
-
-/// One step of what the application is to do.
-enum Order<A: Application> {
-    Apply(Txn),
-    /// Applies what the log has.
-    Replay {
-        after: Zxid,
-        through: Zxid,
-    },
-    Adopt(Zxid, A::Staged),
-    Prepare {
-        epoch: Epoch,
-        request: Request,
-    },
-    Abandon,
-    Look(Look<A>),
-    Save(Zxid),
-    Send {
-        link: LinkId,
-        label: Zxid,
-        memberships: Bytes,
-    },
-    /// This server serves again.
-    Serving {
-        configuration: String,
-        version: i64,
-    },
-}
-
-/// What came of an order.
-enum Done<A: Application> {
-    /// A transaction that a caller at this server has asked for.
-    Own {
-        cxid: i32,
-        zxid: Zxid,
-        outcome: Result<Bytes, Rejected>,
-    },
-    Prepared(Epoch, Draft),
-    Snapshot(A::Snapshot, Purpose),
-    /// How far reading the log has come.
-    Replayed {
-        reached: Zxid,
-        through: Zxid,
-        outcome: Result<(), Unread>,
-    },
-}
-
-#[derive(Clone, Debug)]
-enum Purpose {
-    Save(Zxid),
-    Send { link: LinkId, label: Zxid, memberships: Bytes },
-}
-
-/// What a thread has to say.
-pub(crate) enum Ran<A: Application> {
-    /// The application comes home.
-    Worked(Box<Worked<A>>),
-    /// The application or a snapshot of it has panicked, and so will the loop.
-    Panicked(Box<dyn Any + Send>),
-    /// A snapshot was taken, or could not be.
-    Saved(Zxid, Result<(), SnapshotFault>),
-}
-
-pub(crate) struct Worked<A: Application> {
-    hands: Hands<A>,
-    rest: VecDeque<Order<A>>,
-    done: Vec<Done<A>>,
-    /// How long the slowest order took.
-    slowest: Duration,
-}
-
-struct Job<A: Application> {
-    hands: Hands<A>,
-    orders: VecDeque<Order<A>>,
-}
-
-/// What goes to the thread and comes back.
-struct Hands<A: Application> {
-    application: A,
-    client: i64,
-    applied: Zxid,
-    /// The longest transaction.
-    txn_bytes_max: usize,
-    disk: DiskHandle,
-    /// The log is being read.
-    reader: Option<(Reader, Zxid)>,
 }
 
 /// What the loop has to do because of the application.
@@ -519,176 +430,34 @@ impl<A: Application> Drop for Replica<A> {
     }
 }
 
-impl<A: Application> Hands<A> {
-    fn perform(&mut self, order: Order<A>, done: &mut Vec<Done<A>>) {
-        match order {
-            Order::Apply(txn) => self.apply(&txn, done),
-            Order::Replay { after, through } => {
-                let (reached, outcome) = self.replay(after, through, done);
-                done.push(Done::Replayed { reached, through, outcome });
-            }
-            Order::Adopt(label, state) => {
-                self.application.adopt(state);
-                self.applied = label;
-            }
-            Order::Prepare { epoch, request } => {
-                let now = now_ms();
-                let most = self.txn_bytes_max;
-                let body_max = most.saturating_sub(Txn::HEADER_BYTES);
-                let Prepared { kind, body } = self.application.prepare(&request, now, body_max);
-                let (client, cxid) = (request.id.client, request.id.cxid);
-                let header = TxnHeader { client, cxid, time: now, kind };
-                let draft = Draft { header, body };
-                let draft = draft.fit(most).unwrap_or_else(|refusal| {
-                    self.application.void();
-                    refusal
-                });
-                done.push(Done::Prepared(epoch, draft));
-            }
-            Order::Abandon => self.application.abandon(),
-            Order::Look(look) => look(Ok(&self.application)),
-            Order::Save(label) => {
-                done.push(Done::Snapshot(self.application.snapshot(), Purpose::Save(label)));
-            }
-            Order::Send { link, label, memberships } => {
-                let purpose = Purpose::Send { link, label, memberships };
-                done.push(Done::Snapshot(self.application.snapshot(), purpose));
-            }
-            Order::Serving { configuration, version } => {
-                self.application.set_configuration(&configuration, version, now_ms());
-            }
-        }
-    }
-
-    fn apply(&mut self, txn: &Txn, done: &mut Vec<Done<A>>) {
-        debug_assert!(txn.zxid > self.applied, "{} behind {}", txn.zxid, self.applied);
-        let effect = self.application.apply(txn);
-        self.applied = txn.zxid;
-        if let Some((cxid, outcome)) = own_outcome(self.client, txn, A::reply(&effect)) {
-            done.push(Done::Own { cxid, zxid: txn.zxid, outcome });
-        }
-    }
-
-    /// Applies what the log has behind `after`, for some time; returns how far it came.
-    fn replay(
-        &mut self,
-        after: Zxid,
-        through: Zxid,
-        done: &mut Vec<Done<A>>,
-    ) -> (Zxid, Result<(), Unread>) {
-        let begun = Instant::now();
-        let reader = match self.reader.take().filter(|(_, wanted)| *wanted == through) {
-            Some((reader, _)) if self.applied == after => Ok(reader),
-            _ => self.disk.reader(after, through),
-        };
-        let mut reader = match reader {
-            Ok(reader) => reader,
-            Err(error) => return (after, Err(error)),
-        };
-        let mut reached = after;
-        while begun.elapsed() < WORK_TIME {
-            match reader.next_chunk(CHUNK_BYTES) {
-                Ok(Some(chunk)) => {
-                    for txn in chunk.txns().filter(|txn| txn.zxid <= through) {
-                        reached = txn.zxid;
-                        self.apply(&txn, done);
-                    }
-                }
-                Ok(None) => return (through, Ok(())),
-                Err(error) => return (reached, Err(error.into())),
-            }
-        }
-        self.reader = Some((reader, through));
-        (reached, Ok(()))
-    }
-}
-
-/// Starts the thread on which an application works that is not quick.
-fn start_thread<A: Application>(tray: Arc<Tray<Ran<A>>>) -> io::Result<Sender<Job<A>>> {
-    let (jobs, queue) = bounded(1);
-    let thread = std::thread::Builder::new().name("quorate-apply".to_owned());
-    thread.stack_size(APPLICATION_STACK).spawn(move || work(&queue, &tray))?;
-    Ok(jobs)
-}
-
-fn work<A: Application>(jobs: &Receiver<Job<A>>, tray: &Tray<Ran<A>>) {
-    while let Ok(Job { mut hands, mut orders }) = jobs.recv_blocking() {
-        let worked = catch_unwind(AssertUnwindSafe(move || {
-            let (mut done, mut slowest) = (Vec::new(), Duration::ZERO);
-            let begun = Instant::now();
-            let mut now = begun;
-            while now - begun < WORK_TIME {
-                let Some(order) = orders.pop_front() else { break };
-                hands.perform(order, &mut done);
-                let before = std::mem::replace(&mut now, Instant::now());
-                slowest = slowest.max(now - before);
-            }
-            Worked { hands, rest: orders, done, slowest }
-        }));
-        drop(tray.put(match worked {
-            Ok(worked) => Ran::Worked(Box::new(worked)),
-            Err(panic) => Ran::Panicked(panic),
-        }));
-    }
-}
-
-/// Restores a snapshot on disk.
-pub(crate) fn restore<A: Application>(
-    snapshot: &quorate_storage::snapshot::SnapshotFile,
-) -> Result<A::Staged, SnapshotFault> {
-    let mut reader =
-        quorate_storage::snapshot::SnapshotReader::open(quorate_storage::Disk, snapshot)?;
-    let mut restore = A::restore(snapshot.label);
-    loop {
-        let bytes = reader.fill_buf()?;
-        if bytes.is_empty() {
-            return Err(SnapshotFault::Ended);
-        }
-        let mut rest = bytes;
-        let whole = stream::push(&mut restore, &mut rest)?;
-        let taken = bytes.len() - rest.len();
-        reader.consume(taken);
-        if let Some(state) = whole {
-            reader.finish()?;
-            return Ok(state);
-        }
-    }
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
 /// How long the loop carries out orders before the thread goes on with them.
 const INLINE_TIME: Duration = Duration::from_millis(2);
 /// An application that takes longer for one order is slow.
 const SLOW: Duration = Duration::from_millis(1);
-/// How long the thread works before it says how far it has come.
-const WORK_TIME: Duration = Duration::from_millis(20);
 /// How many orders it gets at a time.
 const ORDERS_MAX: usize = 1024;
 /// How many bytes of transactions it gets at a time.
 const ORDERS_BYTES_MAX: usize = 4 << 20;
-/// How much of the log is read at a time.
-const CHUNK_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use async_channel::{Receiver, bounded};
     use bytes::BytesMut;
     use futures_lite::future::block_on;
-    use quorate_application::{Restore, RestoreError, Snapshot, SnapshotError};
+    use quorate_application::{Prepared, Restore, RestoreError, Snapshot, SnapshotError};
     use quorate_core::id::Ticket;
     use quorate_core::message::LearnerInfo;
     use quorate_core::output::Write;
-    use quorate_core::txn::RequestId;
+    use quorate_core::txn::{RequestId, TxnHeader};
     use tempfile::TempDir;
 
     use super::*;
     use crate::disk::Disk;
+    use crate::host::callers::look;
     use crate::net::events::Happened;
     use crate::permits::Permits;
-    use crate::requests::look;
 
     /// Notes what it is told to do. A state is the last transaction in it, as eight bytes.
     struct Notes {

@@ -1,0 +1,232 @@
+//! The worker: the application, and the steps that it carries out, in the loop or on its thread.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use async_channel::{Receiver, Sender, bounded};
+use bytes::Bytes;
+use quorate_application::{Application, Prepared, Rejected};
+use quorate_core::id::LinkId;
+use quorate_core::message::Request;
+use quorate_core::txn::{Draft, Txn, TxnHeader};
+use quorate_core::zxid::{Epoch, Zxid};
+use quorate_storage::reader::Reader;
+
+use crate::disk::{DiskHandle, SnapshotFault, Unread};
+use crate::host::callers::{Look, own_outcome};
+use crate::host::inbox::Tray;
+use crate::threads::APPLICATION_STACK;
+
+/// One step of what the application is to do.
+pub(super) enum Order<A: Application> {
+    Apply(Txn),
+    /// Applies what the log has.
+    Replay {
+        after: Zxid,
+        through: Zxid,
+    },
+    Adopt(Zxid, A::Staged),
+    Prepare {
+        epoch: Epoch,
+        request: Request,
+    },
+    Abandon,
+    Look(Look<A>),
+    Save(Zxid),
+    Send {
+        link: LinkId,
+        label: Zxid,
+        memberships: Bytes,
+    },
+    /// This server serves again.
+    Serving {
+        configuration: String,
+        version: i64,
+    },
+}
+
+/// What came of an order.
+pub(super) enum Done<A: Application> {
+    /// A transaction that a caller at this server has asked for.
+    Own {
+        cxid: i32,
+        zxid: Zxid,
+        outcome: Result<Bytes, Rejected>,
+    },
+    Prepared(Epoch, Draft),
+    Snapshot(A::Snapshot, Purpose),
+    /// How far reading the log has come.
+    Replayed {
+        reached: Zxid,
+        through: Zxid,
+        outcome: Result<(), Unread>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Purpose {
+    Save(Zxid),
+    Send { link: LinkId, label: Zxid, memberships: Bytes },
+}
+
+/// What a thread has to say.
+pub(crate) enum Ran<A: Application> {
+    /// The application comes home.
+    Worked(Box<Worked<A>>),
+    /// The application or a snapshot of it has panicked, and so will the loop.
+    Panicked(Box<dyn Any + Send>),
+    /// A snapshot was taken, or could not be.
+    Saved(Zxid, Result<(), SnapshotFault>),
+}
+
+pub(crate) struct Worked<A: Application> {
+    pub(super) hands: Hands<A>,
+    pub(super) rest: VecDeque<Order<A>>,
+    pub(super) done: Vec<Done<A>>,
+    /// How long the slowest order took.
+    pub(super) slowest: Duration,
+}
+
+pub(super) struct Job<A: Application> {
+    pub(super) hands: Hands<A>,
+    pub(super) orders: VecDeque<Order<A>>,
+}
+
+/// What goes to the thread and comes back.
+pub(super) struct Hands<A: Application> {
+    pub(super) application: A,
+    pub(super) client: i64,
+    pub(super) applied: Zxid,
+    /// The longest transaction.
+    pub(super) txn_bytes_max: usize,
+    pub(super) disk: DiskHandle,
+    /// The log is being read.
+    pub(super) reader: Option<(Reader, Zxid)>,
+}
+
+impl<A: Application> Hands<A> {
+    pub(super) fn perform(&mut self, order: Order<A>, done: &mut Vec<Done<A>>) {
+        match order {
+            Order::Apply(txn) => self.apply(&txn, done),
+            Order::Replay { after, through } => {
+                let (reached, outcome) = self.replay(after, through, done);
+                done.push(Done::Replayed { reached, through, outcome });
+            }
+            Order::Adopt(label, state) => {
+                self.application.adopt(state);
+                self.applied = label;
+            }
+            Order::Prepare { epoch, request } => {
+                let now = now_ms();
+                let most = self.txn_bytes_max;
+                let body_max = most.saturating_sub(Txn::HEADER_BYTES);
+                let Prepared { kind, body } = self.application.prepare(&request, now, body_max);
+                let (client, cxid) = (request.id.client, request.id.cxid);
+                let header = TxnHeader { client, cxid, time: now, kind };
+                let draft = Draft { header, body };
+                let draft = draft.fit(most).unwrap_or_else(|refusal| {
+                    self.application.void();
+                    refusal
+                });
+                done.push(Done::Prepared(epoch, draft));
+            }
+            Order::Abandon => self.application.abandon(),
+            Order::Look(look) => look(Ok(&self.application)),
+            Order::Save(label) => {
+                done.push(Done::Snapshot(self.application.snapshot(), Purpose::Save(label)));
+            }
+            Order::Send { link, label, memberships } => {
+                let purpose = Purpose::Send { link, label, memberships };
+                done.push(Done::Snapshot(self.application.snapshot(), purpose));
+            }
+            Order::Serving { configuration, version } => {
+                self.application.set_configuration(&configuration, version, now_ms());
+            }
+        }
+    }
+
+    fn apply(&mut self, txn: &Txn, done: &mut Vec<Done<A>>) {
+        debug_assert!(txn.zxid > self.applied, "{} behind {}", txn.zxid, self.applied);
+        let effect = self.application.apply(txn);
+        self.applied = txn.zxid;
+        if let Some((cxid, outcome)) = own_outcome(self.client, txn, A::reply(&effect)) {
+            done.push(Done::Own { cxid, zxid: txn.zxid, outcome });
+        }
+    }
+
+    /// Applies what the log has behind `after`, for some time; returns how far it came.
+    fn replay(
+        &mut self,
+        after: Zxid,
+        through: Zxid,
+        done: &mut Vec<Done<A>>,
+    ) -> (Zxid, Result<(), Unread>) {
+        let begun = Instant::now();
+        let reader = match self.reader.take().filter(|(_, wanted)| *wanted == through) {
+            Some((reader, _)) if self.applied == after => Ok(reader),
+            _ => self.disk.reader(after, through),
+        };
+        let mut reader = match reader {
+            Ok(reader) => reader,
+            Err(error) => return (after, Err(error)),
+        };
+        let mut reached = after;
+        while begun.elapsed() < WORK_TIME {
+            match reader.next_chunk(CHUNK_BYTES) {
+                Ok(Some(chunk)) => {
+                    for txn in chunk.txns().filter(|txn| txn.zxid <= through) {
+                        reached = txn.zxid;
+                        self.apply(&txn, done);
+                    }
+                }
+                Ok(None) => return (through, Ok(())),
+                Err(error) => return (reached, Err(error.into())),
+            }
+        }
+        self.reader = Some((reader, through));
+        (reached, Ok(()))
+    }
+}
+
+/// Starts the thread on which an application works that is not quick.
+pub(super) fn start_thread<A: Application>(tray: Arc<Tray<Ran<A>>>) -> io::Result<Sender<Job<A>>> {
+    let (jobs, queue) = bounded(1);
+    let thread = std::thread::Builder::new().name("quorate-apply".to_owned());
+    thread.stack_size(APPLICATION_STACK).spawn(move || work(&queue, &tray))?;
+    Ok(jobs)
+}
+
+fn work<A: Application>(jobs: &Receiver<Job<A>>, tray: &Tray<Ran<A>>) {
+    while let Ok(Job { mut hands, mut orders }) = jobs.recv_blocking() {
+        let worked = catch_unwind(AssertUnwindSafe(move || {
+            let (mut done, mut slowest) = (Vec::new(), Duration::ZERO);
+            let begun = Instant::now();
+            let mut now = begun;
+            while now - begun < WORK_TIME {
+                let Some(order) = orders.pop_front() else { break };
+                hands.perform(order, &mut done);
+                let before = std::mem::replace(&mut now, Instant::now());
+                slowest = slowest.max(now - before);
+            }
+            Worked { hands, rest: orders, done, slowest }
+        }));
+        drop(tray.put(match worked {
+            Ok(worked) => Ran::Worked(Box::new(worked)),
+            Err(panic) => Ran::Panicked(panic),
+        }));
+    }
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// How long the thread works before it says how far it has come.
+const WORK_TIME: Duration = Duration::from_millis(20);
+/// How much of the log is read at a time.
+const CHUNK_BYTES: usize = 256 << 10;
