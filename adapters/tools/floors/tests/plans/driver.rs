@@ -80,6 +80,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("config::membership_files", Floor(1)),
     ("config::server_config", Floor(1)),
     ("zoo_cfg", Floor(2)),
+    ("zoo_cfg::parse", Page),
     ("zoo_cfg::entries", Floor(2)),
     ("zoo_cfg::members", Floor(2)),
     ("zoo_cfg::findings", Floor(1)),

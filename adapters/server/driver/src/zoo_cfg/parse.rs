@@ -1,0 +1,227 @@
+//! Parsing: every setting from its lines, the membership from its own, and what the whole must be.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use quorate_core::id::ServerId;
+use quorate_core::membership::{Member, Membership, Role};
+use quorate_core::properties::Lines;
+
+use crate::zoo_cfg::ZooCfg;
+use crate::zoo_cfg::entries::{Entries, MAX};
+use crate::zoo_cfg::findings::{Caution, ConfigError, Place};
+use crate::zoo_cfg::members::{MemberLines, without_mark};
+
+impl ZooCfg {
+    /// Reads `text`, which stands in the file `path`; other files come from `read_file`.
+    ///
+    /// # Errors
+    ///
+    /// A [`ConfigError`] that names file, line, key and value.
+    pub fn parse(
+        path: impl AsRef<Path>,
+        text: &str,
+        read_file: impl Fn(&Path) -> io::Result<String>,
+    ) -> Result<Self, ConfigError> {
+        let file = path.as_ref();
+        let mut entries = Entries::new(file);
+        let mut members = MemberLines::new(file);
+        for line in Lines::new(without_mark(text)) {
+            let line =
+                line.map_err(|source| ConfigError::Escape { file: file.to_owned(), source })?;
+            if !members.take(&line)? {
+                entries.add(line);
+            }
+        }
+        entries.refuse_misspellings()?;
+        entries.refuse_unsupported()?;
+
+        let dynamic_config_file = entries.path("dynamicConfigFile")?;
+        let reconfig_enabled = entries.boolean("reconfigEnabled", false)?;
+        if let Some(dynamic) = &dynamic_config_file {
+            members = members.replaced_by(dynamic, &read_file)?;
+        }
+        let forgotten = entries.version("quorate.membership.forget")?.unwrap_or(0);
+        let membership = members.finish(reconfig_enabled, forgotten)?;
+        let tick_time = entries.millis("tickTime", 1)?.unwrap_or(Duration::from_millis(3000));
+        let missing = |key, why| ConfigError::Missing { file: file.to_owned(), key, why };
+        let init_limit = entries.number("initLimit", 1, MAX)?;
+        let init_limit = init_limit.ok_or_else(|| missing("initLimit", WHY_INIT))?;
+        let sync_limit = entries.number("syncLimit", 1, MAX)?;
+        let sync_limit = sync_limit.ok_or_else(|| missing("syncLimit", WHY_SYNC))?;
+        let data_dir = entries.path("dataDir")?.ok_or_else(|| missing("dataDir", WHY_DATA))?;
+        let notification_min = entries.millis("fastleader.minNotificationInterval", 1)?;
+        let notification_min = notification_min.unwrap_or(Duration::from_millis(200));
+        let longest = entries.peek("fastleader.maxNotificationInterval");
+        let notification_max = entries.millis("fastleader.maxNotificationInterval", 1)?;
+        let notification_max =
+            notification_max.unwrap_or(Duration::from_secs(60).max(notification_min));
+        if let Some(entry) = longest.filter(|_| notification_max < notification_min) {
+            let least = notification_min.as_millis();
+            let expected = format!("at least fastleader.minNotificationInterval, which is {least}");
+            return Err(entry.value_error(expected));
+        }
+        let algorithm = entries.peek("electionAlg");
+        if let (Some(entry), true) = (algorithm, entries.number("electionAlg", 0, MAX)? != Some(3))
+        {
+            return Err(entry.value_error("3, the only algorithm there is".to_owned()));
+        }
+        let keep_alive = entries.peek("tcpKeepAlive");
+        if let (Some(entry), false) = (keep_alive, entries.boolean("tcpKeepAlive", true)?) {
+            entries.warn(entry.at, Caution::KeepAliveStays);
+        }
+        let connect_limit = entries.number("connectToLearnerMasterLimit", 0, MAX)?;
+        let introduction = entries.millis_or_off("quorumCnxnTimeoutMs")?;
+        let own_line = entries.take("quorate.self");
+        let (request_bytes, txn_bytes) = entries.buffers()?;
+        let known = |id| membership.member(id).is_some() || own_line.is_some();
+        let my_id = read_my_id(&data_dir, &membership, known, &read_file)?;
+        let own_line = own_line.filter(|_| membership.member(my_id).is_none());
+        let own_line = own_line.map(|entry| {
+            let read = Member::parse(my_id, &entry.value);
+            read.map_err(|error| entry.value_error(format!("our own line: {error}")))
+        });
+        let mut cfg = Self {
+            file: file.to_owned(),
+            my_id,
+            own_line: own_line.transpose()?,
+            tick_time,
+            init_limit,
+            sync_limit,
+            connect_limit: connect_limit.filter(|limit| *limit > 0),
+            data_dir,
+            data_log_dir: entries.path("dataLogDir")?,
+            client_address: entries.client_address()?,
+            dynamic_config_file,
+            notification_min,
+            notification_max,
+            observer_delay: entries
+                .millis("observer.election.DelayMs", 0)?
+                .unwrap_or(Duration::from_millis(200)),
+            dial_timeout: entries.millis("cnxTimeout", 1)?.unwrap_or(Duration::from_secs(5)),
+            introduction_timeout: introduction
+                .unwrap_or_else(|| tick_time.saturating_mul(sync_limit)),
+            max_peer_connections: entries.count_or_none("quorate.maxPeerCnxns", 512)?,
+            election_bind_retries: entries.number("electionPortBindRetry", 0, MAX)?.unwrap_or(3),
+            listen_on_all_ips: entries.boolean("quorumListenOnAllIPs", false)?,
+            standalone_enabled: entries.boolean("standaloneEnabled", true)?,
+            reconfig_enabled,
+            forgotten,
+            multi_address: entries.boolean("multiAddress.enabled", false)?,
+            fsync_warning: entries
+                .millis("fsync.warningthresholdms", 0)?
+                .unwrap_or(Duration::from_secs(1)),
+            snap_count: entries.number("snapCount", 2, MAX)?.unwrap_or(100_000),
+            snapshots_kept: entries.snapshots_kept()?,
+            preallocate: entries.kibibytes("preAllocSize", 64 << 20)?,
+            log_bytes: entries.log_bytes()?,
+            patience: entries.millis("quorate.patience", 0)?,
+            request_bytes,
+            txn_bytes,
+            commit_log_count: entries.count("commitLogCount", 500)?,
+            snapshot_size_percent: entries.size_factor()?,
+            observer_snapshots: entries.count("leader.maxConcurrentSnapSyncs", 10)?,
+            trust_empty_snapshot: entries.boolean("snapshot.trust.empty", false)?,
+            oracle_path: entries.path("oraclePath")?,
+            four_letter_words: entries.words("4lw.commands.whitelist", &WORDS),
+            finish_when_settled: entries.boolean("quorate.finishWhenSettled", true)?,
+            priority: entries
+                .number("quorate.priority", 0, 255)?
+                .and_then(|priority| u8::try_from(priority).ok())
+                .unwrap_or(0),
+            lease: entries.millis("quorate.lease", 1)?,
+            unsynced_bytes: entries.kibibytes("quorate.unsyncedLimitInKb", 64 << 20)?,
+            election: entries.election()?,
+            autocreate: entries.boolean("db.autocreate", true)?,
+            membership,
+            warnings: Vec::new(),
+        };
+        cfg.check_own_line(&mut entries)?;
+        cfg.warnings = entries.finish();
+        Ok(cfg)
+    }
+
+    /// Compares our own line with what the rest of the file says of us, and looks at the whole.
+    fn check_own_line(&mut self, entries: &mut Entries<'_>) -> Result<(), ConfigError> {
+        let own = self.own().clone();
+        if let Some(entry) = entries.take("peerType") {
+            let Some(role) = Role::from_name(&entry.value) else {
+                return Err(entry.value_error("participant or observer".to_owned()));
+            };
+            if role != own.role {
+                let (id, used) = (own.id, own.role);
+                entries.warn(entry.at, Caution::OtherRole { id, used, stated: role });
+            }
+        }
+        if let (Some(line), Some(key)) = (&own.client, &self.client_address) {
+            let same = line.port == key.port && (key.is_wildcard() || line.host == key.host);
+            if !same {
+                let (id, line, key) = (own.id, line.clone().into(), key.clone().into());
+                return Err(ConfigError::TwoClientAddresses {
+                    file: self.file.clone(),
+                    id,
+                    line,
+                    key,
+                });
+            }
+        }
+        if let Some(client) = &self.client_address {
+            let shared = own.addresses.iter().find(|address| {
+                (client.is_wildcard() || client.host == address.quorum.host)
+                    && [address.quorum.port, address.election.port].contains(&client.port)
+            });
+            if shared.is_some() {
+                let (file, id, port) = (self.file.clone(), own.id, client.port);
+                return Err(ConfigError::ClientPortTaken { file, id, port });
+            }
+        }
+        self.client_address = own.client.or(self.client_address.take());
+        let whole = || Place { file: self.file.clone(), line: 0 };
+        let several = self.membership.members().iter().filter(|member| member.addresses.len() > 1);
+        for member in several.filter(|_| !self.multi_address) {
+            entries.warn(whole(), Caution::SeveralAddresses { id: member.id });
+        }
+        entries
+            .check_extended_types(self.membership.members().iter().map(|m| m.id).chain([own.id]))?;
+        let participants = self.membership.participants().count();
+        if !self.membership.is_hierarchical() {
+            if participants == 1 {
+                entries.warn(whole(), Caution::OneParticipant);
+            } else if participants == 2 {
+                entries.warn(whole(), Caution::TwoParticipants);
+            } else if participants % 2 == 0 {
+                entries.warn(whole(), Caution::EvenParticipants { participants });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The four-letter words that are answered unless the file says otherwise.
+const WORDS: [&str; 5] = ["ruok", "srvr", "stat", "conf", "mntr"];
+const WHY_INIT: &str = "how many ticks connecting and synchronising may take, for instance 10";
+const WHY_SYNC: &str = "how many ticks a peer may be silent, for instance 5";
+const WHY_DATA: &str = "the directory with this server's myid and data";
+
+/// The id in `myid`; ZooKeeper reads the first line only, and so do we.
+fn read_my_id(
+    data_dir: &Path,
+    membership: &Membership,
+    known: impl Fn(ServerId) -> bool,
+    read_file: &impl Fn(&Path) -> io::Result<String>,
+) -> Result<ServerId, ConfigError> {
+    let file = data_dir.join("myid");
+    let text = match read_file(&file) {
+        Ok(text) => text,
+        Err(source) => return Err(ConfigError::MyIdUnreadable { file, source }),
+    };
+    let found = text.lines().next().unwrap_or_default().trim();
+    let id = found.parse().ok().filter(|id| ServerId::CONFIGURABLE.contains(id)).map(ServerId);
+    let Some(id) = id else { return Err(ConfigError::MyId { file, found: found.to_owned() }) };
+    if !known(id) {
+        let known: Vec<_> = membership.members().iter().map(|m| m.id.to_string()).collect();
+        return Err(ConfigError::MyIdNotListed { file, id, known: known.join(", ") });
+    }
+    Ok(id)
+}
