@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use quorate_application::Application;
-use quorate_core::id::LinkId;
+use quorate_core::address::HostPort;
+use quorate_core::id::{LinkId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Plane, Unreadable};
 use quorate_core::message::{Introduction, Message};
 use quorate_core::output::{Output, Write};
@@ -25,16 +26,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         match output {
             Output::Send { link, message } => self.send(link, message, turn),
             Output::Pace(link) => self.queue(link, turn, Outbound::pace),
-            Output::Persist { ticket, write } => {
-                if let Write::Install { label, .. } = &write {
-                    replica.install(*label);
-                }
-                let moves = matches!(write, Write::Membership(_));
-                self.disk.write(ticket, write);
-                if moves {
-                    self.move_doors();
-                }
-            }
+            Output::Persist { ticket, write } => self.persist(ticket, write),
             Output::Deliver(txn) => replica.deliver(txn),
             Output::Adopt { label } => replica.adopt(label),
             Output::Replay { after, through } => replica.replay(after, through),
@@ -45,13 +37,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Refused { id, reason } => replica.requests.refused(id, reason),
             Output::Answer(read) => replica.answer(read),
             Output::ReadRefused { read, reason } => replica.refuse(read, reason.into()),
-            Output::Dial { plane, peer, addresses } => {
-                let introduction = (plane == Plane::Election).then(|| {
-                    let (id, addresses) = (self.shared.id, self.elections_at.clone());
-                    self.shared.tongue.introduce(&Introduction { id, addresses })
-                });
-                self.dialler.dial(plane, peer, addresses, introduction);
-            }
+            Output::Dial { plane, peer, addresses } => self.dial(plane, peer, addresses),
             Output::CallOff { plane, peer } => self.dialler.call_off(plane, peer),
             Output::Resolve { link, hosts } => self.dialler.look_up(link, hosts),
             Output::Hangup { link, reason } => self.hang_up(link, reason),
@@ -91,6 +77,25 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Halt(fault) => return Err(self.halted(fault)),
         }
         Ok(())
+    }
+
+    fn persist(&mut self, ticket: Ticket, write: Write) {
+        if let Write::Install { label, .. } = &write {
+            self.replica.install(*label);
+        }
+        let moves = matches!(write, Write::Membership(_));
+        self.disk.write(ticket, write);
+        if moves {
+            self.move_doors();
+        }
+    }
+
+    fn dial(&mut self, plane: Plane, peer: ServerId, addresses: Vec<HostPort>) {
+        let introduction = (plane == Plane::Election).then(|| {
+            let (id, addresses) = (self.shared.id, self.elections_at.clone());
+            self.shared.tongue.introduce(&Introduction { id, addresses })
+        });
+        self.dialler.dial(plane, peer, addresses, introduction);
     }
 
     /// Why the core cannot go on; of the log, what is in the way.

@@ -19,7 +19,7 @@ use futures_lite::io::AsyncReadExt;
 use quorate_core::id::LinkId;
 use quorate_core::input::{Cause, Event, Plane};
 use quorate_core::message::{Message, Packet};
-use quorate_core::wire;
+use quorate_core::wire::{self, DecodeError};
 
 use crate::disk::{Intake, Received, SnapshotFault};
 use crate::net::budget::{BUFFER_KEPT_MAX, Share};
@@ -52,64 +52,14 @@ impl<R: Runtime> Reader<'_, R> {
     ) -> Cause {
         let mut most = READ_BYTES;
         loop {
-            let held = buf.len();
-            let decoded = match self.plane {
-                Plane::Election => self.shared.tongue.take(&mut buf),
-                Plane::Quorum => wire::take_packet(&mut buf, self.shared.packet_bytes_max)
-                    .map(|m| m.map(Message::Packet)),
+            buf = match self.pass_on(&mut input, buf).await {
+                Ok(unfinished) => unfinished,
+                Err(cause) => return cause,
             };
-            match decoded {
-                Ok(Some(message)) => {
-                    self.first_bytes_max = None;
-                    let snapshot = matches!(message, Message::Packet(Packet::Snap { .. }));
-                    let event = Event::Received { link: self.link, message };
-                    let happened = if held - buf.len() > LONG_MESSAGE_BYTES {
-                        Happened::Long { event, _permit: self.shared.permits.take().await }
-                    } else {
-                        Happened::Event(event)
-                    };
-                    if self.shared.events.send(happened).await.is_err() {
-                        // The server ends. The writer ends the link.
-                        return pending().await;
-                    }
-                    if snapshot {
-                        match self.take_snapshot(&mut input, buf).await {
-                            Ok(unread) => buf = unread,
-                            Err(error) => {
-                                Counters::add(&self.shared.counters.garbled_links);
-                                self.warn(&error, "link closed: no snapshot");
-                                return Cause::Garbled;
-                            }
-                        }
-                    }
-                    continue;
-                }
-                Ok(None) if self.first_bytes_max.is_some_and(|max| buf.len() > max) => {
-                    self.warn(&"the first packet is too long", "link closed");
-                    return Cause::Garbled;
-                }
-                Ok(None) => {}
-                Err(error) if error.is_fatal() => {
-                    Counters::add(&self.shared.counters.garbled_links);
-                    self.warn(&error, "link closed");
-                    return Cause::Garbled;
-                }
-                Err(error) => {
-                    Counters::add(&self.shared.counters.dropped_messages);
-                    self.warn(&error, "message dropped");
-                    continue;
-                }
-            }
             if buf.is_empty() && buf.capacity() > BUFFER_KEPT_MAX {
                 buf = BytesMut::new();
             }
-            let free = match self.known.load(Ordering::Relaxed) {
-                true => {
-                    self.shared.packet_bytes_max.saturating_mul(2).saturating_add(READ_BYTES_MAX)
-                }
-                false => UNFINISHED_FREE,
-            };
-            if !self.share.as_mut().is_none_or(|share| share.hold(buf.len(), free)) {
+            if !self.may_hold(buf.len()) {
                 self.warn(&"too many bytes of messages that do not end", "link closed");
                 return Cause::Garbled;
             }
@@ -122,6 +72,77 @@ impl<R: Runtime> Reader<'_, R> {
                 Err(error) => return cause_of(&error),
             }
         }
+    }
+
+    /// Gives the loop every message that has come whole; returns the beginning of the next one.
+    async fn pass_on(
+        &mut self,
+        input: &mut (impl AsyncRead + Unpin),
+        mut buf: BytesMut,
+    ) -> Result<BytesMut, Cause> {
+        loop {
+            let held = buf.len();
+            match self.decode(&mut buf) {
+                Ok(Some(message)) => {
+                    self.first_bytes_max = None;
+                    let snapshot = matches!(message, Message::Packet(Packet::Snap { .. }));
+                    self.tell(message, held - buf.len()).await;
+                    if snapshot {
+                        let taken = self.take_snapshot(input, buf).await;
+                        buf = taken
+                            .map_err(|error| self.garbled(&error, "link closed: no snapshot"))?;
+                    }
+                }
+                Ok(None) if self.first_bytes_max.is_some_and(|max| buf.len() > max) => {
+                    self.warn(&"the first packet is too long", "link closed");
+                    return Err(Cause::Garbled);
+                }
+                Ok(None) => return Ok(buf),
+                Err(error) if error.is_fatal() => return Err(self.garbled(&error, "link closed")),
+                Err(error) => {
+                    Counters::add(&self.shared.counters.dropped_messages);
+                    self.warn(&error, "message dropped");
+                }
+            }
+        }
+    }
+
+    fn decode(&self, buf: &mut BytesMut) -> Result<Option<Message>, DecodeError> {
+        match self.plane {
+            Plane::Election => self.shared.tongue.take(buf),
+            Plane::Quorum => wire::take_packet(buf, self.shared.packet_bytes_max)
+                .map(|packet| packet.map(Message::Packet)),
+        }
+    }
+
+    /// Tells the loop of a message; waits while too much waits for it.
+    async fn tell(&self, message: Message, length: usize) {
+        let event = Event::Received { link: self.link, message };
+        let happened = if length > LONG_MESSAGE_BYTES {
+            Happened::Long { event, _permit: self.shared.permits.take().await }
+        } else {
+            Happened::Event(event)
+        };
+        if self.shared.events.send(happened).await.is_err() {
+            // The server ends. The writer ends the link.
+            pending::<()>().await;
+        }
+    }
+
+    /// Whether so many bytes of a message that has not fully arrived may be kept.
+    fn may_hold(&mut self, bytes: usize) -> bool {
+        let free = match self.known.load(Ordering::Relaxed) {
+            true => self.shared.packet_bytes_max.saturating_mul(2).saturating_add(READ_BYTES_MAX),
+            false => UNFINISHED_FREE,
+        };
+        self.share.as_mut().is_none_or(|share| share.hold(bytes, free))
+    }
+
+    /// The link ends: what came cannot be read.
+    fn garbled(&self, error: &dyn Display, consequence: &str) -> Cause {
+        Counters::add(&self.shared.counters.garbled_links);
+        self.warn(error, consequence);
+        Cause::Garbled
     }
 
     /// Hands everything that comes to what takes a snapshot, until that says where it ends. Returns

@@ -1,7 +1,7 @@
 //! Parsing: every setting from its lines, the membership from its own, and what the whole must be.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quorate_core::id::ServerId;
@@ -36,78 +36,51 @@ impl ZooCfg {
         }
         entries.refuse_misspellings()?;
         entries.refuse_unsupported()?;
+        let ensemble = Ensemble::read(&mut entries, members, &read_file)?;
+        let basics = Basics::read(file, &mut entries, &ensemble.membership, &read_file)?;
+        let mut cfg = Self::settings(file, &mut entries, ensemble, basics)?;
+        cfg.check_own_line(&mut entries)?;
+        cfg.warnings = entries.finish();
+        Ok(cfg)
+    }
 
-        let dynamic_config_file = entries.path("dynamicConfigFile")?;
-        let reconfig_enabled = entries.boolean("reconfigEnabled", false)?;
-        if let Some(dynamic) = &dynamic_config_file {
-            members = members.replaced_by(dynamic, &read_file)?;
-        }
-        let forgotten = entries.version("quorate.membership.forget")?.unwrap_or(0);
-        let membership = members.finish(reconfig_enabled, forgotten)?;
-        let tick_time = entries.millis("tickTime", 1)?.unwrap_or(Duration::from_millis(3000));
-        let missing = |key, why| ConfigError::Missing { file: file.to_owned(), key, why };
-        let init_limit = entries.number("initLimit", 1, MAX)?;
-        let init_limit = init_limit.ok_or_else(|| missing("initLimit", WHY_INIT))?;
-        let sync_limit = entries.number("syncLimit", 1, MAX)?;
-        let sync_limit = sync_limit.ok_or_else(|| missing("syncLimit", WHY_SYNC))?;
-        let data_dir = entries.path("dataDir")?.ok_or_else(|| missing("dataDir", WHY_DATA))?;
-        let notification_min = entries.millis("fastleader.minNotificationInterval", 1)?;
-        let notification_min = notification_min.unwrap_or(Duration::from_millis(200));
-        let longest = entries.peek("fastleader.maxNotificationInterval");
-        let notification_max = entries.millis("fastleader.maxNotificationInterval", 1)?;
-        let notification_max =
-            notification_max.unwrap_or(Duration::from_secs(60).max(notification_min));
-        if let Some(entry) = longest.filter(|_| notification_max < notification_min) {
-            let least = notification_min.as_millis();
-            let expected = format!("at least fastleader.minNotificationInterval, which is {least}");
-            return Err(entry.value_error(expected));
-        }
-        let algorithm = entries.peek("electionAlg");
-        if let (Some(entry), true) = (algorithm, entries.number("electionAlg", 0, MAX)? != Some(3))
-        {
-            return Err(entry.value_error("3, the only algorithm there is".to_owned()));
-        }
-        let keep_alive = entries.peek("tcpKeepAlive");
-        if let (Some(entry), false) = (keep_alive, entries.boolean("tcpKeepAlive", true)?) {
-            entries.warn(entry.at, Caution::KeepAliveStays);
-        }
-        let connect_limit = entries.number("connectToLearnerMasterLimit", 0, MAX)?;
-        let introduction = entries.millis_or_off("quorumCnxnTimeoutMs")?;
-        let own_line = entries.take("quorate.self");
-        let (request_bytes, txn_bytes) = entries.buffers()?;
-        let known = |id| membership.member(id).is_some() || own_line.is_some();
-        let my_id = read_my_id(&data_dir, &membership, known, &read_file)?;
-        let own_line = own_line.filter(|_| membership.member(my_id).is_none());
-        let own_line = own_line.map(|entry| {
-            let read = Member::parse(my_id, &entry.value);
-            read.map_err(|error| entry.value_error(format!("our own line: {error}")))
-        });
-        let mut cfg = Self {
+    /// Every setting and what it is if it is absent: a table.
+    fn settings(
+        file: &Path,
+        entries: &mut Entries<'_>,
+        ensemble: Ensemble,
+        basics: Basics,
+    ) -> Result<Self, ConfigError> {
+        let Basics { tick_time, sync_limit, .. } = basics;
+        let (notification_min, notification_max) = basics.notifications;
+        let (request_bytes, txn_bytes) = basics.buffers;
+        Ok(Self {
             file: file.to_owned(),
-            my_id,
-            own_line: own_line.transpose()?,
+            my_id: basics.my_id,
+            own_line: basics.own_line,
             tick_time,
-            init_limit,
+            init_limit: basics.init_limit,
             sync_limit,
-            connect_limit: connect_limit.filter(|limit| *limit > 0),
-            data_dir,
+            connect_limit: basics.connect_limit.filter(|limit| *limit > 0),
+            data_dir: basics.data_dir,
             data_log_dir: entries.path("dataLogDir")?,
             client_address: entries.client_address()?,
-            dynamic_config_file,
+            dynamic_config_file: ensemble.dynamic_config_file,
             notification_min,
             notification_max,
             observer_delay: entries
                 .millis("observer.election.DelayMs", 0)?
                 .unwrap_or(Duration::from_millis(200)),
             dial_timeout: entries.millis("cnxTimeout", 1)?.unwrap_or(Duration::from_secs(5)),
-            introduction_timeout: introduction
+            introduction_timeout: basics
+                .introduction_timeout
                 .unwrap_or_else(|| tick_time.saturating_mul(sync_limit)),
             max_peer_connections: entries.count_or_none("quorate.maxPeerCnxns", 512)?,
             election_bind_retries: entries.number("electionPortBindRetry", 0, MAX)?.unwrap_or(3),
             listen_on_all_ips: entries.boolean("quorumListenOnAllIPs", false)?,
             standalone_enabled: entries.boolean("standaloneEnabled", true)?,
-            reconfig_enabled,
-            forgotten,
+            reconfig_enabled: ensemble.reconfig_enabled,
+            forgotten: ensemble.forgotten,
             multi_address: entries.boolean("multiAddress.enabled", false)?,
             fsync_warning: entries
                 .millis("fsync.warningthresholdms", 0)?
@@ -134,12 +107,9 @@ impl ZooCfg {
             unsynced_bytes: entries.kibibytes("quorate.unsyncedLimitInKb", 64 << 20)?,
             election: entries.election()?,
             autocreate: entries.boolean("db.autocreate", true)?,
-            membership,
+            membership: ensemble.membership,
             warnings: Vec::new(),
-        };
-        cfg.check_own_line(&mut entries)?;
-        cfg.warnings = entries.finish();
-        Ok(cfg)
+        })
     }
 
     /// Compares our own line with what the rest of the file says of us, and looks at the whole.
@@ -198,11 +168,133 @@ impl ZooCfg {
     }
 }
 
-/// The four-letter words that are answered unless the file says otherwise.
-const WORDS: [&str; 5] = ["ruok", "srvr", "stat", "conf", "mntr"];
-const WHY_INIT: &str = "how many ticks connecting and synchronising may take, for instance 10";
-const WHY_SYNC: &str = "how many ticks a peer may be silent, for instance 5";
-const WHY_DATA: &str = "the directory with this server's myid and data";
+/// The members, and how they may change.
+struct Ensemble {
+    dynamic_config_file: Option<PathBuf>,
+    reconfig_enabled: bool,
+    forgotten: i64,
+    membership: Membership,
+}
+
+impl Ensemble {
+    fn read(
+        entries: &mut Entries<'_>,
+        mut members: MemberLines,
+        read_file: &impl Fn(&Path) -> io::Result<String>,
+    ) -> Result<Self, ConfigError> {
+        let dynamic_config_file = entries.path("dynamicConfigFile")?;
+        let reconfig_enabled = entries.boolean("reconfigEnabled", false)?;
+        if let Some(dynamic) = &dynamic_config_file {
+            members = members.replaced_by(dynamic, read_file)?;
+        }
+        let forgotten = entries.version("quorate.membership.forget")?.unwrap_or(0);
+        let membership = members.finish(reconfig_enabled, forgotten)?;
+        Ok(Self { dynamic_config_file, reconfig_enabled, forgotten, membership })
+    }
+}
+
+/// What no server can do without, and the settings that depend on one another.
+struct Basics {
+    tick_time: Duration,
+    init_limit: u32,
+    sync_limit: u32,
+    data_dir: PathBuf,
+    /// The shortest and the longest wait for a notification.
+    notifications: (Duration, Duration),
+    connect_limit: Option<u32>,
+    introduction_timeout: Option<Duration>,
+    /// The longest request and the longest transaction, in bytes.
+    buffers: (usize, usize),
+    my_id: ServerId,
+    own_line: Option<Member>,
+}
+
+impl Basics {
+    fn read(
+        file: &Path,
+        entries: &mut Entries<'_>,
+        membership: &Membership,
+        read_file: &impl Fn(&Path) -> io::Result<String>,
+    ) -> Result<Self, ConfigError> {
+        let tick_time = entries.millis("tickTime", 1)?.unwrap_or(Duration::from_millis(3000));
+        let missing = |key, why| ConfigError::Missing { file: file.to_owned(), key, why };
+        let init_limit = entries.number("initLimit", 1, MAX)?;
+        let init_limit = init_limit.ok_or_else(|| missing("initLimit", WHY_INIT))?;
+        let sync_limit = entries.number("syncLimit", 1, MAX)?;
+        let sync_limit = sync_limit.ok_or_else(|| missing("syncLimit", WHY_SYNC))?;
+        let data_dir = entries.path("dataDir")?.ok_or_else(|| missing("dataDir", WHY_DATA))?;
+        let notifications = notifications(entries)?;
+        check_algorithm(entries)?;
+        check_keep_alive(entries)?;
+        let connect_limit = entries.number("connectToLearnerMasterLimit", 0, MAX)?;
+        let introduction_timeout = entries.millis_or_off("quorumCnxnTimeoutMs")?;
+        let buffers = entries.buffers()?;
+        let (my_id, own_line) = own_id(entries, &data_dir, membership, read_file)?;
+        Ok(Self {
+            tick_time,
+            init_limit,
+            sync_limit,
+            data_dir,
+            notifications,
+            connect_limit,
+            introduction_timeout,
+            buffers,
+            my_id,
+            own_line,
+        })
+    }
+}
+
+/// The shortest and the longest wait for a notification; the longest is at least the shortest.
+fn notifications(entries: &mut Entries<'_>) -> Result<(Duration, Duration), ConfigError> {
+    let min = entries.millis("fastleader.minNotificationInterval", 1)?;
+    let min = min.unwrap_or(Duration::from_millis(200));
+    let longest = entries.peek("fastleader.maxNotificationInterval");
+    let max = entries.millis("fastleader.maxNotificationInterval", 1)?;
+    let max = max.unwrap_or(Duration::from_secs(60).max(min));
+    if let Some(entry) = longest.filter(|_| max < min) {
+        let least = min.as_millis();
+        let expected = format!("at least fastleader.minNotificationInterval, which is {least}");
+        return Err(entry.value_error(expected));
+    }
+    Ok((min, max))
+}
+
+/// ZooKeeper has dropped every election but fast leader election.
+fn check_algorithm(entries: &mut Entries<'_>) -> Result<(), ConfigError> {
+    let algorithm = entries.peek("electionAlg");
+    if let (Some(entry), true) = (algorithm, entries.number("electionAlg", 0, MAX)? != Some(3)) {
+        return Err(entry.value_error("3, the only algorithm there is".to_owned()));
+    }
+    Ok(())
+}
+
+/// Keep-alive stays on: a link for elections has no other probe of its own.
+fn check_keep_alive(entries: &mut Entries<'_>) -> Result<(), ConfigError> {
+    let keep_alive = entries.peek("tcpKeepAlive");
+    if let (Some(entry), false) = (keep_alive, entries.boolean("tcpKeepAlive", true)?) {
+        entries.warn(entry.at, Caution::KeepAliveStays);
+    }
+    Ok(())
+}
+
+/// Our id, and our own line where the membership has none for us.
+fn own_id(
+    entries: &mut Entries<'_>,
+    data_dir: &Path,
+    membership: &Membership,
+    read_file: &impl Fn(&Path) -> io::Result<String>,
+) -> Result<(ServerId, Option<Member>), ConfigError> {
+    let own_line = entries.take("quorate.self");
+    let known = |id| membership.member(id).is_some() || own_line.is_some();
+    let my_id = read_my_id(data_dir, membership, known, read_file)?;
+    let own_line = own_line.filter(|_| membership.member(my_id).is_none());
+    let own_line = own_line.map(|entry| {
+        let read = Member::parse(my_id, &entry.value);
+        read.map_err(|error| entry.value_error(format!("our own line: {error}")))
+    });
+    Ok((my_id, own_line.transpose()?))
+}
 
 /// The id in `myid`; ZooKeeper reads the first line only, and so do we.
 fn read_my_id(
@@ -225,3 +317,9 @@ fn read_my_id(
     }
     Ok(id)
 }
+
+/// The four-letter words that are answered unless the file says otherwise.
+const WORDS: [&str; 5] = ["ruok", "srvr", "stat", "conf", "mntr"];
+const WHY_INIT: &str = "how many ticks connecting and synchronising may take, for instance 10";
+const WHY_SYNC: &str = "how many ticks a peer may be silent, for instance 5";
+const WHY_DATA: &str = "the directory with this server's myid and data";
