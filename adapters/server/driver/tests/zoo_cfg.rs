@@ -428,6 +428,7 @@ fn every_setting_of_our_own_is_documented() {
         include_str!("../src/zoo_cfg.rs"),
         include_str!("../src/zoo_cfg/entries.rs"),
         include_str!("../src/zoo_cfg/members.rs"),
+        include_str!("../src/zoo_cfg/parse.rs"),
     ];
     let (page, _) = sources[0].split_once("\nmod ").unwrap();
     let mut known = 0;
