@@ -12,7 +12,6 @@ use bytes::Bytes;
 use crate::address::HostPort;
 use crate::id::{LinkId, ReadId, ReleaseId, ServerId, Ticket};
 use crate::message::{Message, Request};
-pub use crate::report::Cause;
 use crate::time::Instant;
 use crate::txn::Draft;
 use crate::zxid::{Epoch, Zxid};
@@ -167,6 +166,19 @@ pub struct LinkUp {
     pub advertised: Option<HostPort>,
     /// The other end's address as the network sees it; the port means nothing.
     pub remote: Option<IpAddr>,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The peer closed it.
+    Closed,
+    /// It broke.
+    Reset,
+    /// The network stopped acknowledging.
+    Silent,
+    /// The peer sent what cannot be read; the driver closed it.
+    Garbled,
 }
 
 /// The two ports of a server.

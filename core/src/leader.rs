@@ -42,7 +42,8 @@ use crate::message::Request;
 use crate::output::Output;
 use crate::quorum::Support;
 use crate::reasons::{Hangup, Kept, Refusal};
-use crate::report::{self, Reason, Seat};
+use crate::report::Reason;
+use crate::status::{self, Seat};
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::txn::{Draft, Txn};
@@ -103,7 +104,7 @@ impl Leader {
     }
 
     /// How far this reign has come.
-    pub const fn phase(&self) -> report::Phase {
+    pub const fn phase(&self) -> status::Phase {
         self.office.phase()
     }
 

@@ -31,7 +31,8 @@ use crate::message::{Message, Packet, Request};
 use crate::output::Output;
 use crate::quorum::Support;
 use crate::reasons::{Hangup, Refusal};
-use crate::report::{self, Reason};
+use crate::report::Reason;
+use crate::status;
 use crate::timers::Timer;
 use crate::vote::{ServerState, Standing};
 use crate::zxid::{Epoch, Zxid};
@@ -83,11 +84,11 @@ impl Learner {
     }
 
     /// How far we have come.
-    pub const fn phase(&self) -> report::Phase {
+    pub const fn phase(&self) -> status::Phase {
         match self.phase {
-            Phase::Reaching { .. } | Phase::Discovery(_) => report::Phase::Discovery,
-            Phase::Synchronization(..) => report::Phase::Synchronization,
-            Phase::Broadcast(..) => report::Phase::Broadcast,
+            Phase::Reaching { .. } | Phase::Discovery(_) => status::Phase::Discovery,
+            Phase::Synchronization(..) => status::Phase::Synchronization,
+            Phase::Broadcast(..) => status::Phase::Broadcast,
         }
     }
 

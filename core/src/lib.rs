@@ -141,7 +141,7 @@
 //! | [`delivery`], [`requests`] | what the application gets next; what became of a request |
 //! | [`history`], [`outbox`], [`timers`] | what is logged, and how a learner is brought up to it; outputs, and what waits for the disk; deadlines |
 //! | [`input`], [`output`], [`recorder`], [`wire`] | the boundary, what records it, and the bytes |
-//! | [`vote`], [`ballot`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`reasons`], [`report`], [`durable`], [`prepared`] | what servers say, are told, and keep |
+//! | [`vote`], [`ballot`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`reasons`], [`report`], [`status`], [`durable`], [`prepared`] | what servers say, are told, and keep |
 //! | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | the smallest words |
 //!
 //! Elections through a store that is there already are a wing of their own: [`recipe`] knows the last row only.
@@ -200,6 +200,7 @@ pub mod recorder;
 pub mod report;
 pub mod requests;
 pub mod rng;
+pub mod status;
 pub mod time;
 pub mod timers;
 pub mod txn;

@@ -42,7 +42,7 @@ use crate::peer::instruments::Instruments;
 use crate::peer::rest::Rest;
 use crate::peer::role::Role;
 use crate::reasons::Fault;
-use crate::report::Status;
+use crate::status::Status;
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::vote::{ServerState, Standing};

@@ -7,6 +7,8 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::id::ServerId;
+use crate::input::Cause;
+use crate::status::Phase;
 use crate::vote::{Better, Round, ServerState, Vote};
 use crate::zxid::{Epoch, Zxid};
 
@@ -23,79 +25,6 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.change, self.reason)
     }
-}
-
-/// Where a server is on the way from no leader to a serving one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
-    /// It looks for a leader.
-    Election,
-    /// Leader and learners agree on the new epoch.
-    Discovery,
-    /// Learners take over the leader's history.
-    Synchronization,
-    /// The ensemble serves.
-    Broadcast,
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Election => "election",
-            Self::Discovery => "discovery",
-            Self::Synchronization => "synchronization",
-            Self::Broadcast => "broadcast",
-        })
-    }
-}
-
-/// How things stand with one server, for people and monitoring.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Status {
-    /// Who.
-    pub id: ServerId,
-    /// What it is doing.
-    pub state: ServerState,
-    /// How far it has come.
-    pub phase: Phase,
-    /// Its election round.
-    pub round: Round,
-    /// Its vote: the one it proposes while looking, the one that ended the election afterwards.
-    pub vote: Vote,
-    /// Who leads; none while looking.
-    pub leader: Option<ServerId>,
-    /// The highest epoch it has promised.
-    pub accepted_epoch: Epoch,
-    /// The epoch whose history it has taken over.
-    pub current_epoch: Epoch,
-    /// The last transaction in its log.
-    pub last: Zxid,
-    /// The last zxid that the ensemble has established: the start of the epoch until something is
-    /// committed in it. Equals `last` before this server serves.
-    pub processed: Zxid,
-    /// Whether it serves: a leader with a synchronised quorum, or a learner that was told UPTODATE.
-    pub serving: bool,
-    /// Whether it has a vote.
-    pub voter: bool,
-    /// How many servers have a vote.
-    pub voters: usize,
-    /// A leader's learners, ascending, and whether each is synchronised.
-    pub learners: Vec<Seat>,
-    /// The servers with which it has an election link, ascending.
-    pub linked: Vec<ServerId>,
-}
-
-/// A learner as its leader sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Seat {
-    /// Who; a negative number for an observer without an id.
-    pub id: ServerId,
-    /// Whether it has a vote.
-    pub voter: bool,
-    /// Whether it registered as a follower; an observer otherwise.
-    pub follower: bool,
-    /// Whether it has acknowledged the leader's history.
-    pub synced: bool,
 }
 
 /// What has changed.
@@ -201,19 +130,6 @@ impl fmt::Display for Change {
             Self::Learner { id, synced: false } => write!(f, "learner {id} lost"),
         }
     }
-}
-
-/// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// The peer closed it.
-    Closed,
-    /// It broke.
-    Reset,
-    /// The network stopped acknowledging.
-    Silent,
-    /// The peer sent what cannot be read; the driver closed it.
-    Garbled,
 }
 
 /// Why something has changed.

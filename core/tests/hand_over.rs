@@ -13,7 +13,8 @@ use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet, Pr
 use quorate_core::output::{Output, Write};
 use quorate_core::reasons::{Hangup, Kept, Refusal};
 use quorate_core::reconfiguration::body_of;
-use quorate_core::report::{Phase, Reason};
+use quorate_core::report::Reason;
+use quorate_core::status::Phase;
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
 use quorate_core::txn::{Txn, TxnHeader};

@@ -14,8 +14,9 @@ use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet, Re
 use quorate_core::output::{Form, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::reasons::{Fault, Hangup, Refusal};
-use quorate_core::report::{Phase, Reason};
+use quorate_core::report::Reason;
 use quorate_core::rng::Rng;
+use quorate_core::status::Phase;
 use quorate_core::time::Instant;
 use quorate_core::timers::Timer;
 use quorate_core::txn::{Draft, TxnHeader};

@@ -12,7 +12,8 @@ use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet, Re
 use quorate_core::output::Write;
 use quorate_core::reasons::Hangup;
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged, body_of};
-use quorate_core::report::{Phase, Reason};
+use quorate_core::report::Reason;
+use quorate_core::status::Phase;
 use quorate_core::timers::Timer;
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState;

@@ -13,7 +13,7 @@ use quorate_core::message::Request;
 use quorate_core::output::{Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::reasons::Kept;
-use quorate_core::report::Status;
+use quorate_core::status::Status;
 use quorate_core::time::Instant;
 use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::vote::ServerState;

@@ -9,7 +9,8 @@ use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Plane};
 use quorate_core::message::{LearnerInfo, Packet};
-use quorate_core::report::{Phase, Reason};
+use quorate_core::report::Reason;
+use quorate_core::status::Phase;
 use quorate_core::timers::Timer;
 use quorate_core::vote::ServerState::{self, Following, Leading, Looking};
 

@@ -15,7 +15,7 @@ use crate::leader::progress::{Activation, Busy, Progress, Reign, Stage, send};
 use crate::message::Packet;
 use crate::quorum::Quorum;
 use crate::reasons::Hangup;
-use crate::report::Seat;
+use crate::status::Seat;
 use crate::time::Instant;
 use crate::txn::Txns;
 use crate::zxid::Zxid;

@@ -21,7 +21,8 @@ use crate::leader::progress::{Busy, Reign, Stage, send};
 use crate::leader::synchronization::{self, Begun, Synchronization, Terms};
 use crate::message::{Message, Packet};
 use crate::reasons::Hangup;
-use crate::report::{self, Change, How, Reason};
+use crate::report::{Change, How, Reason};
+use crate::status;
 use crate::timers::Timer;
 use crate::zxid::{Epoch, Zxid};
 
@@ -64,11 +65,11 @@ impl Office {
     }
 
     /// How far this reign has come.
-    pub(super) const fn phase(&self) -> report::Phase {
+    pub(super) const fn phase(&self) -> status::Phase {
         match self.phase {
-            Phase::Discovery(_) => report::Phase::Discovery,
-            Phase::Synchronization(_) => report::Phase::Synchronization,
-            Phase::Broadcast(_) => report::Phase::Broadcast,
+            Phase::Discovery(_) => status::Phase::Discovery,
+            Phase::Synchronization(_) => status::Phase::Synchronization,
+            Phase::Broadcast(_) => status::Phase::Broadcast,
         }
     }
 
@@ -113,7 +114,7 @@ impl Office {
             synchronization.count_own(cx);
             if let Some(members) = synchronization.established(cx) {
                 let (epoch, from) = (synchronization.epoch, self.phase());
-                let change = Change::Phase { from, to: report::Phase::Broadcast };
+                let change = Change::Phase { from, to: status::Phase::Broadcast };
                 cx.outbox.report(change, Reason::Acknowledged { members });
                 cx.timers.stop(Timer::Init);
                 // A quorum has what we brought along: now, and not before, it is known to be committed.

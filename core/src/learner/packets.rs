@@ -18,7 +18,8 @@ use crate::learner::synchronization::{Synchronization, Taken};
 use crate::learner::{Learner, Phase, broadcast, discovery, reconfiguration, synchronization};
 use crate::message::{LearnerInfo, Packet, Run};
 use crate::reasons::{Fault, Hangup};
-use crate::report::{self, Change, Reason};
+use crate::report::{Change, Reason};
+use crate::status;
 use crate::timers::Timer;
 use crate::zxid::{Epoch, Zxid};
 
@@ -97,8 +98,8 @@ impl Learner {
                 // For a later epoch we have told what we have.
                 self.blank &= epoch <= accepted;
                 let change = Change::Phase {
-                    from: report::Phase::Discovery,
-                    to: report::Phase::Synchronization,
+                    from: status::Phase::Discovery,
+                    to: status::Phase::Synchronization,
                 };
                 cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
                 self.phase =
@@ -193,7 +194,7 @@ impl Learner {
         };
         let link = *link;
         let (leader, epoch) = (self.leader, synchronization.epoch);
-        let (from, to) = (report::Phase::Synchronization, report::Phase::Broadcast);
+        let (from, to) = (status::Phase::Synchronization, status::Phase::Broadcast);
         let change = Change::Phase { from, to };
         cx.outbox.report(change, Reason::LeaderSaid { leader, epoch });
         let observer = self.observer;
@@ -338,7 +339,7 @@ impl Learner {
                 self.blank = true;
                 cx.timers.stop(Timer::Silence);
                 cx.timers.after(Timer::ConnectLimit, cx.now, cx.config.timing.connect_time());
-                let (from, to) = (report::Phase::Synchronization, report::Phase::Discovery);
+                let (from, to) = (status::Phase::Synchronization, status::Phase::Discovery);
                 cx.outbox.report(Change::Phase { from, to }, Reason::CannotCut { zxid });
                 self.dial(cx)
             }

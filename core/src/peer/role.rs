@@ -14,7 +14,7 @@ use crate::id::ServerId;
 use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::output::Output;
-use crate::report::{Phase, Seat};
+use crate::status::{Phase, Seat};
 
 /// The role of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -25,7 +25,8 @@ use crate::peer::letters::{After, cue_of};
 use crate::peer::role::Role;
 use crate::peer::{Peer, early};
 use crate::reasons::Refusal;
-use crate::report::{Change, Phase, Reason};
+use crate::report::{Change, Reason};
+use crate::status::Phase;
 use crate::timers::Timer;
 use crate::vote::{Round, ServerState, Standing, Vote};
 

@@ -22,7 +22,7 @@ use quorate_core::input::{Event, Place, Plane};
 use quorate_core::message::{Message, Packet, Request};
 use quorate_core::output::{Form, Leadership, Output, Write};
 use quorate_core::reasons::Fault;
-use quorate_core::report::Status;
+use quorate_core::status::Status;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{free_ports, within};
-use quorate_tokio::core::report::Seat;
+use quorate_tokio::core::status::Seat;
 use quorate_tokio::zoo_cfg::ZooCfg;
 use quorate_tokio::{Application, NoApplication, Server, ServerConfig, Tokio};
 use tempfile::TempDir;

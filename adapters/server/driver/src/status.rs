@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use async_channel::{Receiver, Sender, bounded};
 use futures_lite::stream::{Stream, unfold};
 use quorate_core::id::ServerId;
-use quorate_core::report::{Change, How, Report, Status as PeerStatus};
+use quorate_core::report::{Change, How, Report};
+use quorate_core::status::Status as PeerStatus;
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use quorate_tokio::Observed;
-use quorate_tokio::core::report::{Change, Phase};
+use quorate_tokio::core::report::Change;
+use quorate_tokio::core::status::Phase;
 use quorate_tokio::core::vote::ServerState;
 use serde::{Deserialize, Serialize};
 

@@ -45,13 +45,13 @@ fn a_use_that_runs_up_is_caught_wherever_it_stands() {
         "#[cfg(test)] mod tests { use crate::peer::Peer; }",
     ] {
         caught("election", source, "peer::Peer");
-        caught("election", source, "up, from floor 9 to floor 11");
+        caught("election", source, "up, from floor 10 to floor 12");
     }
     caught("election", "\n\nfn f() { crate::peer::Peer::new() }", "election, line 3");
-    caught("election", "use super::peer::Peer;", "up, from floor 9 to floor 11");
+    caught("election", "use super::peer::Peer;", "up, from floor 10 to floor 12");
     caught("election", "mod tests { use super::super::peer::Peer; }", "up, from");
     caught("election", "mod tests { use super::{super::peer::Peer}; }", "up, from");
-    caught("leader::discovery", "use super::super::peer::Peer;", "up, from floor 10 to floor 11");
+    caught("leader::discovery", "use super::super::peer::Peer;", "up, from floor 11 to floor 12");
     caught("zxid", "use crate::vote::Vote;", "up, from floor 1 to floor 2");
 }
 
@@ -76,7 +76,7 @@ fn a_folder_does_not_know_what_stands_on_it() {
 #[test]
 fn a_page_is_what_it_belongs_to() {
     fine("peer::turns", "use crate::peer::Peer; use crate::leader::Leader; use super::role::Role;");
-    caught("election", "use crate::peer::turns::T;", "up, from floor 9 to floor 11");
+    caught("election", "use crate::peer::turns::T;", "up, from floor 10 to floor 12");
     caught("peer::role", "use crate::peer::turns::T;", "peer stands above its folder");
     caught("peer::turns", "use crate::wire::decode_packet;", "wire stands apart");
 }
@@ -88,7 +88,7 @@ fn a_wing_is_not_entered() {
     caught("leader", "use crate::recipe::lease::Lease;", "recipe stands apart");
     caught("wire", "use crate::recipe::offer::Offer;", "recipe stands apart");
     caught("recipe::lease", "use crate::vote::Vote;", "sideways");
-    caught("wire::quorum", "use crate::output::Output;", "up, from floor 4 to floor 5");
+    caught("wire::quorum", "use crate::output::Output;", "up, from floor 4 to floor 6");
 }
 
 #[test]

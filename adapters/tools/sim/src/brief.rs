@@ -1,7 +1,7 @@
 //! The state of one server in a few fields: role, leader, vote, round, epochs.
 
 use quorate_core::id::ServerId;
-use quorate_core::report::{Phase, Status};
+use quorate_core::status::{Phase, Status};
 use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::Epoch;
 

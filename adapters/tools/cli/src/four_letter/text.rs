@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use quorate_tokio::core::membership::Role;
-use quorate_tokio::core::report::{How, Phase, Status};
+use quorate_tokio::core::report::How;
+use quorate_tokio::core::status::{Phase, Status};
 use quorate_tokio::core::vote::ServerState;
 use quorate_tokio::zoo_cfg::ZooCfg;
 

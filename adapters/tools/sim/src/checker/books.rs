@@ -4,7 +4,8 @@
 use quorate_core::id::ServerId;
 use quorate_core::message::{Message, Packet};
 use quorate_core::output::{Output, Write};
-use quorate_core::report::{Change, How, Status};
+use quorate_core::report::{Change, How};
+use quorate_core::status::Status;
 use quorate_core::txn::Txn;
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};

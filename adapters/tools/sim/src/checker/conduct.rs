@@ -11,7 +11,8 @@ use quorate_core::input::{Event, Plane};
 use quorate_core::message::{Message, Packet};
 use quorate_core::output::Output;
 use quorate_core::reasons::Hangup;
-use quorate_core::report::{Reason, Status};
+use quorate_core::report::Reason;
+use quorate_core::status::Status;
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use quorate_core::ballot::{Ballot, Generation};
 use quorate_core::id::ServerId;
-use quorate_core::report::{Change, Phase, Reason, Report, Status};
+use quorate_core::report::{Change, Reason, Report};
+use quorate_core::status::{Phase, Status};
 use quorate_core::vote::{Round, ServerState, Vote};
 use quorate_core::zxid::Zxid;
 

@@ -14,7 +14,8 @@ use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event};
 use quorate_core::message::{Message, Packet};
 use quorate_core::output::Output;
-use quorate_core::report::{Change, Phase, Reason};
+use quorate_core::report::{Change, Reason};
+use quorate_core::status::Phase;
 use quorate_core::time::Instant;
 use quorate_core::zxid::Epoch;
 

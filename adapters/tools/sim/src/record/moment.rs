@@ -7,7 +7,8 @@ use quorate_core::input::{Event, Plane};
 use quorate_core::message::{Message, Packet, Request};
 use quorate_core::output::{Output, Write};
 use quorate_core::reasons::{Fault, Hangup};
-use quorate_core::report::{Change, Phase, Reason, Report};
+use quorate_core::report::{Change, Reason, Report};
+use quorate_core::status::Phase;
 use quorate_core::time::Instant;
 use quorate_core::zxid::Zxid;
 

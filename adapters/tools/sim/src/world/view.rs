@@ -3,7 +3,7 @@
 use quorate_core::id::{ReadId, ServerId};
 use quorate_core::input::Plane;
 use quorate_core::membership::Membership;
-use quorate_core::report::Status;
+use quorate_core::status::Status;
 use quorate_core::time::Instant;
 use quorate_core::txn::RequestId;
 use quorate_core::vote::ServerState;
