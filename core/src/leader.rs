@@ -43,7 +43,7 @@ use crate::output::Output;
 use crate::quorum::Support;
 use crate::reasons::{Hangup, Kept, Refusal};
 use crate::report::Reason;
-use crate::status::{self, Seat};
+use crate::status::{self, LearnerStatus};
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::txn::{Draft, Txn};
@@ -109,8 +109,8 @@ impl Leader {
     }
 
     /// The learners that have introduced themselves, ascending.
-    pub fn seats(&self) -> Vec<Seat> {
-        self.office.learners.seats()
+    pub fn learner_statuses(&self) -> Vec<LearnerStatus> {
+        self.office.learners.learner_statuses()
     }
 
     /// Until when no other leader can be established, once a quorum has promised that.

@@ -65,14 +65,14 @@ pub struct Status {
     /// How many servers have a vote.
     pub voters: usize,
     /// A leader's learners, ascending, and whether each is synchronised.
-    pub learners: Vec<Seat>,
+    pub learners: Vec<LearnerStatus>,
     /// The servers with which it has an election link, ascending.
     pub linked: Vec<ServerId>,
 }
 
 /// A learner as its leader sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Seat {
+pub struct LearnerStatus {
     /// Who; a negative number for an observer without an id.
     pub id: ServerId,
     /// Whether it has a vote.

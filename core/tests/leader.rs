@@ -13,7 +13,7 @@ use quorate_core::message::{LearnerInfo, Message, Packet};
 use quorate_core::output::Write;
 use quorate_core::reasons::{Fault, Hangup};
 use quorate_core::report::{Change, Reason};
-use quorate_core::status::{Phase, Seat};
+use quorate_core::status::{LearnerStatus, Phase};
 use quorate_core::timers::Timer;
 use quorate_core::vote::ServerState::{Following, Leading, Looking};
 use quorate_core::zxid::{Epoch, Zxid};
@@ -42,7 +42,7 @@ fn established() -> (Bench, LinkId) {
 }
 
 /// The seat of a learner.
-fn seat(bench: &Bench, id: i64) -> Option<Seat> {
+fn learner(bench: &Bench, id: i64) -> Option<LearnerStatus> {
     bench.status().learners.into_iter().find(|seat| seat.id == ServerId(id))
 }
 
@@ -79,7 +79,7 @@ fn the_first_quorum_of_an_empty_ensemble_packet_by_packet() {
 
     // The second acknowledgement, which ZooKeeper's learners send after UPTODATE.
     assert_eq!(bench.receive(link, ack(1)).hangups(), []);
-    let me = Seat { id: ServerId(2), voter: true, follower: true, synced: true };
+    let me = LearnerStatus { id: ServerId(2), voter: true, follower: true, synced: true };
     assert_eq!(bench.status().learners, [me]);
 }
 
@@ -313,9 +313,9 @@ fn a_late_voter_is_synchronised_however_new_its_epoch() {
     );
     let seen = bench.receive(link, ack_epoch(1, 0));
     assert_eq!((seen.left(), seen.names(link)), (None, vec!["DIFF", "NEWLEADER"]));
-    assert_eq!(seat(&bench, 1).map(|seat| seat.synced), Some(false));
+    assert_eq!(learner(&bench, 1).map(|learner| learner.synced), Some(false));
     assert_eq!(bench.receive(link, ack(1)).packets(link), [Packet::UpToDate]);
-    assert_eq!(seat(&bench, 1).map(|seat| seat.synced), Some(true));
+    assert_eq!(learner(&bench, 1).map(|learner| learner.synced), Some(true));
 }
 
 /// Who follows us has promised our epoch, and logs nothing of a later one. Brought up all the same, it

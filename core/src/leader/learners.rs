@@ -15,7 +15,7 @@ use crate::leader::progress::{Activation, Busy, Progress, Reign, Stage, send};
 use crate::message::Packet;
 use crate::quorum::Quorum;
 use crate::reasons::Hangup;
-use crate::status::Seat;
+use crate::status::LearnerStatus;
 use crate::time::Instant;
 use crate::txn::Txns;
 use crate::zxid::Zxid;
@@ -99,13 +99,18 @@ impl Learners {
     }
 
     /// Those that have introduced themselves, ascending.
-    pub fn seats(&self) -> Vec<Seat> {
+    pub fn learner_statuses(&self) -> Vec<LearnerStatus> {
         let introduced = self.values().filter(|l| l.stage > Stage::Silent);
-        let mut seats: Vec<_> = introduced
-            .map(|l| Seat { id: l.id, voter: l.votes, follower: l.follower, synced: l.is_synced() })
+        let mut statuses: Vec<_> = introduced
+            .map(|l| LearnerStatus {
+                id: l.id,
+                voter: l.votes,
+                follower: l.follower,
+                synced: l.is_synced(),
+            })
             .collect();
-        seats.sort_unstable();
-        seats
+        statuses.sort_unstable();
+        statuses
     }
 
     /// How many observers are being sent a snapshot.

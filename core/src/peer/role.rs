@@ -14,7 +14,7 @@ use crate::id::ServerId;
 use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::output::Output;
-use crate::status::{Phase, Seat};
+use crate::status::{LearnerStatus, Phase};
 
 /// The role of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,9 +34,9 @@ pub(super) enum Role {
 
 impl Role {
     /// How far it has come, who leads, and who learns from us.
-    pub(super) fn seen_by(&self, own: ServerId) -> (Phase, Option<ServerId>, Vec<Seat>) {
+    pub(super) fn seen_by(&self, own: ServerId) -> (Phase, Option<ServerId>, Vec<LearnerStatus>) {
         match self {
-            Self::Leading(leader) => (leader.phase(), Some(own), leader.seats()),
+            Self::Leading(leader) => (leader.phase(), Some(own), leader.learner_statuses()),
             Self::Learning(learner) => (learner.phase(), Some(learner.leader()), Vec::new()),
             Self::Idle | Self::Fencing | Self::Resting | Self::Looking | Self::Stopped => {
                 (Phase::Election, None, Vec::new())

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{free_ports, within};
-use quorate_tokio::core::status::Seat;
+use quorate_tokio::core::status::LearnerStatus;
 use quorate_tokio::zoo_cfg::ZooCfg;
 use quorate_tokio::{Application, NoApplication, Server, ServerConfig, Tokio};
 use tempfile::TempDir;
@@ -271,7 +271,7 @@ fn work_of_the_leader_is_taken_over_when_it_is_killed() {
         let mut program = Running::new("leader_work", &dirs[2]);
         // All three have the same, and the highest id is elected.
         let three = async {
-            let follows = |seat: &Seat| seat.id.0 == 3 && seat.synced;
+            let follows = |learner: &LearnerStatus| learner.id.0 == 3 && learner.synced;
             while !leader.status().peer.learners.iter().any(follows) {
                 tokio::task::yield_now().await;
             }
