@@ -23,11 +23,14 @@
 
 mod election;
 mod error;
+mod identities;
 mod letter;
 mod limits;
+mod packet;
 mod primitive;
 mod probe;
 mod quorum;
+mod runs;
 
 pub use election::{
     PROTOCOL_GENERATION, PROTOCOL_MANY_ADDRESSES, PROTOCOL_ONE_ADDRESS, decode_frame,

@@ -8,6 +8,8 @@
 
 use bytes::{BufMut, BytesMut};
 
+use super::error::DecodeError;
+
 /// What jute writes in place of the length of a buffer, string or vector that is absent.
 pub(super) const NULL: i32 = -1;
 
@@ -48,4 +50,12 @@ pub(super) fn wire_length(length: usize) -> i32 {
 pub(super) fn put_string(out: &mut BytesMut, string: &str) {
     out.put_i32(wire_length(string.len()));
     out.put_slice(string.as_bytes());
+}
+
+/// A length that a buffer or string may have; −1 is not one.
+pub(super) fn buffer_length(announced: i32, max: usize) -> Result<usize, DecodeError> {
+    usize::try_from(announced)
+        .ok()
+        .filter(|length| *length <= max)
+        .ok_or(DecodeError::BufferLength { length: announced, max })
 }

@@ -40,57 +40,24 @@
 //! FOLLOWERINFO and OBSERVERINFO may end after the id or after the protocol, or have no data at all
 //! (before 3.4); what is missing reads as protocol 1 and config version 0.
 
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::error::DecodeError;
-use super::limits::MAX_IDENTITIES;
-use super::primitive::{NULL, i32_at, i32_in, i64_at, i64_in, put_string, wire_length};
+use super::identities::{encode_identities, identities_end, parse_identities};
+use super::packet::{HEAD, kind, put_head, take, txn};
+use super::primitive::{NULL, buffer_length, i32_at, i32_in, i64_at, i64_in, wire_length};
+use super::runs::{put_run, take_proposals, take_run};
 use crate::id::ServerId;
-use crate::message::{Identity, LearnerInfo, Packet, Request, Run};
+use crate::message::{Identity, LearnerInfo, Packet, Request};
 use crate::txn::{RequestId, Txn};
 use crate::vote::{Round, Vote};
 use crate::zxid::{Epoch, Zxid};
 
-/// Type, zxid and length of the data.
-const HEAD: usize = 16;
-
-/// How many PROPOSALs are taken together.
-const PROPOSALS_MAX: usize = 256;
-
 /// Session, cxid and operation of a request.
 const REQUEST_HEAD: usize = 16;
-
-/// The types, as numbers.
-mod kind {
-    pub(super) const REQUEST: i32 = 1;
-    pub(super) const PROPOSAL: i32 = 2;
-    pub(super) const ACK: i32 = 3;
-    pub(super) const COMMIT: i32 = 4;
-    pub(super) const PING: i32 = 5;
-    pub(super) const REVALIDATE: i32 = 6;
-    pub(super) const SYNC: i32 = 7;
-    pub(super) const INFORM: i32 = 8;
-    pub(super) const COMMIT_AND_ACTIVATE: i32 = 9;
-    pub(super) const NEW_LEADER: i32 = 10;
-    pub(super) const FOLLOWER_INFO: i32 = 11;
-    pub(super) const UP_TO_DATE: i32 = 12;
-    pub(super) const DIFF: i32 = 13;
-    pub(super) const TRUNC: i32 = 14;
-    pub(super) const SNAP: i32 = 15;
-    pub(super) const OBSERVER_INFO: i32 = 16;
-    pub(super) const LEADER_INFO: i32 = 17;
-    pub(super) const ACK_EPOCH: i32 = 18;
-    pub(super) const INFORM_AND_ACTIVATE: i32 = 19;
-    /// Far from any number that ZooKeeper may come to use.
-    pub(super) const HAND_OVER: i32 = 0x7100_0001;
-    pub(super) const LEASE: i32 = 0x7100_0002;
-    pub(super) const MAY_LEAD: i32 = 0x7100_0003;
-}
 
 /// Takes a packet off the front of `buf`, as [`decode_packet`], and with a PROPOSAL, ACK or COMMIT those
 /// of the transactions directly behind it, as far as they have come: under load they come in
@@ -230,49 +197,6 @@ pub fn decode_packet(buf: &mut BytesMut, data_max: usize) -> Result<Option<Packe
     Ok(Some(packet))
 }
 
-/// Takes off the PROPOSALs that have come whole behind `first` and follow it.
-fn take_proposals(buf: &mut BytesMut, first: Txn, data_max: usize) -> Result<Packet, DecodeError> {
-    let mut txns = Vec::new();
-    let mut last = first.zxid;
-    while txns.len() + 1 < PROPOSALS_MAX {
-        let Some(head) = buf.first_chunk::<HEAD>() else { break };
-        let (kind, zxid) = (i32_in::<0, _>(head), Zxid(i64_in::<4, _>(head)));
-        let length = usize::try_from(i32_in::<12, _>(head)).ok();
-        let Some(length) = length.filter(|length| *length <= data_max) else { break };
-        let end = HEAD + length;
-        let follows = zxid.follows(last);
-        if kind != kind::PROPOSAL || !follows || i32_at(buf, end) != Some(NULL) {
-            break;
-        }
-        txns.push(txn("PROPOSAL", zxid, take(buf, HEAD..end, end + 4))?);
-        last = zxid;
-    }
-    if txns.is_empty() {
-        return Ok(Packet::Proposal(first));
-    }
-    txns.insert(0, first);
-    Ok(Packet::Proposals(txns.into()))
-}
-
-/// Takes off those packets that say the same of the transactions directly after `first`. The start of an
-/// epoch is no transaction: its ACK stands for itself.
-fn take_run(buf: &mut BytesMut, kind: i32, first: Zxid) -> Run {
-    const BARE: usize = HEAD + 4;
-    let mut run = Run::one(first);
-    if first.is_epoch_start() {
-        return run;
-    }
-    while let (Some(packet), Some(next)) = (buf.first_chunk::<BARE>(), run.last.next()) {
-        let absent = i32_in::<12, _>(packet) == NULL && i32_in::<16, _>(packet) == NULL;
-        if i32_in::<0, _>(packet) != kind || i64_in::<4, _>(packet) != next.0 || !absent {
-            break;
-        }
-        run.last = next;
-        buf.advance(BARE);
-    }
-    run
-}
-
 /// Appends a packet to `out`.
 ///
 /// Data of more bytes than the receiver reads make a packet that it refuses, as does a current epoch
@@ -319,6 +243,10 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
         put_head(out, kind, zxid, NULL);
         Rest::default()
     };
+    let same = |out: &mut BytesMut, kind, run| {
+        put_run(out, kind, run);
+        Rest::default()
+    };
     match packet {
         Packet::FollowerInfo(info) => learner_info_out(out, kind::FOLLOWER_INFO, info),
         Packet::ObserverInfo(info) => learner_info_out(out, kind::OBSERVER_INFO, info),
@@ -343,8 +271,8 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
         }
         Packet::UpToDate => bare(out, kind::UP_TO_DATE, Zxid(-1)),
         Packet::Ack(zxid) => bare(out, kind::ACK, *zxid),
-        Packet::Acks(run) => run_out(out, kind::ACK, *run),
-        Packet::Commits(run) => run_out(out, kind::COMMIT, *run),
+        Packet::Acks(run) => same(out, kind::ACK, *run),
+        Packet::Commits(run) => same(out, kind::COMMIT, *run),
         Packet::Ping { zxid, sessions: None } => bare(out, kind::PING, *zxid),
         Packet::Ping { zxid, sessions: Some(sessions) } => {
             fixed(out, kind::PING, *zxid, &[], Some(sessions))
@@ -399,29 +327,6 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
     }
 }
 
-/// Appends a bare packet for each transaction; of the last, all but its identities.
-fn run_out(out: &mut BytesMut, kind: i32, run: Run) -> Rest<'static> {
-    out.reserve((HEAD + 4) * usize::try_from(run.last.0 - run.first.0 + 1).unwrap_or(0));
-    for zxid in run.zxids() {
-        if zxid != run.first {
-            out.put_i32(NULL);
-        }
-        put_head(out, kind, zxid, NULL);
-    }
-    Rest::default()
-}
-
-/// Appends the head of a packet.
-#[inline]
-fn put_head(out: &mut BytesMut, kind: i32, zxid: Zxid, length: i32) {
-    let mut head = [0; HEAD];
-    let mut rest = &mut head[..];
-    rest.put_i32(kind);
-    rest.put_i64(zxid.0);
-    rest.put_i32(length);
-    out.extend_from_slice(&head);
-}
-
 fn learner_info_out(out: &mut BytesMut, kind: i32, info: &LearnerInfo) -> Rest<'static> {
     let zxid = Zxid::start_of(info.accepted_epoch);
     match info.id {
@@ -436,67 +341,6 @@ fn learner_info_out(out: &mut BytesMut, kind: i32, info: &LearnerInfo) -> Rest<'
     Rest::default()
 }
 
-fn encode_identities(identities: Option<&[Identity]>, out: &mut BytesMut) {
-    let Some(identities) = identities else { return out.put_i32(NULL) };
-    out.put_i32(wire_length(identities.len()));
-    for Identity { scheme, id } in identities {
-        put_string(out, scheme);
-        put_string(out, id);
-    }
-}
-
-/// A length that a buffer or string may have; −1 is not one.
-fn buffer_length(announced: i32, max: usize) -> Result<usize, DecodeError> {
-    usize::try_from(announced)
-        .ok()
-        .filter(|length| *length <= max)
-        .ok_or(DecodeError::BufferLength { length: announced, max })
-}
-
-/// Where the identities that begin at `at` end, and the packet with them; none if more bytes are needed.
-///
-/// This may walk over them once per arriving segment, hence the bound on their number.
-fn identities_end(bytes: &[u8], at: usize, max: usize) -> Result<Option<usize>, DecodeError> {
-    let Some(announced) = i32_at(bytes, at) else { return Ok(None) };
-    let mut end = at + 4;
-    if announced == NULL {
-        return Ok(Some(end));
-    }
-    let count = usize::try_from(announced)
-        .ok()
-        .filter(|count| *count <= MAX_IDENTITIES)
-        .ok_or(DecodeError::IdentityCount(announced))?;
-    for string in 0..2 * count {
-        let Some(announced) = i32_at(bytes, end) else { return Ok(None) };
-        if announced == NULL {
-            return Err(DecodeError::IdentityNull(string / 2));
-        }
-        end += 4 + buffer_length(announced, max)?;
-        if end - at > max {
-            return Err(DecodeError::IdentitiesLength { length: end - at, max });
-        }
-    }
-    Ok((bytes.len() >= end).then_some(end))
-}
-
-/// The identities in bytes over which [`identities_end`] has walked to the end.
-fn parse_identities(mut bytes: &[u8], max: usize) -> Result<Option<Vec<Identity>>, DecodeError> {
-    let count = bytes.get_i32();
-    if count == NULL {
-        return Ok(None);
-    }
-    let mut string = || {
-        let length = buffer_length(bytes.get_i32(), max)?;
-        let (string, rest) = bytes.split_at(length);
-        bytes = rest;
-        Ok(String::from_utf8_lossy(string).into_owned())
-    };
-    (0..count)
-        .map(|_| Ok(Identity { scheme: string()?, id: string()? }))
-        .collect::<Result<_, _>>()
-        .map(Some)
-}
-
 /// The bytes of the data, if the packet has any.
 fn field(bytes: &[u8], data: Option<Range<usize>>) -> Option<&[u8]> {
     bytes.get(data?)
@@ -505,32 +349,6 @@ fn field(bytes: &[u8], data: Option<Range<usize>>) -> Option<&[u8]> {
 /// The data of a packet that cannot do without.
 fn required(packet: &'static str, data: Option<Range<usize>>) -> Result<Range<usize>, DecodeError> {
     data.ok_or(DecodeError::PacketWithoutData(packet))
-}
-
-/// Takes the packet that ends at `end` off the buffer and returns what lies in `range` of it.
-fn take(buf: &mut BytesMut, range: Range<usize>, end: usize) -> Bytes {
-    if range.is_empty() {
-        buf.advance(end);
-        return Bytes::new();
-    }
-    let mut packet = buf.split_to(end).freeze();
-    packet.truncate(range.end);
-    packet.advance(range.start);
-    packet
-}
-
-/// The transaction in a packet, which says its zxid too.
-fn txn(packet: &'static str, zxid: Zxid, data: Bytes) -> Result<Txn, DecodeError> {
-    let length = data.len();
-    let txn = Txn::decode(data).map_err(|_| {
-        let least = Txn::HEADER_BYTES;
-        DecodeError::PacketData { packet, length, least }
-    })?;
-    if txn.zxid == zxid {
-        Ok(txn)
-    } else {
-        Err(DecodeError::TwoZxids { packet, outside: zxid, inside: txn.zxid })
-    }
 }
 
 fn first_i32(packet: &'static str, data: Option<&[u8]>) -> Result<i32, DecodeError> {
@@ -566,10 +384,12 @@ fn learner_info(
 #[allow(clippy::cast_possible_truncation, reason = "numbers from a bounded generator")]
 mod tests {
     use alloc::string::ToString;
+    use alloc::vec::Vec;
     use alloc::{format, vec};
 
-    use super::super::limits::MAX_DATA;
+    use super::super::limits::{MAX_DATA, MAX_IDENTITIES};
     use super::*;
+    use crate::message::Run;
     use crate::rng::Rng;
     use crate::txn::TxnHeader;
 
