@@ -17,16 +17,16 @@
 
 pub mod broadcast;
 pub mod discovery;
-pub mod hand_over;
 mod introductions;
 pub mod learners;
 mod office;
 mod packets;
+pub mod pending;
 pub mod progress;
 pub mod reconfiguration;
-pub mod succession;
 pub mod synchronization;
 pub mod tally;
+pub mod transfer;
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -35,9 +35,10 @@ use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ReadId, ReleaseId, ServerId, Ticket};
 use crate::input::{Located, Unreadable};
 use crate::leader::broadcast::{Asker, quorum_left};
-use crate::leader::hand_over::{HandOver, Purpose};
 use crate::leader::office::{Office, Phase};
+use crate::leader::pending::{HandOver, Purpose};
 use crate::leader::progress::{Busy, Stage};
+use crate::leader::transfer::{plan, steps};
 use crate::message::Request;
 use crate::output::Output;
 use crate::quorum::Support;
@@ -139,7 +140,7 @@ impl Leader {
         self.office.forget(cx, link);
         match &mut self.office.phase {
             Phase::Broadcast(broadcast) => {
-                succession::on_link_down(cx, broadcast, &mut self.office.learners, link)
+                steps::on_link_down(cx, broadcast, &mut self.office.learners, link)
             }
             Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
         }
@@ -291,10 +292,10 @@ impl Leader {
         let Office { phase, learners, .. } = &mut self.office;
         match phase {
             Phase::Broadcast(broadcast) => {
-                succession::begin(cx, broadcast, learners, self.round, to, purpose)
+                steps::begin(cx, broadcast, learners, self.round, to, purpose)
             }
             Phase::Discovery(_) | Phase::Synchronization(_) => {
-                succession::keep(cx, purpose, Kept::NotLeading)
+                steps::keep(cx, purpose, Kept::NotLeading)
             }
         }
     }
@@ -307,7 +308,7 @@ impl Leader {
                 reconfiguration::released(cx, broadcast, learners, round, release)
             }
             Phase::Broadcast(broadcast) => {
-                succession::released(cx, broadcast, &mut self.office.learners, release)
+                steps::released(cx, broadcast, &mut self.office.learners, release)
             }
             Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
         }
@@ -318,7 +319,7 @@ impl Leader {
     fn move_on(&mut self, cx: &mut Context<'_>) -> Verdict {
         match &mut self.office.phase {
             Phase::Broadcast(broadcast) if broadcast.hand_over.is_some() => {
-                succession::go_on(cx, broadcast, &mut self.office.learners)
+                steps::go_on(cx, broadcast, &mut self.office.learners)
             }
             Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
                 reconfiguration::complete(cx, broadcast, &mut self.office.learners, self.round)
@@ -333,7 +334,7 @@ impl Leader {
         if self.halves % PREFER_HALVES != 0 {
             return Verdict::Stay;
         }
-        match (&self.office.phase, hand_over::preferred(cx, &self.office.learners)) {
+        match (&self.office.phase, plan::preferred(cx, &self.office.learners)) {
             (Phase::Broadcast(broadcast), Some(to)) if broadcast.hand_over.is_none() => {
                 self.on_hand_over(cx, Some(to), Purpose::Preferred)
             }
@@ -358,9 +359,7 @@ impl Leader {
                 Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
                     reconfiguration::parted(cx, broadcast, &mut self.office.learners, self.round)
                 }
-                Phase::Broadcast(broadcast) => {
-                    succession::late(cx, broadcast, &self.office.learners)
-                }
+                Phase::Broadcast(broadcast) => steps::late(cx, broadcast, &self.office.learners),
                 Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
             },
             Timer::Lease => match &self.office.phase {

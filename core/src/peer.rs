@@ -36,7 +36,7 @@ use crate::durable::Durable;
 use crate::election::ElectorEvent;
 use crate::generation::ClockEvent;
 use crate::input::{Event, Input};
-use crate::leader::hand_over::Purpose;
+use crate::leader::pending::Purpose;
 use crate::output::{Leadership, Output};
 use crate::peer::instruments::Instruments;
 use crate::peer::rest::Rest;

@@ -18,8 +18,8 @@ use alloc::vec::Vec;
 
 use crate::context::{Adrift, Context, Verdict};
 use crate::id::{LinkId, Origin, ReadId, ReleaseId, ServerId};
-use crate::leader::hand_over::{HandOver, Step};
 use crate::leader::learners::Learners;
+use crate::leader::pending::{HandOver, Step};
 use crate::leader::progress::{Reign, Stage};
 use crate::leader::tally::Tally;
 use crate::lease::relied_on;

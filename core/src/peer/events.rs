@@ -15,7 +15,7 @@ use crate::election::ElectorEvent;
 use crate::generation::ClockEvent;
 use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Cause, LinkUp, Plane};
-use crate::leader::hand_over::Purpose;
+use crate::leader::pending::Purpose;
 use crate::links::{Fate, Place, Position};
 use crate::message::{Mark, Message, Notification, Packet, Request};
 use crate::output::{Output, Write};

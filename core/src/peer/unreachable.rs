@@ -20,7 +20,7 @@
 use core::time::Duration;
 
 use crate::input::Plane;
-use crate::leader::hand_over::Purpose;
+use crate::leader::pending::Purpose;
 use crate::peer::Peer;
 use crate::peer::instruments::Instruments;
 use crate::peer::role::Role;

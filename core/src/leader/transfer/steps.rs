@@ -1,4 +1,4 @@
-//! How a leader carries a hand-over through; what one is stands in [`hand_over`](super::hand_over).
+//! The steps of a leadership transfer: when the next one may be taken, and what ends it.
 //!
 //! ```text
 //!   begin ─► go_on … ─► released ─► go_on … ─► (the follower closes its link) hand_on
@@ -12,9 +12,10 @@ use alloc::boxed::Box;
 use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ReleaseId, ServerId};
 use crate::leader::broadcast::Broadcast;
-use crate::leader::hand_over::{HandOver, Purpose, Step, choose, is_heard, is_ours};
 use crate::leader::learners::Learners;
+use crate::leader::pending::{HandOver, Purpose, Step};
 use crate::leader::progress::{Stage, send};
+use crate::leader::transfer::plan::{choose, is_heard, is_ours};
 use crate::message::Packet;
 use crate::output::Output;
 use crate::reasons::Kept;
