@@ -273,7 +273,7 @@ impl Ensemble {
     /// Waits until a server has applied what has been written so far.
     fn caught_up(&self, id: i64) {
         let (runtime, server) = &self.servers[&id];
-        runtime.block_on(server.catch_up()).unwrap();
+        runtime.block_on(server.sync()).unwrap();
     }
 
     /// Writes, a thousand at a time, and returns when all is applied at the leader.

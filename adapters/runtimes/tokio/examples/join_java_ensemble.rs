@@ -37,7 +37,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     loop {
         let wanted = path.clone();
         let data = server
-            .peek(move |zookeeper| zookeeper.tree().get(&wanted).map(|node| node.data().cloned()))
+            .read_local(move |zookeeper| {
+                zookeeper.tree().get(&wanted).map(|node| node.data().cloned())
+            })
             .await?;
         if last.as_ref() != Some(&data) {
             match &data {

@@ -76,7 +76,7 @@ pub(crate) async fn run() -> Result<(), Box<dyn Error>> {
     }
     let old = servers.iter().find(|server| server.id() == leader).ok_or("not one of ours")?;
     let next = servers.iter().find(|server| server.id() != leader).ok_or("no other server")?;
-    old.hand_over(next.id()).await?;
+    old.transfer_leadership(next.id()).await?;
 
     let (leader, later) = heard.recv().await.ok_or("no server works")?;
     println!("server {leader} works with token {later}");

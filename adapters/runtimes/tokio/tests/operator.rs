@@ -36,8 +36,10 @@ async fn a_change_of_the_membership_leaves_no_session_whoever_waits_for_it() {
         change.set(None);
         // Behind whatever that has asked for.
         assert!(server.reconfigure(&asked).await.is_err());
-        let sessions =
-            server.peek(|zookeeper: &ZooKeeper| zookeeper.tree().sessions().count()).await.unwrap();
+        let sessions = server
+            .read_local(|zookeeper: &ZooKeeper| zookeeper.tree().sessions().count())
+            .await
+            .unwrap();
         assert_eq!(sessions, 0, "dropped when it was looked at {looked} times");
     }
     server.shutdown().await.unwrap();

@@ -29,11 +29,12 @@
 macro_rules! embed {
     ($runtime:ident) => {
         pub use $crate::{
-            Application, BuildError, Changes, Doubt, FencingToken, HandOverError, Leader, Leaders,
+            Application, BuildError, Changes, Doubt, FencingToken, Leader, Leaders,
             LeadershipError, Lost, Metrics, NoApplication, Observed, Prepared, Proposal,
             ProposeError, Proposed, ReadError, ReconfigureError, Rejected, Replicated, Restore,
             RestoreError, Runtime, ServerConfig, ServerConfigBuilder, ServerError, Setback,
-            Snapshot, SnapshotError, StartError, StateMachine, Status, core, zoo_cfg,
+            Snapshot, SnapshotError, StartError, StateMachine, Status, TransferError, core,
+            zoo_cfg,
         };
 
         /// The right to do what only the leader may.

@@ -52,7 +52,7 @@ pub mod zoo_cfg;
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder};
 pub use error::{ServerError, StartError};
 pub use host::proposal::{
-    Doubt, HandOverError, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback,
+    Doubt, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TransferError,
 };
 pub use quorate_application::{
     Application, NoApplication, Nothing, Prepared, Rejected, Replicated, Restore, RestoreError,

@@ -180,7 +180,7 @@ async fn answer(server: &Server<ZooKeeper>, question: &Question) -> Answer {
             Some(asked) => {
                 reconfigure(server, &asked).await?;
                 // In force here: no newer one need be asked for, perhaps by a server that was removed.
-                Ok(server.peek(membership).await?)
+                Ok(server.read_local(membership).await?)
             }
             None => Ok(server.read(membership).await?),
         }

@@ -363,7 +363,7 @@ impl Mixed {
             }
             Running::Quorate(server, _) => within(
                 "a look at the tree",
-                server.peek(|zookeeper: &ZooKeeper| znodes(zookeeper.tree())),
+                server.read_local(|zookeeper: &ZooKeeper| znodes(zookeeper.tree())),
             )
             .await
             .unwrap(),

@@ -56,8 +56,9 @@ pub enum ProposeError {
         /// Why.
         reason: Rejected,
     },
-    /// The leader lost its seat, and the next one does not know the request. It surely does not happen.
-    #[error("the leader that it was proposed to lost its seat; it did not happen")]
+    /// The leadership ended under which it was proposed, and the next leader does not know the request. It surely does
+    /// not happen.
+    #[error("the leadership ended under which it was proposed; it did not happen")]
     Lost,
     /// No leader took it as long as there was patience, see
     /// [`ServerConfig::patience`](crate::ServerConfig::patience). It surely does not happen.
@@ -102,8 +103,8 @@ pub enum Setback {
     /// This server did not take it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The leader that it was proposed to lost its seat, and the next one does not know it.
-    #[error("the leader that it was proposed to lost its seat; it did not happen")]
+    /// The leadership ended under which it was proposed, and the next leader does not know it.
+    #[error("the leadership ended under which it was proposed; it did not happen")]
     Lost,
     /// This server fell behind and is getting a snapshot.
     #[error("this server fell behind and is being brought up")]
@@ -201,13 +202,13 @@ impl From<ProposeError> for ReconfigureError {
     }
 }
 
-/// Why a leader still has the seat that it was asked to hand over.
+/// Why a [leadership transfer](crate::Server::transfer_leadership) did not take place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum HandOverError {
-    /// It keeps it.
+pub enum TransferError {
+    /// The leader goes on leading, or this server does not lead.
     #[error(transparent)]
-    Kept(#[from] Kept),
+    Refused(#[from] Kept),
     /// This server has ended.
     #[error("this server has ended")]
     Ended,

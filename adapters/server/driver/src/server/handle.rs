@@ -87,7 +87,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         self.handle.published.changes()
     }
 
-    /// Ends it in order: a leader hands its seat over first, if a follower can take it; then it closes its
+    /// Ends it in order: a leader transfers its leadership first, if a follower can take it; then it closes its
     /// links, so that the others need not find out, and waits until its ports are free and its data
     /// directory is unlocked.
     ///

@@ -1,4 +1,4 @@
-//! Leading: the guard of a leadership, and giving the leadership away.
+//! Leading: the leadership guard, leadership transfer and stepping down.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use quorate_core::input::Event;
 use quorate_leadership::LeadershipError;
 
 use crate::host::callers::Ask;
-use crate::host::proposal::HandOverError;
+use crate::host::proposal::TransferError;
 use crate::net::events::Happened;
 use crate::runtime::{Leadership, OnRuntime, Runtime};
 use crate::server::handle::Server;
 
 impl<R: Runtime, A: Application> Server<R, A> {
-    /// Waits until this server leads an established ensemble, and keeps the seat until the guard is dropped,
-    /// as far as that is up to this server.
+    /// Waits until this server leads an established ensemble, and keeps leading until the guard is
+    /// dropped, as far as that is up to this server.
     ///
     /// Dropping the future is harmless: nothing is taken before it is ready.
     ///
@@ -44,29 +44,29 @@ impl<R: Runtime, A: Application> Server<R, A> {
         or(self.leadership(), elapsed).await
     }
 
-    /// Hands the seat of the leader over to a follower, which is sent what it lacks before; returns when it
-    /// has taken it, its reign about to begin. Requests and reads made here meanwhile wait, no longer than a
-    /// few exchanges of messages take. So do reads at other servers; a request that one of them has sent
-    /// here too late to be done is [lost](crate::ProposeError::Lost), which is certain, and may be made again.
+    /// Leadership transfer: from this server to a follower, which is sent what it lacks before. Returns when the
+    /// follower has taken over, its own leadership about to begin. Requests and reads made here meanwhile wait, no longer
+    /// than a few exchanges of messages take. So do reads at other servers; a request that one of them has sent here too
+    /// late to be done is [lost](crate::ProposeError::Lost), which is certain, and may be made again.
     ///
-    /// The holder of a [`Leadership`] here is told first, and waited for. Dropping the future does not call
-    /// the hand-over off.
+    /// The holder of a [`Leadership`] here is told first, and waited for. Dropping the future does not cancel the
+    /// transfer.
     ///
     /// # Errors
     ///
-    /// Why the seat stays here; then the reign goes on as if nothing had happened.
-    pub async fn hand_over(&self, to: ServerId) -> Result<(), HandOverError> {
+    /// A [`TransferError`]: why this server goes on leading, as if nothing had happened, or that it does not lead.
+    pub async fn transfer_leadership(&self, to: ServerId) -> Result<(), TransferError> {
         let (answer, outcome) = bounded(1);
         if self.handle.asks.put(Ask::HandOver { to: Some(to), answer }).is_err() {
-            return Err(HandOverError::Ended);
+            return Err(TransferError::Ended);
         }
-        outcome.recv().await.map_err(|_| HandOverError::Ended)??;
+        outcome.recv().await.map_err(|_| TransferError::Ended)??;
         Ok(())
     }
 
-    /// Asks a leader to give up its seat: it goes to the follower that is wished most to lead and has most.
-    /// Where no follower can take it over, a new election begins, which may elect this server again. Does
-    /// nothing elsewhere.
+    /// Makes a leader give up its leadership: it is transferred to the follower with the highest `quorate.priority`, and
+    /// of several to the most up-to-date one. Where no follower can take over, a new election begins, which may elect
+    /// this server again. Does nothing on a server that does not lead.
     pub async fn step_down(&self) {
         // No receiver is left: it has ended.
         drop(self.handle.shared.events.send(Happened::Event(Event::StepDown)).await);

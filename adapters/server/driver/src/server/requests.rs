@@ -20,7 +20,7 @@ use crate::server::patience::Patience;
 
 impl<R: Runtime, A: Application> Server<R, A> {
     /// Asks the ensemble for a transaction, under any leader, and waits until it is agreed on and applied
-    /// at this server. What [`read`](Self::read) or [`peek`](Self::peek) sees here afterwards has it.
+    /// at this server. What [`read`](Self::read) or [`read_local`](Self::read_local) sees here afterwards has it.
     ///
     /// Without a leader it waits, and what surely did not happen because the leader changed is asked for
     /// again: until [`ServerConfig::patience`](crate::ServerConfig::patience) is over. So what one program asks for at
@@ -69,8 +69,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
         outcome.await.unwrap_or(Err(ProposeError::Unknown(Doubt::Ended)))
     }
 
-    /// Looks at the application when it has everything that was acknowledged anywhere in the ensemble
-    /// before this call: a linearisable read. Costs an exchange with a quorum, and no write.
+    /// A linearisable read: the closure sees the application when that has everything that was acknowledged anywhere in
+    /// the ensemble before this call. Costs an exchange with a quorum, and no write.
     ///
     /// Without a leader it waits, until [`ServerConfig::patience`](crate::ServerConfig::patience) is over;
     /// [`try_read`](Self::try_read) asks once.
@@ -136,21 +136,22 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// # Errors
     ///
     /// As [`Server::read`].
-    pub async fn catch_up(&self) -> Result<(), ReadError> {
+    pub async fn sync(&self) -> Result<(), ReadError> {
         self.read(|_| ()).await
     }
 
-    /// Looks at the application as it is here and now: it may be behind the others, but never takes a
-    /// step back. Needs no leader.
+    /// A stale read: the closure sees the application as it is at this server now, which may be behind other servers, but
+    /// never takes a step back. Needs no leader.
     ///
     /// # Errors
     ///
-    /// A [`ReadError`], if there is nothing to see.
+    /// [`ReadError::Behind`] while this server gets a snapshot that is newer than its application, and
+    /// [`ReadError::Ended`].
     ///
     /// # Panics
     ///
     /// If the closure does.
-    pub async fn peek<T: Send + 'static>(
+    pub async fn read_local<T: Send + 'static>(
         &self,
         closure: impl FnOnce(&A) -> T + Send + 'static,
     ) -> Result<T, ReadError> {

@@ -65,8 +65,8 @@ pub async fn requests_that_are_dropped_free_their_place<R: Runtime>(stage: Stage
         })
         .await;
         dropped(&stage, server, || async { server.read(|_| ()).await.unwrap() }).await;
-        dropped(&stage, server, || async { server.catch_up().await.unwrap() }).await;
-        dropped(&stage, server, || async { server.peek(|_| ()).await.unwrap() }).await;
+        dropped(&stage, server, || async { server.sync().await.unwrap() }).await;
+        dropped(&stage, server, || async { server.read_local(|_| ()).await.unwrap() }).await;
         dropped(&stage, server, || async { server.healthy().await.unwrap() }).await;
         dropped(&stage, server, || async { assert_eq!(server.ready().await.unwrap().0, leader) })
             .await;
@@ -111,7 +111,7 @@ async fn dropped<R: Runtime, F: Future<Output = ()>>(
         done += usize::from(worked.is_some());
         for _ in 0..=PLACES {
             stage.propose(server, "earnest").await;
-            stage.within("a read", server.catch_up()).await.unwrap();
+            stage.within("a read", server.sync()).await.unwrap();
             stage.entries(server).await;
         }
         if done == PLACES {

@@ -57,8 +57,8 @@ async fn has_ended<R: Runtime>(stage: &Stage<R>, server: &Server<R, App>) {
         for _ in 0..4 {
             assert_eq!(server.propose("x").await, Err(ProposeError::Ended));
             assert_eq!(server.read(|_| ()).await, Err(ReadError::Ended));
-            assert_eq!(server.peek(|_| ()).await, Err(ReadError::Ended));
-            assert_eq!(server.catch_up().await, Err(ReadError::Ended));
+            assert_eq!(server.read_local(|_| ()).await, Err(ReadError::Ended));
+            assert_eq!(server.sync().await, Err(ReadError::Ended));
         }
         assert_eq!(server.leader(), None);
         assert_eq!(server.leaders().next().await, None);
@@ -175,7 +175,7 @@ pub async fn a_panic_of_a_reader_is_its_own<R: Runtime>(stage: Stage<R>) {
     let server = ensemble.server(id);
     for _ in 0..4 {
         assert!(panics_within(&stage, server.read(|_| panic!("as asked for"))).await);
-        assert!(panics_within(&stage, server.peek(|_| panic!("as asked for"))).await);
+        assert!(panics_within(&stage, server.read_local(|_| panic!("as asked for"))).await);
     }
     stage.propose(server, "x").await;
 }
@@ -201,7 +201,7 @@ pub async fn a_stuck_application_does_not_keep_its_server_from_ending<R: Runtime
     let asked: Vec<_> = (0..3)
         .map(|_| {
             let stuck = stuck.clone();
-            stage.spawn(async move { stuck.peek(|_| ()).await })
+            stage.spawn(async move { stuck.read_local(|_| ()).await })
         })
         .collect();
     let proposed = stage.spawn({

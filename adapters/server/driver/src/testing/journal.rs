@@ -107,7 +107,7 @@ impl Brake {
 impl<R: Runtime> Stage<R> {
     /// What a server has, without waiting for anybody.
     pub async fn entries(&self, server: &Server<R, App>) -> Vec<(i64, Bytes)> {
-        let seen = server.peek(|journal| journal.machine().entries.to_vec());
+        let seen = server.read_local(|journal| journal.machine().entries.to_vec());
         self.within("a look", seen).await.unwrap()
     }
 

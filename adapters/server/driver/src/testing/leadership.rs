@@ -1,4 +1,4 @@
-//! Who may do what only a leader may, and how the seat goes from one to the other.
+//! Leadership: which server has the guard, and how a transfer passes it on.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use quorate_core::reasons::Kept;
 use super::journal::numbered;
 use super::stage::polled;
 use super::{Ensemble, Stage};
-use crate::{Application, HandOverError, LeadershipError, Lost, Runtime, ServerError};
+use crate::{Application, LeadershipError, Lost, Runtime, ServerError, TransferError};
 
 /// Tells when it is dropped.
 struct Dropped(Sender<&'static str>);
@@ -58,7 +58,7 @@ pub async fn the_seat_is_kept_until_guarded_work_has_ended<R: Runtime>(stage: St
     let leadership = leadership.unwrap();
     let (said, heard) = bounded(2);
     let server = ensemble.server(leader).clone();
-    let handing = stage.spawn(async move { server.hand_over(other).await });
+    let handing = stage.spawn(async move { server.transfer_leadership(other).await });
     let dropped = Dropped(said.clone());
     let work = async {
         let _dropped = dropped;
@@ -67,10 +67,10 @@ pub async fn the_seat_is_kept_until_guarded_work_has_ended<R: Runtime>(stage: St
     let lost = stage.within("the end of the work", leadership.run(work)).await;
     assert_eq!(lost, Err(Lost::Leaving));
     assert_eq!(heard.try_recv(), Ok("the work is dropped"), "before anybody hears of it");
-    // The guard is still there: so is the seat.
+    // The guard is still there: so is the leadership.
     assert_eq!(ensemble.agreed().await.0, leader);
     drop(leadership);
-    stage.within("the hand-over", handing.join()).await.unwrap();
+    stage.within("the transfer", handing.join()).await.unwrap();
     assert_eq!(ensemble.agreed().await.0, other);
 }
 
@@ -87,17 +87,17 @@ pub async fn nobody_who_asks_the_leader_notices_a_hand_over<R: Runtime>(stage: S
             stage.spawn(async move {
                 for number in count..count + 50 {
                     server.propose(numbered(number, 8)).await.unwrap();
-                    server.catch_up().await.unwrap();
+                    server.sync().await.unwrap();
                 }
             })
         };
-        stage.within("the hand-over", server.hand_over(other)).await.unwrap();
+        stage.within("the transfer", server.transfer_leadership(other)).await.unwrap();
         stage.within("the writes", writer.join()).await;
         count += 50;
         assert_eq!(ensemble.agreed().await.0, other);
     }
     let last = ensemble.ids()[0];
-    stage.within("catching up", ensemble.server(last).catch_up()).await.unwrap();
+    stage.within("catching up", ensemble.server(last).sync()).await.unwrap();
     let entries = stage.all_entries(ensemble.server(last)).await;
     let all = (0..count).map(|number| numbered(number, 8));
     assert!(entries.iter().map(|(_, entry)| entry.clone()).eq(all), "{entries:?}");
@@ -123,18 +123,18 @@ pub async fn a_seat_that_cannot_be_handed_over_stays_and_why_is_said<R: Runtime>
     ensemble.start_all().await;
     let [leader, other] = two(&ensemble).await;
     let (server, stranger) = (ensemble.server(leader).clone(), ServerId(77));
-    let kept = |kept| Err(HandOverError::Kept(kept));
+    let kept = |kept| Err(TransferError::Refused(kept));
     let observer = ensemble.observers()[0];
     for nobody in [leader, stranger, observer] {
-        let refused = stage.within("an answer", server.hand_over(nobody)).await;
+        let refused = stage.within("an answer", server.transfer_leadership(nobody)).await;
         assert_eq!(refused, kept(Kept::NoFollower(nobody)));
     }
-    let from_a_follower = ensemble.server(other).hand_over(leader);
+    let from_a_follower = ensemble.server(other).transfer_leadership(leader);
     assert_eq!(stage.within("an answer", from_a_follower).await, kept(Kept::NotLeading));
     // Two at a time: one wins.
     let leadership = server.leadership().await.unwrap();
-    let both = zip(server.hand_over(other), async {
-        let second = server.hand_over(other).await;
+    let both = zip(server.transfer_leadership(other), async {
+        let second = server.transfer_leadership(other).await;
         drop(leadership);
         second
     });
@@ -144,7 +144,7 @@ pub async fn a_seat_that_cannot_be_handed_over_stays_and_why_is_said<R: Runtime>
     assert_ne!(server.leader().map(|(id, _)| id), Some(leader));
     assert_eq!(ensemble.agreed().await.0, other);
     stage.within("shutdown", ensemble.take(leader).shutdown()).await.unwrap();
-    assert_eq!(server.hand_over(other).await, Err(HandOverError::Ended));
+    assert_eq!(server.transfer_leadership(other).await, Err(TransferError::Ended));
 }
 
 pub async fn whoever_is_wished_more_comes_to_lead<R: Runtime>(stage: Stage<R>) {
@@ -161,7 +161,7 @@ pub async fn whoever_is_wished_more_comes_to_lead<R: Runtime>(stage: Stage<R>) {
     stage.within("the wished one", wished).await;
 }
 
-/// Guards that are never dropped keep nothing but the seat, and that not for ever.
+/// Guards that are never dropped keep nothing but the leadership, and that not for ever.
 pub async fn a_guard_that_is_leaked_keeps_its_server_from_nothing<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.adjust = |config| {
@@ -173,8 +173,8 @@ pub async fn a_guard_that_is_leaked_keeps_its_server_from_nothing<R: Runtime>(st
     let [leader, other] = two(&ensemble).await;
     let server = ensemble.take(leader);
     std::mem::forget(stage.within("leadership", server.leadership()).await.unwrap());
-    let late = stage.within("an answer", server.hand_over(other)).await;
-    assert_eq!(late, Err(HandOverError::Kept(Kept::Guarded)));
+    let late = stage.within("an answer", server.transfer_leadership(other)).await;
+    assert_eq!(late, Err(TransferError::Refused(Kept::Guarded)));
     // It leads on, and others may be let in.
     let leadership = stage.within("leadership", server.leadership()).await.unwrap();
     leadership.check().unwrap();
@@ -183,7 +183,7 @@ pub async fn a_guard_that_is_leaked_keeps_its_server_from_nothing<R: Runtime>(st
     ensemble.agreed().await;
 }
 
-/// A hand-over that another caller waits for is as good: both are told how it ended.
+/// A transfer that another caller waits for is as good: both are told how it ended.
 pub async fn a_shutdown_waits_for_a_hand_over_that_is_under_way<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.start_all().await;
@@ -192,7 +192,7 @@ pub async fn a_shutdown_waits_for_a_hand_over_that_is_under_way<R: Runtime>(stag
     let leadership = stage.within("leadership", server.leadership()).await.unwrap();
     let handing = {
         let server = server.clone();
-        stage.spawn(async move { server.hand_over(other).await })
+        stage.spawn(async move { server.transfer_leadership(other).await })
     };
     assert_eq!(stage.within("the wish", leadership.lost()).await, Lost::Leaving);
     let ending = {
@@ -203,7 +203,7 @@ pub async fn a_shutdown_waits_for_a_hand_over_that_is_under_way<R: Runtime>(stag
     assert!(polled(1, server.shutdown()).await.is_none());
     stage.within("health", server.healthy()).await.unwrap();
     drop(leadership);
-    stage.within("the hand-over", handing.join()).await.unwrap();
+    stage.within("the transfer", handing.join()).await.unwrap();
     stage.within("the end", ending.join()).await.unwrap();
     assert_eq!(ensemble.agreed().await.0, other);
 }
@@ -247,7 +247,7 @@ pub async fn probes_are_answered_and_told_of_the_end<R: Runtime>(stage: Stage<R>
     assert!(matches!(alone.healthy().await, Err(ServerError::Ended)));
 }
 
-/// Dropped at each place, waiting for leadership takes nothing, and a hand-over comes all the same.
+/// Dropped at each place, waiting for leadership takes nothing, and a transfer takes place all the same.
 pub async fn waits_for_the_seat_that_are_dropped_hold_nothing<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.start_all().await;
@@ -264,15 +264,15 @@ pub async fn waits_for_the_seat_that_are_dropped_hold_nothing<R: Runtime>(stage:
             assert!(polled(times, leadership.run(pending::<()>())).await.is_none());
         }
         let mut leaders = ensemble.server(other).leaders();
-        if polled(times, server.hand_over(other)).await.is_none() && times == 0 {
+        if polled(times, server.transfer_leadership(other)).await.is_none() && times == 0 {
             // It was never asked for.
             assert_eq!(ensemble.agreed().await.0, leader);
             continue;
         }
         let taken = async {
             // One that was asked for and dropped may still be under way, and come to nothing.
-            while let Err(HandOverError::Kept(Kept::Underway | Kept::Unheard(_))) =
-                server.hand_over(other).await
+            while let Err(TransferError::Refused(Kept::Underway | Kept::Unheard(_))) =
+                server.transfer_leadership(other).await
             {
                 stage.runtime(0).sleep(Duration::from_millis(10)).await;
             }

@@ -48,7 +48,7 @@ async fn insist<R: Runtime>(server: &Server<R, App>, asked: Reconfiguration) {
             Ok(_) => return,
             // The leader was changed by the one before.
             Err(ReconfigureError::Propose(error)) if !error.may_have_happened() => {
-                let _ = server.catch_up().await;
+                let _ = server.sync().await;
             }
             Err(error) => panic!("{error}"),
         }
@@ -67,7 +67,7 @@ async fn write<R: Runtime>(server: Server<R, App>, numbers: std::ops::Range<usiz
                 }
                 Err(ProposeError::Refused(Refusal::NotServing)) => {
                     // Whether it may read or not: some time has passed.
-                    let _ = server.catch_up().await;
+                    let _ = server.sync().await;
                 }
                 Err(error) if !error.may_have_happened() => {}
                 Err(_) => break,

@@ -21,7 +21,7 @@ pub async fn what_is_asked_before_anybody_leads_waits_for_a_leader<R: Runtime>(s
         let (writer, reader, late) = (ask(), ask(), ask());
         let written = stage.spawn(async move { writer.propose("early").await });
         let read = stage.spawn(async move { reader.read(|j| j.machine().entries.len()).await });
-        let caught_up = stage.spawn(async move { late.catch_up().await });
+        let caught_up = stage.spawn(async move { late.sync().await });
         if servers > 1 {
             let error = ensemble.server(first).try_propose("now").await.unwrap_err();
             assert_eq!(error, ProposeError::Refused(Refusal::NotServing));

@@ -75,7 +75,7 @@ async fn serve<R: Runtime>(runtime: R, config: ServerConfig) -> Result<(), Failu
             }
             Some(Ask::CatchUp) => {
                 tokio::spawn(async move {
-                    let answer = match server.catch_up().await {
+                    let answer = match server.sync().await {
                         Ok(()) => Answer::CaughtUp,
                         Err(error) => Answer::Behind(error.to_string()),
                     };

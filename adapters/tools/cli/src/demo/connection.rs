@@ -68,7 +68,7 @@ impl Connection {
     /// Waits until the server has applied everything that was acknowledged before.
     pub(super) async fn catch_up(&self) -> Result<(), CatchUpError> {
         match self {
-            Self::Embedded(server) => Ok(server.catch_up().await?),
+            Self::Embedded(server) => Ok(server.sync().await?),
             Self::Process(pipe) => pipe.catch_up().await,
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_tokio::core::id::ServerId;
-use quorate_tokio::{HandOverError, Server, start_with};
+use quorate_tokio::{Server, start_with};
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 use tokio::process::Child;
@@ -79,7 +79,7 @@ pub(super) enum SilenceError {
 #[derive(Debug, Error)]
 pub(super) enum TransferError {
     #[error("server {server} goes on leading: {source}")]
-    Refused { server: i64, source: HandOverError },
+    Refused { server: i64, source: quorate_tokio::TransferError },
     #[error("server {0} cannot be asked for a transfer of leadership")]
     NotHere(i64),
 }
@@ -263,7 +263,7 @@ impl Ensemble {
     ) -> Result<(), TransferError> {
         match self.running.get(&from) {
             Some(Running::Writable(server)) => {
-                let given = server.hand_over(ServerId(to)).await;
+                let given = server.transfer_leadership(ServerId(to)).await;
                 given.map_err(|source| TransferError::Refused { server: from, source }).map(drop)
             }
             Some(Running::Embedded(_) | Running::Process(..)) | None => {

@@ -78,7 +78,8 @@ impl Responder {
         }
         let status = self.server.status();
         // ZooKeeper counts the root twice.
-        let nodes = self.server.peek(|zookeeper| zookeeper.tree().len() + 1).await.unwrap_or(0);
+        let nodes =
+            self.server.read_local(|zookeeper| zookeeper.tree().len() + 1).await.unwrap_or(0);
         Some(match word {
             "ruok" => "imok".to_owned(),
             "mntr" => self.monitor(&status, nodes),

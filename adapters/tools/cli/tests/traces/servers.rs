@@ -105,8 +105,8 @@ pub(super) async fn recorded<R: Runtime>(runtime: R, voters: i64, entries: usize
             }
             // It may have been deposed meanwhile, or not come to it; that is no matter here.
             2 => {
-                let handed = ensemble.server(leader).hand_over(follower);
-                let _ = stage.within("a hand-over", handed).await;
+                let handed = ensemble.server(leader).transfer_leadership(follower);
+                let _ = stage.within("a transfer", handed).await;
             }
             3 => stage.within("an end", ensemble.take(leader).shutdown()).await.unwrap(),
             _ => ensemble.kill(follower).await,
