@@ -76,6 +76,11 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("timers", Floor(5)),
     ("input", Floor(4)),
     ("config", Floor(4)),
+    ("config::check", Page),
+    ("config::election", Floor(1)),
+    ("config::error", Floor(1)),
+    ("config::limits", Floor(1)),
+    ("config::timing", Floor(1)),
     ("reconfiguration", Floor(4)),
     // What servers say, what they are told, and why they do what they do.
     ("durable", Floor(4)),
