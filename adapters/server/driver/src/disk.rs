@@ -17,7 +17,7 @@ mod save;
 pub(crate) mod tests;
 mod thread;
 
-pub(crate) use error::{SnapshotFault, Unread};
+pub(crate) use error::{DiskReadError, SnapshotFault};
 pub(crate) use handle::{Disk, DiskHandle};
 pub(crate) use incoming::{Intake, Received, Reception, Wanted, push, receive};
 pub(crate) use outgoing::{Piece, Pieces, send_log, send_snapshot};

@@ -32,12 +32,12 @@ use quorate_leadership::LeadershipGate;
 use crate::disk::Disk;
 use crate::error::ServerError;
 use crate::host::callers::Ask;
-use crate::host::inbox::Tray;
+use crate::host::inbox::Inbox;
 use crate::host::proposal::ProposeError;
-use crate::host::replica::{Consequences, Replica};
+use crate::host::replica::{Replica, ReplicaOutput};
 use crate::net::dial::Dialler;
-use crate::net::events::{Happened, Shared};
-use crate::net::listen::Doors;
+use crate::net::events::{LoopEvent, Shared};
+use crate::net::listen::Listeners;
 use crate::net::outbound::Outbound;
 use crate::runtime::Runtime;
 use crate::status::Published;
@@ -46,12 +46,12 @@ use crate::status::Published;
 pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) runtime: R,
     pub(crate) peer: Peer,
-    /// Who listens to it, if anybody does.
+    /// The flight recorder, if there is one.
     pub(crate) recorder: Option<Box<dyn Recorder>>,
     /// The origin of the core's time.
     pub(crate) origin: Instant,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) events: Receiver<Happened>,
+    pub(crate) events: Receiver<LoopEvent>,
     pub(crate) quit: Receiver<Quit>,
     pub(crate) disk: Disk,
     pub(crate) dialler: Dialler<R>,
@@ -61,22 +61,22 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) replica: Replica<A>,
     pub(crate) asks: Asks<A>,
     pub(crate) published: Arc<Published>,
-    pub(crate) seat: Arc<LeadershipGate>,
-    /// The core waits for the guards to go, and asks with this.
+    pub(crate) gate: Arc<LeadershipGate>,
+    /// The core waits until the guards are released, and asked with this.
     pub(crate) releasing: Option<ReleaseId>,
-    /// Who wants to know how handing the seat over ends.
-    pub(crate) handing: Option<Sender<Result<ServerId, Kept>>>,
-    /// When to complain next that an election lasts.
-    pub(crate) complain_at: Option<Instant>,
+    /// Where the outcome of the leadership transfer under way goes.
+    pub(crate) transfer: Option<Sender<Result<ServerId, Kept>>>,
+    /// When to warn next that an election lasts.
+    pub(crate) warn_at: Option<Instant>,
     /// When to publish what has changed since it was published last.
     pub(crate) publish_at: Option<Instant>,
-    /// It ends, after what it is about.
+    /// It ends gracefully, and transfers its leadership before.
     pub(crate) ending: bool,
-    /// What listens.
-    pub(crate) doors: Doors<R>,
+    /// The ports of this server.
+    pub(crate) listeners: Listeners<R>,
     /// Where its introductions say that it listens for elections.
     pub(crate) elections_at: Vec<HostPort>,
-    /// Whether they say all of it.
+    /// Whether they name all of its addresses (`multiAddress.enabled`).
     pub(crate) multi_address: bool,
 }
 
@@ -86,16 +86,16 @@ pub(crate) fn elections_at(own: &Member, all: bool) -> Vec<HostPort> {
     own.addresses.iter().take(said).map(|address| address.election.clone()).collect()
 }
 
-/// The loop's end of what people ask for. Dropping it tells them that the server has ended.
+/// The loop's end of the callers' inbox. Dropping it tells the callers that the server has ended.
 pub(crate) struct Asks<A> {
-    pub(crate) tray: Arc<Tray<Ask<A>>>,
+    pub(crate) inbox: Arc<Inbox<Ask<A>>>,
     pub(crate) taken: Vec<Ask<A>>,
     pub(crate) reads: u64,
 }
 
 impl<A> Drop for Asks<A> {
     fn drop(&mut self) {
-        for ask in self.tray.close() {
+        for ask in self.inbox.close() {
             if let Ask::Propose { answer, .. } = ask {
                 drop(answer.send(Err(ProposeError::Ended)));
             }
@@ -112,9 +112,9 @@ struct Turn {
     reports: Vec<Report>,
     /// Links that have something to write.
     queued: Vec<LinkId>,
-    consequences: Consequences,
-    /// What became of the seat that was to be handed over.
-    handed: Option<Result<ServerId, Kept>>,
+    replica: ReplicaOutput,
+    /// How the leadership transfer has ended.
+    transferred: Option<Result<ServerId, Kept>>,
 }
 
 /// How a server is to end.
@@ -156,7 +156,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         turn.outputs = outputs;
         // A lost link closes only when the core no longer counts on the peer at its other end, and the guards know.
         self.lost.clear();
-        if let Some(release) = self.releasing.take_if(|_| self.seat.is_released()) {
+        if let Some(release) = self.releasing.take_if(|_| self.gate.is_released()) {
             turn.events.push(Event::Released(release));
         }
         // The others first: they have further to go.
@@ -165,10 +165,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.wake_links(&mut turn.queued);
         self.publish_in_time(&mut turn.reports, now);
         // A caller that is told that another server leads finds nothing here that says otherwise.
-        if let (Some(outcome), Some(answer)) = (turn.handed.take(), self.handing.as_ref()) {
+        if let (Some(outcome), Some(answer)) = (turn.transferred.take(), self.transfer.as_ref()) {
             // The caller may have stopped waiting.
             let _ = answer.try_send(outcome);
-            self.handing = None;
+            self.transfer = None;
         }
         Ok(())
     }
@@ -186,9 +186,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 
     /// Lets the application do what it can do at once.
     fn run_application(&mut self, turn: &mut Turn) -> Result<(), ServerError> {
-        self.replica.run(&mut turn.consequences)?;
-        turn.events.append(&mut turn.consequences.events);
-        for (link, pieces) in std::mem::take(&mut turn.consequences.streams) {
+        self.replica.run(&mut turn.replica)?;
+        turn.events.append(&mut turn.replica.events);
+        for (link, pieces) in std::mem::take(&mut turn.replica.streams) {
             self.stream(link, pieces, turn);
         }
         let counters = &self.shared.counters;
@@ -201,14 +201,14 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     pub(crate) async fn give_way(&mut self) -> Result<Quit, ServerError> {
         let mut turn = Turn::default();
         // A caller may be waiting for another transfer; the outcome of that one will do.
-        if self.handing.is_none() {
-            self.handing = Some(bounded(1).0);
+        if self.transfer.is_none() {
+            self.transfer = Some(bounded(1).0);
             turn.events.push(Event::HandOver(None));
         }
         self.ending = true;
         loop {
             self.step(&mut turn)?;
-            if self.handing.is_none() {
+            if self.transfer.is_none() {
                 return Ok(Quit::Gracefully);
             }
             if let Some(quit) = self.gather(&mut turn.events).await? {
@@ -232,7 +232,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// How long until something is due; none if nothing is.
     fn wait_time(&self) -> Option<Duration> {
         let core = self.peer.deadline().map(|(at, _)| self.time(at));
-        let due = [core, self.complain_at, self.publish_at].into_iter().flatten().min()?;
+        let due = [core, self.warn_at, self.publish_at].into_iter().flatten().min()?;
         Some(due.saturating_duration_since(self.runtime.now()))
     }
 }

@@ -9,7 +9,7 @@ use crate::lock::locked;
 
 /// Lets a few warnings through in each window and counts the rest.
 #[derive(Debug)]
-pub(crate) struct Quiet {
+pub(crate) struct LogLimit {
     window: Mutex<Window>,
 }
 
@@ -20,13 +20,13 @@ struct Window {
     suppressed: u64,
 }
 
-impl Quiet {
+impl LogLimit {
     pub(crate) const fn new() -> Self {
         Self { window: Mutex::new(Window { since: None, said: 0, suppressed: 0 }) }
     }
 
     /// Whether to speak now; if so, how many were kept back since the last time.
-    pub(crate) fn speak(&self, now: Instant) -> Option<u64> {
+    pub(crate) fn permit(&self, now: Instant) -> Option<u64> {
         let mut window = locked(&self.window);
         if window.since.is_none_or(|since| now.saturating_duration_since(since) >= WINDOW) {
             window.since = Some(now);
@@ -51,11 +51,11 @@ mod tests {
 
     #[test]
     fn a_flood_is_counted_not_said() {
-        let quiet = Quiet::new();
+        let limit = LogLimit::new();
         let start = Instant::now();
-        let said = (0..1000).filter_map(|_| quiet.speak(start)).count();
+        let said = (0..1000).filter_map(|_| limit.permit(start)).count();
         assert_eq!(said, PER_WINDOW as usize);
-        assert_eq!(quiet.speak(start + WINDOW), Some(1000 - u64::from(PER_WINDOW)));
-        assert_eq!(quiet.speak(start + WINDOW), Some(0));
+        assert_eq!(limit.permit(start + WINDOW), Some(1000 - u64::from(PER_WINDOW)));
+        assert_eq!(limit.permit(start + WINDOW), Some(0));
     }
 }

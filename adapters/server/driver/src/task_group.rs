@@ -31,7 +31,7 @@ pub(crate) struct TaskGroupHandle {
 
 /// As long as it exists, its group is not idle.
 #[derive(Clone, Debug)]
-pub(crate) struct Hold {
+pub(crate) struct KeepAlive {
     _alive: Option<Sender<Infallible>>,
 }
 
@@ -54,13 +54,13 @@ impl<R: Runtime> TaskGroup<R> {
     }
 
     /// Keeps the group from being idle, for what is no task.
-    pub(crate) fn hold(&self) -> Hold {
-        Hold { _alive: self.alive.upgrade() }
+    pub(crate) fn keep_alive(&self) -> KeepAlive {
+        KeepAlive { _alive: self.alive.upgrade() }
     }
 }
 
 #[cfg(test)]
-impl Hold {
+impl KeepAlive {
     /// Of no group.
     pub(crate) const fn idle() -> Self {
         Self { _alive: None }

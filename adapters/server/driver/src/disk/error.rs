@@ -11,7 +11,7 @@ use thiserror::Error;
 
 /// Why something was not read from the disk.
 #[derive(Debug, Error)]
-pub(crate) enum Unread {
+pub(crate) enum DiskReadError {
     /// The storage thread has ended, and with it the server.
     #[error("the server ends")]
     Ended,
@@ -28,7 +28,7 @@ pub(crate) enum SnapshotFault {
     File(#[from] SnapshotError),
     /// The disk does not answer.
     #[error(transparent)]
-    Disk(#[from] Unread),
+    Disk(#[from] DiskReadError),
     /// Where it comes from, or goes to.
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -22,7 +22,7 @@ use quorate_storage::snapshot::{SnapshotFile, StagedSnapshot};
 use quorate_storage::{Log, LogError};
 
 use crate::config::MembershipFiles;
-use crate::disk::error::Unread;
+use crate::disk::error::DiskReadError;
 use crate::disk::queue::{Ending, Job, Shared};
 use crate::disk::thread::{Retain, Storage};
 use crate::error::ServerError;
@@ -42,13 +42,13 @@ pub(crate) struct DiskHandle {
 }
 
 impl Disk {
-    /// Starts the thread. It keeps `hold` until the log is closed and its lock released.
+    /// Starts the thread. It keeps `keep_alive` until the log is closed and its lock released.
     pub(crate) fn start(
         log: Log,
         kept: MembershipFiles,
         retain: Retain,
         slow: Duration,
-        hold: impl Send + 'static,
+        keep_alive: impl Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
@@ -57,13 +57,13 @@ impl Disk {
             txn_bytes_max: log.txn_bytes_max(),
         });
         let storage = Storage::new(log, kept, retain, slow);
-        let thread = storage.start(Ending(Arc::clone(&shared)), hold)?;
+        let thread = storage.start(Ending(Arc::clone(&shared)), keep_alive)?;
         Ok(Self { handle: DiskHandle { shared, thread } })
     }
 
     /// Hands a write over; never waits.
     pub(crate) fn write(&self, ticket: Ticket, write: Write) {
-        self.handle.hand_over(Job::Write(ticket, write));
+        self.handle.submit(Job::Write(ticket, write));
     }
 
     /// Waits for the last ticket that has become durable since it was asked last. For one at a time.
@@ -108,11 +108,11 @@ impl DiskHandle {
     ///
     /// # Errors
     ///
-    /// [`Unread::Ended`].
-    pub(crate) async fn locate(&self, zxid: Zxid) -> Result<Located, Unread> {
+    /// [`DiskReadError::Ended`].
+    pub(crate) async fn locate(&self, zxid: Zxid) -> Result<Located, DiskReadError> {
         let (reply, answer) = bounded(1);
-        self.hand_over(Job::Locate(zxid, reply));
-        answer.recv().await.map_err(|_| Unread::Ended)
+        self.submit(Job::Locate(zxid, reply));
+        answer.recv().await.map_err(|_| DiskReadError::Ended)
     }
 
     /// Reads what follows `after` up to `through`. Blocks; what it returns does, too. As long as that
@@ -120,10 +120,10 @@ impl DiskHandle {
     ///
     /// # Errors
     ///
-    /// An [`Unread`] if that is not in the log without a hole.
-    pub(crate) fn reader(&self, after: Zxid, through: Zxid) -> Result<Reader, Unread> {
+    /// A [`DiskReadError`] if that is not in the log without a hole.
+    pub(crate) fn reader(&self, after: Zxid, through: Zxid) -> Result<Reader, DiskReadError> {
         let (reply, answer) = bounded(1);
-        self.hand_over(Job::Read { after, through, reply });
+        self.submit(Job::Read { after, through, reply });
         Ok(wait(&answer)??)
     }
 
@@ -131,10 +131,10 @@ impl DiskHandle {
     ///
     /// # Errors
     ///
-    /// [`Unread::Ended`].
-    pub(crate) fn newest_snapshot(&self) -> Result<Option<SnapshotFile>, Unread> {
+    /// [`DiskReadError::Ended`].
+    pub(crate) fn newest_snapshot(&self) -> Result<Option<SnapshotFile>, DiskReadError> {
         let (reply, answer) = bounded(1);
-        self.hand_over(Job::Newest(reply));
+        self.submit(Job::Newest(reply));
         wait(&answer)
     }
 
@@ -146,18 +146,18 @@ impl DiskHandle {
         snapshot: StagedSnapshot<quorate_storage::Disk>,
         done: impl FnOnce(Result<(), Arc<LogError>>) + Send + 'static,
     ) {
-        self.hand_over(Job::Publish(Box::new((snapshot, Box::new(done)))));
+        self.submit(Job::Publish(Box::new((snapshot, Box::new(done)))));
     }
 
     /// Begins the history that a leader sends, behind a snapshot that has come whole. The writes that
     /// are [beside](Write::Beside) the history go there, and it is [installed](Write::Install).
     pub(crate) fn stage(&self, install: Install<quorate_storage::Disk>) {
-        self.hand_over(Job::Stage(Box::new(install)));
+        self.submit(Job::Stage(Box::new(install)));
     }
 
     /// Gives up what was staged, if anything was.
     pub(crate) fn discard_staged(&self) {
-        self.hand_over(Job::DiscardStaged);
+        self.submit(Job::DiscardStaged);
     }
 
     /// Where the files are.
@@ -170,7 +170,7 @@ impl DiskHandle {
         self.shared.txn_bytes_max
     }
 
-    fn hand_over(&self, job: Job) {
+    fn submit(&self, job: Job) {
         {
             let mut queue = locked(&self.shared.queue);
             // The thread ends early only after a failure, which `durable` tells.
@@ -184,8 +184,8 @@ impl DiskHandle {
     }
 }
 
-fn wait<T>(answer: &Receiver<T>) -> Result<T, Unread> {
-    answer.recv_blocking().map_err(|_| Unread::Ended)
+fn wait<T>(answer: &Receiver<T>) -> Result<T, DiskReadError> {
+    answer.recv_blocking().map_err(|_| DiskReadError::Ended)
 }
 
 #[cfg(test)]
@@ -235,7 +235,7 @@ mod tests {
         let (mut log, _) = open(dir);
         log.begin_with(take(log.dirs(), 0)).unwrap();
         log.write_accepted_epoch(Epoch(1)).unwrap();
-        let (hold, ended) = bounded(1);
+        let (keep_alive, ended) = bounded(1);
         let retain = Retain { snapshots: 3, roll: Roll { records: 8, bytes: 1 << 20 } };
         (
             Disk::start(
@@ -243,7 +243,7 @@ mod tests {
                 MembershipFiles::new(dir.path(), None, None),
                 retain,
                 Duration::MAX,
-                hold,
+                keep_alive,
             )
             .unwrap(),
             ended,
@@ -371,9 +371,9 @@ mod tests {
         end(disk, &ended);
         assert_eq!(open(&dir).1.durable.last_zxid, Zxid(E1 + 100));
         // Handles may outlive it; nothing is answered any more, and no caller waits.
-        assert!(matches!(block_on(handle.locate(Zxid(E1))), Err(Unread::Ended)));
-        assert!(matches!(handle.reader(Zxid(0), Zxid(E1 + 1)), Err(Unread::Ended)));
-        assert!(matches!(handle.newest_snapshot(), Err(Unread::Ended)));
+        assert!(matches!(block_on(handle.locate(Zxid(E1))), Err(DiskReadError::Ended)));
+        assert!(matches!(handle.reader(Zxid(0), Zxid(E1 + 1)), Err(DiskReadError::Ended)));
+        assert!(matches!(handle.newest_snapshot(), Err(DiskReadError::Ended)));
         handle.discard_staged();
     }
 
@@ -390,7 +390,7 @@ mod tests {
         let chunk = reader.next_chunk(1 << 16).unwrap().unwrap();
         assert_eq!((chunk.len(), chunk.last()), (2, Zxid(E1 + 3)));
         let beyond = handle.reader(Zxid(0), Zxid(E1 + 4)).unwrap_err();
-        assert!(matches!(beyond, Unread::Log(ReadError::Beyond { .. })), "{beyond}");
+        assert!(matches!(beyond, DiskReadError::Log(ReadError::Beyond { .. })), "{beyond}");
         assert_eq!(handle.newest_snapshot().unwrap().unwrap().label, Zxid(0));
         end(disk, &ended);
     }
@@ -504,7 +504,7 @@ mod tests {
         fs::rename(&aside, &version).unwrap();
         disk.write(Ticket(3), append([E1 + 1]));
         assert!(block_on(disk.durable()).is_err(), "and says it again");
-        assert!(matches!(block_on(handle.locate(Zxid(0))), Err(Unread::Ended)));
+        assert!(matches!(block_on(handle.locate(Zxid(0))), Err(DiskReadError::Ended)));
         drop(disk);
         let found = open(&dir).1.durable;
         assert_eq!((found.accepted_epoch, found.last_zxid), (Epoch(1), Zxid::ZERO));
@@ -518,7 +518,7 @@ mod tests {
         handle.publish(take(handle.dirs(), 0), |_| panic!("as it should"));
         block_on(ended.recv()).unwrap_err();
         assert!(matches!(block_on(disk.durable()), Err(ServerError::Aborted)));
-        assert!(matches!(block_on(handle.locate(Zxid(0))), Err(Unread::Ended)));
+        assert!(matches!(block_on(handle.locate(Zxid(0))), Err(DiskReadError::Ended)));
         disk.write(Ticket(1), append([E1 + 1]));
     }
 }

@@ -26,7 +26,7 @@ use crate::disk::handle::DiskHandle;
 use crate::disk::outgoing::SIGNATURE;
 use crate::disk::pipe::{Chunk, Pipe};
 use crate::lock::locked;
-use crate::task_group::Hold;
+use crate::task_group::KeepAlive;
 use crate::threads::{APPLICATION_STACK, THREAD_STACK, give_way};
 
 /// A link's end of a snapshot that comes in. Dropping it ends the thread that takes it.
@@ -126,7 +126,7 @@ pub(crate) struct Reception<S: Restore> {
     pub(crate) membership: fn(&S::State) -> Option<Bytes>,
     /// Where the state goes when the snapshot is whole, before anybody is told.
     pub(crate) deposit: Box<dyn FnOnce(S::State) + Send>,
-    pub(crate) hold: Hold,
+    pub(crate) keep_alive: KeepAlive,
 }
 
 /// Begins to receive a snapshot: bytes go into the [`Intake`], and a thread restores them, writes them
@@ -138,7 +138,8 @@ pub(crate) fn receive<S: Restore>(reception: Reception<S>) -> io::Result<Intake>
     let thread = std::thread::Builder::new().name("quorate-restore".to_owned());
     thread.stack_size(APPLICATION_STACK).spawn(move || {
         give_way();
-        let Reception { label, disk, wanted, turn, restore, membership, deposit, hold } = reception;
+        let Reception { label, disk, wanted, turn, restore, membership, deposit, keep_alive } =
+            reception;
         let turn_taken = locked(&turn);
         let taken = take_snapshot(&from, &disk, label, restore);
         let told = taken.and_then(|(state, install, unread)| {
@@ -151,7 +152,7 @@ pub(crate) fn receive<S: Restore>(reception: Reception<S>) -> io::Result<Intake>
         });
         drop(turn_taken);
         drop(tell.try_send(told));
-        drop(hold);
+        drop(keep_alive);
     })?;
     Ok(Intake { pipe, room, done })
 }

@@ -12,7 +12,7 @@ use quorate_storage::snapshot::{Digest, Parts, SnapshotWriter, StagedSnapshot};
 
 use crate::disk::error::SnapshotFault;
 use crate::disk::handle::DiskHandle;
-use crate::task_group::Hold;
+use crate::task_group::KeepAlive;
 use crate::threads::{APPLICATION_STACK, give_way};
 
 /// Tells threads that write files to stop.
@@ -31,7 +31,7 @@ pub(crate) fn save(
     snapshot: impl Snapshot,
     disk: DiskHandle,
     stop: Stop,
-    hold: Hold,
+    keep_alive: KeepAlive,
     done: impl FnOnce(Result<(), SnapshotFault>) + Send + 'static,
 ) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("quorate-save".to_owned());
@@ -46,7 +46,7 @@ pub(crate) fn save(
             }
             Err(error) => done(Err(error)),
         }
-        drop(hold);
+        drop(keep_alive);
     })?;
     Ok(())
 }

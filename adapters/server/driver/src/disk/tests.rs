@@ -14,7 +14,7 @@ use crate::config::MembershipFiles;
 use crate::disk::handle::Disk;
 use crate::disk::incoming::{Intake, Reception, Wanted, receive};
 use crate::disk::thread::Retain;
-use crate::task_group::Hold;
+use crate::task_group::KeepAlive;
 
 /// A disk with an empty history.
 pub(crate) fn disk() -> (Disk, TempDir) {
@@ -63,7 +63,7 @@ pub(crate) fn reception(label: Zxid, disk: &Disk) -> (Intake, Arc<Mutex<Vec<usiz
         restore: Length::default(),
         membership: |_| None,
         deposit: Box::new(move |length| place.lock().unwrap().push(length)),
-        hold: Hold::idle(),
+        keep_alive: KeepAlive::idle(),
     };
     (receive(reception).unwrap(), restored)
 }

@@ -95,9 +95,13 @@ impl Storage {
         storage
     }
 
-    /// Serves the queue on a thread, until that is closed or the disk fails; keeps `hold` until the log is closed and its
+    /// Serves the queue on a thread, until that is closed or the disk fails; keeps `keep_alive` until the log is closed and its
     /// lock released.
-    pub(super) fn start(mut self, ending: Ending, hold: impl Send + 'static) -> io::Result<Thread> {
+    pub(super) fn start(
+        mut self,
+        ending: Ending,
+        keep_alive: impl Send + 'static,
+    ) -> io::Result<Thread> {
         let thread = std::thread::Builder::new().name("quorate-disk".to_owned());
         let thread = thread.stack_size(THREAD_STACK).spawn(move || {
             let served = match self.serve(&ending.0) {
@@ -111,7 +115,7 @@ impl Storage {
                 ending.0.tell(|progress| progress.failed = Some(error));
             }
             drop(ending);
-            drop(hold);
+            drop(keep_alive);
         })?;
         Ok(thread.thread().clone())
     }

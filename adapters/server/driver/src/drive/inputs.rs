@@ -9,14 +9,14 @@ use quorate_core::reasons::Kept;
 use crate::drive::{Driver, Quit};
 use crate::error::ServerError;
 use crate::host::callers::Ask;
-use crate::net::events::Happened;
+use crate::net::events::LoopEvent;
 use crate::runtime::Runtime;
 
 /// What the loop waits for.
 enum Woken {
     Quit(Quit),
     Disk(Result<Ticket, ServerError>),
-    Happened(Happened),
+    Event(LoopEvent),
     Deadline,
 }
 
@@ -42,7 +42,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let disk = async { Woken::Disk(disk.durable().await) };
                 let event = async {
                     match events.recv().await {
-                        Ok(happened) => Woken::Happened(happened),
+                        Ok(event) => Woken::Event(event),
                         Err(_) => pending().await,
                     }
                 };
@@ -59,13 +59,13 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 Woken::Quit(Quit::Gracefully) if self.ending => {}
                 Woken::Quit(quit) => return Ok(Some(quit)),
                 Woken::Disk(ticket) => batch.push(Event::Persisted(ticket?)),
-                Woken::Happened(happened) => batch.extend(self.register(happened)),
+                Woken::Event(event) => batch.extend(self.register(event)),
                 Woken::Deadline => {}
             }
         }
         while batch.len() < BATCH_MAX {
-            let Ok(happened) = self.events.try_recv() else { break };
-            batch.extend(self.register(happened));
+            let Ok(event) = self.events.try_recv() else { break };
+            batch.extend(self.register(event));
         }
         // After the events: the request of a caller that found the channel full is taken here.
         self.hear(batch);
@@ -75,28 +75,28 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// Takes what people ask for.
     fn hear(&mut self, batch: &mut Vec<Event>) {
         let mut taken = std::mem::take(&mut self.asks.taken);
-        self.asks.tray.take(&mut taken);
+        self.asks.inbox.take(&mut taken);
         for ask in taken.drain(..) {
             match ask {
                 Ask::Propose { request, answer, permit } => {
                     self.replica.requests.asked(request.id, answer, permit);
                     batch.push(Event::Propose(request));
                 }
-                Ask::Read(look) => {
-                    let read = ReadId(self.asks.reads);
+                Ask::Read(read) => {
+                    let id = ReadId(self.asks.reads);
                     self.asks.reads += 1;
-                    self.replica.expect(read, look);
-                    batch.push(Event::Read(read));
+                    self.replica.queue_read(id, read);
+                    batch.push(Event::Read(id));
                 }
-                Ask::Peek(look) => self.replica.look(look),
+                Ask::ReadLocal(read) => self.replica.read_local(read),
                 Ask::Pulse(answer) => {
                     let _ = answer.try_send(());
                 }
-                Ask::HandOver { answer, .. } if self.handing.is_some() => {
+                Ask::TransferLeadership { answer, .. } if self.transfer.is_some() => {
                     let _ = answer.try_send(Err(Kept::Underway));
                 }
-                Ask::HandOver { to, answer } => {
-                    self.handing = Some(answer);
+                Ask::TransferLeadership { to, answer } => {
+                    self.transfer = Some(answer);
                     batch.push(Event::HandOver(to));
                 }
             }
@@ -106,9 +106,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 
     /// Remembers new links and forgets those that ended; passes over what comes from links that are
     /// no longer ours.
-    fn register(&mut self, happened: Happened) -> Option<Event> {
-        match happened {
-            Happened::Up(up, outbound) => {
+    fn register(&mut self, event: LoopEvent) -> Option<Event> {
+        match event {
+            LoopEvent::Up(up, outbound) => {
                 tracing::debug!(
                     sid = self.shared.id.0, link = up.link.0, plane = ?up.plane,
                     peer = up.peer.map(|peer| peer.0), remote = %outbound.remote,
@@ -117,7 +117,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 self.links.insert(up.link, outbound);
                 Some(Event::LinkUp(up))
             }
-            Happened::Event(Event::LinkDown { link, cause }) => {
+            LoopEvent::Event(Event::LinkDown { link, cause }) => {
                 let outbound = self.links.remove(&link)?;
                 tracing::debug!(
                     sid = self.shared.id.0, link = link.0, plane = ?outbound.plane,
@@ -127,7 +127,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 self.lost.push(outbound);
                 Some(Event::LinkDown { link, cause })
             }
-            Happened::Event(
+            LoopEvent::Event(
                 Event::Received { link, .. }
                 | Event::Drained(link)
                 | Event::Progress(link)
@@ -136,14 +136,14 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 | Event::Restored { link, .. }
                 | Event::Resolved { link, .. },
             )
-            | Happened::Long { event: Event::Received { link, .. }, .. }
+            | LoopEvent::Long { event: Event::Received { link, .. }, .. }
                 if !self.links.contains_key(&link) =>
             {
                 None
             }
-            Happened::Event(event) | Happened::Long { event, .. } => Some(event),
-            Happened::Rung => None,
-            Happened::Ports(plane) => self.shared.ports.news(plane),
+            LoopEvent::Event(event) | LoopEvent::Long { event, .. } => Some(event),
+            LoopEvent::Wake => None,
+            LoopEvent::Ports(plane) => self.shared.ports.news(plane),
         }
     }
 }

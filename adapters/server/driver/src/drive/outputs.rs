@@ -15,7 +15,7 @@ use quorate_leadership::FencingToken;
 use crate::disk::{self as stream, Pieces};
 use crate::drive::{Driver, Turn, elections_at};
 use crate::error::ServerError;
-use crate::net::events::Happened;
+use crate::net::events::LoopEvent;
 use crate::net::outbound::{Full, Outbound};
 use crate::runtime::Runtime;
 use crate::status::Counters;
@@ -38,7 +38,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Answer(read) => replica.answer(read),
             Output::ReadRefused { read, reason } => replica.refuse(read, reason.into()),
             Output::Dial { plane, peer, addresses } => self.dial(plane, peer, addresses),
-            Output::CallOff { plane, peer } => self.dialler.call_off(plane, peer),
+            Output::CallOff { plane, peer } => self.dialler.cancel(plane, peer),
             Output::Resolve { link, hosts } => self.dialler.look_up(link, hosts),
             Output::Hangup { link, reason } => self.hang_up(link, reason),
             Output::Locate { link, zxid } => self.locate(link, zxid),
@@ -60,19 +60,19 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Leadership(leadership) => {
                 let lease = leadership.and_then(|leadership| leadership.lease);
                 let lease = lease.map(|until| self.time(until));
-                self.seat.set(leadership.map(|leadership| token(leadership.epoch)), lease);
+                self.gate.set(leadership.map(|leadership| token(leadership.epoch)), lease);
             }
             Output::Serving { membership, .. } => replica.serving(&membership),
             Output::Retired => {}
             Output::Release(release) => {
                 self.releasing = Some(release);
-                self.seat.revoke();
+                self.gate.revoke();
             }
             Output::Keep => {
                 self.releasing = None;
-                self.seat.reopen();
+                self.gate.reopen();
             }
-            Output::HandedOver(outcome) => turn.handed = Some(outcome),
+            Output::HandedOver(outcome) => turn.transferred = Some(outcome),
             Output::Report(report) => turn.reports.push(report),
             Output::Halt(fault) => return Err(self.halted(fault)),
         }
@@ -86,14 +86,14 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let moves = matches!(write, Write::Membership(_));
         self.disk.write(ticket, write);
         if moves {
-            self.move_doors();
+            self.move_listeners();
         }
     }
 
     fn dial(&mut self, plane: Plane, peer: ServerId, addresses: Vec<HostPort>) {
         let introduction = (plane == Plane::Election).then(|| {
             let (id, addresses) = (self.shared.id, self.elections_at.clone());
-            self.shared.tongue.introduce(&Introduction { id, addresses })
+            self.shared.codec.encode_introduction(&Introduction { id, addresses })
         });
         self.dialler.dial(plane, peer, addresses, introduction);
     }
@@ -110,10 +110,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 
     /// Another membership is in force: listens where our line says, if there is one. Who was removed stays
     /// where it is.
-    fn move_doors(&mut self) {
+    fn move_listeners(&mut self) {
         let config = self.peer.config();
         if let Some(own) = config.membership.member(config.id) {
-            self.doors.move_to(own);
+            self.listeners.move_to(own);
             self.elections_at = elections_at(own, self.multi_address);
         }
     }
@@ -127,7 +127,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Err(Full) => {
                 let remote = outbound.remote;
                 Counters::add(&self.shared.counters.overflowed_links);
-                if let Some(suppressed) = self.shared.warnings.speak(self.runtime.now()) {
+                if let Some(suppressed) = self.shared.warnings.permit(self.runtime.now()) {
                     tracing::warn!(
                         sid = self.shared.id.0, peer = %remote, suppressed,
                         "link ended: the peer does not read"
@@ -181,11 +181,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// Asks the disk where a zxid stands.
     fn locate(&self, link: LinkId, zxid: Zxid) {
         let (disk, shared) = (self.disk.handle(), Arc::clone(&self.shared));
-        self.dialler.doors.spawn(async move {
+        self.dialler.tasks.spawn(async move {
             // The disk answers unless the server ends.
             let Ok(located) = disk.locate(zxid).await else { return };
             // No receiver is left: the server ends.
-            drop(shared.events.send(Happened::Event(Event::Located { link, located })).await);
+            drop(shared.events.send(LoopEvent::Event(Event::Located { link, located })).await);
         });
     }
 
@@ -209,7 +209,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let peer = outbound.peer.map(|peer| peer.0);
         if !is_remarkable(reason) {
             tracing::debug!(sid, link = link.0, peer, %remote, %reason, "link hung up");
-        } else if let Some(suppressed) = self.shared.warnings.speak(self.runtime.now()) {
+        } else if let Some(suppressed) = self.shared.warnings.permit(self.runtime.now()) {
             tracing::warn!(sid, link = link.0, peer, %remote, %reason, suppressed, "link hung up");
         }
     }

@@ -12,7 +12,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// Tells people how things stand: at once if there is something to tell, otherwise now and then.
     pub(super) fn publish_in_time(&mut self, reports: &mut Vec<Report>, now: Instant) {
         let due = *self.publish_at.get_or_insert(now + PUBLISH_AFTER);
-        if !reports.is_empty() || due <= now || self.complain_at.is_some_and(|at| at <= now) {
+        if !reports.is_empty() || due <= now || self.warn_at.is_some_and(|at| at <= now) {
             self.publish_at = None;
             self.publish(std::mem::take(reports), now);
         }
@@ -28,12 +28,12 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         }
         self.published.publish(status, reports, now);
         let Some(since) = self.published.looking_since() else {
-            self.complain_at = None;
+            self.warn_at = None;
             return;
         };
-        let due = self.complain_at.get_or_insert(since + COMPLAIN_AFTER);
+        let due = self.warn_at.get_or_insert(since + WARN_AFTER);
         if *due <= now {
-            *due = now + COMPLAIN_AFTER;
+            *due = now + WARN_AFTER;
             let looking_for = now.saturating_duration_since(since);
             let status = self.peer.status();
             tracing::warn!(
@@ -50,4 +50,4 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 /// How long people may be told what was a moment ago, while nothing notable happens.
 const PUBLISH_AFTER: Duration = Duration::from_millis(50);
 /// After how long an election is worth a warning, and how often.
-const COMPLAIN_AFTER: Duration = Duration::from_secs(30);
+const WARN_AFTER: Duration = Duration::from_secs(30);

@@ -27,45 +27,45 @@ use quorate_core::zxid::Zxid;
 use crate::host::proposal::{Doubt, ProposeError, Proposed, ReadError};
 use crate::permits::Permit;
 
-/// Looks at the application, or is told why it cannot.
-pub(crate) type Look<A> = Box<dyn FnOnce(Result<&A, ReadError>) + Send>;
+/// The closure of a read: is given the application, or why the read is refused.
+pub(crate) type ReadClosure<A> = Box<dyn FnOnce(Result<&A, ReadError>) + Send>;
 
 /// What a caller at this server asks for.
 pub(crate) enum Ask<A> {
     /// A transaction.
     Propose { request: Request, answer: Answer, permit: Permit },
-    /// To look when everything acknowledged so far is there.
-    Read(Look<A>),
-    /// To look.
-    Peek(Look<A>),
-    /// To see that the loop turns.
+    /// A linearisable read.
+    Read(ReadClosure<A>),
+    /// A stale read.
+    ReadLocal(ReadClosure<A>),
+    /// A sign that the loop turns.
     Pulse(Sender<()>),
-    /// Another server to lead, or anybody else.
-    HandOver { to: Option<ServerId>, answer: Sender<Result<ServerId, Kept>> },
+    /// A leadership transfer, to the server named or to the best follower.
+    TransferLeadership { to: Option<ServerId>, answer: Sender<Result<ServerId, Kept>> },
 }
 
 /// Where the outcome of a proposal goes.
 pub(crate) type Answer = oneshot::Sender<Result<Proposed, ProposeError>>;
 
-/// Makes a [`Look`] of a closure, and the way its result takes. If the closure panics, the caller does,
+/// Makes a [`ReadClosure`] of a closure, and the way its result takes. If the closure panics, the caller does,
 /// and not the server.
-pub(crate) fn look<A, T: Send + 'static>(
+pub(crate) fn read_closure<A, T: Send + 'static>(
     permit: Permit,
     closure: impl FnOnce(&A) -> T + Send + 'static,
-) -> (Look<A>, oneshot::Receiver<Result<thread::Result<T>, ReadError>>) {
+) -> (ReadClosure<A>, oneshot::Receiver<Result<thread::Result<T>, ReadError>>) {
     let (sender, receiver) = oneshot::channel();
-    let look = move |application: Result<&A, ReadError>| {
+    let read = move |application: Result<&A, ReadError>| {
         let seen =
             application.map(|application| catch_unwind(AssertUnwindSafe(|| closure(application))));
         drop(permit);
         // The caller may have stopped waiting.
         drop(sender.send(seen));
     };
-    (Box::new(look), receiver)
+    (Box::new(read), receiver)
 }
 
-/// Waits for what a [`look`] has seen.
-pub(crate) async fn seen<T>(
+/// Waits for what a [`read_closure`] returns.
+pub(crate) async fn read_result<T>(
     receiver: oneshot::Receiver<Result<thread::Result<T>, ReadError>>,
 ) -> Result<T, ReadError> {
     match receiver.await.unwrap_or(Err(ReadError::Ended))? {
@@ -247,9 +247,9 @@ mod tests {
     #[test]
     fn a_panic_in_a_closure_is_the_callers() {
         let permit = block_on(Permits::new(1).take());
-        let (look, receiver) = look(permit, |_: &u8| panic!("mine"));
-        look(Ok(&1));
-        let caught = catch_unwind(AssertUnwindSafe(|| block_on(seen::<()>(receiver))));
+        let (read, receiver) = read_closure(permit, |_: &u8| panic!("mine"));
+        read(Ok(&1));
+        let caught = catch_unwind(AssertUnwindSafe(|| block_on(read_result::<()>(receiver))));
         assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"mine"));
     }
 }

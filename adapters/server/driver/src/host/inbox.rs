@@ -1,17 +1,16 @@
-//! The inbox of the loop: what other tasks and threads hand to it.
+//! The inbox of the loop: what callers and threads hand to it, and the wake-up that goes with it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::Mutex;
 
-use async_channel::Sender;
+use crate::lock::locked;
 
-use crate::net::events::Happened;
-
-/// What others hand to the loop, and the loop takes all at once: a cell with a bell, so that a burst
-/// costs one wake-up, and no caller waits here for the loop.
-#[derive(Debug)]
-pub(crate) struct Tray<T> {
+/// What others hand to the loop, and the loop takes all at once: a burst costs one wake-up, and no caller waits here for
+/// the loop.
+pub(crate) struct Inbox<T> {
     items: Mutex<Items<T>>,
-    bell: Sender<Happened>,
+    /// Wakes the loop, which looks here before it waits again.
+    wake: Box<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Debug)]
@@ -20,14 +19,15 @@ struct Items<T> {
     closed: bool,
 }
 
-impl<T> Tray<T> {
-    pub(crate) fn new(bell: Sender<Happened>) -> Self {
-        Self { items: Mutex::new(Items { waiting: Vec::new(), closed: false }), bell }
+impl<T> Inbox<T> {
+    pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        let items = Mutex::new(Items { waiting: Vec::new(), closed: false });
+        Self { items, wake: Box::new(wake) }
     }
 
     /// Puts an item in; gives it back if the loop takes no more.
     pub(crate) fn put(&self, item: T) -> Result<(), T> {
-        let mut items = self.locked();
+        let mut items = locked(&self.items);
         if items.closed {
             return Err(item);
         }
@@ -35,8 +35,7 @@ impl<T> Tray<T> {
         let first = items.waiting.len() == 1;
         drop(items);
         if first {
-            // Full: the loop is awake, and looks here before it waits again.
-            drop(self.bell.try_send(Happened::Rung));
+            (self.wake)();
         }
         Ok(())
     }
@@ -44,17 +43,19 @@ impl<T> Tray<T> {
     /// Takes what is there, in exchange for an empty vector.
     pub(crate) fn take(&self, into: &mut Vec<T>) {
         debug_assert!(into.is_empty(), "what was taken before is done");
-        std::mem::swap(&mut self.locked().waiting, into);
+        std::mem::swap(&mut locked(&self.items).waiting, into);
     }
 
     /// Lets nothing more in; returns what the loop has not taken.
     pub(crate) fn close(&self) -> Vec<T> {
-        let mut items = self.locked();
+        let mut items = locked(&self.items);
         items.closed = true;
         std::mem::take(&mut items.waiting)
     }
+}
 
-    fn locked(&self) -> MutexGuard<'_, Items<T>> {
-        self.items.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T: fmt::Debug> fmt::Debug for Inbox<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").field("items", &self.items).finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@
 //!               └── those that the thread gave back, first
 //! ```
 //!
-//! An order is one step: apply a transaction, prepare a request, look. As long as nothing takes long, orders are
+//! An order is one step: apply a transaction, prepare a request, read. As long as nothing takes long, orders are
 //! carried out at once, by the loop, since a change of threads costs more than most of them. When they do take
 //! long, the application moves to a thread; the loop goes on without it, and whatever comes meanwhile
 //! waits here. What waits is bounded: the core hands out transactions up to a limit, requests and reads are bounded by
@@ -32,21 +32,25 @@ use quorate_core::message::Request;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::disk::{self as stream, DiskHandle, Intake, Pieces, Reception, Stop, Unread, Wanted};
+use crate::disk::{
+    self as stream, DiskHandle, DiskReadError, Intake, Pieces, Reception, Stop, Wanted,
+};
 use crate::error::ServerError;
-use crate::host::callers::{Look, Requests};
-use crate::host::inbox::Tray;
+use crate::host::callers::{ReadClosure, Requests};
+use crate::host::inbox::Inbox;
 use crate::host::proposal::ReadError;
-use crate::host::worker::{Done, Hands, Job, Order, Purpose, Ran, Worked, start_thread};
-use crate::task_group::Hold;
+use crate::host::worker::{
+    Done, Job, Order, Purpose, Returned, Worker, WorkerReport, start_thread,
+};
+use crate::task_group::KeepAlive;
 
 /// The application, at work in the loop or on its thread.
 pub(crate) struct Replica<A: Application> {
     /// At home; elsewhere it is at work on the thread.
-    hands: Option<Hands<A>>,
+    worker: Option<Worker<A>>,
     thread: Option<Sender<Job<A>>>,
     /// Where threads put what they have done.
-    tray: Arc<Tray<Ran<A>>>,
+    inbox: Arc<Inbox<WorkerReport<A>>>,
     /// Whether the application was quick lately.
     quick: bool,
     orders: VecDeque<Order<A>>,
@@ -64,14 +68,14 @@ pub(crate) struct Replica<A: Application> {
     receptions: Arc<Mutex<()>>,
     /// Kept for their memory.
     done: Vec<Done<A>>,
-    ran: Vec<Ran<A>>,
+    reports: Vec<WorkerReport<A>>,
     disk: DiskHandle,
     /// Threads that write files keep the server from having ended, and are told to hurry.
-    hold: Hold,
+    keep_alive: KeepAlive,
     stop: Stop,
     pub(crate) requests: Requests,
     /// Reads that wait for the core's answer.
-    reads: VecDeque<(ReadId, Look<A>)>,
+    reads: VecDeque<(ReadId, ReadClosure<A>)>,
     /// Why the log could not be read on.
     unreadable: Option<Arc<quorate_storage::reader::ReadError>>,
 }
@@ -86,7 +90,7 @@ struct Receiving<A: Application> {
 
 /// What the loop has to do because of the application.
 #[derive(Default)]
-pub(crate) struct Consequences {
+pub(crate) struct ReplicaOutput {
     /// For the core, in order.
     pub(crate) events: Vec<Event>,
     /// Snapshots for learners.
@@ -94,7 +98,7 @@ pub(crate) struct Consequences {
 }
 
 /// What a replica begins with.
-pub(crate) struct Beginning<A: Application> {
+pub(crate) struct ReplicaParts<A: Application> {
     pub(crate) application: A,
     /// The newest snapshot on disk, restored.
     pub(crate) staged: Option<(Zxid, A::Staged)>,
@@ -102,25 +106,25 @@ pub(crate) struct Beginning<A: Application> {
     /// The longest transaction that a leader makes.
     pub(crate) txn_bytes_max: usize,
     pub(crate) disk: DiskHandle,
-    pub(crate) tray: Arc<Tray<Ran<A>>>,
-    pub(crate) hold: Hold,
+    pub(crate) inbox: Arc<Inbox<WorkerReport<A>>>,
+    pub(crate) keep_alive: KeepAlive,
 }
 
 impl<A: Application> Replica<A> {
-    pub(crate) fn new(beginning: Beginning<A>) -> Self {
-        let Beginning { application, staged, client, disk, tray, hold, .. } = beginning;
-        let hands = Hands {
+    pub(crate) fn new(parts: ReplicaParts<A>) -> Self {
+        let ReplicaParts { application, staged, client, disk, inbox, keep_alive, .. } = parts;
+        let worker = Worker {
             application,
             client,
             applied: Zxid::ZERO,
-            txn_bytes_max: beginning.txn_bytes_max,
+            txn_bytes_max: parts.txn_bytes_max,
             disk: disk.clone(),
             reader: None,
         };
         Self {
-            hands: Some(hands),
+            worker: Some(worker),
             thread: None,
-            tray,
+            inbox,
             quick: true,
             orders: VecDeque::new(),
             planned: Zxid::ZERO,
@@ -131,9 +135,9 @@ impl<A: Application> Replica<A> {
             reception: None,
             receptions: Arc::default(),
             done: Vec::new(),
-            ran: Vec::new(),
+            reports: Vec::new(),
             disk,
-            hold,
+            keep_alive,
             stop: Stop::default(),
             requests: Requests::new(client),
             reads: VecDeque::new(),
@@ -235,7 +239,7 @@ impl<A: Application> Replica<A> {
                     *place = Some(state);
                 }
             }),
-            hold: self.hold.clone(),
+            keep_alive: self.keep_alive.clone(),
         };
         let intake = stream::receive(reception)?;
         self.reception = Some(Receiving { label, wanted, state });
@@ -243,35 +247,35 @@ impl<A: Application> Replica<A> {
     }
 
     /// Keeps the read of a caller until the core says that it may be done.
-    pub(crate) fn expect(&mut self, read: ReadId, look: Look<A>) {
-        self.reads.push_back((read, look));
+    pub(crate) fn queue_read(&mut self, id: ReadId, read: ReadClosure<A>) {
+        self.reads.push_back((id, read));
     }
 
     /// What is delivered by now is as new as that read wants.
-    pub(crate) fn answer(&mut self, read: ReadId) {
-        if let Some(look) = self.expected(read) {
-            self.orders.push_back(Order::Look(look));
+    pub(crate) fn answer(&mut self, id: ReadId) {
+        if let Some(read) = self.take_read(id) {
+            self.orders.push_back(Order::Read(read));
         }
     }
 
-    pub(crate) fn refuse(&mut self, read: ReadId, reason: ReadError) {
-        if let Some(look) = self.expected(read) {
-            look(Err(reason));
+    pub(crate) fn refuse(&mut self, id: ReadId, reason: ReadError) {
+        if let Some(read) = self.take_read(id) {
+            read(Err(reason));
         }
     }
 
-    fn expected(&mut self, read: ReadId) -> Option<Look<A>> {
+    fn take_read(&mut self, id: ReadId) -> Option<ReadClosure<A>> {
         // They are answered in order, but for those refused.
-        let at = self.reads.iter().position(|(waiting, _)| *waiting == read)?;
-        self.reads.remove(at).map(|(_, look)| look)
+        let at = self.reads.iter().position(|(waiting, _)| *waiting == id)?;
+        self.reads.remove(at).map(|(_, read)| read)
     }
 
-    /// A caller looks at whatever is there; not while that is older than the state kept apart.
-    pub(crate) fn look(&mut self, look: Look<A>) {
+    /// A stale read, of what was applied by now; refused while that is older than the staged state.
+    pub(crate) fn read_local(&mut self, read: ReadClosure<A>) {
         if self.staged.as_ref().is_some_and(|(label, _)| *label > self.planned) {
-            return look(Err(ReadError::Behind));
+            return read(Err(ReadError::Behind));
         }
-        self.orders.push_back(Order::Look(look));
+        self.orders.push_back(Order::Read(read));
     }
 
     /// This server serves; everything that it inherited is among what was delivered so far.
@@ -288,20 +292,20 @@ impl<A: Application> Replica<A> {
     // --- doing it ---
 
     /// Does what can be done at once; the rest goes on elsewhere.
-    pub(crate) fn run(&mut self, then: &mut Consequences) -> Result<(), ServerError> {
-        self.welcome(then);
+    pub(crate) fn run(&mut self, then: &mut ReplicaOutput) -> Result<(), ServerError> {
+        self.take_reports(then);
         let begun = Instant::now();
         let mut now = begun;
-        while let (Some(hands), Some(order)) = (&mut self.hands, self.orders.front()) {
+        while let (Some(worker), Some(order)) = (&mut self.worker, self.orders.front()) {
             let reads = matches!(order, Order::Replay { .. });
             if reads || !self.quick || now - begun > INLINE_TIME {
-                self.hand_over()?;
+                self.send_to_thread()?;
                 break;
             }
             let Some(order) = self.orders.pop_front() else { break };
             let mut done = std::mem::take(&mut self.done);
-            hands.perform(order, &mut done);
-            self.applied = hands.applied;
+            worker.perform(order, &mut done);
+            self.applied = worker.applied;
             self.conclude(&mut done, then);
             self.done = done;
             let before = std::mem::replace(&mut now, Instant::now());
@@ -316,22 +320,22 @@ impl<A: Application> Replica<A> {
     }
 
     /// Takes in what threads have done.
-    fn welcome(&mut self, then: &mut Consequences) {
-        let mut ran = std::mem::take(&mut self.ran);
-        self.tray.take(&mut ran);
-        for ran in ran.drain(..) {
-            match ran {
-                Ran::Worked(worked) => {
-                    let Worked { hands, mut rest, mut done, slowest } = *worked;
-                    self.applied = hands.applied;
-                    self.hands = Some(hands);
+    fn take_reports(&mut self, then: &mut ReplicaOutput) {
+        let mut reports = std::mem::take(&mut self.reports);
+        self.inbox.take(&mut reports);
+        for report in reports.drain(..) {
+            match report {
+                WorkerReport::Returned(returned) => {
+                    let Returned { worker, mut rest, mut done, slowest } = *returned;
+                    self.applied = worker.applied;
+                    self.worker = Some(worker);
                     self.quick = slowest < SLOW;
                     rest.append(&mut self.orders);
                     self.orders = rest;
                     self.conclude(&mut done, then);
                 }
-                Ran::Panicked(panic) => resume_unwind(panic),
-                Ran::Saved(label, outcome) => {
+                WorkerReport::Panicked(panic) => resume_unwind(panic),
+                WorkerReport::Saved(label, outcome) => {
                     if let Err(error) = outcome {
                         tracing::warn!(%label, %error, "cannot take a snapshot");
                     }
@@ -339,11 +343,11 @@ impl<A: Application> Replica<A> {
                 }
             }
         }
-        self.ran = ran;
+        self.reports = reports;
     }
 
     /// Sends the application to its thread, with the next few orders.
-    fn hand_over(&mut self) -> Result<(), ServerError> {
+    fn send_to_thread(&mut self) -> Result<(), ServerError> {
         let (mut orders, mut bytes) = (VecDeque::new(), 0);
         while orders.len() < ORDERS_MAX && bytes < ORDERS_BYTES_MAX {
             let Some(order) = self.orders.pop_front() else { break };
@@ -359,18 +363,18 @@ impl<A: Application> Replica<A> {
         }
         let thread = match self.thread.take() {
             Some(thread) => thread,
-            None => start_thread(Arc::clone(&self.tray)).map_err(ServerError::thread)?,
+            None => start_thread(Arc::clone(&self.inbox)).map_err(ServerError::thread)?,
         };
-        if let Some(hands) = self.hands.take() {
+        if let Some(worker) = self.worker.take() {
             // There is room: it has no other job while the application is here.
-            drop(thread.try_send(Job { hands, orders }));
+            drop(thread.try_send(Job { worker, orders }));
         }
         self.thread = Some(thread);
         Ok(())
     }
 
     /// Tells callers and the core what came of orders.
-    fn conclude(&mut self, done: &mut Vec<Done<A>>, then: &mut Consequences) {
+    fn conclude(&mut self, done: &mut Vec<Done<A>>, then: &mut ReplicaOutput) {
         for done in done.drain(..) {
             match done {
                 Done::Own { cxid, zxid, outcome } => self.requests.applied(cxid, zxid, outcome),
@@ -397,10 +401,10 @@ impl<A: Application> Replica<A> {
                     self.orders.push_front(Order::Replay { after: reached, through });
                 }
                 // With the disk ends the server, and it says why.
-                Done::Replayed { outcome: Err(Unread::Ended), .. } => {}
+                Done::Replayed { outcome: Err(DiskReadError::Ended), .. } => {}
                 Done::Replayed { reached, outcome, .. } => {
                     let outcome = outcome.map_err(|error| {
-                        if let Unread::Log(error) = error {
+                        if let DiskReadError::Log(error) = error {
                             self.unreadable = Some(Arc::new(error));
                         }
                         Unreadable
@@ -413,11 +417,11 @@ impl<A: Application> Replica<A> {
     }
 
     fn save(&self, label: Zxid, snapshot: A::Snapshot) {
-        let (tray, disk, stop) = (Arc::clone(&self.tray), self.disk.clone(), self.stop.clone());
-        let hold = self.hold.clone();
-        let done = move |outcome| drop(tray.put(Ran::Saved(label, outcome)));
-        if let Err(error) = stream::save(label, snapshot, disk, stop, hold, done) {
-            drop(self.tray.put(Ran::Saved(label, Err(error.into()))));
+        let (inbox, disk, stop) = (Arc::clone(&self.inbox), self.disk.clone(), self.stop.clone());
+        let keep_alive = self.keep_alive.clone();
+        let done = move |outcome| drop(inbox.put(WorkerReport::Saved(label, outcome)));
+        if let Err(error) = stream::save(label, snapshot, disk, stop, keep_alive, done) {
+            drop(self.inbox.put(WorkerReport::Saved(label, Err(error.into()))));
         }
     }
 }
@@ -455,8 +459,7 @@ mod tests {
 
     use super::*;
     use crate::disk::Disk;
-    use crate::host::callers::look;
-    use crate::net::events::Happened;
+    use crate::host::callers::read_closure;
     use crate::permits::Permits;
 
     /// Notes what it is told to do. A state is the last transaction in it, as eight bytes.
@@ -551,7 +554,7 @@ mod tests {
         told: Told,
         /// While it is there, each transaction waits for a word.
         gate: Option<Sender<()>>,
-        bell: Receiver<Happened>,
+        woken: Receiver<()>,
         disk: Disk,
         tickets: u64,
         _dir: TempDir,
@@ -560,26 +563,26 @@ mod tests {
     impl Stage {
         fn new(staged: Option<i64>) -> Self {
             let (disk, dir) = stream::tests::disk();
-            let (ring, bell) = bounded(1);
+            let (wake, woken) = bounded(1);
             let told = Told::default();
             let (gate, gate_kept) = bounded(1);
-            let replica = Replica::new(Beginning {
+            let replica = Replica::new(ReplicaParts {
                 application: Notes { told: Arc::clone(&told), gate: gate_kept },
                 staged: staged.map(|label| (Zxid(label), label)),
                 client: 7,
                 txn_bytes_max: Txn::BYTES_MAX,
                 disk: disk.handle(),
-                tray: Arc::new(Tray::new(ring)),
-                hold: Hold::idle(),
+                inbox: Arc::new(Inbox::new(move || _ = wake.try_send(()))),
+                keep_alive: KeepAlive::idle(),
             });
             drop(gate);
-            Self { replica, told, gate: None, bell, disk, tickets: 0, _dir: dir }
+            Self { replica, told, gate: None, woken, disk, tickets: 0, _dir: dir }
         }
 
         /// From now on, transactions wait.
         fn close_gate(&mut self) {
             let (gate, kept) = bounded(1);
-            self.replica.hands.as_mut().unwrap().application.gate = kept;
+            self.replica.worker.as_mut().unwrap().application.gate = kept;
             self.gate = Some(gate);
         }
 
@@ -604,8 +607,8 @@ mod tests {
             }
         }
 
-        fn run(&mut self) -> Consequences {
-            let mut then = Consequences::default();
+        fn run(&mut self) -> ReplicaOutput {
+            let mut then = ReplicaOutput::default();
             self.replica.run(&mut then).unwrap();
             then
         }
@@ -621,7 +624,7 @@ mod tests {
         fn until(&mut self, event: &Event) -> Vec<Event> {
             let mut events = self.run().events;
             while !events.contains(event) {
-                drop(self.bell.recv_blocking().unwrap());
+                self.woken.recv_blocking().unwrap();
                 events.extend(self.run().events);
             }
             events
@@ -631,7 +634,7 @@ mod tests {
         fn until_applied(&mut self, zxid: i64) {
             drop(self.run());
             while self.replica.applied() < Zxid(zxid) {
-                drop(self.bell.recv_blocking().unwrap());
+                self.woken.recv_blocking().unwrap();
                 drop(self.run());
             }
         }
@@ -640,12 +643,12 @@ mod tests {
             std::mem::take(&mut *self.told.lock().unwrap())
         }
 
-        fn peek(&mut self) -> Result<(), ReadError> {
+        fn read_local(&mut self) -> Result<(), ReadError> {
             let permit = block_on(Permits::new(1).take());
-            let (look, mut seen) = look(permit, |_: &Notes| ());
-            self.replica.look(look);
+            let (read, mut outcome) = read_closure(permit, |_: &Notes| ());
+            self.replica.read_local(read);
             drop(self.run());
-            seen.try_recv().unwrap().expect("somebody has looked").map(|_| ())
+            outcome.try_recv().unwrap().expect("it was answered").map(|_| ())
         }
 
         /// Receives a snapshot, from its first byte to its signature.
@@ -744,12 +747,12 @@ mod tests {
     #[test]
     fn a_state_on_disk_is_the_applications_when_the_core_says_so() {
         let mut stage = Stage::new(Some(5));
-        assert_eq!(stage.peek(), Err(ReadError::Behind));
+        assert_eq!(stage.read_local(), Err(ReadError::Behind));
         assert_eq!(stage.told(), [""; 0]);
         stage.replica.adopt(Zxid(5));
         assert_eq!(stage.deliver([6, 7]), [Event::Applied(Zxid(7))]);
         assert_eq!(stage.told(), ["adopt 5", "apply 6", "apply 7"]);
-        assert_eq!(stage.peek(), Ok(()));
+        assert_eq!(stage.read_local(), Ok(()));
     }
 
     #[test]
@@ -759,9 +762,9 @@ mod tests {
         stage.told();
 
         stage.receive(15);
-        assert_eq!(stage.peek(), Ok(()), "it is not installed yet");
+        assert_eq!(stage.read_local(), Ok(()), "it is not installed yet");
         stage.write(install(15));
-        assert_eq!((stage.told(), stage.peek()), (vec![], Err(ReadError::Behind)));
+        assert_eq!((stage.told(), stage.read_local()), (vec![], Err(ReadError::Behind)));
         assert!(stage.replica.send_staged(Zxid(15), Bytes::new()).is_ok());
         stage.replica.adopt(Zxid(15));
         stage.deliver([16, 17]);
@@ -796,7 +799,7 @@ mod tests {
         stage.told();
         stage.receive(15);
         stage.write(install(15));
-        assert_eq!(stage.peek(), Ok(()));
+        assert_eq!(stage.read_local(), Ok(()));
         stage.deliver([19]);
         assert_eq!(stage.told(), ["apply 19"]);
     }
@@ -838,7 +841,7 @@ mod tests {
         stage.replica.quick = false;
         stage.replica.deliver(Txn { body: Bytes::from_static(b"panic"), ..txn(1) });
         drop(stage.run());
-        drop(stage.bell.recv_blocking().unwrap());
+        stage.woken.recv_blocking().unwrap();
         let caught = catch_unwind(AssertUnwindSafe(|| drop(stage.run())));
         assert!(caught.is_err());
     }

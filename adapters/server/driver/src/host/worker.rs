@@ -16,9 +16,9 @@ use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_storage::reader::Reader;
 
-use crate::disk::{DiskHandle, SnapshotFault, Unread};
-use crate::host::callers::{Look, own_outcome};
-use crate::host::inbox::Tray;
+use crate::disk::{DiskHandle, DiskReadError, SnapshotFault};
+use crate::host::callers::{ReadClosure, own_outcome};
+use crate::host::inbox::Inbox;
 use crate::threads::APPLICATION_STACK;
 
 /// One step of what the application is to do.
@@ -35,7 +35,7 @@ pub(super) enum Order<A: Application> {
         request: Request,
     },
     Abandon,
-    Look(Look<A>),
+    Read(ReadClosure<A>),
     Save(Zxid),
     Send {
         link: LinkId,
@@ -63,7 +63,7 @@ pub(super) enum Done<A: Application> {
     Replayed {
         reached: Zxid,
         through: Zxid,
-        outcome: Result<(), Unread>,
+        outcome: Result<(), DiskReadError>,
     },
 }
 
@@ -74,17 +74,17 @@ pub(super) enum Purpose {
 }
 
 /// What a thread has to say.
-pub(crate) enum Ran<A: Application> {
+pub(crate) enum WorkerReport<A: Application> {
     /// The application comes home.
-    Worked(Box<Worked<A>>),
+    Returned(Box<Returned<A>>),
     /// The application or a snapshot of it has panicked, and so will the loop.
     Panicked(Box<dyn Any + Send>),
     /// A snapshot was taken, or could not be.
     Saved(Zxid, Result<(), SnapshotFault>),
 }
 
-pub(crate) struct Worked<A: Application> {
-    pub(super) hands: Hands<A>,
+pub(crate) struct Returned<A: Application> {
+    pub(super) worker: Worker<A>,
     pub(super) rest: VecDeque<Order<A>>,
     pub(super) done: Vec<Done<A>>,
     /// How long the slowest order took.
@@ -92,12 +92,12 @@ pub(crate) struct Worked<A: Application> {
 }
 
 pub(super) struct Job<A: Application> {
-    pub(super) hands: Hands<A>,
+    pub(super) worker: Worker<A>,
     pub(super) orders: VecDeque<Order<A>>,
 }
 
 /// What goes to the thread and comes back.
-pub(super) struct Hands<A: Application> {
+pub(super) struct Worker<A: Application> {
     pub(super) application: A,
     pub(super) client: i64,
     pub(super) applied: Zxid,
@@ -108,7 +108,7 @@ pub(super) struct Hands<A: Application> {
     pub(super) reader: Option<(Reader, Zxid)>,
 }
 
-impl<A: Application> Hands<A> {
+impl<A: Application> Worker<A> {
     pub(super) fn perform(&mut self, order: Order<A>, done: &mut Vec<Done<A>>) {
         match order {
             Order::Apply(txn) => self.apply(&txn, done),
@@ -135,7 +135,7 @@ impl<A: Application> Hands<A> {
                 done.push(Done::Prepared(epoch, draft));
             }
             Order::Abandon => self.application.abandon(),
-            Order::Look(look) => look(Ok(&self.application)),
+            Order::Read(read) => read(Ok(&self.application)),
             Order::Save(label) => {
                 done.push(Done::Snapshot(self.application.snapshot(), Purpose::Save(label)));
             }
@@ -164,7 +164,7 @@ impl<A: Application> Hands<A> {
         after: Zxid,
         through: Zxid,
         done: &mut Vec<Done<A>>,
-    ) -> (Zxid, Result<(), Unread>) {
+    ) -> (Zxid, Result<(), DiskReadError>) {
         let begun = Instant::now();
         let reader = match self.reader.take().filter(|(_, wanted)| *wanted == through) {
             Some((reader, _)) if self.applied == after => Ok(reader),
@@ -193,30 +193,32 @@ impl<A: Application> Hands<A> {
 }
 
 /// Starts the thread on which an application works that is not quick.
-pub(super) fn start_thread<A: Application>(tray: Arc<Tray<Ran<A>>>) -> io::Result<Sender<Job<A>>> {
+pub(super) fn start_thread<A: Application>(
+    inbox: Arc<Inbox<WorkerReport<A>>>,
+) -> io::Result<Sender<Job<A>>> {
     let (jobs, queue) = bounded(1);
     let thread = std::thread::Builder::new().name("quorate-apply".to_owned());
-    thread.stack_size(APPLICATION_STACK).spawn(move || work(&queue, &tray))?;
+    thread.stack_size(APPLICATION_STACK).spawn(move || work(&queue, &inbox))?;
     Ok(jobs)
 }
 
-fn work<A: Application>(jobs: &Receiver<Job<A>>, tray: &Tray<Ran<A>>) {
-    while let Ok(Job { mut hands, mut orders }) = jobs.recv_blocking() {
-        let worked = catch_unwind(AssertUnwindSafe(move || {
+fn work<A: Application>(jobs: &Receiver<Job<A>>, inbox: &Inbox<WorkerReport<A>>) {
+    while let Ok(Job { mut worker, mut orders }) = jobs.recv_blocking() {
+        let returned = catch_unwind(AssertUnwindSafe(move || {
             let (mut done, mut slowest) = (Vec::new(), Duration::ZERO);
             let begun = Instant::now();
             let mut now = begun;
             while now - begun < WORK_TIME {
                 let Some(order) = orders.pop_front() else { break };
-                hands.perform(order, &mut done);
+                worker.perform(order, &mut done);
                 let before = std::mem::replace(&mut now, Instant::now());
                 slowest = slowest.max(now - before);
             }
-            Worked { hands, rest: orders, done, slowest }
+            Returned { worker, rest: orders, done, slowest }
         }));
-        drop(tray.put(match worked {
-            Ok(worked) => Ran::Worked(Box::new(worked)),
-            Err(panic) => Ran::Panicked(panic),
+        drop(inbox.put(match returned {
+            Ok(returned) => WorkerReport::Returned(Box::new(returned)),
+            Err(panic) => WorkerReport::Panicked(panic),
         }));
     }
 }

@@ -88,7 +88,7 @@ impl<R: Runtime> Acceptor<R> {
             errors += 1;
             // A descriptor that is given up when there are none may not come back.
             let anew = errors % ERRORS_FOR_GOOD == 0 && !lacks_descriptors(&error);
-            if let Some(suppressed) = self.shared.warnings.speak(runtime.now()) {
+            if let Some(suppressed) = self.shared.warnings.permit(runtime.now()) {
                 let then = if anew { "opening the port anew" } else { "trying again" };
                 tracing::warn!(
                     sid = self.shared.id.0, ?plane, %at, %error, suppressed,
@@ -128,7 +128,7 @@ impl<R: Runtime> Acceptor<R> {
     fn admit(&self, plane: Plane, stream: R::Stream, remote: SocketAddr) {
         let Some(share) = self.connections.admit(remote.ip()) else {
             Counters::add(&self.shared.counters.refused_connections);
-            if let Some(suppressed) = self.shared.warnings.speak(self.tasks.runtime.now()) {
+            if let Some(suppressed) = self.shared.warnings.permit(self.tasks.runtime.now()) {
                 tracing::warn!(
                     sid = self.shared.id.0, peer = %remote, suppressed,
                     "this address has too many connections to our ports for peers: closed"
@@ -186,7 +186,7 @@ impl<R: Runtime> Acceptor<R> {
     ) -> Option<Opened<R::Stream>> {
         let mut received = BytesMut::new();
         loop {
-            match self.shared.tongue.hear(&mut received) {
+            match self.shared.codec.decode_introduction(&mut received) {
                 Ok(Some(Introduction { id, addresses })) => {
                     return Some(Opened {
                         stream,
@@ -202,7 +202,8 @@ impl<R: Runtime> Acceptor<R> {
                 Ok(None) => {}
                 Err(error) => {
                     Counters::add(&self.shared.counters.refused_introductions);
-                    if let Some(suppressed) = self.shared.warnings.speak(self.tasks.runtime.now()) {
+                    if let Some(suppressed) = self.shared.warnings.permit(self.tasks.runtime.now())
+                    {
                         tracing::warn!(
                             sid = self.shared.id.0, peer = %remote, %error, suppressed,
                             "unreadable introduction, connection closed"

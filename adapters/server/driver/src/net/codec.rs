@@ -7,14 +7,14 @@ use quorate_core::wire::{self, DecodeError};
 
 /// What is said on the election port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tongue {
+pub(crate) enum ElectionCodec {
     /// Notifications.
     Fast,
     /// Letters.
     Generation,
 }
 
-impl Tongue {
+impl ElectionCodec {
     /// That of a server with this configuration.
     pub(crate) const fn of(election: &Election) -> Self {
         match election {
@@ -24,7 +24,7 @@ impl Tongue {
     }
 
     /// An introduction in it.
-    pub(crate) fn introduce(self, introduction: &Introduction) -> Bytes {
+    pub(crate) fn encode_introduction(self, introduction: &Introduction) -> Bytes {
         match self {
             Self::Fast => wire::encode_introduction(introduction),
             Self::Generation => wire::encode_letter_introduction(introduction),
@@ -32,7 +32,10 @@ impl Tongue {
     }
 
     /// Takes an introduction in it off the front of `buf`.
-    pub(crate) fn hear(self, buf: &mut BytesMut) -> Result<Option<Introduction>, DecodeError> {
+    pub(crate) fn decode_introduction(
+        self,
+        buf: &mut BytesMut,
+    ) -> Result<Option<Introduction>, DecodeError> {
         match self {
             Self::Fast => wire::decode_introduction(buf),
             Self::Generation => wire::decode_letter_introduction(buf),
@@ -40,7 +43,7 @@ impl Tongue {
     }
 
     /// Takes a message in it off the front of `buf`.
-    pub(super) fn take(self, buf: &mut BytesMut) -> Result<Option<Message>, DecodeError> {
+    pub(super) fn take_message(self, buf: &mut BytesMut) -> Result<Option<Message>, DecodeError> {
         if let Some(probe) = wire::take_probe(buf) {
             return Ok(Some(Message::Probe(probe)));
         }

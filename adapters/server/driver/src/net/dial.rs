@@ -21,7 +21,7 @@ use quorate_core::address::HostPort;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Plane};
 
-use crate::net::events::{Happened, Shared};
+use crate::net::events::{LoopEvent, Shared};
 use crate::net::link::{self, Opened};
 use crate::net::resolve::Resolver;
 use crate::runtime::Runtime;
@@ -32,7 +32,7 @@ use crate::task_group::{TaskGroup, closed};
 #[derive(Debug)]
 pub(crate) struct Dialler<R> {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) doors: TaskGroup<R>,
+    pub(crate) tasks: TaskGroup<R>,
     pub(crate) links: TaskGroup<R>,
     pub(crate) timeout: Duration,
     pub(crate) resolver: Resolver,
@@ -54,15 +54,15 @@ impl<R: Runtime> Dialler<R> {
     ) {
         let (shared, links) = (Arc::clone(&self.shared), self.links.clone());
         let call = Call {
-            runtime: self.doors.runtime.clone(),
+            runtime: self.tasks.runtime.clone(),
             timeout: self.timeout,
             resolver: self.resolver.clone(),
         };
         // Dials that are over have no receiver left that could be told.
-        self.under_way.retain(|_, call_off| !call_off.is_closed());
-        let (call_off, called_off) = bounded(1);
-        self.under_way.insert((plane, peer), call_off);
-        self.doors.spawn(async move {
+        self.under_way.retain(|_, cancel| !cancel.is_closed());
+        let (cancel, cancelled) = bounded(1);
+        self.under_way.insert((plane, peer), cancel);
+        self.tasks.spawn(async move {
             let connected = async {
                 for address in &addresses {
                     match call.connect(address, introduction.as_ref()).await {
@@ -78,8 +78,8 @@ impl<R: Runtime> Dialler<R> {
                 None
             };
             let give_up = async {
-                closed(&called_off).await;
-                tracing::debug!(sid = shared.id.0, ?plane, peer = peer.0, "called off");
+                closed(&cancelled).await;
+                tracing::debug!(sid = shared.id.0, ?plane, peer = peer.0, "cancelled");
                 None
             };
             if let Some((stream, remote)) = or(connected, give_up).await {
@@ -97,7 +97,7 @@ impl<R: Runtime> Dialler<R> {
             }
             Counters::add(&shared.counters.failed_dials);
             // No receiver is left: the server ends.
-            drop(shared.events.send(Happened::Event(Event::DialFailed { plane, peer })).await);
+            drop(shared.events.send(LoopEvent::Event(Event::DialFailed { plane, peer })).await);
         });
     }
 }
@@ -107,11 +107,11 @@ impl<R: Runtime> Dialler<R> {
     pub(crate) fn look_up(&self, link: LinkId, hosts: Vec<String>) {
         let shared = Arc::clone(&self.shared);
         let call = Call {
-            runtime: self.doors.runtime.clone(),
+            runtime: self.tasks.runtime.clone(),
             timeout: self.timeout,
             resolver: self.resolver.clone(),
         };
-        self.doors.spawn(async move {
+        self.tasks.spawn(async move {
             let mut addresses = Vec::new();
             for host in &hosts {
                 match call.bounded(call.resolver.resolve(host)).await {
@@ -122,14 +122,14 @@ impl<R: Runtime> Dialler<R> {
                 }
             }
             // No receiver is left: the server ends.
-            drop(shared.events.send(Happened::Event(Event::Resolved { link, addresses })).await);
+            drop(shared.events.send(LoopEvent::Event(Event::Resolved { link, addresses })).await);
         });
     }
 }
 
 impl<R> Dialler<R> {
     /// Ends a dial that is under way: its answer comes at once.
-    pub(crate) fn call_off(&mut self, plane: Plane, peer: ServerId) {
+    pub(crate) fn cancel(&mut self, plane: Plane, peer: ServerId) {
         drop(self.under_way.remove(&(plane, peer)));
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     use futures_lite::io::Cursor;
 
     use super::*;
-    use crate::net::codec::Tongue;
+    use crate::net::codec::ElectionCodec;
 
     /// A machine that swallows packets, and no time passes.
     #[derive(Clone)]
@@ -220,19 +220,19 @@ mod tests {
     fn a_dial_that_hangs_is_answered_when_it_is_called_off() {
         let (sender, events) = bounded(8);
         let patience = Duration::from_secs(1);
-        let shared = Arc::new(Shared::new(ServerId(3), sender, patience, Tongue::Fast));
-        let ((doors, _doors), (links, _links)) = (TaskGroup::new(Deaf), TaskGroup::new(Deaf));
+        let shared = Arc::new(Shared::new(ServerId(3), sender, patience, ElectionCodec::Fast));
+        let ((tasks, _tasks), (links, _links)) = (TaskGroup::new(Deaf), TaskGroup::new(Deaf));
         let (timeout, resolver) = (Duration::from_secs(1), Resolver::default());
         let under_way = UnderWay::default();
-        let mut dialler = Dialler { shared, doors, links, timeout, resolver, under_way };
+        let mut dialler = Dialler { shared, tasks, links, timeout, resolver, under_way };
         let at = vec![HostPort { host: "10.0.0.1".to_owned(), port: 3888 }];
         for _ in 0..2 {
             for plane in [Plane::Quorum, Plane::Election] {
                 dialler.dial(plane, ServerId(1), at.clone(), None);
             }
             for plane in [Plane::Election, Plane::Quorum] {
-                dialler.call_off(plane, ServerId(1));
-                let Ok(Happened::Event(told)) = events.recv_blocking() else { panic!("nothing") };
+                dialler.cancel(plane, ServerId(1));
+                let Ok(LoopEvent::Event(told)) = events.recv_blocking() else { panic!("nothing") };
                 assert_eq!(told, Event::DialFailed { plane, peer: ServerId(1) });
             }
         }

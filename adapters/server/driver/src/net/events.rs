@@ -9,9 +9,9 @@ use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, LinkUp, Plane};
 use quorate_core::wire;
 
-use crate::log_limit::Quiet;
+use crate::log_limit::LogLimit;
 use crate::net::budget::Unfinished;
-use crate::net::codec::Tongue;
+use crate::net::codec::ElectionCodec;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
 use crate::permits::{Permit, Permits};
@@ -19,15 +19,15 @@ use crate::status::Counters;
 
 /// What the tasks around the loop tell it.
 #[derive(Debug)]
-pub(crate) enum Happened {
+pub(crate) enum LoopEvent {
     /// A link is up, and this is how to write to it.
     Up(LinkUp, Outbound),
     /// Something that the core understands as it is.
     Event(Event),
     /// A message that takes much memory.
     Long { event: Event, _permit: Permit },
-    /// Something lies in one of the loop's [trays](crate::host::inbox::Tray).
-    Rung,
+    /// Something lies in one of the loop's [inboxes](crate::host::inbox::Inbox).
+    Wake,
     /// Something has changed about whether this port accepts connections.
     Ports(Plane),
 }
@@ -36,9 +36,9 @@ pub(crate) enum Happened {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) id: ServerId,
-    pub(crate) events: Sender<Happened>,
+    pub(crate) events: Sender<LoopEvent>,
     pub(crate) counters: Counters,
-    pub(crate) warnings: Quiet,
+    pub(crate) warnings: LogLimit,
     pub(crate) ports: PortHealth,
     pub(super) permits: Permits,
     pub(super) unfinished: Unfinished,
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     /// How long a snapshot may pause on its way to us.
     pub(super) patience: Duration,
     /// What is said on the election port.
-    pub(crate) tongue: Tongue,
+    pub(crate) codec: ElectionCodec,
     /// The longest data of a packet that is read, in bytes.
     pub(crate) packet_bytes_max: usize,
 }
@@ -54,11 +54,11 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         id: ServerId,
-        events: Sender<Happened>,
+        events: Sender<LoopEvent>,
         patience: Duration,
-        tongue: Tongue,
+        codec: ElectionCodec,
     ) -> Self {
-        let (counters, warnings) = (Counters::default(), Quiet::new());
+        let (counters, warnings) = (Counters::default(), LogLimit::new());
         Self {
             id,
             events,
@@ -69,7 +69,7 @@ impl Shared {
             unfinished: Unfinished::default(),
             next_link: AtomicU64::new(1),
             patience,
-            tongue,
+            codec,
             packet_bytes_max: wire::MAX_DATA,
         }
     }
@@ -80,8 +80,8 @@ impl Shared {
     }
 }
 
-pub(super) fn event(event: Event) -> Happened {
-    Happened::Event(event)
+pub(super) fn event(event: Event) -> LoopEvent {
+    LoopEvent::Event(event)
 }
 
 pub(super) fn cause_of(error: &io::Error) -> Cause {

@@ -21,7 +21,7 @@ use quorate_core::links::Mailbox;
 
 use crate::net::address_limit::AddressShare;
 use crate::net::budget::Share;
-use crate::net::events::{Happened, Shared};
+use crate::net::events::{LoopEvent, Shared};
 use crate::net::outbound::{Outbound, Packets, QUEUE_BYTES_MAX, Queue};
 use crate::net::progress::Progress;
 use crate::net::reader::Reader;
@@ -79,7 +79,7 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
         _open: open,
     };
     let up = LinkUp { link, plane, dialled, peer, advertised, remote: Some(remote.ip()) };
-    if shared.events.send(Happened::Up(up, outbound)).await.is_err() {
+    if shared.events.send(LoopEvent::Up(up, outbound)).await.is_err() {
         return;
     }
 
@@ -113,7 +113,7 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
     });
     let ended = or(async { Some(reader.read(input, received).await) }, flushed).await;
     if let Some(cause) = ended {
-        drop(shared.events.send(Happened::Event(Event::LinkDown { link, cause })).await);
+        drop(shared.events.send(LoopEvent::Event(Event::LinkDown { link, cause })).await);
         // The peer at the other end may be free of a promise when it sees us close: the link stays open until the
         // core does without that promise.
         closed(&hung_up).await;
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::disk;
-    use crate::net::codec::Tongue;
+    use crate::net::codec::ElectionCodec;
 
     /// A clock, and no network.
     #[derive(Clone)]
@@ -245,7 +245,8 @@ mod tests {
     fn a_connection_is_closed_when_the_loop_has_let_go_of_it_and_not_before() {
         for (bytes, cause) in [(vec![0x7f; 64], Cause::Garbled), (vec![], Cause::Closed)] {
             let (sender, events) = bounded(8);
-            let shared = Shared::new(ServerId(1), sender, Duration::from_secs(1), Tongue::Fast);
+            let shared =
+                Shared::new(ServerId(1), sender, Duration::from_secs(1), ElectionCodec::Fast);
             let (open, alive) = bounded(1);
             let incoming = Trickle { bytes: bytes.into(), piece: 64, ends: true };
             let opened = Opened {
@@ -260,8 +261,8 @@ mod tests {
             };
             let mut life = Box::pin(run(Alone, &shared, opened));
             assert!(block_on(poll_once(&mut life)).is_none());
-            let Ok(Happened::Up(up, outbound)) = events.try_recv() else { panic!("not up") };
-            let Ok(Happened::Event(ended)) = events.try_recv() else { panic!("not down") };
+            let Ok(LoopEvent::Up(up, outbound)) = events.try_recv() else { panic!("not up") };
+            let Ok(LoopEvent::Event(ended)) = events.try_recv() else { panic!("not down") };
             assert_eq!(ended, Event::LinkDown { link: up.link, cause });
             assert!(!alive.is_closed(), "{cause:?}");
             drop(outbound);
@@ -284,7 +285,8 @@ mod tests {
     fn learn(bytes: Vec<u8>, piece: usize, ends: bool) -> (Vec<usize>, Vec<Event>, Option<Cause>) {
         let (disk, _dir) = disk::tests::disk();
         let (sender, events) = bounded(64);
-        let shared = Shared::new(ServerId(1), sender, Duration::from_millis(50), Tongue::Fast);
+        let shared =
+            Shared::new(ServerId(1), sender, Duration::from_millis(50), ElectionCodec::Fast);
         let (link, known) = (LinkId(1), AtomicBool::new(false));
         let (taken, restored) = disk::tests::reception(Zxid(9), &disk);
         let (intakes, intake) = bounded(1);
@@ -307,12 +309,11 @@ mod tests {
                 Alone.sleep(Duration::from_secs(2)).await;
                 None
             }));
-        let heard =
-            std::iter::from_fn(|| events.try_recv().ok()).filter_map(|happened| match happened {
-                Happened::Event(Event::Progress(_)) => None,
-                Happened::Event(event) | Happened::Long { event, .. } => Some(event),
-                Happened::Up(..) | Happened::Rung | Happened::Ports(_) => panic!("{happened:?}"),
-            });
+        let heard = std::iter::from_fn(|| events.try_recv().ok()).filter_map(|event| match event {
+            LoopEvent::Event(Event::Progress(_)) => None,
+            LoopEvent::Event(event) | LoopEvent::Long { event, .. } => Some(event),
+            LoopEvent::Up(..) | LoopEvent::Wake | LoopEvent::Ports(_) => panic!("{event:?}"),
+        });
         let restored = restored.lock().unwrap().clone();
         (restored, heard.collect(), ended)
     }

@@ -66,14 +66,14 @@ pub(crate) struct Bound<R: Runtime> {
 }
 
 /// The listeners of a server. They move when our line in the membership does.
-pub(crate) struct Doors<R: Runtime> {
+pub(crate) struct Listeners<R: Runtime> {
     acceptor: Acceptor<R>,
     on_all_ips: bool,
     /// Each closes when its sender goes.
     open: Vec<(ListenAddress, Sender<Infallible>)>,
 }
 
-impl<R: Runtime> Doors<R> {
+impl<R: Runtime> Listeners<R> {
     /// Serves what is bound.
     pub(crate) fn new(acceptor: Acceptor<R>, on_all_ips: bool, bound: Vec<Bound<R>>) -> Self {
         let mut open = Vec::new();
@@ -125,7 +125,7 @@ async fn listen_at<R: Runtime>(
             Err(error) => error.to_string(),
         };
         socket.report(true).await;
-        if let Some(suppressed) = acceptor.shared.warnings.speak(runtime.now()) {
+        if let Some(suppressed) = acceptor.shared.warnings.permit(runtime.now()) {
             tracing::warn!(
                 sid = acceptor.shared.id.0, address = %address.at, error, suppressed,
                 "cannot listen at an address that the membership gives us, trying again"

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quorate_core::input::Plane;
 
-use crate::net::events::{Happened, Shared};
+use crate::net::events::{LoopEvent, Shared};
 
 /// One socket of a [port](crate::net::port_health::PortHealth). Dropping it takes it away.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl ListeningSocket {
         // Said again for as long as it fails: what a socket that went has changed may have found no room.
         if failing || before != Some(failing) {
             // The loop has ended.
-            drop(self.shared.events.send(Happened::Ports(self.plane)).await);
+            drop(self.shared.events.send(LoopEvent::Ports(self.plane)).await);
         }
     }
 }
@@ -35,6 +35,6 @@ impl Drop for ListeningSocket {
     fn drop(&mut self) {
         self.shared.ports.remove(self.plane, self.number);
         // Full: the next report of this port tells. A listener that closes is followed by one that opens.
-        drop(self.shared.events.try_send(Happened::Ports(self.plane)));
+        drop(self.shared.events.try_send(LoopEvent::Ports(self.plane)));
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quorate_core::input::Event;
 
-use crate::net::events::{Happened, Shared};
+use crate::net::events::{LoopEvent, Shared};
 use crate::runtime::Runtime;
 use crate::threads::offload;
 
@@ -30,7 +30,7 @@ pub(crate) async fn watch<R: Runtime>(
         if said != Some(says) {
             said = Some(says);
             tracing::info!(sid = shared.id.0, path = %path.display(), says, "oracle");
-            if shared.events.send(Happened::Event(Event::Oracle(says))).await.is_err() {
+            if shared.events.send(LoopEvent::Event(Event::Oracle(says))).await.is_err() {
                 return;
             }
         }

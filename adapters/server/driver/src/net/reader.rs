@@ -23,7 +23,7 @@ use quorate_core::wire::{self, DecodeError};
 
 use crate::disk::{Intake, Received, SnapshotFault};
 use crate::net::budget::{BUFFER_KEPT_MAX, Share};
-use crate::net::events::{Happened, Shared, cause_of, event};
+use crate::net::events::{LoopEvent, Shared, cause_of, event};
 use crate::net::progress::Progress;
 use crate::runtime::Runtime;
 use crate::status::Counters;
@@ -109,7 +109,7 @@ impl<R: Runtime> Reader<'_, R> {
 
     fn decode(&self, buf: &mut BytesMut) -> Result<Option<Message>, DecodeError> {
         match self.plane {
-            Plane::Election => self.shared.tongue.take(buf),
+            Plane::Election => self.shared.codec.take_message(buf),
             Plane::Quorum => wire::take_packet(buf, self.shared.packet_bytes_max)
                 .map(|packet| packet.map(Message::Packet)),
         }
@@ -118,12 +118,12 @@ impl<R: Runtime> Reader<'_, R> {
     /// Tells the loop of a message; waits while too much waits for it.
     async fn tell(&self, message: Message, length: usize) {
         let event = Event::Received { link: self.link, message };
-        let happened = if length > LONG_MESSAGE_BYTES {
-            Happened::Long { event, _permit: self.shared.permits.take().await }
+        let told = if length > LONG_MESSAGE_BYTES {
+            LoopEvent::Long { event, _permit: self.shared.permits.take().await }
         } else {
-            Happened::Event(event)
+            LoopEvent::Event(event)
         };
-        if self.shared.events.send(happened).await.is_err() {
+        if self.shared.events.send(told).await.is_err() {
             // The server ends. The writer ends the link.
             pending::<()>().await;
         }
@@ -197,7 +197,7 @@ impl<R: Runtime> Reader<'_, R> {
     }
 
     fn warn(&self, error: &dyn Display, consequence: &str) {
-        if let Some(suppressed) = self.shared.warnings.speak(self.runtime.now()) {
+        if let Some(suppressed) = self.shared.warnings.permit(self.runtime.now()) {
             tracing::warn!(
                 sid = self.shared.id.0,
                 peer = %self.remote,

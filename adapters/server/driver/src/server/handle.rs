@@ -14,7 +14,7 @@ use quorate_leadership::LeadershipGate;
 use crate::drive::Quit;
 use crate::error::ServerError;
 use crate::host::callers::Ask;
-use crate::host::inbox::Tray;
+use crate::host::inbox::Inbox;
 use crate::net::events::Shared;
 use crate::permits::Permits;
 use crate::runtime::Runtime;
@@ -138,8 +138,8 @@ pub(super) struct Handle<R, A> {
     pub(super) quit: Sender<Quit>,
     pub(super) ended: Receiver<Infallible>,
     pub(super) outcome: Arc<OnceLock<Result<(), ServerError>>>,
-    pub(super) asks: Arc<Tray<Ask<A>>>,
-    pub(super) seat: Arc<LeadershipGate>,
+    pub(super) asks: Arc<Inbox<Ask<A>>>,
+    pub(super) gate: Arc<LeadershipGate>,
     /// Bounds what is under way.
     pub(super) permits: Permits,
     /// How long requests and reads wait for service.

@@ -11,7 +11,7 @@ use quorate_leadership::LeadershipError;
 
 use crate::host::callers::Ask;
 use crate::host::proposal::TransferError;
-use crate::net::events::Happened;
+use crate::net::events::LoopEvent;
 use crate::runtime::{Leadership, OnRuntime, Runtime};
 use crate::server::handle::Server;
 
@@ -25,7 +25,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
     ///
     /// If the server ends before.
     pub async fn leadership(&self) -> Result<Leadership<R>, LeadershipError> {
-        self.handle.seat.acquire(&OnRuntime(self.handle.runtime.clone())).await
+        self.handle.gate.acquire(&OnRuntime(self.handle.runtime.clone())).await
     }
 
     /// The same, for a limited time.
@@ -57,7 +57,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// A [`TransferError`]: why this server goes on leading, as if nothing had happened, or that it does not lead.
     pub async fn transfer_leadership(&self, to: ServerId) -> Result<(), TransferError> {
         let (answer, outcome) = bounded(1);
-        if self.handle.asks.put(Ask::HandOver { to: Some(to), answer }).is_err() {
+        if self.handle.asks.put(Ask::TransferLeadership { to: Some(to), answer }).is_err() {
             return Err(TransferError::Ended);
         }
         outcome.recv().await.map_err(|_| TransferError::Ended)??;
@@ -69,6 +69,6 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// this server again. Does nothing on a server that does not lead.
     pub async fn step_down(&self) {
         // No receiver is left: it has ended.
-        drop(self.handle.shared.events.send(Happened::Event(Event::StepDown)).await);
+        drop(self.handle.shared.events.send(LoopEvent::Event(Event::StepDown)).await);
     }
 }

@@ -12,7 +12,7 @@ use quorate_core::message::Request;
 use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::txn::RequestId;
 
-use crate::host::callers::{Ask, look, seen};
+use crate::host::callers::{Ask, read_closure, read_result};
 use crate::host::proposal::{Doubt, Proposal, ProposeError, Proposed, ReadError, ReconfigureError};
 use crate::runtime::Runtime;
 use crate::server::handle::Server;
@@ -93,11 +93,11 @@ impl<R: Runtime, A: Application> Server<R, A> {
         let mut patience = self.patience();
         loop {
             let closure = Arc::clone(&closure);
-            let looked = self.try_read(move |application| {
+            let outcome = self.try_read(move |application| {
                 let closure = closure.lock().ok().and_then(|mut closure| closure.take());
                 closure.map(|closure| closure(application))
             });
-            let error = match looked.await {
+            let error = match outcome.await {
                 Ok(seen) => return seen.ok_or(ReadError::Ended),
                 Err(error) => error,
             };
@@ -119,11 +119,11 @@ impl<R: Runtime, A: Application> Server<R, A> {
         &self,
         closure: impl FnOnce(&A) -> T + Send + 'static,
     ) -> Result<T, ReadError> {
-        let (look, receiver) = look(self.handle.permits.take().await, closure);
-        if self.handle.asks.put(Ask::Read(look)).is_err() {
+        let (read, receiver) = read_closure(self.handle.permits.take().await, closure);
+        if self.handle.asks.put(Ask::Read(read)).is_err() {
             return Err(ReadError::Ended);
         }
-        seen(receiver).await
+        read_result(receiver).await
     }
 
     fn patience(&self) -> Patience<'_, R> {
@@ -155,11 +155,11 @@ impl<R: Runtime, A: Application> Server<R, A> {
         &self,
         closure: impl FnOnce(&A) -> T + Send + 'static,
     ) -> Result<T, ReadError> {
-        let (look, receiver) = look(self.handle.permits.take().await, closure);
-        if self.handle.asks.put(Ask::Peek(look)).is_err() {
+        let (read, receiver) = read_closure(self.handle.permits.take().await, closure);
+        if self.handle.asks.put(Ask::ReadLocal(read)).is_err() {
             return Err(ReadError::Ended);
         }
-        seen(receiver).await
+        read_result(receiver).await
     }
 
     /// Changes the membership, whichever server leads, and waits until that is in force at this server;

@@ -29,14 +29,14 @@ pub(super) struct ServerTask {
     pub(super) links: TaskGroupHandle,
     pub(super) outcome: Arc<OnceLock<Result<(), ServerError>>>,
     pub(super) published: Arc<Published>,
-    pub(super) seat: Arc<LeadershipGate>,
+    pub(super) gate: Arc<LeadershipGate>,
 }
 
 /// Also when the loop panics or the runtime drops it.
 impl Drop for ServerTask {
     fn drop(&mut self) {
         self.published.end();
-        self.seat.end();
+        self.gate.end();
     }
 }
 
@@ -52,7 +52,7 @@ impl ServerTask {
         let driven = AssertUnwindSafe(driving).catch_unwind().await;
         let result = driven.unwrap_or(Err(ServerError::Aborted));
         // The guards first: a peer that sees its link close may establish another leader.
-        self.seat.end();
+        self.gate.end();
         let sid = driver.shared.id.0;
         match &result {
             Ok(how) => tracing::info!(sid, ?how, "server ends"),

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use async_channel::{Receiver, bounded};
+use async_channel::{Receiver, Sender, bounded};
 use bytes::Bytes;
 use quorate_application::Application;
 use quorate_core::id::ServerId;
@@ -28,14 +28,14 @@ use crate::config::{MembershipFiles, ServerConfig};
 use crate::disk::Disk;
 use crate::drive::{Asks, Driver, Quit, elections_at};
 use crate::error::StartError;
-use crate::host::inbox::Tray;
-use crate::host::replica::{Beginning, Replica};
+use crate::host::inbox::Inbox;
+use crate::host::replica::{Replica, ReplicaParts};
 use crate::net::acceptor::Acceptor;
 use crate::net::address_limit::AddressLimit;
-use crate::net::codec::Tongue;
+use crate::net::codec::ElectionCodec;
 use crate::net::dial::{Dialler, UnderWay};
-use crate::net::events::{Happened, Shared};
-use crate::net::listen::{self, Bound, Doors};
+use crate::net::events::{LoopEvent, Shared};
+use crate::net::listen::{self, Bound, Listeners};
 use crate::net::oracle;
 use crate::net::resolve::Resolver;
 use crate::permits::Permits;
@@ -137,8 +137,8 @@ struct Opened<R: Runtime, A: Application> {
 struct Wires<R> {
     runtime: R,
     shared: Arc<Shared>,
-    seat: Arc<LeadershipGate>,
-    events: Receiver<Happened>,
+    gate: Arc<LeadershipGate>,
+    events: Receiver<LoopEvent>,
     quit: Receiver<Quit>,
     acceptors: TaskGroup<R>,
     links: TaskGroup<R>,
@@ -157,15 +157,15 @@ fn assemble<R: Runtime, A: Application>(
     let (alive, ended) = bounded(1);
     let (acceptors, acceptor_handle) = TaskGroup::new(runtime.clone());
     let (links, link_handle) = TaskGroup::new(runtime.clone());
-    let (client, bell) = (session(config.core.id), sender.clone());
-    // Full: the loop is awake, and looks at the seat before it waits again.
-    let seat = Arc::new(LeadershipGate::new(move || drop(bell.try_send(Happened::Rung))));
-    let (tongue, patience) = (Tongue::of(&config.core.election), config.core.timing.init_time());
-    let mut shared = Shared::new(config.core.id, sender, patience, tongue);
+    let client = session(config.core.id);
+    let gate = Arc::new(LeadershipGate::new(wake(&sender)));
+    let (codec, patience) =
+        (ElectionCodec::of(&config.core.election), config.core.timing.init_time());
+    let mut shared = Shared::new(config.core.id, sender, patience, codec);
     shared.packet_bytes_max = config.core.limits.read_bytes();
     let shared = Arc::new(shared);
     let wires =
-        Wires { runtime: runtime.clone(), shared, seat, events, quit, acceptors, links, client };
+        Wires { runtime: runtime.clone(), shared, gate, events, quit, acceptors, links, client };
     let driver = driver(config, opened, wires, recorder)?;
     let outcome = Arc::new(OnceLock::new());
     let handle = Handle {
@@ -175,8 +175,8 @@ fn assemble<R: Runtime, A: Application>(
         quit: quit_sender,
         ended,
         outcome: Arc::clone(&outcome),
-        asks: Arc::clone(&driver.asks.tray),
-        seat: Arc::clone(&driver.seat),
+        asks: Arc::clone(&driver.asks.inbox),
+        gate: Arc::clone(&driver.gate),
         permits: Permits::new(config.core.history.requests),
         patience: config.patience,
         client,
@@ -187,7 +187,7 @@ fn assemble<R: Runtime, A: Application>(
         links: link_handle,
         outcome,
         published: Arc::clone(&driver.published),
-        seat: Arc::clone(&driver.seat),
+        gate: Arc::clone(&driver.gate),
     };
     runtime.spawn(async move {
         task.run(driver).await;
@@ -205,7 +205,7 @@ fn driver<R: Runtime, A: Application>(
 ) -> Result<Box<Driver<R, A>>, StartError> {
     let Opened { data, kept, bound, own } = opened;
     let Ready { log, found: Found { durable, .. }, application, staged } = data;
-    let Wires { runtime, shared, seat, events, quit, acceptors, links, client } = wires;
+    let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
     let origin = runtime.now();
     if let Some(recorder) = &mut recorder {
         recorder.starts(&config.core, &durable);
@@ -214,19 +214,19 @@ fn driver<R: Runtime, A: Application>(
     tracing::info!(sid = config.core.id.0, seed = config.core.seed, "server starts");
     let peer = Peer::new(config.core.clone(), durable)?;
     let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
-    let disk = Disk::start(log, kept, retain(config), config.fsync_warning, links.hold())
+    let disk = Disk::start(log, kept, retain(config), config.fsync_warning, links.keep_alive())
         .map_err(StartError::Thread)?;
-    let replica = Replica::new(Beginning {
+    let replica = Replica::new(ReplicaParts {
         application,
         staged,
         client,
         txn_bytes_max: config.core.limits.txn_bytes,
         disk: disk.handle(),
-        tray: Arc::new(Tray::new(shared.events.clone())),
-        hold: links.hold(),
+        inbox: Arc::new(Inbox::new(wake(&shared.events))),
+        keep_alive: links.keep_alive(),
     });
-    let asks = Arc::new(Tray::new(shared.events.clone()));
-    let (doors, dialler) = network(config, &shared, acceptors, links, bound);
+    let asks = Arc::new(Inbox::new(wake(&shared.events)));
+    let (listeners, dialler) = network(config, &shared, acceptors, links, bound);
     Ok(Box::new(Driver {
         runtime,
         peer,
@@ -241,14 +241,14 @@ fn driver<R: Runtime, A: Application>(
         lost: Vec::new(),
         releasing: None,
         replica,
-        asks: Asks { tray: asks, taken: Vec::new(), reads: 0 },
+        asks: Asks { inbox: asks, taken: Vec::new(), reads: 0 },
         published,
-        seat,
-        handing: None,
-        complain_at: None,
+        gate,
+        transfer: None,
+        warn_at: None,
         publish_at: None,
         ending: false,
-        doors,
+        listeners,
         elections_at: elections_at(&own, config.multi_address),
         multi_address: config.multi_address,
     }))
@@ -261,7 +261,7 @@ fn network<R: Runtime>(
     acceptors: TaskGroup<R>,
     links: TaskGroup<R>,
     bound: Vec<Bound<R>>,
-) -> (Doors<R>, Dialler<R>) {
+) -> (Listeners<R>, Dialler<R>) {
     if let Some(path) = config.oracle_path.clone() {
         let (tick, runtime) = (config.core.timing.tick, acceptors.runtime.clone());
         acceptors.spawn(oracle::watch(path, tick, Arc::clone(shared), runtime));
@@ -276,13 +276,20 @@ fn network<R: Runtime>(
     };
     let dialler = Dialler {
         shared: Arc::clone(shared),
-        doors: acceptors,
+        tasks: acceptors,
         links,
         timeout: config.connect_timeout,
         resolver: Resolver::default(),
         under_way: UnderWay::default(),
     };
-    (Doors::new(acceptor, config.listen_on_all_ips, bound), dialler)
+    (Listeners::new(acceptor, config.listen_on_all_ips, bound), dialler)
+}
+
+/// Wakes the loop, which looks at its inboxes and the leadership gate before it waits again.
+fn wake(events: &Sender<LoopEvent>) -> impl Fn() + Send + Sync + 'static {
+    let events = events.clone();
+    // Full: the loop is awake.
+    move || drop(events.try_send(LoopEvent::Wake))
 }
 
 /// A session id, made as ZooKeeper makes them: the server's id, the time in milliseconds, and room to
