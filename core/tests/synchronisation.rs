@@ -4,7 +4,8 @@
 use crate::support::*;
 use quorate_core::config::{Config, HistoryLimits};
 use quorate_core::durable::Durable;
-use quorate_core::history::{History, Plan};
+use quorate_core::history::History;
+use quorate_core::history::plan::Plan;
 use quorate_core::id::LinkId;
 use quorate_core::input::{Event, Located, Place};
 use quorate_core::message::Packet;

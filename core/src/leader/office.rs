@@ -11,7 +11,7 @@
 //! is not judged here, nor does anything here wait for a deadline.
 
 use crate::context::{Context, Verdict};
-use crate::history::Plan;
+use crate::history::plan::Plan;
 use crate::id::LinkId;
 use crate::input::Located;
 use crate::leader::broadcast::Broadcast;

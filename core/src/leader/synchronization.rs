@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 use crate::context::Context;
-use crate::history::Plan;
+use crate::history::plan::Plan;
 use crate::id::{LinkId, ServerId, Ticket};
 use crate::input::Located;
 use crate::leader::progress::{Busy, Cursor, Progress, Reign, Stage, send};

@@ -21,6 +21,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     // Zab, from each side.
     ("leader", Floor(11)),
     ("leader::packets", Page),
+    ("leader::deadlines", Page),
     ("leader::introductions", Floor(6)),
     ("leader::reconfiguration", Floor(6)),
     ("leader::office", Floor(5)),
@@ -67,6 +68,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     // What leaves, and what is remembered.
     ("outbox", Floor(7)),
     ("history", Floor(8)),
+    ("history::plan", Page),
     ("requests", Floor(8)),
     // What the application gets next.
     ("delivery", Floor(9)),
