@@ -26,7 +26,7 @@ use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Cause, Located, Place};
 use crate::learner::broadcast::Broadcast;
-use crate::learner::synchronization::{Synchronization, Taken};
+use crate::learner::synchronization::{Synchronization, Taken, new_leader};
 use crate::message::{Message, Packet, Request};
 use crate::output::Output;
 use crate::quorum::Support;
@@ -208,7 +208,7 @@ impl Learner {
                 let link = *link;
                 let mut taken = synchronization.on_located(cx, located.place == Place::Held);
                 if taken == Taken::Well && synchronization.is_due() {
-                    taken = synchronization::on_new_leader(cx, link, self.leader, synchronization);
+                    taken = new_leader::on_new_leader(cx, link, self.leader, synchronization);
                 }
                 self.judge(cx, link, Zxid::ZERO, "TRUNC", taken)
             }
@@ -307,7 +307,7 @@ impl Learner {
             }
             Timer::Lease => {
                 if let Phase::Synchronization(link, synchronization) = &mut self.phase {
-                    synchronization::acknowledge(cx, *link, synchronization);
+                    new_leader::acknowledge(cx, *link, synchronization);
                 }
                 Verdict::Stay
             }

@@ -11,7 +11,7 @@
 //! when its LEADERINFO had reached an observer alone leaves one with a promise above every reign to come for a long
 //! time. So an observer follows a leader below its promise, if its history is of no later epoch, and promises
 //! nothing. As soon as it would be a voter this is over, see
-//! [`on_new_leader`](crate::learner::synchronization::on_new_leader).
+//! [`new_leader`](crate::learner::synchronization::new_leader).
 
 use crate::context::Context;
 use crate::id::{LinkId, ServerId};

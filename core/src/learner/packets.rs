@@ -14,8 +14,8 @@ use alloc::boxed::Box;
 use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ServerId};
 use crate::learner::discovery::Announced;
-use crate::learner::synchronization::{Synchronization, Taken};
-use crate::learner::{Learner, Phase, broadcast, discovery, reconfiguration, synchronization};
+use crate::learner::synchronization::{Synchronization, Taken, new_leader};
+use crate::learner::{Learner, Phase, broadcast, discovery, reconfiguration};
 use crate::message::{LearnerInfo, Packet, Run};
 use crate::reasons::{Fault, Hangup};
 use crate::report::{Change, Reason};
@@ -156,7 +156,7 @@ impl Learner {
             }
             Packet::NewLeader { zxid, config } if zxid == start => {
                 let taken = if synchronization.on_config(&config) {
-                    synchronization::on_new_leader(cx, link, leader, synchronization)
+                    new_leader::on_new_leader(cx, link, leader, synchronization)
                 } else {
                     Taken::OutOfTurn
                 };

@@ -41,6 +41,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("learner::packets", Page),
     ("learner::broadcast", Floor(3)),
     ("learner::synchronization", Floor(2)),
+    ("learner::synchronization::new_leader", Page),
     ("learner::reconfiguration", Floor(1)),
     ("learner::discovery", Floor(1)),
     // Who leads.
