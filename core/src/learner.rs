@@ -11,6 +11,7 @@
 //! [`leader`](crate::leader). Here the phases follow one another, and what the leader says is handed to the
 //! one that it is meant for; whom to follow was decided by the election.
 
+pub mod breach;
 pub mod broadcast;
 pub mod discovery;
 mod packets;
@@ -26,7 +27,7 @@ use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Cause, Located, Place};
 use crate::learner::broadcast::Broadcast;
-use crate::learner::synchronization::{Synchronization, Taken, new_leader};
+use crate::learner::synchronization::{Synchronization, new_leader};
 use crate::message::{Message, Packet, Request};
 use crate::output::Output;
 use crate::quorum::Support;
@@ -207,7 +208,7 @@ impl Learner {
             Phase::Synchronization(link, synchronization) if *link == from => {
                 let link = *link;
                 let mut taken = synchronization.on_located(cx, located.place == Place::Held);
-                if taken == Taken::Well && synchronization.is_due() {
+                if taken.is_ok() && synchronization.is_due() {
                     taken = new_leader::on_new_leader(cx, link, self.leader, synchronization);
                 }
                 self.judge(cx, link, Zxid::ZERO, "TRUNC", taken)

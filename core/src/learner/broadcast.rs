@@ -15,8 +15,8 @@ use bytes::Bytes;
 
 use crate::context::{Adrift, Context};
 use crate::id::{LinkId, ReadId};
+use crate::learner::breach::Breach;
 use crate::learner::reconfiguration;
-use crate::learner::synchronization::Taken;
 use crate::message::{Message, Packet, Request, Run};
 use crate::output::Output;
 use crate::reasons::Refusal;
@@ -66,64 +66,64 @@ pub fn on_up_to_date(
 impl Broadcast {
     /// PROPOSAL of one transaction or several. Those that we have, a leader's repetition, are compared
     /// with what we have, as far as that is in memory, and passed over.
-    pub fn on_proposals(&self, cx: &mut Context<'_>, txns: Txns) -> Taken {
+    pub fn on_proposals(&self, cx: &mut Context<'_>, txns: Txns) -> Result<(), Breach> {
         if self.observer {
-            return Taken::Well;
+            return Ok(());
         }
         let held = cx.history.last();
         let new = txns.partition_point(|txn| txn.zxid <= held);
         if let Some(other) = txns[..new].iter().find(|txn| cx.history.contradicts(txn)) {
-            return Taken::Differs(other.zxid);
+            return Err(Breach::Differs(other.zxid));
         }
         if new == txns.len() {
-            return Taken::Well;
+            return Ok(());
         }
         let mut last = held;
         for txn in &txns[new..] {
             if !self.may_follow(txn.zxid, last) {
-                return Taken::Hole(last);
+                return Err(Breach::Hole(last));
             }
             last = txn.zxid;
         }
         let txns = if new == 0 { txns } else { txns[new..].iter().cloned().collect() };
-        if reconfiguration::append(cx, txns) { Taken::Well } else { Taken::OutOfTurn }
+        if reconfiguration::append(cx, txns) { Ok(()) } else { Err(Breach::OutOfTurn) }
     }
 
     /// COMMIT: of the next, and of what was proposed.
-    pub fn on_commit(&self, cx: &mut Context<'_>, run: Run) -> Taken {
+    pub fn on_commit(&self, cx: &mut Context<'_>, run: Run) -> Result<(), Breach> {
         let committed = cx.history.committed();
         // An observer is told of what it does not have with INFORM; of what it has from before, so.
         let known = run.last <= committed;
         if known || (self.observer && run.last > cx.history.last()) {
-            return Taken::Well;
+            return Ok(());
         }
         let next = run.first.max(Zxid(committed.0 + 1));
         // It may be of the history that the leader brought into its epoch, if that was cut for us.
         if run.last > cx.history.last() || !next.follows(committed) {
-            return Taken::Hole(committed);
+            return Err(Breach::Hole(committed));
         }
         cx.commit(run.last);
-        Taken::Well
+        Ok(())
     }
 
     /// INFORM: an observer logs it and delivers it.
-    pub fn on_inform(&self, cx: &mut Context<'_>, txn: Txn) -> Taken {
+    pub fn on_inform(&self, cx: &mut Context<'_>, txn: Txn) -> Result<(), Breach> {
         let (zxid, last) = (txn.zxid, cx.history.last());
         if !self.observer {
-            return Taken::Well;
+            return Ok(());
         }
         if zxid <= last {
             let differs = cx.history.contradicts(&txn);
-            return if differs { Taken::Differs(zxid) } else { Taken::Well };
+            return if differs { Err(Breach::Differs(zxid)) } else { Ok(()) };
         }
         if !self.may_follow(zxid, last) {
-            return Taken::Hole(last);
+            return Err(Breach::Hole(last));
         }
         if !reconfiguration::append(cx, txn.into()) {
-            return Taken::OutOfTurn;
+            return Err(Breach::OutOfTurn);
         }
         cx.commit(zxid);
-        Taken::Well
+        Ok(())
     }
 
     /// Whether nothing is missing between the two. Only this epoch's transactions come now.

@@ -13,8 +13,9 @@ use alloc::boxed::Box;
 
 use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ServerId};
+use crate::learner::breach::Breach;
 use crate::learner::discovery::Announced;
-use crate::learner::synchronization::{Synchronization, Taken, new_leader};
+use crate::learner::synchronization::{Synchronization, new_leader};
 use crate::learner::{Learner, Phase, broadcast, discovery, reconfiguration};
 use crate::message::{LearnerInfo, Packet, Run};
 use crate::reasons::{Fault, Hangup};
@@ -130,7 +131,9 @@ impl Learner {
         let acknowledged = synchronization.acknowledged;
         let (zxid, taken) = match packet {
             // Who said that it is unknown what it has must get everything: that still lies there.
-            Packet::Diff(zxid) | Packet::Trunc(zxid) if self.blank => (zxid, Taken::OutOfTurn),
+            Packet::Diff(zxid) | Packet::Trunc(zxid) if self.blank => {
+                (zxid, Err(Breach::OutOfTurn))
+            }
             Packet::Diff(label) => (label, synchronization.on_diff(cx, label)),
             Packet::Trunc(zxid) => (zxid, synchronization.on_trunc(cx, link, zxid)),
             Packet::Snap { label, memberships } => {
@@ -138,10 +141,10 @@ impl Learner {
             }
             Packet::Proposal(txn) => (txn.zxid, synchronization.on_proposal(cx, txn)),
             Packet::Proposals(txns) => {
-                let mut last = (start, Taken::Well);
+                let mut last = (start, Ok(()));
                 for txn in &*txns {
                     last = (txn.zxid, synchronization.on_proposal(cx, txn.clone()));
-                    if last.1 != Taken::Well {
+                    if last.1.is_err() {
                         break;
                     }
                 }
@@ -158,7 +161,7 @@ impl Learner {
                 let taken = if synchronization.on_config(&config) {
                     new_leader::on_new_leader(cx, link, leader, synchronization)
                 } else {
-                    Taken::OutOfTurn
+                    Err(Breach::OutOfTurn)
                 };
                 (zxid, taken)
             }
@@ -167,8 +170,8 @@ impl Learner {
             {
                 return self.on_up_to_date(cx);
             }
-            Packet::NewLeader { zxid, .. } => (zxid, Taken::OutOfTurn),
-            Packet::UpToDate => (start, Taken::OutOfTurn),
+            Packet::NewLeader { zxid, .. } => (zxid, Err(Breach::OutOfTurn)),
+            Packet::UpToDate => (start, Err(Breach::OutOfTurn)),
             // Java ignores everything else here, pings too, and so its leaders expect no answer.
             Packet::FollowerInfo(_)
             | Packet::ObserverInfo(_)
@@ -182,7 +185,7 @@ impl Learner {
             | Packet::HandOver { .. }
             | Packet::Lease { .. }
             | Packet::MayLead(_)
-            | Packet::Sync => (start, Taken::Well),
+            | Packet::Sync => (start, Ok(())),
         };
         self.judge(cx, link, zxid, name, taken)
     }
@@ -277,7 +280,7 @@ impl Learner {
             | Packet::MayLead(_)
             | Packet::Revalidate(_) => return Verdict::Stay,
         };
-        if taken != Taken::Well {
+        if taken.is_err() {
             return self.judge(cx, link, zxid, name, taken);
         }
         if cx.config.next_membership.is_some() { self.activate(cx, next) } else { Verdict::Stay }
@@ -312,26 +315,26 @@ impl Learner {
         link: LinkId,
         zxid: Zxid,
         packet: &'static str,
-        taken: Taken,
+        taken: Result<(), Breach>,
     ) -> Verdict {
-        match taken {
-            Taken::Well => Verdict::Stay,
-            Taken::OutOfTurn => self.misbehaved(cx, link, packet),
+        let Err(breach) = taken else { return Verdict::Stay };
+        match breach {
+            Breach::OutOfTurn => self.misbehaved(cx, link, packet),
             // It is refused rather than logged (ZOOKEEPER-2418).
-            Taken::Hole(after) => {
+            Breach::Hole(after) => {
                 cx.links.hangup(link, Hangup::Hole { zxid, after }, cx.outbox);
                 Verdict::leave(Reason::Hole { leader: self.leader, zxid, after })
             }
-            Taken::Differs(zxid) => {
+            Breach::Differs(zxid) => {
                 cx.links.hangup(link, Hangup::Differs(zxid), cx.outbox);
                 Verdict::leave(Reason::Differs { leader: self.leader, zxid })
             }
-            Taken::OlderMembership(change) => {
+            Breach::OlderMembership(change) => {
                 let version = change.0;
                 cx.links.hangup(link, Hangup::OlderMembership { version }, cx.outbox);
                 Verdict::leave(Reason::OlderMembership { leader: self.leader, version })
             }
-            Taken::CannotCut(zxid) => {
+            Breach::CannotCut(zxid) => {
                 // To the same leader, without another election: it counts us by what we said first.
                 cx.links.hangup(link, Hangup::CannotCut(zxid), cx.outbox);
                 let wait = cx.config.timing.connect_retry_min;
@@ -343,13 +346,13 @@ impl Learner {
                 cx.outbox.report(Change::Phase { from, to }, Reason::CannotCut { zxid });
                 self.dial(cx)
             }
-            Taken::WouldVote => {
+            Breach::WouldVote => {
                 let announced = self.epoch().unwrap_or(Epoch::ZERO);
                 let accepted = cx.epochs.accepted_epoch;
                 cx.links.hangup(link, Hangup::OldEpoch(announced), cx.outbox);
                 Verdict::leave(Reason::OldEpoch { announced, accepted })
             }
-            Taken::CommittedCut(zxid) => {
+            Breach::CommittedCut(zxid) => {
                 let (leader, committed) = (self.leader, cx.history.committed());
                 cx.outbox.halt(Fault::CommittedCut { leader, zxid, committed });
                 Verdict::Stay

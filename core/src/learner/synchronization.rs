@@ -21,6 +21,7 @@ use bytes::Bytes;
 
 use crate::context::Context;
 use crate::id::{LinkId, Ticket};
+use crate::learner::breach::Breach;
 use crate::learner::reconfiguration::{self, Collected};
 use crate::membership::Membership;
 use crate::output::{Output, Write};
@@ -88,27 +89,6 @@ enum Holds {
     Known(bool),
 }
 
-/// What a packet of the leader is to us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Taken {
-    /// It has its place.
-    Well,
-    /// It has none here.
-    OutOfTurn,
-    /// A transaction that does not follow this one, or the commit of one that did not come.
-    Hole(Zxid),
-    /// Another transaction than the one that we have under this number.
-    Differs(Zxid),
-    /// Our log cannot be cut where the leader wants: only a whole history helps.
-    CannotCut(Zxid),
-    /// What the leader wants cut was committed.
-    CommittedCut(Zxid),
-    /// It tells of an older membership than this one, which our history holds.
-    OlderMembership(Zxid),
-    /// We would acknowledge as a voter an epoch below our promise.
-    WouldVote,
-}
-
 impl Synchronization {
     /// Waiting for the leader's decision.
     pub fn new(cx: &Context<'_>, epoch: Epoch) -> Self {
@@ -132,11 +112,12 @@ impl Synchronization {
     }
 
     /// DIFF: our history is a part of the leader's.
-    pub fn on_diff(&mut self, cx: &mut Context<'_>, label: Zxid) -> Taken {
+    pub fn on_diff(&mut self, cx: &mut Context<'_>, label: Zxid) -> Result<(), Breach> {
         if self.step != Step::Awaited {
-            return Taken::OutOfTurn;
+            return Err(Breach::OutOfTurn);
         }
-        self.follow(cx, How::Diff, label)
+        self.follow(cx, How::Diff, label);
+        Ok(())
     }
 
     /// TRUNC: what we have after `zxid` was never committed.
@@ -144,13 +125,18 @@ impl Synchronization {
     /// What we logged of this very epoch is not cut: the leader still has it, since it proposed it, and
     /// sends it again. It may even be committed: a Java leader tells so before it has applied it itself, and
     /// cuts a learner that comes back meanwhile to what it has applied.
-    pub fn on_trunc(&mut self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid) -> Taken {
+    pub fn on_trunc(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        zxid: Zxid,
+    ) -> Result<(), Breach> {
         if self.step != Step::Awaited {
-            return Taken::OutOfTurn;
+            return Err(Breach::OutOfTurn);
         }
         let last = cx.history.last();
         if zxid > last || zxid.0 < 0 {
-            return Taken::OutOfTurn;
+            return Err(Breach::OutOfTurn);
         }
         let mut of_this_epoch = zxid.epoch() == self.epoch;
         if zxid >= cx.history.before() {
@@ -158,41 +144,44 @@ impl Synchronization {
         }
         if zxid == last || of_this_epoch {
             self.tail = zxid;
-            return self.follow(cx, How::Trunc, zxid);
+            self.follow(cx, How::Trunc, zxid);
+            return Ok(());
         }
         if cx.history.loses(zxid) {
-            return Taken::CommittedCut(zxid);
+            return Err(Breach::CommittedCut(zxid));
         }
         if cx.history.can_cut(zxid) {
             self.tail = zxid;
-            return self.cut(cx, zxid);
+            self.cut(cx, zxid);
+            return Ok(());
         }
         if zxid < cx.history.base() {
-            return Taken::CannotCut(zxid);
+            return Err(Breach::CannotCut(zxid));
         }
         (self.step, self.tail, self.written) = (Step::Locating(zxid), zxid, zxid);
         cx.outbox.push(Output::Locate { link, zxid });
-        Taken::Well
+        Ok(())
     }
 
     /// The disk knows whether the log can be cut, or holds a change.
-    pub fn on_located(&mut self, cx: &mut Context<'_>, held: bool) -> Taken {
+    pub fn on_located(&mut self, cx: &mut Context<'_>, held: bool) -> Result<(), Breach> {
         if let Holds::Asked(_) = self.holds {
             self.holds = Holds::Known(held);
-            return Taken::Well;
+            return Ok(());
         }
         match self.step {
             Step::Locating(zxid) if held => self.cut(cx, zxid),
-            Step::Locating(zxid) => Taken::CannotCut(zxid),
-            Step::Awaited | Step::Receiving(_) | Step::Following(_) => Taken::Well,
+            Step::Locating(zxid) => return Err(Breach::CannotCut(zxid)),
+            Step::Awaited | Step::Receiving(_) | Step::Following(_) => {}
         }
+        Ok(())
     }
 
-    fn cut(&mut self, cx: &mut Context<'_>, zxid: Zxid) -> Taken {
+    fn cut(&mut self, cx: &mut Context<'_>, zxid: Zxid) {
         cx.truncate(zxid);
         cx.forget_unheld();
         self.written = zxid;
-        self.follow(cx, How::Trunc, zxid)
+        self.follow(cx, How::Trunc, zxid);
     }
 
     /// SNAP: a whole history comes, and `memberships` with it. Ours stays until it is here and installed.
@@ -202,15 +191,15 @@ impl Synchronization {
         link: LinkId,
         label: Zxid,
         memberships: &Bytes,
-    ) -> Taken {
+    ) -> Result<(), Breach> {
         if self.step != Step::Awaited || label.0 < 0 || label.epoch() > self.epoch {
-            return Taken::OutOfTurn;
+            return Err(Breach::OutOfTurn);
         }
-        let Some(memberships) = from_snapshot(memberships) else { return Taken::OutOfTurn };
+        let Some(memberships) = from_snapshot(memberships) else { return Err(Breach::OutOfTurn) };
         self.collected.add_all(memberships);
         self.step = Step::Receiving(label);
         cx.outbox.push(Output::ReceiveSnapshot { link, label });
-        Taken::Well
+        Ok(())
     }
 
     /// Whether a snapshot is coming, or has come and is not installed.
@@ -233,17 +222,16 @@ impl Synchronization {
         }
     }
 
-    fn follow(&mut self, cx: &mut Context<'_>, how: How, label: Zxid) -> Taken {
+    fn follow(&mut self, cx: &mut Context<'_>, how: How, label: Zxid) {
         self.step = Step::Following(how);
         self.label = label;
         cx.outbox.report(Change::Sync { id: cx.config.id, how }, Reason::EndsAt(label));
         // The disk may have answered while the leader went on.
         self.take_pending_before_new_leader(cx);
-        Taken::Well
     }
 
     /// PROPOSAL.
-    pub fn on_proposal(&mut self, cx: &mut Context<'_>, txn: Txn) -> Taken {
+    pub fn on_proposal(&mut self, cx: &mut Context<'_>, txn: Txn) -> Result<(), Breach> {
         if let (true, Step::Following(How::Snap)) =
             (txn.header.kind == Txn::RECONFIGURATION, self.step)
         {
@@ -254,20 +242,20 @@ impl Synchronization {
             }
         }
         match self.step {
-            Step::Awaited | Step::Receiving(_) => return Taken::OutOfTurn,
+            Step::Awaited | Step::Receiving(_) => return Err(Breach::OutOfTurn),
             // ZooKeeper reads the label after it has begun to forward: what it covers is in it.
-            Step::Following(How::Snap) if txn.zxid <= self.label => return Taken::Well,
+            Step::Following(How::Snap) if txn.zxid <= self.label => return Ok(()),
             Step::Locating(_) | Step::Following(_) => {}
         }
         if txn.zxid.epoch() > self.epoch {
-            return Taken::OutOfTurn;
+            return Err(Breach::OutOfTurn);
         }
         if txn.zxid <= self.tail {
             // A leader's repetition.
             return self.compare(cx, &txn);
         }
         if !txn.zxid.follows(self.tail) {
-            return Taken::Hole(self.tail);
+            return Err(Breach::Hole(self.tail));
         }
         self.tail = txn.zxid;
         if txn.zxid <= self.written {
@@ -276,44 +264,44 @@ impl Synchronization {
         }
         self.pending_bytes += txn.len();
         self.pending.push_back(txn);
-        Taken::Well
+        Ok(())
     }
 
     /// What comes again must be what we have under its number.
-    fn compare(&self, cx: &Context<'_>, txn: &Txn) -> Taken {
+    fn compare(&self, cx: &Context<'_>, txn: &Txn) -> Result<(), Breach> {
         let waiting = self.pending.binary_search_by_key(&txn.zxid, |waiting| waiting.zxid);
         let differs = match waiting {
             Ok(at) => self.pending[at] != *txn,
             Err(_) => cx.history.contradicts(txn),
         };
-        if differs { Taken::Differs(txn.zxid) } else { Taken::Well }
+        if differs { Err(Breach::Differs(txn.zxid)) } else { Ok(()) }
     }
 
     /// COMMIT.
-    pub fn on_commit(&mut self, cx: &mut Context<'_>, zxid: Zxid) -> Taken {
+    pub fn on_commit(&mut self, cx: &mut Context<'_>, zxid: Zxid) -> Result<(), Breach> {
         match self.step {
-            Step::Awaited | Step::Receiving(_) => return Taken::OutOfTurn,
-            Step::Following(How::Snap) if zxid <= self.label => return Taken::Well,
+            Step::Awaited | Step::Receiving(_) => return Err(Breach::OutOfTurn),
+            Step::Following(How::Snap) if zxid <= self.label => return Ok(()),
             Step::Locating(_) | Step::Following(_) => {}
         }
         if zxid <= self.committed {
-            return Taken::Well;
+            return Ok(());
         }
         if zxid > self.tail {
-            return Taken::Hole(self.tail);
+            return Err(Breach::Hole(self.tail));
         }
         self.committed = zxid;
         if matches!(self.step, Step::Following(_)) {
             self.take_committed(cx);
         }
-        Taken::Well
+        Ok(())
     }
 
     /// INFORM: a transaction with its COMMIT.
-    pub fn on_inform(&mut self, cx: &mut Context<'_>, txn: Txn) -> Taken {
+    pub fn on_inform(&mut self, cx: &mut Context<'_>, txn: Txn) -> Result<(), Breach> {
         let zxid = txn.zxid;
-        let taken = self.on_proposal(cx, txn);
-        if taken == Taken::Well { self.on_commit(cx, zxid) } else { taken }
+        self.on_proposal(cx, txn)?;
+        self.on_commit(cx, zxid)
     }
 
     /// Writes what is committed of what waits.

@@ -6,8 +6,9 @@
 
 use crate::context::Context;
 use crate::id::{LinkId, ServerId};
+use crate::learner::breach::Breach;
 use crate::learner::reconfiguration;
-use crate::learner::synchronization::{Step, Synchronization, Taken};
+use crate::learner::synchronization::{Step, Synchronization};
 use crate::message::{Message, Packet};
 use crate::output::Write;
 use crate::report::{Change, How, Reason};
@@ -31,36 +32,56 @@ pub fn on_new_leader(
     link: LinkId,
     leader: ServerId,
     synchronization: &mut Synchronization,
-) -> Taken {
+) -> Result<(), Breach> {
     let epoch = synchronization.epoch;
     match synchronization.step {
-        Step::Awaited | Step::Receiving(_) => return Taken::OutOfTurn,
+        Step::Awaited | Step::Receiving(_) => return Err(Breach::OutOfTurn),
         Step::Following(_) | Step::Locating(_) if synchronization.acknowledging.is_some() => {
-            return Taken::OutOfTurn;
+            return Err(Breach::OutOfTurn);
         }
         Step::Locating(_) => {
             synchronization.due = true;
-            return Taken::Well;
+            return Ok(());
         }
         Step::Following(_) => {}
     }
     let (label, tail) = (synchronization.label, synchronization.tail);
     if tail < label && !label.is_epoch_start() {
         // What the leader calls committed did not come.
-        return Taken::Hole(tail);
+        return Err(Breach::Hole(tail));
     }
     if epoch < cx.epochs.accepted_epoch
         && reconfiguration::gives_vote(cx, synchronization.config.as_ref())
     {
-        return Taken::WouldVote;
+        return Err(Breach::WouldVote);
     }
     synchronization.due = false;
     synchronization.covered = synchronization.label.max(synchronization.committed);
     synchronization.take_pending_before_new_leader(cx);
     let last = synchronization.written;
     if cx.history.loses(last) {
-        return Taken::CommittedCut(last);
+        return Err(Breach::CommittedCut(last));
     }
+    if !take_over(cx, link, synchronization)? {
+        return Ok(());
+    }
+    let ticket = cx.outbox.persist(Write::CurrentEpoch(epoch));
+    cx.epochs.current_epoch = epoch;
+    cx.outbox.report(Change::CurrentEpoch(epoch), Reason::LeaderSaid { leader, epoch });
+    synchronization.acknowledging = Some(ticket);
+    cx.timers.after(Timer::Silence, cx.now, cx.config.timing.sync_time());
+    acknowledge(cx, link, synchronization);
+    Ok(())
+}
+
+/// Puts the leader's history and the membership that it tells in the place of ours. Returns false if the disk has to
+/// be asked first whether our log holds a change that the leader does not know.
+fn take_over(
+    cx: &mut Context<'_>,
+    link: LinkId,
+    synchronization: &mut Synchronization,
+) -> Result<bool, Breach> {
+    let last = synchronization.written;
     let told = synchronization.config.take();
     if synchronization.step == Step::Following(How::Snap) {
         let mut collected = core::mem::take(&mut synchronization.collected);
@@ -72,7 +93,7 @@ pub fn on_new_leader(
         let within = |change: &Zxid| *change <= label && change.epoch() == label.epoch();
         let untold = reconfiguration::untold(cx, collected.newest());
         if let Some(change) = untold.filter(within) {
-            return Taken::OlderMembership(change);
+            return Err(Breach::OlderMembership(change));
         }
         let in_force = collected.in_force(last);
         let held = collected.held(cx, last);
@@ -80,23 +101,17 @@ pub fn on_new_leader(
     } else {
         if let Some(change) = reconfiguration::untold(cx, told.as_ref()) {
             match synchronization.holds(cx, link, change) {
-                Some(true) => return Taken::OlderMembership(change),
+                Some(true) => return Err(Breach::OlderMembership(change)),
                 Some(false) => {}
                 None => {
                     (synchronization.config, synchronization.due) = (told, true);
-                    return Taken::Well;
+                    return Ok(false);
                 }
             }
         }
-        reconfiguration::on_new_leader(cx, told, epoch);
+        reconfiguration::on_new_leader(cx, told, synchronization.epoch);
     }
-    let ticket = cx.outbox.persist(Write::CurrentEpoch(epoch));
-    cx.epochs.current_epoch = epoch;
-    cx.outbox.report(Change::CurrentEpoch(epoch), Reason::LeaderSaid { leader, epoch });
-    synchronization.acknowledging = Some(ticket);
-    cx.timers.after(Timer::Silence, cx.now, cx.config.timing.sync_time());
-    acknowledge(cx, link, synchronization);
-    Taken::Well
+    Ok(true)
 }
 
 /// The acknowledgement itself. It helps to establish a leader, so it waits while we promise another one to

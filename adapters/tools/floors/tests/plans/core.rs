@@ -44,6 +44,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("learner::synchronization::new_leader", Page),
     ("learner::reconfiguration", Floor(1)),
     ("learner::discovery", Floor(1)),
+    ("learner::breach", Floor(1)),
     // Who leads.
     ("election", Floor(10)),
     ("election::back", Page),
