@@ -98,7 +98,7 @@
 //! | [`Serving`](output::Output::Serving) | begin to serve callers and clients |
 //! | [`Retired`](output::Output::Retired) | serve them no longer |
 //! | [`Dial`](output::Output::Dial) | connect; answer with `LinkUp` or `DialFailed` |
-//! | [`CallOff`](output::Output::CallOff) | give up a dial |
+//! | [`CancelDial`](output::Output::CancelDial) | give up a dial |
 //! | [`Resolve`](output::Output::Resolve) | look up names; answer with `Resolved` |
 //! | [`Hangup`](output::Output::Hangup) | close a link behind what was sent on it |
 //! | [`Send`](output::Output::Send) | write a message to a link |

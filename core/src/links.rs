@@ -482,7 +482,7 @@ impl Links {
         match self.dials.get_mut(&peer) {
             Some(dial) if !dial.asked && now.since(dial.since) >= CROSSED => {
                 (dial.fresh, dial.asked) = (false, true);
-                outbox.push(Output::CallOff { plane: Plane::Election, peer });
+                outbox.push(Output::CancelDial { plane: Plane::Election, peer });
             }
             Some(_) => {}
             None => {
@@ -498,7 +498,7 @@ impl Links {
         for (peer, dial) in &mut self.dials {
             if !dial.asked && now.since(dial.since) >= HANGS {
                 (dial.fresh, dial.asked) = (false, true);
-                outbox.push(Output::CallOff { plane: Plane::Election, peer: *peer });
+                outbox.push(Output::CancelDial { plane: Plane::Election, peer: *peer });
             }
         }
     }

@@ -52,7 +52,7 @@ pub enum Output {
     },
     /// Give up the dial of this plane and peer that is under way: its answer, whichever it is by now, comes at
     /// once.
-    CallOff {
+    CancelDial {
         /// The port.
         plane: Plane,
         /// The server.

@@ -48,7 +48,7 @@ fn asked(seen: &Seen) -> Vec<(LinkId, Vec<String>)> {
 }
 
 fn called_off(seen: &Seen) -> usize {
-    let off = Output::CallOff { plane: Plane::Election, peer: ServerId(1) };
+    let off = Output::CancelDial { plane: Plane::Election, peer: ServerId(1) };
     seen.0.iter().filter(|output| **output == off).count()
 }
 

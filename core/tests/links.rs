@@ -320,7 +320,7 @@ fn at_most_one_dial_is_under_way_however_many_ask_for_one() {
 #[test]
 fn a_knock_calls_off_a_dial_that_hangs_and_it_is_dialled_afresh() {
     let called_off = |seen: &Seen| {
-        let off = Output::CallOff { plane: Plane::Election, peer: ServerId(1) };
+        let off = Output::CancelDial { plane: Plane::Election, peer: ServerId(1) };
         seen.0.iter().filter(|output| **output == off).count()
     };
     let knock = |bench: &mut Bench| bench.knock(1, at("host1", 3888), "10.0.0.1").1;
@@ -353,7 +353,7 @@ fn a_knock_calls_off_a_dial_that_hangs_and_it_is_dialled_afresh() {
 fn whoever_looks_and_reaches_one_dials_all_others_afresh() {
     let called_off = |seen: &Seen| {
         let off = |output: &Output| {
-            if let Output::CallOff { peer, .. } = output { Some(peer.0) } else { None }
+            if let Output::CancelDial { peer, .. } = output { Some(peer.0) } else { None }
         };
         seen.0.iter().filter_map(off).collect::<Vec<_>>()
     };
@@ -767,7 +767,7 @@ impl Pair {
                     self.push(who, LinkId(u64::MAX), Event::Persisted(ticket));
                 }
                 // Nobody here has a history, and every dial ends in time.
-                Output::CallOff { .. }
+                Output::CancelDial { .. }
                 | Output::Pace(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }

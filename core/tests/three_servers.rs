@@ -132,7 +132,7 @@ impl World {
                 }
                 Output::HandedOver(outcome) => self.handed_over.push((id, outcome)),
                 Output::Halt(fault) => panic!("{fault}"),
-                other @ (Output::CallOff { .. }
+                other @ (Output::CancelDial { .. }
                 | Output::Pace(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }

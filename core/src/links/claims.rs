@@ -225,7 +225,7 @@ impl Links {
                 Some(dial) => {
                     knock.called_off = true;
                     dial.fresh = false;
-                    outbox.push(Output::CallOff { plane: Plane::Election, peer });
+                    outbox.push(Output::CancelDial { plane: Plane::Election, peer });
                 }
                 None => self.dial_beside(now, peer, outbox),
             }

@@ -427,7 +427,7 @@ impl Boundary {
                 assert!(!addresses.is_empty(), "{output:?} leads nowhere");
                 assert!(self.dialling.insert((*plane, *peer)), "{output:?} is under way");
             }
-            Output::CallOff { plane, peer } => {
+            Output::CancelDial { plane, peer } => {
                 assert!(self.dialling.contains(&(*plane, *peer)), "{output:?}, but it is over");
             }
             Output::Resolve { link, hosts } => {

@@ -271,7 +271,7 @@ impl World {
                 self.queue.push_back((id, Event::Located { link, located }));
             }
             Output::Halt(fault) => panic!("{id}: {fault}"),
-            Output::CallOff { .. }
+            Output::CancelDial { .. }
             | Output::Abandon
             | Output::Discard
             | Output::Accepted(_)

@@ -418,7 +418,7 @@ impl Checker {
                     return broken(Rule::Boundary, id, detail);
                 }
             }
-            Output::CallOff { plane, peer } => {
+            Output::CancelDial { plane, peer } => {
                 if !seen.dials.contains(&(*plane, *peer)) {
                     let detail = format!("calls off a dial of {peer} on {plane:?} that is over");
                     return broken(Rule::Boundary, id, detail);

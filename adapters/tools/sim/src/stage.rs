@@ -155,7 +155,7 @@ impl Stage {
                     assert!(!matches!(fault, Fault::Broken(_)), "{fault}");
                     self.fault = Some(fault);
                 }
-                Output::CallOff { .. }
+                Output::CancelDial { .. }
                 | Output::Resolve { .. }
                 | Output::Pace(_)
                 | Output::Locate { .. }

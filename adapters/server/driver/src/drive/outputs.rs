@@ -38,7 +38,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Answer(read) => replica.answer(read),
             Output::ReadRefused { read, reason } => replica.refuse(read, reason.into()),
             Output::Dial { plane, peer, addresses } => self.dial(plane, peer, addresses),
-            Output::CallOff { plane, peer } => self.dialler.cancel(plane, peer),
+            Output::CancelDial { plane, peer } => self.dialler.cancel(plane, peer),
             Output::Resolve { link, hosts } => self.dialler.look_up(link, hosts),
             Output::Hangup { link, reason } => self.hang_up(link, reason),
             Output::Locate { link, zxid } => self.locate(link, zxid),

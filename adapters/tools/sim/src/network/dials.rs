@@ -158,7 +158,13 @@ impl Network {
     }
 
     /// The dialler gives up a dial that is under way, if it is.
-    pub(crate) fn call_off(&mut self, now: Instant, from: ServerId, plane: Plane, peer: ServerId) {
+    pub(crate) fn cancel_dial(
+        &mut self,
+        now: Instant,
+        from: ServerId,
+        plane: Plane,
+        peer: ServerId,
+    ) {
         let hangs = |(_, connection): &(&u64, &Connection)| {
             let end = &connection.ends[DIALLER];
             (end.server, end.state) == (from, State::Opening)

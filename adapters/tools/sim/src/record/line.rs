@@ -96,7 +96,9 @@ impl fmt::Display for Done<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Output::Dial { plane, peer, .. } => write!(f, "dial server {peer} ({plane:?})"),
-            Output::CallOff { plane, peer } => write!(f, "call off the dial of {peer} ({plane:?})"),
+            Output::CancelDial { plane, peer } => {
+                write!(f, "call off the dial of {peer} ({plane:?})")
+            }
             Output::Resolve { link, hosts } => write!(f, "{link} look up {hosts:?}"),
             Output::Hangup { link, reason } => write!(f, "{link} hang up: {reason}"),
             Output::Send { link, message } => write!(f, "{link} {}", Said(message)),

@@ -69,7 +69,7 @@ impl World {
             Output::Dial { plane, peer, addresses } => {
                 self.network.dial(now, id, plane, peer, &addresses);
             }
-            Output::CallOff { plane, peer } => self.network.call_off(now, id, plane, peer),
+            Output::CancelDial { plane, peer } => self.network.cancel_dial(now, id, plane, peer),
             Output::Resolve { link, hosts } => self.look_up(id, link, &hosts),
             Output::Hangup { link, reason } => {
                 let lives = self.network.lives(link);

@@ -387,7 +387,7 @@ impl Server {
             match output {
                 Output::Dial { plane, peer, .. } => effects.push(Effect::Dial(plane, number(peer))),
                 // Here a dial ends whenever that is tried.
-                Output::CallOff { .. } => {}
+                Output::CancelDial { .. } => {}
                 // Whoever waits for the place of another waits for its end, which always comes here.
                 Output::Resolve { .. } => {}
                 Output::Hangup { link, .. } => effects.push(Effect::Hangup(link)),
