@@ -97,7 +97,9 @@ impl Ensemble {
                         Output::Deliver(Txn { zxid, .. }) | Output::Adopt { label: zxid } => {
                             delivered = Some(*zxid);
                         }
-                        Output::Pace(link) => self.servers[who].step(Event::Drained(*link)),
+                        Output::NotifyDrained(link) => {
+                            self.servers[who].step(Event::Drained(*link))
+                        }
                         Output::Dial { plane, peer, .. } => self.connect(who, *plane, *peer),
                         _ => {}
                     }

@@ -70,7 +70,7 @@ pub enum Event {
     },
     /// This write and all before it are durable: a crash no longer undoes them.
     Persisted(Ticket),
-    /// Everything sent on a link before the last [`Pace`](crate::output::Output::Pace) was written.
+    /// Everything sent on a link before the last [`NotifyDrained`](crate::output::Output::NotifyDrained) was written.
     Drained(LinkId),
     /// A snapshot is moving on this link, in one direction or the other. At most a few times a second.
     Progress(LinkId),

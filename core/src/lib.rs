@@ -75,7 +75,7 @@
 //! | [`Listening`](input::Event::Listening) | it accepts them again |
 //! | [`Received`](input::Event::Received) | a message has arrived on a link |
 //! | [`Persisted`](input::Event::Persisted) | a write and all before it are durable |
-//! | [`Drained`](input::Event::Drained) | what was sent before a `Pace` is written |
+//! | [`Drained`](input::Event::Drained) | what was sent before a `NotifyDrained` is written |
 //! | [`Progress`](input::Event::Progress) | a snapshot is moving on a link |
 //! | [`Located`](input::Event::Located) | where a learner's last zxid stands in the log on disk |
 //! | [`Streamed`](input::Event::Streamed) | a `StreamLog` or `SendSnapshot` is written to its link |
@@ -103,7 +103,7 @@
 //! | [`Hangup`](output::Output::Hangup) | close a link behind what was sent on it |
 //! | [`Send`](output::Output::Send) | write a message to a link |
 //! | [`Persist`](output::Output::Persist) | make a write durable, in order; answer with `Persisted` |
-//! | [`Pace`](output::Output::Pace) | answer with `Drained` when what was sent on a link is written |
+//! | [`NotifyDrained`](output::Output::NotifyDrained) | answer with `Drained` when what was sent on a link is written |
 //! | [`Locate`](output::Output::Locate) | find a zxid in the log on disk; answer with `Located` |
 //! | [`StreamLog`](output::Output::StreamLog) | copy a stretch of the log to a learner; answer with `Streamed` |
 //! | [`Prepare`](output::Output::Prepare) | to the application: make a transaction of a request; answer with `Prepared` |

@@ -91,7 +91,7 @@ pub enum Output {
     },
     /// Answer with [`Drained`](crate::input::Event::Drained) when everything sent on this link before
     /// has been written: a learner is sent no more than it reads.
-    Pace(LinkId),
+    NotifyDrained(LinkId),
     /// Tell where a learner's last zxid stands in the log on disk, with
     /// [`Located`](crate::input::Event::Located).
     Locate {

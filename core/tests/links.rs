@@ -768,7 +768,7 @@ impl Pair {
                 }
                 // Nobody here has a history, and every dial ends in time.
                 Output::CancelDial { .. }
-                | Output::Pace(_)
+                | Output::NotifyDrained(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }
                 | Output::Prepare { .. }

@@ -133,7 +133,7 @@ impl World {
                 Output::HandedOver(outcome) => self.handed_over.push((id, outcome)),
                 Output::Halt(fault) => panic!("{fault}"),
                 other @ (Output::CancelDial { .. }
-                | Output::Pace(_)
+                | Output::NotifyDrained(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }
                 | Output::TakeSnapshot(_)

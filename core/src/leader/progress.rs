@@ -113,7 +113,7 @@ pub struct Cursor {
     pub snapshot: bool,
     /// The driver sends; we say nothing meanwhile.
     pub busy: Busy,
-    /// How many bytes were sent since the last [`Output::Pace`].
+    /// How many bytes were sent since the last [`Output::NotifyDrained`].
     unpaced: usize,
     /// How many of them were not answered yet.
     paces: u8,
@@ -148,7 +148,7 @@ impl Cursor {
         Self { sent, told, reserved, ..Self::default() }
     }
 
-    /// Everything sent before some [`Output::Pace`] was written.
+    /// Everything sent before some [`Output::NotifyDrained`] was written.
     pub const fn on_drained(&mut self) {
         self.paces = self.paces.saturating_sub(1);
     }
@@ -193,7 +193,7 @@ impl Cursor {
         self.unpaced += bytes;
         if self.unpaced >= part(cx) {
             (self.unpaced, self.paces) = (0, self.paces + 1);
-            cx.outbox.push(Output::Pace(link));
+            cx.outbox.push(Output::NotifyDrained(link));
         }
     }
 }

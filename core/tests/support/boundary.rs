@@ -448,7 +448,7 @@ impl Boundary {
                     self.said(*link, packet, status);
                 }
             }
-            Output::Pace(link) => {
+            Output::NotifyDrained(link) => {
                 assert!(self.up.contains_key(link), "{output:?}, but that is not up");
                 let paces = self.paces.entry(*link).or_default();
                 *paces += 1;

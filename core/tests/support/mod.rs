@@ -438,7 +438,7 @@ impl Seen {
 
     /// How many paces are asked for on a link.
     pub fn paces(&self, link: LinkId) -> usize {
-        self.0.iter().filter(|output| **output == Output::Pace(link)).count()
+        self.0.iter().filter(|output| **output == Output::NotifyDrained(link)).count()
     }
 
     /// Why things changed.

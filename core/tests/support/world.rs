@@ -261,7 +261,7 @@ impl World {
             Output::HandedOver(outcome) => self.handed_over.push((id, outcome)),
             Output::Release(release) if self.guarded => self.sent_away.push((id, release)),
             Output::Release(release) => self.queue.push_back((id, Event::Released(release))),
-            Output::Pace(link) => self.queue.push_back((id, Event::Drained(link))),
+            Output::NotifyDrained(link) => self.queue.push_back((id, Event::Drained(link))),
             Output::Report(report) => self.reasons.push((id, report.reason)),
             Output::Locate { link, zxid } => {
                 let disk = &self.disks[&id];

@@ -468,7 +468,7 @@ impl Checker {
             }
             Output::Report(report) => return self.on_report(id, report),
             Output::Halt(fault) => return broken(Rule::Progress, id, fault.to_string()),
-            Output::Pace(link)
+            Output::NotifyDrained(link)
             | Output::Resolve { link, .. }
             | Output::Locate { link, .. }
             | Output::StreamLog { link, .. }

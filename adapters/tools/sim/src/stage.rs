@@ -157,7 +157,7 @@ impl Stage {
                 }
                 Output::CancelDial { .. }
                 | Output::Resolve { .. }
-                | Output::Pace(_)
+                | Output::NotifyDrained(_)
                 | Output::Locate { .. }
                 | Output::StreamLog { .. }
                 | Output::Prepare { .. }

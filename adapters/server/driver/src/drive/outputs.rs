@@ -25,7 +25,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let replica = &mut self.replica;
         match output {
             Output::Send { link, message } => self.send(link, message, turn),
-            Output::Pace(link) => self.queue(link, turn, Outbound::pace),
+            Output::NotifyDrained(link) => self.queue(link, turn, Outbound::notify_drained),
             Output::Persist { ticket, write } => self.persist(ticket, write),
             Output::Deliver(txn) => replica.deliver(txn),
             Output::Adopt { label } => replica.adopt(label),

@@ -60,7 +60,7 @@ pub(super) struct Packets {
 pub(super) enum Item {
     Packet(Packet),
     /// The core is to be told when everything before it is written.
-    Pace,
+    NotifyDrained,
     Stream(Pieces),
 }
 
@@ -102,8 +102,8 @@ impl Outbound {
     }
 
     /// Queues a mark: when everything before it is written, the core is told.
-    pub(crate) fn pace(&mut self) -> bool {
-        self.push(Item::Pace)
+    pub(crate) fn notify_drained(&mut self) -> bool {
+        self.push(Item::NotifyDrained)
     }
 
     /// Queues a stream: when it is written, the core is told.

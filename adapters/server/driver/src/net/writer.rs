@@ -146,7 +146,7 @@ fn gather(queue: &Mutex<Queue>, buf: &mut BytesMut) -> Then {
                             return Then::Payload(place, payload);
                         }
                     }
-                    Some(Item::Pace) => return Then::Drained,
+                    Some(Item::NotifyDrained) => return Then::Drained,
                     Some(Item::Stream(pieces)) => return Then::Stream(pieces),
                     None => {
                         if packets.items.capacity() > QUEUE_KEPT_MAX {
@@ -166,7 +166,7 @@ fn fits(item: &Item, gathered: usize) -> bool {
         Item::Packet(packet) if is_short(packet) => {
             gathered == 0 || gathered + cost(packet) <= WRITE_BYTES
         }
-        Item::Packet(_) | Item::Pace | Item::Stream(_) => true,
+        Item::Packet(_) | Item::NotifyDrained | Item::Stream(_) => true,
     }
 }
 
@@ -260,7 +260,7 @@ mod tests {
                 Some(nth == 0),
                 "one wake is enough"
             );
-            assert!(!link.pace());
+            assert!(!link.notify_drained());
         }
         assert!(woken.is_empty(), "nobody is woken before all is queued");
         link.wake();

@@ -68,7 +68,7 @@ impl Network {
     }
 
     /// Tells the server when what it has sent on a link so far is written.
-    pub(crate) fn pace(&mut self, now: Instant, link: LinkId) {
+    pub(crate) fn notify_drained(&mut self, now: Instant, link: LinkId) {
         let (conn, from) = unpack(link);
         if self.connections.get(&conn).is_some_and(|c| c.ends[from].state == State::Open) {
             self.push(now, conn, from, Segment::Told(Told::Drained));

@@ -112,7 +112,7 @@ impl fmt::Display for Done<'_> {
             Output::Prepare { epoch, request, .. } => {
                 write!(f, "prepare {} in epoch {epoch}", request.id)
             }
-            Output::Pace(_)
+            Output::NotifyDrained(_)
             | Output::Locate { .. }
             | Output::StreamLog { .. }
             | Output::Adopt { .. }

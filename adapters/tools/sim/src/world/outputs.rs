@@ -82,7 +82,7 @@ impl World {
                 }
                 self.network.send(now, link, message);
             }
-            Output::Pace(link) => self.network.pace(now, link),
+            Output::NotifyDrained(link) => self.network.notify_drained(now, link),
             Output::Persist { ticket, write } => {
                 if let Write::Install { .. } = &write {
                     self.coverage.hit(FaultClass::Installed);

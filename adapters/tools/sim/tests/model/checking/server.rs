@@ -402,7 +402,7 @@ impl Server {
                     effects.push(Effect::Send(link, letter));
                 }
                 Output::Persist { ticket, write } => self.pending.push(Op::Write(ticket, write)),
-                Output::Pace(link) => events.push(Event::Drained(link)),
+                Output::NotifyDrained(link) => events.push(Event::Drained(link)),
                 Output::Locate { link, zxid } => {
                     events.push(Event::Located { link, located: self.latest().locate(zxid) });
                 }
