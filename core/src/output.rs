@@ -238,8 +238,8 @@ pub enum Write {
     Truncate(Zxid),
     /// A transaction behind the snapshot that was received last, beside the history; no promise rests
     /// on it.
-    Beside(Txn),
-    /// The snapshot that was received last and what was written [beside](Write::Beside) the history
+    AppendStaged(Txn),
+    /// The snapshot that was received last and what was written [beside](Write::AppendStaged) the history
     /// become the history, in one step, and with it what that history knows of the membership: as
     /// [`Write::Membership`] and [`Write::NextMembership`] write it, whatever was there before. A crash between
     /// the history and its memberships would leave changes that bind no server.

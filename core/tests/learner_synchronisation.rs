@@ -462,7 +462,7 @@ fn a_log_that_cannot_be_cut_brings_it_back_to_the_same_leader_with_nothing() {
         let told = [propose(z(1, 4)), Packet::Commit(z(1, 4)), new_leader(2)];
         let writes = tell(&mut bench, link, &told);
         let install = install(&bench, z(1, 3));
-        assert_eq!(writes, [Write::Beside(entry(z(1, 4))), install, epoch(2)]);
+        assert_eq!(writes, [Write::AppendStaged(entry(z(1, 4))), install, epoch(2)]);
         acknowledged_after_the_last(&mut bench, link, 2);
         assert_eq!(bench.receive(link, Packet::UpToDate).delivered(), [z(1, 4)]);
     }
@@ -727,7 +727,7 @@ fn a_snapshot_and_what_follows_it_take_the_place_of_the_history_in_one_step() {
     assert_eq!(tell(&mut bench, link, &[other]), []);
     let writes =
         tell(&mut bench, link, &[propose(z(2, 6)), Packet::Commit(z(2, 6)), propose(z(3, 1))]);
-    assert_eq!(writes, [Write::Beside(entry(z(2, 6)))]);
+    assert_eq!(writes, [Write::AppendStaged(entry(z(2, 6)))]);
     bench.persisted();
     assert_eq!(bench.status().last, z(1, 9), "our own history is whole");
     assert_eq!(tell(&mut bench, link, &[new_leader(3)]), [install(&bench, label), epoch(3)]);

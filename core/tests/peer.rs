@@ -592,7 +592,7 @@ fn memorable(output: &Output) -> Option<&'static str> {
         Output::Deliver(_) => Some("Deliver"),
         Output::Persist { write: Write::Append(_), .. } => Some("Append"),
         Output::Persist { write: Write::Truncate(_), .. } => Some("Truncate"),
-        Output::Persist { write: Write::Beside(_), .. } => Some("Beside"),
+        Output::Persist { write: Write::AppendStaged(_), .. } => Some("AppendStaged"),
         Output::Persist { write: Write::Install { .. }, .. } => Some("Install"),
         Output::Hangup { reason, .. } => match reason {
             Hangup::Hole { .. } => Some("Hangup, Hole"),
@@ -647,7 +647,7 @@ const MEMORABLE: [&str; 41] = [
     "Deliver",
     "Append",
     "Truncate",
-    "Beside",
+    "AppendStaged",
     "Install",
     "Hangup, Hole",
     "Hangup, CannotCut",

@@ -330,7 +330,7 @@ impl Synchronization {
         if self.acknowledging.is_none() && self.step == Step::Following(How::Snap) {
             // What this brings of the membership is collected.
             let bytes = txn.len();
-            let ticket = cx.outbox.persist(Write::Beside(txn));
+            let ticket = cx.outbox.persist(Write::AppendStaged(txn));
             cx.outbox.weigh(ticket, bytes);
         } else {
             reconfiguration::take_over(cx, txn);

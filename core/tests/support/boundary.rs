@@ -222,7 +222,7 @@ impl Disk {
                 self.log.retain(|txn| txn.zxid <= *zxid);
                 (self.base, self.floor) = (self.base.min(*zxid), self.floor.min(*zxid));
             }
-            Write::Beside(txn) => {
+            Write::AppendStaged(txn) => {
                 let (label, txns) = self.beside.as_mut().expect("a snapshot was received");
                 let last = txns.last().map_or(*label, |txn| txn.zxid);
                 assert!(txn.zxid.follows(last), "{} is written beside, to {last}", txn.zxid);

@@ -327,7 +327,7 @@ impl World {
             Write::Lease(longest) => disk.lease = longest,
             Write::Append(txns) => disk.log.extend_from_slice(&txns),
             Write::Truncate(zxid) => disk.log.retain(|txn| txn.zxid <= zxid),
-            Write::Beside(txn) => self.beside.get_mut(&id).unwrap().1.push(txn),
+            Write::AppendStaged(txn) => self.beside.get_mut(&id).unwrap().1.push(txn),
             Write::Install { membership, next, .. } => {
                 (disk.floor, disk.log) = self.beside.remove(&id).unwrap();
                 disk.membership = Membership::parse(membership).unwrap();

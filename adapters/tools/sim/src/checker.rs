@@ -444,7 +444,7 @@ impl Checker {
                 seen.on_membership(write);
                 let txns: &[Txn] = if let Write::Append(txns) = write {
                     txns
-                } else if let Write::Beside(txn) = write {
+                } else if let Write::AppendStaged(txn) = write {
                     std::slice::from_ref(txn)
                 } else {
                     &[]

@@ -173,7 +173,7 @@ impl Disk {
         #[allow(clippy::wildcard_enum_match_arm, reason = "the others carry none")]
         let bytes = writes.map(|op| match op {
             Op::Write(_, Write::Append(txns)) => txns.iter().map(Txn::len).sum(),
-            Op::Write(_, Write::Beside(txn)) => txn.len(),
+            Op::Write(_, Write::AppendStaged(txn)) => txn.len(),
             _ => 0,
         });
         bytes.sum()
@@ -380,7 +380,7 @@ mod tests {
             let state = State { label: zxid(2, 7), count: 12, ..State::default() };
             disk.stage(state.clone());
             let behind = written_before(zxid(2, 8), 13);
-            disk.persist(Ticket(1), Write::Beside(behind.clone()));
+            disk.persist(Ticket(1), Write::AppendStaged(behind.clone()));
             assert!(disk.begin());
             disk.complete();
             assert_eq!(disk.durable().last(), zxid(1, 5), "the history is whole so far");

@@ -244,7 +244,7 @@ impl Ledger {
             | Write::CurrentEpoch(_)
             | Write::GrantedVote { .. }
             | Write::Lease(_)
-            | Write::Beside(_)
+            | Write::AppendStaged(_)
             | Write::Membership(_)
             | Write::NextMembership(_) => {}
         }

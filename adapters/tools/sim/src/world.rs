@@ -708,7 +708,7 @@ fn held_of(output: &Output) -> usize {
     #[allow(clippy::wildcard_enum_match_arm, reason = "the others carry none")]
     match output {
         Output::Persist { write: Write::Append(txns), .. } => txns.iter().map(Txn::len).sum(),
-        Output::Persist { write: Write::Beside(txn), .. } => txn.len(),
+        Output::Persist { write: Write::AppendStaged(txn), .. } => txn.len(),
         _ => 0,
     }
 }

@@ -150,7 +150,7 @@ impl DiskHandle {
     }
 
     /// Begins the history that a leader sends, behind a snapshot that has come whole. The writes that
-    /// are [beside](Write::Beside) the history go there, and it is [installed](Write::Install).
+    /// are [beside](Write::AppendStaged) the history go there, and it is [installed](Write::Install).
     pub(crate) fn stage(&self, install: Install<quorate_storage::Disk>) {
         self.submit(Job::Stage(Box::new(install)));
     }
@@ -455,7 +455,7 @@ mod tests {
         };
         let beside = |ticket, zxid: i64| {
             let Write::Append(txns) = append([zxid]) else { return };
-            disk.write(Ticket(ticket), Write::Beside(txns[0].clone()));
+            disk.write(Ticket(ticket), Write::AppendStaged(txns[0].clone()));
         };
         disk.write(Ticket(1), append([E1 + 1, E1 + 2]));
         disk.write(Ticket(2), Write::AcceptedEpoch(Epoch(2)));

@@ -165,7 +165,7 @@ impl Storage {
                 self.unsynced.bytes += txns.iter().map(|txn| txn.len()).sum::<usize>();
                 if self.unsynced.bytes >= BATCH_BYTES_MAX { self.flush(shared) } else { Ok(()) }
             }
-            Job::Write(ticket, Write::Beside(txn)) => {
+            Job::Write(ticket, Write::AppendStaged(txn)) => {
                 self.unsynced.last = Some(ticket);
                 self.log.append_staged(&[txn]).map_err(failure)
             }
@@ -228,7 +228,7 @@ impl Storage {
             Write::Lease(longest) => self.log.write_lease(longest),
             Write::Append(txns) => self.log.append(&txns).and_then(|()| self.log.sync().map(drop)),
             Write::Truncate(zxid) => self.log.truncate(zxid),
-            Write::Beside(txn) => self.log.append_staged(&[txn]),
+            Write::AppendStaged(txn) => self.log.append_staged(&[txn]),
             Write::Install { label, membership, next } => {
                 let memberships = Memberships { present: membership, next };
                 let kept = &mut self.kept;

@@ -94,7 +94,7 @@ impl Checker {
                         ledger.on_logged(id, txn, standing.mints(txn))?;
                     }
                 }
-                Write::Beside(txn) => ledger.on_logged(id, txn, standing.mints(txn))?,
+                Write::AppendStaged(txn) => ledger.on_logged(id, txn, standing.mints(txn))?,
                 Write::CurrentEpoch(epoch) if standing.leads => {
                     ledger.on_reign(id, *epoch, disk.latest())?;
                 }

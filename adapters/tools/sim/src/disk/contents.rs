@@ -285,7 +285,7 @@ impl Contents {
                 self.snapshots.retain(|state| state.label <= *zxid);
                 self.floor = self.floor.min(*zxid);
             }
-            Write::Beside(txn) => {
+            Write::AppendStaged(txn) => {
                 if let Some((_, behind)) = &mut self.beside {
                     behind.push_back(txn.clone());
                 }

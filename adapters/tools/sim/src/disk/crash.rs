@@ -57,7 +57,7 @@ impl Disk {
                 Op::Write(_, Write::CurrentEpoch(_)) if each => {
                     whole && at < prefix && rng.below(2) == 0
                 }
-                Op::Write(_, Write::Append(_) | Write::Beside(_))
+                Op::Write(_, Write::Append(_) | Write::AppendStaged(_))
                     if survival == Survival::Misordered =>
                 {
                     let written = rng.below(4) > 0;

@@ -105,7 +105,7 @@ impl fmt::Display for Done<'_> {
             Output::Persist { ticket, write: Write::Append(txns) } => {
                 write!(f, "{ticket} append {}", Zxids(txns))
             }
-            Output::Persist { ticket, write: Write::Beside(txn) } => {
+            Output::Persist { ticket, write: Write::AppendStaged(txn) } => {
                 write!(f, "{ticket} append {} beside", txn.zxid)
             }
             Output::Persist { ticket, write } => write!(f, "{ticket} {write:?}"),

@@ -148,7 +148,7 @@ impl fmt::Display for Written<'_> {
             Write::Lease(longest) => write!(f, "longest lease {longest:?}"),
             Write::Append(txns) => Zxids(txns).fmt(f),
             Write::Truncate(zxid) => write!(f, "cut after {}", Short(*zxid)),
-            Write::Beside(txn) => write!(f, "{} beside", Short(txn.zxid)),
+            Write::AppendStaged(txn) => write!(f, "{} beside", Short(txn.zxid)),
             Write::Install { label, .. } => write!(f, "snapshot {} installed", Short(*label)),
             Write::Membership(_) => f.write_str("membership"),
             Write::NextMembership(Some(_)) => f.write_str("next membership"),

@@ -180,7 +180,7 @@ impl Store {
             Op::Write(_, Write::CurrentEpoch(epoch)) => self.current = *epoch,
             Op::Write(_, Write::Append(txns)) => self.history.extend(txns.iter().cloned()),
             Op::Write(_, Write::Truncate(zxid)) => self.history.retain(|txn| txn.zxid <= *zxid),
-            Op::Write(_, Write::Beside(txn)) => {
+            Op::Write(_, Write::AppendStaged(txn)) => {
                 if let Some((_, history)) = &mut self.beside {
                     history.push(txn.clone());
                 }
