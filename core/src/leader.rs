@@ -42,7 +42,7 @@ use crate::leader::transfer::steps;
 use crate::message::Request;
 use crate::output::Output;
 use crate::quorum::Support;
-use crate::reasons::{Hangup, Kept, Refusal};
+use crate::reasons::{Hangup, Refusal, TransferRefused};
 use crate::report::Reason;
 use crate::status::{self, LearnerStatus};
 use crate::time::Instant;
@@ -274,7 +274,7 @@ impl Leader {
     pub fn end(&mut self, cx: &mut Context<'_>) {
         if let Phase::Broadcast(broadcast) = &mut self.office.phase {
             if let Some(HandOver { to, asked: true, .. }) = broadcast.hand_over.as_deref() {
-                cx.outbox.push(Output::HandedOver(Err(Kept::Lost(*to))));
+                cx.outbox.push(Output::HandedOver(Err(TransferRefused::Lost(*to))));
             }
             broadcast.end(cx);
         }
@@ -295,7 +295,7 @@ impl Leader {
                 steps::begin(cx, broadcast, learners, self.round, to, purpose)
             }
             Phase::Discovery(_) | Phase::Synchronization(_) => {
-                steps::keep(cx, purpose, Kept::NotLeading)
+                steps::keep(cx, purpose, TransferRefused::NotLeading)
             }
         }
     }

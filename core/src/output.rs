@@ -14,7 +14,7 @@ use crate::id::{LinkId, Origin, ReadId, ReleaseId, ServerId, Ticket};
 use crate::input::Plane;
 use crate::membership::Membership;
 use crate::message::{Message, Request};
-use crate::reasons::{Doubt, Fault, Hangup, Kept, Refusal};
+use crate::reasons::{Doubt, Fault, Hangup, Refusal, TransferRefused};
 use crate::report::Report;
 use crate::time::Instant;
 use crate::txn::{RequestId, Txn, Txns};
@@ -207,7 +207,7 @@ pub enum Output {
     /// After [`Output::Release`]: it keeps the seat.
     Keep,
     /// To the caller: the seat belongs to this server now, or it stays where it is.
-    HandedOver(Result<ServerId, Kept>),
+    HandedOver(Result<ServerId, TransferRefused>),
     /// Something has changed, and why. For people: nothing needs to be done.
     Report(Report),
     /// Stop, and keep the data: going on would be unsafe. Every step after this returns nothing.

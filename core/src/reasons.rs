@@ -3,7 +3,7 @@
 //! ```text
 //!   a peer that misbehaves ──────────► Hangup      a request that cannot be served ──► Refusal
 //!   facts that make going on unsafe ─► Fault       an accepted one with no answer ───► Doubt
-//!                                                  a transfer that cannot be ────────► Kept
+//!                                                  a transfer that cannot be ────────► TransferRefused
 //! ```
 //!
 //! Each is the reason of one [`Output`](crate::output::Output), an error with a text for a log. What changes in the
@@ -47,7 +47,7 @@ pub enum Doubt {
 
 /// Why a leader keeps its seat, which it was asked to hand over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-pub enum Kept {
+pub enum TransferRefused {
     /// Only the leader of an established ensemble has a seat to give.
     #[error("this server does not lead an established ensemble")]
     NotLeading,

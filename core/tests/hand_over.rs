@@ -11,7 +11,7 @@ use quorate_core::input::{Cause, Event, Plane};
 use quorate_core::membership::Membership;
 use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet, Probe};
 use quorate_core::output::{Output, Write};
-use quorate_core::reasons::{Hangup, Kept, Refusal};
+use quorate_core::reasons::{Hangup, Refusal, TransferRefused};
 use quorate_core::reconfiguration::body_of;
 use quorate_core::report::Reason;
 use quorate_core::status::Phase;
@@ -33,7 +33,7 @@ fn hand_over(leader: i64, zxid: Zxid, round: i64) -> Packet {
 }
 
 /// How the one who asked was told that it ended.
-fn handed_over(seen: &Seen) -> Vec<Result<ServerId, Kept>> {
+fn handed_over(seen: &Seen) -> Vec<Result<ServerId, TransferRefused>> {
     let told = seen.0.iter().filter_map(|output| {
         if let Output::HandedOver(outcome) = output { Some(*outcome) } else { None }
     });
@@ -569,8 +569,11 @@ fn a_hand_over_is_called_off_at_each_stage() {
                     bench.receive(two, pong(5));
                     bench.receive(two, Packet::MayLead(true));
                 }
-                let kept =
-                    if at == At::Releasing { Kept::Guarded } else { Kept::Late(ServerId(2)) };
+                let kept = if at == At::Releasing {
+                    TransferRefused::Guarded
+                } else {
+                    TransferRefused::Late(ServerId(2))
+                };
                 let limit = if held == 1 { max } else { bench.peer.config().timing.init_time() };
                 assert_eq!(bench.now.since(since), limit, "{told}");
                 (seen, kept)
@@ -578,10 +581,10 @@ fn a_hand_over_is_called_off_at_each_stage() {
                 // Not of itself: that is how it takes the seat.
                 let again = join(&mut bench, 2);
                 assert!(bench.is_up(again) && !bench.is_up(two));
-                let (seen, kept) = (bench.to(Timer::HandOver), Kept::Late(ServerId(2)));
+                let (seen, kept) = (bench.to(Timer::HandOver), TransferRefused::Late(ServerId(2)));
                 (seen, kept)
             } else {
-                (bench.down(two), Kept::Lost(ServerId(2)))
+                (bench.down(two), TransferRefused::Lost(ServerId(2)))
             };
             assert_eq!(handed_over(&seen), [Err(kept)], "{told}");
             assert_eq!(has(&seen, &Output::Keep), at != At::CatchingUp, "{told}");
@@ -600,7 +603,7 @@ fn who_asked_is_told_when_the_reign_ends_on_the_way() {
     ask(&mut bench, 2);
     // Nobody answers any more.
     let seen = bench.ms(20_000);
-    let lost = Err(Kept::Lost(ServerId(2)));
+    let lost = Err(TransferRefused::Lost(ServerId(2)));
     assert_eq!((seen.left().is_some(), handed_over(&seen)), (true, vec![lost]));
     let (mut bench, _, two) = leader();
     offered(&mut bench, two);
@@ -623,9 +626,9 @@ fn the_seat_is_offered_to_nobody_else_than_servers_of_ours_and_only_if_they_make
     }
     assert!(bench.status().serving);
     let whoever = |bench: &mut Bench| handed_over(&bench.step(Event::HandOver(None)));
-    assert_eq!(whoever(&mut bench), [Err(Kept::Nobody)]);
+    assert_eq!(whoever(&mut bench), [Err(TransferRefused::Nobody)]);
     join(&mut bench, 1);
-    assert_eq!(whoever(&mut bench), [Err(Kept::NoQuorum)], "3 and 4 would go to nobody");
+    assert_eq!(whoever(&mut bench), [Err(TransferRefused::NoQuorum)], "3 and 4 would go to nobody");
     join(&mut bench, 2);
     assert!(bench.step(Event::HandOver(None)).releases());
 }
@@ -640,14 +643,14 @@ fn a_voter_that_came_to_observe_is_not_offered_the_seat() {
     bench.receive(link, Packet::ObserverInfo(LearnerInfo { protocol, ..info(1, 5) }));
     bench.receive(link, ack_epoch_again(last.0));
     assert_eq!(bench.receive(link, ack(5)).names(link).first(), Some(&"UPTODATE"));
-    assert_eq!(handed_over(&ask(&mut bench, 1)), [Err(Kept::NoFollower(ServerId(1)))]);
+    assert_eq!(handed_over(&ask(&mut bench, 1)), [Err(TransferRefused::NoFollower(ServerId(1)))]);
 }
 
 #[test]
 fn a_second_wish_is_refused_while_the_first_is_on_its_way() {
     let (mut bench, _, two) = leader();
     ask(&mut bench, 2);
-    assert_eq!(handed_over(&ask(&mut bench, 1)), [Err(Kept::Underway)]);
+    assert_eq!(handed_over(&ask(&mut bench, 1)), [Err(TransferRefused::Underway)]);
     bench.released();
     assert_eq!(handed_over(&bench.down(two)), [Ok(ServerId(2))]);
 }
@@ -663,7 +666,7 @@ fn a_leader_that_is_to_step_down_does_whatever_becomes_of_a_hand_over() {
         bench.step(Event::StepDown);
         let seen = bench.down(two);
         assert_eq!(seen.left(), Some(Reason::Asked), "asked for: {asked}");
-        let lost = Err(Kept::Lost(ServerId(2)));
+        let lost = Err(TransferRefused::Lost(ServerId(2)));
         assert_eq!(handed_over(&seen), if asked { vec![lost] } else { vec![] });
     }
 }
@@ -676,7 +679,7 @@ fn who_asks_for_what_is_under_way_is_told_how_that_ends() {
         bench.step(Event::StepDown);
         let seen = bench.step(Event::HandOver(to));
         if to == Some(ServerId(1)) {
-            assert_eq!(handed_over(&seen), [Err(Kept::Underway)]);
+            assert_eq!(handed_over(&seen), [Err(TransferRefused::Underway)]);
             continue;
         }
         seen.is_nothing();
@@ -807,7 +810,7 @@ fn a_wished_follower_that_does_not_answer_is_offered_nothing() {
 /// ticks. On 953d248 the seat was offered to any follower of ours.
 #[test]
 fn a_seat_is_offered_only_to_who_says_lately_that_it_hears_a_quorum() {
-    let unheard = [Err(Kept::Unheard(ServerId(2)))];
+    let unheard = [Err(TransferRefused::Unheard(ServerId(2)))];
     for says in [None, Some(false), Some(true)] {
         let (mut bench, one, two) = leader();
         bench.receive(one, Packet::MayLead(false));
@@ -865,7 +868,10 @@ fn a_follower_that_hears_a_quorum_no_more_is_not_offered_what_was_meant_for_it()
     assert!(ask(&mut bench, 2).releases());
     bench.receive(two, Packet::MayLead(false));
     let seen = bench.released();
-    assert_eq!((handed_over(&seen), seen.names(two)), (vec![Err(Kept::Unheard(s(2)))], vec![]));
+    assert_eq!(
+        (handed_over(&seen), seen.names(two)),
+        (vec![Err(TransferRefused::Unheard(s(2)))], vec![])
+    );
     assert!(has(&seen, &Output::Keep) && bench.status().serving);
 }
 

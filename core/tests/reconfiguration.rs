@@ -9,7 +9,7 @@ use quorate_core::config::{Config, Election, Generations};
 use quorate_core::input::Event;
 use quorate_core::membership::{Member, Membership};
 use quorate_core::message::Request;
-use quorate_core::reasons::Kept;
+use quorate_core::reasons::TransferRefused;
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged, body_of};
 use quorate_core::report::Reason;
 use quorate_core::txn::Txn;
@@ -354,7 +354,7 @@ fn the_seat_is_not_handed_over_to_who_has_no_vote_nor_while_the_membership_chang
     }
     world.queue.push_front((s(3), Event::HandOver(Some(s(1)))));
     world.settle();
-    let refused = [Err(Kept::NoFollower(s(4))), Err(Kept::Reconfiguring)];
+    let refused = [Err(TransferRefused::NoFollower(s(4))), Err(TransferRefused::Reconfiguring)];
     assert_eq!(world.handed_over, refused.map(|outcome| (s(3), outcome)));
     world.queue.push_back((s(3), Event::HandOver(Some(s(4)))));
     world.run(|world| world.handed_over.len() == 3);

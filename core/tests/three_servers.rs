@@ -12,7 +12,7 @@ use quorate_core::membership::Membership;
 use quorate_core::message::Request;
 use quorate_core::output::{Output, Write};
 use quorate_core::peer::Peer;
-use quorate_core::reasons::Kept;
+use quorate_core::reasons::TransferRefused;
 use quorate_core::status::Status;
 use quorate_core::time::Instant;
 use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
@@ -27,7 +27,7 @@ struct World {
     now: Instant,
     logs: BTreeMap<ServerId, Vec<Txn>>,
     delivered: BTreeMap<ServerId, Zxid>,
-    handed_over: Vec<(ServerId, Result<ServerId, Kept>)>,
+    handed_over: Vec<(ServerId, Result<ServerId, TransferRefused>)>,
     unreachable: Option<ServerId>,
 }
 

@@ -4,7 +4,7 @@
 //! established leader keeps of it.
 
 use crate::id::{LinkId, ReleaseId, ServerId};
-use crate::reasons::Kept;
+use crate::reasons::TransferRefused;
 use crate::report::Reason;
 use crate::vote::Round;
 
@@ -83,10 +83,10 @@ impl HandOver {
     }
 
     /// Why it has come to nothing, if time has run out.
-    pub const fn late(&self) -> Kept {
+    pub const fn late(&self) -> TransferRefused {
         match self.step {
-            Step::Releasing(_) => Kept::Guarded,
-            Step::CatchingUp | Step::Holding | Step::Offered(_) => Kept::Late(self.to),
+            Step::Releasing(_) => TransferRefused::Guarded,
+            Step::CatchingUp | Step::Holding | Step::Offered(_) => TransferRefused::Late(self.to),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::peer::electing::Electing;
 use crate::peer::instruments::Instruments;
 use crate::peer::role::Role;
 use crate::peer::{Peer, early};
-use crate::reasons::{Hangup, Kept, Refusal};
+use crate::reasons::{Hangup, Refusal, TransferRefused};
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::vote::{Round, ServerState, Standing, Vote};
@@ -235,7 +235,7 @@ impl Peer {
         if let Role::Leading(_) = self.role {
             self.with_leader(|leader, cx| leader.on_hand_over(cx, to, Purpose::Asked));
         } else {
-            self.instruments.outbox.push(Output::HandedOver(Err(Kept::NotLeading)));
+            self.instruments.outbox.push(Output::HandedOver(Err(TransferRefused::NotLeading)));
         }
     }
 

@@ -15,7 +15,7 @@ use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Packet, Request};
 use quorate_core::output::{Form, Output, Write};
 use quorate_core::peer::Peer;
-use quorate_core::reasons::Kept;
+use quorate_core::reasons::TransferRefused;
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged};
 use quorate_core::report::Reason;
 use quorate_core::status::Status;
@@ -70,7 +70,7 @@ pub struct World {
     /// What anybody has delivered, in order.
     pub agreed: Vec<Txn>,
     pub delivered: BTreeMap<ServerId, Zxid>,
-    pub handed_over: Vec<(ServerId, Result<ServerId, Kept>)>,
+    pub handed_over: Vec<(ServerId, Result<ServerId, TransferRefused>)>,
     /// Servers that nobody reaches.
     pub cut_off: BTreeSet<ServerId>,
     /// Pairs between which nothing passes, the smaller id first.

@@ -23,7 +23,7 @@ use quorate_core::input::{Event, Input};
 use quorate_core::membership::Member;
 use quorate_core::output::Output;
 use quorate_core::peer::Peer;
-use quorate_core::reasons::Kept;
+use quorate_core::reasons::TransferRefused;
 use quorate_core::recorder::Recorder;
 use quorate_core::report::Report;
 use quorate_core::time::Instant as CoreInstant;
@@ -65,7 +65,7 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     /// The core waits until the guards are released, and asked with this.
     pub(crate) releasing: Option<ReleaseId>,
     /// Where the outcome of the leadership transfer under way goes.
-    pub(crate) transfer: Option<Sender<Result<ServerId, Kept>>>,
+    pub(crate) transfer: Option<Sender<Result<ServerId, TransferRefused>>>,
     /// When to warn next that an election lasts.
     pub(crate) warn_at: Option<Instant>,
     /// When to publish what has changed since it was published last.
@@ -114,7 +114,7 @@ struct Turn {
     queued: Vec<LinkId>,
     replica: ReplicaOutput,
     /// How the leadership transfer has ended.
-    transferred: Option<Result<ServerId, Kept>>,
+    transferred: Option<Result<ServerId, TransferRefused>>,
 }
 
 /// How a server is to end.

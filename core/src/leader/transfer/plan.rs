@@ -11,7 +11,7 @@ use crate::id::ServerId;
 use crate::leader::learners::Learners;
 use crate::leader::pending::Purpose;
 use crate::leader::progress::{Progress, Stage};
-use crate::reasons::Kept;
+use crate::reasons::TransferRefused;
 
 /// Who is to lead: the one that is asked for, or the best; rather one that has said that it hears a quorum than one
 /// that may yet say so, and where that would be too late no other.
@@ -24,18 +24,19 @@ pub fn choose(
     learners: &Learners,
     asked: Option<ServerId>,
     purpose: Purpose,
-) -> Result<ServerId, Kept> {
+) -> Result<ServerId, TransferRefused> {
     let to = match asked {
         None => {
             let waits = purpose != Purpose::Unreachable;
             let fits = |learner: &Progress| waits || is_heard(cx, learner);
-            best(cx, learners, fits).ok_or(Kept::Nobody)?.id
+            best(cx, learners, fits).ok_or(TransferRefused::Nobody)?.id
         }
         Some(id) => {
             let learner = learners.link_of(id).and_then(|link| learners.get(link));
-            let learner = learner.filter(|l| may_lead(cx, l)).ok_or(Kept::NoFollower(id))?;
+            let learner =
+                learner.filter(|l| may_lead(cx, l)).ok_or(TransferRefused::NoFollower(id))?;
             if learner.priority.is_none() {
-                return Err(Kept::Foreign(id));
+                return Err(TransferRefused::Foreign(id));
             }
             id
         }
@@ -47,7 +48,7 @@ pub fn choose(
     for learner in learners.values().filter(|l| l.votes && is_ours(l)) {
         told.add(cx.quorum, learner.id);
     }
-    if told.is_quorum(cx.quorum) { Ok(to) } else { Err(Kept::NoQuorum) }
+    if told.is_quorum(cx.quorum) { Ok(to) } else { Err(TransferRefused::NoQuorum) }
 }
 
 /// A follower that is wished to lead more than we are, the most wished one. Only one that answers: requests

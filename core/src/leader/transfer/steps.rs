@@ -18,7 +18,7 @@ use crate::leader::progress::{Stage, send};
 use crate::leader::transfer::plan::{choose, is_heard, is_ours};
 use crate::message::Packet;
 use crate::output::Output;
-use crate::reasons::Kept;
+use crate::reasons::TransferRefused;
 use crate::report::Reason;
 use crate::timers::Timer;
 use crate::vote::{Round, Vote};
@@ -34,12 +34,12 @@ pub fn begin(
 ) -> Verdict {
     if let Some(under_way) = &mut broadcast.hand_over {
         if !under_way.serves(to, purpose) {
-            return keep(cx, purpose, Kept::Underway);
+            return keep(cx, purpose, TransferRefused::Underway);
         }
         return Verdict::Stay;
     }
     if broadcast.change.is_some() {
-        return keep(cx, purpose, Kept::Reconfiguring);
+        return keep(cx, purpose, TransferRefused::Reconfiguring);
     }
     match choose(cx, learners, to, purpose) {
         Ok(to) => {
@@ -62,7 +62,7 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
     let (to, round) = (hand_over.to, hand_over.round);
     let link = learners.link_of(to);
     let Some((link, learner)) = link.and_then(|link| Some((link, learners.get_mut(link)?))) else {
-        return call_off(cx, broadcast, Kept::Lost(to));
+        return call_off(cx, broadcast, TransferRefused::Lost(to));
     };
     match hand_over.step {
         Step::CatchingUp => {
@@ -76,7 +76,7 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
         }
         Step::Holding => {
             if !is_heard(cx, learner) {
-                return call_off(cx, broadcast, Kept::Unheard(to));
+                return call_off(cx, broadcast, TransferRefused::Unheard(to));
             }
             if done && learner.acks.through() >= proposed {
                 hand_over.step = Step::Offered(link);
@@ -146,7 +146,7 @@ fn hand_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners)
 pub fn late(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners) -> Verdict {
     let Some(hand_over) = broadcast.hand_over.as_deref() else { return Verdict::Stay };
     let kept = match (hand_over.step, hand_over.to) {
-        (Step::CatchingUp, to) if !is_named_heard(cx, learners, to) => Kept::Unheard(to),
+        (Step::CatchingUp, to) if !is_named_heard(cx, learners, to) => TransferRefused::Unheard(to),
         _ => hand_over.late(),
     };
     call_off(cx, broadcast, kept)
@@ -159,7 +159,7 @@ fn is_named_heard(cx: &Context<'_>, learners: &Learners, to: ServerId) -> bool {
 }
 
 /// It has come to nothing.
-fn call_off(cx: &mut Context<'_>, broadcast: &mut Broadcast, kept: Kept) -> Verdict {
+fn call_off(cx: &mut Context<'_>, broadcast: &mut Broadcast, kept: TransferRefused) -> Verdict {
     cx.timers.stop(Timer::HandOver);
     let Some(hand_over) = broadcast.hand_over.as_deref() else { return Verdict::Stay };
     let (reason, &HandOver { to, step, asked, in_any_case, .. }) = (hand_over.reason(), hand_over);
@@ -182,7 +182,7 @@ fn call_off(cx: &mut Context<'_>, broadcast: &mut Broadcast, kept: Kept) -> Verd
 }
 
 /// The seat stays ours: the caller is told; a leader that is to give it up in any case does.
-pub fn keep(cx: &mut Context<'_>, purpose: Purpose, kept: Kept) -> Verdict {
+pub fn keep(cx: &mut Context<'_>, purpose: Purpose, kept: TransferRefused) -> Verdict {
     match purpose {
         Purpose::StepDown => return Verdict::leave(Reason::Asked),
         Purpose::Unreachable => return Verdict::leave(Reason::CannotAccept),

@@ -4,7 +4,7 @@ use futures_lite::future::{or, pending};
 use quorate_application::Application;
 use quorate_core::id::{ReadId, Ticket};
 use quorate_core::input::Event;
-use quorate_core::reasons::Kept;
+use quorate_core::reasons::TransferRefused;
 
 use crate::drive::{Driver, Quit};
 use crate::error::ServerError;
@@ -93,7 +93,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                     let _ = answer.try_send(());
                 }
                 Ask::TransferLeadership { answer, .. } if self.transfer.is_some() => {
-                    let _ = answer.try_send(Err(Kept::Underway));
+                    let _ = answer.try_send(Err(TransferRefused::Underway));
                 }
                 Ask::TransferLeadership { to, answer } => {
                     self.transfer = Some(answer);

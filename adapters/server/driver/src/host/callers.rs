@@ -20,7 +20,7 @@ use futures_channel::oneshot;
 use quorate_application::Rejected;
 use quorate_core::id::ServerId;
 use quorate_core::message::Request;
-use quorate_core::reasons::{self, Kept, Refusal};
+use quorate_core::reasons::{self, Refusal, TransferRefused};
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
 
@@ -41,7 +41,7 @@ pub(crate) enum Ask<A> {
     /// A sign that the loop turns.
     Pulse(Sender<()>),
     /// A leadership transfer, to the server named or to the best follower.
-    TransferLeadership { to: Option<ServerId>, answer: Sender<Result<ServerId, Kept>> },
+    TransferLeadership { to: Option<ServerId>, answer: Sender<Result<ServerId, TransferRefused>> },
 }
 
 /// Where the outcome of a proposal goes.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use quorate_application::{Rejected, SET_DATA};
 use quorate_core::message::Identity;
-use quorate_core::reasons::{self, Kept, Refusal};
+use quorate_core::reasons::{self, Refusal, TransferRefused};
 use quorate_core::reconfiguration::Unchanged;
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
@@ -208,7 +208,7 @@ impl From<ProposeError> for ReconfigureError {
 pub enum TransferError {
     /// The leader goes on leading, or this server does not lead.
     #[error(transparent)]
-    Refused(#[from] Kept),
+    Refused(#[from] TransferRefused),
     /// This server has ended.
     #[error("this server has ended")]
     Ended,

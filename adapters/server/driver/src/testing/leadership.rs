@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_channel::{Sender, bounded};
 use futures_lite::future::{pending, zip};
 use quorate_core::id::ServerId;
-use quorate_core::reasons::Kept;
+use quorate_core::reasons::TransferRefused;
 
 use super::journal::numbered;
 use super::stage::polled;
@@ -127,10 +127,10 @@ pub async fn a_seat_that_cannot_be_handed_over_stays_and_why_is_said<R: Runtime>
     let observer = ensemble.observers()[0];
     for nobody in [leader, stranger, observer] {
         let refused = stage.within("an answer", server.transfer_leadership(nobody)).await;
-        assert_eq!(refused, kept(Kept::NoFollower(nobody)));
+        assert_eq!(refused, kept(TransferRefused::NoFollower(nobody)));
     }
     let from_a_follower = ensemble.server(other).transfer_leadership(leader);
-    assert_eq!(stage.within("an answer", from_a_follower).await, kept(Kept::NotLeading));
+    assert_eq!(stage.within("an answer", from_a_follower).await, kept(TransferRefused::NotLeading));
     // Two at a time: one wins.
     let leadership = server.leadership().await.unwrap();
     let both = zip(server.transfer_leadership(other), async {
@@ -139,7 +139,7 @@ pub async fn a_seat_that_cannot_be_handed_over_stays_and_why_is_said<R: Runtime>
         second
     });
     let (first, second) = stage.within("both", both).await;
-    assert_eq!((first, second), (Ok(()), kept(Kept::Underway)));
+    assert_eq!((first, second), (Ok(()), kept(TransferRefused::Underway)));
     // The caller that was told so is not told otherwise.
     assert_ne!(server.leader().map(|(id, _)| id), Some(leader));
     assert_eq!(ensemble.agreed().await.0, other);
@@ -174,7 +174,7 @@ pub async fn a_guard_that_is_leaked_keeps_its_server_from_nothing<R: Runtime>(st
     let server = ensemble.take(leader);
     std::mem::forget(stage.within("leadership", server.leadership()).await.unwrap());
     let late = stage.within("an answer", server.transfer_leadership(other)).await;
-    assert_eq!(late, Err(TransferError::Refused(Kept::Guarded)));
+    assert_eq!(late, Err(TransferError::Refused(TransferRefused::Guarded)));
     // It leads on, and others may be let in.
     let leadership = stage.within("leadership", server.leadership()).await.unwrap();
     leadership.check().unwrap();
@@ -271,8 +271,9 @@ pub async fn waits_for_the_seat_that_are_dropped_hold_nothing<R: Runtime>(stage:
         }
         let taken = async {
             // One that was asked for and dropped may still be under way, and come to nothing.
-            while let Err(TransferError::Refused(Kept::Underway | Kept::Unheard(_))) =
-                server.transfer_leadership(other).await
+            while let Err(TransferError::Refused(
+                TransferRefused::Underway | TransferRefused::Unheard(_),
+            )) = server.transfer_leadership(other).await
             {
                 stage.runtime(0).sleep(Duration::from_millis(10)).await;
             }
