@@ -14,7 +14,7 @@ use crate::id::{LinkId, Origin, ReadId, ReleaseId, ServerId, Ticket};
 use crate::input::Plane;
 use crate::membership::Membership;
 use crate::message::{Message, Request};
-use crate::reasons::{Doubt, Fault, Hangup, Refusal, TransferRefused};
+use crate::reasons::{Fault, Hangup, Refusal, TransferRefused, UnknownOutcome};
 use crate::report::Report;
 use crate::time::Instant;
 use crate::txn::{RequestId, Txn, Txns};
@@ -185,7 +185,7 @@ pub enum Output {
         /// Which request.
         id: RequestId,
         /// Why.
-        doubt: Doubt,
+        doubt: UnknownOutcome,
     },
     /// To the caller, at once: it will not come to pass.
     Refused {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   a peer that misbehaves ──────────► Hangup      a request that cannot be served ──► Refusal
-//!   facts that make going on unsafe ─► Fault       an accepted one with no answer ───► Doubt
+//!   facts that make going on unsafe ─► Fault       an accepted one with no answer ───► UnknownOutcome
 //!                                                  a transfer that cannot be ────────► TransferRefused
 //! ```
 //!
@@ -36,7 +36,7 @@ pub enum Refusal {
 
 /// Why it is unknown what became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-pub enum Doubt {
+pub enum UnknownOutcome {
     /// This server was so far behind that it got a snapshot, which does not tell who asked for what.
     #[error("this server got a snapshot of the history that may contain it")]
     Snapshot,

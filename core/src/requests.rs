@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 
 use crate::outbox::Outbox;
 use crate::output::Output;
-use crate::reasons::Doubt;
+use crate::reasons::UnknownOutcome;
 use crate::txn::{RequestId, Txn};
 use crate::zxid::{Epoch, Zxid};
 
@@ -163,11 +163,11 @@ impl Requests {
         self.open.retain(|open| !judged(open));
         for Open { id, jumped, epoch: of, .. } in told {
             outbox.push(if jumped {
-                Output::Unknown { id, doubt: Doubt::Snapshot }
+                Output::Unknown { id, doubt: UnknownOutcome::Snapshot }
             } else if of < epoch {
                 Output::Lost(id)
             } else {
-                Output::Unknown { id, doubt: Doubt::Disconnected }
+                Output::Unknown { id, doubt: UnknownOutcome::Disconnected }
             });
         }
     }

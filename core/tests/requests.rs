@@ -6,7 +6,7 @@ use quorate_core::id::LinkId;
 use quorate_core::input::Event;
 use quorate_core::message::Packet;
 use quorate_core::output::Output;
-use quorate_core::reasons::Doubt;
+use quorate_core::reasons::UnknownOutcome;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
 
@@ -31,7 +31,7 @@ fn of(cxid: i32, zxid: Zxid) -> Txn {
 }
 
 /// What is said of requests: that they are lost, or why nobody can tell.
-fn told(seen: &Seen) -> Vec<(i32, Option<Doubt>)> {
+fn told(seen: &Seen) -> Vec<(i32, Option<UnknownOutcome>)> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the rest is about something else")]
     let told = seen.0.iter().filter_map(|output| match output {
         Output::Lost(id) => Some((id.cxid, None)),
@@ -41,7 +41,7 @@ fn told(seen: &Seen) -> Vec<(i32, Option<Doubt>)> {
     told.collect()
 }
 
-const NOTHING: [(i32, Option<Doubt>); 0] = [];
+const NOTHING: [(i32, Option<UnknownOutcome>); 0] = [];
 
 /// The leader is lost; 2 or 3 leads in this epoch, with what we have and this beside.
 fn serve_again(bench: &mut Bench, links: &[LinkId], leader: i64, epoch: i64, more: &[Txn]) -> Seen {
@@ -92,7 +92,7 @@ fn the_same_leader_may_still_have_it() {
     let (mut bench, links, link) = asked(&[1]);
     bench.down(link);
     let seen = serve_again(&mut bench, &links, 3, 2, &[]);
-    assert_eq!(told(&seen), [(1, Some(Doubt::Disconnected))]);
+    assert_eq!(told(&seen), [(1, Some(UnknownOutcome::Disconnected))]);
 }
 
 /// The application is slow, and two leaders are lost meanwhile.
@@ -156,7 +156,7 @@ fn a_snapshot_does_not_tell_who_asked() {
         // What it was at when the snapshot was installed.
         assert_eq!(told(&bench.step(Event::Applied(z(1, 3)))), NOTHING);
         let seen = bench.step(Event::Applied(label));
-        assert_eq!(told(&seen), [(1, Some(Doubt::Snapshot))], "slow: {slow}");
+        assert_eq!(told(&seen), [(1, Some(UnknownOutcome::Snapshot))], "slow: {slow}");
     }
 }
 

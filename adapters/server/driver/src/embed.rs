@@ -29,12 +29,11 @@
 macro_rules! embed {
     ($runtime:ident) => {
         pub use $crate::{
-            Application, BuildError, Changes, Doubt, FencingToken, Leader, Leaders,
-            LeadershipError, Lost, Metrics, NoApplication, Observed, Prepared, Proposal,
-            ProposeError, Proposed, ReadError, ReconfigureError, Rejected, Replicated, Restore,
-            RestoreError, Runtime, ServerConfig, ServerConfigBuilder, ServerError, Setback,
-            Snapshot, SnapshotError, StartError, StateMachine, Status, TransferError, core,
-            zoo_cfg,
+            Application, BuildError, Changes, FencingToken, Leader, Leaders, LeadershipError, Lost,
+            Metrics, NoApplication, Observed, Prepared, Proposal, ProposeError, Proposed,
+            ReadError, ReconfigureError, Rejected, Replicated, Restore, RestoreError, Runtime,
+            ServerConfig, ServerConfigBuilder, ServerError, Setback, Snapshot, SnapshotError,
+            StartError, StateMachine, Status, TransferError, UnknownOutcome, core, zoo_cfg,
         };
 
         /// The right to do what only the leader may.

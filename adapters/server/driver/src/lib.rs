@@ -52,7 +52,8 @@ pub mod zoo_cfg;
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder};
 pub use error::{ServerError, StartError};
 pub use host::proposal::{
-    Doubt, Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TransferError,
+    Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TransferError,
+    UnknownOutcome,
 };
 pub use quorate_application::{
     Application, NoApplication, Nothing, Prepared, Rejected, Replicated, Restore, RestoreError,

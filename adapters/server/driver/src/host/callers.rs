@@ -24,7 +24,7 @@ use quorate_core::reasons::{self, Refusal, TransferRefused};
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
 
-use crate::host::proposal::{Doubt, ProposeError, Proposed, ReadError};
+use crate::host::proposal::{ProposeError, Proposed, ReadError, UnknownOutcome};
 use crate::permits::Permit;
 
 /// The closure of a read: is given the application, or why the read is refused.
@@ -133,7 +133,7 @@ impl Requests {
     }
 
     /// The outcome of the request is unknown, if it is not applied.
-    pub(crate) fn unknown(&mut self, id: RequestId, doubt: reasons::Doubt) {
+    pub(crate) fn unknown(&mut self, id: RequestId, doubt: reasons::UnknownOutcome) {
         if id.client == self.client {
             self.tell(id.cxid, Err(ProposeError::Unknown(doubt.into())));
         }
@@ -142,7 +142,7 @@ impl Requests {
     /// The server ends.
     pub(crate) fn end(&mut self) {
         for (_, Waiting { answer, accepted, .. }) in std::mem::take(&mut self.waiting) {
-            let doubt = ProposeError::Unknown(Doubt::Ended);
+            let doubt = ProposeError::Unknown(UnknownOutcome::Ended);
             drop(answer.send(Err(if accepted { doubt } else { ProposeError::Ended })));
         }
     }
@@ -213,11 +213,11 @@ mod tests {
         for cxid in [1, 2] {
             desk.requests.lost(id(cxid));
         }
-        desk.requests.unknown(id(3), reasons::Doubt::Disconnected);
+        desk.requests.unknown(id(3), reasons::UnknownOutcome::Disconnected);
         assert_eq!(done.try_recv().unwrap().unwrap().unwrap().reply, "done");
         assert_eq!(error(&mut lost), Some(ProposeError::Lost));
         assert!(!ProposeError::Lost.may_have_happened());
-        let doubt = ProposeError::Unknown(Doubt::Disconnected);
+        let doubt = ProposeError::Unknown(UnknownOutcome::Disconnected);
         assert_eq!(error(&mut unknown), Some(doubt));
         assert!(doubt.may_have_happened());
     }
@@ -227,7 +227,7 @@ mod tests {
         let mut desk = Desk::new();
         let (mut accepted, mut asked) = (desk.accept(1), desk.ask(2));
         desk.requests.end();
-        assert_eq!(error(&mut accepted), Some(ProposeError::Unknown(Doubt::Ended)));
+        assert_eq!(error(&mut accepted), Some(ProposeError::Unknown(UnknownOutcome::Ended)));
         assert_eq!(error(&mut asked), Some(ProposeError::Ended));
     }
 

@@ -74,7 +74,7 @@ pub enum ProposeError {
     Ended,
     /// It was proposed, and its outcome is unknown: it may have happened, or still may.
     #[error("{0}; whether it happened is not known")]
-    Unknown(Doubt),
+    Unknown(UnknownOutcome),
 }
 
 impl ProposeError {
@@ -114,7 +114,7 @@ pub enum Setback {
 /// Why it is unknown whether a request was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Doubt {
+pub enum UnknownOutcome {
     /// This server ended while the request was under way.
     #[error("this server ended")]
     Ended,
@@ -126,11 +126,11 @@ pub enum Doubt {
     Disconnected,
 }
 
-impl From<reasons::Doubt> for Doubt {
-    fn from(doubt: reasons::Doubt) -> Self {
+impl From<reasons::UnknownOutcome> for UnknownOutcome {
+    fn from(doubt: reasons::UnknownOutcome) -> Self {
         match doubt {
-            reasons::Doubt::Snapshot => Self::Snapshot,
-            reasons::Doubt::Disconnected => Self::Disconnected,
+            reasons::UnknownOutcome::Snapshot => Self::Snapshot,
+            reasons::UnknownOutcome::Disconnected => Self::Disconnected,
         }
     }
 }

@@ -13,7 +13,9 @@ use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::txn::RequestId;
 
 use crate::host::callers::{Ask, read_closure, read_result};
-use crate::host::proposal::{Doubt, Proposal, ProposeError, Proposed, ReadError, ReconfigureError};
+use crate::host::proposal::{
+    Proposal, ProposeError, Proposed, ReadError, ReconfigureError, UnknownOutcome,
+};
 use crate::runtime::Runtime;
 use crate::server::handle::Server;
 use crate::server::patience::Patience;
@@ -66,7 +68,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         if self.handle.asks.put(Ask::Propose { request, answer, permit }).is_err() {
             return Err(ProposeError::Ended);
         }
-        outcome.await.unwrap_or(Err(ProposeError::Unknown(Doubt::Ended)))
+        outcome.await.unwrap_or(Err(ProposeError::Unknown(UnknownOutcome::Ended)))
     }
 
     /// A linearisable read: the closure sees the application when that has everything that was acknowledged anywhere in

@@ -10,7 +10,7 @@ use futures_lite::FutureExt;
 use quorate_core::id::ServerId;
 
 use super::{App, Brake, Ensemble, Journal, Stage};
-use crate::{Doubt, ProposeError, ReadError, Replicated, Runtime, Server, ServerError};
+use crate::{ProposeError, ReadError, Replicated, Runtime, Server, ServerError, UnknownOutcome};
 
 pub async fn the_end_of_a_server_is_told_to_those_who_wait<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.journals(3, 0);
@@ -30,7 +30,7 @@ pub async fn the_end_of_a_server_is_told_to_those_who_wait<R: Runtime>(stage: St
     stage.pass().await;
     stage.within("kill", server.kill()).await;
     let error = stage.within("an answer", asked.join()).await.unwrap_err();
-    let expected = [ProposeError::Unknown(Doubt::Ended), ProposeError::Ended];
+    let expected = [ProposeError::Unknown(UnknownOutcome::Ended), ProposeError::Ended];
     assert!(expected.contains(&error) || matches!(error, ProposeError::Refused(_)), "{error}");
 }
 
@@ -155,7 +155,7 @@ async fn panics<R: Runtime>(stage: Stage<R>, mut ensemble: Ensemble<R, App>, bra
     stage.within("an agreement", agreed).await;
     brake.release();
     let error = stage.within("an answer", asked.join()).await.unwrap_err();
-    assert_eq!(error, ProposeError::Unknown(Doubt::Ended));
+    assert_eq!(error, ProposeError::Unknown(UnknownOutcome::Ended));
     let outcome = stage.within("the end", fragile.finished()).await;
     assert!(matches!(outcome, Err(ServerError::Aborted)), "{outcome:?}");
     // Its ports are free and its directory is unlocked already; no other server has noticed.
@@ -214,7 +214,7 @@ pub async fn a_stuck_application_does_not_keep_its_server_from_ending<R: Runtime
     stage.within("an agreement", agreed).await;
     stage.within("shutdown", stuck.shutdown()).await.unwrap();
     let error = stage.within("an answer", proposed.join()).await.unwrap_err();
-    assert_eq!(error, ProposeError::Unknown(Doubt::Ended));
+    assert_eq!(error, ProposeError::Unknown(UnknownOutcome::Ended));
     for outcome in stage.join_all("answers", asked).await {
         assert_eq!(outcome, Err(ReadError::Ended));
     }
