@@ -83,7 +83,7 @@ impl Context<'_> {
         let reason = Reason::Reconfigured { version };
         self.outbox.report(Change::NextConfiguration(version), reason);
         self.config.next_membership = next;
-        self.reseat();
+        self.update_quorum();
     }
 
     /// The next configuration is in force.
@@ -93,7 +93,7 @@ impl Context<'_> {
         let version = next.version();
         self.outbox.report(Change::Configuration(version), Reason::Reconfigured { version });
         self.config.membership = next;
-        self.reseat();
+        self.update_quorum();
     }
 
     /// The next configuration, if `committed` tells that it is in force: its version is the zxid that
@@ -186,7 +186,7 @@ impl Context<'_> {
         }
         if (&present, &next) != (&self.config.membership, &self.config.next_membership) {
             (self.config.membership, self.config.next_membership) = (present, next);
-            self.reseat();
+            self.update_quorum();
         }
     }
 
@@ -211,7 +211,7 @@ impl Context<'_> {
         self.links.probe(self.now, self.config.timing.recent(), self.outbox);
     }
 
-    fn reseat(&mut self) {
+    fn update_quorum(&mut self) {
         *self.quorum = self.config.quorum().in_place_of(self.quorum);
         self.links.reconfigure(self.config, self.outbox);
         self.links.sweep(self.now, self.outbox);

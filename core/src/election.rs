@@ -150,7 +150,7 @@ impl Elector {
     }
 
     /// Who votes, for those who know whether the arbiter is needed, or that others vote now:
-    /// [`Elector::reseat`] has to follow then.
+    /// [`Elector::update_quorum`] has to follow then.
     pub const fn quorum_mut(&mut self) -> &mut Quorum {
         &mut self.config.quorum
     }
@@ -203,7 +203,7 @@ impl Elector {
 
     /// Others vote from now on, see [`Elector::quorum_mut`], and perhaps we follow in another way; what ended
     /// the last election stands.
-    pub fn reseat(&mut self, observer: bool) {
+    pub fn update_quorum(&mut self, observer: bool) {
         let voters = self.config.quorum.voters().len();
         self.config.observer = observer;
         self.settled = vec![None; voters];

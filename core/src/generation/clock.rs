@@ -127,7 +127,7 @@ impl GenerationClock {
         &self.config.quorum
     }
 
-    /// Who votes, for those who know that others vote now: [`GenerationClock::reseat`] has to follow then.
+    /// Who votes, for those who know that others vote now: [`GenerationClock::update_quorum`] has to follow then.
     pub const fn quorum_mut(&mut self) -> &mut Quorum {
         &mut self.config.quorum
     }
@@ -159,7 +159,7 @@ impl GenerationClock {
 
     /// Others vote from now on, see [`GenerationClock::quorum_mut`], and perhaps we follow in another way.
     /// Generation and votes are those of the server, whatever the membership.
-    pub fn reseat(&mut self, observer: bool, now: Instant) {
+    pub fn update_quorum(&mut self, observer: bool, now: Instant) {
         let voters = self.config.quorum.voters().len();
         self.config.observer = observer;
         self.early = Early::new(voters);
@@ -173,7 +173,7 @@ impl GenerationClock {
         let observer = config.observer;
         self.config = config;
         self.retire();
-        self.reseat(observer, now);
+        self.update_quorum(observer, now);
     }
 
     /// Jitter begins anew. For model checkers.

@@ -277,8 +277,8 @@ impl Broadcast {
     }
 
     /// Others vote from now on: counts anew who has what, and who still follows.
-    pub fn reseat(&mut self, cx: &mut Context<'_>, learners: &mut Learners) {
-        learners.reseat(cx.quorum);
+    pub fn update_quorum(&mut self, cx: &mut Context<'_>, learners: &mut Learners) {
+        learners.update_quorum(cx.quorum);
         self.tally = Tally::new(cx.quorum);
         self.tally.set(cx.quorum, cx.config.id, cx.history.durable());
         for learner in learners.values().filter(|l| l.votes && l.stage == Stage::Serving) {

@@ -120,7 +120,7 @@ impl Learners {
     }
 
     /// Others vote from now on.
-    pub fn reseat(&mut self, quorum: &Quorum) {
+    pub fn update_quorum(&mut self, quorum: &Quorum) {
         for (_, learner) in &mut self.by_link {
             learner.votes = learner.follower && quorum.is_voter(learner.id);
         }

@@ -121,7 +121,7 @@ impl Office {
                 cx.commit(self.inherited);
                 if cx.is_due(self.inherited.max(Zxid::start_of(epoch))) {
                     cx.activate();
-                    self.learners.reseat(cx.quorum);
+                    self.learners.update_quorum(cx.quorum);
                 }
                 self.phase = Phase::Broadcast(Broadcast::new(cx, epoch, self.inherited));
                 for link in self.learners.at_stage(|stage| stage == Stage::Acknowledged) {

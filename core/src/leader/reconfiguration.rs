@@ -59,7 +59,7 @@ pub fn prepare(
                 cx.see(Some(next));
                 let parting = Parting::Ahead;
                 broadcast.change = Some(Box::new(Change { txn, leaving, parting }));
-                broadcast.reseat(cx, learners);
+                broadcast.update_quorum(cx, learners);
                 if cx.config.lease.is_some() {
                     // Before they have acknowledged this, the new voters have promised what the old ones did.
                     learners.ping(cx, first);
@@ -161,7 +161,7 @@ pub fn complete(
             cx.outbox.push(Output::Keep);
             broadcast.call_off(cx);
         }
-        broadcast.reseat(cx, learners);
+        broadcast.update_quorum(cx, learners);
         // Some may have waited for it to be told of it.
         learners.feed(cx, broadcast.reign(cx));
         return Verdict::Stay;

@@ -135,10 +135,10 @@ impl Electing {
     }
 
     /// Others vote from now on.
-    pub(super) fn reseat(&mut self, config: &Config, now: Instant) {
+    pub(super) fn update_quorum(&mut self, config: &Config, now: Instant) {
         match self {
-            Self::Fast(elector) => elector.reseat(observes(config)),
-            Self::Generation(by) => by.clock.reseat(observes(config), now),
+            Self::Fast(elector) => elector.update_quorum(observes(config)),
+            Self::Generation(by) => by.clock.update_quorum(observes(config), now),
         }
     }
 

@@ -177,7 +177,7 @@ impl Peer {
     pub(super) fn turn(&mut self, verdict: Verdict) {
         if core::mem::take(&mut self.instruments.reseated) {
             let Instruments { elector, config, now, .. } = &mut self.instruments;
-            elector.reseat(config, *now);
+            elector.update_quorum(config, *now);
         }
         match verdict {
             Verdict::Stay => {}

@@ -34,7 +34,7 @@ impl Instruments {
         self.heal();
         self.lend().forget_unheld();
         if core::mem::take(&mut self.reseated) {
-            self.elector.reseat(&self.config, self.now);
+            self.elector.update_quorum(&self.config, self.now);
         }
         self.outbox.is_settled()
     }
