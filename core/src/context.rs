@@ -68,7 +68,7 @@ pub struct Context<'a> {
     /// Whether learners can come to our quorum port.
     pub accepts: bool,
     /// What people at this server asked for, and what waits for the next reign to begin.
-    pub adrift: &'a mut VecDeque<Adrift>,
+    pub parked: &'a mut VecDeque<Parked>,
 }
 
 impl Context<'_> {
@@ -222,7 +222,7 @@ impl Context<'_> {
 /// Something asked for while the seat goes from one server to another: it is asked for again when that is
 /// over, so that no caller need notice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Adrift {
+pub enum Parked {
     /// A transaction.
     Propose(Request),
     /// A read.

@@ -16,7 +16,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::context::{Adrift, Context, Verdict};
+use crate::context::{Context, Parked, Verdict};
 use crate::id::{LinkId, Origin, ReadId, ReleaseId, ServerId};
 use crate::leader::learners::Learners;
 use crate::leader::pending::{HandOver, Step};
@@ -386,12 +386,12 @@ impl Broadcast {
         self.hand_over = None;
         for (origin, request) in self.held.drain(..) {
             if origin == Origin::Here {
-                cx.adrift.push_back(Adrift::Propose(request));
+                cx.parked.push_back(Parked::Propose(request));
             }
         }
         for read in self.reads.drain(..) {
             if let Asker::Here(read) = read.asker {
-                cx.adrift.push_back(Adrift::Read(read));
+                cx.parked.push_back(Parked::Read(read));
             }
         }
     }
@@ -524,7 +524,7 @@ mod tests {
             concessions: &mut Concessions::default(),
             lease: &mut Lease::default(),
             accepts: true,
-            adrift: &mut VecDeque::new(),
+            parked: &mut VecDeque::new(),
         };
         let mut broadcast = Broadcast::new(&cx, epoch, Zxid::ZERO);
         broadcast.proposed = last;

@@ -13,7 +13,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-use crate::context::{Adrift, Context};
+use crate::context::{Context, Parked};
 use crate::id::{LinkId, ReadId};
 use crate::learner::breach::Breach;
 use crate::learner::reconfiguration;
@@ -186,7 +186,7 @@ impl Broadcast {
 
     /// The seat belongs to another server: those who wait here wait on.
     pub fn hand_on(&mut self, cx: &mut Context<'_>) {
-        cx.adrift.extend(self.reads.drain(..).map(Adrift::Read));
+        cx.parked.extend(self.reads.drain(..).map(Parked::Read));
     }
 
     /// The reign is over: tells those who wait here.

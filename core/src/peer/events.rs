@@ -10,7 +10,7 @@
 //! what they make of the role stands in `turns`.
 
 use crate::ballot::{Body, Letter};
-use crate::context::{Adrift, Verdict};
+use crate::context::{Parked, Verdict};
 use crate::election::ElectorEvent;
 use crate::generation::ClockEvent;
 use crate::id::{LinkId, ReadId, ServerId};
@@ -252,7 +252,7 @@ impl Peer {
         if length > self.instruments.config.limits.request_bytes {
             self.instruments.outbox.push(Output::Refused { id, reason: Refusal::TooLong(length) });
         } else if self.is_adrift() {
-            self.instruments.adrift.push_back(Adrift::Propose(request));
+            self.instruments.parked.push_back(Parked::Propose(request));
         } else if self.serving.is_none() {
             self.instruments.outbox.push(Output::Refused { id, reason: Refusal::NotServing });
         } else if let Role::Leading(_) = self.role {
@@ -264,7 +264,7 @@ impl Peer {
 
     pub(super) fn on_read(&mut self, read: ReadId) {
         if self.is_adrift() {
-            self.instruments.adrift.push_back(Adrift::Read(read));
+            self.instruments.parked.push_back(Parked::Read(read));
         } else if self.serving.is_none() {
             self.instruments.outbox.push(Output::ReadRefused { read, reason: Refusal::NotServing });
         } else {

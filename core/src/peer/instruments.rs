@@ -11,7 +11,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::config::{Config, ConfigError};
-use crate::context::{Adrift, Concessions, Context};
+use crate::context::{Concessions, Context, Parked};
 use crate::delivery::Delivery;
 use crate::durable::{Durable, Epochs};
 use crate::election::ElectorOutput;
@@ -53,7 +53,7 @@ pub(super) struct Instruments {
     /// Whether learners can come.
     pub(super) listening: Listening,
     /// What was asked for while the seat goes from one server to another.
-    pub(super) adrift: VecDeque<Adrift>,
+    pub(super) parked: VecDeque<Parked>,
     /// Others vote now, and the election does not know yet.
     pub(super) reseated: bool,
     /// What the disk has to be told of the membership before the first vote.
@@ -90,7 +90,7 @@ impl Instruments {
             now: Instant::ORIGIN,
             listening: Listening::default(),
             lease: Lease::found(durable.lease),
-            adrift: VecDeque::new(),
+            parked: VecDeque::new(),
             reseated: false,
             healing,
             told: Vec::new(),
@@ -124,7 +124,7 @@ impl Instruments {
             concessions: &mut self.concessions,
             lease: &mut self.lease,
             accepts: self.listening.accepts(),
-            adrift: &mut self.adrift,
+            parked: &mut self.parked,
         }
     }
 

@@ -12,7 +12,7 @@
 
 use core::time::Duration;
 
-use crate::context::{Adrift, Context, Verdict};
+use crate::context::{Context, Parked, Verdict};
 use crate::election::ElectorEvent;
 use crate::generation::{ClockEvent, Cue};
 use crate::id::ServerId;
@@ -195,10 +195,10 @@ impl Peer {
                 let Instruments { outbox, requests, history, delivery, .. } = &mut self.instruments;
                 delivery.then(Output::Serving { epoch, leads, membership }, history, outbox);
                 requests.on_serving(epoch, history.committed(), outbox);
-                for adrift in core::mem::take(&mut self.instruments.adrift) {
-                    match adrift {
-                        Adrift::Propose(request) => self.on_propose(request),
-                        Adrift::Read(read) => self.on_read(read),
+                for parked in core::mem::take(&mut self.instruments.parked) {
+                    match parked {
+                        Parked::Propose(request) => self.on_propose(request),
+                        Parked::Read(read) => self.on_read(read),
                     }
                 }
             }
@@ -254,17 +254,17 @@ impl Peer {
     pub(super) fn is_adrift(&self) -> bool {
         self.appointed
             && self.serving.is_none()
-            && self.instruments.adrift.len() < self.instruments.config.history.requests
+            && self.instruments.parked.len() < self.instruments.config.history.requests
     }
 
     /// No reign is about to begin: what waits for one is refused.
     pub(super) fn refuse_adrift(&mut self) {
         self.appointed = false;
         let reason = Refusal::ReignOver;
-        for adrift in core::mem::take(&mut self.instruments.adrift) {
-            self.instruments.outbox.push(match adrift {
-                Adrift::Propose(request) => Output::Refused { id: request.id, reason },
-                Adrift::Read(read) => Output::ReadRefused { read, reason },
+        for parked in core::mem::take(&mut self.instruments.parked) {
+            self.instruments.outbox.push(match parked {
+                Parked::Propose(request) => Output::Refused { id: request.id, reason },
+                Parked::Read(read) => Output::ReadRefused { read, reason },
             });
         }
     }
