@@ -13,18 +13,18 @@
 //!
 //! Here stands who decides: what learners, the application and the clock say finds its way to the room
 //! where it is judged (learners' packets on a page of their own, `packets`). Who may come stands in
-//! `introductions`, how one phase follows the other in `office`.
+//! `introductions`, how one phase follows the other in `state`.
 
 pub mod broadcast;
 mod deadlines;
 pub mod discovery;
 mod introductions;
 pub mod learners;
-mod office;
 mod packets;
 pub mod pending;
 pub mod progress;
 pub mod reconfiguration;
+mod state;
 pub mod synchronization;
 pub mod tally;
 pub mod transfer;
@@ -35,9 +35,9 @@ use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ReadId, ReleaseId, ServerId, Ticket};
 use crate::input::{Located, Unreadable};
 use crate::leader::broadcast::Asker;
-use crate::leader::office::{Office, Phase};
 use crate::leader::pending::{HandOver, Purpose};
 use crate::leader::progress::{Busy, Stage};
+use crate::leader::state::{LeaderState, Phase};
 use crate::leader::transfer::steps;
 use crate::message::Request;
 use crate::output::Output;
@@ -54,7 +54,7 @@ use crate::zxid::Epoch;
 /// The leader's side of Zab.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leader {
-    office: Office,
+    state: LeaderState,
     /// The voters that elected us and have not looked elsewhere since.
     supporters: Support,
     round: Round,
@@ -74,7 +74,7 @@ impl Leader {
     /// early.
     pub fn new(cx: &mut Context<'_>, elected: Standing, supporters: Support) -> (Self, Verdict) {
         let mut leader = Self {
-            office: Office::new(cx),
+            state: LeaderState::new(cx),
             supporters,
             round: elected.round,
             vote: elected.vote,
@@ -99,24 +99,24 @@ impl Leader {
             }
         }
         if verdict == Verdict::Stay {
-            verdict = leader.office.advance(cx);
+            verdict = leader.state.advance(cx);
         }
         (leader, verdict)
     }
 
     /// How far this reign has come.
     pub const fn phase(&self) -> status::Phase {
-        self.office.phase()
+        self.state.phase()
     }
 
     /// The learners that have introduced themselves, ascending.
     pub fn learner_statuses(&self) -> Vec<LearnerStatus> {
-        self.office.learners.learner_statuses()
+        self.state.learners.learner_statuses()
     }
 
     /// Until when no other leader can be established, once a quorum has promised that.
     pub const fn lease(&self) -> Option<Instant> {
-        match &self.office.phase {
+        match &self.state.phase {
             Phase::Broadcast(broadcast) => broadcast.lease,
             Phase::Discovery(_) | Phase::Synchronization(_) => None,
         }
@@ -124,7 +124,7 @@ impl Leader {
 
     /// Whether a quorum is about to promise that for the first time.
     pub const fn awaits_lease(&self) -> bool {
-        match &self.office.phase {
+        match &self.state.phase {
             Phase::Broadcast(broadcast) => broadcast.awaits_lease,
             Phase::Discovery(_) | Phase::Synchronization(_) => false,
         }
@@ -132,15 +132,15 @@ impl Leader {
 
     /// A server has connected to the quorum port.
     pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        introductions::on_link_up(cx, &mut self.office, link)
+        introductions::on_link_up(cx, &mut self.state, link)
     }
 
     /// A learner's link has ended.
     pub fn on_link_down(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        self.office.forget(cx, link);
-        match &mut self.office.phase {
+        self.state.forget(cx, link);
+        match &mut self.state.phase {
             Phase::Broadcast(broadcast) => {
-                steps::on_link_down(cx, broadcast, &mut self.office.learners, link)
+                steps::on_link_down(cx, broadcast, &mut self.state.learners, link)
             }
             Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
         }
@@ -148,22 +148,22 @@ impl Leader {
 
     /// A write has become durable.
     pub fn on_persisted(&mut self, cx: &mut Context<'_>) -> Verdict {
-        if let Phase::Broadcast(broadcast) = &mut self.office.phase {
+        if let Phase::Broadcast(broadcast) = &mut self.state.phase {
             let durable = cx.history.durable();
             if durable > cx.history.committed() {
-                broadcast.on_ack(cx, &mut self.office.learners, cx.config.id, durable);
+                broadcast.on_ack(cx, &mut self.state.learners, cx.config.id, durable);
             }
             return self.move_on(cx);
         }
-        self.office.advance(cx)
+        self.state.advance(cx)
     }
 
     /// The disk has found where a learner stands.
     pub fn on_located(&mut self, cx: &mut Context<'_>, link: LinkId, located: Located) -> Verdict {
-        let Some(learner) = self.office.learners.get_mut(link) else { return Verdict::Stay };
+        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
         if let (Stage::Promised(last), Busy::Locating) = (learner.stage, learner.cursor.busy) {
             learner.cursor.busy = Busy::No;
-            self.office.synchronise(cx, link, last, Some(located));
+            self.state.synchronise(cx, link, last, Some(located));
         }
         Verdict::Stay
     }
@@ -175,26 +175,26 @@ impl Leader {
         link: LinkId,
         outcome: Result<(), Unreadable>,
     ) -> Verdict {
-        let Some(epoch) = self.office.epoch() else { return Verdict::Stay };
-        let Some(learner) = self.office.learners.get_mut(link) else { return Verdict::Stay };
+        let Some(epoch) = self.state.epoch() else { return Verdict::Stay };
+        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
         learner.heard = cx.now;
         let busy = learner.cursor.busy;
         if outcome.is_err() {
             if let Busy::Log(..) = busy {
                 cx.history.on_unreadable(learner.cursor.sent);
             }
-            self.office.drop_learner(cx, link, Hangup::Unreadable);
+            self.state.drop_learner(cx, link, Hangup::Unreadable);
         } else {
             learner.on_streamed(cx.now, epoch);
             if learner.stage == Stage::Acknowledged
-                && matches!(self.office.phase, Phase::Broadcast(_))
+                && matches!(self.state.phase, Phase::Broadcast(_))
             {
-                self.office.welcome(cx, link);
+                self.state.welcome(cx, link);
             }
-            self.office.feed_one(cx, link);
+            self.state.feed_one(cx, link);
         }
         if let Busy::Snapshot(_) = busy {
-            self.office.resume(cx);
+            self.state.resume(cx);
         }
         self.move_on(cx)
     }
@@ -202,12 +202,12 @@ impl Leader {
     /// A stream to a learner moves: that is no silence. A leader that needs this voter to be established
     /// waits on, if those that are here would be a quorum.
     pub fn on_progress(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        let Some(learner) = self.office.learners.get_mut(link) else { return Verdict::Stay };
+        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
         learner.heard = cx.now;
         let voter = learner.id;
-        if let (true, Phase::Synchronization(synchronization)) = (learner.votes, &self.office.phase)
+        if let (true, Phase::Synchronization(synchronization)) = (learner.votes, &self.state.phase)
         {
-            let here = self.office.learners.values().filter(|l| l.votes && l.stage > Stage::Silent);
+            let here = self.state.learners.values().filter(|l| l.votes && l.stage > Stage::Silent);
             if synchronization.needs(cx, voter, here.map(|l| l.id)) {
                 cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
             }
@@ -217,9 +217,9 @@ impl Leader {
 
     /// A learner has read what was sent to it.
     pub fn on_drained(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        if let Some(learner) = self.office.learners.get_mut(link) {
+        if let Some(learner) = self.state.learners.get_mut(link) {
             learner.cursor.on_drained();
-            self.office.feed_one(cx, link);
+            self.state.feed_one(cx, link);
         }
         self.move_on(cx)
     }
@@ -227,7 +227,7 @@ impl Leader {
     /// A caller here asks for a transaction.
     pub fn on_propose(&mut self, cx: &mut Context<'_>, request: Request) -> Verdict {
         let (id, reason) = (request.id, Refusal::NotServing);
-        match &mut self.office.phase {
+        match &mut self.state.phase {
             Phase::Broadcast(broadcast) => broadcast.on_propose(cx, request),
             Phase::Discovery(_) | Phase::Synchronization(_) => {
                 cx.outbox.push(Output::Refused { id, reason });
@@ -243,13 +243,13 @@ impl Leader {
         epoch: Epoch,
         drafts: Vec<Draft>,
     ) -> Verdict {
-        match &mut self.office.phase {
+        match &mut self.state.phase {
             Phase::Broadcast(broadcast) if broadcast.epoch == epoch => {
                 let mut drafts = fitting(drafts, cx.config.limits.txn_bytes);
                 if drafts.iter().any(|draft| draft.header.kind == Txn::RECONFIGURATION) {
-                    reconfiguration::prepare(cx, broadcast, &mut self.office.learners, &mut drafts);
+                    reconfiguration::prepare(cx, broadcast, &mut self.state.learners, &mut drafts);
                 }
-                broadcast.propose(cx, &mut self.office.learners, drafts)
+                broadcast.propose(cx, &mut self.state.learners, drafts)
             }
             Phase::Broadcast(_) | Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
         }
@@ -258,10 +258,10 @@ impl Leader {
     /// A caller here wants to read what is as new as everything acknowledged so far.
     pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadId) -> Verdict {
         let reason = Refusal::NotServing;
-        match &mut self.office.phase {
+        match &mut self.state.phase {
             Phase::Broadcast(broadcast) => {
                 let point = cx.history.committed();
-                broadcast.read(cx, &mut self.office.learners, Asker::Here(read), point);
+                broadcast.read(cx, &mut self.state.learners, Asker::Here(read), point);
             }
             Phase::Discovery(_) | Phase::Synchronization(_) => {
                 cx.outbox.push(Output::ReadRefused { read, reason });
@@ -272,7 +272,7 @@ impl Leader {
 
     /// The reign is over: tells those who wait for something here.
     pub fn end(&mut self, cx: &mut Context<'_>) {
-        if let Phase::Broadcast(broadcast) = &mut self.office.phase {
+        if let Phase::Broadcast(broadcast) = &mut self.state.phase {
             if let Some(HandOver { to, asked: true, .. }) = broadcast.hand_over.as_deref() {
                 cx.outbox.push(Output::HandedOver(Err(TransferRefused::Lost(*to))));
             }
@@ -289,7 +289,7 @@ impl Leader {
         to: Option<ServerId>,
         purpose: Purpose,
     ) -> Verdict {
-        let Office { phase, learners, .. } = &mut self.office;
+        let LeaderState { phase, learners, .. } = &mut self.state;
         match phase {
             Phase::Broadcast(broadcast) => {
                 steps::begin(cx, broadcast, learners, self.round, to, purpose)
@@ -302,13 +302,13 @@ impl Leader {
 
     /// All leadership guards here are released, since this was asked.
     pub fn on_released(&mut self, cx: &mut Context<'_>, release: ReleaseId) -> Verdict {
-        match &mut self.office.phase {
+        match &mut self.state.phase {
             Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
-                let (learners, round) = (&mut self.office.learners, self.round);
+                let (learners, round) = (&mut self.state.learners, self.round);
                 reconfiguration::released(cx, broadcast, learners, round, release)
             }
             Phase::Broadcast(broadcast) => {
-                steps::released(cx, broadcast, &mut self.office.learners, release)
+                steps::released(cx, broadcast, &mut self.state.learners, release)
             }
             Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
         }
@@ -317,12 +317,12 @@ impl Leader {
     /// Goes on with a hand-over or a change of the membership, if there is one, as far as can be.
     #[inline]
     fn move_on(&mut self, cx: &mut Context<'_>) -> Verdict {
-        match &mut self.office.phase {
+        match &mut self.state.phase {
             Phase::Broadcast(broadcast) if broadcast.hand_over.is_some() => {
-                steps::go_on(cx, broadcast, &mut self.office.learners)
+                steps::go_on(cx, broadcast, &mut self.state.learners)
             }
             Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
-                reconfiguration::complete(cx, broadcast, &mut self.office.learners, self.round)
+                reconfiguration::complete(cx, broadcast, &mut self.state.learners, self.round)
             }
             Phase::Broadcast(_) | Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
         }
@@ -343,11 +343,11 @@ impl Leader {
         let moved_on = goes_on
             || heard.round > self.round
             || (heard.round < self.round && cx.links.is_newer(voter, self.elected));
-        let here = self.office.learners.values().any(|l| l.id == voter && l.stage > Stage::Silent);
+        let here = self.state.learners.values().any(|l| l.id == voter && l.stage > Stage::Silent);
         if heard.state != ServerState::Looking
             || !moved_on
             || here
-            || matches!(self.office.phase, Phase::Broadcast(_))
+            || matches!(self.state.phase, Phase::Broadcast(_))
         {
             return Verdict::Stay;
         }
@@ -366,7 +366,7 @@ impl Leader {
     /// next election is told of it. Followers hear nothing behind LEADERINFO, and give us as long as we give
     /// them: which of the two is first is a matter of a disk and of two clocks.
     pub fn give_up(&self, cx: &mut Context<'_>) {
-        if let Phase::Discovery(discovery) = &self.office.phase {
+        if let Phase::Discovery(discovery) = &self.state.phase {
             discovery.nominate(cx);
         }
     }

@@ -8,8 +8,8 @@ use core::time::Duration;
 
 use crate::context::{Context, Verdict};
 use crate::leader::broadcast::quorum_left;
-use crate::leader::office::Phase;
 use crate::leader::pending::Purpose;
+use crate::leader::state::Phase;
 use crate::leader::transfer::{plan, steps};
 use crate::leader::{Leader, reconfiguration};
 use crate::report::Reason;
@@ -25,7 +25,7 @@ impl Leader {
         if self.halves % PREFER_HALVES != 0 {
             return Verdict::Stay;
         }
-        match (&self.office.phase, plan::preferred(cx, &self.office.learners)) {
+        match (&self.state.phase, plan::preferred(cx, &self.state.learners)) {
             (Phase::Broadcast(broadcast), Some(to)) if broadcast.hand_over.is_none() => {
                 self.on_hand_over(cx, Some(to), Purpose::Preferred)
             }
@@ -38,26 +38,26 @@ impl Leader {
         match timer {
             Timer::Init => {
                 self.give_up(cx);
-                let members = match &self.office.phase {
+                let members = match &self.state.phase {
                     Phase::Discovery(discovery) => discovery.members(cx),
                     Phase::Synchronization(synchronization) => synchronization.members(cx),
                     Phase::Broadcast(_) => return Verdict::Stay,
                 };
-                Verdict::leave(Reason::NoQuorum { phase: self.office.phase(), members })
+                Verdict::leave(Reason::NoQuorum { phase: self.state.phase(), members })
             }
             Timer::Ping => self.on_ping(cx),
-            Timer::HandOver => match &mut self.office.phase {
+            Timer::HandOver => match &mut self.state.phase {
                 Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
-                    reconfiguration::parted(cx, broadcast, &mut self.office.learners, self.round)
+                    reconfiguration::parted(cx, broadcast, &mut self.state.learners, self.round)
                 }
-                Phase::Broadcast(broadcast) => steps::late(cx, broadcast, &self.office.learners),
+                Phase::Broadcast(broadcast) => steps::late(cx, broadcast, &self.state.learners),
                 Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
             },
-            Timer::Lease => match &self.office.phase {
+            Timer::Lease => match &self.state.phase {
                 Phase::Broadcast(broadcast) if broadcast.has_lost(cx.now) => {
                     Verdict::leave(Reason::LeaseOver)
                 }
-                Phase::Synchronization(_) => self.office.advance(cx),
+                Phase::Synchronization(_) => self.state.advance(cx),
                 Phase::Broadcast(_) | Phase::Discovery(_) => Verdict::Stay,
             },
             Timer::Start
@@ -83,7 +83,7 @@ impl Leader {
         self.halves += 1;
         self.warned = false;
         let timing = &cx.config.timing;
-        let limit = match self.office.phase {
+        let limit = match self.state.phase {
             Phase::Broadcast(_) => timing.sync_time(),
             // Learners have as long.
             Phase::Discovery(_) | Phase::Synchronization(_) => timing.init_time(),
@@ -91,19 +91,19 @@ impl Leader {
         if let Some(waits) = self.disk_hangs(cx, limit) {
             return Verdict::leave(Reason::DiskHangs { waits });
         }
-        for (link, reason) in self.office.learners.overdue(cx) {
-            self.office.drop_learner(cx, link, reason);
+        for (link, reason) in self.state.learners.overdue(cx) {
+            self.state.drop_learner(cx, link, reason);
         }
-        self.office.ping(cx);
-        if let Phase::Broadcast(broadcast) = &mut self.office.phase {
+        self.state.ping(cx);
+        if let Phase::Broadcast(broadcast) = &mut self.state.phase {
             cx.probe();
             // A leader that needs no other voter's promise renews its lease by itself.
-            broadcast.renew(cx, &self.office.learners);
+            broadcast.renew(cx, &self.state.learners);
         }
-        if matches!(self.office.phase, Phase::Broadcast(_)) && self.halves % 2 == 0 {
-            let synced = self.office.learners.values().filter(|l| l.votes && l.is_synced());
+        if matches!(self.state.phase, Phase::Broadcast(_)) && self.halves % 2 == 0 {
+            let synced = self.state.learners.values().filter(|l| l.votes && l.is_synced());
             if let Err(members) = quorum_left(cx, synced.map(|l| l.id)) {
-                return Verdict::leave(Reason::NoQuorum { phase: self.office.phase(), members });
+                return Verdict::leave(Reason::NoQuorum { phase: self.state.phase(), members });
             }
         }
         self.prefer(cx)

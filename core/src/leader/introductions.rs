@@ -12,8 +12,8 @@
 use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ServerId};
 use crate::leader::discovery::is_newer;
-use crate::leader::office::{Office, Phase};
 use crate::leader::progress::{Progress, Stage};
+use crate::leader::state::{LeaderState, Phase};
 use crate::membership::binding::{is_change, is_later};
 use crate::message::LearnerInfo;
 use crate::reasons::Hangup;
@@ -22,16 +22,16 @@ use crate::vote::Vote;
 use crate::zxid::{Epoch, Zxid};
 
 /// A server has connected to the quorum port.
-pub(super) fn on_link_up(cx: &mut Context<'_>, office: &mut Office, link: LinkId) -> Verdict {
+pub(super) fn on_link_up(cx: &mut Context<'_>, state: &mut LeaderState, link: LinkId) -> Verdict {
     let (unintroduced, most) = (cx.config.limits.unintroduced, cx.config.limits.learners);
-    let silent = office.learners.at_stage(|stage| stage == Stage::Silent);
+    let silent = state.learners.at_stage(|stage| stage == Stage::Silent);
     if let Some(oldest) = silent.first().filter(|_| silent.len() >= unintroduced) {
-        office.drop_learner(cx, *oldest, Hangup::TooManyUnintroduced);
+        state.drop_learner(cx, *oldest, Hangup::TooManyUnintroduced);
     }
-    if office.learners.len() >= most {
+    if state.learners.len() >= most {
         cx.links.hangup(link, Hangup::TooManyLearners, cx.outbox);
     } else {
-        office.learners.insert(link, Progress::new(cx.now));
+        state.learners.insert(link, Progress::new(cx.now));
     }
     Verdict::Stay
 }
@@ -39,7 +39,7 @@ pub(super) fn on_link_up(cx: &mut Context<'_>, office: &mut Office, link: LinkId
 /// FOLLOWERINFO or OBSERVERINFO: who it is, and what it has promised.
 pub(super) fn on_info(
     cx: &mut Context<'_>,
-    office: &mut Office,
+    state: &mut LeaderState,
     link: LinkId,
     info: LearnerInfo,
     follower: bool,
@@ -63,19 +63,19 @@ pub(super) fn on_info(
         None
     };
     if let Some(reason) = refuse {
-        office.drop_learner(cx, link, reason);
+        state.drop_learner(cx, link, reason);
         return match info.id.filter(|_| follower && newer) {
-            Some(voter) => give_way(cx, office, voter),
+            Some(voter) => give_way(cx, state, voter),
             None => Verdict::Stay,
         };
     }
-    let id = info.id.unwrap_or_else(|| office.learners.name_anonymous());
-    if let Some(old) = office.learners.link_of(id) {
+    let id = info.id.unwrap_or_else(|| state.learners.name_anonymous());
+    if let Some(old) = state.learners.link_of(id) {
         // Its acknowledgements go with the old link, before the new one is answered.
-        office.drop_learner(cx, old, Hangup::Replaced(id));
+        state.drop_learner(cx, old, Hangup::Replaced(id));
     }
     let votes = follower && cx.quorum.is_voter(id);
-    if let Some(learner) = office.learners.get_mut(link) {
+    if let Some(learner) = state.learners.get_mut(link) {
         (learner.id, learner.votes, learner.follower) = (id, votes, follower);
         learner.priority = LearnerInfo::priority(info.protocol);
         learner.leases = LearnerInfo::leases(info.protocol);
@@ -83,12 +83,12 @@ pub(super) fn on_info(
         learner.config_version = info.config_version;
         learner.stage = Stage::Introduced;
     }
-    match office.epoch() {
+    match state.epoch() {
         None => {
-            if let Phase::Discovery(discovery) = &mut office.phase {
+            if let Phase::Discovery(discovery) = &mut state.phase {
                 discovery.on_info(cx, id, votes, info.accepted_epoch);
             }
-            return office.advance(cx);
+            return state.advance(cx);
         }
         Some(epoch) if info.accepted_epoch > epoch && votes => {
             // It would refuse our epoch for ever; a new reign begins above its promise.
@@ -99,14 +99,14 @@ pub(super) fn on_info(
         }
         Some(_) => {}
     }
-    office.tell(cx, link);
+    state.tell(cx, link);
     Verdict::Stay
 }
 
 /// A voter knows a newer configuration. One who looks takes that over from it, one who leads does not; so we look
 /// again, rather than wait for a server that cannot follow.
-fn give_way(cx: &mut Context<'_>, office: &Office, voter: ServerId) -> Verdict {
-    let established = matches!(office.phase, Phase::Broadcast(_));
+fn give_way(cx: &mut Context<'_>, state: &LeaderState, voter: ServerId) -> Verdict {
+    let established = matches!(state.phase, Phase::Broadcast(_));
     let gives = cx.config.reconfig_enabled && !established && cx.quorum.weight(voter) > 0;
     if gives && cx.concessions.history.insert(voter) {
         Verdict::leave(Reason::NewerConfiguration { from: voter })
@@ -118,32 +118,32 @@ fn give_way(cx: &mut Context<'_>, office: &Office, voter: ServerId) -> Verdict {
 /// ACKEPOCH: it follows no older leader from now on; this is how new it is.
 pub(super) fn on_ack_epoch(
     cx: &mut Context<'_>,
-    office: &mut Office,
+    state: &mut LeaderState,
     link: LinkId,
     last: Zxid,
     current_epoch: Option<Epoch>,
 ) -> Verdict {
     // It has promised our epoch, and no server logs anything of an epoch that it has not promised.
-    if office.epoch().is_some_and(|epoch| last.epoch() > epoch) {
-        office.drop_learner(cx, link, Hangup::EpochOutOfRange(last.epoch()));
+    if state.epoch().is_some_and(|epoch| last.epoch() > epoch) {
+        state.drop_learner(cx, link, Hangup::EpochOutOfRange(last.epoch()));
         return Verdict::Stay;
     }
-    let Some(learner) = office.learners.get_mut(link) else { return Verdict::Stay };
+    let Some(learner) = state.learners.get_mut(link) else { return Verdict::Stay };
     let (id, votes) = (learner.id, learner.votes);
     learner.stage = Stage::Promised(last);
     // It has logged something behind the version in force here, and had none in force when it came.
     let version = cx.config.membership.version();
     let behind = last.0 > version && !last.is_epoch_start();
     learner.blind = version > 0 && learner.config_version == 0 && behind && !learner.collects;
-    let Phase::Discovery(discovery) = &mut office.phase else {
+    let Phase::Discovery(discovery) = &mut state.phase else {
         // Late: it is synchronised like any other, however new it is; what it has beyond us was
         // never committed.
-        office.synchronise(cx, link, last, None);
+        state.synchronise(cx, link, last, None);
         return Verdict::Stay;
     };
     let Some(current_epoch) = current_epoch else {
         if votes && !discovery.has_promised(cx, id) {
-            let learners = office.learners.values();
+            let learners = state.learners.values();
             let may =
                 learners.filter(|l| l.votes && matches!(l.stage, Stage::Introduced | Stage::Told));
             return discovery.on_lost_promise(cx, id, may.map(|l| l.id));
@@ -151,7 +151,7 @@ pub(super) fn on_ack_epoch(
         return Verdict::Stay;
     };
     if !current_epoch.is_valid() {
-        office.drop_learner(cx, link, Hangup::EpochOutOfRange(current_epoch));
+        state.drop_learner(cx, link, Hangup::EpochOutOfRange(current_epoch));
         return Verdict::Stay;
     }
     if is_newer(cx, current_epoch, last) {
@@ -162,17 +162,17 @@ pub(super) fn on_ack_epoch(
                 discovery.nominate(cx);
                 return Verdict::leave(Reason::NewerHistory { voter: id, current_epoch, last });
             }
-            return office.advance(cx);
+            return state.advance(cx);
         }
         // The election was wrong. The next one finds the newer voter; an observer none finds.
         if votes && cx.quorum.weight(id) > 0 && cx.concessions.history.insert(id) {
             return Verdict::leave(Reason::NewerHistory { voter: id, current_epoch, last });
         }
-        office.drop_learner(cx, link, Hangup::NewerHistory(last));
+        state.drop_learner(cx, link, Hangup::NewerHistory(last));
         return Verdict::Stay;
     }
     if votes && last.0 >= 0 {
         discovery.on_promise(cx, id);
     }
-    office.advance(cx)
+    state.advance(cx)
 }

@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 
 use crate::context::{Context, Verdict};
 use crate::id::LinkId;
-use crate::leader::office::Phase;
 use crate::leader::progress::Stage;
+use crate::leader::state::Phase;
 use crate::leader::{Leader, introductions};
 use crate::message::{Packet, Request, Run};
 use crate::reasons::Hangup;
@@ -22,7 +22,7 @@ use crate::report::{Change, Reason};
 impl Leader {
     /// A learner has said something.
     pub fn on_packet(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet) -> Verdict {
-        let Some(learner) = self.office.learners.get_mut(link) else { return Verdict::Stay };
+        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
         learner.heard = cx.now;
         if let (Packet::Ack(zxid), Stage::Serving) = (&packet, learner.stage) {
             // The most frequent of all.
@@ -30,18 +30,18 @@ impl Leader {
         }
         match (learner.stage, packet) {
             (Stage::Silent, Packet::FollowerInfo(info)) => {
-                introductions::on_info(cx, &mut self.office, link, info, true)
+                introductions::on_info(cx, &mut self.state, link, info, true)
             }
             (Stage::Silent, Packet::ObserverInfo(info)) => {
-                introductions::on_info(cx, &mut self.office, link, info, false)
+                introductions::on_info(cx, &mut self.state, link, info, false)
             }
             (Stage::Told, Packet::AckEpoch { last, current_epoch }) => {
-                introductions::on_ack_epoch(cx, &mut self.office, link, last, current_epoch)
+                introductions::on_ack_epoch(cx, &mut self.state, link, last, current_epoch)
             }
             (Stage::Syncing, Packet::Ack(zxid))
                 if learner.cursor.new_leader
                     && zxid.is_epoch_start()
-                    && Some(zxid.epoch()) == self.office.phase.epoch() =>
+                    && Some(zxid.epoch()) == self.state.phase.epoch() =>
             {
                 self.on_history_ack(cx, link)
             }
@@ -57,11 +57,11 @@ impl Leader {
                 let leases = learner.leases;
                 // A learner that answers with a ping what asks for a promise does not promise so long ones.
                 learner.leases &= promises || !answered;
-                if let (true, Phase::Broadcast(broadcast)) = (answered, &mut self.office.phase) {
+                if let (true, Phase::Broadcast(broadcast)) = (answered, &mut self.state.phase) {
                     if leases {
-                        broadcast.renew(cx, &self.office.learners);
+                        broadcast.renew(cx, &self.state.learners);
                     }
-                    broadcast.serve_reads(cx, &mut self.office.learners);
+                    broadcast.serve_reads(cx, &mut self.state.learners);
                 }
                 self.move_on(cx)
             }
@@ -74,7 +74,7 @@ impl Leader {
             // Sessions are a service above us, and none is there yet.
             | (Stage::Serving, Packet::Revalidate(_)) => Verdict::Stay,
             (_, packet) => {
-                self.office.drop_learner(cx, link, Hangup::OutOfTurn(packet.name()));
+                self.state.drop_learner(cx, link, Hangup::OutOfTurn(packet.name()));
                 Verdict::Stay
             }
         }
@@ -82,22 +82,22 @@ impl Leader {
 
     /// ACK of NEWLEADER: it has our history.
     pub(super) fn on_history_ack(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        let Some(learner) = self.office.learners.get_mut(link) else { return Verdict::Stay };
+        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
         learner.stage = Stage::Acknowledged;
         let (id, votes) = (learner.id, learner.votes);
         cx.outbox.report(
             Change::Learner { id, synced: true },
             Reason::Acknowledged { members: Vec::from([id]) },
         );
-        match &mut self.office.phase {
+        match &mut self.state.phase {
             Phase::Synchronization(synchronization) => {
                 if votes {
                     synchronization.on_ack(cx, id);
                 }
-                self.office.advance(cx)
+                self.state.advance(cx)
             }
             Phase::Broadcast(_) => {
-                self.office.welcome(cx, link);
+                self.state.welcome(cx, link);
                 self.move_on(cx)
             }
             Phase::Discovery(_) => Verdict::Stay,
@@ -107,8 +107,8 @@ impl Leader {
     /// ACK of transactions. Those of the history that it was brought, which ZooKeeper's learners send,
     /// say nothing new.
     pub(super) fn on_ack(&mut self, cx: &mut Context<'_>, link: LinkId, run: Run) -> Verdict {
-        let Some(learner) = self.office.learners.get_mut(link) else { return Verdict::Stay };
-        let outdated = run.last <= self.office.inherited.max(learner.acks.through());
+        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
+        let outdated = run.last <= self.state.inherited.max(learner.acks.through());
         if outdated || run.last.is_epoch_start() {
             return Verdict::Stay;
         }
@@ -121,9 +121,9 @@ impl Leader {
             return Verdict::Stay;
         }
         if learner.acks.on_ack(run) && learner.votes && learner.stage == Stage::Serving {
-            if let Phase::Broadcast(broadcast) = &mut self.office.phase {
+            if let Phase::Broadcast(broadcast) = &mut self.state.phase {
                 let (id, through) = (learner.id, learner.acks.through());
-                broadcast.on_ack(cx, &mut self.office.learners, id, through);
+                broadcast.on_ack(cx, &mut self.state.learners, id, through);
             }
         }
         self.move_on(cx)
@@ -136,9 +136,9 @@ impl Leader {
         link: LinkId,
         request: Request,
     ) -> Verdict {
-        let Phase::Broadcast(broadcast) = &mut self.office.phase else { return Verdict::Stay };
-        if !broadcast.on_request(cx, &mut self.office.learners, link, request) {
-            self.office.drop_learner(cx, link, Hangup::TooManyRequests);
+        let Phase::Broadcast(broadcast) = &mut self.state.phase else { return Verdict::Stay };
+        if !broadcast.on_request(cx, &mut self.state.learners, link, request) {
+            self.state.drop_learner(cx, link, Hangup::TooManyRequests);
         }
         Verdict::Stay
     }

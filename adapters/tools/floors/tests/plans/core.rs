@@ -24,7 +24,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("leader::deadlines", Page),
     ("leader::introductions", Floor(6)),
     ("leader::reconfiguration", Floor(6)),
-    ("leader::office", Floor(5)),
+    ("leader::state", Floor(5)),
     ("leader::transfer", Floor(5)),
     ("leader::transfer::steps", Floor(2)),
     ("leader::transfer::plan", Floor(1)),

@@ -28,7 +28,7 @@ use crate::zxid::{Epoch, Zxid};
 
 /// The leader's phase and its learners.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Office {
+pub(super) struct LeaderState {
     pub(super) phase: Phase,
     pub(super) learners: Learners,
     /// Where the history ends that we bring into this reign.
@@ -54,7 +54,7 @@ impl Phase {
     }
 }
 
-impl Office {
+impl LeaderState {
     /// No learner has come yet.
     pub(super) fn new(cx: &Context<'_>) -> Self {
         Self {
