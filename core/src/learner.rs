@@ -313,7 +313,7 @@ impl Learner {
                 Verdict::Stay
             }
             Timer::Start
-            | Timer::Rest
+            | Timer::Backoff
             | Timer::Notification
             | Timer::Finalize
             | Timer::Redial

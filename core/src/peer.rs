@@ -15,6 +15,7 @@
 //! `turns`, what always holds in `checks`. What belongs to the server whatever its role is in `instruments`,
 //! and what it says in elections in `voting` and `letters`.
 
+mod backoff;
 mod checks;
 mod early;
 mod electing;
@@ -23,7 +24,6 @@ mod instruments;
 mod letters;
 mod linking;
 mod listening;
-mod rest;
 mod role;
 mod turns;
 mod unreachable;
@@ -38,8 +38,8 @@ use crate::generation::ClockEvent;
 use crate::input::{Event, Input};
 use crate::leader::pending::Purpose;
 use crate::output::{Leadership, Output};
+use crate::peer::backoff::Backoff;
 use crate::peer::instruments::Instruments;
-use crate::peer::rest::Rest;
 use crate::peer::role::Role;
 use crate::reasons::Fault;
 use crate::status::Status;
@@ -55,7 +55,7 @@ pub struct Peer {
     instruments: Instruments,
     /// The epoch in which this server serves.
     serving: Option<Epoch>,
-    rest: Rest,
+    backoff: Backoff,
     /// The seat was given to another server, or to us, and the new reign has not begun.
     appointed: bool,
     /// What was said last of our leadership.
@@ -74,7 +74,7 @@ impl Peer {
             role: Role::Idle,
             instruments: Instruments::new(config, durable)?,
             serving: None,
-            rest: Rest::default(),
+            backoff: Backoff::default(),
             appointed: false,
             told: None,
         })

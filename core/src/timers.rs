@@ -13,7 +13,7 @@ pub enum Timer {
     /// When the server begins its first election.
     Start,
     /// When an observer, or a learner that was refused, looks for a leader again.
-    Rest,
+    Backoff,
     /// When a server that is looking sends its vote again.
     Notification,
     /// When a quorum has waited long enough for a better vote.
@@ -51,7 +51,7 @@ impl Timer {
     /// Those that the table holds; the others belong to the election and the links.
     const TABLED: [Self; 11] = [
         Self::Start,
-        Self::Rest,
+        Self::Backoff,
         Self::Introduction,
         Self::Listening,
         Self::Connect,

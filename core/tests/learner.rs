@@ -460,7 +460,7 @@ fn an_observer_waits_a_little_before_it_takes_part_again_and_a_voter_does_not() 
         let seen = bench.down(link);
         assert!(links.iter().all(|link| seen.told(*link).is_empty()));
         let lost = bench.now;
-        bench.to(Timer::Rest);
+        bench.to(Timer::Backoff);
         let wait = bench.now.since(lost);
         within(wait, Duration::ZERO, millis(200));
         waits.insert(wait);

@@ -61,7 +61,7 @@ impl Leader {
                 Phase::Broadcast(_) | Phase::Discovery(_) => Verdict::Stay,
             },
             Timer::Start
-            | Timer::Rest
+            | Timer::Backoff
             | Timer::Notification
             | Timer::Finalize
             | Timer::Redial

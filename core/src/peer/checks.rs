@@ -51,7 +51,7 @@ impl Peer {
             Timer::Redial => self.instruments.links.deadline(),
             Timer::Claim => self.instruments.links.claim_deadline(),
             Timer::Start
-            | Timer::Rest
+            | Timer::Backoff
             | Timer::Introduction
             | Timer::Listening
             | Timer::Connect

@@ -303,8 +303,8 @@ impl Peer {
                 }
                 self.look();
             }
-            Timer::Rest if matches!(self.role, Role::Looking) => self.vote(),
-            Timer::Rest => self.look(),
+            Timer::Backoff if matches!(self.role, Role::Looking) => self.vote(),
+            Timer::Backoff => self.look(),
             Timer::Introduction => early::on_late(&mut self.instruments.lend(), due),
             Timer::Listening => self.on_unreachable(),
             Timer::Lease => {

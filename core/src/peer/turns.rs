@@ -33,7 +33,7 @@ use crate::vote::{Round, ServerState, Standing, Vote};
 impl Peer {
     /// Begins an election, once everything that the vote tells is on disk.
     pub(super) fn look(&mut self) {
-        self.instruments.timers.stop(Timer::Rest);
+        self.instruments.timers.stop(Timer::Backoff);
         if !self.instruments.fence() {
             self.role = Role::Fencing;
             return;
@@ -47,7 +47,7 @@ impl Peer {
         let patience = self.instruments.config.timing.init_time();
         if self.instruments.concessions.nominee.is_some() {
             // Those who do not know the next membership cannot follow whom we propose: not for ever.
-            self.instruments.timers.after(Timer::Rest, self.instruments.now, patience);
+            self.instruments.timers.after(Timer::Backoff, self.instruments.now, patience);
         }
         let may_lead = self.instruments.may_stand(patience);
         self.elect(ElectorEvent::MayLead(may_lead));
@@ -98,7 +98,7 @@ impl Peer {
     /// Builds the role that the election has found. Observers that look are told: they ask less and
     /// less often, and no other server tells them.
     pub(super) fn on_decided(&mut self, standing: Standing, why: Option<Reason>) {
-        self.instruments.timers.stop(Timer::Rest);
+        self.instruments.timers.stop(Timer::Backoff);
         self.instruments.listening.on_decided();
         self.instruments.tell_observers(standing);
         let support = self.instruments.elector.support().clone();
@@ -183,7 +183,7 @@ impl Peer {
             Verdict::Stay => {}
             Verdict::Serve(epoch) => {
                 self.serving = Some(epoch);
-                self.rest.on_served();
+                self.backoff.on_served();
                 self.instruments.outbox.narrow();
                 self.instruments.concessions.history.clear();
                 let leader = self.instruments.elector.standing().vote.leader;
@@ -313,13 +313,13 @@ impl Peer {
         let outbox = &mut self.instruments.outbox;
         outbox.report(Change::State { from, to }, reason.clone());
         outbox.report(Change::Phase { from: phase, to: Phase::Election }, reason);
-        let rest = rest.max(self.rest.length(&mut self.instruments.lend(), from, served));
+        let rest = rest.max(self.backoff.length(&mut self.instruments.lend(), from, served));
         if rest.is_zero() {
             self.look();
         } else {
             self.instruments.cue(Cue::Fresh);
             let (_, cx) = self.lend();
-            cx.timers.after(Timer::Rest, cx.now, rest);
+            cx.timers.after(Timer::Backoff, cx.now, rest);
         }
     }
 }

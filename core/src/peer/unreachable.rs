@@ -34,7 +34,7 @@ impl Instruments {
             return true;
         }
         let (stands, until) = self.listening.stand(self.now, patience);
-        self.timers.set(Timer::Rest, until);
+        self.timers.set(Timer::Backoff, until);
         stands
     }
 
@@ -70,7 +70,7 @@ impl Peer {
         let before = core::mem::take(&mut self.instruments.listening);
         self.instruments.timers.stop(Timer::Listening);
         if before.unreachable && matches!(self.role, Role::Looking) {
-            self.instruments.timers.stop(Timer::Rest);
+            self.instruments.timers.stop(Timer::Backoff);
             self.vote();
         }
     }

@@ -16,7 +16,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("peer::instruments", Floor(2)),
     ("peer::electing", Floor(1)),
     ("peer::early", Floor(1)),
-    ("peer::rest", Floor(1)),
+    ("peer::backoff", Floor(1)),
     ("peer::role", Floor(1)),
     // Zab, from each side.
     ("leader", Floor(11)),

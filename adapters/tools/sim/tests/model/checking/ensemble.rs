@@ -152,7 +152,7 @@ impl Ensemble {
                 }
                 Timer::Candidacy => spent.candidacies < scope.candidacies,
                 Timer::Start
-                | Timer::Rest
+                | Timer::Backoff
                 | Timer::Listening
                 | Timer::Notification
                 | Timer::Finalize

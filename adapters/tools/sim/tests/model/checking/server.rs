@@ -40,7 +40,7 @@ const NOW: Instant = Instant(1_000_000);
 /// Every timer that may be set, in the order of its bit in [`Brief::due`].
 pub const TIMERS: [Timer; 13] = [
     Timer::Start,
-    Timer::Rest,
+    Timer::Backoff,
     Timer::Notification,
     Timer::Finalize,
     Timer::Redial,

@@ -15,12 +15,12 @@ use crate::vote::ServerState;
 
 /// What there is to remember of the roles before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Rest {
+pub(super) struct Backoff {
     /// How often in a row a leader has turned us away before we served.
     turned_away: u32,
 }
 
-impl Rest {
+impl Backoff {
     /// A leader has let us serve, or we lead.
     pub(super) const fn on_served(&mut self) {
         self.turned_away = 0;
