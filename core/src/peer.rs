@@ -20,11 +20,11 @@ mod checks;
 mod early;
 mod electing;
 mod events;
-mod instruments;
 mod letters;
 mod linking;
 mod listening;
 mod role;
+mod shared;
 mod turns;
 mod unreachable;
 mod voting;
@@ -39,8 +39,8 @@ use crate::input::{Event, Input};
 use crate::leader::pending::Purpose;
 use crate::output::{Leadership, Output};
 use crate::peer::backoff::Backoff;
-use crate::peer::instruments::Instruments;
 use crate::peer::role::Role;
+use crate::peer::shared::SharedParts;
 use crate::reasons::Fault;
 use crate::status::Status;
 use crate::time::Instant;
@@ -52,7 +52,7 @@ use crate::zxid::{Epoch, Zxid};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Peer {
     role: Role,
-    instruments: Instruments,
+    shared: SharedParts,
     /// The epoch in which this server serves.
     serving: Option<Epoch>,
     backoff: Backoff,
@@ -72,7 +72,7 @@ impl Peer {
     pub fn new(config: Config, durable: Durable) -> Result<Self, ConfigError> {
         Ok(Self {
             role: Role::Idle,
-            instruments: Instruments::new(config, durable)?,
+            shared: SharedParts::new(config, durable)?,
             serving: None,
             backoff: Backoff::default(),
             appointed: false,
@@ -92,9 +92,9 @@ impl Peer {
         if matches!(self.role, Role::Stopped) {
             return;
         }
-        self.instruments.now = self.instruments.now.max(input.at);
+        self.shared.now = self.shared.now.max(input.at);
         let before = outputs.len();
-        self.instruments.outbox.swap(outputs);
+        self.shared.outbox.swap(outputs);
         match input.event {
             Event::Received { link, message } => self.on_received(link, message),
             Event::Tick => self.on_tick(),
@@ -105,9 +105,9 @@ impl Peer {
             Event::ListenFailed(plane) => self.on_listen_failed(plane),
             Event::Listening(plane) => self.on_listening(plane),
             Event::Persisted(ticket) => {
-                self.instruments.outbox.on_persisted(ticket);
-                self.instruments.history.on_persisted(&self.instruments.outbox);
-                while let Some(ballot) = self.instruments.next_kept() {
+                self.shared.outbox.on_persisted(ticket);
+                self.shared.history.on_persisted(&self.shared.outbox);
+                while let Some(ballot) = self.shared.next_kept() {
                     self.poll(ClockEvent::Kept(ballot));
                 }
                 self.on_persisted();
@@ -116,12 +116,12 @@ impl Peer {
                 self.with_leader(|leader, cx| leader.on_prepared(cx, epoch, drafts));
             }
             Event::Applied(through) => {
-                let Instruments { delivery, requests, outbox, .. } = &mut self.instruments;
+                let SharedParts { delivery, requests, outbox, .. } = &mut self.shared;
                 delivery.on_applied(through);
                 requests.on_applied(delivery.applied(), outbox);
             }
             Event::Replayed { through, outcome } => {
-                let Instruments { delivery, requests, history, outbox, .. } = &mut self.instruments;
+                let SharedParts { delivery, requests, history, outbox, .. } = &mut self.shared;
                 delivery.on_replayed(through, outcome.is_ok(), history, outbox);
                 requests.on_applied(delivery.applied(), outbox);
             }
@@ -142,7 +142,7 @@ impl Peer {
             Event::Restored { link, membership } => {
                 self.with_learner(|learner, cx| learner.on_restored(cx, link, membership.as_ref()));
             }
-            Event::SnapshotTaken(_) => self.instruments.history.on_snapshot_taken(),
+            Event::SnapshotTaken(_) => self.shared.history.on_snapshot_taken(),
             Event::Oracle(yes) => {
                 self.elect(ElectorEvent::Oracle(yes));
                 self.poll(ClockEvent::Oracle(yes));
@@ -162,22 +162,22 @@ impl Peer {
     /// The end of a step: `outputs` is what is to be done, those of this step behind the first `before`.
     #[inline]
     fn conclude(&mut self, before: usize, outputs: &mut Vec<Output>) {
-        if self.instruments.delivery.is_due() {
-            self.instruments.hand_out();
+        if self.shared.delivery.is_due() {
+            self.shared.hand_out();
         }
         if let Some(what) = self.broken() {
-            self.instruments.outbox.stop_short(before, Fault::Broken(what));
+            self.shared.outbox.stop_short(before, Fault::Broken(what));
         }
-        if self.instruments.outbox.is_halted() {
+        if self.shared.outbox.is_halted() {
             self.role = Role::Stopped;
             self.serving = None;
         }
         let leadership = self.leadership();
         if leadership != self.told {
             self.told = leadership;
-            self.instruments.outbox.push_first(before, Output::Leadership(leadership));
+            self.shared.outbox.push_first(before, Output::Leadership(leadership));
         }
-        self.instruments.outbox.swap(outputs);
+        self.shared.outbox.swap(outputs);
     }
 
     /// The earliest time at which a [`Event::Tick`] is due, and what for. A stopped server has none.
@@ -185,31 +185,31 @@ impl Peer {
         if matches!(self.role, Role::Stopped) {
             return None;
         }
-        self.instruments.deadline()
+        self.shared.deadline()
     }
 
     /// How things stand.
     pub fn status(&self) -> Status {
-        let standing = self.instruments.elector.standing();
-        let (phase, leader, learners) = self.role.seen_by(self.instruments.config.id);
+        let standing = self.shared.elector.standing();
+        let (phase, leader, learners) = self.role.seen_by(self.shared.config.id);
         Status {
-            id: self.instruments.config.id,
+            id: self.shared.config.id,
             state: if leader.is_some() { standing.state } else { ServerState::Looking },
             phase,
             round: standing.round,
             vote: standing.vote,
             leader,
-            accepted_epoch: self.instruments.epochs.accepted_epoch,
-            current_epoch: self.instruments.epochs.current_epoch,
-            last: self.instruments.history.last(),
-            processed: self.serving.map_or(self.instruments.history.last(), |epoch| {
-                Zxid::start_of(epoch).max(self.instruments.history.committed())
+            accepted_epoch: self.shared.epochs.accepted_epoch,
+            current_epoch: self.shared.epochs.current_epoch,
+            last: self.shared.history.last(),
+            processed: self.serving.map_or(self.shared.history.last(), |epoch| {
+                Zxid::start_of(epoch).max(self.shared.history.committed())
             }),
             serving: self.serving.is_some(),
-            voter: self.instruments.config.is_voter(),
-            voters: self.instruments.elector.quorum().voters().len(),
+            voter: self.shared.config.is_voter(),
+            voters: self.shared.elector.quorum().voters().len(),
             learners,
-            linked: self.instruments.links.linked().collect(),
+            linked: self.shared.links.linked().collect(),
         }
     }
 
@@ -226,16 +226,16 @@ impl Peer {
 
     /// The last transaction that is known here to be committed; zero if none is.
     pub fn committed(&self) -> Zxid {
-        self.instruments.history.committed()
+        self.shared.history.committed()
     }
 
     /// Where this server stands in the election, as it tells others.
     pub const fn standing(&self) -> Standing {
-        self.instruments.elector.standing()
+        self.shared.elector.standing()
     }
 
     /// What this server was told, with the configuration as it is now.
     pub const fn config(&self) -> &Config {
-        &self.instruments.config
+        &self.shared.config
     }
 }

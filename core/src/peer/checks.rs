@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use crate::output::Output;
 use crate::peer::Peer;
 use crate::peer::electing::Electing;
-use crate::peer::instruments::Instruments;
 use crate::peer::role::Role;
+use crate::peer::shared::SharedParts;
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::timers::Timer;
@@ -18,7 +18,7 @@ impl Peer {
     /// server of which something is untrue stops, and does nothing of what that step would have done
     /// ([`Fault::Broken`](crate::reasons::Fault::Broken)).
     pub fn broken(&self) -> Option<&'static str> {
-        let Instruments { epochs, history, elector, config, told, .. } = &self.instruments;
+        let SharedParts { epochs, history, elector, config, told, .. } = &self.shared;
         if epochs.current_epoch > epochs.accepted_epoch {
             return Some("its current epoch was never accepted");
         }
@@ -46,10 +46,10 @@ impl Peer {
     pub fn due(&self, timer: Timer) -> Option<Instant> {
         match timer {
             Timer::Notification | Timer::Finalize | Timer::Candidacy | Timer::Heartbeat => {
-                self.instruments.elector.due(timer)
+                self.shared.elector.due(timer)
             }
-            Timer::Redial => self.instruments.links.deadline(),
-            Timer::Claim => self.instruments.links.claim_deadline(),
+            Timer::Redial => self.shared.links.deadline(),
+            Timer::Claim => self.shared.links.claim_deadline(),
             Timer::Start
             | Timer::Backoff
             | Timer::Introduction
@@ -60,7 +60,7 @@ impl Peer {
             | Timer::Init
             | Timer::HandOver
             | Timer::Lease
-            | Timer::Ping => self.instruments.timers.get(timer),
+            | Timer::Ping => self.shared.timers.get(timer),
         }
     }
 
@@ -74,9 +74,9 @@ impl Peer {
     pub fn fire(&mut self, timer: Timer) -> Option<Vec<Output>> {
         let due = self.due(timer)?;
         let mut outputs = Vec::new();
-        self.instruments.outbox.swap(&mut outputs);
+        self.shared.outbox.swap(&mut outputs);
         if let Timer::Notification | Timer::Finalize | Timer::Candidacy | Timer::Heartbeat = timer {
-            let Instruments { elector, now, told, .. } = &mut self.instruments;
+            let SharedParts { elector, now, told, .. } = &mut self.shared;
             match elector {
                 Electing::Fast(elector) => {
                     elector.fire(*now, told);
@@ -84,12 +84,12 @@ impl Peer {
                 }
                 Electing::Generation(by) => {
                     by.clock.fire(*now, &mut by.told);
-                    let after = self.instruments.carry_letters();
+                    let after = self.shared.carry_letters();
                     self.follow(after);
                 }
             }
         } else if timer == Timer::Redial {
-            let (_, cx) = self.lend();
+            let (_, cx) = self.context();
             cx.links.redial(cx.now, due, cx.outbox);
         } else if timer == Timer::Claim {
             self.settle_claims(due);
@@ -102,8 +102,8 @@ impl Peer {
 
     /// Jitter begins anew, so that states do not differ by how often it was needed. For model checkers.
     pub fn rewind(&mut self) {
-        self.instruments.rng = Rng::new(self.instruments.config.seed);
-        self.instruments.elector.rewind();
+        self.shared.rng = Rng::new(self.shared.config.seed);
+        self.shared.elector.rewind();
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     fn a_server_of_which_something_is_untrue_stops_and_leaves_its_step_undone() {
         type Break = fn(&mut Peer);
         let breaks: [(&str, Break); 3] = [
-            ("never accepted", |peer| peer.instruments.epochs.current_epoch = Epoch(9)),
+            ("never accepted", |peer| peer.shared.epochs.current_epoch = Epoch(9)),
             ("not its current one", |peer| peer.serving = Some(Epoch(9))),
             ("disagree", |peer| peer.role = Role::Resting),
         ];

@@ -20,8 +20,8 @@ use crate::links::{Fate, Place, Position};
 use crate::message::{Mark, Message, Notification, Packet, Request};
 use crate::output::{Output, Write};
 use crate::peer::electing::Electing;
-use crate::peer::instruments::Instruments;
 use crate::peer::role::Role;
+use crate::peer::shared::SharedParts;
 use crate::peer::{Peer, early};
 use crate::reasons::{Hangup, Refusal, TransferRefused};
 use crate::time::Instant;
@@ -31,9 +31,9 @@ use crate::vote::{Round, ServerState, Standing, Vote};
 impl Peer {
     #[inline]
     pub(super) fn on_received(&mut self, link: LinkId, message: Message) {
-        let Some((at, place)) = self.instruments.links.place(link) else {
+        let Some((at, place)) = self.shared.links.place(link) else {
             // Of a link that we have hung up meanwhile, or of one that is held.
-            let Instruments { links, outbox, .. } = &mut self.instruments;
+            let SharedParts { links, outbox, .. } = &mut self.shared;
             return links.on_unplaced(link, message, outbox);
         };
         // The most frequent of all inputs: a message is large, and handed on as it lies.
@@ -48,14 +48,14 @@ impl Peer {
             },
             Message::Probe(probe) => match place {
                 Place::Election(_) => {
-                    let Instruments { links, now, .. } = &mut self.instruments;
+                    let SharedParts { links, now, .. } = &mut self.shared;
                     links.on_probe(*now, at, probe);
                 }
                 Place::Leader(_) | Place::Learner => self.on_misplaced(link, "probe"),
             },
             Message::Packet(packet) => match place {
                 Place::Leader(_) => {
-                    if let (Role::Learning(learner), mut cx) = self.lend() {
+                    if let (Role::Learning(learner), mut cx) = self.context() {
                         let verdict = learner.on_packet(&mut cx, link, packet);
                         self.obey(verdict);
                     }
@@ -70,7 +70,7 @@ impl Peer {
     #[cold]
     pub(super) fn on_misplaced(&mut self, link: LinkId, name: &'static str) {
         self.on_link_down(link, Cause::Garbled);
-        self.instruments.outbox.hangup(link, Hangup::OutOfTurn(name));
+        self.shared.outbox.hangup(link, Hangup::OutOfTurn(name));
     }
 
     #[inline]
@@ -81,16 +81,16 @@ impl Peer {
         from: ServerId,
         notification: &Notification,
     ) {
-        if let Electing::Generation(_) = self.instruments.elector {
+        if let Electing::Generation(_) = self.shared.elector {
             return self.on_misplaced(link, "notification");
         }
         let Notification { standing, version, config, mark } = notification;
         let (standing, version) = (*standing, *version);
         let knows_probes = mark.says(Mark::KNOWS_PROBES);
-        self.instruments.links.on_marked(self.instruments.now, at, knows_probes);
-        if self.instruments.config.reconfig_enabled
+        self.shared.links.on_marked(self.shared.now, at, knows_probes);
+        if self.shared.config.reconfig_enabled
             && matches!(self.role, Role::Looking)
-            && self.instruments.adopt(from, config)
+            && self.shared.adopt(from, config)
         {
             return self.look();
         }
@@ -99,7 +99,7 @@ impl Peer {
         if matches!(self.role, Role::Looking) {
             return self.elect(heard);
         }
-        let verdict = match self.lend() {
+        let verdict = match self.context() {
             (Role::Leading(leader), mut cx) if cx.quorum.is_voter(from) => {
                 leader.on_looking(&mut cx, from, standing)
             }
@@ -118,13 +118,13 @@ impl Peer {
 
     /// A server that elects by generation has said something.
     pub(super) fn on_letter(&mut self, at: Position, link: LinkId, from: ServerId, letter: Letter) {
-        if let Electing::Fast(_) = self.instruments.elector {
+        if let Electing::Fast(_) = self.shared.elector {
             return self.on_misplaced(link, "letter");
         }
-        self.instruments.links.on_marked(self.instruments.now, at, letter.knows_probes);
-        if self.instruments.config.reconfig_enabled
+        self.shared.links.on_marked(self.shared.now, at, letter.knows_probes);
+        if self.shared.config.reconfig_enabled
             && matches!(self.role, Role::Looking)
-            && self.instruments.adopt(from, &letter.config)
+            && self.shared.adopt(from, &letter.config)
         {
             return self.look();
         }
@@ -140,19 +140,19 @@ impl Peer {
 
     /// Something from a link that was accepted on the quorum port.
     pub(super) fn on_learner_packet(&mut self, link: LinkId, packet: Packet) {
-        if let (Role::Leading(leader), mut cx) = self.lend() {
+        if let (Role::Leading(leader), mut cx) = self.context() {
             // No learner's link waits while this server leads.
             let verdict = leader.on_packet(&mut cx, link, packet);
             return self.obey(verdict);
         }
-        early::on_packet(&mut self.instruments.lend(), link, packet);
+        early::on_packet(&mut self.shared.context(), link, packet);
     }
 
     pub(super) fn on_link_up(&mut self, up: &LinkUp) {
         let link = up.link;
         match (up.plane, up.dialled, up.peer) {
             (Plane::Election, _, _) => {
-                let (_, cx) = self.lend();
+                let (_, cx) = self.context();
                 match cx.links.on_election_up(cx.now, up, cx.rng, cx.outbox) {
                     Fate::Over => {}
                     Fate::Kept(peer) => self.on_linked(link, peer),
@@ -160,11 +160,11 @@ impl Peer {
                 }
             }
             (Plane::Quorum, true, Some(peer)) => {
-                self.instruments.links.on_leader_up(link, peer);
+                self.shared.links.on_leader_up(link, peer);
                 if let Role::Learning(_) = self.role {
                     self.with_learner(|learner, cx| learner.on_link_up(cx, link, peer));
                 } else {
-                    self.instruments.hangup(link, Hangup::Unwanted);
+                    self.shared.hangup(link, Hangup::Unwanted);
                 }
             }
             (Plane::Quorum, _, _) => self.on_learner_up(link),
@@ -175,27 +175,27 @@ impl Peer {
     /// may be while the membership changes, and the next
     /// leader is about to be named.
     pub(super) fn on_learner_up(&mut self, link: LinkId) {
-        self.instruments.links.on_learner_up(link);
+        self.shared.links.on_learner_up(link);
         if let Role::Leading(_) = self.role {
             self.with_leader(|leader, cx| leader.on_link_up(cx, link));
-        } else if (matches!(self.role, Role::Looking) && self.instruments.may_lead())
-            || (self.serving.is_some() && self.instruments.config.next_membership.is_some())
+        } else if (matches!(self.role, Role::Looking) && self.shared.may_lead())
+            || (self.serving.is_some() && self.shared.config.next_membership.is_some())
         {
-            early::on_link_up(&mut self.instruments.lend(), link);
+            early::on_link_up(&mut self.shared.context(), link);
         } else {
-            self.instruments.hangup(link, Hangup::NotLeading);
+            self.shared.hangup(link, Hangup::NotLeading);
         }
     }
 
     pub(super) fn on_link_down(&mut self, link: LinkId, cause: Cause) {
-        let (_, cx) = self.lend();
+        let (_, cx) = self.context();
         match cx.links.on_down(cx.now, link, cx.rng, cx.outbox) {
             Some(Place::Leader(_)) => {
                 self.with_learner(|learner, cx| learner.on_link_down(cx, link, cause));
             }
             Some(Place::Learner) => self.with_leader(|leader, cx| leader.on_link_down(cx, link)),
             Some(Place::Election(peer)) => {
-                let (_, cx) = self.lend();
+                let (_, cx) = self.context();
                 if let Some(admitted) = cx.links.succeed(cx.now, peer, cx.outbox) {
                     self.on_admitted(admitted);
                 }
@@ -207,7 +207,7 @@ impl Peer {
     pub(super) fn on_dial_failed(&mut self, plane: Plane, peer: ServerId) {
         match plane {
             Plane::Election => {
-                let (_, cx) = self.lend();
+                let (_, cx) = self.context();
                 let failed = cx.links.on_election_dial_failed(cx.now, peer, cx.rng, cx.outbox);
                 if let Some(dialled) = failed {
                     self.elect(ElectorEvent::Unreachable { peer, dialled });
@@ -215,7 +215,7 @@ impl Peer {
                 }
             }
             Plane::Quorum => {
-                self.instruments.links.on_leader_dial_over(peer);
+                self.shared.links.on_leader_dial_over(peer);
                 self.with_learner(|learner, cx| learner.on_dial_failed(cx, peer));
             }
         }
@@ -235,7 +235,7 @@ impl Peer {
         if let Role::Leading(_) = self.role {
             self.with_leader(|leader, cx| leader.on_hand_over(cx, to, Purpose::Asked));
         } else {
-            self.instruments.outbox.push(Output::HandedOver(Err(TransferRefused::NotLeading)));
+            self.shared.outbox.push(Output::HandedOver(Err(TransferRefused::NotLeading)));
         }
     }
 
@@ -243,18 +243,18 @@ impl Peer {
         self.retire();
         self.end_role();
         self.refuse_adrift();
-        self.instruments.links.hangup_all(Hangup::Shutdown, &mut self.instruments.outbox);
+        self.shared.links.hangup_all(Hangup::Shutdown, &mut self.shared.outbox);
         self.role = Role::Stopped;
     }
 
     pub(super) fn on_propose(&mut self, request: Request) {
         let (id, length) = (request.id, request.body.len());
-        if length > self.instruments.config.limits.request_bytes {
-            self.instruments.outbox.push(Output::Refused { id, reason: Refusal::TooLong(length) });
+        if length > self.shared.config.limits.request_bytes {
+            self.shared.outbox.push(Output::Refused { id, reason: Refusal::TooLong(length) });
         } else if self.is_adrift() {
-            self.instruments.parked.push_back(Parked::Propose(request));
+            self.shared.parked.push_back(Parked::Propose(request));
         } else if self.serving.is_none() {
-            self.instruments.outbox.push(Output::Refused { id, reason: Refusal::NotServing });
+            self.shared.outbox.push(Output::Refused { id, reason: Refusal::NotServing });
         } else if let Role::Leading(_) = self.role {
             self.with_leader(|leader, cx| leader.on_propose(cx, request));
         } else {
@@ -264,9 +264,9 @@ impl Peer {
 
     pub(super) fn on_read(&mut self, read: ReadId) {
         if self.is_adrift() {
-            self.instruments.parked.push_back(Parked::Read(read));
+            self.shared.parked.push_back(Parked::Read(read));
         } else if self.serving.is_none() {
-            self.instruments.outbox.push(Output::ReadRefused { read, reason: Refusal::NotServing });
+            self.shared.outbox.push(Output::ReadRefused { read, reason: Refusal::NotServing });
         } else {
             self.with_leader(|leader, cx| leader.on_read(cx, read));
             self.with_learner(|learner, cx| learner.on_read(cx, read));
@@ -274,11 +274,11 @@ impl Peer {
     }
 
     pub(super) fn on_tick(&mut self) {
-        let (_, cx) = self.lend();
+        let (_, cx) = self.context();
         cx.links.redial(cx.now, cx.now, cx.outbox);
-        let now = self.instruments.now;
+        let now = self.shared.now;
         self.settle_claims(now);
-        if self.instruments.elector.deadline().is_some_and(|(at, _)| at <= now) {
+        if self.shared.elector.deadline().is_some_and(|(at, _)| at <= now) {
             self.elect(ElectorEvent::Tick);
             if matches!(self.role, Role::Looking) && self.appointed {
                 // The server that was named has not been elected in time.
@@ -286,17 +286,17 @@ impl Peer {
             }
             self.poll(ClockEvent::Tick);
         }
-        while let Some((due, timer)) = self.instruments.timers.next().filter(|(at, _)| *at <= now) {
+        while let Some((due, timer)) = self.shared.timers.next().filter(|(at, _)| *at <= now) {
             self.on_timer(timer, due);
         }
     }
 
     /// A deadline of the table has come.
     pub(super) fn on_timer(&mut self, timer: Timer, due: Instant) {
-        self.instruments.timers.stop(timer);
+        self.shared.timers.stop(timer);
         match timer {
             Timer::Start => {
-                let (_, cx) = self.lend();
+                let (_, cx) = self.context();
                 // The election waits for it, as for all that is written.
                 if let Some(longest) = cx.lease.begin(cx.now, cx.config.lease) {
                     cx.outbox.persist(Write::Lease(longest));
@@ -305,7 +305,7 @@ impl Peer {
             }
             Timer::Backoff if matches!(self.role, Role::Looking) => self.vote(),
             Timer::Backoff => self.look(),
-            Timer::Introduction => early::on_late(&mut self.instruments.lend(), due),
+            Timer::Introduction => early::on_late(&mut self.shared.context(), due),
             Timer::Listening => self.on_unreachable(),
             Timer::Lease => {
                 self.with_leader(|leader, cx| leader.on_timer(cx, timer));

@@ -15,7 +15,7 @@ use crate::generation::{ClockEvent, ClockOutput, Cue, Recipient};
 use crate::message::Message;
 use crate::output::Write;
 use crate::peer::electing::Electing;
-use crate::peer::instruments::Instruments;
+use crate::peer::shared::SharedParts;
 use crate::report::Reason;
 use crate::vote::Standing;
 
@@ -30,7 +30,7 @@ pub(super) enum After {
     Leave(Reason),
 }
 
-impl Instruments {
+impl SharedParts {
     /// Tells the clock, if there is one, and does what it wants; what is left is for those above.
     pub(super) fn poll(&mut self, event: ClockEvent) -> After {
         let Electing::Generation(by) = &mut self.elector else { return After::Nothing };

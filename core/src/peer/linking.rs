@@ -24,7 +24,7 @@ impl Peer {
     /// There is a link for elections with this server.
     pub(super) fn on_linked(&mut self, link: LinkId, peer: ServerId) {
         if matches!(self.role, Role::Looking) {
-            let (_, cx) = self.lend();
+            let (_, cx) = self.context();
             cx.links.retry(cx.now, cx.outbox);
         }
         self.elect(ElectorEvent::Reachable(peer));
@@ -39,22 +39,22 @@ impl Peer {
 
     /// A member hears where we stand, on the link that there is to it.
     fn tell_standing(&mut self, link: LinkId, peer: ServerId) {
-        self.instruments.greet(link, peer);
-        if self.instruments.config.is_member(peer) {
+        self.shared.greet(link, peer);
+        if self.shared.config.is_member(peer) {
             self.poll(ClockEvent::Reachable(peer));
         }
     }
 
     /// It is known where a voter is at home.
     pub(super) fn on_resolved(&mut self, link: LinkId, homes: Vec<IpAddr>) {
-        self.instruments.links.on_resolved(link, homes);
-        self.settle_claims(self.instruments.now);
+        self.shared.links.on_resolved(link, homes);
+        self.settle_claims(self.shared.now);
     }
 
     /// Decides on the claims that are due by `due`.
     pub(super) fn settle_claims(&mut self, due: Instant) {
         loop {
-            let (_, cx) = self.lend();
+            let (_, cx) = self.context();
             let Some(admitted) = cx.links.settle(cx.now, due, cx.outbox) else { return };
             self.on_admitted(admitted);
         }

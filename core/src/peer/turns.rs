@@ -20,9 +20,9 @@ use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::output::Output;
 use crate::peer::electing::Electing;
-use crate::peer::instruments::Instruments;
 use crate::peer::letters::{After, cue_of};
 use crate::peer::role::Role;
+use crate::peer::shared::SharedParts;
 use crate::peer::{Peer, early};
 use crate::reasons::Refusal;
 use crate::report::{Change, Reason};
@@ -33,8 +33,8 @@ use crate::vote::{Round, ServerState, Standing, Vote};
 impl Peer {
     /// Begins an election, once everything that the vote tells is on disk.
     pub(super) fn look(&mut self) {
-        self.instruments.timers.stop(Timer::Backoff);
-        if !self.instruments.fence() {
+        self.shared.timers.stop(Timer::Backoff);
+        if !self.shared.fence() {
             self.role = Role::Fencing;
             return;
         }
@@ -44,15 +44,15 @@ impl Peer {
 
     /// Begins to look, or does so with another vote: what was durable when we began still is.
     pub(super) fn vote(&mut self) {
-        let patience = self.instruments.config.timing.init_time();
-        if self.instruments.concessions.nominee.is_some() {
+        let patience = self.shared.config.timing.init_time();
+        if self.shared.concessions.nominee.is_some() {
             // Those who do not know the next membership cannot follow whom we propose: not for ever.
-            self.instruments.timers.after(Timer::Backoff, self.instruments.now, patience);
+            self.shared.timers.after(Timer::Backoff, self.shared.now, patience);
         }
-        let may_lead = self.instruments.may_stand(patience);
+        let may_lead = self.shared.may_stand(patience);
         self.elect(ElectorEvent::MayLead(may_lead));
         self.poll(ClockEvent::MayLead(may_lead));
-        let (own, cue) = (self.instruments.own_vote(), self.instruments.take_cue());
+        let (own, cue) = (self.shared.own_vote(), self.shared.take_cue());
         self.elect(ElectorEvent::Look(own));
         self.poll(ClockEvent::Look { own, cue });
     }
@@ -60,7 +60,7 @@ impl Peer {
     /// Hands something to the fast election, if we take part in one, and does what it wants.
     #[inline]
     pub(super) fn elect(&mut self, event: ElectorEvent) {
-        let Instruments { elector, now, told, .. } = &mut self.instruments;
+        let SharedParts { elector, now, told, .. } = &mut self.shared;
         let Electing::Fast(elector) = elector else { return };
         elector.step_into(*now, event, told);
         if !told.is_empty() {
@@ -70,7 +70,7 @@ impl Peer {
 
     /// Hands something to an election by generation, if we take part in one, and does what it wants.
     pub(super) fn poll(&mut self, event: ClockEvent) {
-        let after = self.instruments.poll(event);
+        let after = self.shared.poll(event);
         self.follow(after);
     }
 
@@ -80,7 +80,7 @@ impl Peer {
             After::Nothing => {}
             After::Decided(standing, why) => self.on_decided(standing, why),
             After::Leave(reason) => {
-                if let (Role::Leading(leader), mut cx) = self.lend() {
+                if let (Role::Leading(leader), mut cx) = self.context() {
                     leader.give_up(&mut cx);
                 }
                 self.leave(reason, Duration::ZERO);
@@ -90,7 +90,7 @@ impl Peer {
 
     /// Does what the election wants; if it is over, there is a role for us.
     pub(super) fn carry_out(&mut self) {
-        if let Some((decision, why)) = self.instruments.carry_out() {
+        if let Some((decision, why)) = self.shared.carry_out() {
             self.on_decided(decision.standing, why);
         }
     }
@@ -98,11 +98,11 @@ impl Peer {
     /// Builds the role that the election has found. Observers that look are told: they ask less and
     /// less often, and no other server tells them.
     pub(super) fn on_decided(&mut self, standing: Standing, why: Option<Reason>) {
-        self.instruments.timers.stop(Timer::Backoff);
-        self.instruments.listening.on_decided();
-        self.instruments.tell_observers(standing);
-        let support = self.instruments.elector.support().clone();
-        let (role, mut cx) = self.lend();
+        self.shared.timers.stop(Timer::Backoff);
+        self.shared.listening.on_decided();
+        self.shared.tell_observers(standing);
+        let support = self.shared.elector.support().clone();
+        let (role, mut cx) = self.context();
         let members = support.members(cx.quorum).collect();
         let quorum = Reason::Quorum { members, leader: standing.vote.leader };
         let change = Change::Phase { from: Phase::Election, to: Phase::Discovery };
@@ -115,7 +115,7 @@ impl Peer {
             cx.concessions.promise.clear();
             let (learner, verdict) = Learner::new(&mut cx, standing, support);
             *role = Role::Learning(learner);
-            early::dismiss(&mut self.instruments.lend());
+            early::dismiss(&mut self.shared.context());
             verdict
         };
         self.obey(verdict);
@@ -126,7 +126,7 @@ impl Peer {
         &mut self,
         act: impl FnOnce(&mut Leader, &mut Context<'_>) -> Verdict,
     ) {
-        if let (Role::Leading(leader), mut cx) = self.lend() {
+        if let (Role::Leading(leader), mut cx) = self.context() {
             let verdict = act(leader, &mut cx);
             self.obey(verdict);
         }
@@ -137,7 +137,7 @@ impl Peer {
         &mut self,
         act: impl FnOnce(&mut Learner, &mut Context<'_>) -> Verdict,
     ) {
-        if let (Role::Learning(learner), mut cx) = self.lend() {
+        if let (Role::Learning(learner), mut cx) = self.context() {
             let verdict = act(learner, &mut cx);
             self.obey(verdict);
         }
@@ -145,29 +145,29 @@ impl Peer {
 
     /// The role, and apart from it everything that its machine may touch.
     #[inline]
-    pub(super) const fn lend(&mut self) -> (&mut Role, Context<'_>) {
-        (&mut self.role, self.instruments.lend())
+    pub(super) const fn context(&mut self) -> (&mut Role, Context<'_>) {
+        (&mut self.role, self.shared.context())
     }
 
     /// Serves no longer. Returns whether it did.
     pub(super) fn retire(&mut self) -> bool {
         let served = self.serving.take().is_some();
         // Where it was not told yet that it serves, it is not told that it does no more.
-        if served && !self.instruments.delivery.withdraw_service() {
-            self.instruments.outbox.push(Output::Retired);
+        if served && !self.shared.delivery.withdraw_service() {
+            self.shared.outbox.push(Output::Retired);
         }
         served
     }
 
     /// The role is over.
     pub(super) fn end_role(&mut self) {
-        let (role, mut cx) = self.lend();
+        let (role, mut cx) = self.context();
         role.end(&mut cx);
     }
 
     #[inline]
     pub(super) fn obey(&mut self, verdict: Verdict) {
-        if self.instruments.reseated || verdict != Verdict::Stay {
+        if self.shared.reseated || verdict != Verdict::Stay {
             self.turn(verdict);
         }
     }
@@ -175,8 +175,8 @@ impl Peer {
     /// Something becomes of the role: seldom, and kept out of the way of what is not.
     #[cold]
     pub(super) fn turn(&mut self, verdict: Verdict) {
-        if core::mem::take(&mut self.instruments.reseated) {
-            let Instruments { elector, config, now, .. } = &mut self.instruments;
+        if core::mem::take(&mut self.shared.reseated) {
+            let SharedParts { elector, config, now, .. } = &mut self.shared;
             elector.update_quorum(config, *now);
         }
         match verdict {
@@ -184,18 +184,18 @@ impl Peer {
             Verdict::Serve(epoch) => {
                 self.serving = Some(epoch);
                 self.backoff.on_served();
-                self.instruments.outbox.narrow();
-                self.instruments.concessions.history.clear();
-                let leader = self.instruments.elector.standing().vote.leader;
-                self.instruments.concessions.transfers.on_served(self.instruments.now, leader);
-                self.instruments.elector.establish(epoch);
+                self.shared.outbox.narrow();
+                self.shared.concessions.history.clear();
+                let leader = self.shared.elector.standing().vote.leader;
+                self.shared.concessions.transfers.on_served(self.shared.now, leader);
+                self.shared.elector.establish(epoch);
                 self.appointed = false;
                 let leads = matches!(self.role, Role::Leading(_));
-                let membership = self.instruments.config.membership.clone();
-                let Instruments { outbox, requests, history, delivery, .. } = &mut self.instruments;
+                let membership = self.shared.config.membership.clone();
+                let SharedParts { outbox, requests, history, delivery, .. } = &mut self.shared;
                 delivery.then(Output::Serving { epoch, leads, membership }, history, outbox);
                 requests.on_serving(epoch, history.committed(), outbox);
-                for parked in core::mem::take(&mut self.instruments.parked) {
+                for parked in core::mem::take(&mut self.shared.parked) {
                     match parked {
                         Parked::Propose(request) => self.on_propose(request),
                         Parked::Read(read) => self.on_read(read),
@@ -211,10 +211,10 @@ impl Peer {
     /// The seat was given to another server, or to us, or we follow the same leader in another role: the next
     /// role begins without an election. A caller that asks for something meanwhile waits.
     pub(super) fn on_appointed(&mut self, vote: Vote, round: Round) {
-        let old = self.instruments.elector.standing();
+        let old = self.shared.elector.standing();
         let (from, to) = (old.vote.leader, vote.leader);
         let reason = if from == to {
-            Reason::Reconfigured { version: self.instruments.config.membership.version() }
+            Reason::Reconfigured { version: self.shared.config.membership.version() }
         } else {
             Reason::HandedOver { from, to }
         };
@@ -222,10 +222,10 @@ impl Peer {
         self.end_role();
         self.reign_over();
         self.appointed = true;
-        self.instruments.clear();
+        self.shared.clear();
         let change = Change::Phase { from: Phase::Broadcast, to: Phase::Election };
-        self.instruments.outbox.report(change, reason.clone());
-        let Instruments { elector, now, told, .. } = &mut self.instruments;
+        self.shared.outbox.report(change, reason.clone());
+        let SharedParts { elector, now, told, .. } = &mut self.shared;
         match elector {
             Electing::Fast(elector) => {
                 elector.appoint(*now, vote, round, reason, told);
@@ -233,7 +233,7 @@ impl Peer {
             }
             Electing::Generation(by) => {
                 if by.clock.appoint(vote, reason, &mut by.told) {
-                    let after = self.instruments.carry_letters();
+                    let after = self.shared.carry_letters();
                     return self.follow(after);
                 }
                 // The server that was named is elected like any other.
@@ -246,7 +246,7 @@ impl Peer {
 
     /// The reign of our leader is over here, if it has begun.
     fn reign_over(&mut self) {
-        let Instruments { concessions, config, now, .. } = &mut self.instruments;
+        let SharedParts { concessions, config, now, .. } = &mut self.shared;
         concessions.transfers.on_reign_over(*now, config.timing.init_time());
     }
 
@@ -254,15 +254,15 @@ impl Peer {
     pub(super) fn is_adrift(&self) -> bool {
         self.appointed
             && self.serving.is_none()
-            && self.instruments.parked.len() < self.instruments.config.history.requests
+            && self.shared.parked.len() < self.shared.config.history.requests
     }
 
     /// No reign is about to begin: what waits for one is refused.
     pub(super) fn refuse_adrift(&mut self) {
         self.appointed = false;
         let reason = Refusal::ReignOver;
-        for parked in core::mem::take(&mut self.instruments.parked) {
-            self.instruments.outbox.push(match parked {
+        for parked in core::mem::take(&mut self.shared.parked) {
+            self.shared.outbox.push(match parked {
                 Parked::Propose(request) => Output::Refused { id: request.id, reason },
                 Parked::Read(read) => Output::ReadRefused { read, reason },
             });
@@ -272,9 +272,9 @@ impl Peer {
     /// Gives up the role and goes back into the round that it came of, with a better vote; where that cannot be,
     /// another round begins.
     fn go_back(&mut self, from: ServerId, vote: Vote, otherwise: Reason) {
-        let (old, phase) = (self.instruments.elector.standing(), self.status().phase);
-        let own = self.instruments.own_history();
-        let Instruments { elector, now, told, .. } = &mut self.instruments;
+        let (old, phase) = (self.shared.elector.standing(), self.status().phase);
+        let own = self.shared.own_history();
+        let SharedParts { elector, now, told, .. } = &mut self.shared;
         let back = match elector {
             Electing::Fast(elector) => elector.go_back(*now, own, from, vote, told),
             Electing::Generation(_) => false,
@@ -285,40 +285,40 @@ impl Peer {
         self.end_role();
         self.refuse_adrift();
         self.role = Role::Looking;
-        early::detain(&mut self.instruments.lend());
-        self.instruments.clear();
-        early::arm(&mut self.instruments.lend());
+        early::detain(&mut self.shared.context());
+        self.shared.clear();
+        early::arm(&mut self.shared.context());
         let to = ServerState::Looking;
-        let outbox = &mut self.instruments.outbox;
+        let outbox = &mut self.shared.outbox;
         outbox.report(Change::BackIntoRound(old.round), otherwise.clone());
         outbox.report(Change::State { from: old.state, to }, otherwise.clone());
         let change = Change::Phase { from: phase, to: Phase::Election };
-        self.instruments.outbox.report(change, otherwise);
+        self.shared.outbox.report(change, otherwise);
         self.carry_out();
     }
 
     /// Gives up the role; looks for a leader again, an observer a little later than the voters.
     pub(super) fn leave(&mut self, reason: Reason, rest: Duration) {
-        let from = self.instruments.elector.standing().state;
+        let from = self.shared.elector.standing().state;
         let phase = self.status().phase;
         let served = self.retire();
         self.end_role();
         self.refuse_adrift();
-        self.instruments.cue(cue_of(&reason));
+        self.shared.cue(cue_of(&reason));
         self.role = Role::Resting;
         self.reign_over();
-        self.instruments.elector.retire();
-        self.instruments.clear();
+        self.shared.elector.retire();
+        self.shared.clear();
         let to = ServerState::Looking;
-        let outbox = &mut self.instruments.outbox;
+        let outbox = &mut self.shared.outbox;
         outbox.report(Change::State { from, to }, reason.clone());
         outbox.report(Change::Phase { from: phase, to: Phase::Election }, reason);
-        let rest = rest.max(self.backoff.length(&mut self.instruments.lend(), from, served));
+        let rest = rest.max(self.backoff.length(&mut self.shared.context(), from, served));
         if rest.is_zero() {
             self.look();
         } else {
-            self.instruments.cue(Cue::Fresh);
-            let (_, cx) = self.lend();
+            self.shared.cue(Cue::Fresh);
+            let (_, cx) = self.context();
             cx.timers.after(Timer::Backoff, cx.now, rest);
         }
     }

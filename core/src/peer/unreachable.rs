@@ -22,11 +22,11 @@ use core::time::Duration;
 use crate::input::Plane;
 use crate::leader::pending::Purpose;
 use crate::peer::Peer;
-use crate::peer::instruments::Instruments;
 use crate::peer::role::Role;
+use crate::peer::shared::SharedParts;
 use crate::timers::Timer;
 
-impl Instruments {
+impl SharedParts {
     /// Whether we may be elected in the election that begins now. Where we could not be followed, and there is
     /// another server to lead, only every second `patience`.
     pub(super) fn may_stand(&mut self, patience: Duration) -> bool {
@@ -55,10 +55,10 @@ impl Peer {
     /// A port accepts no connections. On the election port others dial, and are dialled by us: the election can do
     /// without those that cannot.
     pub(super) fn on_listen_failed(&mut self, plane: Plane) {
-        if plane == Plane::Quorum && !self.instruments.listening.failing {
-            self.instruments.listening.failing = true;
-            let patience = self.instruments.accept_patience();
-            self.instruments.timers.after(Timer::Listening, self.instruments.now, patience);
+        if plane == Plane::Quorum && !self.shared.listening.failing {
+            self.shared.listening.failing = true;
+            let patience = self.shared.accept_patience();
+            self.shared.timers.after(Timer::Listening, self.shared.now, patience);
         }
     }
 
@@ -67,10 +67,10 @@ impl Peer {
         if plane == Plane::Election {
             return;
         }
-        let before = core::mem::take(&mut self.instruments.listening);
-        self.instruments.timers.stop(Timer::Listening);
+        let before = core::mem::take(&mut self.shared.listening);
+        self.shared.timers.stop(Timer::Listening);
         if before.unreachable && matches!(self.role, Role::Looking) {
-            self.instruments.timers.stop(Timer::Backoff);
+            self.shared.timers.stop(Timer::Backoff);
             self.vote();
         }
     }
@@ -78,10 +78,10 @@ impl Peer {
     /// The quorum port has failed for too long, or goes on to fail for as long again: by then we may lead, or
     /// another server could lead that could not before.
     pub(super) fn on_unreachable(&mut self) {
-        let patience = self.instruments.accept_patience();
-        self.instruments.timers.after(Timer::Listening, self.instruments.now, patience);
-        let before = core::mem::replace(&mut self.instruments.listening.unreachable, true);
-        if !self.instruments.others_may_lead() {
+        let patience = self.shared.accept_patience();
+        self.shared.timers.after(Timer::Listening, self.shared.now, patience);
+        let before = core::mem::replace(&mut self.shared.listening.unreachable, true);
+        if !self.shared.others_may_lead() {
             return;
         }
         match self.role {

@@ -15,11 +15,11 @@ use crate::membership::{Membership, Role as MemberRole};
 use crate::message::{Mark, Message, Notification};
 use crate::output::Write;
 use crate::peer::electing::Electing;
-use crate::peer::instruments::Instruments;
+use crate::peer::shared::SharedParts;
 use crate::report::{Change, Reason};
 use crate::vote::{Standing, Vote};
 
-impl Instruments {
+impl SharedParts {
     /// Sees to it that everything that the vote tells is on disk; returns whether it is: a promise made
     /// with what only memory holds could be broken by a crash.
     pub(super) fn fence(&mut self) -> bool {
@@ -32,7 +32,7 @@ impl Instruments {
             self.outbox.report(Change::CurrentEpoch(last), Reason::Started);
         }
         self.heal();
-        self.lend().forget_unheld();
+        self.context().forget_unheld();
         if core::mem::take(&mut self.reseated) {
             self.elector.update_quorum(&self.config, self.now);
         }

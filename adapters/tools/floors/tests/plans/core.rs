@@ -13,7 +13,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("peer::listening", Floor(1)),
     ("peer::letters", Floor(3)),
     ("peer::voting", Floor(3)),
-    ("peer::instruments", Floor(2)),
+    ("peer::shared", Floor(2)),
     ("peer::electing", Floor(1)),
     ("peer::early", Floor(1)),
     ("peer::backoff", Floor(1)),

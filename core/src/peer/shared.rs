@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Peer ──┬── Role          the machine that decides just now
-//!          └── Instruments   what it is lent for a step, and the election, which is always there
+//!          └── SharedParts   what it is lent for a step, and the election, which is always there
 //! ```
 //!
 //! Apart from the role, so that both can be touched at once. Nothing is decided here.
@@ -35,7 +35,7 @@ use crate::txn::Txn;
 
 /// The instruments of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Instruments {
+pub(super) struct SharedParts {
     pub(super) config: Config,
     pub(super) elector: Electing,
     pub(super) epochs: Epochs,
@@ -62,7 +62,7 @@ pub(super) struct Instruments {
     pub(super) told: Vec<ElectorOutput>,
 }
 
-impl Instruments {
+impl SharedParts {
     /// Those of a server that finds `durable` on its disk.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Instruments {
 
     /// What a machine may touch.
     #[inline]
-    pub(super) const fn lend(&mut self) -> Context<'_> {
+    pub(super) const fn context(&mut self) -> Context<'_> {
         Context {
             now: self.now,
             config: &mut self.config,
