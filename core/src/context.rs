@@ -33,7 +33,7 @@ use crate::txn::{RequestId, Txns};
 use crate::vote::{Round, Vote};
 use crate::zxid::{Epoch, Zxid};
 
-/// The instruments of a server, lent to the machine of its role for one step.
+/// The parts of a server that all roles share, lent to the machine of its role for one step.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The time of the input.
@@ -253,19 +253,19 @@ pub enum Verdict {
         /// Why the role ends if another round begins.
         otherwise: Reason,
     },
-    /// It ends; the server looks for a leader again after a rest.
+    /// It ends; the server looks for a leader again after a back-off.
     Leave {
         /// Why.
         reason: Reason,
         /// How long it rests before.
-        rest: Duration,
+        backoff: Duration,
     },
 }
 
 impl Verdict {
     /// The role ends now.
     pub const fn leave(reason: Reason) -> Self {
-        Self::Leave { reason, rest: Duration::ZERO }
+        Self::Leave { reason, backoff: Duration::ZERO }
     }
 }
 

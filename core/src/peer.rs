@@ -12,7 +12,7 @@
 //! `Verdict`; what follows from either is built here, and nothing else is decided here.
 //!
 //! This page is the boundary. What happens is handed out in `events`; what becomes of the role stands in
-//! `turns`, what always holds in `checks`. What belongs to the server whatever its role is in `instruments`,
+//! `turns`, what always holds in `checks`. What belongs to the server whatever its role is in `shared`,
 //! and what it says in elections in `voting` and `letters`.
 
 mod backoff;

@@ -1,4 +1,4 @@
-//! How long a server rests between a role and the next election.
+//! Back-off: how long a server waits between a role and the next election.
 //!
 //! ```text
 //!   a follower whose leader is gone ──► not at all
@@ -6,7 +6,7 @@
 //!   turned away again and again ──────► 10 ms, 20 ms, … 1 s
 //! ```
 //!
-//! Why the role ended is not looked at: what ends it may ask for a longer rest.
+//! Why the role ended is not looked at: what ends it may ask for a longer back-off.
 
 use core::time::Duration;
 
@@ -26,7 +26,7 @@ impl Backoff {
         self.turned_away = 0;
     }
 
-    /// How long to rest after a role in this state, in which we `served` or not: an observer a little
+    /// How long to back off after a role in this state, in which we `served` or not: an observer a little
     /// longer than the voters.
     pub(super) fn length(
         &mut self,

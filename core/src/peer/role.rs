@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   idle ─► fencing ─► looking ─┬─► leading ──┬─► resting ─► fencing …        any ─► stopped
-//!            (disk)             └─► learning ─┘   (a rest)
+//!            (disk)             └─► learning ─┘   (a back-off)
 //! ```
 //!
 //! When one becomes another is decided above.
@@ -24,7 +24,7 @@ pub(super) enum Role {
     Idle,
     /// About to look, as soon as its writes are on disk: a vote tells what they say.
     Fencing,
-    /// About to look, after a rest.
+    /// About to look, after a back-off.
     Resting,
     Looking,
     Leading(Leader),

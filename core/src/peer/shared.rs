@@ -33,7 +33,7 @@ use crate::time::Instant;
 use crate::timers::{Timer, Timers};
 use crate::txn::Txn;
 
-/// The instruments of one server.
+/// What all roles of one server share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SharedParts {
     pub(super) config: Config,

@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌────────────────────── leave ◄───────────────────┐
 //!            ▼                                                 │
-//!   rest ─► look ─► elect or poll ─► on_decided ─► a role ─► obey ─► serve
+//!   back-off ─► look ─► elect or poll ─► on_decided ─► a role ─► obey ─► serve
 //!            ▲                                                 │
 //!            └──────────────── on_appointed ◄──────────────────┘
 //! ```
@@ -121,7 +121,7 @@ impl Peer {
         self.obey(verdict);
     }
 
-    /// Lends the instruments to the leader, if we are one, and does what it returns.
+    /// Lends the shared parts to the leader, if we are one, and does what it returns.
     pub(super) fn with_leader(
         &mut self,
         act: impl FnOnce(&mut Leader, &mut Context<'_>) -> Verdict,
@@ -132,7 +132,7 @@ impl Peer {
         }
     }
 
-    /// Lends the instruments to the learner, if we are one, and does what it returns.
+    /// Lends the shared parts to the learner, if we are one, and does what it returns.
     pub(super) fn with_learner(
         &mut self,
         act: impl FnOnce(&mut Learner, &mut Context<'_>) -> Verdict,
@@ -204,7 +204,7 @@ impl Peer {
             }
             Verdict::Appointed { vote, round } => self.on_appointed(vote, round),
             Verdict::GoBack { from, vote, otherwise } => self.go_back(from, vote, otherwise),
-            Verdict::Leave { reason, rest } => self.leave(reason, rest),
+            Verdict::Leave { reason, backoff } => self.leave(reason, backoff),
         }
     }
 
@@ -298,7 +298,7 @@ impl Peer {
     }
 
     /// Gives up the role; looks for a leader again, an observer a little later than the voters.
-    pub(super) fn leave(&mut self, reason: Reason, rest: Duration) {
+    pub(super) fn leave(&mut self, reason: Reason, backoff: Duration) {
         let from = self.shared.elector.standing().state;
         let phase = self.status().phase;
         let served = self.retire();
@@ -313,13 +313,13 @@ impl Peer {
         let outbox = &mut self.shared.outbox;
         outbox.report(Change::State { from, to }, reason.clone());
         outbox.report(Change::Phase { from: phase, to: Phase::Election }, reason);
-        let rest = rest.max(self.backoff.length(&mut self.shared.context(), from, served));
-        if rest.is_zero() {
+        let backoff = backoff.max(self.backoff.length(&mut self.shared.context(), from, served));
+        if backoff.is_zero() {
             self.look();
         } else {
             self.shared.cue(Cue::Fresh);
             let (_, cx) = self.context();
-            cx.timers.after(Timer::Backoff, cx.now, rest);
+            cx.timers.after(Timer::Backoff, cx.now, backoff);
         }
     }
 }
