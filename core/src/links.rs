@@ -22,33 +22,32 @@
 //! The names in the Java code (`QuorumCnxManager`): `senderWorkerMap` is the links of the neighbours.
 //! `lastMessageSent` has no place here: a link that comes up is told how things stand then.
 //!
-//! On the quorum plane this module only remembers which link is whose, and keeps those waiting that
-//! came before the election was over. What is said on a link it does not know.
+//! Our own dials are in `dials`, the links of the quorum port in `quorum_plane`.
 
 mod answers;
 mod claims;
+mod dials;
 mod mailbox;
 mod neighbour;
+mod quorum_plane;
 mod strangers;
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::ToString;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 use core::time::Duration;
 
-use crate::address::HostPort;
 use crate::config::{Config, Limits, Timing};
 use crate::id::{LinkId, ServerId};
-use crate::input::{LinkUp, Plane};
+use crate::input::LinkUp;
 pub use crate::links::claims::Admitted;
 use crate::links::claims::Claims;
+use crate::links::dials::UnderWay;
 pub use crate::links::mailbox::Mailbox;
 use crate::links::neighbour::{Neighbour, Up};
+pub use crate::links::quorum_plane::Waiting;
 use crate::links::strangers::Strangers;
-use crate::message::{Message, Packet, Probe};
+use crate::message::{Message, Probe};
 use crate::outbox::Outbox;
-use crate::output::Output;
 use crate::reasons::Hangup;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -80,42 +79,12 @@ pub enum Fate {
     },
 }
 
-/// A quorum link without a role to belong to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Waiting {
-    /// Which.
-    pub link: LinkId,
-    /// Since when.
-    pub since: Instant,
-    /// Its first packet, if that has come.
-    pub first: Option<Packet>,
-    /// It has learned from us before: whatever it says now belongs to a role that is over.
-    pub over: bool,
-}
-
-/// A knock on a link or a dial that is younger than this crossed with our own dial; that is good.
-const CROSSED: Duration = Duration::from_millis(100);
-
-/// A dial that is older than this hangs: no way to a server and back takes as long.
-const HANGS: Duration = Duration::from_millis(500);
-
 /// Among so many links one is found by looking at each.
 const FEW: usize = 16;
 
 /// Where a link is found, until one comes or goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Position(usize);
-
-/// A dial that is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct UnderWay {
-    since: Instant,
-    /// It was made since every missing link was dialled afresh the last time, and is not called off.
-    fresh: bool,
-    /// It came of a sign that the server can be reached, or the one after it will: it is not called off for
-    /// another, since one that leads nowhere has to come to its end, and to the next address.
-    asked: bool,
-}
 
 /// A link that is up, and what has come on it. It is found with each message, its neighbour is not: that would
 /// be a second search.
@@ -325,50 +294,6 @@ impl Links {
         link.is_some_and(|up| up.since > at)
     }
 
-    /// Dials, now and afresh, every voter to which there is no link. The failure of a dial that was
-    /// under way before says nothing about now.
-    pub fn sweep(&mut self, now: Instant, outbox: &mut Outbox) {
-        self.dials.values_mut().for_each(|dial| dial.fresh = false);
-        let missing: Vec<_> = self
-            .neighbours
-            .iter_mut()
-            .filter(|(_, neighbour)| neighbour.wanted && neighbour.link.is_none())
-            .map(|(id, neighbour)| {
-                neighbour.hope(self.redial_min);
-                *id
-            })
-            .collect();
-        for id in missing {
-            self.dial(now, id, outbox);
-        }
-    }
-
-    /// Dials one server now, unless there is a link or a dial is under way.
-    pub fn dial(&mut self, now: Instant, peer: ServerId, outbox: &mut Outbox) {
-        let Some(neighbour) = self.neighbours.get_mut(&peer) else { return };
-        if neighbour.link.is_some() {
-            return;
-        }
-        if self.dials.contains_key(&peer) {
-            neighbour.redial_at = Some(now);
-            return;
-        }
-        let addresses = neighbour.addresses();
-        if addresses.is_empty() {
-            return;
-        }
-        self.dials.insert(peer, UnderWay { since: now, fresh: true, asked: false });
-        neighbour.redial_at = None;
-        outbox.push(Output::Dial { plane: Plane::Election, peer, addresses });
-    }
-
-    /// Dials the quorum port of a leader, unless that is under way.
-    pub fn dial_leader(&mut self, peer: ServerId, addresses: Vec<HostPort>, outbox: &mut Outbox) {
-        if self.leader_dials.insert(peer) {
-            outbox.push(Output::Dial { plane: Plane::Quorum, peer, addresses });
-        }
-    }
-
     /// Decides whether a connection on the election port stays.
     pub fn on_election_up(
         &mut self,
@@ -415,115 +340,6 @@ impl Links {
         voter.link.map(|up| up.link)
     }
 
-    /// Our dial has come through.
-    fn on_dialled(
-        &mut self,
-        now: Instant,
-        link: LinkId,
-        peer: ServerId,
-        rng: &mut Rng,
-        outbox: &mut Outbox,
-    ) -> Option<ServerId> {
-        self.dials.remove(&peer);
-        self.claims.on_dial_over(peer);
-        let redial_max = self.redial_max;
-        if let Some(neighbour) = self.neighbours.get_mut(&peer) {
-            if peer > self.id {
-                // We only asked to be dialled; ask again later if that does not happen.
-                if neighbour.link.is_none() && neighbour.wanted {
-                    neighbour.put_off(now, redial_max, rng);
-                }
-                outbox.hangup(link, Hangup::PeerDials(peer));
-                return None;
-            }
-            // A link that came up meanwhile was dialled by a larger id than ours: not this peer's.
-            self.keep(now, link, peer, true, outbox);
-            return Some(peer);
-        }
-        if peer > self.id {
-            outbox.hangup(link, Hangup::PeerDials(peer));
-            return None;
-        }
-        self.keep(now, link, peer, true, outbox);
-        Some(peer)
-    }
-
-    /// A smaller id has asked to be dialled.
-    fn on_knock(&mut self, now: Instant, peer: ServerId, up: &LinkUp, outbox: &mut Outbox) {
-        let advertised = up.advertised.clone().filter(|address| !address.is_wildcard());
-        let claims = self.voter_link(peer).is_some();
-        let Some(neighbour) = self.neighbours.get_mut(&peer) else {
-            return self.on_strange_knock(now, peer, advertised, up.remote, outbox);
-        };
-        let crossed = |old: Up| old.dialled && now.since(old.since) < CROSSED;
-        if claims && !neighbour.link.is_some_and(crossed) {
-            return self.on_claiming_knock(now, peer, outbox);
-        }
-        if let Some(address) = advertised {
-            neighbour.advertised = Some(address);
-        }
-        if let Some(old) = neighbour.link {
-            if crossed(old) {
-                return;
-            }
-            // It would not knock if it had a link: ours is dead, we only have not noticed.
-            neighbour.link = None;
-            self.hangup(old.link, Hangup::Replaced(peer), outbox);
-        }
-        self.dial_back(now, peer, outbox);
-    }
-
-    /// A member has shown that it reaches us: so we should reach it, and a dial that hangs does so because
-    /// of what was before.
-    pub fn dial_back(&mut self, now: Instant, peer: ServerId, outbox: &mut Outbox) {
-        if self.election(peer).is_some() || !self.neighbours.contains_key(&peer) {
-            return;
-        }
-        match self.dials.get_mut(&peer) {
-            Some(dial) if !dial.asked && now.since(dial.since) >= CROSSED => {
-                (dial.fresh, dial.asked) = (false, true);
-                outbox.push(Output::CancelDial { plane: Plane::Election, peer });
-            }
-            Some(_) => {}
-            None => {
-                self.dial(now, peer, outbox);
-                self.dials.entry(peer).and_modify(|dial| dial.asked = true);
-            }
-        }
-    }
-
-    /// A server looks, and a peer has come within reach: perhaps the others have, too. Dials that hang were
-    /// made into a network that was, and would be repeated later and later: each is made anew, once.
-    pub fn retry(&mut self, now: Instant, outbox: &mut Outbox) {
-        for (peer, dial) in &mut self.dials {
-            if !dial.asked && now.since(dial.since) >= HANGS {
-                (dial.fresh, dial.asked) = (false, true);
-                outbox.push(Output::CancelDial { plane: Plane::Election, peer: *peer });
-            }
-        }
-    }
-
-    fn on_strange_knock(
-        &mut self,
-        now: Instant,
-        peer: ServerId,
-        advertised: Option<HostPort>,
-        remote: Option<IpAddr>,
-        outbox: &mut Outbox,
-    ) {
-        let (true, Some(advertised), Some(remote)) = (self.reconfig_enabled, advertised, remote)
-        else {
-            return;
-        };
-        let strangers = self.dials.keys().filter(|id| !self.neighbours.contains_key(id));
-        if self.dials.contains_key(&peer) || !self.strangers.may_dial(now, strangers.count()) {
-            return;
-        }
-        self.dials.insert(peer, UnderWay { since: now, fresh: true, asked: true });
-        let address = HostPort { host: remote.to_string(), port: advertised.port };
-        outbox.push(Output::Dial { plane: Plane::Election, peer, addresses: Vec::from([address]) });
-    }
-
     fn keep(
         &mut self,
         now: Instant,
@@ -545,51 +361,6 @@ impl Links {
         }
         let knows_probes = self.neighbours.get(&peer).is_some_and(Neighbour::knows_probes);
         self.enter(Placed { link, place: Place::Election(peer), heard: now, knows_probes });
-    }
-
-    /// Takes note of the link to our leader.
-    pub fn on_leader_up(&mut self, link: LinkId, leader: ServerId) {
-        self.leader_dials.remove(&leader);
-        self.enter(Placed::of_quorum(link, Place::Leader(leader)));
-    }
-
-    /// A dial to a quorum port is over for which no caller waits any more.
-    pub fn on_leader_dial_over(&mut self, leader: ServerId) {
-        self.leader_dials.remove(&leader);
-    }
-
-    /// Takes note of a learner's link.
-    pub fn on_learner_up(&mut self, link: LinkId) {
-        self.enter(Placed::of_quorum(link, Place::Learner));
-    }
-
-    /// Keeps a learner's link that no leader can take yet; the oldest makes room.
-    pub fn wait(&mut self, now: Instant, link: LinkId, outbox: &mut Outbox) {
-        if self.waiting.len() >= self.limits.unintroduced {
-            let oldest = self.waiting.remove(0);
-            self.hangup(oldest.link, Hangup::TooManyUnintroduced, outbox);
-        }
-        self.waiting.push(Waiting { link, since: now, first: None, over: false });
-    }
-
-    /// The role that the learners' links belong to is over, and they are to hear of it later.
-    pub fn detain(&mut self, now: Instant) {
-        for Placed { link, place, .. } in self.places.iter().copied() {
-            let waits = self.waiting.iter().any(|waiting| waiting.link == link);
-            if place == Place::Learner && !waits {
-                self.waiting.push(Waiting { link, since: now, first: None, over: true });
-            }
-        }
-    }
-
-    /// The links that wait, and from now on none does.
-    pub fn take_waiting(&mut self) -> Vec<Waiting> {
-        core::mem::take(&mut self.waiting)
-    }
-
-    /// The links that wait.
-    pub fn waiting_mut(&mut self) -> &mut [Waiting] {
-        &mut self.waiting
     }
 
     /// Ends a link of ours.
@@ -623,76 +394,9 @@ impl Links {
         Some(place)
     }
 
-    /// Takes note that a dial of the election port came to nothing; returns when it was made, if nothing
-    /// that came later has to be waited for.
-    pub fn on_election_dial_failed(
-        &mut self,
-        now: Instant,
-        peer: ServerId,
-        rng: &mut Rng,
-        outbox: &mut Outbox,
-    ) -> Option<Instant> {
-        let over = self.dials.remove(&peer);
-        let called_off = self.claims.on_dial_over(peer);
-        let redial_max = self.redial_max;
-        if called_off && self.voter_link(peer).is_some() {
-            self.dial_beside(now, peer, outbox);
-        }
-        let neighbour = self.neighbours.get_mut(&peer).filter(|n| n.link.is_none())?;
-        let Some(dial) = over.filter(|dial| dial.fresh) else {
-            // A caller asked for a fresh dial while this one was under way.
-            self.dial(now, peer, outbox);
-            let asked = over.is_some_and(|dial| dial.asked);
-            self.dials.entry(peer).and_modify(|dial| dial.asked = asked);
-            return None;
-        };
-        if neighbour.wanted {
-            neighbour.put_off(now, redial_max, rng);
-        }
-        Some(dial.since)
-    }
-
-    /// Dials what is due by `due`, now as a rule.
-    pub fn redial(&mut self, now: Instant, due: Instant, outbox: &mut Outbox) {
-        while let Some((at, peer)) = self.next_redial() {
-            if at > due {
-                return;
-            }
-            self.dial(now, peer, outbox);
-            // A neighbour without an address is never due again by itself.
-            if let Some(neighbour) = self.neighbours.get_mut(&peer) {
-                neighbour.redial_at = None;
-            }
-        }
-    }
-
     /// When it is to be decided who takes the place of whom.
     pub fn claim_deadline(&self) -> Option<Instant> {
         self.claims.deadline()
-    }
-
-    /// When the next link is to be dialled.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.next_redial().map(|(at, _)| at)
-    }
-
-    fn next_redial(&self) -> Option<(Instant, ServerId)> {
-        let due = self.neighbours.iter().filter_map(|(id, n)| Some((n.due()?, *id)));
-        due.filter(|(_, id)| !self.dials.contains_key(id)).min()
-    }
-
-    /// Ends all links of the quorum plane: the role that they belonged to is over. Those that wait belong to
-    /// none yet.
-    pub fn hangup_quorum(&mut self, reason: Hangup, outbox: &mut Outbox) {
-        let quorum = |placed: &Placed| match placed.place {
-            Place::Election(_) => None,
-            Place::Leader(_) | Place::Learner => Some(placed.link),
-        };
-        for link in self.places.iter().filter_map(quorum).collect::<Vec<_>>() {
-            if self.waiting.iter().all(|waiting| waiting.link != link) {
-                self.hangup(link, reason, outbox);
-            }
-        }
     }
 
     /// Ends all links.

@@ -27,8 +27,9 @@ use core::time::Duration;
 
 use crate::id::{LinkId, ServerId};
 use crate::input::Plane;
+use crate::links::Links;
+use crate::links::dials::UnderWay;
 use crate::links::mailbox::Mailbox;
-use crate::links::{Links, UnderWay};
 use crate::message::Message;
 use crate::outbox::Outbox;
 use crate::output::Output;

@@ -63,6 +63,8 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     // Who is connected.
     ("links", Floor(8)),
     ("links::claims", Page),
+    ("links::dials", Page),
+    ("links::quorum_plane", Page),
     ("links::mailbox", Floor(1)),
     ("links::neighbour", Floor(2)),
     ("links::strangers", Floor(2)),
