@@ -12,12 +12,16 @@
 //! A read is as new as everything acknowledged before it if we still led when it came. No server can lead
 //! after us without a quorum that has left us; so we ask a quorum whether it still follows.
 
+mod reads;
+
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::context::{Context, Parked, Verdict};
-use crate::id::{LinkId, Origin, ReadId, ReleaseId, ServerId};
+use crate::id::{LinkId, Origin, ReleaseId, ServerId};
+pub use crate::leader::broadcast::reads::Asker;
+use crate::leader::broadcast::reads::Read;
 use crate::leader::learners::Learners;
 use crate::leader::pending::{HandOver, Step};
 use crate::leader::progress::{Reign, Stage};
@@ -81,25 +85,6 @@ pub enum Parting {
     Asked(ReleaseId),
     /// They have ended it, or had time enough.
     Over,
-}
-
-/// A read that waits for a quorum to say that we still lead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Read {
-    asker: Asker,
-    /// Answers to this ping or a later one count.
-    beat: u64,
-    /// What it must not be older than.
-    point: Zxid,
-}
-
-/// Who wants to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Asker {
-    /// A caller at this server.
-    Here(ReadId),
-    /// A learner, with SYNC.
-    Learner(LinkId),
 }
 
 impl Broadcast {
@@ -337,49 +322,6 @@ impl Broadcast {
 
     // --- reads ---
 
-    /// Takes a read; asks the voters whether they still follow, unless an earlier read has just done so:
-    /// then it waits for the next ping, with all that come until then.
-    pub fn read(
-        &mut self,
-        cx: &mut Context<'_>,
-        learners: &mut Learners,
-        asker: Asker,
-        point: Zxid,
-    ) {
-        let first = self.reads.is_empty();
-        self.reads.push_back(Read { asker, beat: learners.beat() + 1, point });
-        if first {
-            learners.ping(cx, self.proposed);
-            self.serve_reads(cx, learners);
-        }
-    }
-
-    /// Answers the reads that a quorum has confirmed.
-    pub fn serve_reads(&mut self, cx: &mut Context<'_>, learners: &mut Learners) {
-        let mut served = false;
-        while let Some(Read { asker, beat, point }) = self.reads.front().copied() {
-            if !confirmed(cx, learners, beat) {
-                break;
-            }
-            served = true;
-            self.reads.pop_front();
-            match asker {
-                Asker::Here(read) => cx.for_application(Output::Answer(read)),
-                Asker::Learner(link) => {
-                    if let Some(learner) = learners.get_mut(link) {
-                        learner.syncs.push_back(point);
-                    }
-                }
-            }
-        }
-        if served {
-            if !self.reads.is_empty() {
-                learners.ping(cx, self.proposed);
-            }
-            learners.feed(cx, self.reign(cx));
-        }
-    }
-
     /// The seat belongs to another server: those who wait here wait on. Requests of learners are dropped
     /// with their links.
     pub fn hand_on(&mut self, cx: &mut Context<'_>) {
@@ -446,16 +388,6 @@ fn needs_others(cx: &Context<'_>, learners: &Learners) -> bool {
         }
     }
     all.is_enough(cx.quorum) && !promising.is_quorum(cx.quorum)
-}
-
-/// Whether a quorum has answered this ping or a later one, ourselves included.
-fn confirmed(cx: &Context<'_>, learners: &Learners, beat: u64) -> bool {
-    let mut support = cx.quorum.support();
-    support.add(cx.quorum, cx.config.id);
-    for (id, _) in learners.answered().filter(|(_, last)| *last >= beat) {
-        support.add(cx.quorum, id);
-    }
-    support.is_enough(cx.quorum)
 }
 
 /// Whether the leader and these synchronised voters are enough to go on; if not, who is left.

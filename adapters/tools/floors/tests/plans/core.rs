@@ -29,6 +29,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("leader::transfer::steps", Floor(2)),
     ("leader::transfer::plan", Floor(1)),
     ("leader::broadcast", Floor(4)),
+    ("leader::broadcast::reads", Page),
     ("leader::pending", Floor(3)),
     ("leader::synchronization", Floor(2)),
     ("leader::discovery", Floor(2)),
@@ -37,6 +38,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("leader::progress", Floor(1)),
     ("leader::progress::acks", Floor(1)),
     ("leader::progress::beats", Floor(1)),
+    ("leader::progress::cursor", Floor(1)),
     ("learner", Floor(11)),
     ("learner::packets", Page),
     ("learner::broadcast", Floor(3)),
@@ -98,6 +100,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("prepared", Floor(4)),
     ("reasons", Floor(2)),
     ("report", Floor(5)),
+    ("report::reason", Floor(1)),
     ("status", Floor(3)),
     // Values made of values.
     ("lease", Floor(2)),
