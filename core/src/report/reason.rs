@@ -1,13 +1,14 @@
 //! Why something changed, for people: each reason, and its sentence.
 
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
 use crate::id::ServerId;
 use crate::input::Cause;
 use crate::status::Phase;
 use crate::vote::{Better, Round};
 use crate::zxid::{Epoch, Zxid};
-use alloc::vec::Vec;
-use core::fmt;
-use core::time::Duration;
 
 /// Why something has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
