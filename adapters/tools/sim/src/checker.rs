@@ -4,16 +4,16 @@
 //!   Checker ── rule         what there is to break
 //!           ├─ elections    who may lead, and with whose support
 //!           ├─ promises     what is on disk when it is promised, and after a crash
-//!           ├─ leases       whom a voter may help to establish, and in which order reigns begin
+//!           ├─ leases       whom a voter may help to establish, and in which order leaderships begin
 //!           ├─ conduct      what servers owe to one another
-//!           ├─ books        what is done with transactions, and who is told
+//!           ├─ accounting   what is done with transactions, and who is told
 //!           └─ Ledger       transactions: what is committed, who has it, who was told
 //! ```
 //!
 //! The checker sees what the disks really hold, which no server does, and counts quorums with its own
 //! arithmetic. It trusts nothing that a server reports beyond its state.
 
-mod books;
+mod accounting;
 mod conduct;
 mod elections;
 mod leases;
@@ -43,7 +43,7 @@ use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Ledger, Outcome};
 use crate::rule::{Rule, Violation, broken};
 
-pub(crate) use books::{Around, Standing};
+pub(crate) use accounting::{Around, Standing};
 
 /// The most links that one server of ours may have at a time, of any kind and in any state.
 const LINKS_MAX: usize = 512;

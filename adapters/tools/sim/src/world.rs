@@ -5,12 +5,12 @@
 //! be placed between any two outputs of a step: what was carried out before it has happened, the rest
 //! never does.
 
+mod actions;
 mod clock;
 mod config;
 mod crashes;
 mod deliveries;
 mod events;
-mod hands;
 mod leaving;
 mod outputs;
 mod reference;
