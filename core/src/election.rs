@@ -34,7 +34,9 @@
 mod back;
 mod boundary;
 mod edge;
+mod looking;
 mod proposal;
+mod settled;
 mod votes;
 
 use alloc::vec;
@@ -48,11 +50,11 @@ pub use crate::election::votes::DIAL_TELLS;
 use crate::election::votes::Votes;
 use crate::id::ServerId;
 use crate::quorum::{Quorum, Support};
-use crate::report::{Change, Reason};
+use crate::report::Reason;
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::vote::{Filed, Round, ServerState, Standing, Vote};
-use crate::zxid::{Epoch, Zxid};
+use crate::zxid::Epoch;
 
 /// The election of one server, round after round.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -322,177 +324,6 @@ impl Elector {
         self.heard[position] = true;
     }
 
-    /// A voter that is looking, as we are.
-    #[inline]
-    fn on_looking(
-        &mut self,
-        at: Instant,
-        from: ServerId,
-        position: usize,
-        heard: Standing,
-        at_once: bool,
-        out: &mut Vec<ElectorOutput>,
-    ) {
-        // A voter without a candidate never counts, whatever round it is in: it joins the round of those that look.
-        // Its vote may be needed by voters who know of a membership that it does not know yet, or by the server that
-        // leads in its place because it cannot be followed. Once it proposes
-        // a candidate it stays in that round, so that two who do not hear each other cannot call it to and fro.
-        let undecided =
-            || self.vote.leader == ServerId::NONE && (self.config.may_change || self.barred);
-        let candidate = || self.config.quorum.is_voter(heard.vote.leader);
-        if heard.round < self.round && !(undecided() && candidate()) {
-            // It is behind: not counted, but told, so that it can catch up.
-            out.push(ElectorOutput::Notify { to: Recipient::One(from), standing: self.standing() });
-            return;
-        }
-        let filed = Filed { standing: heard, versioned: false, at_once };
-        if heard.round == self.round && self.votes.filed()[position] == Some(filed) {
-            return;
-        }
-        if !candidate() || heard.vote.zxid == Zxid::UNKNOWN || self.own.zxid == Zxid::UNKNOWN {
-            return;
-        }
-        // A voter of the next membership alone lets those of the present one propose themselves, since not all
-        // of them need know it yet. If they have less than it has, it has to lead.
-        let ours = if undecided() && !self.barred && self.config.quorum.is_voter(self.config.id) {
-            Vote { leader: self.config.id, ..self.own }
-        } else {
-            self.own
-        };
-        if self.has_outlived(heard.vote) {
-            let reason = Reason::Outlived { from, zxid: heard.vote.zxid };
-            self.change_round(at, heard.round.next().max(heard.round), reason.clone(), out);
-            self.forget_unreachable(out);
-            self.propose(self.own, reason, out);
-            return self.count(at, out);
-        }
-        if heard.round != self.round {
-            // What was collected belongs to an earlier round; so does what we proposed: the vote that
-            // came is compared with the one for ourselves.
-            if self.hears_few(at, position) {
-                // No other voter tells us how this round ends.
-                self.ask_soon(at);
-            }
-            let better = self.why_better(from, heard.vote, self.own).is_some();
-            let (vote, reason) = if better || !self.yields(at, position, heard.vote) {
-                let reason = Reason::LaterRound { from, theirs: heard.round, ours: self.round };
-                (if better { heard.vote } else { ours }, reason)
-            } else {
-                (heard.vote, Reason::HearsFew { from })
-            };
-            self.change_round(at, heard.round, reason.clone(), out);
-            self.forget_unreachable(out);
-            self.propose(vote, reason, out);
-        } else if heard.vote != self.vote {
-            if let Some(reason) = self.why_better(from, heard.vote, self.vote) {
-                self.propose(heard.vote, reason, out);
-            } else if ours != self.own {
-                self.propose(ours, Reason::OwnVote, out);
-            } else if heard.vote > self.vote {
-                self.votes.uncompared = true;
-            }
-        }
-        self.file(position, filed);
-        self.count(at, out);
-    }
-
-    /// Whether this is a vote for ourselves with more than we have. It was cast when we had it: since then our disk
-    /// was emptied, or we followed a leader that sent us a snapshot instead, and an earlier round came again. A voter
-    /// that adopted it would elect us for a history that is gone. So the round begins anew: those who vote so begin
-    /// with their own votes again, and hear what is.
-    fn has_outlived(&self, vote: Vote) -> bool {
-        let history = |vote: Vote| (vote.peer_epoch, vote.zxid);
-        let own = self.own.leader == self.config.id && vote.leader == self.config.id;
-        own && history(vote) > history(self.own)
-    }
-
-    /// A voter that has a leader already.
-    fn on_settled(
-        &mut self,
-        at: Instant,
-        position: usize,
-        heard: Standing,
-        versioned: bool,
-        at_once: bool,
-        out: &mut Vec<ElectorOutput>,
-    ) {
-        let leads = heard.vote.leader == self.config.id;
-        if !self.config.quorum.is_voter(heard.vote.leader) || (leads && self.barred) {
-            return;
-        }
-        let needle = Filed { standing: heard, versioned, at_once };
-        if heard.round == self.round {
-            // Filed without its version, so that between peers of today the leader alone counts.
-            self.file(position, Filed { versioned: false, ..needle });
-            self.votes.uncompared = true;
-            if let Some(support) = self.joinable(self.votes.filed(), &needle) {
-                return self.join(at, heard, support, out);
-            }
-        }
-        self.settled[position] = Some(needle);
-        if let Some(support) = self.joinable(&self.settled, &needle) {
-            return self.join(at, heard, support, out);
-        }
-        let (leader, from) = (heard.vote.leader, self.config.quorum.id(position));
-        if leader == from && self.heard[position] {
-            if let Some(support) = self.completed(at, &needle) {
-                return self.join(at, heard, support, out);
-            }
-        }
-        let reason = if heard.state != ServerState::Leading {
-            return;
-        } else if leader == from && self.heard[position] && self.hears_few(at, position) {
-            Reason::OnlyLeaderHeard { leader }
-        } else if self.config.quorum.oracle() == Some(false) {
-            // The arbiter prefers the other of two servers, and that one leads.
-            Reason::Oracle { leader }
-        } else {
-            if leader == from {
-                self.ask_when_known(at);
-            }
-            return;
-        };
-        let mut support = self.config.quorum.support();
-        support.add_at(&self.config.quorum, position);
-        self.follow(at, heard, support, reason, out);
-    }
-
-    fn joinable(&self, votes: &[Option<Filed>], needle: &Filed) -> Option<Support> {
-        votes::joinable(votes, needle, &self.config.quorum, self.config.id, self.round)
-    }
-
-    /// Takes the ensemble's word for who leads.
-    fn join(
-        &mut self,
-        at: Instant,
-        heard: Standing,
-        support: Support,
-        out: &mut Vec<ElectorOutput>,
-    ) {
-        let leader = heard.vote.leader;
-        let members = support.members(&self.config.quorum).collect();
-        self.follow(at, heard, support, Reason::Joined { members, leader }, out);
-    }
-
-    /// Goes with who leads already, and into its round, even if that is lower than ours.
-    fn follow(
-        &mut self,
-        at: Instant,
-        heard: Standing,
-        support: Support,
-        reason: Reason,
-        out: &mut Vec<ElectorOutput>,
-    ) {
-        if heard.round != self.round {
-            let change = Change::Round { from: self.round, to: heard.round };
-            out.push(ElectorOutput::Changed(change, reason.clone()));
-            self.round = heard.round;
-            self.votes.forget();
-        }
-        self.votes.support = support;
-        self.decide(at, heard.vote, reason, out);
-    }
-
     fn on_unreachable(
         &mut self,
         at: Instant,
@@ -547,34 +378,5 @@ impl Elector {
             // The arbiter may have changed its mind since the last count.
             self.count(at, out);
         }
-    }
-
-    /// Why `vote` should be adopted in place of `over`: it is better, and its server may be elected.
-    ///
-    /// What a server without weight says is no reason. It may be the only one that hears whom it votes for; a quorum
-    /// that hears itself would elect that one again and again. A server that can be elected is heard by those with
-    /// weight.
-    fn why_better(&self, from: ServerId, vote: Vote, over: Vote) -> Option<Reason> {
-        let quorum = &self.config.quorum;
-        if self.barred {
-            let history = |vote: Vote| (vote.peer_epoch, vote.zxid);
-            let older = over.leader == ServerId::NONE && history(vote) < history(self.own);
-            if vote.leader == self.config.id || older {
-                return None;
-            }
-        }
-        let some_weigh_nothing = quorum.has_weightless();
-        if some_weigh_nothing && !quorum.has_weight(from) {
-            return None;
-        }
-        if some_weigh_nothing || over.leader == ServerId::NONE {
-            if quorum.weight(vote.leader) == 0 {
-                return None;
-            }
-            if quorum.weight(over.leader) == 0 && over != Vote::ABSTENTION {
-                return Some(Reason::MayBeElected { from });
-            }
-        }
-        vote.better_than(&over).map(|why| Reason::BetterVote { from, why })
     }
 }
