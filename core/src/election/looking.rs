@@ -60,22 +60,7 @@ impl Elector {
             return self.count(at, out);
         }
         if heard.round != self.round {
-            // What was collected belongs to an earlier round; so does what we proposed: the vote that
-            // came is compared with the one for ourselves.
-            if self.hears_few(at, position) {
-                // No other voter tells us how this round ends.
-                self.ask_soon(at);
-            }
-            let better = self.why_better(from, heard.vote, self.own).is_some();
-            let (vote, reason) = if better || !self.yields(at, position, heard.vote) {
-                let reason = Reason::LaterRound { from, theirs: heard.round, ours: self.round };
-                (if better { heard.vote } else { ours }, reason)
-            } else {
-                (heard.vote, Reason::HearsFew { from })
-            };
-            self.change_round(at, heard.round, reason.clone(), out);
-            self.forget_unreachable(out);
-            self.propose(vote, reason, out);
+            self.on_later_round(at, (from, position), heard, ours, out);
         } else if heard.vote != self.vote {
             if let Some(reason) = self.why_better(from, heard.vote, self.vote) {
                 self.propose(heard.vote, reason, out);
@@ -87,6 +72,32 @@ impl Elector {
         }
         self.file(position, filed);
         self.count(at, out);
+    }
+
+    /// What was collected belongs to an earlier round; so does what we proposed: the vote that came is compared with
+    /// the one for ourselves.
+    fn on_later_round(
+        &mut self,
+        at: Instant,
+        (from, position): (ServerId, usize),
+        heard: Standing,
+        ours: Vote,
+        out: &mut Vec<ElectorOutput>,
+    ) {
+        if self.hears_few(at, position) {
+            // No other voter tells us how this round ends.
+            self.ask_soon(at);
+        }
+        let better = self.why_better(from, heard.vote, self.own).is_some();
+        let (vote, reason) = if better || !self.yields(at, position, heard.vote) {
+            let reason = Reason::LaterRound { from, theirs: heard.round, ours: self.round };
+            (if better { heard.vote } else { ours }, reason)
+        } else {
+            (heard.vote, Reason::HearsFew { from })
+        };
+        self.change_round(at, heard.round, reason.clone(), out);
+        self.forget_unreachable(out);
+        self.propose(vote, reason, out);
     }
 
     /// Whether this is a vote for ourselves with more than we have. It was cast when we had it: since then our disk
