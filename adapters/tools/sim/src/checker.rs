@@ -18,6 +18,7 @@ mod conduct;
 mod elections;
 mod leases;
 mod promises;
+mod seen;
 #[cfg(test)]
 mod tests;
 
@@ -25,11 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::ballot::Generation;
 use quorate_core::config::Config;
-use quorate_core::id::{LinkId, ReadId, ServerId, Ticket};
-use quorate_core::input::{Event, Plane};
-use quorate_core::membership::Membership;
-use quorate_core::message::{Message, Packet};
-use quorate_core::output::{Leadership, Output, Write};
+use quorate_core::id::{ReadId, ServerId, Ticket};
+use quorate_core::output::{Output, Write};
 use quorate_core::report::{Change, Reason};
 use quorate_core::status::{Phase, Status};
 use quorate_core::txn::{RequestId, Txn};
@@ -38,6 +36,7 @@ use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::checker::conduct::Conduct;
 use crate::checker::leases::Leases;
+use crate::checker::seen::Seen;
 use crate::disk::{Contents, Disk, Held};
 use crate::ensemble::Ensemble;
 use crate::ledger::{Answer, Ledger, Outcome};
@@ -81,34 +80,6 @@ pub struct Checker {
     pub(crate) ledger: Ledger,
     pub(crate) conduct: Conduct,
     pub(crate) leases: Leases,
-}
-
-/// What is known of one server.
-#[derive(Debug)]
-struct Seen {
-    durable: Held,
-    round: Round,
-    state: ServerState,
-    established: bool,
-    /// Who is at the other end, where that was known when the link came up.
-    links: BTreeMap<LinkId, Option<ServerId>>,
-    /// Its quorum port accepts nothing.
-    deaf: bool,
-    dials: BTreeSet<(Plane, ServerId)>,
-    /// The epoch announced on each link.
-    announced: BTreeMap<LinkId, Epoch>,
-    /// Links on which NEWLEADER tells of a membership in which this server votes.
-    told_to_vote: BTreeSet<LinkId>,
-    ticket: Ticket,
-    /// The oldest vote for itself in each round, over all its incarnations; none where it joined a
-    /// leader that others followed, since that is no vote, and where it heard too few to insist on it.
-    own_votes: BTreeMap<Round, Option<Vote>>,
-    /// What it has said last of its leadership, and whether it has said that it serves.
-    leadership: Option<Leadership>,
-    serving: bool,
-    /// The membership that its disk has, if it is another than the first, and the one that is to follow.
-    membership: Option<Ensemble>,
-    next_membership: Option<(i64, Ensemble)>,
 }
 
 impl Checker {
@@ -262,73 +233,6 @@ impl Checker {
             seen.durable = Held::of(contents);
         }
         self.ledger.on_damage(id, contents.last());
-    }
-
-    /// A server is about to hear something.
-    pub(crate) fn on_event(&mut self, id: ServerId, event: &Event) {
-        self.conduct.on_event(id, event);
-        let Some(seen) = self.servers.get_mut(&id) else { return };
-        match event {
-            Event::LinkUp(up) => {
-                seen.links.insert(up.link, up.peer);
-                if let (true, Some(peer)) = (up.dialled, up.peer) {
-                    seen.dials.remove(&(up.plane, peer));
-                }
-            }
-            Event::LinkDown { link, .. } => {
-                seen.links.remove(link);
-                seen.announced.remove(link);
-                seen.told_to_vote.remove(link);
-            }
-            Event::ListenFailed(Plane::Quorum) => seen.deaf = true,
-            Event::Listening(Plane::Quorum) => seen.deaf = false,
-            Event::DialFailed { plane, peer } => {
-                seen.dials.remove(&(*plane, *peer));
-            }
-            Event::Received {
-                link,
-                message: Message::Packet(Packet::LeaderInfo { epoch, .. }),
-            } => {
-                seen.announced.insert(*link, *epoch);
-            }
-            Event::Received {
-                link,
-                message: Message::Packet(Packet::NewLeader { config, .. }),
-            } => {
-                let told = Membership::parse(config).ok();
-                if told.is_some_and(|membership| membership.is_participant(id)) {
-                    seen.told_to_vote.insert(*link);
-                }
-            }
-            Event::Received {
-                message: Message::Packet(Packet::Snap { memberships, .. }), ..
-            } if memberships.is_empty() => {
-                // Its leader tells nothing with it.
-                self.untold.insert(id);
-            }
-            Event::Tick
-            | Event::Received { .. }
-            | Event::Persisted(_)
-            | Event::Drained(_)
-            | Event::Progress(_)
-            | Event::Located { .. }
-            | Event::Streamed { .. }
-            | Event::Restored { .. }
-            | Event::SnapshotTaken(_)
-            | Event::Applied(_)
-            | Event::Replayed { .. }
-            | Event::Propose(_)
-            | Event::Prepared { .. }
-            | Event::Read(_)
-            | Event::Oracle(_)
-            | Event::Resolved { .. }
-            | Event::ListenFailed(_)
-            | Event::Listening(_)
-            | Event::StepDown
-            | Event::HandOver(_)
-            | Event::Released(_)
-            | Event::Shutdown => {}
-        }
     }
 
     /// A server has taken a step; its outputs are about to be carried out.

@@ -63,6 +63,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("checker::accounting", Page),
     ("checker::elections", Page),
     ("checker::promises", Page),
+    ("checker::seen", Page),
     ("checker::tests", Page),
     ("checker::conduct", Floor(1)),
     ("checker::leases", Floor(1)),
