@@ -63,6 +63,8 @@ pub struct Context<'a> {
     pub rng: &'a mut Rng,
     /// To whom a leader has given way.
     pub concessions: &'a mut Concessions,
+    /// What a leader that knew of no change has told to be in force: what the first change in our history follows.
+    pub given: &'a mut Option<Membership>,
     /// What we have promised to a leader.
     pub lease: &'a mut Lease,
     /// Whether learners can come to our quorum port.

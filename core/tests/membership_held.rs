@@ -215,6 +215,42 @@ fn a_snapshot_that_has_a_change_and_tells_of_none_is_not_taken_over() {
     }
 }
 
+/// Server 4 was started with a file of its own, in which it has a vote, and nothing told it otherwise since
+/// `reconfigEnabled` is off there, or before UPTODATE could. A change follows what is in force at the leader: counting
+/// on what stands in its file it would commit the change with one voter less than it takes.
+#[test]
+fn the_first_change_follows_what_the_leader_gave_and_not_what_stood_in_the_file() {
+    let given = of(start(1), &[1, 2, 3]);
+    let made = of(z(2, 1), &[2, 3, 4]);
+    for (reconfigures, up_to_date) in [(true, true), (true, false), (false, true), (false, false)] {
+        let configure = |config: &mut Config| config.reconfig_enabled = reconfigures;
+        let durable = disk(1, 1, z(1, 1).0);
+        let mut bench = Bench::idle(4, &ensemble(&[1, 2, 3, 4]), durable, configure);
+        bench.step(Event::Tick);
+        bench.persisted();
+        bench.lose(3, &[1, 2], 2, z(1, 1).0);
+        let (link, _) = bench.reach(3);
+        bench.receive(link, leader_info(2));
+        bench.persisted();
+        bench.receive(link, Packet::Diff(z(1, 1)));
+        told(&mut bench, link, 2, &given);
+        if up_to_date {
+            bench.persisted();
+            bench.receive(link, Packet::UpToDate);
+        }
+        bench.receive(link, Packet::Proposal(change(z(2, 1), &[2, 3, 4])));
+        if !up_to_date {
+            bench.persisted();
+            bench.receive(link, Packet::UpToDate);
+        }
+        assert_eq!(
+            bound(&bench),
+            (given.clone(), Some(made.clone())),
+            "{reconfigures} {up_to_date}"
+        );
+    }
+}
+
 // --- with a snapshot ---
 
 #[test]

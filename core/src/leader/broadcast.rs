@@ -454,6 +454,7 @@ mod tests {
             links: &mut links,
             rng: &mut rng,
             concessions: &mut Concessions::default(),
+            given: &mut None,
             lease: &mut Lease::default(),
             accepts: true,
             parked: &mut VecDeque::new(),

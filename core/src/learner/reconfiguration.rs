@@ -17,6 +17,7 @@ use bytes::Bytes;
 
 use crate::context::{Context, Verdict};
 use crate::id::ServerId;
+use crate::membership::binding::is_later;
 use crate::membership::{Membership, Role};
 use crate::reconfiguration::membership_of;
 use crate::report::Reason;
@@ -49,16 +50,24 @@ fn see(cx: &mut Context<'_>, txns: &[Txn]) -> bool {
 }
 
 /// Sees a change that our history holds. The one before it, if that is not in force here yet, is: no leader proposes a
-/// change before.
+/// change before. So is what the leader gave that knew of none: a server that was started with other servers in its
+/// file, itself among them, would count on those otherwise beside the ones that the change names.
 fn take(cx: &mut Context<'_>, change: Membership) {
     let bound = cx.config.next_membership.as_ref().filter(|next| next.is_change());
     let bound = bound.map_or(cx.config.membership.version(), Membership::version);
     if change.version() > bound.max(cx.config.forgotten) {
         if cx.config.next_membership.as_ref().is_some_and(Membership::is_change) {
             cx.activate();
+        } else if let Some(given) = cx.given.take().filter(|given| is_later_than_ours(cx, given)) {
+            cx.see(Some(given));
+            cx.activate();
         }
         cx.see(Some(change));
     }
+}
+
+fn is_later_than_ours(cx: &Context<'_>, told: &Membership) -> bool {
+    is_later(told.version(), cx.config.membership.version())
 }
 
 /// Whether we have a vote in what the leader tells at NEWLEADER, or in a membership that we have seen.
@@ -89,6 +98,7 @@ pub fn untold(cx: &Context<'_>, told: Option<&Membership>) -> Option<Zxid> {
 /// by now. A change that is later comes as a transaction.
 pub fn on_new_leader(cx: &mut Context<'_>, told: Option<Membership>, epoch: Epoch) {
     let Some(told) = told else { return };
+    *cx.given = Some(&told).filter(|told| !told.is_change()).cloned();
     if told.is_change() {
         // What is of an earlier epoch and no transaction of ours a ZooKeeper server has seen that was cut later; it
         // puts that in force all the same.
@@ -109,20 +119,23 @@ pub fn on_new_leader(cx: &mut Context<'_>, told: Option<Membership>, epoch: Epoc
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Collected {
     memberships: Vec<Membership>,
-    /// The change that is in force at the leader, and so is committed.
+    /// What is in force at the leader, and so is committed if it is a change.
     in_force: Option<Membership>,
 }
 
 impl Collected {
     /// What came with SNAP: the first of them is in force.
     pub fn add_all(&mut self, memberships: Vec<Membership>) {
-        self.in_force = memberships.first().filter(|first| first.is_change()).cloned();
+        self.in_force = memberships.first().cloned();
         memberships.into_iter().for_each(|membership| self.add(membership));
     }
 
-    /// What is known to be in force, if it is in the history that ends at `last`.
+    /// What is known to be in force: a change, if it is in the history that ends at `last`; what a leader gave, if a
+    /// change that is there follows it.
     pub fn in_force(&self, last: Zxid) -> Option<Membership> {
-        self.in_force.clone().filter(|present| present.version() <= last.0)
+        let within = |told: &Membership| told.is_change() && told.version() <= last.0;
+        let followed = self.memberships.iter().any(within);
+        self.in_force.clone().filter(|told| within(told) || (!told.is_change() && followed))
     }
 
     /// The last change that came.

@@ -47,6 +47,8 @@ pub(super) struct SharedParts {
     pub(super) outbox: Outbox,
     pub(super) rng: Rng,
     pub(super) concessions: Concessions,
+    /// What a leader that knew of no change has told to be in force.
+    pub(super) given: Option<Membership>,
     pub(super) now: Instant,
     /// What we have promised to a leader.
     pub(super) lease: Lease,
@@ -87,6 +89,7 @@ impl SharedParts {
             outbox: Outbox::default(),
             rng,
             concessions: Concessions::default(),
+            given: None,
             now: Instant::ORIGIN,
             listening: Listening::default(),
             lease: Lease::found(durable.lease),
@@ -122,6 +125,7 @@ impl SharedParts {
             links: &mut self.links,
             rng: &mut self.rng,
             concessions: &mut self.concessions,
+            given: &mut self.given,
             lease: &mut self.lease,
             accepts: self.listening.accepts(),
             parked: &mut self.parked,
