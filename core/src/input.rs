@@ -34,7 +34,8 @@ pub enum Event {
     /// A connection is open. On the election plane: the introduction has been written (`dialled`) or
     /// read (otherwise).
     LinkUp(LinkUp),
-    /// A connection has ended, by the peer or the network. Not sent for links that the core hung up.
+    /// A connection has ended, by the peer or the network, or is of no use to the driver. It stays open until the
+    /// [`Hangup`](crate::output::Output::Hangup) that answers. Not sent for links that the core hung up.
     LinkDown {
         /// Which.
         link: LinkId,

@@ -68,7 +68,7 @@
 //! |---|---|
 //! | [`Tick`](input::Event::Tick) | the time of [`Peer::deadline`](peer::Peer::deadline) has come |
 //! | [`LinkUp`](input::Event::LinkUp) | a connection is open, dialled or accepted |
-//! | [`LinkDown`](input::Event::LinkDown) | a connection has ended, by the peer or the network |
+//! | [`LinkDown`](input::Event::LinkDown) | a connection has ended, by the peer or the network; it stays open until the `Hangup` |
 //! | [`DialFailed`](input::Event::DialFailed) | a `Dial` came to nothing |
 //! | [`Resolved`](input::Event::Resolved) | the addresses that `Resolve` asked for |
 //! | [`ListenFailed`](input::Event::ListenFailed) | a port of ours accepts no connections any more |
@@ -100,7 +100,7 @@
 //! | [`Dial`](output::Output::Dial) | connect; answer with `LinkUp` or `DialFailed` |
 //! | [`CancelDial`](output::Output::CancelDial) | give up a dial |
 //! | [`Resolve`](output::Output::Resolve) | look up names; answer with `Resolved` |
-//! | [`Hangup`](output::Output::Hangup) | close a link behind what was sent on it |
+//! | [`Hangup`](output::Output::Hangup) | close a link behind what was sent on it; the answer to each `LinkDown`, too |
 //! | [`Send`](output::Output::Send) | write a message to a link |
 //! | [`Persist`](output::Output::Persist) | make a write durable, in order; answer with `Persisted` |
 //! | [`NotifyDrained`](output::Output::NotifyDrained) | answer with `Drained` when what was sent on a link is written |

@@ -369,14 +369,16 @@ impl Links {
         outbox.hangup(link, reason);
     }
 
-    /// Takes note that a link has ended, and returns what it was for.
+    /// A link has ended, or is to for this reason: it is hung up, whatever its place, and what it was for is returned.
     pub fn on_down(
         &mut self,
         now: Instant,
         link: LinkId,
+        reason: Hangup,
         rng: &mut Rng,
         outbox: &mut Outbox,
     ) -> Option<Place> {
+        outbox.hangup(link, reason);
         let up = self.search(link).ok().and_then(|at| match self.places[at].place {
             Place::Election(peer) => self.neighbours.get(&peer)?.link,
             Place::Leader(_) | Place::Learner => None,
@@ -385,7 +387,6 @@ impl Links {
             self.claims.on_down(link);
             return None;
         };
-        outbox.forget(link);
         if let Place::Election(peer) = place {
             if let Some(neighbour) = self.neighbours.get_mut(&peer) {
                 neighbour.on_down(now, up, rng);

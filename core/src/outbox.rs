@@ -138,13 +138,8 @@ impl Outbox {
 
     /// Ends a link; what was held for it is never sent.
     pub fn hangup(&mut self, link: LinkId, reason: Hangup) {
-        self.forget(link);
-        self.ready.push(Output::Hangup { link, reason });
-    }
-
-    /// Drops what was held for a link that has ended.
-    pub fn forget(&mut self, link: LinkId) {
         self.held.retain(|held| held.link != link);
+        self.ready.push(Output::Hangup { link, reason });
     }
 
     /// Says that something has changed, and why.

@@ -67,7 +67,8 @@ pub enum Output {
         hosts: Vec<String>,
     },
     /// Close a link, after what was sent on it before has been written (bounded in time). Nothing more
-    /// is to come from it, not even a `LinkDown`.
+    /// is to come from it, not even a `LinkDown`. Each [`LinkDown`](crate::input::Event::LinkDown) is answered by one:
+    /// only here is a link closed, so that the peer at its other end does not see that before its end was told here.
     Hangup {
         /// Which.
         link: LinkId,

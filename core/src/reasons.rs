@@ -124,6 +124,9 @@ pub enum Hangup {
     /// We are no longer in the role that the link belonged to.
     #[error("the reign that this link belonged to is over")]
     RoleEnded,
+    /// It has ended: no more comes, and nothing more is sent. This answers its [`LinkDown`](crate::input::Event::LinkDown).
+    #[error("it has ended")]
+    Ended,
     /// The link was dialled for something that has passed.
     #[error("no longer needed")]
     Unwanted,

@@ -133,7 +133,7 @@ fn a_larger_voter_whose_old_link_ends_has_its_new_one_at_once_and_what_it_said_i
         bench.hear(new, standing(Looking, vote(0, 0, 3), 1)).is_nothing();
         bench.ms(700);
         let seen = bench.step(Event::LinkDown { link: old, cause });
-        assert_eq!((seen.hangups(), seen.dials()), (vec![], vec![]));
+        assert_eq!((seen.hangups(), seen.dials()), (vec![(old, Hangup::Ended)], vec![]));
         assert_eq!(
             seen.told(new),
             [standing(Looking, vote(0, 0, 2), 1), standing(Looking, vote(0, 0, 3), 1)]
@@ -202,7 +202,7 @@ fn a_newcomer_that_goes_is_forgotten() {
     let (mut bench, _, old) = between();
     let (new, _) = claim(&mut bench, 3, HOME);
     resolved(&mut bench, new, &[HOME]);
-    bench.down(new).is_nothing();
+    bench.down(new).is_the_end_of(new);
     assert_eq!(bench.ms(5_000).hangups(), []);
     bench.down(old);
     assert_eq!(bench.status().linked, ids(&[1]));

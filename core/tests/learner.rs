@@ -551,7 +551,7 @@ fn links_packets_and_writes_of_an_earlier_reign_do_nothing() {
     for stale in [leader_info(9), Packet::Diff(Zxid(0)), new_leader(1), Packet::UpToDate] {
         bench.step(packet(stale)).is_nothing();
     }
-    bench.step(Event::LinkDown { link: old, cause: Cause::Reset }).is_nothing();
+    bench.step(Event::LinkDown { link: old, cause: Cause::Reset }).is_the_end_of(old);
     assert_eq!(bench.status().accepted_epoch, Epoch(1));
     let link = bench.serve(3, 2);
     bench.step(packet(Packet::snap(Zxid(5)))).is_nothing();

@@ -448,6 +448,31 @@ fn an_observers_link_is_taken_and_told_but_never_sought() {
     assert!(!seen.election_dials().contains(&9));
 }
 
+/// The driver closes a link that has ended behind the answer, whatever the link was for, and by itself none.
+#[test]
+fn each_link_that_ends_is_hung_up_once_whatever_it_was_for() {
+    let ended = |bench: &mut Bench, link| {
+        let hangups = bench.step(Event::LinkDown { link, cause: Cause::Closed }).hangups();
+        assert_eq!(hangups, [(link, Hangup::Ended)]);
+    };
+    let enable = |config: &mut Config| config.reconfig_enabled = true;
+    let mut leader = Bench::with(3, &ensemble(&[1, 2, 3]), Durable::default(), enable);
+    let links = leader.win(&[1, 2]);
+    let (learner, non_member) = (leader.learner(), leader.accepted(9).0);
+    for link in [links[0], learner, non_member, LinkId(4711)] {
+        ended(&mut leader, link);
+    }
+    let mut follower = one_of_three(1);
+    let three = follower.meet(3);
+    follower.hear(three, standing(Looking, vote(0, 0, 3), 1));
+    follower.to(Timer::Finalize);
+    let (link, _) = follower.reach(3);
+    ended(&mut follower, link);
+    let seen = follower.receive(three, Packet::UpToDate);
+    assert_eq!(seen.hangups(), [(three, Hangup::OutOfTurn("UPTODATE"))]);
+    ended(&mut follower, three);
+}
+
 // --- which of two ---
 
 #[test]
@@ -460,7 +485,7 @@ fn a_newer_link_of_the_same_observer_takes_the_place_of_the_old_one() {
     let own = bench.peer.standing();
     let stale = Event::Received { link: old, message: seen.sent(new).remove(0) };
     bench.step(stale).is_nothing();
-    bench.step(Event::LinkDown { link: old, cause: Cause::Reset }).is_nothing();
+    bench.step(Event::LinkDown { link: old, cause: Cause::Reset }).is_the_end_of(old);
     assert_eq!((bench.peer.standing(), bench.status().linked), (own, ids(&[9])));
 }
 
@@ -643,7 +668,7 @@ fn an_early_learner_that_went_is_forgotten() {
     let mut bench = one_of_three(3);
     let link = bench.learner();
     bench.receive(link, Packet::FollowerInfo(info(2, 6)));
-    bench.down(link).is_nothing();
+    bench.down(link).is_the_end_of(link);
     let seen = bench.win_seen(&[1, 2]);
     assert_eq!(seen.persists(), []);
     assert_eq!(bench.status().learners, []);

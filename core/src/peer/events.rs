@@ -69,8 +69,7 @@ impl Peer {
     /// A message on the plane of the other kind.
     #[cold]
     pub(super) fn on_misplaced(&mut self, link: LinkId, name: &'static str) {
-        self.on_link_down(link, Cause::Garbled);
-        self.shared.outbox.hangup(link, Hangup::OutOfTurn(name));
+        self.end_link(link, Cause::Garbled, Hangup::OutOfTurn(name));
     }
 
     #[inline]
@@ -187,9 +186,15 @@ impl Peer {
         }
     }
 
+    /// A link has ended: its place is free, and its hang-up answers, behind which the driver closes it. Never before:
+    /// the peer at the other end may be free of a promise when it sees that.
     pub(super) fn on_link_down(&mut self, link: LinkId, cause: Cause) {
+        self.end_link(link, cause, Hangup::Ended);
+    }
+
+    fn end_link(&mut self, link: LinkId, cause: Cause, reason: Hangup) {
         let (_, cx) = self.context();
-        match cx.links.on_down(cx.now, link, cx.rng, cx.outbox) {
+        match cx.links.on_down(cx.now, link, reason, cx.rng, cx.outbox) {
             Some(Place::Leader(_)) => {
                 self.with_learner(|learner, cx| learner.on_link_down(cx, link, cause));
             }

@@ -508,6 +508,12 @@ impl Seen {
         assert!(done.is_empty(), "nothing was to be done: {done:?}");
     }
 
+    /// Nothing was done but to hang up a link that has ended.
+    #[track_caller]
+    pub fn is_the_end_of(&self, link: LinkId) {
+        assert_eq!(self.0, [Output::Hangup { link, reason: Hangup::Ended }]);
+    }
+
     /// Whether those are asked to go who do what only a leader may.
     pub fn releases(&self) -> bool {
         self.0.iter().any(|output| matches!(output, Output::Release(_)))

@@ -56,8 +56,6 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) disk: Disk,
     pub(crate) dialler: Dialler<R>,
     pub(crate) links: BTreeMap<LinkId, Outbound>,
-    /// Links that have ended, until the core knows.
-    pub(crate) lost: Vec<Outbound>,
     pub(crate) replica: Replica<A>,
     pub(crate) asks: Asks<A>,
     pub(crate) published: Arc<Published>,
@@ -154,8 +152,6 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             self.carry_out(output, turn)?;
         }
         turn.outputs = outputs;
-        // A lost link closes only when the core no longer counts on the peer at its other end, and the guards know.
-        self.lost.clear();
         if let Some(release) = self.releasing.take_if(|_| self.gate.is_released()) {
             turn.events.push(Event::Released(release));
         }

@@ -184,6 +184,8 @@ impl Checker {
             state: ServerState::Looking,
             established: false,
             links: BTreeMap::new(),
+            stops: false,
+            ended: None,
             deaf: false,
             dials: BTreeSet::new(),
             announced: BTreeMap::new(),
@@ -252,6 +254,19 @@ impl Checker {
         let tells = |output: &Output| matches!(output, Output::Leadership(_));
         if let Some(late) = outputs.iter().skip(1).find(|output| tells(output)) {
             return broken(Rule::Boundary, id, format!("{late:?} is not the first of its step"));
+        }
+        // A link that has ended stays open until the core hangs it up, once.
+        if let Some(link) = seen.ended {
+            let answers =
+                |output: &&Output| matches!(output, Output::Hangup { link: of, .. } if *of == link);
+            let count = outputs.iter().filter(answers).count();
+            if count != 1 {
+                return broken(
+                    Rule::Boundary,
+                    id,
+                    format!("hangs up {link}, which has ended, {count} times"),
+                );
+            }
         }
         let before = (seen.round, seen.state, seen.established);
         let leads = status.state == ServerState::Leading;
@@ -329,7 +344,9 @@ impl Checker {
                 }
             }
             Output::Hangup { link, .. } => {
-                if seen.links.remove(link).is_none() {
+                if seen.links.remove(link).is_none()
+                    && seen.ended.take_if(|ended| *ended == *link).is_none()
+                {
                     return broken(Rule::Boundary, id, format!("hangs up {link}, which is not up"));
                 }
             }

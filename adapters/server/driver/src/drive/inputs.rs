@@ -104,8 +104,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.asks.taken = taken;
     }
 
-    /// Remembers new links and forgets those that ended; passes over what comes from links that are
-    /// no longer ours.
+    /// Remembers new links and marks those that ended; passes over what comes from links that have ended or that the
+    /// core has hung up.
     fn register(&mut self, event: LoopEvent) -> Option<Event> {
         match event {
             LoopEvent::Up(up, outbound) => {
@@ -118,13 +118,13 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 Some(Event::LinkUp(up))
             }
             LoopEvent::Event(Event::LinkDown { link, cause }) => {
-                let outbound = self.links.remove(&link)?;
+                let outbound = self.links.get_mut(&link).filter(|outbound| !outbound.ended)?;
+                outbound.ended = true;
                 tracing::debug!(
                     sid = self.shared.id.0, link = link.0, plane = ?outbound.plane,
                     peer = outbound.peer.map(|peer| peer.0), remote = %outbound.remote, ?cause,
                     "link down"
                 );
-                self.lost.push(outbound);
                 Some(Event::LinkDown { link, cause })
             }
             LoopEvent::Event(
@@ -137,7 +137,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 | Event::Resolved { link, .. },
             )
             | LoopEvent::Long { event: Event::Received { link, .. }, .. }
-                if !self.links.contains_key(&link) =>
+                if self.links.get(&link).is_none_or(|outbound| outbound.ended) =>
             {
                 None
             }

@@ -120,7 +120,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 
     /// Queues a message on its link; ends the link of a peer that does not read.
     fn send(&mut self, link: LinkId, message: Message, turn: &mut Turn) {
-        let Some(outbound) = self.links.get_mut(&link) else { return };
+        let Some(outbound) = self.links.get_mut(&link).filter(|outbound| !outbound.ended) else {
+            return;
+        };
         match outbound.send(message) {
             Ok(true) => turn.queued.push(link),
             Ok(false) => {}
@@ -170,10 +172,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         }
     }
 
-    /// Ends a link ourselves, and tells the core.
+    /// A link is of no use any more: the core is told, and closes it.
     fn lose(&mut self, link: LinkId, cause: Cause, turn: &mut Turn) {
-        if let Some(outbound) = self.links.remove(&link) {
-            self.lost.push(outbound);
+        if let Some(outbound) = self.links.get_mut(&link).filter(|outbound| !outbound.ended) {
+            outbound.ended = true;
             turn.events.push(Event::LinkDown { link, cause });
         }
     }
@@ -254,6 +256,7 @@ fn is_remarkable(reason: Hangup) -> bool {
         | Hangup::ClaimedAgain(_)
         | Hangup::NotLeading
         | Hangup::RoleEnded
+        | Hangup::Ended
         | Hangup::Unwanted
         | Hangup::Shutdown => false,
     }

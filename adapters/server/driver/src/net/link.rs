@@ -72,6 +72,7 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
         remote,
         queue: Arc::clone(&queue),
         queued: false,
+        ended: false,
         wake,
         bytes_max: QUEUE_BYTES_MAX.max(shared.packet_bytes_max.saturating_mul(4)),
         intakes,

@@ -24,7 +24,7 @@ use crate::disk::{Intake, Pieces};
 use crate::lock::locked;
 
 /// The loop's end of a link. Dropping it lets the link write what it has, for a second at most, and
-/// close.
+/// close: the loop does so when the core has hung it up, or when it ends itself.
 #[derive(Debug)]
 pub(crate) struct Outbound {
     pub(crate) plane: Plane,
@@ -34,6 +34,8 @@ pub(crate) struct Outbound {
     /// Something was queued since the writer was woken last.
     pub(super) queued: bool,
     pub(super) wake: Sender<()>,
+    /// The core has been told, or will be next, that it is down: nothing more is written.
+    pub(crate) ended: bool,
     /// How many bytes may wait, see [`QUEUE_BYTES_MAX`].
     pub(super) bytes_max: usize,
     /// Where the reader gets what takes a snapshot.

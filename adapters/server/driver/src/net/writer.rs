@@ -200,6 +200,7 @@ mod tests {
             remote: SocketAddr::from(([127, 0, 0, 1], 1)),
             queue: Arc::new(Mutex::new(Queue::All(Packets::default()))),
             queued: false,
+            ended: false,
             wake,
             bytes_max: QUEUE_BYTES_MAX,
             intakes,

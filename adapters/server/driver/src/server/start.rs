@@ -238,7 +238,6 @@ fn driver<R: Runtime, A: Application>(
         disk,
         dialler,
         links: BTreeMap::new(),
-        lost: Vec::new(),
         releasing: None,
         replica,
         asks: Asks { inbox: asks, taken: Vec::new(), reads: 0 },

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_lite::FutureExt;
 use quorate_core::id::ServerId;
 
-use super::{App, Brake, Ensemble, Journal, Stage};
+use super::{App, Brake, Ensemble, Journal, Stage, Witnessed};
 use crate::{ProposeError, ReadError, Replicated, Runtime, Server, ServerError, UnknownOutcome};
 
 pub async fn the_end_of_a_server_is_told_to_those_who_wait<R: Runtime>(stage: Stage<R>) {
@@ -222,6 +222,92 @@ pub async fn a_stuck_application_does_not_keep_its_server_from_ending<R: Runtime
     assert_eq!(ensemble.agreed().await, reign);
     assert_eq!(stage.all_entries(ensemble.server(FRAGILE)).await.len(), MANY + 1);
     brake.release();
+}
+
+/// A peer that sees its link to a leader end may follow another one, so work that only a leader may do is over by then.
+pub async fn guards_hear_of_a_fault_before_a_peer_sees_a_connection_end<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let stage = stage.witnessed(3);
+    let mut ensemble = stage.journals(3, 0);
+    ensemble.start_all().await;
+    let leader = leader_before_its_witness(&stage, &ensemble).await;
+    let dir = ensemble.data_dir(leader).join("version-2");
+    fs::rename(&dir, dir.with_file_name("aside")).unwrap();
+    let ends = ensemble.take(leader);
+    let asked = ends.propose("x").await;
+    assert!(asked.is_err(), "its log has no directory");
+    assert!(stage.within("its end", ends.finished()).await.is_err());
+    all_ended_in_time(&stage, leader);
+}
+
+pub async fn guards_hear_of_a_panic_before_a_peer_sees_a_connection_end<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let stage = stage.witnessed(3);
+    let mut ensemble = Ensemble::new(&stage, "127.0.0.1", [3, 0], |_| {
+        let fatal = Some(Bytes::from_static(FATAL));
+        Replicated::new("journal", Journal { fatal, ..Journal::default() })
+    });
+    ensemble.start_all().await;
+    let leader = leader_before_its_witness(&stage, &ensemble).await;
+    let ends = ensemble.take(leader);
+    assert!(ends.propose(FATAL).await.is_err());
+    let outcome = stage.within("its end", ends.finished()).await;
+    assert!(matches!(outcome, Err(ServerError::Aborted)), "{outcome:?}");
+    all_ended_in_time(&stage, leader);
+}
+
+pub async fn guards_hear_of_a_peer_that_does_not_read_before_its_connection_ends<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let stage = stage.gated(2).witnessed(2);
+    let mut ensemble = stage.journals(2, 0);
+    // More than may wait for a peer: the last defence is all that is left. The lease is what the peer promised, and
+    // what it is free of when the connection ends.
+    ensemble.adjust = |config| {
+        config.core.lease = Some(config.core.timing.tick * 4);
+        config.core.history.pace_bytes = usize::MAX;
+        config.core.history.requests = 1_000;
+    };
+    ensemble.start_all().await;
+    let leader = leader_before_its_witness(&stage, &ensemble).await;
+    let other = ensemble.other_than(&[leader]);
+    let gate = Arc::clone(&stage.runtime(nth(other)).inner().gate);
+    gate.hold();
+    let server = ensemble.server(leader).clone();
+    let long = Bytes::from(vec![7; 500_000]);
+    let asked: Vec<_> = (0..64)
+        .map(|_| {
+            let (server, long) = (server.clone(), long.clone());
+            stage.spawn(async move { server.propose(long).await })
+        })
+        .collect();
+    stage.until("its end", || server.status().metrics.overflowed_links > 0).await;
+    stage.until("a closed connection", || stage.runtime(nth(leader)).witness.saw().0 > 0).await;
+    all_ended_in_time(&stage, leader);
+    gate.release();
+    drop(asked);
+}
+
+/// The leader, whose connections end before a witness who has its guard.
+async fn leader_before_its_witness<R: Runtime>(
+    stage: &Stage<Witnessed<R>>,
+    ensemble: &Ensemble<Witnessed<R>, App>,
+) -> ServerId {
+    let (leader, _) = ensemble.agreed().await;
+    let guard = stage.within("leadership", ensemble.server(leader).leadership()).await.unwrap();
+    stage.runtime(nth(leader)).witness.watch(move || guard.check().is_ok());
+    leader
+}
+
+fn all_ended_in_time<R: Runtime>(stage: &Stage<Witnessed<R>>, leader: ServerId) {
+    let (ended, too_early) = stage.runtime(nth(leader)).witness.saw();
+    assert!(ended > 0 && too_early == 0, "{too_early} of {ended} while its guard was good");
+}
+
+fn nth(id: ServerId) -> usize {
+    usize::try_from(id.0 - 1).unwrap()
 }
 
 /// More than a slow application has done when it is seen to be slow.

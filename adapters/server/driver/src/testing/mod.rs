@@ -16,7 +16,7 @@
 //! function, and its name into [`suite!`](crate::suite).
 //!
 //! [`AnyRuntime`] puts servers of several runtimes into one ensemble; [`Gated`] holds up what a server
-//! sends and receives, [`Deaf`] lets its ports accept nothing.
+//! sends and receives, [`Deaf`] lets its ports accept nothing, [`Witnessed`] looks at a guard when a connection ends.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -46,6 +46,7 @@ pub mod replication;
 pub mod sockets;
 mod stage;
 pub mod syncing;
+mod witnessed;
 
 pub use any::AnyRuntime;
 pub use deaf::{Deaf, Deafness, Ears};
@@ -53,6 +54,7 @@ pub use ensemble::{Ensemble, free_ports};
 pub use gated::{Gate, Gated};
 pub use journal::{App, Brake, Journal};
 pub use stage::{Stage, Task};
+pub use witnessed::{Witness, Witnessed};
 
 /// Makes a test of each scenario. Takes the runtimes that an ensemble's servers run on in turn, usually
 /// one, and a function that runs a future on the first of them.
@@ -173,6 +175,9 @@ macro_rules! suite {
                 a_panic_of_the_application_on_its_thread_ends_its_server_only,
                 a_panic_of_a_reader_is_its_own,
                 a_stuck_application_does_not_keep_its_server_from_ending,
+                guards_hear_of_a_fault_before_a_peer_sees_a_connection_end,
+                guards_hear_of_a_panic_before_a_peer_sees_a_connection_end,
+                guards_hear_of_a_peer_that_does_not_read_before_its_connection_ends,
             }
         }
     };

@@ -10,6 +10,7 @@ use futures_lite::future::{or, yield_now};
 
 use super::deaf::Deaf;
 use super::gated::Gated;
+use super::witnessed::Witnessed;
 use crate::Runtime;
 
 /// The runtimes of a scenario. The servers of an ensemble run on them in turn; it runs on the first.
@@ -49,6 +50,11 @@ impl<R: Runtime> Stage<R> {
     /// The same runtimes, one for each of so many servers, whose ports can be made to accept nothing.
     pub fn deaf(&self, servers: usize) -> Stage<Deaf<R>> {
         Stage::new((0..servers).map(|nth| Deaf::new(self.runtime(nth).clone())))
+    }
+
+    /// The same runtimes, one for each of so many servers, with a witness to the ends of its connections.
+    pub fn witnessed(&self, servers: usize) -> Stage<Witnessed<R>> {
+        Stage::new((0..servers).map(|nth| Witnessed::new(self.runtime(nth).clone())))
     }
 
     /// Waits for what must happen soon.

@@ -27,6 +27,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("testing::any", Floor(1)),
     ("testing::deaf", Floor(1)),
     ("testing::gated", Floor(1)),
+    ("testing::witnessed", Floor(1)),
     ("server", Floor(8)),
     ("server::start", Floor(3)),
     ("server::leading", Floor(3)),

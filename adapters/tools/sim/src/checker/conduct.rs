@@ -64,7 +64,10 @@ impl Conduct {
                 }
             }
             Event::LinkDown { link, .. } => {
-                self.held.remove(&(id, *link));
+                // It may have taken the place meanwhile, and then what it said was heard.
+                if let Some(from) = self.held.remove(&(id, *link)).flatten() {
+                    self.heard.entry(id).or_default().insert(from);
+                }
                 self.voters.remove(&(id, *link));
                 self.learners.remove(&(id, *link));
                 self.strange.remove(&(id, *link));

@@ -23,6 +23,10 @@ pub(super) struct Seen {
     pub(super) established: bool,
     /// Who is at the other end, where that was known when the link came up.
     pub(super) links: BTreeMap<LinkId, Option<ServerId>>,
+    /// It was told to stop: all of its links are hung up by then.
+    pub(super) stops: bool,
+    /// The link that has just ended; its hang-up answers.
+    pub(super) ended: Option<LinkId>,
     /// Its quorum port accepts nothing.
     pub(super) deaf: bool,
     pub(super) dials: BTreeSet<(Plane, ServerId)>,
@@ -54,7 +58,9 @@ impl Checker {
                     seen.dials.remove(&(up.plane, peer));
                 }
             }
+            Event::Shutdown => seen.stops = true,
             Event::LinkDown { link, .. } => {
+                seen.ended = (!seen.stops).then_some(*link);
                 seen.links.remove(link);
                 seen.announced.remove(link);
                 seen.told_to_vote.remove(link);
@@ -105,8 +111,7 @@ impl Checker {
             | Event::Listening(_)
             | Event::StepDown
             | Event::HandOver(_)
-            | Event::Released(_)
-            | Event::Shutdown => {}
+            | Event::Released(_) => {}
         }
     }
 }

@@ -139,7 +139,7 @@ impl Network {
 
     /// A server knows that a connection is over on which it has read what cannot be: it is closed. Not before,
     /// since the other end may be free of a promise then.
-    pub(crate) fn let_go(&mut self, now: Instant, link: LinkId) {
+    pub(super) fn let_go(&mut self, now: Instant, link: LinkId) {
         let (conn, from) = unpack(link);
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         if !std::mem::take(&mut connection.ends[from].refused) {

@@ -125,7 +125,7 @@ impl Network {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let end = &mut connection.ends[from];
         if end.state != State::Open {
-            return;
+            return self.let_go(now, link);
         }
         let last = now + HANGUP_MAX;
         end.outgoing.retain(|(ready, _)| *ready <= last);

@@ -172,6 +172,8 @@ impl Moment {
                     | Hangup::Unwanted,
                 ..
             } => Topic::Rest,
+            // The end of a link is told where it came from.
+            Happening::HangUp { reason: Hangup::Ended, .. } => Topic::Rest,
             Happening::HangUp { .. } => Topic::Phases,
             Happening::Candidate(candidacy) => candidacy.topic(),
             Happening::Other(entry) => match &entry.what {

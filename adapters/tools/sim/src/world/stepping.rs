@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_core::id::ServerId;
-use quorate_core::input::{Cause, Event, Input};
+use quorate_core::input::{Event, Input};
 use quorate_core::message::{Message, Packet};
 use quorate_core::output::{Leadership, Output, Write};
 use quorate_core::peer::Peer;
@@ -145,10 +145,6 @@ impl World {
             }
         }
         let up = if let Event::LinkUp(up) = &event { Some(up.link) } else { None };
-        let mut garbled = None;
-        if let Event::LinkDown { link, cause: Cause::Garbled } = &event {
-            garbled = Some(*link);
-        }
         server.largest = server.largest.max(brought_by(&event));
         let shown = server.clock.shows(now);
         self.checker.leases.on_event(id, shown, &event);
@@ -221,9 +217,6 @@ impl World {
             }
         }
         self.outputs = outputs;
-        if let Some(link) = garbled {
-            self.network.let_go(now, link);
-        }
         if !fallen {
             self.judge_commits(id, standing)?;
             self.will_say_applied(id);
