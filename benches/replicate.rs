@@ -49,7 +49,7 @@ struct Ensemble {
 
 /// What lies where a message lay that was handed on: what is handed on is moved once, from where it was
 /// said to where it is heard.
-const HANDED_ON: Message = Message::Packet(Packet::Sync);
+const HANDED_ON: Message = Message::Packet(Packet::Sync { tag: 0 });
 
 impl Ensemble {
     fn established(voters: i64) -> Self {

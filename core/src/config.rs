@@ -49,6 +49,11 @@ pub struct Config {
     /// logs and acknowledges one without being bound by it helps to make two leaders. (ZooKeeper's servers with
     /// `reconfigEnabled=false` are such voters: switch it on at all servers, or at none.)
     pub reconfig_enabled: bool,
+    /// Whether a service above keeps sessions of clients. If so, it is told of pings
+    /// ([`Pinged`](crate::output::Output::Pinged)) and of what learners answer
+    /// ([`Touched`](crate::output::Output::Touched)), and of sessions that are to be looked up
+    /// ([`Revalidate`](crate::output::Output::Revalidate)). If not, pings are answered here, without sessions.
+    pub keeps_sessions: bool,
     /// Changes up to this version bind this server no more, on the operator's word: it goes by the membership that
     /// it was told, and by a leader that knows of none of them. Safe only where the ensemble is certain to be another
     /// one from here on.
@@ -97,6 +102,7 @@ impl Config {
             timing: Timing::default(),
             finish_when_settled: true,
             reconfig_enabled: false,
+            keeps_sessions: false,
             forgotten: 0,
             oracle: false,
             limits: Limits::default(),

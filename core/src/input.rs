@@ -129,6 +129,20 @@ pub enum Event {
     },
     /// A caller at this server wants to read what is at least as new as everything acknowledged so far.
     Read(ReadId),
+    /// The sessions that this server has heard from since the last time, as PING carries them: the answer to
+    /// [`Pinged`](crate::output::Output::Pinged), and ignored otherwise. Opaque.
+    Touch(Bytes),
+    /// A client has come with a session that this learner does not know: the leader is asked whether it lives, with
+    /// these bytes. Answered by [`Revalidated`](crate::output::Output::Revalidated), unless the leader is lost before.
+    Revalidate(Bytes),
+    /// Whether a session lives of which a learner has asked: the answer to
+    /// [`Revalidate`](crate::output::Output::Revalidate).
+    Revalidated {
+        /// The link of that learner.
+        to: LinkId,
+        /// What it is told, opaque.
+        body: Bytes,
+    },
     /// What the outside arbiter of a two-server ensemble says now.
     Oracle(bool),
     /// The operator asks a leader to give up its seat: it hands it over to the best of its followers, or,

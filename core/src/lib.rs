@@ -86,6 +86,9 @@
 //! | [`Applied`](input::Event::Applied) | the application has applied what was delivered |
 //! | [`Replayed`](input::Event::Replayed) | a `Replay` is done, as far as the log could be read |
 //! | [`Read`](input::Event::Read) | a caller wants to read what is at least as new as everything acknowledged |
+//! | [`Touch`](input::Event::Touch) | the sessions that were heard from, in answer to `Pinged` |
+//! | [`Revalidate`](input::Event::Revalidate) | a client has come with a session that this learner does not know |
+//! | [`Revalidated`](input::Event::Revalidated) | whether a session lives, in answer to `Revalidate` |
 //! | [`Oracle`](input::Event::Oracle) | what the arbiter of a two-server ensemble says |
 //! | [`StepDown`](input::Event::StepDown) | the operator asks the leader to give up its leadership |
 //! | [`HandOver`](input::Event::HandOver) | the operator asks for a leadership transfer |
@@ -121,6 +124,10 @@
 //! | [`Unknown`](output::Output::Unknown) | to a caller: the accepted request may or may not have happened |
 //! | [`Refused`](output::Output::Refused) | to a caller: the request will not happen |
 //! | [`ReadRefused`](output::Output::ReadRefused) | to a reader: the read cannot be answered |
+//! | [`Pinged`](output::Output::Pinged) | to the service: the leader wants to know of sessions; answer with `Touch` |
+//! | [`Touched`](output::Output::Touched) | to the leader's service: sessions that a learner has heard from |
+//! | [`Revalidate`](output::Output::Revalidate) | to the leader's service: does this session live; answer with `Revalidated` |
+//! | [`Revalidated`](output::Output::Revalidated) | to the service: what the leader says of a session |
 //! | [`Release`](output::Output::Release) | have the leadership guards released; answer with `Released` |
 //! | [`Keep`](output::Output::Keep) | after `Release`: the leadership stays here |
 //! | [`HandedOver`](output::Output::HandedOver) | to the operator: what became of the transfer |

@@ -329,7 +329,11 @@ pub enum Packet {
     /// Both: does this session live (type 6)?
     Revalidate(Bytes),
     /// Leader: everything before your sync has been sent (type 7).
-    Sync,
+    Sync {
+        /// Which: the `cxid` of the request that asked for it, between servers of ours. 0 otherwise: the oldest that
+        /// was asked for.
+        tag: i32,
+    },
     /// Leader, to servers of ours only: I give my seat to the leader of this vote; follow it, or lead.
     /// Everybody then says that this vote and round ended the election.
     HandOver {
@@ -348,6 +352,8 @@ pub enum Packet {
         zxid: Zxid,
         /// For how long, to the millisecond.
         length: Duration,
+        /// The sessions touched; empty from the leader.
+        sessions: Bytes,
     },
 }
 
@@ -378,7 +384,7 @@ impl Packet {
             Self::InformAndActivate { .. } => "INFORMANDACTIVATE",
             Self::Request(_) => "REQUEST",
             Self::Revalidate(_) => "REVALIDATE",
-            Self::Sync => "SYNC",
+            Self::Sync { .. } => "SYNC",
             Self::HandOver { .. } => "HANDOVER",
             Self::Lease { .. } => "LEASE",
             Self::MayLead(_) => "MAYLEAD",

@@ -223,7 +223,7 @@ mod tests {
         let (mut outbox, link) = (Outbox::default(), LinkId(1));
         let ticket = outbox.persist(Write::CurrentEpoch(Epoch(1)));
         outbox.send_after(ticket, link, ack(1));
-        outbox.send(link, Message::Packet(Packet::Sync));
+        outbox.send(link, Message::Packet(Packet::Sync { tag: 0 }));
         assert_eq!(drain(&mut outbox).len(), 2, "the write and the unheld message");
         outbox.on_persisted(ticket);
         assert_eq!(drain(&mut outbox), [Output::Send { link, message: ack(1) }]);

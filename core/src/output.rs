@@ -202,6 +202,32 @@ pub enum Output {
         /// Why.
         reason: Refusal,
     },
+    /// The leader has pinged this learner: answer at once with the sessions that were heard from, in an
+    /// [`Event::Touch`](crate::input::Event::Touch). Only where
+    /// [`keeps_sessions`](crate::config::Config::keeps_sessions) says so.
+    Pinged,
+    /// A learner has answered a ping of this leader, and has heard from these sessions. Only where
+    /// [`keeps_sessions`](crate::config::Config::keeps_sessions) says so.
+    Touched {
+        /// Its link.
+        from: LinkId,
+        /// When the ping was sent; the origin of time if it answers none.
+        asked: Instant,
+        /// The sessions, opaque; none of which anything was heard, if empty.
+        sessions: Bytes,
+    },
+    /// A learner asks this leader whether a session lives; answer with
+    /// [`Event::Revalidated`](crate::input::Event::Revalidated). Behind everything that is to be delivered by now: a
+    /// session that the learner knows of is known here. Only where
+    /// [`keeps_sessions`](crate::config::Config::keeps_sessions) says so.
+    Revalidate {
+        /// Its link.
+        from: LinkId,
+        /// Which, opaque.
+        body: Bytes,
+    },
+    /// What the leader says of a session that this learner has asked about, opaque.
+    Revalidated(Bytes),
     /// This server is about to give up its seat: the leadership guards here have to be released.
     /// Answer with [`Released`](crate::input::Event::Released). If that is not in time, it leads on.
     Release(ReleaseId),

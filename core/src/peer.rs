@@ -127,6 +127,15 @@ impl Peer {
             }
             Event::Propose(request) => self.on_propose(request),
             Event::Read(read) => self.on_read(read),
+            Event::Touch(sessions) => {
+                self.with_learner(|learner, cx| learner.on_touch(cx, sessions));
+            }
+            Event::Revalidate(body) => {
+                self.with_learner(|learner, cx| learner.on_revalidate(cx, body));
+            }
+            Event::Revalidated { to, body } => {
+                self.with_leader(|leader, cx| leader.on_revalidated(cx, to, body));
+            }
             Event::Drained(link) => self.with_leader(|leader, cx| leader.on_drained(cx, link)),
             Event::Progress(link) => {
                 self.with_leader(|leader, cx| leader.on_progress(cx, link));

@@ -57,6 +57,8 @@ mod reconfiguration_packets;
 mod requests;
 #[path = "rounds.rs"]
 mod rounds;
+#[path = "sessions.rs"]
+mod sessions;
 #[path = "small_widths.rs"]
 mod small_widths;
 #[path = "synchronisation.rs"]

@@ -100,7 +100,7 @@ fn a_read_is_answered_behind_what_was_held_back_before_it() {
     let (mut bench, link) = follows(500, 100);
     commits(&mut bench, link, 1, 3);
     bench.read();
-    assert_eq!(got(&bench.receive(link, Packet::Sync)), NONE);
+    assert_eq!(got(&bench.receive(link, Packet::Sync { tag: 0 })), NONE);
     assert_eq!(applied(&mut bench, 2), ["deliver 1.3", "answer"]);
 }
 

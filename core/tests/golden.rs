@@ -149,7 +149,7 @@ fn expected_packet(line: &Value) -> Packet {
             Packet::Request(Request { id, op: body.get_i32(), body, identities })
         }
         "REVALIDATE" => Packet::Revalidate(data()),
-        "SYNC" => Packet::Sync,
+        "SYNC" => Packet::Sync { tag: 0 },
         other => panic!("unexpected packet {other}"),
     }
 }

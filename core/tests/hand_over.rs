@@ -25,7 +25,7 @@ use quorate_core::zxid::{Epoch, Zxid};
 const LEASE: Duration = Duration::from_secs(6);
 
 fn lease_of(epoch: i64, length: Duration) -> Packet {
-    Packet::Lease { zxid: start(epoch), length }
+    Packet::Lease { zxid: start(epoch), length, sessions: bytes::Bytes::new() }
 }
 
 fn hand_over(leader: i64, zxid: Zxid, round: i64) -> Packet {
@@ -497,7 +497,7 @@ fn a_seat_is_offered_when_nothing_is_under_way_and_then_all_are_told() {
     let seen = bench.receive(link, Packet::UpToDate);
     assert_eq!(seen.names(link), ["ACK", "REQUEST", "REQUEST"]);
     assert_eq!(seen.accepted(), [2]);
-    assert_eq!(bench.receive(link, Packet::Sync).answers(), [read]);
+    assert_eq!(bench.receive(link, Packet::Sync { tag: 0 }).answers(), [read]);
 }
 
 /// It has what was proposed, and no quorum has.

@@ -1109,7 +1109,7 @@ fn what_has_no_place_at_its_stage_costs_the_link_and_nothing_else() {
             Packet::CommitAndActivate { zxid: Zxid(1), leader: ServerId(2) },
             Packet::Request(request(1)),
             Packet::Revalidate(bytes::Bytes::new()),
-            Packet::Sync,
+            Packet::Sync { tag: 0 },
         ]
     };
     // What a learner has said before, and what it may say then.

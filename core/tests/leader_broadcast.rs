@@ -594,6 +594,8 @@ fn a_learner_that_asks_without_end_loses_its_link() {
     for sync in [false, true] {
         let (mut bench, two) = leader_with(|config| config.history.requests = 2);
         let one = join(&mut bench, 1, true);
+        // SYNC waits behind a request that is being prepared.
+        bench.receive(one, Packet::Request(request(-1)));
         let op = if sync { Request::SYNC } else { 5 };
         let mut asked = 0;
         let hangup = loop {

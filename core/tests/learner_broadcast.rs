@@ -202,7 +202,7 @@ fn what_has_no_place_here_changes_nothing() {
             Packet::Diff(z(2, 9)),
             Packet::Trunc(z(1, 1)),
             Packet::snap(z(2, 9)),
-            Packet::Sync,
+            Packet::Sync { tag: 0 },
             Packet::Revalidate(Bytes::new()),
             Packet::Request(request(1)),
             Packet::Ack(z(2, 1)),
@@ -268,7 +268,7 @@ fn an_observer_takes_the_commit_of_what_it_has() {
     let (read, _) = bench.read();
     assert_eq!(bench.receive(link, commit(2)).delivered(), [z(2, 2)]);
     assert_eq!(bench.receive(link, commit(3)).delivered(), [z(2, 3)]);
-    assert_eq!(bench.receive(link, Packet::Sync).answers(), [read]);
+    assert_eq!(bench.receive(link, Packet::Sync { tag: 0 }).answers(), [read]);
     bench.receive(link, commit(4)).is_nothing();
     assert_eq!(bench.receive(link, inform(4)).delivered(), [z(2, 4)]);
 }
@@ -340,21 +340,34 @@ fn before_it_serves_and_after_that_requests_and_reads_are_refused() {
 #[test]
 fn a_read_is_answered_when_the_leader_has_flushed_the_path_in_the_order_of_the_reads() {
     for (mut bench, link) in [follower(), observer()] {
-        let id = RequestId { client: 0, cxid: 0 };
-        let sync = Request { id, op: Request::SYNC, body: Bytes::new(), identities: None };
-        for _ in 0..3 {
+        for tag in 1..=3 {
             let (_, seen) = bench.read();
-            assert_eq!(seen.packets(link), [Packet::Request(sync.clone())]);
+            let id = RequestId { client: 0, cxid: tag };
+            let sync = Request { id, op: Request::SYNC, body: Bytes::new(), identities: None };
+            assert_eq!(seen.packets(link), [Packet::Request(sync)]);
             assert_eq!(seen.answers(), []);
         }
         bench.receive(link, propose(1));
         assert_eq!(bench.receive(link, ping(2)).answers(), []);
-        assert_eq!(bench.receive(link, Packet::Sync).answers(), [1]);
+        assert_eq!(bench.receive(link, Packet::Sync { tag: 0 }).answers(), [1]);
         let (four, _) = bench.read();
-        assert_eq!(bench.receive(link, Packet::Sync).answers(), [2]);
-        assert_eq!(bench.receive(link, Packet::Sync).answers(), [3]);
-        assert_eq!(bench.receive(link, Packet::Sync).answers(), [four]);
-        bench.receive(link, Packet::Sync).is_nothing();
+        assert_eq!(bench.receive(link, Packet::Sync { tag: 0 }).answers(), [2]);
+        assert_eq!(bench.receive(link, Packet::Sync { tag: 0 }).answers(), [3]);
+        assert_eq!(bench.receive(link, Packet::Sync { tag: 0 }).answers(), [four]);
+        bench.receive(link, Packet::Sync { tag: 0 }).is_nothing();
+    }
+}
+
+/// A leader of ours says which, and one that was never asked for is none of ours.
+#[test]
+fn a_read_is_answered_by_its_tag() {
+    let (mut bench, link) = follower();
+    let reads: Vec<_> = (0..3).map(|_| bench.read().0).collect();
+    bench.receive(link, Packet::Sync { tag: 9 }).is_nothing();
+    for at in [1, 0, 2] {
+        let tag = i32::try_from(at).unwrap() + 1;
+        assert_eq!(bench.receive(link, Packet::Sync { tag }).answers(), [reads[at]]);
+        bench.receive(link, Packet::Sync { tag }).is_nothing();
     }
 }
 
@@ -365,7 +378,7 @@ fn what_comes_before_the_answer_is_delivered_before_it() {
     bench.receive(link, propose(1));
     bench.read();
     assert_eq!(bench.receive(link, commit(1)).delivered(), [z(2, 1)]);
-    assert_eq!(bench.receive(link, Packet::Sync).answers(), [1]);
+    assert_eq!(bench.receive(link, Packet::Sync { tag: 0 }).answers(), [1]);
 }
 
 /// However it leaves, nobody waits for an answer that never comes, and what was sent on an old link is not
@@ -386,7 +399,7 @@ fn who_waits_is_told_when_the_reign_is_over() {
         for _ in 0..3 {
             bench.read();
         }
-        bench.receive(link, Packet::Sync);
+        bench.receive(link, Packet::Sync { tag: 0 });
         let seen = end(&mut bench, link);
         let over = Refusal::ReignOver;
         assert_eq!(seen.unread(), [(2, over), (3, over)], "{name}");
@@ -401,7 +414,7 @@ fn who_waits_is_told_when_the_reign_is_over() {
         bench.hear(*link, standing(Looking, vote(2, z(1, 3).0, 3), 2));
     }
     let link = bench.serve(3, 3);
-    bench.receive(link, Packet::Sync).is_nothing();
+    bench.receive(link, Packet::Sync { tag: 0 }).is_nothing();
 }
 
 #[test]
@@ -409,7 +422,7 @@ fn a_read_that_comes_twice_after_its_reign_is_answered_once() {
     let (mut bench, link) = follower();
     let seen = bench.step(Event::Read(ReadId(77)));
     assert_eq!(seen.names(link), ["REQUEST"]);
-    assert_eq!(bench.receive(link, Packet::Sync).answers(), [77]);
+    assert_eq!(bench.receive(link, Packet::Sync { tag: 0 }).answers(), [77]);
     assert_eq!(bench.down(link).unread(), []);
 }
 

@@ -113,7 +113,7 @@ fn our_own_id_and_reserved_ids_are_refused_on_the_election_port() {
     ] {
         let (link, seen) = bench.knock(id, at("10.0.0.9", 3888), "10.0.0.9");
         assert_eq!(seen.0, [Output::Hangup { link, reason }]);
-        let vote = Event::Received { link, message: Message::Packet(Packet::Sync) };
+        let vote = Event::Received { link, message: Message::Packet(Packet::Sync { tag: 0 }) };
         bench.step(vote).is_nothing();
     }
     assert_eq!(bench.peer, before, "nothing is remembered of them");
@@ -805,6 +805,10 @@ impl Pair {
                 | Output::SendSnapshot { .. }
                 | Output::ReceiveSnapshot { .. }
                 | Output::Abandon
+                | Output::Pinged
+                | Output::Touched { .. }
+                | Output::Revalidate { .. }
+                | Output::Revalidated(_)
                 | Output::Answer(_)
                 | Output::Accepted(_)
                 | Output::Lost(_)

@@ -204,7 +204,7 @@ impl Dice {
                 Packet::Commit(next)
             }
             (7, _) => Packet::Ping { zxid: tail, sessions: None },
-            (8, _) if status.serving => Packet::Sync,
+            (8, _) if status.serving => Packet::Sync { tag: 0 },
             _ if !self.told.new_leader => {
                 self.told.new_leader = true;
                 Packet::NewLeader { zxid: start, config: Bytes::new() }
@@ -301,7 +301,7 @@ impl Dice {
             37 => Packet::Commits(run),
             38..40 => Packet::Request(request(1)),
             _ => self.pick(&[
-                Packet::Sync,
+                Packet::Sync { tag: 0 },
                 Packet::Revalidate(Bytes::new()),
                 Packet::Inform(entry(zxid)),
                 Packet::CommitAndActivate { zxid, leader: ServerId(1) },
@@ -611,7 +611,7 @@ fn memorable(output: &Output) -> Option<&'static str> {
             Packet::Commit(_) => Some("COMMIT"),
             Packet::Commits(_) => Some("COMMITs"),
             Packet::Inform(_) => Some("INFORM"),
-            Packet::Sync => Some("SYNC"),
+            Packet::Sync { .. } => Some("SYNC"),
             Packet::Request(_) => Some("REQUEST"),
             Packet::Ack(zxid) if !zxid.is_epoch_start() => Some("ACK"),
             Packet::Acks(_) => Some("ACKs"),

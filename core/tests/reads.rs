@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::support::*;
 use quorate_core::durable::Durable;
 use quorate_core::id::LinkId;
-use quorate_core::message::{Packet, Request, Run};
+use quorate_core::message::{LearnerInfo, Packet, Request, Run};
 use quorate_core::output::Output;
 use quorate_core::reasons::Refusal;
 use quorate_core::report::Reason;
@@ -15,10 +15,20 @@ use quorate_core::vote::ServerState::Leading;
 
 /// The leader of these voters, established with all of them, in epoch 1; their links.
 fn leader(voters: &[i64]) -> (Bench, Vec<LinkId>) {
+    leader_of(voters, info)
+}
+
+/// The same of voters that say this of themselves.
+fn leader_of(voters: &[i64], info: fn(i64, i64) -> LearnerInfo) -> (Bench, Vec<LinkId>) {
     let (own, others) = voters.split_last().unwrap();
     let mut bench = Bench::of(*own, &with_observers(voters, &[9]), Durable::default());
     bench.win(others);
-    let links: Vec<_> = others.iter().map(|id| bench.follower(*id, 0).0).collect();
+    let came = |id: &i64| {
+        let link = bench.learner();
+        bench.receive(link, Packet::FollowerInfo(info(*id, 0)));
+        link
+    };
+    let links: Vec<_> = others.iter().map(came).collect();
     bench.persisted();
     for link in &links {
         bench.receive(*link, ack_epoch(0, 0));
@@ -32,7 +42,7 @@ fn leader(voters: &[i64]) -> (Bench, Vec<LinkId>) {
 }
 
 /// Observer 9 of it, which serves.
-fn observer(bench: &mut Bench) -> LinkId {
+fn observer(bench: &mut Bench, info: fn(i64, i64) -> LearnerInfo) -> LinkId {
     let link = bench.learner();
     bench.receive(link, Packet::ObserverInfo(info(9, 1)));
     bench.receive(link, ack_epoch_again(start(1).0));
@@ -40,8 +50,14 @@ fn observer(bench: &mut Bench) -> LinkId {
     link
 }
 
-fn sync() -> Packet {
-    Packet::Request(Request { op: Request::SYNC, ..request(1) })
+fn sync(cxid: i32) -> Packet {
+    Packet::Request(Request { op: Request::SYNC, ..request(cxid) })
+}
+
+/// The tags of the SYNCs on a link.
+fn tags(seen: &Seen, link: LinkId) -> Vec<i32> {
+    let tag = |packet| if let Packet::Sync { tag } = packet { Some(tag) } else { None };
+    seen.packets(link).into_iter().filter_map(tag).collect()
 }
 
 /// How many pings a step sent.
@@ -113,7 +129,7 @@ fn a_regular_ping_serves_reads_too() {
 #[test]
 fn a_leader_without_a_quorum_never_answers() {
     let (mut bench, links) = leader(&[1, 2, 3, 4, 5]);
-    let nine = observer(&mut bench);
+    let nine = observer(&mut bench, info);
     let stranger = bench.learner();
     bench.receive(stranger, Packet::FollowerInfo(info(77, 1)));
     bench.receive(stranger, ack_epoch_again(start(1).0));
@@ -192,35 +208,37 @@ fn a_server_alone_answers_at_once() {
     assert_eq!(seen.answers(), [read]);
 }
 
-// --- SYNC ---
+// --- SYNC, towards servers of ours ---
 
-/// As ZooKeeper has it: what was proposed when a learner asked is committed to it before it is answered.
+/// It is a linearisable read there: a quorum has said, after it came, that this server leads, and what was proposed
+/// when it came is committed to the learner before.
 #[test]
-fn a_learner_is_answered_when_what_was_proposed_before_is_committed_to_it() {
-    let (mut bench, links) = leader(&[1, 2, 3]);
-    let nine = observer(&mut bench);
+fn a_learner_of_ours_is_answered_when_a_quorum_says_so_and_it_has_what_was_proposed_before() {
+    let (mut bench, links) = leader_of(&[1, 2, 3], our_info);
+    let nine = observer(&mut bench, our_info);
     bench.write(2);
     for link in [links[0], nine] {
-        bench.receive(link, sync());
+        bench.receive(link, sync(7));
         bench.receive(links[1], pong(1));
     }
     bench.write(1);
     bench.persisted();
     assert_eq!(bench.receive(links[0], Packet::Ack(z(1, 1))).names(links[0]), ["COMMIT"]);
     let seen = bench.receive(links[0], Packet::Acks(Run { first: z(1, 2), last: z(1, 3) }));
-    assert_eq!(seen.names(links[0]), ["COMMIT", "COMMIT", "SYNC"]);
-    assert_eq!(seen.names(nine), ["INFORM", "INFORM", "SYNC"]);
+    assert_eq!(seen.names(links[0]), ["COMMIT", "SYNC", "COMMIT"]);
+    assert_eq!(seen.names(nine), ["INFORM", "SYNC", "INFORM"]);
     assert_eq!(seen.names(links[1]), ["COMMIT", "COMMIT"]);
+    assert_eq!((tags(&seen, links[0]), tags(&seen, nine)), (vec![7], vec![7]));
 }
 
 /// In a reign without a transaction, or when all are committed, a quorum's word is enough.
 #[test]
-fn a_learner_is_answered_at_once_if_nothing_is_outstanding() {
-    let (mut bench, links) = leader(&[1, 2, 3]);
-    let nine = observer(&mut bench);
+fn a_learner_of_ours_is_answered_at_once_if_nothing_is_outstanding() {
+    let (mut bench, links) = leader_of(&[1, 2, 3], our_info);
+    let nine = observer(&mut bench, our_info);
     for round in 0..2 {
         for link in [links[0], nine] {
-            let seen = bench.receive(link, sync());
+            let seen = bench.receive(link, sync(1));
             assert_eq!(pings(&seen, &links), [1, 1]);
             assert_eq!(seen.names(link).last(), Some(&"PING"), "{round}");
             let seen = bench.receive(links[0], pong(1));
@@ -235,28 +253,86 @@ fn a_learner_is_answered_at_once_if_nothing_is_outstanding() {
 /// Answers to one learner come in the order in which it asked, and to one that has gone not at all.
 #[test]
 fn syncs_of_one_learner_are_answered_in_order_and_those_of_one_that_is_gone_not_at_all() {
-    let (mut bench, links) = leader(&[1, 2, 3]);
+    let (mut bench, links) = leader_of(&[1, 2, 3], our_info);
     let (one, two) = (links[0], links[1]);
-    for _ in 0..3 {
-        bench.receive(one, sync());
-        bench.receive(two, sync());
+    for tag in 1..=3 {
+        bench.receive(one, sync(tag));
+        bench.receive(two, sync(tag));
     }
     bench.down(one);
     assert_eq!(bench.receive(two, pong(1)).names(two), ["PING"], "for all but the first");
-    assert_eq!(bench.receive(two, pong(1)).names(two), ["SYNC"; 3]);
+    let seen = bench.receive(two, pong(1));
+    assert_eq!((seen.names(two), tags(&seen, two)), (vec!["SYNC"; 3], vec![1, 2, 3]));
     assert_eq!(bench.state(), Leading);
 }
 
 /// Local reads and those of learners wait in one queue.
 #[test]
-fn reads_from_here_and_from_learners_keep_their_order() {
-    let (mut bench, links) = leader(&[1, 2, 3]);
+fn reads_from_here_and_from_learners_of_ours_keep_their_order() {
+    let (mut bench, links) = leader_of(&[1, 2, 3], our_info);
     let (first, _) = bench.read();
-    bench.receive(links[0], sync());
+    bench.receive(links[0], sync(1));
     let (second, _) = bench.read();
     bench.receive(links[1], pong(1));
     let seen = bench.receive(links[1], pong(1));
     assert_eq!((seen.answers(), seen.names(links[0])), (vec![second], vec!["SYNC"]), "{first}");
+}
+
+// --- SYNC, towards servers of ZooKeeper ---
+
+/// They complete requests in the order in which they forwarded them, and know only the head of that queue.
+#[test]
+fn a_sync_of_zookeepers_comes_behind_what_was_proposed_before_and_before_everything_later() {
+    let (mut bench, links) = leader(&[1, 2, 3]);
+    let nine = observer(&mut bench, info);
+    for link in [links[0], nine] {
+        let seen = bench.receive(link, sync(7));
+        assert_eq!(seen.packets(link), [Packet::Sync { tag: 0 }], "no quorum is asked");
+    }
+    bench.write(1);
+    for link in [links[0], nine] {
+        assert_eq!(bench.receive(link, sync(7)).names(link), [""; 0]);
+    }
+    bench.write(2);
+    bench.persisted();
+    let run = Run { first: z(1, 1), last: z(1, 3) };
+    let seen = bench.receive(links[0], Packet::Acks(run));
+    assert_eq!(seen.names(links[0]), ["COMMIT", "SYNC", "COMMIT", "COMMIT"]);
+    assert_eq!(seen.names(nine), ["INFORM", "SYNC", "INFORM", "INFORM"]);
+    assert_eq!(seen.names(links[1]), ["COMMIT", "COMMIT", "COMMIT"]);
+}
+
+/// `set`, `sync`, `set` in a pipeline: the application has not even prepared the first when the SYNC comes.
+#[test]
+fn a_sync_waits_behind_the_requests_that_are_being_prepared() {
+    for (info, ours) in [(info as fn(i64, i64) -> LearnerInfo, false), (our_info, true)] {
+        for together in [1, 2, 3] {
+            let (mut bench, links) = leader_of(&[1, 2, 3], info);
+            let one = links[0];
+            for cxid in [1, 3, 5] {
+                bench.receive(one, Packet::Request(request(cxid)));
+                assert_eq!(bench.receive(one, sync(cxid + 1)).names(one), [""; 0]);
+            }
+            let mut seen = Seen::default();
+            while !bench.boundary.preparing.is_empty() {
+                seen.add(bench.prepared_together(together));
+            }
+            let syncs = tags(&seen, one);
+            assert_eq!(syncs, [], "none before its COMMIT");
+            // A quorum's word is asked for by those alone that are read points.
+            assert_eq!(pings(&seen, &[one]) > vec![0], ours);
+            for _ in 0..3 {
+                bench.receive(links[1], pong(1));
+            }
+            bench.persisted();
+            let run = Run { first: z(1, 1), last: z(1, 3) };
+            let seen = bench.receive(one, Packet::Acks(run));
+            let all = ["COMMIT", "SYNC", "COMMIT", "SYNC", "COMMIT", "SYNC"];
+            assert_eq!(seen.names(one), all, "{together} {ours}");
+            let expected = if ours { [2, 4, 6] } else { [0; 3] };
+            assert_eq!(tags(&seen, one), expected);
+        }
+    }
 }
 
 /// A leader whose clock runs while nobody answers is not asked more and more.

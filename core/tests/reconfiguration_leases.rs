@@ -68,7 +68,10 @@ fn lease(bench: &Bench) -> Option<Instant> {
 /// Answers the oldest ping with a promise.
 #[track_caller]
 fn promise(bench: &mut Bench, link: LinkId) -> Seen {
-    bench.receive(link, Packet::Lease { zxid: start(1), length: LEASE })
+    bench.receive(
+        link,
+        Packet::Lease { zxid: start(1), length: LEASE, sessions: bytes::Bytes::new() },
+    )
 }
 
 /// From now on 3 and 4 are to vote.

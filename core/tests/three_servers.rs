@@ -139,6 +139,10 @@ impl World {
                 | Output::TakeSnapshot(_)
                 | Output::SendSnapshot { .. }
                 | Output::ReceiveSnapshot { .. }
+                | Output::Pinged
+                | Output::Touched { .. }
+                | Output::Revalidate { .. }
+                | Output::Revalidated(_)
                 | Output::Answer(_)
                 | Output::Refused { .. }
                 | Output::ReadRefused { .. }) => panic!("not expected here: {other:?}"),

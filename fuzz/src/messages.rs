@@ -159,7 +159,7 @@ impl Sends {
                     4 => Packet::Ack(zxid),
                     5 => Packet::Commit(zxid),
                     6 => Packet::Ping { zxid, sessions: None },
-                    _ => Packet::Sync,
+                    _ => Packet::Sync { tag: 0 },
                 }
             }
             Self::Run { commits, epoch, first, many } => {
@@ -198,7 +198,8 @@ impl Sends {
             }
             Self::Lease { zxid, ms } => {
                 let length = Duration::from_millis(u64::from(ms));
-                Packet::Lease { zxid: Zxid(zxid), length }
+                let sessions = Bytes::from(vec![7; usize::from(ms % 3 == 0)]);
+                Packet::Lease { zxid: Zxid(zxid), length, sessions }
             }
         }
     }

@@ -132,6 +132,7 @@ pub fn feed(data: &[u8]) {
     let membership = Membership::parse(text).expect("a good text");
     let mut config = Config::new(ServerId(i64::from(run.id % 5) + 1), membership);
     config.reconfig_enabled = run.reconfig;
+    config.keeps_sessions = run.reconfig;
     config.history = HistoryLimits {
         window_count: usize::from(run.window),
         pace_bytes: usize::from(run.pace) * 16,
@@ -272,6 +273,10 @@ fn event(
         }
         Happens::StepDown => return Some(Event::StepDown),
         Happens::HandOver { to } => return Some(Event::HandOver(to.map(server))),
+        // Or the service says which sessions it has heard from.
+        Happens::Released if boundary.pinged => {
+            return Some(Event::Touch(Bytes::from_static(b"session and time")));
+        }
         Happens::Released => return Some(Event::Released(boundary.release)),
         Happens::Oracle(yes) => return Some(Event::Oracle(yes)),
         Happens::Vote { link, state, leader, epoch, zxid, round, old } => {
@@ -367,6 +372,6 @@ fn packet(kind: u8, zxid: Zxid, many: u8, current: i8, boundary: &Boundary) -> P
         20 => Packet::CommitAndActivate { zxid, leader: ServerId(1) },
         21 => Packet::Request(request(i32::from(many), 5)),
         22 => Packet::Request(request(i32::from(many), Request::SYNC)),
-        _ => Packet::Sync,
+        _ => Packet::Sync { tag: 0 },
     }
 }

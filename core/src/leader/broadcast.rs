@@ -13,6 +13,7 @@
 //! after us without a quorum that has left us; so we ask a quorum whether it still follows.
 
 mod reads;
+mod syncs;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -22,9 +23,10 @@ use crate::context::{Context, Parked, Verdict};
 use crate::id::{LinkId, Origin, ReleaseId, ServerId};
 pub use crate::leader::broadcast::reads::Asker;
 use crate::leader::broadcast::reads::Read;
+use crate::leader::broadcast::syncs::{Held, Preparing};
 use crate::leader::learners::Learners;
 use crate::leader::pending::{HandOver, Step};
-use crate::leader::progress::{Reign, Stage};
+use crate::leader::progress::{Reign, Stage, Sync};
 use crate::leader::tally::Tally;
 use crate::lease::relied_on;
 use crate::message::Request;
@@ -34,7 +36,7 @@ use crate::reasons::Refusal;
 use crate::report::Reason;
 use crate::time::Instant;
 use crate::timers::Timer;
-use crate::txn::{Draft, RequestId, Txn, Txns};
+use crate::txn::{Draft, Txn, Txns};
 use crate::zxid::{Counter, Epoch, Zxid};
 
 /// The reign of an established leader.
@@ -50,14 +52,14 @@ pub struct Broadcast {
     tally: Tally,
     /// Reads that wait for a quorum to answer, in the order in which they came.
     reads: VecDeque<Read>,
-    /// Requests that the application prepares, in order.
-    preparing: VecDeque<(Origin, RequestId)>,
+    /// Requests that the application prepares, in order, and the SYNCs behind them; the first is no SYNC.
+    preparing: VecDeque<Preparing>,
     /// The seat is on its way to another server.
     pub hand_over: Option<Box<HandOver>>,
     /// The membership changes.
     pub change: Option<Box<Change>>,
-    /// Requests that wait until the seat is another server's, or surely ours.
-    held: VecDeque<(Origin, Request)>,
+    /// What waits until the seat is another server's, or surely ours.
+    held: VecDeque<Held>,
     /// Until when no other leader can be established, once a quorum has promised that.
     pub lease: Option<Instant>,
     /// There is no such promise yet, and will be unless too few voters of those here make any.
@@ -132,10 +134,13 @@ impl Broadcast {
     }
 
     /// The hand-over has come to nothing: requests go on.
-    pub fn call_off(&mut self, cx: &mut Context<'_>) {
+    pub fn call_off(&mut self, cx: &mut Context<'_>, learners: &mut Learners) {
         self.hand_over = None;
-        for (origin, request) in core::mem::take(&mut self.held) {
-            self.prepare(cx, origin, request);
+        for held in core::mem::take(&mut self.held) {
+            match held {
+                Held::Request(origin, request) => self.prepare(cx, origin, request),
+                Held::Sync(link, tag) => self.on_sync(cx, learners, link, tag),
+            }
         }
     }
 
@@ -164,23 +169,25 @@ impl Broadcast {
             return false;
         }
         if request.op == Request::SYNC {
-            // What is proposed by now, as ZooKeeper has it.
-            let point = cx.history.last();
-            self.read(cx, learners, Asker::Learner(link), point);
+            self.on_sync(cx, learners, link, request.id.cxid);
         } else {
             self.prepare(cx, Origin::Learner(link), request);
         }
         true
     }
 
+    /// Whether requests wait for the next leader.
+    fn is_holding(&self) -> bool {
+        self.hand_over.as_deref().is_some_and(HandOver::is_holding)
+            || self.change.as_ref().is_some_and(|change| change.leaving)
+    }
+
     /// Lets the application prepare a request, unless requests wait for the next leader.
     fn prepare(&mut self, cx: &mut Context<'_>, origin: Origin, request: Request) {
-        if self.hand_over.as_deref().is_some_and(HandOver::is_holding)
-            || self.change.as_ref().is_some_and(|change| change.leaving)
-        {
-            return self.held.push_back((origin, request));
+        if self.is_holding() {
+            return self.held.push_back(Held::Request(origin, request));
         }
-        self.preparing.push_back((origin, request.id));
+        self.preparing.push_back(Preparing::Request(origin, request.id));
         cx.for_application(Output::Prepare { epoch: self.epoch, origin, request });
     }
 
@@ -210,14 +217,22 @@ impl Broadcast {
             },
             _ => drafts.into_iter().zip(1..).map(|(draft, n)| number(draft, n)).collect(),
         };
+        let mut due = Vec::new();
         for txn in &*txns {
             self.proposed = txn.zxid;
-            if let Some((Origin::Here, id)) = self.preparing.pop_front() {
+            if let Some(Preparing::Request(Origin::Here, id)) = self.preparing.pop_front() {
                 cx.accept(id);
+            }
+            while let Some(&Preparing::Sync(link, tag)) = self.preparing.front() {
+                self.preparing.pop_front();
+                due.push((link, Sync { point: txn.zxid, tag }));
             }
         }
         learners.propose(cx, before, &txns);
         cx.append(txns);
+        for (link, sync) in due {
+            self.sync(cx, learners, link, sync);
+        }
         Verdict::Stay
     }
 
@@ -326,8 +341,8 @@ impl Broadcast {
     /// with their links.
     pub fn hand_on(&mut self, cx: &mut Context<'_>) {
         self.hand_over = None;
-        for (origin, request) in self.held.drain(..) {
-            if origin == Origin::Here {
+        for held in self.held.drain(..) {
+            if let Held::Request(Origin::Here, request) = held {
                 cx.parked.push_back(Parked::Propose(request));
             }
         }
@@ -341,12 +356,16 @@ impl Broadcast {
     /// The reign is over: tells those who wait here. What was proposed may still come to pass.
     pub fn end(&mut self, cx: &mut Context<'_>) {
         let reason = Refusal::ReignOver;
-        let held = self.held.drain(..);
-        self.preparing.extend(held.map(|(origin, request)| (origin, request.id)));
-        for (origin, id) in self.preparing.drain(..) {
-            if origin == Origin::Here {
-                cx.outbox.push(Output::Refused { id, reason });
-            }
+        let here = |preparing| match preparing {
+            Preparing::Request(Origin::Here, id) => Some(id),
+            Preparing::Request(..) | Preparing::Sync(..) => None,
+        };
+        let held = self.held.drain(..).filter_map(|held| match held {
+            Held::Request(Origin::Here, request) => Some(request.id),
+            Held::Request(..) | Held::Sync(..) => None,
+        });
+        for id in self.preparing.drain(..).filter_map(here).chain(held) {
+            cx.outbox.push(Output::Refused { id, reason });
         }
         for read in self.reads.drain(..) {
             if let Asker::Here(read) = read.asker {

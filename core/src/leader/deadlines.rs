@@ -50,7 +50,7 @@ impl Leader {
                 Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
                     reconfiguration::parted(cx, broadcast, &mut self.state.learners, self.round)
                 }
-                Phase::Broadcast(broadcast) => steps::late(cx, broadcast, &self.state.learners),
+                Phase::Broadcast(broadcast) => steps::late(cx, broadcast, &mut self.state.learners),
                 Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
             },
             Timer::Lease => match &self.state.phase {

@@ -9,6 +9,8 @@
 
 use alloc::vec::Vec;
 
+use bytes::Bytes;
+
 use crate::context::Context;
 use crate::id::{LinkId, ServerId};
 use crate::leader::progress::{Activation, Busy, Progress, Reign, Stage, send};
@@ -164,7 +166,7 @@ impl Learners {
                     cx,
                     *link,
                     match lease {
-                        Some(length) => Packet::Lease { zxid, length },
+                        Some(length) => Packet::Lease { zxid, length, sessions: Bytes::new() },
                         None => Packet::Ping { zxid, sessions: None },
                     },
                 );

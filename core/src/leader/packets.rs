@@ -3,21 +3,25 @@
 //! ```text
 //!   packet ─┬─ silent, told ──────► introductions    FOLLOWERINFO, ACKEPOCH
 //!           ├─ syncing ───────────► synchronization  ACK of NEWLEADER
-//!           └─ serving ───────────► broadcast        ACK, PING, REQUEST
+//!           └─ serving ───────────► broadcast        ACK, PING, REQUEST, REVALIDATE
 //! ```
 //!
 //! Out of turn is whatever the learner's stage does not know; who says that is hung up.
 
 use alloc::vec::Vec;
 
+use bytes::Bytes;
+
 use crate::context::{Context, Verdict};
 use crate::id::LinkId;
-use crate::leader::progress::Stage;
+use crate::leader::progress::{Progress, Stage, send};
 use crate::leader::state::Phase;
 use crate::leader::{Leader, introductions};
 use crate::message::{Packet, Request, Run};
+use crate::output::Output;
 use crate::reasons::Hangup;
 use crate::report::{Change, Reason};
+use crate::time::Instant;
 
 impl Leader {
     /// A learner has said something.
@@ -51,28 +55,24 @@ impl Leader {
             (Stage::Syncing | Stage::Acknowledged | Stage::Serving, Packet::Acks(run)) => {
                 self.on_ack(cx, link, run)
             }
-            (Stage::Serving, packet @ (Packet::Ping { .. } | Packet::Lease { .. })) => {
-                let promises = matches!(packet, Packet::Lease { .. }) && learner.leases;
-                let answered = learner.beats.on_answer(promises);
-                let leases = learner.leases;
-                // A learner that answers with a ping what asks for a promise does not promise so long ones.
-                learner.leases &= promises || !answered;
-                if let (true, Phase::Broadcast(broadcast)) = (answered, &mut self.state.phase) {
-                    if leases {
-                        broadcast.renew(cx, &self.state.learners);
-                    }
-                    broadcast.serve_reads(cx, &mut self.state.learners);
-                }
-                self.move_on(cx)
+            (Stage::Serving, Packet::Ping { sessions, .. }) => {
+                self.on_pong(cx, link, false, sessions.unwrap_or_default())
+            }
+            (Stage::Serving, Packet::Lease { sessions, .. }) => {
+                self.on_pong(cx, link, true, sessions)
             }
             (Stage::Serving, Packet::MayLead(yes)) => {
                 learner.may_lead = yes.then_some(cx.now);
                 self.move_on(cx)
             }
             (Stage::Serving, Packet::Request(request)) => self.on_request(cx, link, request),
-            (Stage::Acknowledged, Packet::Ping { .. })
-            // Sessions are a service above us, and none is there yet.
-            | (Stage::Serving, Packet::Revalidate(_)) => Verdict::Stay,
+            (Stage::Serving, Packet::Revalidate(body)) => {
+                if cx.config.keeps_sessions {
+                    cx.for_application(Output::Revalidate { from: link, body });
+                }
+                Verdict::Stay
+            }
+            (Stage::Acknowledged, Packet::Ping { .. }) => Verdict::Stay,
             (_, packet) => {
                 self.state.drop_learner(cx, link, Hangup::OutOfTurn(packet.name()));
                 Verdict::Stay
@@ -127,6 +127,42 @@ impl Leader {
             }
         }
         self.move_on(cx)
+    }
+
+    /// PING or LEASE: it has answered a ping, and has heard from these sessions.
+    fn on_pong(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        promises: bool,
+        sessions: Bytes,
+    ) -> Verdict {
+        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
+        let promises = promises && learner.leases;
+        let asked = learner.beats.on_answer(promises);
+        let leases = learner.leases;
+        // A learner that answers with a ping what asks for a promise does not promise so long ones.
+        learner.leases &= promises || asked.is_none();
+        if cx.config.keeps_sessions {
+            let asked = asked.unwrap_or(Instant::ORIGIN);
+            cx.outbox.push(Output::Touched { from: link, asked, sessions });
+        }
+        if let (Some(_), Phase::Broadcast(broadcast)) = (asked, &mut self.state.phase) {
+            if leases {
+                broadcast.renew(cx, &self.state.learners);
+            }
+            broadcast.serve_reads(cx, &mut self.state.learners);
+        }
+        self.move_on(cx)
+    }
+
+    /// The service says whether a session lives of which a learner has asked.
+    pub fn on_revalidated(&self, cx: &mut Context<'_>, to: LinkId, body: Bytes) -> Verdict {
+        let serves = |learner: &Progress| learner.stage == Stage::Serving;
+        if self.state.learners.get(to).is_some_and(serves) {
+            send(cx, to, Packet::Revalidate(body));
+        }
+        Verdict::Stay
     }
 
     /// REQUEST of a learner's client.

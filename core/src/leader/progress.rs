@@ -65,8 +65,18 @@ pub struct Progress {
     pub beats: Beats,
     /// Reconfigurations that it has to be told of when their turn has come, ascending.
     pub activations: VecDeque<Activation>,
-    /// Where the SYNCs that it asked for may be answered: when its COMMITs have come so far.
-    pub syncs: VecDeque<Zxid>,
+    /// SYNCs that it is owed, in order.
+    pub syncs: VecDeque<Sync>,
+}
+
+/// A SYNC that a learner is owed: behind the COMMIT or INFORM of everything through its point, and before every later
+/// one, since a ZooKeeper server completes its requests in that order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sync {
+    /// What was proposed when it was its turn.
+    pub point: Zxid,
+    /// By which a server of ours knows it; 0 for others.
+    pub tag: i32,
 }
 
 /// A reconfiguration that is in force.
@@ -144,6 +154,11 @@ impl Progress {
         underway && behind && !self.collects
     }
 
+    /// Whether it is a server of ours that serves.
+    pub const fn is_ours(&self) -> bool {
+        matches!(self.stage, Stage::Serving) && self.priority.is_some()
+    }
+
     /// Whether it has acknowledged our history.
     pub fn is_synced(&self) -> bool {
         self.stage >= Stage::Acknowledged
@@ -181,21 +196,26 @@ impl Progress {
         if self.stage < Stage::Syncing {
             return;
         }
-        if self.activations.is_empty() || self.feed_activations(cx, link, reign) {
-            self.feed_through(cx, link, reign);
-        }
-        while !self.cursor.is_streaming()
-            && self.syncs.front().is_some_and(|point| *point <= self.cursor.told)
-        {
+        loop {
+            let sync = self.syncs.front().copied();
+            let through = sync.map_or(reign.committed, |sync| sync.point.min(reign.committed));
+            let reign = Reign { committed: through, ..reign };
+            if self.activations.is_empty() || self.feed_activations(cx, link, reign) {
+                self.feed_through(cx, link, reign);
+            }
+            let told = self.cursor.told;
+            let due = sync.filter(|sync| !self.cursor.is_streaming() && sync.point <= told);
+            let Some(Sync { tag, .. }) = due else { return };
             self.syncs.pop_front();
-            send(cx, link, Packet::Sync);
+            send(cx, link, Packet::Sync { tag });
         }
     }
 
     /// Tells it of reconfigurations, each behind everything that was committed before it. Returns whether it
     /// knows of all of them.
     fn feed_activations(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
-        while let Some(Activation { txn, leader }) = self.activations.front().cloned() {
+        let due = |activation: &&Activation| activation.txn.zxid <= reign.committed;
+        while let Some(Activation { txn, leader }) = self.activations.front().filter(due).cloned() {
             let before = Zxid(txn.zxid.0 - 1);
             let due = if before.is_epoch_start() { reign.inherited } else { before };
             self.feed_through(cx, link, Reign { committed: due, ..reign });

@@ -159,7 +159,7 @@ pub fn complete(
     if leader == cx.config.id {
         if leaving {
             cx.outbox.push(Output::Keep);
-            broadcast.call_off(cx);
+            broadcast.call_off(cx, learners);
         }
         broadcast.update_quorum(cx, learners);
         // Some may have waited for it to be told of it.

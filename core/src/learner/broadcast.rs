@@ -34,9 +34,24 @@ pub struct Broadcast {
     observer: bool,
     /// Everything through this needs no acknowledgement any more.
     acked: Zxid,
-    /// Reads that wait for SYNC, in the order in which they were asked.
-    reads: VecDeque<ReadId>,
+    /// Reads that wait for SYNC, in the order in which they were asked, and by which tag each is known.
+    reads: VecDeque<(i32, ReadId)>,
+    /// The tag of the last one.
+    last_tag: i32,
+    /// Pings that the service has not answered yet.
+    pinged: VecDeque<Pinged>,
 }
+
+/// A ping that waits for the sessions that were heard from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Pinged {
+    zxid: Zxid,
+    /// The promise that was asked for and is made.
+    lease: Option<Duration>,
+}
+
+/// How many pings wait for the service, at most: more than come together from any leader of ours.
+const PINGED_MAX: usize = 1024;
 
 /// UPTODATE: says once more that we have the history, as ZooKeeper's learners do, and logs what was left
 /// without COMMIT. What is known to be committed is delivered.
@@ -58,7 +73,15 @@ pub fn on_up_to_date(
     }
     let acked = covered.max(start);
     let patience = cx.config.timing.sync_time();
-    let mut broadcast = Broadcast { epoch, patience, observer, acked, reads: VecDeque::new() };
+    let mut broadcast = Broadcast {
+        epoch,
+        patience,
+        observer,
+        acked,
+        reads: VecDeque::new(),
+        last_tag: 0,
+        pinged: VecDeque::new(),
+    };
     broadcast.on_persisted(cx, link);
     broadcast
 }
@@ -146,20 +169,37 @@ impl Broadcast {
         }
     }
 
-    /// Answers a ping with the same zxid and the sessions heard from: there are none.
-    pub fn on_ping(&self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid) {
-        let packet = Packet::Ping { zxid, sessions: Some(Bytes::new()) };
-        cx.outbox.send(link, Message::Packet(packet));
+    /// PING: answered with the same zxid and the sessions heard from.
+    pub fn on_ping(&mut self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid) {
+        self.pinged(cx, link, Pinged { zxid, lease: None });
     }
 
     /// LEASE: promises to take no part in establishing another leader, if we know of leases, and of such long
     /// ones: after a restart we could not keep a longer promise. To anything else it is a ping.
-    pub fn on_lease(&self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid, length: Duration) {
-        if self.observer || cx.config.lease.is_none_or(|longest| length > longest) {
-            return self.on_ping(cx, link, zxid);
+    pub fn on_lease(&mut self, cx: &mut Context<'_>, link: LinkId, zxid: Zxid, length: Duration) {
+        let promises = !self.observer && cx.config.lease.is_some_and(|longest| length <= longest);
+        if promises {
+            cx.lease.grant(self.epoch, cx.now + length);
         }
-        cx.lease.grant(self.epoch, cx.now + length);
-        cx.outbox.send(link, Message::Packet(Packet::Lease { zxid, length }));
+        self.pinged(cx, link, Pinged { zxid, lease: promises.then_some(length) });
+    }
+
+    /// The service is asked which sessions it has heard from, if there is one.
+    fn pinged(&mut self, cx: &mut Context<'_>, link: LinkId, ping: Pinged) {
+        if cx.config.keeps_sessions && self.pinged.len() < PINGED_MAX {
+            self.pinged.push_back(ping);
+            cx.outbox.push(Output::Pinged);
+        } else {
+            answer(cx, link, ping, Bytes::new());
+        }
+    }
+
+    /// The sessions that were heard from go with the answer to the oldest ping; there is nothing to tell with the others.
+    pub fn on_touch(&mut self, cx: &mut Context<'_>, link: LinkId, sessions: Bytes) {
+        let mut sessions = Some(sessions);
+        for ping in self.pinged.drain(..) {
+            answer(cx, link, ping, sessions.take().unwrap_or_default());
+        }
     }
 
     /// A caller here asks for a transaction: the leader is asked.
@@ -171,28 +211,41 @@ impl Broadcast {
     /// A caller here wants to read what is as new as everything acknowledged so far: the leader is asked
     /// to flush the path.
     pub fn on_read(&mut self, cx: &mut Context<'_>, link: LinkId, read: ReadId) {
-        self.reads.push_back(read);
-        let id = RequestId { client: 0, cxid: 0 };
+        // 0 is none.
+        self.last_tag = self.last_tag.checked_add(1).unwrap_or(1);
+        self.reads.push_back((self.last_tag, read));
+        let id = RequestId { client: 0, cxid: self.last_tag };
         let request = Request { id, op: Request::SYNC, body: Bytes::new(), identities: None };
         cx.outbox.send(link, Message::Packet(Packet::Request(request)));
     }
 
-    /// SYNC: what was committed when the oldest read was asked has come.
-    pub fn on_sync(&mut self, cx: &mut Context<'_>) {
-        if let Some(read) = self.reads.pop_front() {
+    /// SYNC: what was committed when this read was asked has come; the oldest, if the leader does not say which.
+    pub fn on_sync(&mut self, cx: &mut Context<'_>, tag: i32) {
+        let at = self.reads.iter().position(|(of, _)| tag == 0 || tag == *of);
+        if let Some((_, read)) = at.and_then(|at| self.reads.remove(at)) {
             cx.for_application(Output::Answer(read));
         }
     }
 
     /// The seat belongs to another server: those who wait here wait on.
     pub fn hand_on(&mut self, cx: &mut Context<'_>) {
-        cx.parked.extend(self.reads.drain(..).map(Parked::Read));
+        cx.parked.extend(self.reads.drain(..).map(|(_, read)| Parked::Read(read)));
     }
 
     /// The reign is over: tells those who wait here.
     pub fn end(&mut self, cx: &mut Context<'_>) {
-        for read in self.reads.drain(..) {
+        for (_, read) in self.reads.drain(..) {
             cx.outbox.push(Output::ReadRefused { read, reason: Refusal::ReignOver });
         }
     }
+}
+
+/// Answers a ping: with the same zxid, the promise that it asked for, and the sessions heard from.
+fn answer(cx: &mut Context<'_>, link: LinkId, ping: Pinged, sessions: Bytes) {
+    let Pinged { zxid, lease } = ping;
+    let packet = match lease {
+        Some(length) => Packet::Lease { zxid, length, sessions },
+        None => Packet::Ping { zxid, sessions: Some(sessions) },
+    };
+    cx.outbox.send(link, Message::Packet(packet));
 }

@@ -11,13 +11,16 @@
 
 use alloc::boxed::Box;
 
+use bytes::Bytes;
+
 use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ServerId};
 use crate::learner::breach::Breach;
 use crate::learner::discovery::Announced;
 use crate::learner::synchronization::{Synchronization, new_leader};
 use crate::learner::{Learner, Phase, broadcast, discovery, reconfiguration};
-use crate::message::{LearnerInfo, Packet, Run};
+use crate::message::{LearnerInfo, Message, Packet, Run};
+use crate::output::Output;
 use crate::reasons::{Fault, Hangup};
 use crate::report::{Change, Reason};
 use crate::status;
@@ -185,7 +188,7 @@ impl Learner {
             | Packet::HandOver { .. }
             | Packet::Lease { .. }
             | Packet::MayLead(_)
-            | Packet::Sync => (start, Ok(())),
+            | Packet::Sync { .. } => (start, Ok(())),
         };
         self.judge(cx, link, zxid, name, taken)
     }
@@ -237,12 +240,18 @@ impl Learner {
                 broadcast.on_ping(cx, link, zxid);
                 return self.on_beat(cx, link);
             }
-            Packet::Lease { zxid, length } => {
+            Packet::Lease { zxid, length, .. } => {
                 broadcast.on_lease(cx, link, zxid, length);
                 return self.on_beat(cx, link);
             }
-            Packet::Sync => {
-                broadcast.on_sync(cx);
+            Packet::Sync { tag } => {
+                broadcast.on_sync(cx, tag);
+                return Verdict::Stay;
+            }
+            Packet::Revalidate(body) => {
+                if cx.config.keeps_sessions {
+                    cx.for_application(Output::Revalidated(body));
+                }
                 return Verdict::Stay;
             }
             Packet::HandOver { vote, round } => {
@@ -277,13 +286,28 @@ impl Learner {
             | Packet::Ack(_)
             | Packet::Acks(_)
             | Packet::Request(_)
-            | Packet::MayLead(_)
-            | Packet::Revalidate(_) => return Verdict::Stay,
+            | Packet::MayLead(_) => return Verdict::Stay,
         };
         if taken.is_err() {
             return self.judge(cx, link, zxid, name, taken);
         }
         if cx.config.next_membership.is_some() { self.activate(cx, next) } else { Verdict::Stay }
+    }
+
+    /// The service has heard from these sessions.
+    pub fn on_touch(&mut self, cx: &mut Context<'_>, sessions: Bytes) -> Verdict {
+        if let Phase::Broadcast(link, broadcast) = &mut self.phase {
+            broadcast.on_touch(cx, *link, sessions);
+        }
+        Verdict::Stay
+    }
+
+    /// The service wants to know whether a session lives.
+    pub fn on_revalidate(&self, cx: &mut Context<'_>, body: Bytes) -> Verdict {
+        if let Phase::Broadcast(link, _) = &self.phase {
+            cx.outbox.send(*link, Message::Packet(Packet::Revalidate(body)));
+        }
+        Verdict::Stay
     }
 
     /// The leader has pinged us: that keeps the time of what voters say to one another, too.

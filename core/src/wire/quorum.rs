@@ -106,7 +106,7 @@ pub fn decode_packet(buf: &mut BytesMut, data_max: usize) -> Result<Option<Packe
             return Ok(Some(Packet::Snap { label: zxid, memberships }));
         }
         kind::UP_TO_DATE => Packet::UpToDate,
-        kind::SYNC => Packet::Sync,
+        kind::SYNC => Packet::Sync { tag: i32::try_from(zxid.0).unwrap_or(0) },
         kind::MAY_LEAD => Packet::MayLead(zxid == Zxid(1)),
         kind::FOLLOWER_INFO => {
             Packet::FollowerInfo(learner_info("FOLLOWERINFO", zxid, field(buf, data))?)
@@ -141,9 +141,11 @@ pub fn decode_packet(buf: &mut BytesMut, data_max: usize) -> Result<Option<Packe
             Packet::HandOver { vote, round: Round(i64_in::<16, _>(data)) }
         }
         kind::LEASE => {
-            let millis = first_i64("LEASE", field(buf, data))?;
+            let data = required("LEASE", data)?;
+            let millis = first_i64("LEASE", buf.get(data.clone()))?;
             let length = Duration::from_millis(u64::try_from(millis).unwrap_or(0));
-            Packet::Lease { zxid, length }
+            let sessions = take(buf, data.start + 8..data.end, end);
+            return Ok(Some(Packet::Lease { zxid, length, sessions }));
         }
         kind::INFORM_AND_ACTIVATE => {
             let name = "INFORMANDACTIVATE";
@@ -311,10 +313,10 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
             }
         }
         Packet::Revalidate(data) => fixed(out, kind::REVALIDATE, Zxid(-1), &[], Some(data)),
-        Packet::Sync => bare(out, kind::SYNC, Zxid(0)),
-        Packet::Lease { zxid, length } => {
+        Packet::Sync { tag } => bare(out, kind::SYNC, Zxid(i64::from(*tag))),
+        Packet::Lease { zxid, length, sessions } => {
             let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
-            fixed(out, kind::LEASE, *zxid, &millis.to_be_bytes(), None)
+            fixed(out, kind::LEASE, *zxid, &millis.to_be_bytes(), Some(sessions))
         }
         Packet::MayLead(yes) => bare(out, kind::MAY_LEAD, Zxid(i64::from(*yes))),
         Packet::HandOver { vote, round } => {
@@ -435,9 +437,12 @@ mod tests {
                 vote: Vote { leader, zxid, peer_epoch: epoch },
                 round: Round(rng.next_u64() as i64),
             },
-            20 => Packet::Lease { zxid, length: Duration::from_millis(rng.below(1 << 62)) },
+            20 => {
+                let length = Duration::from_millis(rng.below(1 << 62));
+                Packet::Lease { zxid, length, sessions: data }
+            }
             21 => Packet::MayLead(rng.below(2) == 0),
-            _ => Packet::Sync,
+            _ => Packet::Sync { tag: zxid.0 as i32 },
         }
     }
 
@@ -561,11 +566,11 @@ mod tests {
     fn an_unknown_packet_is_skipped_whole() {
         for unknown in [0, 20, -1, i32::MAX] {
             let mut buf = raw(unknown, 3, b"abc", ABSENT);
-            encode_packet(&Packet::Sync, &mut buf);
+            encode_packet(&Packet::Sync { tag: 0 }, &mut buf);
             let error = DecodeError::UnknownPacket(unknown);
             assert!(!error.is_fatal());
             assert_eq!(decode_packet(&mut buf, MAX_DATA), Err(error));
-            assert_eq!(decode_packet(&mut buf, MAX_DATA), Ok(Some(Packet::Sync)));
+            assert_eq!(decode_packet(&mut buf, MAX_DATA), Ok(Some(Packet::Sync { tag: 0 })));
         }
     }
 
@@ -638,11 +643,16 @@ mod tests {
             \0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x09\xff\xff\xff\xff";
         let lease = b"\x71\0\0\x02\0\0\0\x05\0\0\0\0\0\0\0\x08\
             \0\0\0\0\0\0\x17\x70\xff\xff\xff\xff";
+        let touched = b"\x71\0\0\x02\0\0\0\x05\0\0\0\0\0\0\0\x0b\
+            \0\0\0\0\0\0\x17\x70abc\xff\xff\xff\xff";
+        let sync = b"\0\0\0\x07\0\0\0\0\0\0\0\x07\xff\xff\xff\xff\xff\xff\xff\xff";
         let may_lead = b"\x71\0\0\x03\0\0\0\0\0\0\0\x01\xff\xff\xff\xff\xff\xff\xff\xff";
         let (zxid, length) = (Zxid(0x5_0000_0000), Duration::from_secs(6));
         for (packet, golden) in [
             (Packet::HandOver { vote, round: Round(9) }, &hand_over[..]),
-            (Packet::Lease { zxid, length }, &lease[..]),
+            (Packet::Lease { zxid, length, sessions: Bytes::new() }, &lease[..]),
+            (Packet::Lease { zxid, length, sessions: Bytes::from_static(b"abc") }, &touched[..]),
+            (Packet::Sync { tag: 7 }, &sync[..]),
             (Packet::MayLead(true), &may_lead[..]),
         ] {
             assert_eq!(encoded(&packet), golden, "{packet:?}");
@@ -650,7 +660,7 @@ mod tests {
         }
         // No lease is shorter than none.
         let mut buf = raw(kind::LEASE, 8, &(-1_i64).to_be_bytes(), ABSENT);
-        let none = Packet::Lease { zxid: Zxid(7), length: Duration::ZERO };
+        let none = Packet::Lease { zxid: Zxid(7), length: Duration::ZERO, sessions: Bytes::new() };
         assert_eq!(decode_packet(&mut buf, MAX_DATA), Ok(Some(none)));
     }
 

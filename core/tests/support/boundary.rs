@@ -64,6 +64,8 @@ pub struct Boundary {
     pub reads: BTreeSet<ReadId>,
     /// Where we have acknowledged a leader's history, and which transaction last.
     pub acknowledged: BTreeSet<LinkId>,
+    /// A ping waits for the sessions that were heard from.
+    pub pinged: bool,
     /// The link that has just ended, until it is hung up.
     ended: Option<LinkId>,
     acked: BTreeMap<LinkId, Zxid>,
@@ -285,6 +287,7 @@ impl Boundary {
             accepted: Vec::new(),
             reads: BTreeSet::new(),
             acknowledged: BTreeSet::new(),
+            pinged: false,
             ended: None,
             acked: BTreeMap::new(),
             leadership: None,
@@ -345,6 +348,7 @@ impl Boundary {
                 self.resolving.remove(link).expect("somebody wants to know");
             }
             Event::Propose(request) => self.requests.push(request.id),
+            Event::Touch(_) => self.pinged = false,
             Event::Read(read) => assert!(self.reads.insert(*read), "{read:?} comes once"),
             _ => {}
         }
@@ -488,6 +492,11 @@ impl Boundary {
                 assert!(status.serving && *epoch == status.current_epoch, "{output:?}");
                 self.preparing.push_back((*epoch, *origin, request.clone()));
             }
+            Output::Pinged => self.pinged = true,
+            Output::Touched { from, .. } => {
+                assert!(self.up.contains_key(from), "{output:?}, but that is not up");
+            }
+            Output::Revalidate { .. } | Output::Revalidated(_) => {}
             Output::Answer(read) | Output::ReadRefused { read, .. } => {
                 assert!(self.reads.remove(read), "{output:?}: nobody waits");
             }

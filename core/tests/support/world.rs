@@ -278,6 +278,10 @@ impl World {
             | Output::Lost(_)
             | Output::Unknown { .. }
             | Output::Refused { .. }
+            | Output::Pinged
+            | Output::Touched { .. }
+            | Output::Revalidate { .. }
+            | Output::Revalidated(_)
             | Output::Answer(_)
             | Output::ReadRefused { .. }
             | Output::Leadership(_)

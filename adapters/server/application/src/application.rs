@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::error::Error;
 
 use bytes::{Bytes, BytesMut};
+use quorate_core::id::Origin;
 use quorate_core::message::Request;
 use quorate_core::prepared::Prepared;
 use quorate_core::txn::Txn;
@@ -32,12 +33,19 @@ pub trait Application: Send + 'static {
     /// Turns a request into a transaction, at the leader: on top of everything applied and of
     /// everything prepared since the last [`abandon`](Self::abandon). `now` is the wall clock in
     /// milliseconds since 1970. A request that is refused becomes a transaction too, see
-    /// [`Prepared::rejected`].
+    /// [`Prepared::rejected`]. `origin` tells at which server it was asked for: only the one that a client is connected
+    /// to may write for its session.
     ///
     /// The body has at most `bytes_max` bytes, which is what `jute.maxbuffer` and its extra size leave
     /// ([`Limits::txn_bytes`](quorate_core::config::Limits::txn_bytes)): no server would read more. What is
     /// longer is void, see [`void`](Self::void).
-    fn prepare(&mut self, request: &Request, now: i64, bytes_max: usize) -> Prepared;
+    fn prepare(
+        &mut self,
+        request: &Request,
+        origin: Origin,
+        now: i64,
+        bytes_max: usize,
+    ) -> Prepared;
 
     /// What was prepared last is too long and does not come to pass: told before anything else is prepared,
     /// so that nothing more counts on it. In its place comes [`Prepared::rejected`] with

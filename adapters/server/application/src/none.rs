@@ -3,6 +3,7 @@
 use core::iter;
 
 use bytes::{Bytes, BytesMut};
+use quorate_core::id::Origin;
 use quorate_core::message::{LearnerInfo, Request};
 use quorate_core::prepared::{Prepared, Rejected};
 use quorate_core::txn::Txn;
@@ -56,7 +57,7 @@ impl Application for NoApplication {
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
-    fn prepare(&mut self, request: &Request, _now: i64, _bytes_max: usize) -> Prepared {
+    fn prepare(&mut self, request: &Request, _: Origin, _now: i64, _bytes_max: usize) -> Prepared {
         if request.op == Request::RECONFIGURE {
             return Prepared::reconfiguration(request);
         }

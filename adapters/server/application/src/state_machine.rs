@@ -6,6 +6,7 @@ use alloc::string::String;
 use core::fmt;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use quorate_core::id::Origin;
 use quorate_core::message::{LearnerInfo, Request};
 use quorate_core::prepared::{Prepared, Rejected};
 use quorate_core::txn::Txn;
@@ -164,7 +165,7 @@ impl<M: StateMachine> Application for Replicated<M> {
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
-    fn prepare(&mut self, request: &Request, _now: i64, bytes_max: usize) -> Prepared {
+    fn prepare(&mut self, request: &Request, _: Origin, _now: i64, bytes_max: usize) -> Prepared {
         if request.op == Request::RECONFIGURE {
             return Prepared::reconfiguration(request);
         }
@@ -330,12 +331,17 @@ mod tests {
     #[test]
     fn a_command_travels_as_set_data() {
         let mut tape = Replicated::new("tape", Tape::default());
-        let prepared = tape.prepare(&request(b"abc"), 0, MOST);
+        let prepared = tape.prepare(&request(b"abc"), Origin::Here, 0, MOST);
         let mut expected = Vec::new();
         expected.extend_from_slice(b"\0\0\0\x0d/quorate/tape\0\0\0\x03abc\0\0\0\0");
         assert_eq!((prepared.kind, &prepared.body[..]), (5, &expected[..]));
         assert_eq!(tape.apply(&txn(prepared)), "abc");
-        let other = Replicated::new("other", Tape::default()).prepare(&request(b"x"), 0, MOST);
+        let other = Replicated::new("other", Tape::default()).prepare(
+            &request(b"x"),
+            Origin::Here,
+            0,
+            MOST,
+        );
         assert_eq!(tape.apply(&txn(other)), "");
         assert_eq!(tape.machine().0, b"abc");
     }
@@ -343,12 +349,12 @@ mod tests {
     #[test]
     fn a_refused_request_is_a_transaction_that_says_why() {
         let mut tape = Replicated::new("tape", Tape::default());
-        let refused = txn(tape.prepare(&request(b""), 0, MOST));
+        let refused = txn(tape.prepare(&request(b""), Origin::Here, 0, MOST));
         assert_eq!(Rejected::of(&refused), Some(Rejected(-8)));
         assert_eq!(tape.apply(&refused), "");
-        let unknown = txn(tape.prepare(&Request { op: 1, ..request(b"x") }, 0, MOST));
+        let unknown = txn(tape.prepare(&Request { op: 1, ..request(b"x") }, Origin::Here, 0, MOST));
         assert_eq!(Rejected::of(&unknown), Some(Rejected::UNIMPLEMENTED));
-        assert_eq!(Rejected::of(&txn(tape.prepare(&request(b"x"), 0, MOST))), None);
+        assert_eq!(Rejected::of(&txn(tape.prepare(&request(b"x"), Origin::Here, 0, MOST))), None);
     }
 
     #[test]

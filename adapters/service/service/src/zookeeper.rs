@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use quorate_application::{Application, Prepared, Restore, RestoreError, Snapshot, SnapshotError};
+use quorate_core::id::Origin;
 use quorate_core::message::{LearnerInfo, Request};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
@@ -34,7 +35,7 @@ impl Application for ZooKeeper {
 
     const PROTOCOL: i32 = LearnerInfo::PROTOCOL;
 
-    fn prepare(&mut self, request: &Request, _now: i64, bytes_max: usize) -> Prepared {
+    fn prepare(&mut self, request: &Request, _: Origin, _now: i64, bytes_max: usize) -> Prepared {
         self.preparer.prepare(&self.tree, request, bytes_max)
     }
 

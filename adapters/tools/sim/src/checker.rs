@@ -413,6 +413,10 @@ impl Checker {
             | Output::Unknown { .. }
             | Output::Refused { .. }
             | Output::ReadRefused { .. }
+            | Output::Pinged
+            | Output::Touched { .. }
+            | Output::Revalidate { .. }
+            | Output::Revalidated(_)
             | Output::Release(_)
             | Output::Keep
             | Output::HandedOver(_) => {}

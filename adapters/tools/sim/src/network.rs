@@ -180,6 +180,12 @@ impl Network {
         self.connections.get(&unpack(link).0).is_some_and(lives)
     }
 
+    /// Which server is at the other end of a link, if the connection is still there.
+    pub(crate) fn at_the_other_end(&self, link: LinkId) -> Option<ServerId> {
+        let (conn, side) = unpack(link);
+        self.connections.get(&conn).map(|connection| connection.servers(side).1)
+    }
+
     /// How many connections there are in any state.
     pub(crate) fn connections(&self) -> usize {
         self.connections.len()

@@ -175,6 +175,10 @@ impl Stage {
                 | Output::Retired
                 | Output::Keep
                 | Output::HandedOver(_)
+                | Output::Pinged
+                | Output::Touched { .. }
+                | Output::Revalidate { .. }
+                | Output::Revalidated(_)
                 | Output::Answer(_)
                 | Output::Accepted(_)
                 | Output::Lost(_)

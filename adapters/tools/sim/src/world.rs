@@ -15,6 +15,7 @@ mod leaving;
 mod outputs;
 mod reference;
 mod server;
+mod sessions;
 mod stepping;
 mod storage;
 mod strangers;
@@ -139,6 +140,9 @@ impl World {
                 priority: config.priorities.get(&id).copied().unwrap_or(0),
                 lease: config.lease.filter(|_| !network.old.contains_key(&id)),
                 reconfig_enabled: config.may_change && !config.unwilling.contains(&id),
+                // Where some do and some do not, what one says meets one that does not expect it.
+                keeps_sessions: (seed ^ id.0.unsigned_abs()) % 3 > 0
+                    && !network.old.contains_key(&id),
                 ..Config::new(id, membership)
             };
             let contents = config.disks.get(&id).cloned().unwrap_or_default();

@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::id::{LinkId, ReadId};
 use crate::leader::broadcast::Broadcast;
 use crate::leader::learners::Learners;
+use crate::leader::progress::Sync;
 use crate::output::Output;
 use crate::zxid::Zxid;
 
@@ -22,8 +23,8 @@ pub(super) struct Read {
 pub enum Asker {
     /// A caller at this server.
     Here(ReadId),
-    /// A learner, with SYNC.
-    Learner(LinkId),
+    /// A server of ours that learns here, with SYNC of this tag.
+    Learner(LinkId, i32),
 }
 
 impl Broadcast {
@@ -55,9 +56,9 @@ impl Broadcast {
             self.reads.pop_front();
             match asker {
                 Asker::Here(read) => cx.for_application(Output::Answer(read)),
-                Asker::Learner(link) => {
+                Asker::Learner(link, tag) => {
                     if let Some(learner) = learners.get_mut(link) {
-                        learner.syncs.push_back(point);
+                        learner.syncs.push_back(Sync { point, tag });
                     }
                 }
             }

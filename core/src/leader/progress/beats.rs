@@ -29,19 +29,15 @@ impl Beats {
         self.unanswered.push_back((beat, now));
     }
 
-    /// One was answered, with or without a promise to establish no other leader; returns whether anybody may
-    /// wait for that.
-    pub fn on_answer(&mut self, promises: bool) -> bool {
-        match self.unanswered.pop_front() {
-            Some((beat, sent)) => {
-                self.answered = beat;
-                if promises {
-                    self.promised = Some(sent);
-                }
-                true
-            }
-            None => false,
+    /// One was answered, with or without a promise to establish no other leader; returns when it was sent, if a read or
+    /// the lease may wait for that.
+    pub fn on_answer(&mut self, promises: bool) -> Option<Instant> {
+        let (beat, sent) = self.unanswered.pop_front()?;
+        self.answered = beat;
+        if promises {
+            self.promised = Some(sent);
         }
+        Some(sent)
     }
 
     /// When the last ping was sent that was answered with such a promise.

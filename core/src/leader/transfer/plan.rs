@@ -45,7 +45,7 @@ pub fn choose(
     // has gone to it at once.
     let mut told = cx.quorum.support();
     told.add(cx.quorum, cx.config.id);
-    for learner in learners.values().filter(|l| l.votes && is_ours(l)) {
+    for learner in learners.values().filter(|l| l.votes && l.is_ours()) {
         told.add(cx.quorum, learner.id);
     }
     if told.is_quorum(cx.quorum) { Ok(to) } else { Err(TransferRefused::NoQuorum) }
@@ -84,16 +84,11 @@ fn best<'a>(
     fits: impl Fn(&Progress) -> bool,
 ) -> Option<&'a Progress> {
     let able = learners.values();
-    let able = able.filter(|l| may_lead(cx, l) && is_ours(l) && fits(l));
+    let able = able.filter(|l| may_lead(cx, l) && l.is_ours() && fits(l));
     able.max_by_key(|l| (is_heard(cx, l), wish(cx, l), l.acks.through(), l.id))
 }
 
 /// Whether it follows with a vote, and one that it may be elected with.
 fn may_lead(cx: &Context<'_>, learner: &Progress) -> bool {
     learner.votes && learner.stage == Stage::Serving && cx.quorum.weight(learner.id) > 0
-}
-
-/// Whether it serves, and takes a HANDOVER.
-pub const fn is_ours(learner: &Progress) -> bool {
-    matches!(learner.stage, Stage::Serving) && learner.priority.is_some()
 }

@@ -15,7 +15,7 @@ use crate::leader::broadcast::Broadcast;
 use crate::leader::learners::Learners;
 use crate::leader::pending::{HandOver, Purpose, Step};
 use crate::leader::progress::{Stage, send};
-use crate::leader::transfer::plan::{choose, is_heard, is_ours};
+use crate::leader::transfer::plan::{choose, is_heard};
 use crate::message::Packet;
 use crate::output::Output;
 use crate::reasons::TransferRefused;
@@ -62,7 +62,7 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
     let (to, round) = (hand_over.to, hand_over.round);
     let link = learners.link_of(to);
     let Some((link, learner)) = link.and_then(|link| Some((link, learners.get_mut(link)?))) else {
-        return call_off(cx, broadcast, TransferRefused::Lost(to));
+        return call_off(cx, broadcast, learners, TransferRefused::Lost(to));
     };
     match hand_over.step {
         Step::CatchingUp => {
@@ -76,7 +76,7 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
         }
         Step::Holding => {
             if !is_heard(cx, learner) {
-                return call_off(cx, broadcast, TransferRefused::Unheard(to));
+                return call_off(cx, broadcast, learners, TransferRefused::Unheard(to));
             }
             if done && learner.acks.through() >= proposed {
                 hand_over.step = Step::Offered(link);
@@ -131,7 +131,7 @@ fn hand_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners)
         return Verdict::Stay;
     };
     let vote = Vote { peer_epoch: broadcast.epoch, zxid: cx.history.last(), leader: to };
-    for (link, _) in learners.iter().filter(|(_, learner)| is_ours(learner)) {
+    for (link, _) in learners.iter().filter(|(_, learner)| learner.is_ours()) {
         send(cx, link, Packet::HandOver { vote, round });
     }
     if asked {
@@ -143,13 +143,13 @@ fn hand_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners)
 }
 
 /// Time has run out.
-pub fn late(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners) -> Verdict {
+pub fn late(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Learners) -> Verdict {
     let Some(hand_over) = broadcast.hand_over.as_deref() else { return Verdict::Stay };
     let kept = match (hand_over.step, hand_over.to) {
         (Step::CatchingUp, to) if !is_named_heard(cx, learners, to) => TransferRefused::Unheard(to),
         _ => hand_over.late(),
     };
-    call_off(cx, broadcast, kept)
+    call_off(cx, broadcast, learners, kept)
 }
 
 /// Whether the follower of this name has said lately that it hears a quorum.
@@ -159,7 +159,12 @@ fn is_named_heard(cx: &Context<'_>, learners: &Learners, to: ServerId) -> bool {
 }
 
 /// It has come to nothing.
-fn call_off(cx: &mut Context<'_>, broadcast: &mut Broadcast, kept: TransferRefused) -> Verdict {
+fn call_off(
+    cx: &mut Context<'_>,
+    broadcast: &mut Broadcast,
+    learners: &mut Learners,
+    kept: TransferRefused,
+) -> Verdict {
     cx.timers.stop(Timer::HandOver);
     let Some(hand_over) = broadcast.hand_over.as_deref() else { return Verdict::Stay };
     let (reason, &HandOver { to, step, asked, in_any_case, .. }) = (hand_over.reason(), hand_over);
@@ -170,7 +175,7 @@ fn call_off(cx: &mut Context<'_>, broadcast: &mut Broadcast, kept: TransferRefus
     if step != Step::CatchingUp {
         cx.outbox.push(Output::Keep);
     }
-    broadcast.call_off(cx);
+    broadcast.call_off(cx, learners);
     if let Some(until) = broadcast.lease {
         // It was not looked at while the seat was on offer.
         cx.timers.set(Timer::Lease, until);

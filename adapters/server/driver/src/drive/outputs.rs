@@ -30,13 +30,18 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Deliver(txn) => replica.deliver(txn),
             Output::Adopt { label } => replica.adopt(label),
             Output::Replay { after, through } => replica.replay(after, through),
-            Output::Prepare { epoch, request, .. } => replica.prepare(epoch, request),
+            Output::Prepare { epoch, origin, request } => replica.prepare(epoch, origin, request),
             Output::Accepted(id) => replica.requests.accepted(id),
             Output::Lost(id) => replica.requests.lost(id),
             Output::Unknown { id, doubt } => replica.requests.unknown(id, doubt),
             Output::Refused { id, reason } => replica.requests.refused(id, reason),
             Output::Answer(read) => replica.answer(read),
             Output::ReadRefused { read, reason } => replica.refuse(read, reason.into()),
+            // No service is hosted here that keeps sessions, and so the core is not told to ask for them.
+            Output::Pinged
+            | Output::Touched { .. }
+            | Output::Revalidate { .. }
+            | Output::Revalidated(_) => {}
             Output::Dial { plane, peer, addresses } => self.dial(plane, peer, addresses),
             Output::CancelDial { plane, peer } => self.dialler.cancel(plane, peer),
             Output::Resolve { link, hosts } => self.dialler.look_up(link, hosts),

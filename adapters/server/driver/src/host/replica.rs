@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use async_channel::Sender;
 use bytes::Bytes;
 use quorate_application::Application;
-use quorate_core::id::{LinkId, ReadId};
+use quorate_core::id::{LinkId, Origin, ReadId};
 use quorate_core::input::{Event, Unreadable};
 use quorate_core::membership::Membership;
 use quorate_core::message::Request;
@@ -163,8 +163,8 @@ impl<A: Application> Replica<A> {
         self.staged = state.lock().ok().and_then(|mut state| state.take().map(|s| (label, s)));
     }
 
-    pub(crate) fn prepare(&mut self, epoch: Epoch, request: Request) {
-        self.orders.push_back(Order::Prepare { epoch, request });
+    pub(crate) fn prepare(&mut self, epoch: Epoch, origin: Origin, request: Request) {
+        self.orders.push_back(Order::Prepare { epoch, origin, request });
     }
 
     pub(crate) fn deliver(&mut self, txn: Txn) {
@@ -509,7 +509,13 @@ mod tests {
 
         const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
-        fn prepare(&mut self, request: &Request, _now: i64, _bytes_max: usize) -> Prepared {
+        fn prepare(
+            &mut self,
+            request: &Request,
+            _: Origin,
+            _now: i64,
+            _bytes_max: usize,
+        ) -> Prepared {
             self.note(format!("prepare {}", request.id.cxid));
             Prepared { kind: 5, body: request.body.clone() }
         }
@@ -683,8 +689,8 @@ mod tests {
     fn a_quick_application_is_done_at_once_and_in_order() {
         let mut stage = Stage::new(None);
         stage.replica.deliver(txn(1));
-        stage.replica.prepare(Epoch(1), request(8));
-        stage.replica.prepare(Epoch(1), request(9));
+        stage.replica.prepare(Epoch(1), Origin::Here, request(8));
+        stage.replica.prepare(Epoch(1), Origin::Here, request(9));
         stage.replica.deliver(txn(2));
         stage.replica.deliver(txn(3));
         let then = stage.run();
@@ -723,7 +729,7 @@ mod tests {
         stage.sync();
         stage.replica.deliver(txn(1));
         stage.replica.replay(Zxid(1), Zxid(150));
-        stage.replica.prepare(Epoch(1), request(8));
+        stage.replica.prepare(Epoch(1), Origin::Here, request(8));
         let through = Event::Replayed { through: Zxid(150), outcome: Ok(()) };
         stage.until(&through);
         stage.deliver([151]);
@@ -808,7 +814,7 @@ mod tests {
     fn what_was_received_and_not_installed_is_forgotten_when_the_core_says_so() {
         let mut stage = Stage::new(None);
         stage.receive(15);
-        stage.replica.prepare(Epoch(1), request(1));
+        stage.replica.prepare(Epoch(1), Origin::Here, request(1));
         stage.replica.discard();
         stage.replica.abandon();
         assert_eq!(stage.run().events, [], "nobody wants to know any more");

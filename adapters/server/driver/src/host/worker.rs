@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use async_channel::{Receiver, Sender, bounded};
 use bytes::Bytes;
 use quorate_application::{Application, Prepared, Rejected};
-use quorate_core::id::LinkId;
+use quorate_core::id::{LinkId, Origin};
 use quorate_core::message::Request;
 use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
@@ -32,6 +32,7 @@ pub(super) enum Order<A: Application> {
     Adopt(Zxid, A::Staged),
     Prepare {
         epoch: Epoch,
+        origin: Origin,
         request: Request,
     },
     Abandon,
@@ -120,11 +121,12 @@ impl<A: Application> Worker<A> {
                 self.application.adopt(state);
                 self.applied = label;
             }
-            Order::Prepare { epoch, request } => {
+            Order::Prepare { epoch, origin, request } => {
                 let now = now_ms();
                 let most = self.txn_bytes_max;
                 let body_max = most.saturating_sub(Txn::HEADER_BYTES);
-                let Prepared { kind, body } = self.application.prepare(&request, now, body_max);
+                let Prepared { kind, body } =
+                    self.application.prepare(&request, origin, now, body_max);
                 let (client, cxid) = (request.id.client, request.id.cxid);
                 let header = TxnHeader { client, cxid, time: now, kind };
                 let draft = Draft { header, body };

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_channel::Sender;
+use bytes::Bytes;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::links::Mailbox;
@@ -147,6 +148,9 @@ pub(super) fn cost(packet: &Packet) -> usize {
         }
         Packet::Proposals(txns) => txns.iter().map(|txn| txn.len() + BARE_BYTES).sum(),
         Packet::NewLeader { config, .. } => config.len(),
+        Packet::Lease { sessions, .. } => sessions.len(),
+        Packet::Ping { sessions, .. } => sessions.as_ref().map_or(0, Bytes::len),
+        Packet::Revalidate(body) => body.len(),
         Packet::Snap { memberships, .. } => memberships.len(),
         Packet::Commits(run) | Packet::Acks(run) => {
             BARE_BYTES * usize::try_from(run.last.0 - run.first.0).unwrap_or(0)
@@ -159,16 +163,13 @@ pub(super) fn cost(packet: &Packet) -> usize {
         | Packet::Trunc(_)
         | Packet::UpToDate
         | Packet::Ack(_)
-        | Packet::Ping { .. }
         | Packet::Commit(_)
         | Packet::CommitAndActivate { .. }
-        | Packet::Revalidate(_)
         // Held by the side that asks, and bounded there.
         | Packet::Request(_)
         | Packet::HandOver { .. }
-        | Packet::Lease { .. }
         | Packet::MayLead(_)
-        | Packet::Sync => 0,
+        | Packet::Sync { .. } => 0,
     };
     payload + size_of::<Item>()
 }

@@ -90,6 +90,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
         let mut config = config;
         config.core.oracle |= config.oracle_path.is_some();
         config.core.protocol = A::PROTOCOL;
+        // No service that keeps sessions is hosted here yet.
+        config.core.keeps_sessions = false;
         config.core.check()?;
         let id = config.core.id;
         let told = config.core.membership.clone();

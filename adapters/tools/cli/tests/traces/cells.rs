@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use quorate_driver::core::id::Origin;
 use quorate_driver::core::message::{LearnerInfo, Request};
 use quorate_driver::core::txn::Txn;
 use quorate_driver::core::zxid::Zxid;
@@ -29,7 +30,7 @@ impl Application for Cells {
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
-    fn prepare(&mut self, request: &Request, _now: i64, _bytes_max: usize) -> Prepared {
+    fn prepare(&mut self, request: &Request, _: Origin, _now: i64, _bytes_max: usize) -> Prepared {
         self.ahead += 1;
         let number = (self.count + self.ahead).to_be_bytes();
         Prepared { kind: SET_DATA, body: [&number[..], &request.body].concat().into() }

@@ -30,6 +30,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("leader::transfer::plan", Floor(1)),
     ("leader::broadcast", Floor(4)),
     ("leader::broadcast::reads", Page),
+    ("leader::broadcast::syncs", Page),
     ("leader::pending", Floor(3)),
     ("leader::synchronization", Floor(2)),
     ("leader::discovery", Floor(2)),

@@ -52,6 +52,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("world::leaving", Page),
     ("world::outputs", Page),
     ("world::reference", Page),
+    ("world::sessions", Page),
     ("world::storage", Page),
     ("world::stepping", Page),
     ("world::strangers", Page),

@@ -105,6 +105,9 @@ impl Checker {
             | Event::Propose(_)
             | Event::Prepared { .. }
             | Event::Read(_)
+            | Event::Touch(_)
+            | Event::Revalidate(_)
+            | Event::Revalidated { .. }
             | Event::Oracle(_)
             | Event::Resolved { .. }
             | Event::ListenFailed(_)

@@ -476,7 +476,8 @@ fn bound() -> (Leases, LinkId) {
     let hears = |packet| Event::Received { link, message: Message::Packet(packet) };
     let info = Packet::LeaderInfo { epoch: Epoch(1), protocol: 0 };
     leases.on_event(ServerId(1), at, &hears(info));
-    let promise = Packet::Lease { zxid: z(1, 0), length: Duration::from_secs(10) };
+    let promise =
+        Packet::Lease { zxid: z(1, 0), length: Duration::from_secs(10), sessions: Bytes::new() };
     leases.on_event(ServerId(1), at, &hears(promise.clone()));
     let answer = Output::Send { link, message: Message::Packet(promise) };
     leases.on_output(ServerId(1), at, Epoch(1), &answer).unwrap();

@@ -84,6 +84,9 @@ impl fmt::Display for Happened<'_> {
             | Event::Streamed { .. }
             | Event::Restored { .. }
             | Event::SnapshotTaken(_)
+            | Event::Touch(_)
+            | Event::Revalidate(_)
+            | Event::Revalidated { .. }
             | Event::Read(_) => write!(f, "{:?}", self.0),
         }
     }
@@ -134,6 +137,10 @@ impl fmt::Display for Done<'_> {
             | Output::Retired
             | Output::Keep
             | Output::HandedOver(_)
+            | Output::Pinged
+            | Output::Touched { .. }
+            | Output::Revalidate { .. }
+            | Output::Revalidated(_)
             | Output::ReadRefused { .. } => write!(f, "{:?}", self.0),
             Output::Report(report) => report.fmt(f),
             Output::Halt(fault) => write!(f, "halt: {fault}"),

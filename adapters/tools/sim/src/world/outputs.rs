@@ -161,6 +161,12 @@ impl World {
                     self.check_leases(id, epoch)?;
                 }
             }
+            Output::Pinged => self.on_pinged(id),
+            Output::Touched { from, asked, sessions } => {
+                self.on_touched(id, from, asked, &sessions)?;
+            }
+            Output::Revalidate { from, body } => self.on_revalidate(id, from, body),
+            Output::Revalidated(body) => Self::on_revalidated(id, &body)?,
             Output::Lost(_) => self.coverage.hit(FaultClass::RequestLost),
             Output::Unknown { .. } => self.coverage.hit(FaultClass::RequestUnknown),
             Output::Keep => self.coverage.hit(FaultClass::SeatKept),

@@ -165,7 +165,7 @@ pub(crate) fn prepared_for_an_earlier_reign() -> Told {
 
 fn promise(stage: &mut Stage, learner: LinkId) {
     let zxid = z(2, 0);
-    stage.hear(learner, Packet::Lease { zxid, length: LEASE });
+    stage.hear(learner, Packet::Lease { zxid, length: LEASE, sessions: Bytes::new() });
 }
 
 /// A promise is answered when it is over.

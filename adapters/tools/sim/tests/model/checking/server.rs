@@ -479,6 +479,11 @@ impl Server {
                 | Output::Leadership(_)
                 | Output::Serving { .. }
                 | Output::Retired
+                // The servers here keep no sessions.
+                | Output::Pinged
+                | Output::Touched { .. }
+                | Output::Revalidate { .. }
+                | Output::Revalidated(_)
                 | Output::HandedOver(_) => {}
             }
         }
