@@ -61,6 +61,9 @@ enum Next {
     Nothing,
 }
 
+/// An answer waits until no more transactions than these are replayed that it need not have waited for.
+const REPLAYED_AT_ONCE: i64 = 1000;
+
 impl Default for Delivery {
     fn default() -> Self {
         Self {
@@ -170,6 +173,22 @@ impl Delivery {
         }
     }
 
+    /// How far the log may be read at once, though answers stand in between: they see more than they have to, and come in
+    /// the same order. Each stretch costs the application an opening of the log, so that one that is behind, and is
+    /// asked for reads, would fall further behind with each of them.
+    fn past_answers(&self, history: &History) -> Zxid {
+        let most = Zxid(self.position.0.saturating_add(REPLAYED_AT_ONCE));
+        let mut end = Zxid::ZERO;
+        for task in &self.tasks {
+            match task {
+                Task::Through(through) => end = *through,
+                Task::Then(Output::Answer(_)) => {}
+                Task::Then(_) => break,
+            }
+        }
+        end.min(most).min(history.on_disk_through())
+    }
+
     /// Hands out what can be; not what is for a learner whose link has ended meanwhile.
     pub fn hand_out(
         &mut self,
@@ -206,6 +225,7 @@ impl Delivery {
                         }
                         Next::Replay(end) => {
                             let after = self.position;
+                            let end = end.max(self.past_answers(history));
                             (self.position, self.replaying) = (end, Some(end));
                             self.under_way.push_back((end, 0));
                             outbox.push(Output::Replay { after, through: end });

@@ -104,6 +104,22 @@ fn a_read_is_answered_behind_what_was_held_back_before_it() {
     assert_eq!(applied(&mut bench, 2), ["deliver 1.3", "answer"]);
 }
 
+/// Each stretch of the log costs an application that is behind, so reads do not cut it up.
+#[test]
+fn answers_that_stand_in_a_stretch_of_the_log_come_behind_it_in_their_order() {
+    let (mut bench, link) = follows(2, 100);
+    commits(&mut bench, link, 1, 9);
+    applied(&mut bench, 2);
+    for counter in [11, 13, 15] {
+        let (read, _) = bench.read();
+        assert_eq!(got(&bench.receive(link, Packet::Sync { tag: 0 })), NONE, "{read}");
+        commits(&mut bench, link, counter - 1, counter);
+    }
+    let replayed = |through| Event::Replayed { through: z(1, through), outcome: Ok(()) };
+    assert_eq!(got(&bench.step(replayed(4))), ["replay 1.4 to 1.14"]);
+    assert_eq!(bench.step(replayed(14)).answers(), [1, 2, 3]);
+}
+
 #[test]
 fn a_log_that_cannot_be_read_on_stops_the_server() {
     let (mut bench, link) = follows(2, 100);
