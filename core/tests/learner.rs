@@ -674,6 +674,23 @@ fn an_observer_that_hears_at_newleader_that_it_votes_acknowledges_nothing_below_
     assert_eq!(bench.status().current_epoch, Epoch(1));
 }
 
+/// The change comes behind NEWLEADER, and the acknowledgement of that still waits for the disk.
+#[test]
+fn an_observer_that_comes_to_vote_before_its_acknowledgement_has_left_does_not_send_it() {
+    let txn = change(z(4, 1), &[1, 2, 3, 9]);
+    for packet in
+        [Packet::Inform(txn.clone()), Packet::InformAndActivate { leader: ServerId(3), txn }]
+    {
+        let (mut bench, link, _) = observes_below(disk(9, 1, 0x1_0000_0002), None);
+        bench.receive(link, Packet::Diff(Zxid(0x1_0000_0002)));
+        bench.receive(link, new_leader(4));
+        let seen = bench.receive(link, packet);
+        assert_eq!(seen.hung_up(link), Some(Hangup::OldEpoch(Epoch(4))));
+        assert!(matches!(seen.left(), Some(Reason::OldEpoch { .. })));
+        assert_eq!(bench.persisted().packets(link), []);
+    }
+}
+
 /// 5 was elected by 1, 2, 3 and 4, and 1 does not reach it. One after the other of them looks again: what 5 has not told
 /// yet they tell. Where no link at all to 5 is up the first of them is enough.
 #[test]

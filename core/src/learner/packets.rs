@@ -25,6 +25,7 @@ use crate::reasons::{Fault, Hangup};
 use crate::report::{Change, Reason};
 use crate::status;
 use crate::timers::Timer;
+use crate::vote::{Round, Vote};
 use crate::zxid::{Epoch, Zxid};
 
 impl Learner {
@@ -130,7 +131,7 @@ impl Learner {
             return Verdict::Stay;
         };
         let (link, start, name) = (*link, Zxid::start_of(synchronization.epoch), packet.name());
-        let acknowledging = synchronization.acknowledging;
+        let (acknowledging, epoch) = (synchronization.acknowledging, synchronization.epoch);
         let acknowledged = synchronization.acknowledged;
         let (zxid, taken) = match packet {
             // Who said that it is unknown what it has must get everything: that still lies there.
@@ -189,6 +190,13 @@ impl Learner {
             | Packet::Lease { .. }
             | Packet::MayLead(_)
             | Packet::Sync { .. } => (start, Ok(())),
+        };
+        // A change that comes behind NEWLEADER may give us a vote before our acknowledgement has left.
+        let below = acknowledging.is_some() && epoch < cx.epochs.accepted_epoch;
+        let taken = if taken.is_ok() && below && reconfiguration::gives_vote(cx, None) {
+            Err(Breach::WouldVote)
+        } else {
+            taken
         };
         self.judge(cx, link, zxid, name, taken)
     }
@@ -254,25 +262,7 @@ impl Learner {
                 }
                 return Verdict::Stay;
             }
-            Packet::HandOver { vote, round } => {
-                let has = vote.zxid <= cx.history.last();
-                let able = cx.quorum.weight(cx.config.id) > 0 && has;
-                // We are to lead without a vote, or with what we do not have; or it gives its seat to itself.
-                if vote.leader == cx.config.id && !able || vote.leader == self.leader {
-                    return self.misbehaved(cx, link, "HANDOVER");
-                }
-                if vote.leader == cx.config.id && !cx.accepts {
-                    // No learner could come to follow us. The leader keeps its seat when it has waited in vain.
-                    return Verdict::Stay;
-                }
-                if vote.leader != cx.config.id {
-                    let patience = cx.config.timing.init_time();
-                    cx.concessions.transfers.on_given(cx.now, vote.leader, patience);
-                }
-                cx.lease.release(broadcast.epoch, cx.now);
-                broadcast.hand_on(cx);
-                return Verdict::Appointed { vote, round };
-            }
+            Packet::HandOver { vote, round } => return self.on_hand_over(cx, vote, round),
             // Java ignores everything else, and so do we.
             Packet::FollowerInfo(_)
             | Packet::ObserverInfo(_)
@@ -292,6 +282,29 @@ impl Learner {
             return self.judge(cx, link, zxid, name, taken);
         }
         if cx.config.next_membership.is_some() { self.activate(cx, next) } else { Verdict::Stay }
+    }
+
+    /// HANDOVER: follows the leader of this vote, or leads.
+    fn on_hand_over(&mut self, cx: &mut Context<'_>, vote: Vote, round: Round) -> Verdict {
+        let Phase::Broadcast(link, broadcast) = &mut self.phase else { return Verdict::Stay };
+        let link = *link;
+        let has = vote.zxid <= cx.history.last();
+        let able = cx.quorum.weight(cx.config.id) > 0 && has;
+        // We are to lead without a vote, or with what we do not have; or it gives its seat to itself.
+        if vote.leader == cx.config.id && !able || vote.leader == self.leader {
+            return self.misbehaved(cx, link, "HANDOVER");
+        }
+        if vote.leader == cx.config.id && !cx.accepts {
+            // No learner could come to follow us. The leader keeps its seat when it has waited in vain.
+            return Verdict::Stay;
+        }
+        if vote.leader != cx.config.id {
+            let patience = cx.config.timing.init_time();
+            cx.concessions.transfers.on_given(cx.now, vote.leader, patience);
+        }
+        cx.lease.release(broadcast.epoch, cx.now);
+        broadcast.hand_on(cx);
+        Verdict::Appointed { vote, round }
     }
 
     /// The service has heard from these sessions.
