@@ -9,7 +9,10 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{
+    BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
+};
 use quorate_core::ballot::{Ballot, Body, Letter};
 use quorate_core::config::{Config, Generations};
 use quorate_core::durable::Durable;
@@ -104,79 +107,93 @@ fn one_notification(c: &mut Criterion) {
     }
 
     for voters in [3, 255] {
-        // The vote is the best there is, and it comes again and again: it is known, and that is all.
-        let mut elector = Elector::new(config(1, voters));
-        let mut outputs = Vec::with_capacity(16);
-        elector.step_into(Instant(1), ElectorEvent::Look(vote(1)), &mut outputs);
-        let from = ServerId(voters);
-        let standing = notification(voters, 1, &Bytes::new()).standing;
-        let heard = ElectorEvent::Heard { from, standing, versioned: true, at_once: true };
-        elector.step_into(Instant(1), heard, &mut outputs);
-        group.bench_function(BenchmarkId::new("unchanged, elector", voters), |b| {
-            b.iter(|| {
-                outputs.clear();
-                elector.step_into(Instant(1), black_box(heard), &mut outputs);
-            });
-        });
-
-        let (mut peer, link) = looking_peer(voters);
-        let message = notification(voters, 1, &Bytes::new());
-        let mut frame = BytesMut::new();
-        wire::encode_notification(&message, &mut frame);
-        let mut outputs = Vec::with_capacity(16);
-        group.bench_function(BenchmarkId::new("unchanged, decode + peer", voters), |b| {
-            b.iter(|| {
-                buffer.clear();
-                buffer.extend_from_slice(&frame);
-                let message = wire::take_notification(&mut buffer).unwrap().unwrap();
-                let message = Message::Notification(message);
-                outputs.clear();
-                let event = Event::Received { link, message };
-                peer.step_into(Input { at: Instant(1), event }, &mut outputs);
-            });
-        });
-
-        // A voter goes over to our vote and back: each time it is filed anew, and what we have is counted. (At
-        // 3 every other one makes a quorum, which then has to wait for a better vote.)
-        let mut elector =
-            Elector::new(ElectorConfig { finish_when_settled: false, ..config(1, voters) });
-        let mut outputs = Vec::with_capacity(16);
-        elector.step_into(Instant(1), ElectorEvent::Look(vote(1)), &mut outputs);
-        elector.step_into(Instant(1), heard, &mut outputs);
-        let other = notification(2, 1, &Bytes::new()).standing;
-        let mut votes = [standing, other].into_iter().cycle();
-        group.bench_function(BenchmarkId::new("counted, elector", voters), |b| {
-            b.iter(|| {
-                let standing = votes.next().unwrap();
-                let heard = ElectorEvent::Heard {
-                    from: ServerId(2),
-                    standing,
-                    versioned: true,
-                    at_once: true,
-                };
-                outputs.clear();
-                elector.step_into(Instant(1), black_box(heard), &mut outputs);
-                assert!(elector.is_looking());
-            });
-        });
-
-        // Each comes from a later round, with a vote that is better than our own: adopted, the old
-        // votes forgotten, all told.
-        let mut elector = Elector::new(config(1, voters));
-        elector.step_into(Instant(1), ElectorEvent::Look(vote(1)), &mut Vec::new());
-        let mut outputs = Vec::with_capacity(16);
-        let mut round = 1;
-        group.bench_function(BenchmarkId::new("changed, elector", voters), |b| {
-            b.iter(|| {
-                round += 1;
-                let standing = Standing { round: Round(round), ..standing };
-                let heard = ElectorEvent::Heard { from, standing, versioned: true, at_once: true };
-                outputs.clear();
-                elector.step_into(Instant(1), black_box(heard), &mut outputs);
-            });
-        });
+        unchanged(&mut group, voters);
+        counted(&mut group, voters);
+        changed(&mut group, voters);
     }
     group.finish();
+}
+
+type Group<'a> = BenchmarkGroup<'a, WallTime>;
+
+/// The vote is the best there is, and it comes again and again: it is known, and that is all.
+fn unchanged(group: &mut Group<'_>, voters: i64) {
+    let mut buffer = BytesMut::with_capacity(1 << 16);
+    let mut elector = Elector::new(config(1, voters));
+    let mut outputs = Vec::with_capacity(16);
+    elector.step_into(Instant(1), ElectorEvent::Look(vote(1)), &mut outputs);
+    let from = ServerId(voters);
+    let standing = notification(voters, 1, &Bytes::new()).standing;
+    let heard = ElectorEvent::Heard { from, standing, versioned: true, at_once: true };
+    elector.step_into(Instant(1), heard, &mut outputs);
+    group.bench_function(BenchmarkId::new("unchanged, elector", voters), |b| {
+        b.iter(|| {
+            outputs.clear();
+            elector.step_into(Instant(1), black_box(heard), &mut outputs);
+        });
+    });
+
+    let (mut peer, link) = looking_peer(voters);
+    let message = notification(voters, 1, &Bytes::new());
+    let mut frame = BytesMut::new();
+    wire::encode_notification(&message, &mut frame);
+    let mut outputs = Vec::with_capacity(16);
+    group.bench_function(BenchmarkId::new("unchanged, decode + peer", voters), |b| {
+        b.iter(|| {
+            buffer.clear();
+            buffer.extend_from_slice(&frame);
+            let message = wire::take_notification(&mut buffer).unwrap().unwrap();
+            let message = Message::Notification(message);
+            outputs.clear();
+            let event = Event::Received { link, message };
+            peer.step_into(Input { at: Instant(1), event }, &mut outputs);
+        });
+    });
+}
+
+/// A voter goes over to our vote and back: each time it is filed anew, and what we have is counted. (At
+/// 3 every other one makes a quorum, which then has to wait for a better vote.)
+fn counted(group: &mut Group<'_>, voters: i64) {
+    let standing = notification(voters, 1, &Bytes::new()).standing;
+    let heard =
+        ElectorEvent::Heard { from: ServerId(voters), standing, versioned: true, at_once: true };
+    let mut elector =
+        Elector::new(ElectorConfig { finish_when_settled: false, ..config(1, voters) });
+    let mut outputs = Vec::with_capacity(16);
+    elector.step_into(Instant(1), ElectorEvent::Look(vote(1)), &mut outputs);
+    elector.step_into(Instant(1), heard, &mut outputs);
+    let other = notification(2, 1, &Bytes::new()).standing;
+    let mut votes = [standing, other].into_iter().cycle();
+    group.bench_function(BenchmarkId::new("counted, elector", voters), |b| {
+        b.iter(|| {
+            let standing = votes.next().unwrap();
+            let heard =
+                ElectorEvent::Heard { from: ServerId(2), standing, versioned: true, at_once: true };
+            outputs.clear();
+            elector.step_into(Instant(1), black_box(heard), &mut outputs);
+            assert!(elector.is_looking());
+        });
+    });
+}
+
+/// Each comes from a later round, with a vote that is better than our own: adopted, the old
+/// votes forgotten, all told.
+fn changed(group: &mut Group<'_>, voters: i64) {
+    let from = ServerId(voters);
+    let standing = notification(voters, 1, &Bytes::new()).standing;
+    let mut elector = Elector::new(config(1, voters));
+    elector.step_into(Instant(1), ElectorEvent::Look(vote(1)), &mut Vec::new());
+    let mut outputs = Vec::with_capacity(16);
+    let mut round = 1;
+    group.bench_function(BenchmarkId::new("changed, elector", voters), |b| {
+        b.iter(|| {
+            round += 1;
+            let standing = Standing { round: Round(round), ..standing };
+            let heard = ElectorEvent::Heard { from, standing, versioned: true, at_once: true };
+            outputs.clear();
+            elector.step_into(Instant(1), black_box(heard), &mut outputs);
+        });
+    });
 }
 
 /// An ensemble whose messages are in memory. Each server has one standing, its newest, and each pair a

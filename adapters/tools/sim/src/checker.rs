@@ -237,15 +237,9 @@ impl Checker {
         self.ledger.on_damage(id, contents.last());
     }
 
-    /// A server has taken a step; its outputs are about to be carried out.
-    pub(crate) fn on_step(
-        &mut self,
-        id: ServerId,
-        status: &Status,
-        outputs: &[Output],
-    ) -> Result<(), Violation> {
-        self.conduct.on_step(id, status, outputs)?;
-        let Some(seen) = self.servers.get_mut(&id) else { return Ok(()) };
+    /// The outputs of a step as a whole: how many, in which order, and whether a link that has ended is hung up.
+    fn keeps_boundary(&self, id: ServerId, outputs: &[Output]) -> Result<(), Violation> {
+        let Some(seen) = self.servers.get(&id) else { return Ok(()) };
         if outputs.len() > OUTPUTS_MAX || seen.links.len() > LINKS_MAX {
             let detail = format!("{} outputs, {} links", outputs.len(), seen.links.len());
             return broken(Rule::Bounds, id, detail);
@@ -268,6 +262,19 @@ impl Checker {
                 );
             }
         }
+        Ok(())
+    }
+
+    /// A server has taken a step; its outputs are about to be carried out.
+    pub(crate) fn on_step(
+        &mut self,
+        id: ServerId,
+        status: &Status,
+        outputs: &[Output],
+    ) -> Result<(), Violation> {
+        self.conduct.on_step(id, status, outputs)?;
+        self.keeps_boundary(id, outputs)?;
+        let Some(seen) = self.servers.get_mut(&id) else { return Ok(()) };
         let before = (seen.round, seen.state, seen.established);
         let leads = status.state == ServerState::Leading;
         seen.round = status.round;
@@ -313,7 +320,12 @@ impl Checker {
         if (established || begins) && !before.2 {
             self.on_established(id, status)?;
         }
-        if status.serving && !leads {
+        self.serves_under_its_leader(id, status)
+    }
+
+    /// A server that serves without leading does so under the leader of its epoch.
+    fn serves_under_its_leader(&self, id: ServerId, status: &Status) -> Result<(), Violation> {
+        if status.serving && status.state != ServerState::Leading {
             let leader = self.leaders.get(&status.current_epoch);
             if leader.is_none() || leader.copied() != status.leader {
                 let detail = format!(
@@ -322,6 +334,22 @@ impl Checker {
                 );
                 return broken(Rule::Service, id, detail);
             }
+        }
+        Ok(())
+    }
+
+    /// A transaction that a server logs is no longer than may be.
+    fn logs_what_may_be(&self, id: ServerId, write: &Write) -> Result<(), Violation> {
+        let txns: &[Txn] = if let Write::Append(txns) = write {
+            txns
+        } else if let Write::AppendStaged(txn) = write {
+            std::slice::from_ref(txn)
+        } else {
+            &[]
+        };
+        if let Some(long) = txns.iter().find(|txn| txn.len() > self.txn_bytes) {
+            let detail = format!("logs {}, which has {} bytes", long.zxid, long.len());
+            return broken(Rule::Bounds, id, detail);
         }
         Ok(())
     }
@@ -363,17 +391,7 @@ impl Checker {
                 }
                 seen.ticket = *ticket;
                 seen.on_membership(write);
-                let txns: &[Txn] = if let Write::Append(txns) = write {
-                    txns
-                } else if let Write::AppendStaged(txn) = write {
-                    std::slice::from_ref(txn)
-                } else {
-                    &[]
-                };
-                if let Some(long) = txns.iter().find(|txn| txn.len() > self.txn_bytes) {
-                    let detail = format!("logs {}, which has {} bytes", long.zxid, long.len());
-                    return broken(Rule::Bounds, id, detail);
-                }
+                return self.logs_what_may_be(id, write);
             }
             Output::Leadership(leadership) => {
                 let before = std::mem::replace(&mut seen.leadership, *leadership);

@@ -48,6 +48,23 @@ impl Copy {
         self.log.last_key_value().map_or(self.label, |(zxid, _)| *zxid).max(self.label)
     }
 
+    /// These follow it, without a hole; `how` says how they come.
+    fn append<'a>(
+        &mut self,
+        id: ServerId,
+        how: &str,
+        txns: impl IntoIterator<Item = &'a Txn>,
+    ) -> Result<(), Violation> {
+        for txn in txns {
+            let last = self.last();
+            if !txn.zxid.follows(last) {
+                return broken(Rule::Contiguous, id, format!("{} {how} behind {last}", txn.zxid));
+            }
+            self.log.insert(txn.zxid, hash_of(txn));
+        }
+        Ok(())
+    }
+
     fn covers(&self, zxid: Zxid) -> bool {
         zxid <= self.label || self.log.contains_key(&zxid)
     }
@@ -192,16 +209,7 @@ impl Ledger {
         let counts = |link: Link| link.by <= done.held.accepted_epoch;
         let mut given_up = None;
         match &done.write {
-            Write::Append(txns) => {
-                for txn in &**txns {
-                    let last = copy.last();
-                    if !txn.zxid.follows(last) {
-                        let detail = format!("{} on disk behind {last}", txn.zxid);
-                        return broken(Rule::Contiguous, id, detail);
-                    }
-                    copy.log.insert(txn.zxid, hash_of(txn));
-                }
-            }
+            Write::Append(txns) => copy.append(id, "on disk", txns.iter())?,
             Write::Truncate(zxid) => {
                 let gone = copy.log.split_off(&Zxid(zxid.0 + 1));
                 if let Some(lost) = gone.keys().find(|zxid| link(zxid).is_some_and(counts)) {
@@ -220,14 +228,7 @@ impl Ledger {
                 };
                 let before = std::mem::take(&mut copy.log);
                 copy.label = *label;
-                for txn in behind {
-                    let last = copy.last();
-                    if !txn.zxid.follows(last) {
-                        let detail = format!("installs {} behind {last}", txn.zxid);
-                        return broken(Rule::Contiguous, id, detail);
-                    }
-                    copy.log.insert(txn.zxid, hash_of(txn));
-                }
+                copy.append(id, "installed", behind)?;
                 let gone = |zxid: &Zxid| link(zxid).filter(|_| !copy.covers(*zxid));
                 let lost = before.keys().rfind(|zxid| gone(zxid).is_some_and(counts));
                 if let Some(lost) = lost.filter(|_| !self.unreadable) {

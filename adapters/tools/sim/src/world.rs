@@ -21,22 +21,22 @@ mod storage;
 mod strangers;
 mod view;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate_core::config::{Config, Election, Limits};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Place};
+use quorate_core::membership::Membership;
 use quorate_core::output::Output;
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 use quorate_core::txn::Txn;
-use quorate_core::zxid::Zxid;
 
 use crate::agenda::Agenda;
-use crate::application::{Application, State};
+use crate::application::State;
 use crate::checker::Checker;
-use crate::disk::{Disk, DiskConfig};
+use crate::disk::DiskConfig;
 use crate::faults::{Coverage, FaultClass};
 use crate::network::{Network, up_to};
 use crate::rule::{Rule, Violation, broken};
@@ -117,73 +117,8 @@ impl World {
         let mut network = Network::new(config.network.clone(), rng.next_u64());
         network.old.clone_from(&config.old);
         network.letters = config.election != Election::Fast;
-        let mut drifts = Rng::new(seed ^ 0xc10c);
-        let mut servers = BTreeMap::new();
-        let txn_bytes = config.expands.unwrap_or(Txn::BYTES_MAX);
-        for id in config.ensemble.ids().chain(config.spares.iter().copied()) {
-            let membership = match config.membership_of(id) {
-                Ok(membership) => membership,
-                Err(error) => panic!("{error}: {config:?}"),
-            };
-            let refers = config.old_elect && config.old.contains_key(&id);
-            let timing = &config.timing;
-            let own = Config {
-                limits: Limits {
-                    txn_bytes,
-                    unsynced_bytes: config.unsynced_bytes,
-                    ..Limits::default()
-                },
-                timing: if refers { reference::timing(timing) } else { timing.clone() },
-                finish_when_settled: config.finish_when_settled && !refers,
-                history: config.history.clone(),
-                election: config.election.clone(),
-                priority: config.priorities.get(&id).copied().unwrap_or(0),
-                lease: config.lease.filter(|_| !network.old.contains_key(&id)),
-                reconfig_enabled: config.may_change && !config.unwilling.contains(&id),
-                // Where some do and some do not, what one says meets one that does not expect it.
-                keeps_sessions: (seed ^ id.0.unsigned_abs()) % 3 > 0
-                    && !network.old.contains_key(&id),
-                ..Config::new(id, membership)
-            };
-            let contents = config.disks.get(&id).cloned().unwrap_or_default();
-            let server = Server {
-                config: own,
-                recorder: None,
-                peer: None,
-                brief: None,
-                leadership: None,
-                disk: Disk::new(contents),
-                disk_full: false,
-                application: Application::default(),
-                drafts: Vec::new(),
-                taken: Vec::new(),
-                busy_until: Instant::ORIGIN,
-                committed: Zxid::ZERO,
-                handed: None,
-                asked: 0,
-                incarnation: 0,
-                disk_hangs: false,
-                largest: 0,
-                fell_behind: 0,
-                paused: false,
-                reference: refers.then(Reference::default),
-                clock: Clock::new(clock::TRUE - config.drift + drifts.below(2 * config.drift + 1)),
-                suspended: None,
-                backlog: VecDeque::new(),
-                tick: None,
-                token: 0,
-            };
-            servers.insert(id, server);
-        }
-        let mut checker = Checker::new(config.ensemble.clone(), &config.disks);
-        checker.may_change = config.may_change;
-        checker.untold = config.old.keys().copied().collect();
-        checker.foreign = config.old.keys().copied().collect();
-        checker.spares =
-            config.spares.iter().filter_map(|id| Some((*id, config.of_spare(*id)?))).collect();
-        checker.by_generation = config.election != Election::Fast;
-        checker.txn_bytes = txn_bytes;
-        checker.ledger.unreadable = config.disk.unreadable > 0;
+        let servers = servers_of(seed, &config);
+        let checker = checker_of(&config);
         let mut agenda = Agenda::new();
         if let Some(every) = config.strangers {
             agenda.after(every, What::Stranger);
@@ -400,4 +335,62 @@ impl Drop for World {
             eprintln!("seed {} at {:?}\n{}", self.seed, self.now(), self.log_tail(LINES_SHOWN));
         }
     }
+}
+
+/// What a server of a world is told, whose membership is known.
+fn config_of(seed: u64, config: &WorldConfig, id: ServerId, membership: Membership) -> Config {
+    let old = config.old.contains_key(&id);
+    let refers = config.old_elect && old;
+    let timing = &config.timing;
+    Config {
+        limits: Limits {
+            txn_bytes: config.expands.unwrap_or(Txn::BYTES_MAX),
+            unsynced_bytes: config.unsynced_bytes,
+            ..Limits::default()
+        },
+        timing: if refers { reference::timing(timing) } else { timing.clone() },
+        finish_when_settled: config.finish_when_settled && !refers,
+        history: config.history.clone(),
+        election: config.election.clone(),
+        priority: config.priorities.get(&id).copied().unwrap_or(0),
+        lease: config.lease.filter(|_| !old),
+        reconfig_enabled: config.may_change && !config.unwilling.contains(&id),
+        // Where some do and some do not, what one says meets one that does not expect it.
+        keeps_sessions: (seed ^ id.0.unsigned_abs()) % 3 > 0 && !old,
+        ..Config::new(id, membership)
+    }
+}
+
+/// The servers of a world, none of which runs.
+fn servers_of(seed: u64, config: &WorldConfig) -> BTreeMap<ServerId, Server> {
+    let mut drifts = Rng::new(seed ^ 0xc10c);
+    let ids = config.ensemble.ids().chain(config.spares.iter().copied());
+    let servers = ids.map(|id| {
+        let membership = match config.membership_of(id) {
+            Ok(membership) => membership,
+            Err(error) => panic!("{error}: {config:?}"),
+        };
+        let refers = config.old_elect && config.old.contains_key(&id);
+        let contents = config.disks.get(&id).cloned().unwrap_or_default();
+        let drift = clock::TRUE - config.drift + drifts.below(2 * config.drift + 1);
+        let mut server =
+            Server::new(config_of(seed, config, id, membership), contents, Clock::new(drift));
+        server.reference = refers.then(Reference::default);
+        (id, server)
+    });
+    servers.collect()
+}
+
+/// What watches over a world.
+fn checker_of(config: &WorldConfig) -> Checker {
+    let mut checker = Checker::new(config.ensemble.clone(), &config.disks);
+    checker.may_change = config.may_change;
+    checker.untold = config.old.keys().copied().collect();
+    checker.foreign = config.old.keys().copied().collect();
+    checker.spares =
+        config.spares.iter().filter_map(|id| Some((*id, config.of_spare(*id)?))).collect();
+    checker.by_generation = config.election != Election::Fast;
+    checker.txn_bytes = config.expands.unwrap_or(Txn::BYTES_MAX);
+    checker.ledger.unreadable = config.disk.unreadable > 0;
+    checker
 }

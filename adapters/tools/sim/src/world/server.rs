@@ -13,11 +13,42 @@ use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::application::{Application, State};
 use crate::brief::Brief;
-use crate::disk::Disk;
+use crate::disk::{Contents, Disk};
 use crate::world::clock::Clock;
 use crate::world::reference::Reference;
 
 impl Server {
+    /// One that does not run, with what its disk holds.
+    pub(super) fn new(config: Config, contents: Contents, clock: Clock) -> Self {
+        Self {
+            config,
+            recorder: None,
+            peer: None,
+            brief: None,
+            leadership: None,
+            disk: Disk::new(contents),
+            disk_full: false,
+            application: Application::default(),
+            drafts: Vec::new(),
+            taken: Vec::new(),
+            busy_until: Instant::ORIGIN,
+            committed: Zxid::ZERO,
+            handed: None,
+            asked: 0,
+            incarnation: 0,
+            disk_hangs: false,
+            largest: 0,
+            fell_behind: 0,
+            paused: false,
+            reference: None,
+            clock,
+            suspended: None,
+            backlog: VecDeque::new(),
+            tick: None,
+            token: 0,
+        }
+    }
+
     /// When it is to be told the time.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let peer = self.peer.as_ref()?;

@@ -10,6 +10,8 @@ use quorate_core::output::{Leadership, Output, Write};
 use quorate_core::peer::Peer;
 use quorate_core::reasons::Hangup;
 use quorate_core::rng::Rng;
+use quorate_core::status::Status;
+use quorate_core::time::Instant;
 use quorate_core::txn::Txn;
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
@@ -24,6 +26,7 @@ use crate::rule::{Rule, Violation, broken};
 use crate::world::World;
 use crate::world::events::What;
 use crate::world::reference::Reference;
+use crate::world::server::Server;
 
 impl World {
     pub(super) fn begin(&mut self, id: ServerId) -> Result<(), Violation> {
@@ -140,9 +143,7 @@ impl World {
         self.trace.mix(&id);
         if let Event::Prepared { epoch, .. } = &event {
             let over = server.brief.is_none_or(|b| !b.serving || b.current_epoch != *epoch);
-            if over {
-                self.coverage.hit(FaultClass::PreparedInVain);
-            }
+            self.coverage.hits(FaultClass::PreparedInVain, u64::from(over));
         }
         let up = if let Event::LinkUp(up) = &event { Some(up.link) } else { None };
         server.largest = server.largest.max(brought_by(&event));
@@ -165,57 +166,20 @@ impl World {
         if status.serving && !served && status.accepted_epoch > status.current_epoch {
             self.coverage.hit(FaultClass::ServedBelowPromise);
         }
-        let follows = matches!(status.state, ServerState::Following | ServerState::Observing);
-        let takes = outputs.iter().map(held_of).sum::<usize>();
-        let waits = server.disk.unsynced_bytes() + takes;
-        // Besides what there is room for, the packet that came last; and twice the room for one that did not serve.
-        let most = server.config.limits.unsynced_bytes << server.fell_behind.min(16);
-        if follows && takes > 0 && waits > most + server.largest {
-            let detail = format!("holds {waits} bytes that are not on disk, and {most} may be");
-            return broken(Rule::Bounds, id, detail);
-        }
-        let behind = |output: &Output| {
-            matches!(output, Output::Hangup { reason: Hangup::DiskBehind { .. }, .. })
-        };
-        server.fell_behind += u32::from(outputs.iter().any(behind));
-        if status.serving {
-            server.fell_behind = 0;
-        }
+        server.keeps_room(id, &status, &outputs)?;
         let standing = Standing::of(server.brief, &status, &outputs);
         server.brief = Some(Brief::of(&status));
         self.trace.mix(&outputs);
         self.checker.on_step(id, &status, &outputs)?;
-        let Standing { leads, epoch, .. } = standing;
         for output in &outputs {
-            self.coverage.note(output, leads);
+            self.coverage.note(output, standing.leads);
         }
         self.after_reference(id, up, &mut outputs);
         // What a leader commits is committed, whatever becomes of its outputs.
         if standing.commits() {
             self.judge_commits(id, standing)?;
         }
-        let crash_at = (!outputs.is_empty() && hit(&mut self.rng, self.crash_within))
-            .then(|| usize::try_from(self.rng.below(outputs.len() as u64 + 1)).unwrap_or(0));
-        let mut fallen = false;
-        for (at, output) in outputs.drain(..).enumerate() {
-            let trap = self.traps.get(&id).copied().filter(|trap| (trap.at)(&output));
-            if crash_at == Some(at) || trap.is_some_and(|trap| !trap.after) {
-                fallen = true;
-                break;
-            }
-            if self.blows(id, &output) {
-                fallen = true;
-                break;
-            }
-            self.trace.note(now, id, || Told::Do(output.clone()));
-            self.checker.on_output(id, &output)?;
-            self.checker.leases.on_output(id, shown, epoch, &output)?;
-            self.carry_out(id, output, standing)?;
-            if trap.is_some() {
-                fallen = true;
-                break;
-            }
-        }
+        let (fallen, again) = self.carry_out_all(id, &mut outputs, shown, standing)?;
         self.outputs = outputs;
         if !fallen {
             self.judge_commits(id, standing)?;
@@ -223,23 +187,58 @@ impl World {
         }
         self.enter_network();
         if fallen {
-            self.coverage.hit(FaultClass::CrashInsideStep);
-            self.traps.remove(&id);
-            let power = self.rng.below(2) == 0;
-            self.crash(id.0, if power { CrashKind::Power } else { CrashKind::Process })?;
-            if crash_at.is_some() {
-                let wait = up_to(&mut self.rng, self.restart_max);
-                self.start_after(id.0, wait);
-            }
-            return Ok(());
+            return self.fall(id, again);
         }
-        if let Some(server) = self.servers.get(&id).filter(|_| self.may_change) {
-            if let Some(peer) = &server.peer {
-                self.checker.on_bound(id, &server.disk, peer.config())?;
-            }
+        let bound = self.servers.get(&id).filter(|_| self.may_change);
+        if let Some((server, peer)) = bound.and_then(|s| Some((s, s.peer.as_ref()?))) {
+            self.checker.on_bound(id, &server.disk, peer.config())?;
         }
         self.schedule_tick(id);
         Ok(())
+    }
+
+    /// A server has crashed in the middle of a step.
+    fn fall(&mut self, id: ServerId, again: bool) -> Result<(), Violation> {
+        self.coverage.hit(FaultClass::CrashInsideStep);
+        self.traps.remove(&id);
+        let power = self.rng.below(2) == 0;
+        self.crash(id.0, if power { CrashKind::Power } else { CrashKind::Process })?;
+        if again {
+            let wait = up_to(&mut self.rng, self.restart_max);
+            self.start_after(id.0, wait);
+        }
+        Ok(())
+    }
+
+    /// Carries out what a step has said, in order. Returns whether the server has fallen meanwhile, and whether it is to
+    /// start again by itself.
+    fn carry_out_all(
+        &mut self,
+        id: ServerId,
+        outputs: &mut Vec<Output>,
+        shown: Instant,
+        standing: Standing,
+    ) -> Result<(bool, bool), Violation> {
+        let (now, epoch) = (self.agenda.now(), standing.epoch);
+        let crash_at = (!outputs.is_empty() && hit(&mut self.rng, self.crash_within))
+            .then(|| usize::try_from(self.rng.below(outputs.len() as u64 + 1)).unwrap_or(0));
+        for (at, output) in outputs.drain(..).enumerate() {
+            let trap = self.traps.get(&id).copied().filter(|trap| (trap.at)(&output));
+            if crash_at == Some(at) || trap.is_some_and(|trap| !trap.after) {
+                return Ok((true, crash_at.is_some()));
+            }
+            if self.blows(id, &output) {
+                return Ok((true, crash_at.is_some()));
+            }
+            self.trace.note(now, id, || Told::Do(output.clone()));
+            self.checker.on_output(id, &output)?;
+            self.checker.leases.on_output(id, shown, epoch, &output)?;
+            self.carry_out(id, output, standing)?;
+            if trap.is_some() {
+                return Ok((true, crash_at.is_some()));
+            }
+        }
+        Ok((false, false))
     }
 
     /// A leader lets those in who do what only one may do, with a lease if there is to be one: no other server
@@ -258,6 +257,34 @@ impl World {
                 let detail = format!("lets work begin while {id} counts on {lease:?}");
                 return broken(Rule::Lease, leader, detail);
             }
+        }
+        Ok(())
+    }
+}
+
+impl Server {
+    /// What it holds beside its disk is bounded: besides what there is room for, the packet that came last; and twice the
+    /// room for one that did not serve.
+    fn keeps_room(
+        &mut self,
+        id: ServerId,
+        status: &Status,
+        outputs: &[Output],
+    ) -> Result<(), Violation> {
+        let follows = matches!(status.state, ServerState::Following | ServerState::Observing);
+        let takes = outputs.iter().map(held_of).sum::<usize>();
+        let waits = self.disk.unsynced_bytes() + takes;
+        let most = self.config.limits.unsynced_bytes << self.fell_behind.min(16);
+        if follows && takes > 0 && waits > most + self.largest {
+            let detail = format!("holds {waits} bytes that are not on disk, and {most} may be");
+            return broken(Rule::Bounds, id, detail);
+        }
+        let behind = |output: &Output| {
+            matches!(output, Output::Hangup { reason: Hangup::DiskBehind { .. }, .. })
+        };
+        self.fell_behind += u32::from(outputs.iter().any(behind));
+        if status.serving {
+            self.fell_behind = 0;
         }
         Ok(())
     }
