@@ -78,7 +78,7 @@ pub struct Config {
     /// for not at all. To the millisecond; at least a tick, at most `syncLimit`, and the same at all
     /// servers.
     ///
-    /// With it a leader knows by its own clock when its reign is over, and gives it up before another can
+    /// With it a leader knows by its own clock when its leadership is over, and gives it up before another can
     /// have been established. What it costs: after a crash of the leader's machine (not of its process,
     /// which closes its links) and after a restart of the ensemble, no leader is established for so long. A server
     /// that is started with less than before, or with none, waits for the longest that it may ever have promised:

@@ -69,7 +69,7 @@ pub struct Context<'a> {
     pub lease: &'a mut Lease,
     /// Whether learners can come to our quorum port.
     pub accepts: bool,
-    /// What people at this server asked for, and what waits for the next reign to begin.
+    /// What people at this server asked for, and what waits for the next leadership to begin.
     pub parked: &'a mut VecDeque<Parked>,
 }
 
@@ -283,7 +283,7 @@ pub struct Concessions {
     /// election tells them; until when that is remembered, by whomever of us leads.
     pub untold: BTreeMap<ServerId, Instant>,
     /// To one that votes in the next membership alone, and cannot be done without: we propose it in the next
-    /// round, for as long as a reign may take to begin.
+    /// round, for as long as a leadership may take to begin.
     pub nominee: Option<Vote>,
     /// To one that was given the seat.
     pub transfers: Transfers,
@@ -303,7 +303,7 @@ struct Transfer {
     until: Instant,
     /// How long that was, once it was clear that it would not serve.
     wait: Duration,
-    /// Since when its reign has lasted, as far as it has begun here.
+    /// Since when its leadership has lasted, as far as it has begun here.
     serves: Option<Instant>,
 }
 
@@ -311,7 +311,7 @@ impl Transfers {
     /// The first wait, and the longest.
     const WAITS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
 
-    /// A server is given the seat; its reign begins within `patience`, if ever.
+    /// A server is given the seat; its leadership begins within `patience`, if ever.
     pub fn on_given(&mut self, now: Instant, to: ServerId, patience: Duration) {
         let (first, longest) = Self::WAITS;
         let wait = self.by_id.get(&to).map_or(first, |before| (before.wait * 2).min(longest));
@@ -319,15 +319,15 @@ impl Transfers {
         self.by_id.insert(to, Transfer { until, wait, serves: None });
     }
 
-    /// The reign of this leader has begun.
+    /// The leadership of this leader has begun.
     pub fn on_served(&mut self, now: Instant, leader: ServerId) {
         if let Some(transfer) = self.by_id.get_mut(&leader) {
             transfer.serves = Some(now);
         }
     }
 
-    /// The reign is over: one that has lasted for `patience` was not in vain.
-    pub fn on_reign_over(&mut self, now: Instant, patience: Duration) {
+    /// The leadership is over: one that has lasted for `patience` was not in vain.
+    pub fn on_leadership_over(&mut self, now: Instant, patience: Duration) {
         self.by_id.retain(|_, transfer| {
             transfer.serves.take().is_none_or(|since| now.since(since) < patience)
         });

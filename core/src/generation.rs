@@ -42,7 +42,7 @@
 //! Algorithm*, 2014; pre-votes and a leader that steps down by its own clock are in Ongaro's thesis, 9.6 and 6.2),
 //! the patterns *Leader and Followers*, *Generation Clock* and *HeartBeat* (Joshi, *Patterns of Distributed Systems*,
 //! 2023), Viewstamped Replication's primary, a distinguished proposer in Paxos. Raft's log is compared by its last
-//! term; here the current epoch takes its place, since Zab numbers reigns anew in discovery.
+//! term; here the current epoch takes its place, since Zab numbers leaderships anew in discovery.
 
 mod boundary;
 mod campaign;

@@ -111,7 +111,7 @@ pub enum Event {
     /// The application has turned requests into transactions, in the order in which it was asked to: as
     /// many as it has ready.
     Prepared {
-        /// The reign in which it was asked.
+        /// The leadership in which it was asked.
         epoch: Epoch,
         /// The transactions, one for each request.
         drafts: Vec<Draft>,

@@ -1,4 +1,4 @@
-//! A leader, from the end of the election to the end of its reign.
+//! A leader, from the end of the election to the end of its leadership.
 //!
 //! ```text
 //!               a quorum connects       a quorum promises       a quorum acknowledges
@@ -104,7 +104,7 @@ impl Leader {
         (leader, verdict)
     }
 
-    /// How far this reign has come.
+    /// How far this leadership has come.
     pub const fn phase(&self) -> status::Phase {
         self.state.phase()
     }
@@ -270,7 +270,7 @@ impl Leader {
         Verdict::Stay
     }
 
-    /// The reign is over: tells those who wait for something here.
+    /// The leadership is over: tells those who wait for something here.
     pub fn end(&mut self, cx: &mut Context<'_>) {
         if let Phase::Broadcast(broadcast) = &mut self.state.phase {
             if let Some(HandOver { to, asked: true, .. }) = broadcast.hand_over.as_deref() {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A leader that a quorum has promised so knows by its own clock until when no other can be established: any
-//! quorum that establishes another shares a voter with the one that promised. So it can declare its reign
+//! quorum that establishes another shares a voter with the one that promised. So it can declare its leadership
 //! over before the next one begins, even if it was paused, cut off, or never hears of it.
 //!
 //! The promise is not written down: a server that has restarted behaves as if it had just made it. What is
@@ -26,7 +26,7 @@ use crate::zxid::Epoch;
 /// What this server has promised to a leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// In which reign; none if it was before a restart, perhaps.
+    /// In which leadership; none if it was before a restart, perhaps.
     epoch: Option<Epoch>,
     until: Instant,
     /// The longest that may ever have been promised.

@@ -121,7 +121,7 @@ pub enum Output {
     /// back as it is, as a draft of the kind [`Txn::RECONFIGURATION`] with the request's body: the core makes
     /// the transaction.
     Prepare {
-        /// The reign; comes back with the answer.
+        /// The leadership; comes back with the answer.
         epoch: Epoch,
         /// Who asked; comes back with the answer.
         origin: Origin,

@@ -56,7 +56,7 @@ pub struct Peer {
     /// The epoch in which this server serves.
     serving: Option<Epoch>,
     backoff: Backoff,
-    /// The seat was given to another server, or to us, and the new reign has not begun.
+    /// The seat was given to another server, or to us, and the new leadership has not begun.
     appointed: bool,
     /// What was said last of our leadership.
     told: Option<Leadership>,

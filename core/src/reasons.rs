@@ -20,9 +20,9 @@ pub enum Refusal {
     /// There is no established leader that this server leads with or follows.
     #[error("this server does not serve: there is no leader")]
     NotServing,
-    /// The reign ended before the request was proposed or forwarded.
-    #[error("the reign has ended before it was proposed")]
-    ReignOver,
+    /// The leadership ended before the request was proposed or forwarded.
+    #[error("the leadership has ended before it was proposed")]
+    LeadershipOver,
     /// Too many requests are under way.
     #[error("too many requests are under way")]
     Busy,
@@ -122,7 +122,7 @@ pub enum Hangup {
     #[error("this server does not lead")]
     NotLeading,
     /// We are no longer in the role that the link belonged to.
-    #[error("the reign that this link belonged to is over")]
+    #[error("the leadership that this link belonged to is over")]
     RoleEnded,
     /// It has ended: no more comes, and nothing more is sent. This answers its [`LinkDown`](crate::input::Event::LinkDown).
     #[error("it has ended")]

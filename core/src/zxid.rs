@@ -12,7 +12,7 @@
 
 use core::fmt;
 
-/// The reign of one leader: the high half of a [`Zxid`].
+/// The leadership of one leader: the high half of a [`Zxid`].
 ///
 /// Three different things are called "epoch" in ZooKeeper. This type is two of them, the *accepted*
 /// and the *current* (in votes: *peer*) epoch; the third, the election epoch, is

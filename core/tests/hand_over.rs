@@ -369,9 +369,9 @@ fn a_seat_that_cannot_be_is_not_taken() {
     }
 }
 
-/// What is asked for between the two reigns waits, and is refused if there is no second.
+/// What is asked for between the two leaderships waits, and is refused if there is no second.
 #[test]
-fn what_waits_for_a_reign_that_does_not_begin_is_refused() {
+fn what_waits_for_a_leadership_that_does_not_begin_is_refused() {
     enum End {
         Given,
         Told,
@@ -390,7 +390,7 @@ fn what_waits_for_a_reign_that_does_not_begin_is_refused() {
             End::Told => bench.to(Timer::ConnectLimit),
             End::Stopped => bench.step(Event::Shutdown),
         };
-        let over = Refusal::ReignOver;
+        let over = Refusal::LeadershipOver;
         assert_eq!(seen.refused(), [(1, over)]);
         assert_eq!(seen.unread(), [(read, over), (later, over)]);
         if !matches!(end, End::Stopped) {
@@ -487,7 +487,7 @@ fn a_seat_is_offered_when_nothing_is_under_way_and_then_all_are_told() {
     assert_eq!((bench.state(), bench.status().leader), (Following, Some(ServerId(2))));
     assert_eq!(seen.dials(), [(Plane::Quorum, 2)]);
     assert_eq!((seen.refused(), seen.unread()), (vec![], vec![]), "they wait on");
-    // In the new reign they are asked for again.
+    // In the new leadership they are asked for again.
     let (link, _) = bench.reach(2);
     bench.receive(link, leader_info(6));
     bench.persisted();
@@ -596,9 +596,9 @@ fn a_hand_over_is_called_off_at_each_stage() {
     }
 }
 
-/// The end of the reign is an answer, too.
+/// The end of the leadership is an answer, too.
 #[test]
-fn who_asked_is_told_when_the_reign_ends_on_the_way() {
+fn who_asked_is_told_when_the_leadership_ends_on_the_way() {
     let (mut bench, _, _) = leader();
     ask(&mut bench, 2);
     // Nobody answers any more.
@@ -633,7 +633,7 @@ fn the_seat_is_offered_to_nobody_else_than_servers_of_ours_and_only_if_they_make
     assert!(bench.step(Event::HandOver(None)).releases());
 }
 
-/// Whoever says that it observes has no vote in this reign, and nobody has to hear it as a leader.
+/// Whoever says that it observes has no vote in this leadership, and nobody has to hear it as a leader.
 #[test]
 fn a_voter_that_came_to_observe_is_not_offered_the_seat() {
     let (mut bench, one, _) = leader();
@@ -1066,10 +1066,10 @@ fn a_leader_without_a_lease_waits_for_its_offer_to_be_taken_and_no_longer() {
     }
 }
 
-/// Between the beginning of a reign and the first promise nothing tells by the clock that it is over:
+/// Between the beginning of a leadership and the first promise nothing tells by the clock that it is over:
 /// whoever needs that waits, but not for what never comes.
 #[test]
-fn a_reign_awaits_its_first_lease_where_there_will_be_one() {
+fn a_leadership_awaits_its_first_lease_where_there_will_be_one() {
     let awaits = |bench: &Bench| bench.status().serving && bench.peer.leadership().is_none();
     let (mut bench, one, two) = leased();
     assert!(awaits(&bench));
@@ -1160,14 +1160,14 @@ fn led(world: &mut World, time: Duration) -> (u128, usize) {
     let mut leaders = Vec::new();
     while world.now.since(start) < time {
         let before = world.now;
-        let reign = world.peers.iter().find_map(|(id, peer)| {
+        let leadership = world.peers.iter().find_map(|(id, peer)| {
             let leads = peer.status().state == Leading && peer.status().serving;
             leads.then(|| (*id, peer.status().current_epoch))
         });
         world.next();
-        if let Some(reign) = reign {
+        if let Some(leadership) = leadership {
             serving += world.now.since(before);
-            leaders.push(reign);
+            leaders.push(leadership);
         }
     }
     leaders.dedup();

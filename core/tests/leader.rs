@@ -1,5 +1,5 @@
 //! One leader, packet by packet: from the end of its election through discovery and synchronization
-//! to the end of its reign.
+//! to the end of its leadership.
 
 use std::time::Duration;
 
@@ -212,7 +212,7 @@ fn a_repeated_promise_does_not_count_and_the_earlier_one_stays() {
 /// The learner's promise reached its disk but its ACKEPOCH was lost with the link: it will never
 /// promise this epoch again.
 #[test]
-fn a_lost_promise_that_the_quorum_needs_ends_the_reign_at_once() {
+fn a_lost_promise_that_the_quorum_needs_ends_the_leadership_at_once() {
     let (mut bench, _) = elected(Durable::default());
     let (link, _) = bench.follower(2, 0);
     bench.persisted();
@@ -238,7 +238,7 @@ fn a_lost_promise_is_borne_while_somebody_else_still_may_promise() {
 
 /// ZOOKEEPER-1291, -1343: the election was wrong, and a follower with newer history was overrun.
 #[test]
-fn a_voter_with_newer_history_ends_the_reign_at_once_and_the_second_time_only_its_link() {
+fn a_voter_with_newer_history_ends_the_leadership_at_once_and_the_second_time_only_its_link() {
     let (mut bench, links) = elected(disk(4, 4, 0x4_0000_0006));
     for (round, newer) in [ack_epoch(4, 0x4_0000_0007), ack_epoch(5, 0)].into_iter().enumerate() {
         let (link, _) = bench.follower(2, 4);
@@ -413,7 +413,7 @@ fn who_knows_a_newer_configuration_or_speaks_an_old_protocol_or_has_our_id_is_re
 
 /// A voter that has promised a later epoch refuses ours for ever; the leader begins a new one.
 #[test]
-fn a_voters_later_promise_ends_the_reign_once() {
+fn a_voters_later_promise_ends_the_leadership_once() {
     let (mut bench, links) = elected(Durable::default());
     bench.establish(1);
     let (link, seen) = bench.follower(2, 20);
@@ -749,7 +749,7 @@ fn a_leader_without_a_quorum_of_synchronised_voters_leaves_at_the_tick() {
     assert_eq!(left, Some(Reason::NoQuorum { phase: Phase::Broadcast, members }));
     within(bench.now.since(lost), Duration::ZERO, Duration::from_secs(3));
     assert_eq!((bench.state(), bench.status().serving), (Looking, false));
-    assert!(!bench.is_up(observer), "its learners go with the reign");
+    assert!(!bench.is_up(observer), "its learners go with the leadership");
 }
 
 #[test]
@@ -768,7 +768,7 @@ fn a_follower_that_comes_back_within_the_tick_keeps_the_leader() {
 }
 
 #[test]
-fn a_silent_quorum_ends_the_reign_within_the_sync_limit_and_a_tick() {
+fn a_silent_quorum_ends_the_leadership_within_the_sync_limit_and_a_tick() {
     let (mut bench, _) = established();
     let silent = bench.now;
     while bench.state() == Leading {
@@ -819,7 +819,7 @@ fn a_leader_whose_disk_hangs_leaves_within_the_sync_limit_and_one_whose_disk_is_
 }
 
 #[test]
-fn an_operator_may_end_the_reign() {
+fn an_operator_may_end_the_leadership() {
     let (mut bench, link) = established();
     let seen = bench.step(Event::StepDown);
     assert_eq!((seen.left(), seen.hung_up(link)), (Some(Reason::Asked), Some(Hangup::RoleEnded)));

@@ -1,5 +1,5 @@
 //! An established leader: from a request to what everybody delivers, who is counted for what, and what
-//! becomes of those who wait when the reign ends.
+//! becomes of those who wait when the leadership ends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -185,7 +185,7 @@ fn what_is_prepared_without_being_asked_for_is_proposed() {
 
 /// Its last zxid is the start of the epoch, which is no transaction of ours.
 #[test]
-fn the_first_transaction_of_a_reign_reaches_who_came_with_the_bare_start_of_it() {
+fn the_first_transaction_of_a_leadership_reaches_who_came_with_the_bare_start_of_it() {
     let (mut bench, two) = leader();
     let (one, _) = bench.follower(1, 5);
     bench.receive(one, ack_epoch_again(0));
@@ -478,7 +478,7 @@ fn after_the_last_number_of_an_epoch_comes_the_first_of_the_next() {
     assert_eq!(bench.receive(link, Packet::Proposal(entry(z(4, 1)))).appended(), [z(4, 1)]);
 }
 
-// --- the beginning of a reign ---
+// --- the beginning of a leadership ---
 
 /// Exactly what it brought along, when a quorum has it and not before.
 #[test]
@@ -495,10 +495,10 @@ fn a_leader_delivers_its_own_history_when_a_quorum_has_acknowledged_it() {
     assert_eq!(bench.status().processed, z(5, 0));
 }
 
-/// It was logged and never committed; the reign in which it was proposed is over. Now it is history like
+/// It was logged and never committed; the leadership in which it was proposed is over. Now it is history like
 /// the rest.
 #[test]
-fn what_an_earlier_reign_left_uncommitted_is_committed_with_the_next_one() {
+fn what_an_earlier_leadership_left_uncommitted_is_committed_with_the_next_one() {
     let (mut bench, two) = leader();
     bench.write(2);
     bench.receive(two, acks(5, 1));
@@ -523,7 +523,7 @@ fn what_an_earlier_reign_left_uncommitted_is_committed_with_the_next_one() {
 
 /// Those whose request was not proposed are told so; of the others nobody can tell.
 #[test]
-fn the_end_of_the_reign_answers_those_who_wait() {
+fn the_end_of_the_leadership_answers_those_who_wait() {
     type End = fn(&mut Bench, LinkId) -> Seen;
     let ends: [(&str, End); 3] = [
         ("the operator", |bench, _| bench.step(Event::StepDown)),
@@ -545,11 +545,11 @@ fn the_end_of_the_reign_answers_those_who_wait() {
         bench.propose(4);
         let reads = [bench.read().0, bench.read().0];
         let seen = end(&mut bench, two);
-        let over = Refusal::ReignOver;
+        let over = Refusal::LeadershipOver;
         assert_eq!(seen.refused(), [(2, over), (4, over)], "{name}");
         assert_eq!(seen.unread(), reads.map(|read| (read, over)), "{name}");
         assert!(seen.abandoned(), "{name}");
-        // What the application still had ready is of a reign that is over.
+        // What the application still had ready is of a leadership that is over.
         let seen = bench.prepared();
         assert_eq!((seen.appended(), seen.accepted()), (vec![], vec![]), "{name}");
     }
@@ -557,7 +557,7 @@ fn the_end_of_the_reign_answers_those_who_wait() {
 
 /// The application was slow; meanwhile we lead again.
 #[test]
-fn what_was_prepared_in_an_earlier_reign_is_not_proposed_in_this_one() {
+fn what_was_prepared_in_an_earlier_leadership_is_not_proposed_in_this_one() {
     let (mut bench, two) = leader();
     bench.propose(1);
     let links: Vec<_> = bench.planes().into_iter().flatten().map(|(link, _)| link).collect();
@@ -904,11 +904,11 @@ fn a_learner_is_kept_while_its_stream_moves() {
 // --- the last number of an epoch ---
 
 /// ZOOKEEPER-1277: the counter ran over into the epoch. What has no number any more is as good as never
-/// asked for, and whoever asked is told; what has one goes on in the next reign.
+/// asked for, and whoever asked is told; what has one goes on in the next leadership.
 #[test]
 fn a_leader_without_a_number_left_makes_room_for_the_next_epoch() {
     for together in [false, true] {
-        let (mut bench, two) = leader_with(|config| config.history.reign_count = 3);
+        let (mut bench, two) = leader_with(|config| config.history.epoch_count = 3);
         let seen = bench.write(3);
         assert_eq!(seen.appended(), [z(5, 1), z(5, 2), z(5, 3)], "the last number is used");
         assert_eq!(seen.left(), None);
@@ -921,7 +921,8 @@ fn a_leader_without_a_number_left_makes_room_for_the_next_epoch() {
         let seen = bench.prepared_together(2);
         assert_eq!(seen.left(), Some(Reason::CounterEnd(z(5, 3))));
         assert_eq!((seen.appended(), seen.accepted()), (vec![], vec![]));
-        let refused: Vec<_> = (10..10 + asked).map(|cxid| (cxid, Refusal::ReignOver)).collect();
+        let refused: Vec<_> =
+            (10..10 + asked).map(|cxid| (cxid, Refusal::LeadershipOver)).collect();
         assert_eq!(seen.refused(), refused);
         assert!(seen.abandoned() && !bench.is_up(two));
         assert_eq!(bench.status().vote, vote(5, z(5, 3).0, 3), "it stands with all that it has");
@@ -931,12 +932,12 @@ fn a_leader_without_a_number_left_makes_room_for_the_next_epoch() {
 /// The same with room for one of two: both are refused, neither is half done.
 #[test]
 fn of_two_transactions_that_are_made_together_none_is_left_without_a_number() {
-    let (mut bench, _) = leader_with(|config| config.history.reign_count = 3);
+    let (mut bench, _) = leader_with(|config| config.history.epoch_count = 3);
     bench.write(2);
     (10..12).for_each(|cxid| drop(bench.propose(cxid)));
     let seen = bench.prepared_together(2);
     assert_eq!((seen.left(), seen.appended()), (Some(Reason::CounterEnd(z(5, 2))), vec![]));
-    let over = Refusal::ReignOver;
+    let over = Refusal::LeadershipOver;
     assert_eq!(seen.refused(), [(10, over), (11, over)]);
 }
 
@@ -944,7 +945,7 @@ fn of_two_transactions_that_are_made_together_none_is_left_without_a_number() {
 #[test]
 fn the_epoch_behind_the_last_number_counts_from_one() {
     let mut bench = elected(stored(4, 4, z(4, 0), entries(4, 1, 2)), |config| {
-        config.history.reign_count = 2;
+        config.history.epoch_count = 2;
     });
     let election: Vec<_> = bench.planes().into_iter().flatten().map(|(link, _)| link).collect();
     for epoch in 5..9 {

@@ -237,7 +237,7 @@ fn a_connection_that_comes_too_late_is_hung_up_and_the_next_one_is_good() {
 }
 
 #[test]
-fn a_dial_that_outlived_its_reign_serves_the_next_one() {
+fn a_dial_that_outlived_its_leadership_serves_the_next_one() {
     let (mut bench, links) = settled(Durable::default());
     bench.to(Timer::ConnectLimit);
     bench.lose_again(&links, 3, 0, 0);
@@ -420,7 +420,7 @@ fn how_the_link_to_the_leader_ended_is_told_as_it_was() {
 }
 
 #[test]
-fn the_end_of_the_link_is_the_end_of_the_reign_and_begins_the_next_round() {
+fn the_end_of_the_link_is_the_end_of_the_leadership_and_begins_the_next_round() {
     let said = [leader_info(1), Packet::Diff(Zxid(0)), new_leader(1), Packet::UpToDate];
     for heard in 0..=said.len() {
         let (mut bench, link) = connected(Durable::default());
@@ -506,7 +506,7 @@ fn of_several_writes_the_last_one_ends_the_wait() {
 }
 
 /// A server that has given up its leader and waits for its disk is no witness for that leader:
-/// newcomers would join a reign that is over, again and again.
+/// newcomers would join a leadership that is over, again and again.
 #[test]
 fn who_waits_for_its_disk_does_not_claim_its_old_office() {
     // A follower that waits for its disk.
@@ -533,10 +533,10 @@ fn a_leader_that_has_left_and_waits_for_its_disk_does_not_say_that_it_leads() {
     assert!(seen.told(links[0]).iter().all(|s| s.state == Looking), "{seen:?}");
 }
 
-// --- what belongs to an earlier reign ---
+// --- what belongs to an earlier leadership ---
 
 #[test]
-fn links_packets_and_writes_of_an_earlier_reign_do_nothing() {
+fn links_packets_and_writes_of_an_earlier_leadership_do_nothing() {
     let (mut bench, links) = settled(Durable::default());
     let (old, _) = bench.reach(3);
     bench.receive(old, leader_info(1));
@@ -611,7 +611,7 @@ fn a_learner_that_is_turned_away_again_and_again_takes_its_time() {
     assert!(took > Duration::from_secs(5), "50 times within {took:?}");
 }
 
-// --- an observer whose promise is above every reign ---
+// --- an observer whose promise is above every leadership ---
 
 /// Observer 9 of 1, 2 and 3 has promised epoch 9 to a leader that died of it, and follows 3, which leads epoch 4; what
 /// it answers to LEADERINFO.

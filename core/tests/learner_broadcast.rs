@@ -384,7 +384,7 @@ fn what_comes_before_the_answer_is_delivered_before_it() {
 /// However it leaves, nobody waits for an answer that never comes, and what was sent on an old link is not
 /// answered on the next.
 #[test]
-fn who_waits_is_told_when_the_reign_is_over() {
+fn who_waits_is_told_when_the_leadership_is_over() {
     type End = fn(&mut Bench, LinkId) -> Seen;
     let ends: [(&str, End); 5] = [
         ("link ends", |bench, link| bench.down(link)),
@@ -401,7 +401,7 @@ fn who_waits_is_told_when_the_reign_is_over() {
         }
         bench.receive(link, Packet::Sync { tag: 0 });
         let seen = end(&mut bench, link);
-        let over = Refusal::ReignOver;
+        let over = Refusal::LeadershipOver;
         assert_eq!(seen.unread(), [(2, over), (3, over)], "{name}");
         // The request is on its way: it may have come to pass.
         assert_eq!(seen.refused(), [], "{name}");
@@ -418,7 +418,7 @@ fn who_waits_is_told_when_the_reign_is_over() {
 }
 
 #[test]
-fn a_read_that_comes_twice_after_its_reign_is_answered_once() {
+fn a_read_that_comes_twice_after_its_leadership_is_answered_once() {
     let (mut bench, link) = follower();
     let seen = bench.step(Event::Read(ReadId(77)));
     assert_eq!(seen.names(link), ["REQUEST"]);

@@ -934,10 +934,10 @@ fn decisions_that_cannot_be_and_packets_in_the_wrong_place_are_refused() {
 
 // --- what a crash or the next leader finds ---
 
-/// ZOOKEEPER-4712: what an earlier reign had begun to write was acknowledged to the next leader, or came
+/// ZOOKEEPER-4712: what an earlier leadership had begun to write was acknowledged to the next leader, or came
 /// back behind its cut.
 #[test]
-fn a_write_of_an_earlier_reign_that_ends_late_acknowledges_nothing_to_the_next_leader() {
+fn a_write_of_an_earlier_leadership_that_ends_late_acknowledges_nothing_to_the_next_leader() {
     let (mut bench, link) = promised(five(3), 2);
     tell(&mut bench, link, &[Packet::Diff(z(1, 3)), new_leader(2)]);
     bench.persisted();

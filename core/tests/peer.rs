@@ -386,7 +386,7 @@ impl Dice {
             observer_snapshots: 1,
             pace_bytes: self.pick(&[1, 200, 1 << 20]),
             requests: self.pick(&[2, 4096]),
-            reign_count: if config.seed % 4 == 0 { 3 } else { u32::MAX },
+            epoch_count: if config.seed % 4 == 0 { 3 } else { u32::MAX },
         };
         config
     }
@@ -581,12 +581,14 @@ fn memorable(output: &Output) -> Option<&'static str> {
         Output::Accepted(_) => Some("Accepted"),
         Output::Refused { reason, .. } => Some(match reason {
             Refusal::NotServing => "Refused, NotServing",
-            Refusal::ReignOver => "Refused, ReignOver",
+            Refusal::LeadershipOver => "Refused, LeadershipOver",
             Refusal::Busy => "Refused, Busy",
             Refusal::TooLong(_) => "Refused, TooLong",
             Refusal::Behind => "Refused, Behind",
         }),
-        Output::ReadRefused { reason: Refusal::ReignOver, .. } => Some("ReadRefused, ReignOver"),
+        Output::ReadRefused { reason: Refusal::LeadershipOver, .. } => {
+            Some("ReadRefused, LeadershipOver")
+        }
         Output::Prepare { origin: Origin::Here, .. } => Some("Prepare, Here"),
         Output::Prepare { origin: Origin::Learner(_), .. } => Some("Prepare, Learner"),
         Output::Deliver(_) => Some("Deliver"),
@@ -638,10 +640,10 @@ const MEMORABLE: [&str; 41] = [
     "Answer",
     "Accepted",
     "Refused, NotServing",
-    "Refused, ReignOver",
+    "Refused, LeadershipOver",
     "Refused, Busy",
     "Refused, TooLong",
-    "ReadRefused, ReignOver",
+    "ReadRefused, LeadershipOver",
     "Prepare, Here",
     "Prepare, Learner",
     "Deliver",

@@ -146,7 +146,7 @@ fn a_leader_without_a_quorum_never_answers() {
         assert_eq!(seen.answers(), []);
         left = seen.left();
         if left.is_some() {
-            let over = Refusal::ReignOver;
+            let over = Refusal::LeadershipOver;
             let refused: Vec<_> = reads.iter().map(|read| (*read, over)).collect();
             assert_eq!(seen.unread(), refused);
             break;
@@ -231,7 +231,7 @@ fn a_learner_of_ours_is_answered_when_a_quorum_says_so_and_it_has_what_was_propo
     assert_eq!((tags(&seen, links[0]), tags(&seen, nine)), (vec![7], vec![7]));
 }
 
-/// In a reign without a transaction, or when all are committed, a quorum's word is enough.
+/// In a leadership without a transaction, or when all are committed, a quorum's word is enough.
 #[test]
 fn a_learner_of_ours_is_answered_at_once_if_nothing_is_outstanding() {
     let (mut bench, links) = leader_of(&[1, 2, 3], our_info);

@@ -419,9 +419,12 @@ fn an_observer_that_has_promised_more_serves_and_may_become_a_voter() {
     world.kill(4);
     world.disks.get_mut(&s(4)).unwrap().accepted = Epoch(9);
     world.start(4);
-    let reign = world.status(3).current_epoch;
+    let leadership = world.status(3).current_epoch;
     world.run(|world| world.all_serve());
-    assert_eq!((world.status(4).accepted_epoch, world.status(4).current_epoch), (Epoch(9), reign));
+    assert_eq!(
+        (world.status(4).accepted_epoch, world.status(4).current_epoch),
+        (Epoch(9), leadership)
+    );
     world.reconfigure(1, &join(&[4])).unwrap();
     assert_eq!(world.settle(), [1, 2, 3, 4]);
     assert_eq!(world.status(4).current_epoch, Epoch(10));

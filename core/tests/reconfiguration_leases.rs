@@ -136,10 +136,10 @@ fn the_lease_waits_for_the_next_voters_and_is_never_taken_back() {
     assert!(lease(&bench) > told);
 }
 
-/// Whoever is no server of ours promises nothing. The change comes to pass, and the reign is over before anybody
+/// Whoever is no server of ours promises nothing. The change comes to pass, and the leadership is over before anybody
 /// hears of it.
 #[test]
-fn where_the_next_voters_promise_no_leases_the_reign_ends_with_the_change() {
+fn where_the_next_voters_promise_no_leases_the_leadership_ends_with_the_change() {
     let (mut bench, [one, two, four]) = leader(false);
     change(&mut bench);
     bench.persisted();

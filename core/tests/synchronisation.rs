@@ -384,7 +384,7 @@ fn end(bench: &Bench) -> Packet {
     Packet::NewLeader { zxid: Zxid::start_of(bench.status().current_epoch), config }
 }
 
-/// All of the history that a leader brings into its reign goes out with COMMIT, or a follower would
+/// All of the history that a leader brings into its leadership goes out with COMMIT, or a follower would
 /// acknowledge NEWLEADER without having it on disk.
 #[test]
 fn before_it_is_established_a_leader_sends_its_whole_history_with_commit() {
@@ -744,13 +744,13 @@ impl Pair {
         let inherited = leader.len();
         let (mut established, mut proposed) = (None, 0);
         if rng.below(2) == 0 {
-            let reign = epoch + 1 + i64::try_from(below(rng, 3)).unwrap();
+            let leadership = epoch + 1 + i64::try_from(below(rng, 3)).unwrap();
             proposed = below(rng, 6);
-            leader.extend(entries(reign, 1, u32::try_from(proposed).unwrap()));
-            established = Some((Epoch(reign), below(rng, proposed + 1)));
+            leader.extend(entries(leadership, 1, u32::try_from(proposed).unwrap()));
+            established = Some((Epoch(leadership), below(rng, proposed + 1)));
         }
 
-        // Whoever receives a snapshot from an established leader starts where that reign began.
+        // Whoever receives a snapshot from an established leader starts where that leadership began.
         let old = &leader[..inherited];
         let mut snapshot = some_zxid(rng, old);
         if rng.below(4) == 0 && old.iter().any(|txn| txn.zxid.epoch() > snapshot.epoch()) {
@@ -778,19 +778,20 @@ impl Pair {
         if let Some(last) = learner.last().map(|txn| txn.zxid) {
             let more = u32::try_from(below(rng, 4)).unwrap();
             // A leader has all that it proposed itself.
-            let theirs = established.is_some_and(|(reign, _)| reign == last.epoch());
+            let theirs = established.is_some_and(|(leadership, _)| leadership == last.epoch());
             if next.is_none_or(|next| next.epoch() != last.epoch()) && !theirs {
                 let (epoch, counter) = (last.epoch().0, last.counter().0);
                 learner.extend(entries(epoch, counter + 1, counter + more));
             }
         }
-        let reign = established.map(|(reign, _)| reign.0);
+        let leadership = established.map(|(leadership, _)| leadership.0);
         for _ in 0..below(rng, 3) {
             let last = learner.last().map_or(0, |txn| txn.zxid.epoch().0);
             let epoch = last + 1 + i64::try_from(below(rng, 2)).unwrap();
-            let ours = leader.iter().any(|txn| txn.zxid.epoch().0 == epoch) || reign == Some(epoch);
-            // A later reign than the leader's own would not have let it be established.
-            let late = reign.is_some_and(|reign| epoch > reign);
+            let ours =
+                leader.iter().any(|txn| txn.zxid.epoch().0 == epoch) || leadership == Some(epoch);
+            // A later leadership than the leader's own would not have let it be established.
+            let late = leadership.is_some_and(|leadership| epoch > leadership);
             // Nothing of a later epoch of ours came between.
             if ours || late || rng.below(2) == 0 {
                 continue;
@@ -798,14 +799,14 @@ impl Pair {
             learner.extend(entries(epoch, 1, u32::try_from(below(rng, 4)).unwrap() + 1));
         }
         let mut last = learner.last().map_or(Zxid::ZERO, |txn| txn.zxid);
-        // It started from a snapshot of the reign that came next, and heard no more of that.
+        // It started from a snapshot of the leadership that came next, and heard no more of that.
         let exact = learner.len() == shared;
         let begun = match next {
             Some(next) if next.epoch() > last.epoch() => Some(next.epoch()),
             Some(_) => None,
             // Of an epoch that we promised and never took over, before we have one of our own.
             None if established.is_none() => last.epoch().next(),
-            None => established.map(|(reign, _)| reign).filter(|_| proposed == 0),
+            None => established.map(|(leadership, _)| leadership).filter(|_| proposed == 0),
         };
         if let Some(begun) = begun.filter(|_| exact && rng.below(3) == 0) {
             last = Zxid::start_of(begun);

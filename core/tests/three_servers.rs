@@ -245,7 +245,7 @@ fn what_anybody_writes_is_logged_and_delivered_by_all_in_one_order() {
     assert!(world.logs.values().all(|other| *other == log));
 }
 
-/// What is asked for while the seat goes from one to the other waits, and is done in the new reign.
+/// What is asked for while the seat goes from one to the other waits, and is done in the new leadership.
 #[test]
 fn a_leader_gives_its_seat_to_the_server_that_was_named_and_nobody_who_asks_notices() {
     let mut world = World::new(&[1, 2, 3]);
@@ -271,7 +271,7 @@ fn a_leader_gives_its_seat_to_the_server_that_was_named_and_nobody_who_asks_noti
     let of_three = log.iter().filter(|txn| txn.header.client == 3).map(|txn| txn.header.cxid);
     assert!(of_three.eq(0..30), "each once, in order: {log:?}");
     assert!(world.logs.values().all(|other| other == log));
-    assert_eq!(log.last().unwrap().zxid.epoch().0, 2, "of the new reign");
+    assert_eq!(log.last().unwrap().zxid.epoch().0, 2, "of the new leadership");
 }
 
 #[test]

@@ -76,8 +76,8 @@ impl Config {
                 return Err(ConfigError::Heartbeat { heartbeat: rules.heartbeat, max: min / 2 });
             }
         }
-        if self.history.reign_count == 0 {
-            return Err(ConfigError::NoRoom { field: "reign_count" });
+        if self.history.epoch_count == 0 {
+            return Err(ConfigError::NoRoom { field: "epoch_count" });
         }
         if self.id == ServerId::NONE || self.id == ServerId::ANONYMOUS_OBSERVER || self.id.0 < 0 {
             return Err(ConfigError::ReservedId(self.id));

@@ -78,10 +78,10 @@ pub struct HistoryLimits {
     pub pace_bytes: usize,
     /// How many requests of one server may be under way.
     pub requests: usize,
-    /// How many transactions we propose in one reign, as many as there are counters at most
+    /// How many transactions we propose in one leadership, as many as there are counters at most
     /// ([`Counter::LAST`]); then we make room for a new epoch. Less is for those who want to see that
     /// and cannot wait for four billion (ZooKeeper has `zookeeper.testingonly.initialZxid`).
-    pub reign_count: u32,
+    pub epoch_count: u32,
 }
 
 impl Default for HistoryLimits {
@@ -95,7 +95,7 @@ impl Default for HistoryLimits {
             observer_snapshots: 10,
             pace_bytes: 1 << 20,
             requests: 4096,
-            reign_count: Counter::LAST.0,
+            epoch_count: Counter::LAST.0,
         }
     }
 }

@@ -9,7 +9,7 @@
 //! The end of a round is what a quorum says, and a server of ZooKeeper may say something better until its own 200 ms
 //! are over, which begin anew with each message (`FastLeaderElection`, `finalizeWait`). A server that went on to a
 //! round of its own then would take others along, and leave the one alone that had been elected by the better votes of
-//! this one, for as long as a reign may take to begin (`initLimit`). So it goes back, with what it had heard there.
+//! this one, for as long as a leadership may take to begin (`initLimit`). So it goes back, with what it had heard there.
 
 use alloc::vec::Vec;
 

@@ -31,7 +31,7 @@ impl Elector {
     }
 
     /// A leader has said that it leads, and it is too early to take its word alone: it is asked again when that would
-    /// do. The wait for notifications grows, and a reign that only we could bring about may be over by its end.
+    /// do. The wait for notifications grows, and a leadership that only we could bring about may be over by its end.
     pub(super) fn ask_when_known(&mut self, at: Instant) {
         let known = self.round_began + HEARD_BY_THEN;
         if let (Some(due), true) = (self.notify_at, at < known) {

@@ -26,7 +26,7 @@ use crate::leader::broadcast::reads::Read;
 use crate::leader::broadcast::syncs::{Held, Preparing};
 use crate::leader::learners::Learners;
 use crate::leader::pending::{HandOver, Step};
-use crate::leader::progress::{Reign, Stage, Sync};
+use crate::leader::progress::{LeaderProgress, Stage, Sync};
 use crate::leader::tally::Tally;
 use crate::lease::relied_on;
 use crate::message::Request;
@@ -39,7 +39,7 @@ use crate::timers::Timer;
 use crate::txn::{Draft, Txn, Txns};
 use crate::zxid::{Counter, Epoch, Zxid};
 
-/// The reign of an established leader.
+/// The leadership of an established leader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Broadcast {
     /// Its epoch.
@@ -90,7 +90,7 @@ pub enum Parting {
 }
 
 impl Broadcast {
-    /// The reign begins; nothing is proposed in it.
+    /// The leadership begins; nothing is proposed in it.
     pub fn new(cx: &Context<'_>, epoch: Epoch, inherited: Zxid) -> Self {
         Self {
             epoch,
@@ -113,9 +113,14 @@ impl Broadcast {
     }
 
     /// How far we have come.
-    pub fn reign(&self, cx: &Context<'_>) -> Reign {
+    pub fn progress(&self, cx: &Context<'_>) -> LeaderProgress {
         let committed = cx.history.committed();
-        Reign { epoch: self.epoch, inherited: self.inherited, committed, established: true }
+        LeaderProgress {
+            epoch: self.epoch,
+            inherited: self.inherited,
+            committed,
+            established: true,
+        }
     }
 
     // --- requests ---
@@ -203,7 +208,7 @@ impl Broadcast {
     ) -> Verdict {
         let (before, first) = (cx.history.last(), self.proposed);
         // The counter must not run into the epoch (ZOOKEEPER-1277).
-        let end = cx.config.history.reign_count.min(Counter::LAST.0);
+        let end = cx.config.history.epoch_count.min(Counter::LAST.0);
         let room = end.saturating_sub(first.counter().0);
         if drafts.len() > room as usize {
             return Verdict::leave(Reason::CounterEnd(first));
@@ -262,7 +267,7 @@ impl Broadcast {
         }
         if through > cx.history.committed() && through > Zxid::start_of(self.epoch) {
             cx.commit(through);
-            learners.feed(cx, self.reign(cx));
+            learners.feed(cx, self.progress(cx));
         }
     }
 
@@ -297,7 +302,7 @@ impl Broadcast {
     // --- the lease ---
 
     /// Works out anew until when a quorum has promised to establish no other leader, and sees to it that the
-    /// reign ends then. It may be earlier than before: a learner's promise goes with its link.
+    /// leadership ends then. It may be earlier than before: a learner's promise goes with its link.
     pub fn renew(&mut self, cx: &mut Context<'_>, learners: &Learners) {
         if cx.config.lease.is_none() {
             return;
@@ -328,7 +333,7 @@ impl Broadcast {
             || needs_others(cx, learners)
     }
 
-    /// Whether the lease is over, and with it the reign. While the seat is on offer no caller counts on it, and
+    /// Whether the lease is over, and with it the leadership. While the seat is on offer no caller counts on it, and
     /// it is to be taken.
     pub fn has_lost(&self, now: Instant) -> bool {
         let offered = self.hand_over.as_ref().is_some_and(|h| matches!(h.step, Step::Offered(_)));
@@ -353,9 +358,9 @@ impl Broadcast {
         }
     }
 
-    /// The reign is over: tells those who wait here. What was proposed may still come to pass.
+    /// The leadership is over: tells those who wait here. What was proposed may still come to pass.
     pub fn end(&mut self, cx: &mut Context<'_>) {
-        let reason = Refusal::ReignOver;
+        let reason = Refusal::LeadershipOver;
         let here = |preparing| match preparing {
             Preparing::Request(Origin::Here, id) => Some(id),
             Preparing::Request(..) | Preparing::Sync(..) => None,

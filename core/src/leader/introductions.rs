@@ -5,7 +5,7 @@
 //!               └ too many │ unfit: refused │ the same server's older link goes         └ newer than we: we leave
 //! ```
 //!
-//! Each server that comes is judged here, in each phase of a reign alike; what a promise counts for is the business
+//! Each server that comes is judged here, in each phase of a leadership alike; what a promise counts for is the business
 //! of [`discovery`](crate::leader::discovery), and how a learner is brought up that of
 //! [`synchronization`](crate::leader::synchronization).
 
@@ -91,7 +91,7 @@ pub(super) fn on_info(
             return state.advance(cx);
         }
         Some(epoch) if info.accepted_epoch > epoch && votes => {
-            // It would refuse our epoch for ever; a new reign begins above its promise.
+            // It would refuse our epoch for ever; a new leadership begins above its promise.
             let accepted = info.accepted_epoch;
             if cx.concessions.promise.insert(id, accepted).is_none() {
                 return Verdict::leave(Reason::LaterPromise { voter: id, accepted });

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use crate::context::Context;
 use crate::id::{LinkId, ServerId};
-use crate::leader::progress::{Activation, Busy, Progress, Reign, Stage, send};
+use crate::leader::progress::{Activation, Busy, LeaderProgress, Progress, Stage, send};
 use crate::message::Packet;
 use crate::quorum::Quorum;
 use crate::reasons::Hangup;
@@ -143,9 +143,9 @@ impl Learners {
     }
 
     /// Lets every learner have what it can take.
-    pub fn feed(&mut self, cx: &mut Context<'_>, reign: Reign) {
+    pub fn feed(&mut self, cx: &mut Context<'_>, ours: LeaderProgress) {
         for (link, learner) in &mut self.by_link {
-            learner.feed(cx, *link, reign);
+            learner.feed(cx, *link, ours);
         }
     }
 

@@ -110,7 +110,7 @@ pub enum Stage {
 
 /// How far we have come ourselves; what a learner may be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Reign {
+pub struct LeaderProgress {
     /// Our epoch.
     pub epoch: Epoch,
     /// Where the history ends that we brought into it.
@@ -192,16 +192,16 @@ impl Progress {
     }
 
     /// Sends what the learner can take now: transactions, COMMITs, NEWLEADER, answers to SYNC.
-    pub fn feed(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) {
+    pub fn feed(&mut self, cx: &mut Context<'_>, link: LinkId, ours: LeaderProgress) {
         if self.stage < Stage::Syncing {
             return;
         }
         loop {
             let sync = self.syncs.front().copied();
-            let through = sync.map_or(reign.committed, |sync| sync.point.min(reign.committed));
-            let reign = Reign { committed: through, ..reign };
-            if self.activations.is_empty() || self.feed_activations(cx, link, reign) {
-                self.feed_through(cx, link, reign);
+            let through = sync.map_or(ours.committed, |sync| sync.point.min(ours.committed));
+            let ours = LeaderProgress { committed: through, ..ours };
+            if self.activations.is_empty() || self.feed_activations(cx, link, ours) {
+                self.feed_through(cx, link, ours);
             }
             let told = self.cursor.told;
             let due = sync.filter(|sync| !self.cursor.is_streaming() && sync.point <= told);
@@ -213,12 +213,17 @@ impl Progress {
 
     /// Tells it of reconfigurations, each behind everything that was committed before it. Returns whether it
     /// knows of all of them.
-    fn feed_activations(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
-        let due = |activation: &&Activation| activation.txn.zxid <= reign.committed;
+    fn feed_activations(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        ours: LeaderProgress,
+    ) -> bool {
+        let due = |activation: &&Activation| activation.txn.zxid <= ours.committed;
         while let Some(Activation { txn, leader }) = self.activations.front().filter(due).cloned() {
             let before = Zxid(txn.zxid.0 - 1);
-            let due = if before.is_epoch_start() { reign.inherited } else { before };
-            self.feed_through(cx, link, Reign { committed: due, ..reign });
+            let due = if before.is_epoch_start() { ours.inherited } else { before };
+            self.feed_through(cx, link, LeaderProgress { committed: due, ..ours });
             let cursor = &mut self.cursor;
             let has = !self.follower || cursor.sent >= txn.zxid;
             if cursor.told < due || !has || cursor.is_streaming() {
@@ -238,21 +243,21 @@ impl Progress {
     }
 
     #[inline]
-    fn feed_through(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) {
+    fn feed_through(&mut self, cx: &mut Context<'_>, link: LinkId, ours: LeaderProgress) {
         if self.cursor.new_leader && self.cursor.sent >= cx.history.last() && self.cursor.may_send()
         {
             // Live: it has everything, and only learns what of it is committed.
-            self.feed_commits(cx, link, reign);
+            self.feed_commits(cx, link, ours);
         } else {
-            self.catch_up(cx, link, reign);
+            self.catch_up(cx, link, ours);
         }
     }
 
-    fn catch_up(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) {
+    fn catch_up(&mut self, cx: &mut Context<'_>, link: LinkId, ours: LeaderProgress) {
         while self.cursor.may_send() {
-            let moved = self.feed_transactions(cx, link, reign)
-                || self.feed_commits(cx, link, reign)
-                || self.feed_new_leader(cx, link, reign);
+            let moved = self.feed_transactions(cx, link, ours)
+                || self.feed_commits(cx, link, ours)
+                || self.feed_new_leader(cx, link, ours);
             if !moved {
                 break;
             }
@@ -265,19 +270,24 @@ impl Progress {
     }
 
     /// Returns whether anything was sent.
-    fn feed_transactions(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
+    fn feed_transactions(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        ours: LeaderProgress,
+    ) -> bool {
         let (proposes, cursor) = (self.proposes(), &mut self.cursor);
         let in_pairs = if cursor.new_leader { !proposes } else { !cursor.reserved };
-        if in_pairs && cursor.told < cursor.sent.min(reign.committed) {
+        if in_pairs && cursor.told < cursor.sent.min(ours.committed) {
             // Committed since it had them: their COMMITs come before those of what follows.
-            return self.feed_commits(cx, link, reign);
+            return self.feed_commits(cx, link, ours);
         }
-        let end = if self.follower { cx.history.last() } else { reign.committed };
+        let end = if self.follower { cx.history.last() } else { ours.committed };
         if cursor.sent >= end {
             return false;
         }
         if cursor.sent < cx.history.before() {
-            return self.feed_from_disk(cx, link, reign);
+            return self.feed_from_disk(cx, link, ours);
         }
         let mut bytes = 0;
         let limit = part(cx);
@@ -290,7 +300,7 @@ impl Progress {
             let packet =
                 if proposes { Packet::Proposal(txn.clone()) } else { Packet::Inform(txn.clone()) };
             cx.outbox.send(link, Message::Packet(packet));
-            let committed = txn.zxid <= reign.committed;
+            let committed = txn.zxid <= ours.committed;
             if !proposes {
                 cursor.told = txn.zxid;
             } else if committed && !cursor.new_leader && !cursor.reserved {
@@ -299,7 +309,7 @@ impl Progress {
                 cx.outbox.send(link, Message::Packet(Packet::Commit(txn.zxid)));
             }
         }
-        if self.follower && cursor.sent.epoch() == reign.epoch {
+        if self.follower && cursor.sent.epoch() == ours.epoch {
             self.acks.on_sent(cx.now, cursor.sent);
         }
         cursor.count(cx, link, bytes);
@@ -307,14 +317,14 @@ impl Progress {
     }
 
     /// Lets the driver copy the part of the log that is no longer in memory.
-    fn feed_from_disk(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
+    fn feed_from_disk(&mut self, cx: &mut Context<'_>, link: LinkId, ours: LeaderProgress) -> bool {
         let live = self.cursor.new_leader;
-        if live && self.cursor.told < self.cursor.sent.min(reign.committed) {
+        if live && self.cursor.told < self.cursor.sent.min(ours.committed) {
             // Their COMMITs come before those of what follows.
-            return self.feed_commits(cx, link, reign);
+            return self.feed_commits(cx, link, ours);
         }
         let (after, durable) = (self.cursor.sent, cx.history.durable());
-        let committed = reign.committed.min(durable);
+        let committed = ours.committed.min(durable);
         let (through, form) = if committed <= after {
             // Not committed, and out of memory: a long way from a quorum.
             (if self.follower { durable } else { after }, Form::Proposals)
@@ -334,14 +344,14 @@ impl Progress {
     }
 
     #[inline]
-    fn feed_commits(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
+    fn feed_commits(&mut self, cx: &mut Context<'_>, link: LinkId, ours: LeaderProgress) -> bool {
         let cursor = &mut self.cursor;
-        let end = reign.committed.min(cursor.sent);
+        let end = ours.committed.min(cursor.sent);
         if end <= cursor.told || (!cursor.new_leader && cursor.reserved) {
             return false;
         }
-        let start = Zxid::start_of(reign.epoch);
-        if cursor.told >= reign.inherited {
+        let start = Zxid::start_of(ours.epoch);
+        if cursor.told >= ours.inherited {
             // The rule: all of our own epoch, without gaps.
             let first = Zxid(cursor.told.max(start).0 + 1);
             // One that stands at the start of an earlier epoch, beyond all that we brought, has none of it.
@@ -369,16 +379,21 @@ impl Progress {
     }
 
     /// NEWLEADER, when the learner has all that there is.
-    fn feed_new_leader(&mut self, cx: &mut Context<'_>, link: LinkId, reign: Reign) -> bool {
-        let snapshot = self.cursor.snapshot && reign.established;
+    fn feed_new_leader(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        ours: LeaderProgress,
+    ) -> bool {
+        let snapshot = self.cursor.snapshot && ours.established;
         if self.cursor.new_leader || snapshot && self.misses_a_change(cx) {
             // The change, or our leadership, ends.
             return false;
         }
         self.cursor.new_leader = true;
-        self.acks.begin(reign.epoch, reign.committed);
+        self.acks.begin(ours.epoch, ours.committed);
         let config = cx.config.last_seen().text().clone();
-        let zxid = Zxid::start_of(reign.epoch);
+        let zxid = Zxid::start_of(ours.epoch);
         send(cx, link, Packet::NewLeader { zxid, config });
         true
     }

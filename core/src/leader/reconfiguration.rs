@@ -153,7 +153,7 @@ pub fn complete(
     let activation = Activation { txn, leader };
     cx.commit(zxid);
     learners.activate(&activation);
-    learners.feed(cx, broadcast.reign(cx));
+    learners.feed(cx, broadcast.progress(cx));
     broadcast.change = None;
     cx.activate();
     if leader == cx.config.id {
@@ -163,7 +163,7 @@ pub fn complete(
         }
         broadcast.update_quorum(cx, learners);
         // Some may have waited for it to be told of it.
-        learners.feed(cx, broadcast.reign(cx));
+        learners.feed(cx, broadcast.progress(cx));
         return Verdict::Stay;
     }
     broadcast.hand_on(cx);

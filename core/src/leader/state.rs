@@ -1,4 +1,4 @@
-//! What a leader holds: how far its reign has come, and who learns from it.
+//! What a leader holds: how far its leadership has come, and who learns from it.
 //!
 //! ```text
 //!   a learner introduces itself, promises, acknowledges      our own writes become durable
@@ -17,7 +17,7 @@ use crate::input::Located;
 use crate::leader::broadcast::Broadcast;
 use crate::leader::discovery::Discovery;
 use crate::leader::learners::Learners;
-use crate::leader::progress::{Busy, Reign, Stage, send};
+use crate::leader::progress::{Busy, LeaderProgress, Stage, send};
 use crate::leader::synchronization::{self, Begun, Synchronization, Terms};
 use crate::message::{Message, Packet};
 use crate::reasons::Hangup;
@@ -31,11 +31,11 @@ use crate::zxid::{Epoch, Zxid};
 pub(super) struct LeaderState {
     pub(super) phase: Phase,
     pub(super) learners: Learners,
-    /// Where the history ends that we bring into this reign.
+    /// Where the history ends that we bring into this leadership.
     pub(super) inherited: Zxid,
 }
 
-/// How far the reign has come.
+/// How far the leadership has come.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     Discovery(Discovery),
@@ -64,7 +64,7 @@ impl LeaderState {
         }
     }
 
-    /// How far this reign has come.
+    /// How far this leadership has come.
     pub(super) const fn phase(&self) -> status::Phase {
         match self.phase {
             Phase::Discovery(_) => status::Phase::Discovery,
@@ -79,13 +79,13 @@ impl LeaderState {
     }
 
     /// How far we have come, once the epoch has begun.
-    pub(super) fn reign(&self, cx: &Context<'_>) -> Option<Reign> {
+    pub(super) fn progress(&self, cx: &Context<'_>) -> Option<LeaderProgress> {
         let (epoch, committed) = match &self.phase {
             Phase::Discovery(_) => return None,
             Phase::Synchronization(synchronization) => (synchronization.epoch, self.inherited),
-            Phase::Broadcast(broadcast) => return Some(broadcast.reign(cx)),
+            Phase::Broadcast(broadcast) => return Some(broadcast.progress(cx)),
         };
-        Some(Reign { epoch, inherited: self.inherited, committed, established: false })
+        Some(LeaderProgress { epoch, inherited: self.inherited, committed, established: false })
     }
 
     /// Goes on to the next phase as far as what is known allows.
@@ -184,20 +184,20 @@ impl LeaderState {
         last: Zxid,
         located: Option<Located>,
     ) {
-        let Some(reign) = self.reign(cx) else { return };
-        if !reign.established && self.leaves_to_an_election(cx, link, last, located) {
+        let Some(ours) = self.progress(cx) else { return };
+        if !ours.established && self.leaves_to_an_election(cx, link, last, located) {
             return;
         }
         let snapshots = self.learners.observer_snapshots();
         let Some(learner) = self.learners.get_mut(link) else { return };
         let terms = Terms {
-            reign,
-            established: reign.established,
+            ours,
+            established: ours.established,
             room: learner.follower || snapshots < cx.config.history.observer_snapshots,
             located,
         };
         if synchronization::begin(cx, link, learner, last, terms) == Begun::Under {
-            learner.feed(cx, link, reign);
+            learner.feed(cx, link, ours);
         }
     }
 
@@ -231,8 +231,8 @@ impl LeaderState {
 
     /// Lets a learner have what it can take.
     pub(super) fn feed_one(&mut self, cx: &mut Context<'_>, link: LinkId) {
-        if let (Some(reign), Some(learner)) = (self.reign(cx), self.learners.get_mut(link)) {
-            learner.feed(cx, link, reign);
+        if let (Some(ours), Some(learner)) = (self.progress(cx), self.learners.get_mut(link)) {
+            learner.feed(cx, link, ours);
         }
     }
 

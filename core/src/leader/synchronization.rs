@@ -5,7 +5,7 @@
 //!            ─► (the learner's disk) ─► ACK ─► a quorum? established ─► UPTODATE
 //! ```
 //!
-//! The whole history that we bring into our reign goes out with COMMIT, committed or not: otherwise a
+//! The whole history that we bring into our leadership goes out with COMMIT, committed or not: otherwise a
 //! learner would acknowledge NEWLEADER without having it on disk.
 //!
 //! Acknowledgements belong to the link they came on and are withdrawn when it ends: only a learner
@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::history::plan::Plan;
 use crate::id::{LinkId, ServerId, Ticket};
 use crate::input::Located;
-use crate::leader::progress::{Busy, Cursor, Progress, Reign, Stage, send};
+use crate::leader::progress::{Busy, Cursor, LeaderProgress, Progress, Stage, send};
 use crate::message::Packet;
 use crate::output::{Output, Write};
 use crate::quorum::Support;
@@ -120,7 +120,7 @@ pub enum Begun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Terms {
     /// How far we have come.
-    pub reign: Reign,
+    pub ours: LeaderProgress,
     /// Whether we are established.
     pub established: bool,
     /// Whether one more snapshot may be sent to this learner.
@@ -138,10 +138,10 @@ pub fn begin(
     last: Zxid,
     terms: Terms,
 ) -> Begun {
-    let Terms { reign, established, room, located } = terms;
-    let start = Zxid::start_of(reign.epoch);
-    let plan = cx.history.plan(last, established.then_some(reign.epoch), located);
-    let processed = if established { reign.committed.max(start) } else { reign.committed };
+    let Terms { ours, established, room, located } = terms;
+    let start = Zxid::start_of(ours.epoch);
+    let plan = cx.history.plan(last, established.then_some(ours.epoch), located);
+    let processed = if established { ours.committed.max(start) } else { ours.committed };
     let how = match plan {
         Plan::Diff { label, after } => {
             learner.cursor = Cursor::at(after, after.min(processed), false);

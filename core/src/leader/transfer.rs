@@ -7,11 +7,11 @@
 //!            and says that   a leader may     committed             its link
 //!            it hears a
 //!            quorum
-//!              └─────────────── too late, or it is lost ────────────────┘──► the reign goes on
+//!              └─────────────── too late, or it is lost ────────────────┘──► the leadership goes on
 //! ```
 //!
-//! Requests wait no longer than the last of those under way takes to be committed, and the new reign to
-//! begin. Nothing rests on the hand-over: the next leader's reign begins with discovery and synchronisation
+//! Requests wait no longer than the last of those under way takes to be committed, and the new leadership to
+//! begin. Nothing rests on the hand-over: the next leader's leadership begins with discovery and synchronisation
 //! like any other, and if what was promised here did not hold, it would not begin.
 //!
 //! The follower closes its link when it leads, so that no learner comes to it before. From the offer on, what it

@@ -232,10 +232,10 @@ impl Broadcast {
         cx.parked.extend(self.reads.drain(..).map(|(_, read)| Parked::Read(read)));
     }
 
-    /// The reign is over: tells those who wait here.
+    /// The leadership is over: tells those who wait here.
     pub fn end(&mut self, cx: &mut Context<'_>) {
         for (_, read) in self.reads.drain(..) {
-            cx.outbox.push(Output::ReadRefused { read, reason: Refusal::ReignOver });
+            cx.outbox.push(Output::ReadRefused { read, reason: Refusal::LeadershipOver });
         }
     }
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! An observer's promise counts nowhere: it is in no quorum that makes an epoch. A prospective leader that died
-//! when its LEADERINFO had reached an observer alone leaves one with a promise above every reign to come for a long
+//! when its LEADERINFO had reached an observer alone leaves one with a promise above every leadership to come for a long
 //! time. So an observer follows a leader below its promise, if its history is of no later epoch, and promises
 //! nothing. As soon as it would be a voter this is over, see
 //! [`new_leader`](crate::learner::synchronization::new_leader).

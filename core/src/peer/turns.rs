@@ -220,7 +220,7 @@ impl Peer {
         };
         self.retire();
         self.end_role();
-        self.reign_over();
+        self.leadership_over();
         self.appointed = true;
         self.shared.clear();
         let change = Change::Phase { from: Phase::Broadcast, to: Phase::Election };
@@ -244,23 +244,23 @@ impl Peer {
         }
     }
 
-    /// The reign of our leader is over here, if it has begun.
-    fn reign_over(&mut self) {
+    /// The leadership of our leader is over here, if it has begun.
+    fn leadership_over(&mut self) {
         let SharedParts { concessions, config, now, .. } = &mut self.shared;
-        concessions.transfers.on_reign_over(*now, config.timing.init_time());
+        concessions.transfers.on_leadership_over(*now, config.timing.init_time());
     }
 
-    /// Whether what is asked for now has to wait for a reign that is about to begin.
+    /// Whether what is asked for now has to wait for a leadership that is about to begin.
     pub(super) fn is_adrift(&self) -> bool {
         self.appointed
             && self.serving.is_none()
             && self.shared.parked.len() < self.shared.config.history.requests
     }
 
-    /// No reign is about to begin: what waits for one is refused.
+    /// No leadership is about to begin: what waits for one is refused.
     pub(super) fn refuse_adrift(&mut self) {
         self.appointed = false;
-        let reason = Refusal::ReignOver;
+        let reason = Refusal::LeadershipOver;
         for parked in core::mem::take(&mut self.shared.parked) {
             self.shared.outbox.push(match parked {
                 Parked::Propose(request) => Output::Refused { id: request.id, reason },
@@ -306,7 +306,7 @@ impl Peer {
         self.refuse_adrift();
         self.shared.cue(cue_of(&reason));
         self.role = Role::Resting;
-        self.reign_over();
+        self.leadership_over();
         self.shared.elector.retire();
         self.shared.clear();
         let to = ServerState::Looking;

@@ -55,7 +55,7 @@ pub struct Boundary {
     pub receiving: Option<(LinkId, Zxid)>,
     /// The snapshot that is being taken.
     pub taking: Option<Zxid>,
-    /// What the application has to prepare, in order; also of reigns that are over.
+    /// What the application has to prepare, in order; also of leaderships that are over.
     pub preparing: VecDeque<(Epoch, Origin, Request)>,
     /// Callers without an answer.
     pub requests: Vec<RequestId>,

@@ -431,7 +431,7 @@ impl Seen {
         refused.collect()
     }
 
-    /// Whether the application is told that the reign is over.
+    /// Whether the application is told that the leadership is over.
     pub fn abandoned(&self) -> bool {
         self.0.contains(&Output::Abandon) || self.0.contains(&Output::Discard)
     }

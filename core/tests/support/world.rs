@@ -173,9 +173,13 @@ impl World {
 
     /// Nobody else is established while a leader counts on its lease.
     fn check_leases(&self) {
-        let reigns = self.peers.values().filter_map(Peer::leadership);
-        let Some(last) = reigns.clone().map(|reign| reign.epoch).max() else { return };
-        let earlier = reigns.filter(|reign| reign.epoch < last).filter_map(|reign| reign.lease);
+        let leaderships = self.peers.values().filter_map(Peer::leadership);
+        let Some(last) = leaderships.clone().map(|leadership| leadership.epoch).max() else {
+            return;
+        };
+        let earlier = leaderships
+            .filter(|leadership| leadership.epoch < last)
+            .filter_map(|leadership| leadership.lease);
         for until in earlier {
             assert!(
                 until <= self.now,

@@ -11,11 +11,11 @@ use crate::peers::{Ensemble, Wire, settings, standing, until, within};
 
 /// Everybody who has led, in order. Nobody leads while somebody before may still act.
 #[derive(Default)]
-struct Reigns {
+struct Leaderships {
     all: Mutex<Vec<Arc<Leadership>>>,
 }
 
-impl Reigns {
+impl Leaderships {
     fn begin(&self, leadership: &Arc<Leadership>) {
         let mut all = self.all.lock().unwrap();
         for earlier in all.iter() {
@@ -38,32 +38,32 @@ impl Reigns {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_of_the_ensemble_die_and_come_back_and_never_two_lead() {
     let Some(mut ensemble) = Ensemble::start(3).await else { return };
-    let reigns = Arc::new(Reigns::default());
+    let leaderships = Arc::new(Leaderships::default());
     let mut candidates = Vec::new();
     for name in ["a", "b", "c"] {
         let candidate = ensemble.candidate("/election", name).await;
-        let (competing, reigns) = (candidate.clone(), Arc::clone(&reigns));
+        let (competing, leaderships) = (candidate.clone(), Arc::clone(&leaderships));
         tokio::spawn(async move {
             while let Ok(leadership) = competing.leadership().await {
                 let leadership = Arc::new(leadership);
-                reigns.begin(&leadership);
+                leaderships.begin(&leadership);
                 leadership.lost().await;
                 // Nothing new is tried here before the guard is gone.
-                reigns.all.lock().unwrap().retain(|one| !Arc::ptr_eq(one, &leadership));
+                leaderships.all.lock().unwrap().retain(|one| !Arc::ptr_eq(one, &leadership));
             }
         });
         candidates.push(candidate);
     }
-    reigns.led().await;
+    leaderships.led().await;
     for _ in 0..2 {
         let leader = ensemble.leader().await;
         ensemble.servers[leader] = None;
         // The other two elect another one.
         ensemble.leader().await;
-        reigns.led().await;
+        leaderships.led().await;
         ensemble.run(leader);
         ensemble.serves().await;
-        reigns.led().await;
+        leaderships.led().await;
     }
     // All agree with the store on who leads.
     until("one opinion", async || {
@@ -73,7 +73,7 @@ async fn servers_of_the_ensemble_die_and_come_back_and_never_two_lead() {
     })
     .await;
     // And it goes on: the one who leads goes, the next one comes.
-    let token = reigns.led().await;
+    let token = leaderships.led().await;
     let leads = candidates.iter().position(|one| one.status().leads == Some(token)).unwrap();
     within("the end", candidates[leads].stop()).await;
     let next = until("the next", async || {

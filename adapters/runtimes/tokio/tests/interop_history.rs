@@ -112,7 +112,7 @@ async fn a_java_leader_brings_a_quorate_follower_up_and_needs_it() {
             tokio::time::sleep(POLL).await;
         }
     };
-    mixed.patiently("the end of the Java leader's reign", alone).await;
+    mixed.patiently("the end of the Java leader's leadership", alone).await;
     mixed.start(ONE).await;
     assert_eq!(mixed.agreed("the quorate server on its own data").await, THREE);
     assert_eq!(mixed.syncs(ONE, ONE), [How::Diff]);
@@ -279,7 +279,7 @@ async fn a_quorate_leader_with_the_newest_history_brings_java_followers_up() {
     let znodes = mixed.same("after many ticks").await;
     assert!(!znodes.contains_key("/mine"));
     assert_eq!(znodes["/real"].stat.version, 2);
-    assert_eq!(Some(mixed.quorate(ONE).leader()), present, "the same reign all the time");
+    assert_eq!(Some(mixed.quorate(ONE).leader()), present, "the same leadership all the time");
     for id in [TWO, THREE] {
         assert_eq!(mixed.java(id).errors(), [""; 0]);
     }
@@ -314,7 +314,7 @@ async fn a_session_with_more_than_a_transaction_can_list_ends_under_a_quorate_le
     }
     let closing = znodes["/locks"].stat.pzxid;
     assert_eq!(znodes["/others"].stat.pzxid, closing, "all of it at one number");
-    assert_eq!(mixed.quorate(THREE).leader(), present, "the same reign all the time");
+    assert_eq!(mixed.quorate(THREE).leader(), present, "the same leadership all the time");
     for id in [ONE, TWO] {
         assert_eq!(mixed.java(id).errors(), [""; 0]);
     }
@@ -505,9 +505,9 @@ async fn what_was_confirmed_outlives_quorate_servers_that_are_killed() {
     let (end, ended) = oneshot::channel();
     let writing = tokio::spawn(write_until(ended, mixed.java(ONE).client_port()));
     let mut leader = leader;
-    for reign in 0..4 {
+    for leadership in 0..4 {
         // Something is written in each.
-        fill(&mixed, ONE, &format!("/reign-{reign}"), 20).await;
+        fill(&mixed, ONE, &format!("/leadership-{leadership}"), 20).await;
         let dead = if leader == ONE { THREE } else { leader };
         mixed.kill(dead).await;
         mixed.agreed(&format!("without {dead}")).await;

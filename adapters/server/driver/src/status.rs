@@ -119,7 +119,7 @@ impl Changes {
     }
 }
 
-/// The leader of a serving ensemble, and the epoch of its reign.
+/// The leader of a serving ensemble, and the epoch of its leadership.
 pub type Leader = (ServerId, Epoch);
 
 /// Each change of leader, as one server sees it. See [`Server::leaders`](crate::Server::leaders).

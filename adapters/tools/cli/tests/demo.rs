@@ -43,7 +43,7 @@ fn small_demo(more: &[&str]) {
         .filter(|event| *event != "change")
         .collect();
     assert_eq!(steps, ["begun", "started", "led", "killed", "led", "restarted", "rejoined"]);
-    let [first, second] = events(&lines, "led")[..] else { panic!("two reigns") };
+    let [first, second] = events(&lines, "led")[..] else { panic!("two leaderships") };
     assert_ne!(first["leader"], second["leader"]);
     assert!(first["epoch"].as_i64() < second["epoch"].as_i64());
     assert_eq!(events(&lines, "killed")[0]["server"], first["leader"]);

@@ -315,7 +315,7 @@ impl Checker {
                 }
             }
         }
-        // A reign may begin and end in one step: what it inherited may take its leader's vote away.
+        // A leadership may begin and end in one step: what it inherited may take its leader's vote away.
         let begins = before.1 == ServerState::Leading && outputs.iter().any(is_beginning);
         if (established || begins) && !before.2 {
             self.on_established(id, status)?;

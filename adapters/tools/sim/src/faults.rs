@@ -212,7 +212,7 @@ classes! {
     Informed,
     /// A leader committed a transaction that its own disk did not hold yet.
     CommittedElsewhereFirst,
-    /// A transaction was prepared for a reign that was over.
+    /// A transaction was prepared for a leadership that was over.
     PreparedInVain,
     /// What an application made of a request was too long, and its refusal was proposed.
     PreparedTooLong,
@@ -236,7 +236,7 @@ classes! {
     DeliveryHeldBack,
     /// A request was applied where it was asked.
     RequestApplied,
-    /// A request was accepted and not in what the next reign inherited.
+    /// A request was accepted and not in what the next leadership inherited.
     RequestLost,
     /// The server that accepted a request could not tell what became of it.
     RequestUnknown,
@@ -273,8 +273,8 @@ classes! {
     OlderMembershipRefused,
     /// A server said what servers of ours have said before SNAP told of memberships.
     EarlierVersion,
-    /// A leader was established while another did not know yet that its own reign was over.
-    TwoReigns,
+    /// A leader was established while another did not know yet that its own leadership was over.
+    TwoLeaderships,
 }
 
 impl FaultClass {

@@ -6,7 +6,7 @@
 
 mod applying;
 mod clients;
-mod reigns;
+mod epochs;
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ impl Copy {
 
 /// A leader's epoch and the history that it brought into it.
 #[derive(Debug)]
-struct Reign {
+struct EpochRecord {
     leader: ServerId,
     history: Vec<Zxid>,
     inherited: Zxid,
@@ -89,7 +89,7 @@ pub(crate) struct Ledger {
     base: State,
     copies: BTreeMap<ServerId, Copy>,
     applied: BTreeMap<ServerId, Zxid>,
-    reigns: BTreeMap<Epoch, Reign>,
+    leaderships: BTreeMap<Epoch, EpochRecord>,
     /// What each change of the membership that was proposed leads to.
     memberships: BTreeMap<Zxid, Ensemble>,
     /// What the last committed one has led to, if any was.
@@ -194,7 +194,7 @@ impl Ledger {
 
     /// A write has become durable. What is committed it must not take away, unless the server has not
     /// promised the epoch in which it was: it was not counted then, and obeys an earlier leader that has a
-    /// quorum's promises, too, and whose reign comes to nothing. Those that were counted have it still.
+    /// quorum's promises, too, and whose leadership comes to nothing. Those that were counted have it still.
     pub(crate) fn on_durable(
         &mut self,
         id: ServerId,
@@ -239,7 +239,7 @@ impl Ledger {
                 self.on_state(id, state, *label)?;
             }
             // A server that says that it has taken over an epoch's history has it, acknowledged or not.
-            Write::CurrentEpoch(epoch) if self.reigns.contains_key(epoch) => {
+            Write::CurrentEpoch(epoch) if self.leaderships.contains_key(epoch) => {
                 return self.on_history_ack(id, *epoch);
             }
             Write::AcceptedEpoch(_)

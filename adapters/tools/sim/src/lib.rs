@@ -87,7 +87,7 @@
 //! | a learner serves under the established leader of its epoch only | [`Service`](Rule::Service) | `service_under_nobody` |
 //! | while one server lets work begin that only one may do, no other counts on its lease | [`Lease`](Rule::Lease) | `seeded`: `LeaseFromAnswer` |
 //! | a voter that has promised a lease takes no part in establishing another leader until that is over, also over a restart, or until its leader does without | [`Lease`](Rule::Lease) | `a_voter_helps_to_establish_another_than_it_has_promised`; `seeded`: `LeaseForgotten`, `LeaseForgottenAtStart` |
-//! | fencing tokens come in the order of the reigns: of each server always, of all where leases hold | [`Token`](Rule::Token) | `a_token_that_is_not_higher_than_those_before` |
+//! | fencing tokens come in the order of the leaderships: of each server always, of all where leases hold | [`Token`](Rule::Token) | `a_token_that_is_not_higher_than_those_before` |
 //! | a request comes to pass once | [`Once`](Rule::Once) | `one_request_becomes_two_transactions` |
 //! | what a client is told of its request is true | [`Outcome`](Rule::Outcome) | `a_client_is_told_what_is_not_so` |
 //! | a read sees everything that any client was told before it was asked | [`Read`](Rule::Read) | `a_read_that_misses_what_was_acknowledged` |

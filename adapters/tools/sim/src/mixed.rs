@@ -9,7 +9,7 @@
 //! in 12,000.)
 //!
 //! No link breaks and no server ends. A server that is not served soon has taken part in a round that the
-//! others left: it waits for them as long as a reign may take to begin (`initLimit`).
+//! others left: it waits for them as long as a leadership may take to begin (`initLimit`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

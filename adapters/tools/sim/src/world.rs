@@ -307,7 +307,7 @@ impl World {
             return Ok(());
         };
         let drafts = std::mem::take(&mut server.drafts);
-        // A reign that was given up does not stop what was under way in it.
+        // A leadership that was given up does not stop what was under way in it.
         for of_one in drafts.chunk_by(|(a, _), (b, _)| a == b) {
             let epoch = of_one[0].0;
             let drafts = of_one.iter().map(|(_, draft)| draft.clone()).collect();

@@ -162,7 +162,7 @@ fn a_leader_whose_numbers_run_out_under_load_makes_room_for_a_new_epoch() {
     const NUMBERS: u32 = 20;
     let timing = Timing { tick: 200 * MILLI, ..Timing::default() };
     let history =
-        HistoryLimits { reign_count: NUMBERS, snap_count: 30, ..HistoryLimits::default() };
+        HistoryLimits { epoch_count: NUMBERS, snap_count: 30, ..HistoryLimits::default() };
     let config = WorldConfig { timing, history, ..WorldConfig::new(Ensemble::majority(3)) };
     let mut world = World::new(1277, config);
     world.start_all([1, 2, 3]);

@@ -188,7 +188,7 @@ fn a_crash_at_every_write_of_an_epoch() {
 
 /// Leaders crashed one after the other without having logged anything, an epoch was derived from the
 /// last zxid and used twice, and two transactions got one number (ZOOKEEPER-335). Epochs come from what
-/// a quorum has promised; no two reigns share one.
+/// a quorum has promised; no two leaderships share one.
 #[test]
 fn no_epoch_is_led_twice() {
     let mut config = WorldConfig::new(Ensemble::majority(3));

@@ -79,7 +79,7 @@ fn quorum_is_linked(world: &World) -> bool {
 }
 
 /// Who leads in which epoch.
-fn reign(world: &World) -> Option<(ServerId, i64)> {
+fn leadership(world: &World) -> Option<(ServerId, i64)> {
     let leader = world.leader()?;
     Some((leader, world.brief(leader.0)?.current_epoch.0))
 }
@@ -185,13 +185,13 @@ fn a_late_server_joins_and_disturbs_nobody() {
         world.crash(late, CrashKind::Process).unwrap();
         world.run_until(is_led, 5 * SECOND).unwrap().expect("a leader");
         world.run_for(SECOND).unwrap();
-        let before = (reign(&world), world.checker().elected());
+        let before = (leadership(&world), world.checker().elected());
         for _ in 0..2 {
             world.start(late);
             let took = world.run_until(World::is_settled, SECOND).unwrap();
             times.push(took.unwrap_or_else(|| panic!("seed {seed}: {late} is not in")));
             world.run_for(SECOND).unwrap();
-            assert_eq!((reign(&world), world.checker().elected()), before, "seed {seed}");
+            assert_eq!((leadership(&world), world.checker().elected()), before, "seed {seed}");
             world.crash(late, CrashKind::Process).unwrap();
             world.run_for(SECOND).unwrap();
         }
@@ -206,7 +206,7 @@ fn a_server_that_was_alone_never_deposes_a_healthy_leader() {
         let mut rng = Rng::new(seed);
         let voters = 3 + 2 * i64::try_from(seed % 3).unwrap();
         let mut world = settled(voters, seed);
-        let before = reign(&world);
+        let before = leadership(&world);
         let alone = 1 + i64::try_from(rng.below(u64::try_from(voters - 1).unwrap())).unwrap();
         let others: Vec<i64> = (1..=voters).filter(|id| *id != alone).collect();
         let epochs = |w: &World| w.durable(alone).map(|held| held.accepted_epoch);
@@ -214,13 +214,13 @@ fn a_server_that_was_alone_never_deposes_a_healthy_leader() {
         for _ in 0..4 {
             world.partition(&[&others, &[alone]]);
             world.run_for(Duration::from_millis(rng.below(120_000))).unwrap();
-            assert_eq!(reign(&world), before, "seed {seed}");
+            assert_eq!(leadership(&world), before, "seed {seed}");
             world.heal();
             world.run_for(Duration::from_millis(rng.below(5_000))).unwrap();
-            assert_eq!(reign(&world), before, "seed {seed}");
+            assert_eq!(leadership(&world), before, "seed {seed}");
         }
         world.run_until(World::is_settled, 15 * SECOND).unwrap().expect("it follows again");
-        assert_eq!((reign(&world), epochs(&world)), (before, promised), "seed {seed}");
+        assert_eq!((leadership(&world), epochs(&world)), (before, promised), "seed {seed}");
     }
 }
 
@@ -230,7 +230,7 @@ fn a_leader_that_reaches_a_quorum_stays_whatever_the_others_hear() {
     for seed in 0..100 {
         let voters = 3 + 2 * i64::try_from(seed % 3).unwrap();
         let mut world = settled(voters, seed);
-        let before = reign(&world);
+        let before = leadership(&world);
         let (leader, mut led, step) = (voters, 0, 10 * MILLI);
         for a in 1..leader {
             for b in a + 1..leader {
@@ -243,7 +243,7 @@ fn a_leader_that_reaches_a_quorum_stays_whatever_the_others_hear() {
             }
         }
         let samples = u32::try_from((leader - 1) * (leader - 2) / 2).unwrap() * 100;
-        assert_eq!((led, reign(&world)), (samples, before), "seed {seed}");
+        assert_eq!((led, leadership(&world)), (samples, before), "seed {seed}");
     }
 }
 
@@ -395,7 +395,7 @@ struct Reached {
 fn live_through(world: &mut World, all: &[Ways], reached: &mut Reached) {
     let step = 100 * MILLI;
     for ways in all {
-        let leader = reign(world);
+        let leader = leadership(world);
         ways.apply(world);
         if !ways.somebody_may_lead(world) {
             reached.hopeless += 1;
@@ -410,8 +410,8 @@ fn live_through(world: &mut World, all: &[Ways], reached: &mut Reached) {
             reached.led += u32::from(led);
             if led {
                 since = world.now();
-                if reign(world) != last {
-                    (seen, last) = (seen + 1, reign(world));
+                if leadership(world) != last {
+                    (seen, last) = (seen + 1, leadership(world));
                 }
             }
             gap = gap.max(world.now().since(since));

@@ -67,7 +67,7 @@ impl Broadcast {
             if !self.reads.is_empty() {
                 learners.ping(cx, self.proposed);
             }
-            learners.feed(cx, self.reign(cx));
+            learners.feed(cx, self.progress(cx));
         }
     }
 }

@@ -66,12 +66,12 @@ impl Broadcast {
         link: LinkId,
         sync: Sync,
     ) {
-        let reign = self.reign(cx);
+        let ours = self.progress(cx);
         let Some(learner) = learners.get_mut(link) else { return };
         if learner.is_ours() {
             return self.read(cx, learners, Asker::Learner(link, sync.tag), sync.point);
         }
         learner.syncs.push_back(Sync { tag: 0, ..sync });
-        learner.feed(cx, link, reign);
+        learner.feed(cx, link, ours);
     }
 }

@@ -63,7 +63,7 @@ pub struct Mixed {
     heard: Vec<(Instant, ServerId, String)>,
     begun: Instant,
     /// The leader of each epoch that a quorate server has taken part in.
-    reigns: BTreeMap<Epoch, ServerId>,
+    leaderships: BTreeMap<Epoch, ServerId>,
     dir: TempDir,
 }
 
@@ -94,7 +94,7 @@ impl Mixed {
             syncs: Vec::new(),
             heard: Vec::new(),
             begun: Instant::now(),
-            reigns: BTreeMap::new(),
+            leaderships: BTreeMap::new(),
             dir: tempfile::tempdir().unwrap(),
         }
     }
@@ -231,7 +231,7 @@ impl Mixed {
                     let ended = tokio::time::timeout(Duration::ZERO, server.finished()).await;
                     assert!(ended.is_err(), "server {id} has ended: {ended:?}");
                     server.leader().map(|(leader, epoch)| {
-                        let first = *self.reigns.entry(epoch).or_insert(leader);
+                        let first = *self.leaderships.entry(epoch).or_insert(leader);
                         assert_eq!(first, leader, "two leaders in {epoch}");
                         leader
                     })

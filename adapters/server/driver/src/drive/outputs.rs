@@ -222,7 +222,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     }
 }
 
-/// No two reigns have the same epoch.
+/// No two leaderships have the same epoch.
 fn token(epoch: Epoch) -> FencingToken {
     FencingToken::elected(u64::try_from(epoch.0).unwrap_or(0))
 }

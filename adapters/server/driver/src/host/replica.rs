@@ -378,14 +378,14 @@ impl<A: Application> Replica<A> {
         for done in done.drain(..) {
             match done {
                 Done::Own { cxid, zxid, outcome } => self.requests.applied(cxid, zxid, outcome),
-                Done::Prepared(reign, draft) => match then.events.last_mut() {
+                Done::Prepared(leadership, draft) => match then.events.last_mut() {
                     // What is ready together travels together.
-                    Some(Event::Prepared { epoch, drafts }) if *epoch == reign => {
+                    Some(Event::Prepared { epoch, drafts }) if *epoch == leadership => {
                         drafts.push(draft);
                     }
                     _ => {
                         let drafts = vec![draft];
-                        then.events.push(Event::Prepared { epoch: reign, drafts });
+                        then.events.push(Event::Prepared { epoch: leadership, drafts });
                     }
                 },
                 Done::Snapshot(snapshot, Purpose::Send { link, label, memberships }) => {

@@ -139,17 +139,17 @@ pub async fn a_panic_of_the_application_on_its_thread_ends_its_server_only<R: Ru
 
 async fn panics<R: Runtime>(stage: Stage<R>, mut ensemble: Ensemble<R, App>, brake: &Brake) {
     ensemble.start_all().await;
-    let reign = ensemble.agreed().await;
-    assert_ne!(reign.0, FRAGILE, "the one with the lowest id is not elected");
+    let leadership = ensemble.agreed().await;
+    assert_ne!(leadership.0, FRAGILE, "the one with the lowest id is not elected");
     let fragile = ensemble.take(FRAGILE);
     let mut leaders = fragile.leaders();
-    stage.propose_many(ensemble.server(reign.0), MANY).await;
+    stage.propose_many(ensemble.server(leadership.0), MANY).await;
     let asked = stage.spawn({
         let fragile = fragile.clone();
         async move { fragile.propose(FATAL).await }
     });
     // It is agreed on all the same.
-    let leader = ensemble.server(reign.0).clone();
+    let leader = ensemble.server(leadership.0).clone();
     let holds = |journal: &App| journal.machine().entries.iter().any(|(_, entry)| entry == FATAL);
     let agreed = async { while !leader.read(holds).await.unwrap() {} };
     stage.within("an agreement", agreed).await;
@@ -160,7 +160,7 @@ async fn panics<R: Runtime>(stage: Stage<R>, mut ensemble: Ensemble<R, App>, bra
     assert!(matches!(outcome, Err(ServerError::Aborted)), "{outcome:?}");
     // Its ports are free and its directory is unlocked already; no other server has noticed.
     ensemble.start(FRAGILE).await;
-    assert_eq!(ensemble.agreed().await, reign);
+    assert_eq!(ensemble.agreed().await, leadership);
     while stage.within("leaders", leaders.next()).await.is_some() {}
     assert_eq!(fragile.propose("x").await, Err(ProposeError::Ended));
     let expected = stage.all_entries(&leader).await;
@@ -192,10 +192,10 @@ pub async fn a_stuck_application_does_not_keep_its_server_from_ending<R: Runtime
     let brake = Arc::new(Brake::default());
     let mut ensemble = one_is_fragile(&stage, &brake);
     ensemble.start_all().await;
-    let reign = ensemble.agreed().await;
-    assert_ne!(reign.0, FRAGILE, "the one with the lowest id is not elected");
+    let leadership = ensemble.agreed().await;
+    assert_ne!(leadership.0, FRAGILE, "the one with the lowest id is not elected");
     brake.pull();
-    stage.propose_many(ensemble.server(reign.0), MANY).await;
+    stage.propose_many(ensemble.server(leadership.0), MANY).await;
     stage.until("being stuck", || brake.has_stopped()).await;
     let stuck = ensemble.take(FRAGILE);
     let asked: Vec<_> = (0..3)
@@ -208,7 +208,7 @@ pub async fn a_stuck_application_does_not_keep_its_server_from_ending<R: Runtime
         let stuck = stuck.clone();
         async move { stuck.propose("y").await }
     });
-    let leader = ensemble.server(reign.0);
+    let leader = ensemble.server(leadership.0);
     let holds = |journal: &App| journal.machine().entries.len() == MANY + 1;
     let agreed = async { while !leader.read(holds).await.unwrap() {} };
     stage.within("an agreement", agreed).await;
@@ -219,7 +219,7 @@ pub async fn a_stuck_application_does_not_keep_its_server_from_ending<R: Runtime
         assert_eq!(outcome, Err(ReadError::Ended));
     }
     ensemble.start(FRAGILE).await;
-    assert_eq!(ensemble.agreed().await, reign);
+    assert_eq!(ensemble.agreed().await, leadership);
     assert_eq!(stage.all_entries(ensemble.server(FRAGILE)).await.len(), MANY + 1);
     brake.release();
 }

@@ -27,7 +27,7 @@ async fn two<R: Runtime, A: Application>(ensemble: &Ensemble<R, A>) -> [ServerId
     [leader, ensemble.other_than(&[leader])]
 }
 
-pub async fn leadership_is_the_leaders_and_each_reign_has_a_greater_token<R: Runtime>(
+pub async fn leadership_is_the_leaders_and_each_leadership_has_a_greater_token<R: Runtime>(
     stage: Stage<R>,
 ) {
     let mut ensemble = stage.electors(3, 0);

@@ -86,7 +86,7 @@ macro_rules! suite {
                 the_two_kinds_of_election_keep_apart,
             }
             leadership: {
-                leadership_is_the_leaders_and_each_reign_has_a_greater_token,
+                leadership_is_the_leaders_and_each_leadership_has_a_greater_token,
                 the_seat_is_kept_until_guarded_work_has_ended,
                 nobody_who_asks_the_leader_notices_a_hand_over,
                 a_leader_that_shuts_down_hands_its_seat_over,

@@ -76,7 +76,7 @@ pub async fn a_disk_that_fails_ends_the_server_and_is_named<R: Runtime>(stage: S
     let server = ensemble.take(follower);
     let dir = ensemble.data_dir(follower);
     std::fs::remove_dir_all(&dir).unwrap();
-    // The next reign has to be promised, and that cannot be written.
+    // The next leadership has to be promised, and that cannot be written.
     ensemble.kill(leader).await;
     let error = stage.within("the end", server.finished()).await.unwrap_err();
     assert!(matches!(error, ServerError::Disk { .. }), "{error:?}");

@@ -125,7 +125,7 @@ pub async fn without_a_quorum_nothing_happens_and_whoever_asks_is_told<R: Runtim
     assert_eq!(stage.entries(&server).await.len(), 1);
 }
 
-/// A proposal that a lonely leader has accepted is decided by the next reign, whichever server leads it.
+/// A proposal that a lonely leader has accepted is decided by the next leadership, whichever server leads it.
 pub async fn a_request_that_is_under_way_survives_a_change_of_leader<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.journals(3, 0);
     ensemble.start_all().await;

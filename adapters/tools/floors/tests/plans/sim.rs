@@ -90,7 +90,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("ledger", Floor(4)),
     ("ledger::applying", Page),
     ("ledger::clients", Page),
-    ("ledger::reigns", Page),
+    ("ledger::epochs", Page),
     ("record", Floor(4)),
     ("record::line", Page),
     ("record::moment", Page),

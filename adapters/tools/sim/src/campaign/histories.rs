@@ -283,7 +283,7 @@ pub(super) fn history(draw: &mut Draw<'_>) -> HistoryLimits {
         observer_snapshots: 1 + pick(&mut draw.rng, 2),
         pace_bytes: draw.pick(&[100, 1_000, 1 << 20]),
         requests: draw.pick(&[2, 20, 4096]),
-        reign_count: draw.pick(&[Counter::LAST.0, Counter::LAST.0, 100]),
+        epoch_count: draw.pick(&[Counter::LAST.0, Counter::LAST.0, 100]),
     }
 }
 

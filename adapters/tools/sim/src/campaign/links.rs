@@ -97,11 +97,12 @@ impl Run {
         while can_be_led && self.world.now() < end {
             self.world.run_for(EVERY)?;
             let leader = self.world.leader();
-            let reign = leader.and_then(|id| Some((id, self.world.brief(id.0)?.current_epoch)));
-            (asked, led) = (asked + 1, led + u64::from(reign.is_some()));
-            if reign.is_some() && reign != last {
+            let leadership =
+                leader.and_then(|id| Some((id, self.world.brief(id.0)?.current_epoch)));
+            (asked, led) = (asked + 1, led + u64::from(leadership.is_some()));
+            if leadership.is_some() && leadership != last {
                 changes += u32::from(last.is_some());
-                last = reign;
+                last = leadership;
             }
         }
         if led * 1000 < asked * LED || changes > 1 {

@@ -19,7 +19,7 @@ use crate::rule::Violation;
 /// What a server was when it said what it wants done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing {
-    /// It served as a leader before: what it commits last may end its reign.
+    /// It served as a leader before: what it commits last may end its leadership.
     led: bool,
     pub(crate) leads: bool,
     pub(crate) serving: bool,
@@ -96,7 +96,7 @@ impl Checker {
                 }
                 Write::AppendStaged(txn) => ledger.on_logged(id, txn, standing.mints(txn))?,
                 Write::CurrentEpoch(epoch) if standing.leads => {
-                    ledger.on_reign(id, *epoch, disk.latest())?;
+                    ledger.on_leadership(id, *epoch, disk.latest())?;
                 }
                 Write::Install { .. }
                 | Write::Truncate(_)

@@ -1,4 +1,4 @@
-//! Who may lead: elections that were won, reigns that begin, and the quorums behind both.
+//! Who may lead: elections that were won, leaderships that begin, and the quorums behind both.
 //!
 //! Quorums are counted by the rule as `ensemble.rs` has it, and what a server is said to have promised or
 //! taken over is looked up on its disk.

@@ -1,7 +1,7 @@
 //! A voter that has promised a lease takes no part in establishing another leader until that is over.
 //!
 //! ```text
-//!   hears LEASE(length) at t, answers it ─► bound to that reign until t + length, by its own clock
+//!   hears LEASE(length) at t, answers it ─► bound to that leadership until t + length, by its own clock
 //!   hears that leader close, hand its seat over, or leave with a change ─► free
 //! ```
 //!
@@ -21,7 +21,7 @@ use quorate_core::zxid::Epoch;
 
 use crate::rule::{Rule, Violation, broken};
 
-/// What voters have promised, and which reigns have let work begin.
+/// What voters have promised, and which leaderships have let work begin.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     /// The epoch that was announced on a link.
@@ -29,7 +29,7 @@ pub(crate) struct Leases {
     /// What was asked for on a link last: in which epoch, and when it would be over.
     asked: BTreeMap<(ServerId, LinkId), (Epoch, Instant)>,
     promised: BTreeMap<ServerId, (Epoch, Instant)>,
-    /// The last reign of each server that let work begin that only one may do.
+    /// The last leadership of each server that let work begin that only one may do.
     begun: BTreeMap<ServerId, Epoch>,
 }
 
@@ -52,18 +52,18 @@ impl Leases {
                 }
             }
             Event::Received { link, message: Message::Packet(packet) } => {
-                let reign = self.announced.get(&(id, *link)).copied();
+                let leadership = self.announced.get(&(id, *link)).copied();
                 match packet {
                     Packet::LeaderInfo { epoch, .. } => {
                         self.announced.insert((id, *link), *epoch);
                     }
                     Packet::Lease { length, .. } => {
-                        let until = reign.map(|epoch| (epoch, shown + *length));
+                        let until = leadership.map(|epoch| (epoch, shown + *length));
                         self.asked.extend(until.map(|until| ((id, *link), until)));
                     }
                     Packet::HandOver { .. }
                     | Packet::CommitAndActivate { .. }
-                    | Packet::InformAndActivate { .. } => self.release(id, reign),
+                    | Packet::InformAndActivate { .. } => self.release(id, leadership),
                     _ => {}
                 }
             }
@@ -89,9 +89,9 @@ impl Leases {
         let helps = match output {
             Output::Send { link, message: Message::Packet(Packet::Lease { .. }) } => {
                 // A leader asks with the same word.
-                if let Some((reign, until)) = self.asked.remove(&(id, *link)) {
+                if let Some((leadership, until)) = self.asked.remove(&(id, *link)) {
                     let before = self.promised.get(&id).map_or(until, |(_, before)| *before);
-                    self.promised.insert(id, (reign, until.max(before)));
+                    self.promised.insert(id, (leadership, until.max(before)));
                 }
                 return Ok(());
             }
@@ -106,14 +106,14 @@ impl Leases {
             },
             _ => None,
         };
-        let (Some(helps), Some((reign, until))) = (helps, self.promised.get(&id)) else {
+        let (Some(helps), Some((leadership, until))) = (helps, self.promised.get(&id)) else {
             return Ok(());
         };
-        if helps == *reign || *until <= shown {
+        if helps == *leadership || *until <= shown {
             return Ok(());
         }
         let detail = format!(
-            "helps to establish epoch {helps} at {shown:?}, bound to {reign} until {until:?}"
+            "helps to establish epoch {helps} at {shown:?}, bound to {leadership} until {until:?}"
         );
         broken(Rule::Lease, id, detail)
     }

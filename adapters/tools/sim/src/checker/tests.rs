@@ -47,12 +47,12 @@ fn scene() -> Scene {
 }
 
 /// Server 3 leads epoch 1, and the others follow.
-fn reign() -> Scene {
+fn leadership() -> Scene {
     let mut scene = scene();
     for id in 1..=3 {
         scene.writes(id, Write::AcceptedEpoch(Epoch(1))).unwrap();
     }
-    scene.checker.ledger.on_reign(ServerId(3), Epoch(1), &Contents::default()).unwrap();
+    scene.checker.ledger.on_leadership(ServerId(3), Epoch(1), &Contents::default()).unwrap();
     for id in 1..=3 {
         scene.writes(id, Write::CurrentEpoch(Epoch(1))).unwrap();
     }
@@ -180,8 +180,8 @@ fn breaks(rule: Rule, checked: Checked) {
 }
 
 #[test]
-fn a_reign_as_it_should_be_breaks_nothing() {
-    let mut scene = reign();
+fn a_leadership_as_it_should_be_breaks_nothing() {
+    let mut scene = leadership();
     let first = written_before(ONE, 1);
     scene.proposes(&first, &[2, 3]).unwrap();
     scene.delivers(3, ONE, true).unwrap();
@@ -191,9 +191,9 @@ fn a_reign_as_it_should_be_breaks_nothing() {
 
 #[test]
 fn two_leaders_of_one_epoch() {
-    breaks(Rule::Leadership, reign().serves(2, 1));
-    let mut scene = reign();
-    let again = scene.checker.ledger.on_reign(ServerId(2), Epoch(1), &Contents::default());
+    breaks(Rule::Leadership, leadership().serves(2, 1));
+    let mut scene = leadership();
+    let again = scene.checker.ledger.on_leadership(ServerId(2), Epoch(1), &Contents::default());
     breaks(Rule::Leadership, again);
 }
 
@@ -247,13 +247,13 @@ fn a_leader_counts_a_promise_that_nobody_has_on_disk() {
 
 #[test]
 fn a_disk_that_went_back() {
-    let mut scene = reign();
+    let mut scene = leadership();
     breaks(Rule::Durability, scene.writes(1, Write::AcceptedEpoch(Epoch(0))));
     // After a crash, too, and of the log as of the epochs.
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.disks.insert(ServerId(1), Disk::new(Contents::ending(1, 0, Zxid::ZERO)));
     breaks(Rule::Durability, scene.starts(1));
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.proposes(&written_before(ONE, 1), &[1, 2]).unwrap();
     if let Some(disk) = scene.disks.get_mut(&ServerId(1)) {
         let (mut rng, mut pages) = (quorate_core::rng::Rng::new(1), quorate_core::rng::Rng::new(1));
@@ -328,7 +328,7 @@ fn a_round_that_went_back() {
 #[test]
 fn service_under_nobody() {
     let follows = Status { serving: true, ..status(1, ServerState::Following, 1) };
-    reign().steps(follows.clone(), &[]).unwrap();
+    leadership().steps(follows.clone(), &[]).unwrap();
     breaks(Rule::Service, scene().steps(follows, &[]));
 }
 
@@ -349,7 +349,7 @@ fn outputs_that_make_no_sense() {
 
 #[test]
 fn two_transactions_of_one_number_or_one_that_nobody_proposed() {
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.proposes(&written_before(ONE, 1), &[]).unwrap();
     breaks(Rule::Payload, scene.proposes(&written_before(ONE, 2), &[]));
     let ledger = &mut scene.checker.ledger;
@@ -358,10 +358,10 @@ fn two_transactions_of_one_number_or_one_that_nobody_proposed() {
 
 #[test]
 fn what_is_committed_is_not_on_a_quorum_of_disks_or_is_cut() {
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.proposes(&written_before(ONE, 1), &[3]).unwrap();
     breaks(Rule::Committed, scene.delivers(3, ONE, true));
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.proposes(&written_before(ONE, 1), &[2, 3]).unwrap();
     scene.delivers(3, ONE, true).unwrap();
     breaks(Rule::Committed, scene.writes(2, Write::Truncate(Zxid::ZERO)));
@@ -376,7 +376,7 @@ fn what_is_committed_is_not_on_a_quorum_of_disks_or_is_cut() {
 /// Server 1 has promised epoch 1 only, and has what the leader of epoch 2 commits with server 2.
 #[test]
 fn who_was_not_counted_gives_up_what_is_committed_while_a_quorum_has_it_and_no_longer() {
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.proposes(&written_before(ONE, 1), &[1, 2, 3]).unwrap();
     for id in 2..=3 {
         scene.writes(id, Write::AcceptedEpoch(Epoch(2))).unwrap();
@@ -387,7 +387,7 @@ fn who_was_not_counted_gives_up_what_is_committed_while_a_quorum_has_it_and_no_l
     scene.writes(1, Write::Truncate(Zxid::ZERO)).unwrap();
     breaks(Rule::Committed, scene.writes(2, Write::Truncate(Zxid::ZERO)));
 
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.proposes(&written_before(ONE, 1), &[1, 2, 3]).unwrap();
     let log = scene.disks[&ServerId(3)].latest();
     let ledger = &mut scene.checker.ledger;
@@ -398,15 +398,15 @@ fn who_was_not_counted_gives_up_what_is_committed_while_a_quorum_has_it_and_no_l
 
 #[test]
 fn applied_before_it_is_committed_or_out_of_turn() {
-    let mut scene = reign();
+    let mut scene = leadership();
     let (first, second) = (written_before(ONE, 1), written_before(TWO, 2));
     scene.proposes(&first, &[2, 3]).unwrap();
     scene.proposes(&second, &[2, 3]).unwrap();
     breaks(Rule::Applied, scene.applies(2, &first));
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.proposes(&first, &[2, 3]).unwrap();
     breaks(Rule::Applied, scene.delivers(2, ONE, false));
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.proposes(&first, &[2, 3]).unwrap();
     scene.proposes(&second, &[2, 3]).unwrap();
     scene.delivers(3, TWO, true).unwrap();
@@ -415,22 +415,25 @@ fn applied_before_it_is_committed_or_out_of_turn() {
 
 #[test]
 fn newleader_acknowledged_without_the_history() {
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.proposes(&written_before(ONE, 1), &[3]).unwrap();
     let held = scene.disks[&ServerId(3)].durable().clone();
-    scene.checker.ledger.on_reign(ServerId(3), Epoch(2), &held).unwrap();
+    scene.checker.ledger.on_leadership(ServerId(3), Epoch(2), &held).unwrap();
     breaks(Rule::Synchronised, scene.checker.ledger.on_history_ack(ServerId(1), Epoch(2)));
     breaks(Rule::Synchronised, scene.checker.ledger.on_history_ack(ServerId(1), Epoch(7)));
 }
 
 #[test]
 fn a_log_with_a_hole() {
-    breaks(Rule::Contiguous, reign().writes(1, Write::Append([written_before(TWO, 2)].into())));
+    breaks(
+        Rule::Contiguous,
+        leadership().writes(1, Write::Append([written_before(TWO, 2)].into())),
+    );
 }
 
 #[test]
 fn a_snapshot_that_holds_something_else() {
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.proposes(&written_before(ONE, 1), &[2, 3]).unwrap();
     scene.delivers(3, ONE, true).unwrap();
     let state = State { label: ONE, count: 1, ..State::default() };
@@ -439,7 +442,7 @@ fn a_snapshot_that_holds_something_else() {
 
 /// Server 1 has written once and been told.
 fn acknowledged() -> Scene {
-    let mut scene = reign();
+    let mut scene = leadership();
     let (request, txn) = (RequestId { client: 1, cxid: 1 }, asked(ONE, 1, 1));
     scene.checker.ledger.on_asked((ServerId(1), 1), request, Some(7));
     scene.checker.ledger.on_accepted(ServerId(1), request).unwrap();
@@ -540,13 +543,13 @@ fn one_request_becomes_two_transactions() {
 
 #[test]
 fn a_leader_proposes_out_of_order_or_before_it_has_what_was_committed() {
-    let mut scene = reign();
+    let mut scene = leadership();
     breaks(Rule::Order, scene.proposes(&written_before(TWO, 1), &[]));
     // An earlier leader's transaction is committed that the next one has not delivered.
     let mut scene = acknowledged();
     breaks(Rule::Order, scene.proposes(&written_before(z(2, 1), 2), &[]));
     // And one that an earlier leader commits when the next one has proposed already.
-    let mut scene = reign();
+    let mut scene = leadership();
     scene.proposes(&written_before(ONE, 1), &[2, 3]).unwrap();
     scene.proposes(&written_before(z(2, 1), 1), &[]).unwrap();
     breaks(Rule::Order, scene.delivers(3, ONE, true));
@@ -574,7 +577,7 @@ fn a_read_of_what_was_overwritten_before_it_began() {
 
 #[test]
 fn an_answer_to_what_nobody_asked() {
-    let mut scene = reign();
+    let mut scene = leadership();
     let request = RequestId { client: 9, cxid: 9 };
     breaks(Rule::Outcome, scene.checker.ledger.on_accepted(ServerId(1), request));
 }

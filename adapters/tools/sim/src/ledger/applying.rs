@@ -106,7 +106,7 @@ impl Ledger {
         through: Zxid,
     ) -> Result<(), Violation> {
         // The label of an epoch's start names nothing that could be committed: an established leader sends it with
-        // a state of its initial history, which is committed with its reign. A later leader that has nothing of
+        // a state of its initial history, which is committed with its leadership. A later leader that has nothing of
         // that epoch confirms the state with a lower number. What is in it is looked at below: it is just what
         // the ensemble has committed through the label, or it is broken.
         if state.label > through && !state.label.is_epoch_start() {

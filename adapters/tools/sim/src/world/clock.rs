@@ -10,7 +10,7 @@
 //!
 //! It never goes back, since a driver reads a monotonic one. What leases allow: two clocks that run
 //! a tenth apart, so each may be [`ALLOWED`] off. A jump, or a clock that stood still when time passed,
-//! is beyond that: there, only the number of the reign tells who leads.
+//! is beyond that: there, only the number of the leadership tells who leads.
 
 use std::time::Duration;
 

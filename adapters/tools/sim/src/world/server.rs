@@ -83,7 +83,7 @@ pub(super) struct Server {
     /// How often it gave up a leader because its disk did not keep up, since it served.
     pub(super) fell_behind: u32,
     pub(super) application: Application,
-    /// Transactions that are prepared, each in its reign.
+    /// Transactions that are prepared, each in its leadership.
     pub(super) drafts: Vec<(Epoch, Draft)>,
     /// Snapshots that were taken, and wait for the log to be durable as far.
     pub(super) taken: Vec<State>,

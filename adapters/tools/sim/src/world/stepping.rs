@@ -242,7 +242,7 @@ impl World {
     }
 
     /// A leader lets those in who do what only one may do, with a lease if there is to be one: no other server
-    /// counts on a lease. One whose last acknowledgement came after the next reign had begun gets none.
+    /// counts on a lease. One whose last acknowledgement came after the next leadership had begun gets none.
     pub(crate) fn check_leases(&mut self, leader: ServerId, epoch: Epoch) -> Result<(), Violation> {
         let (now, hold) = (self.agenda.now(), self.leases_hold());
         // Old servers promise nothing, and a server that was started without a lease counts on none.
@@ -251,7 +251,7 @@ impl World {
         self.checker.leases.on_begun(leader, epoch, hold && all_promise)?;
         for (id, server) in self.servers.iter().filter(|(id, _)| **id != leader) {
             let Some(Leadership { lease, .. }) = server.leadership else { continue };
-            self.coverage.hit(FaultClass::TwoReigns);
+            self.coverage.hit(FaultClass::TwoLeaderships);
             let shown = server.clock.shows(now);
             if hold && lease.is_some_and(|until| until > shown) {
                 let detail = format!("lets work begin while {id} counts on {lease:?}");

@@ -131,7 +131,7 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::UnsyncedUnbounded, Histories(200), 49),
     (Bug::CommitToldEarly, Histories(20), 0),
     (Bug::InformedEarly, Histories(50), 1),
-    (Bug::OldPreparationProposed, Hunt::Story(stories::prepared_for_an_earlier_reign), 0),
+    (Bug::OldPreparationProposed, Hunt::Story(stories::prepared_for_an_earlier_leadership), 0),
     (Bug::PreparationsKept, Histories(20), 0),
     (Bug::StateApartForgotten, Histories(200), 0),
     (Bug::DeliveredWhileReplaying, Histories(50), 0),

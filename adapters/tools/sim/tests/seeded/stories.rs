@@ -143,8 +143,8 @@ pub(crate) fn acknowledged_out_of_turn() -> Told {
     no(stage.delivered().is_some(), "what only the leader has is committed")
 }
 
-/// A preparation of one reign ends in the next.
-pub(crate) fn prepared_for_an_earlier_reign() -> Told {
+/// A preparation of one leadership ends in the next.
+pub(crate) fn prepared_for_an_earlier_leadership() -> Told {
     let (mut stage, learner, links) = leader(|_| {});
     let id = RequestId { client: 1, cxid: 1 };
     let body = Bytes::from_static(b"write");
@@ -197,7 +197,7 @@ pub(crate) fn hung_up_after_a_promise() -> Told {
 
 /// There are five numbers in an epoch.
 pub(crate) fn the_numbers_of_an_epoch_end() -> Told {
-    let (mut stage, learner, _) = leader(|config| config.history.reign_count = 5);
+    let (mut stage, learner, _) = leader(|config| config.history.epoch_count = 5);
     for counter in 1..=5 {
         stage.write();
         stage.hear(learner, Packet::Ack(z(2, counter)));

@@ -70,7 +70,7 @@ fn outputs(entry: &Entry) -> &[Output] {
     }
 }
 
-/// Three servers, a few reigns.
+/// Three servers, a few leaderships.
 fn tape() -> Vec<Entry> {
     let (tape, outcome) = run(1, 3);
     outcome.unwrap();

@@ -1,7 +1,7 @@
 //! An ensemble as a model: servers, what is under way between them, and what may happen next.
 //!
 //! ```text
-//!   State   servers (by number) · links, each way in order · dials · who reigned · what is committed
+//!   State   servers (by number) · links, each way in order · dials · who led · what is committed
 //!   Action  deliver · lose, repeat, overtake (votes) · write · deadline · dial · crash, start, break, ask,
 //!           change, stream
 //! ```
@@ -177,11 +177,11 @@ impl Ensemble {
         if spent.crashes < scope.crashes {
             actions.extend((0..=brief.writes).map(|survivors| Action::Crash(id, survivors)));
         }
-        if brief.reign.is_some() && spent.transactions < scope.transactions {
+        if brief.leadership.is_some() && spent.transactions < scope.transactions {
             actions.push(Action::Ask(id));
         }
         let asked = usize::from(spent.changes);
-        if brief.reign.is_some() && !brief.changing && asked < scope.changes.len() {
+        if brief.leadership.is_some() && !brief.changing && asked < scope.changes.len() {
             actions.push(Action::Change(id));
         }
         if brief.streaming {
@@ -438,7 +438,7 @@ impl Ensemble {
             servers: [u32::MAX; MOST],
             links: Vec::new(),
             dials: 0,
-            reigns: [0; EPOCHS],
+            leaderships: [0; EPOCHS],
             led: [0; EPOCHS],
             brought: [NONE; EPOCHS],
             committed: NONE,
@@ -473,11 +473,13 @@ impl Ensemble {
         let committed = prefixes.filter(kept).max_by_key(|txns| txns.len()).unwrap_or(&[]);
         state.committed = self.histories.number(committed.to_vec());
         for disk in disks {
-            if let Some(slot) = state.reigns.get_mut(usize::try_from(disk.current.0).unwrap_or(0)) {
+            if let Some(slot) =
+                state.leaderships.get_mut(usize::try_from(disk.current.0).unwrap_or(0))
+            {
                 *slot = u8::MAX;
             }
         }
-        state.reigns[0] = 0;
+        state.leaderships[0] = 0;
         state
     }
 

@@ -228,7 +228,7 @@ impl Scope {
     #[must_use]
     pub fn after_accidents(self) -> Self {
         let beginnings = vec![
-            // The last transaction of a reign is on one disk, on two, on all three.
+            // The last transaction of a leadership is on one disk, on two, on all three.
             [
                 Store::with(1, 1, &[(1, 1)]),
                 Store::with(1, 1, &[(1, 1)]),
@@ -239,20 +239,20 @@ impl Scope {
                 Store::with(1, 1, &[(1, 1)]),
                 Store::with(1, 1, &[]),
             ],
-            // One was away for a whole reign, and has one that was never committed; or has nothing.
+            // One was away for a whole leadership, and has one that was never committed; or has nothing.
             [
                 Store::with(2, 2, &[(1, 1), (2, 1)]),
                 Store::with(2, 2, &[(1, 1), (2, 1)]),
                 Store::with(1, 1, &[(1, 1), (1, 2)]),
             ],
             [Store::default(), Store::with(1, 1, &[(1, 1)]), Store::with(1, 1, &[(1, 1)])],
-            // A leader has proposed in its reign, and nobody else has it.
+            // A leader has proposed in its leadership, and nobody else has it.
             [
                 Store::with(2, 1, &[(1, 1)]),
                 Store::with(2, 2, &[(1, 1), (2, 1)]),
                 Store::with(2, 2, &[(1, 1)]),
             ],
-            // One has never heard of the only reign, in which nothing happened.
+            // One has never heard of the only leadership, in which nothing happened.
             [Store::with(1, 1, &[]), Store::with(1, 1, &[]), Store::default()],
             // It was interrupted between its history and its epoch.
             [
@@ -417,8 +417,8 @@ pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
     }
     let disturbed = scope.crashes + scope.breaks + scope.timeouts > 0;
     if scope.recovery && scope.rounds > 1 && disturbed {
-        properties.push(Property::<Ensemble>::sometimes("two reigns", |_, state| {
-            state.reigns.iter().filter(|leader| ![0, u8::MAX].contains(*leader)).count() > 1
+        properties.push(Property::<Ensemble>::sometimes("two leaderships", |_, state| {
+            state.leaderships.iter().filter(|leader| ![0, u8::MAX].contains(*leader)).count() > 1
         }));
     }
     if scope.recovery && scope.beginnings.len() > 1 {

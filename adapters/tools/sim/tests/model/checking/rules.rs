@@ -124,7 +124,7 @@ impl Ensemble {
                 let holds = |server: &Server| server.store.history.starts_with(brought);
                 (!self.server(state, by, holds)).then_some(Rule::Synchronised)
             }
-            Effect::Established(epoch) => self.judge_reign(state, by, *epoch),
+            Effect::Established(epoch) => self.judge_leadership(state, by, *epoch),
             Effect::Acknowledges(link, epoch) => {
                 let leader = state.links.iter().find_map(|l| l.other(by, *link))?;
                 let theirs = self.server(state, leader, |server| {
@@ -181,9 +181,9 @@ impl Ensemble {
         (!sound || !members.contains(&vote.leader)).then_some(Rule::Votes)
     }
 
-    fn judge_reign(&self, state: &mut State, by: usize, epoch: Epoch) -> Option<Rule> {
+    fn judge_leadership(&self, state: &mut State, by: usize, epoch: Epoch) -> Option<Rule> {
         let leader = u8::try_from(by).unwrap_or(u8::MAX) + 1;
-        let Some(slot) = at(&mut state.reigns, epoch) else { return Some(Rule::Unforeseen) };
+        let Some(slot) = at(&mut state.leaderships, epoch) else { return Some(Rule::Unforeseen) };
         if std::mem::replace(slot, leader) != 0 {
             return Some(Rule::Leadership);
         }
@@ -191,7 +191,7 @@ impl Ensemble {
         if !self.is_quorum(state, self.binding(state, by), entered) {
             return Some(Rule::Quorum);
         }
-        // What later reigns have committed by then it cannot have, and it commits nothing any more.
+        // What later leaderships have committed by then it cannot have, and it commits nothing any more.
         let committed = self.histories.get(state.committed);
         let before = committed.partition_point(|txn| txn.zxid < Zxid::start_of(epoch));
         let complete =
@@ -202,7 +202,7 @@ impl Ensemble {
     fn judge_delivery(&self, state: &mut State, by: usize, zxid: Zxid, led: bool) -> Option<Rule> {
         let committed = self.histories.get(state.committed);
         let (applied, leads) = self.server(state, by, |server| {
-            (server.latest().through(zxid).to_vec(), led || server.brief.reign.is_some())
+            (server.latest().through(zxid).to_vec(), led || server.brief.leadership.is_some())
         });
         if committed.starts_with(&applied) {
             return None;
@@ -267,7 +267,7 @@ impl Ensemble {
     pub fn is_served(&self, state: &State) -> bool {
         let serves = |server: &Server| server.brief.up && server.brief.serves;
         (0..self.scope.servers()).any(|id| {
-            self.server(state, id, |s| s.brief.reign.is_some())
+            self.server(state, id, |s| s.brief.leadership.is_some())
                 && self.is_quorum(state, self.binding(state, id), serves)
         })
     }

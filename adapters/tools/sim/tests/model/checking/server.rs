@@ -129,7 +129,7 @@ pub struct Brief {
     /// Its vote.
     pub vote: Vote,
     /// The epoch in which it leads an established ensemble.
-    pub reign: Option<Epoch>,
+    pub leadership: Option<Epoch>,
     /// Whether it serves.
     pub serves: bool,
     /// Whether it leads such an ensemble, and too few follow.
@@ -197,7 +197,7 @@ impl Server {
             state: ServerState::Looking,
             round: 0,
             vote: Vote::ABSTENTION,
-            reign: None,
+            leadership: None,
             serves: false,
             deserted: false,
             due: 0,
@@ -262,7 +262,9 @@ impl Server {
         }));
         let (next, mut effects) =
             stepped.unwrap_or_else(|_| (self.clone(), vec![Effect::Broken(Rule::Panicked)]));
-        if let (Some(epoch), true) = (next.brief.reign, next.brief.reign != self.brief.reign) {
+        if let (Some(epoch), true) =
+            (next.brief.leadership, next.brief.leadership != self.brief.leadership)
+        {
             effects.insert(0, Effect::Established(epoch));
         }
         if !next.is_bound() {
@@ -416,12 +418,12 @@ impl Server {
                 }
                 Output::Deliver(Txn { zxid, .. }) | Output::Adopt { label: zxid } => {
                     self.delivered = self.delivered.max(zxid);
-                    effects.push(Effect::Deliver(zxid, self.brief.reign.is_some()));
+                    effects.push(Effect::Deliver(zxid, self.brief.leadership.is_some()));
                     events.push(Event::Applied(zxid));
                 }
                 Output::Replay { through, .. } => {
                     self.delivered = self.delivered.max(through);
-                    effects.push(Effect::Deliver(through, self.brief.reign.is_some()));
+                    effects.push(Effect::Deliver(through, self.brief.leadership.is_some()));
                     events.push(Event::Replayed { through, outcome: Ok(()) });
                 }
                 Output::TakeSnapshot(zxid) => events.push(Event::SnapshotTaken(zxid)),
@@ -538,7 +540,7 @@ impl Server {
         let Some(peer) = &self.peer else { return new };
         let (standing, status) = (peer.standing(), peer.status());
         let leads = status.serving && status.state == ServerState::Leading;
-        let reign = leads.then_some(status.current_epoch);
+        let leadership = leads.then_some(status.current_epoch);
         let config = peer.config();
         let next = config.next_membership.as_ref();
         let binding = [voters(&config.membership), voters(config.last_seen())];
@@ -550,9 +552,9 @@ impl Server {
             state: status.state,
             round: standing.round.0,
             vote: standing.vote,
-            reign,
+            leadership,
             serves: status.serving,
-            deserted: reign.is_some() && !is_majority(synced, binding),
+            deserted: leadership.is_some() && !is_majority(synced, binding),
             due: due.fold(0, |due, (bit, _)| due | 1 << bit),
             writes: u8::try_from(self.pending.len()).unwrap_or(u8::MAX),
             binding,

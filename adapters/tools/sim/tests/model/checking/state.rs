@@ -1,7 +1,7 @@
 //! A state of the ensemble, and what may happen in one.
 //!
 //! ```text
-//!   servers (by number) · links, each way in order · dials · who reigned · what is committed · what was used
+//!   servers (by number) · links, each way in order · dials · who led · what is committed · what was used
 //! ```
 
 use std::fmt;
@@ -111,7 +111,7 @@ pub struct State {
     /// The dials under way: bits by plane, server and peer.
     pub(super) dials: u64,
     /// Who was established in each epoch: its number plus one.
-    pub reigns: [u8; EPOCHS],
+    pub leaderships: [u8; EPOCHS],
     /// Who was elected in each generation: its number plus one.
     pub led: [u8; EPOCHS],
     /// Which history the leader of each epoch has brought into it.
@@ -136,7 +136,7 @@ impl Hash for State {
             hasher.write_u64(u64::from(link.inbound[0]) | u64::from(link.inbound[1]) << 32);
         }
         hasher.write_u64(self.dials);
-        hasher.write_u64(u64::from_le_bytes(self.reigns));
+        hasher.write_u64(u64::from_le_bytes(self.leaderships));
         hasher.write_u64(u64::from_le_bytes(self.led));
         self.brought.iter().for_each(|history| hasher.write_u32(*history));
         let Spent { crashes, breaks, timeouts, candidacies, transactions, changes, mischief } =

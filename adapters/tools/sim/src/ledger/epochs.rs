@@ -6,25 +6,25 @@ use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::disk::Contents;
 use crate::ensemble::Ensemble;
-use crate::ledger::{Copy, Ledger, Reign};
+use crate::ledger::{Copy, EpochRecord, Ledger};
 use crate::rule::{Rule, Violation, broken};
 
 impl Ledger {
     /// A prospective leader takes over its own history in a new epoch: a quorum has promised that epoch to
     /// it, established or not, and so to no other server, ever.
-    pub(crate) fn on_reign(
+    pub(crate) fn on_leadership(
         &mut self,
         leader: ServerId,
         epoch: Epoch,
         held: &Contents,
     ) -> Result<(), Violation> {
-        let reign = Reign {
+        let leadership = EpochRecord {
             leader,
             history: held.log.iter().map(|txn| txn.zxid).collect(),
             inherited: held.last(),
             label: held.floor,
         };
-        if let Some(first) = self.reigns.insert(epoch, reign) {
+        if let Some(first) = self.leaderships.insert(epoch, leadership) {
             let detail =
                 format!("takes over epoch {epoch}, which {} took over before", first.leader);
             return broken(Rule::Leadership, leader, detail);
@@ -34,13 +34,15 @@ impl Ledger {
 
     /// The memberships that a leader's history brings along and that are not known to be in force.
     pub(crate) fn pending(&self, epoch: Epoch) -> impl Iterator<Item = &Ensemble> {
-        let reign = self.reigns.get(&epoch);
-        let inherits = move |zxid: &Zxid| reign.is_some_and(|reign| reign.history.contains(zxid));
+        let leadership = self.leaderships.get(&epoch);
+        let inherits = move |zxid: &Zxid| {
+            leadership.is_some_and(|leadership| leadership.history.contains(zxid))
+        };
         let after = self.memberships.range(Zxid(self.committed().0 + 1)..);
         after.filter(move |(zxid, _)| inherits(zxid)).map(|(_, ensemble)| ensemble)
     }
 
-    /// A leader is established. What later reigns have committed by then, because the last acknowledgement
+    /// A leader is established. What later leaderships have committed by then, because the last acknowledgement
     /// of this one came late, it cannot have, and does not need: it commits nothing any more.
     pub(crate) fn on_established(
         &self,
@@ -63,12 +65,12 @@ impl Ledger {
 
     /// A learner acknowledges NEWLEADER of an epoch.
     pub(crate) fn on_history_ack(&self, id: ServerId, epoch: Epoch) -> Result<(), Violation> {
-        let Some(reign) = self.reigns.get(&epoch) else {
+        let Some(leadership) = self.leaderships.get(&epoch) else {
             return broken(Rule::Synchronised, id, format!("nobody leads epoch {epoch}"));
         };
         let nothing = Copy::default();
         let copy = self.copies.get(&id).unwrap_or(&nothing);
-        let (inherited, leader) = (reign.inherited, reign.leader);
+        let (inherited, leader) = (leadership.inherited, leadership.leader);
         if inherited > Zxid::ZERO && !copy.covers(inherited) {
             let detail = format!(
                 "acknowledges {leader}'s history through {inherited}, its disk ends at {}",
@@ -76,11 +78,11 @@ impl Ledger {
             );
             return broken(Rule::Synchronised, id, detail);
         }
-        let begin = copy.label.max(reign.label);
+        let begin = copy.label.max(leadership.label);
         let first = self.payloads.keys().next().copied().unwrap_or(Zxid::ZERO);
         let ours = copy.log.keys().filter(|z| **z > begin && **z <= inherited && **z >= first);
         let known = copy.log.keys().next().copied().unwrap_or(inherited);
-        let theirs = reign.history.iter().filter(|z| **z > begin && **z >= known);
+        let theirs = leadership.history.iter().filter(|z| **z > begin && **z >= known);
         if !ours.clone().eq(theirs.clone()) {
             let detail = format!(
                 "acknowledges {leader}'s history {:x?} with {:x?} on disk",
