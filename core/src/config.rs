@@ -70,7 +70,7 @@ pub struct Config {
     /// not: its snapshots mean nothing to a ZooKeeper server, so the two are kept apart. What all
     /// servers of ours speak beside it is added, see [`Config::spoken`].
     pub protocol: i32,
-    /// How much this server is wished to lead. A leader hands its seat over to a voter that is wished more
+    /// How much this server is wished to lead. A leader transfers its leadership to a voter that is wished more
     /// and has everything; who is elected does not depend on it, so beside ZooKeeper servers it
     /// changes nothing that they see.
     pub priority: u8,

@@ -90,7 +90,7 @@ impl Delivery {
     /// The application is to do this behind what is to be delivered by now.
     pub fn then(&mut self, output: Output, history: &mut History, outbox: &mut Outbox) {
         if self.tasks.is_empty() {
-            self.hand_over(output, history, outbox);
+            self.give(output, history, outbox);
         } else {
             self.tasks.push_back(Task::Then(output));
         }
@@ -204,7 +204,7 @@ impl Delivery {
                     if let Some(Task::Then(output)) = self.tasks.pop_front() {
                         let up = |link| links.place(link).is_some();
                         if !matches!(output, Output::SendSnapshot { link, .. } if !up(link)) {
-                            self.hand_over(output, history, outbox);
+                            self.give(output, history, outbox);
                         }
                     }
                     continue;
@@ -249,7 +249,7 @@ impl Delivery {
     }
 
     /// Something that the application is to do, at its turn; or why it cannot any more.
-    fn hand_over(&self, output: Output, history: &mut History, outbox: &mut Outbox) {
+    fn give(&self, output: Output, history: &mut History, outbox: &mut Outbox) {
         let behind = self.position < history.base();
         #[allow(
             clippy::wildcard_enum_match_arm,

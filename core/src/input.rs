@@ -145,12 +145,12 @@ pub enum Event {
     },
     /// What the outside arbiter of a two-server ensemble says now.
     Oracle(bool),
-    /// The operator asks a leader to give up its seat: it hands it over to the best of its followers, or,
+    /// The operator asks a leader to give up its seat: it transfers it to the best of its followers, or,
     /// where that cannot be, looks for a leader with everybody else.
     StepDown,
-    /// The operator asks a leader to hand its seat over to this server, or to the best that there is.
-    /// Answered by [`HandedOver`](crate::output::Output::HandedOver).
-    HandOver(Option<ServerId>),
+    /// The operator asks a leader to transfer its leadership to this server, or to the best that there is.
+    /// Answered by [`Transferred`](crate::output::Output::Transferred).
+    TransferLeadership(Option<ServerId>),
     /// All leadership guards on this server have been released, in answer to this
     /// [`Release`](crate::output::Output::Release).
     Released(ReleaseId),

@@ -35,7 +35,7 @@ use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ReadId, ReleaseId, ServerId, Ticket};
 use crate::input::{Located, Unreadable};
 use crate::leader::broadcast::Asker;
-use crate::leader::pending::{HandOver, Purpose};
+use crate::leader::pending::{Purpose, Transfer};
 use crate::leader::progress::{Busy, Stage};
 use crate::leader::state::{LeaderState, Phase};
 use crate::leader::transfer::steps;
@@ -273,17 +273,17 @@ impl Leader {
     /// The leadership is over: tells those who wait for something here.
     pub fn end(&mut self, cx: &mut Context<'_>) {
         if let Phase::Broadcast(broadcast) = &mut self.state.phase {
-            if let Some(HandOver { to, asked: true, .. }) = broadcast.hand_over.as_deref() {
-                cx.outbox.push(Output::HandedOver(Err(TransferRefused::Lost(*to))));
+            if let Some(Transfer { to, asked: true, .. }) = broadcast.transfer.as_deref() {
+                cx.outbox.push(Output::Transferred(Err(TransferRefused::Lost(*to))));
             }
             broadcast.end(cx);
         }
     }
 
-    // --- handing the seat over ---
+    // --- transferring the leadership ---
 
     /// A caller or an operator wants another server to lead, a certain one or any.
-    pub fn on_hand_over(
+    pub fn on_transfer(
         &mut self,
         cx: &mut Context<'_>,
         to: Option<ServerId>,
@@ -314,11 +314,11 @@ impl Leader {
         }
     }
 
-    /// Goes on with a hand-over or a change of the membership, if there is one, as far as can be.
+    /// Goes on with a transfer or a change of the membership, if there is one, as far as can be.
     #[inline]
     fn move_on(&mut self, cx: &mut Context<'_>) -> Verdict {
         match &mut self.state.phase {
-            Phase::Broadcast(broadcast) if broadcast.hand_over.is_some() => {
+            Phase::Broadcast(broadcast) if broadcast.transfer.is_some() => {
                 steps::go_on(cx, broadcast, &mut self.state.learners)
             }
             Phase::Broadcast(broadcast) if broadcast.change.is_some() => {

@@ -322,7 +322,7 @@ impl Learner {
             | Timer::Heartbeat
             | Timer::Introduction
             | Timer::Init
-            | Timer::HandOver
+            | Timer::Transfer
             | Timer::Listening
             | Timer::Ping => Verdict::Stay,
         }

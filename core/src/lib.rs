@@ -91,7 +91,7 @@
 //! | [`Revalidated`](input::Event::Revalidated) | whether a session lives, in answer to `Revalidate` |
 //! | [`Oracle`](input::Event::Oracle) | what the arbiter of a two-server ensemble says |
 //! | [`StepDown`](input::Event::StepDown) | the operator asks the leader to give up its leadership |
-//! | [`HandOver`](input::Event::HandOver) | the operator asks for a leadership transfer |
+//! | [`TransferLeadership`](input::Event::TransferLeadership) | the operator asks for a leadership transfer |
 //! | [`Released`](input::Event::Released) | all leadership guards on this server have been released |
 //! | [`Shutdown`](input::Event::Shutdown) | the server is to stop |
 //!
@@ -130,7 +130,7 @@
 //! | [`Revalidated`](output::Output::Revalidated) | to the service: what the leader says of a session |
 //! | [`Release`](output::Output::Release) | have the leadership guards released; answer with `Released` |
 //! | [`Keep`](output::Output::Keep) | after `Release`: the leadership stays here |
-//! | [`HandedOver`](output::Output::HandedOver) | to the operator: what became of the transfer |
+//! | [`Transferred`](output::Output::Transferred) | to the operator: what became of the transfer |
 //! | [`Report`](output::Output::Report) | something has changed, and why: for people, nothing to do |
 //! | [`Halt`](output::Output::Halt) | stop, and keep the data |
 //!

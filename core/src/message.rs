@@ -128,7 +128,7 @@ pub struct LearnerInfo {
 /// | bits | |
 /// |---|---|
 /// | 0 | the application is not ZooKeeper's data tree |
-/// | 1 | the server is one of ours: it takes [`Packet::HandOver`] |
+/// | 1 | the server is one of ours: it takes [`Packet::Transfer`] |
 /// | 2 | it promises leases, see [`Packet::Lease`] |
 /// | 4 | it takes the memberships that come [with a snapshot](Packet::Snap) and behind it |
 /// | 3 | it is told whether a follower may lead, see [`Packet::MayLead`] |
@@ -336,7 +336,7 @@ pub enum Packet {
     },
     /// Leader, to servers of ours only: I give my seat to the leader of this vote; follow it, or lead.
     /// Everybody then says that this vote and round ended the election.
-    HandOver {
+    Transfer {
         /// For the next leader, with all that the present one has.
         vote: Vote,
         /// The round that is over thereby.
@@ -385,7 +385,7 @@ impl Packet {
             Self::Request(_) => "REQUEST",
             Self::Revalidate(_) => "REVALIDATE",
             Self::Sync { .. } => "SYNC",
-            Self::HandOver { .. } => "HANDOVER",
+            Self::Transfer { .. } => "TRANSFER",
             Self::Lease { .. } => "LEASE",
             Self::MayLead(_) => "MAYLEAD",
         }

@@ -234,7 +234,7 @@ pub enum Output {
     /// After [`Output::Release`]: it keeps the seat.
     Keep,
     /// To the caller: the seat belongs to this server now, or it stays where it is.
-    HandedOver(Result<ServerId, TransferRefused>),
+    Transferred(Result<ServerId, TransferRefused>),
     /// Something has changed, and why. For people: nothing needs to be done.
     Report(Report),
     /// Stop, and keep the data: going on would be unsafe. Every step after this returns nothing.

@@ -157,9 +157,9 @@ impl Peer {
                 self.poll(ClockEvent::Oracle(yes));
             }
             Event::StepDown => {
-                self.with_leader(|leader, cx| leader.on_hand_over(cx, None, Purpose::StepDown));
+                self.with_leader(|leader, cx| leader.on_transfer(cx, None, Purpose::StepDown));
             }
-            Event::HandOver(to) => self.on_hand_over(to),
+            Event::TransferLeadership(to) => self.on_transfer(to),
             Event::Released(release) => {
                 self.with_leader(|leader, cx| leader.on_released(cx, release));
             }

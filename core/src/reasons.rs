@@ -51,7 +51,7 @@ pub enum TransferRefused {
     /// Only the leader of an established ensemble has a seat to give.
     #[error("this server does not lead an established ensemble")]
     NotLeading,
-    /// It hands it over already.
+    /// It transfers it already.
     #[error("the seat is being handed over already")]
     Underway,
     /// No such server follows here with a vote that it may be elected with.

@@ -252,7 +252,7 @@ pub enum Unchanged {
     /// Dynamic membership is off (`reconfigEnabled`).
     #[error("reconfiguration is disabled (reconfigEnabled)")]
     Disabled,
-    /// Another change is under way, or the leader is handing its seat over.
+    /// Another change is under way, or the leader is transferring its leadership.
     #[error("another reconfiguration is under way")]
     Underway,
     /// The membership has another version than was expected.

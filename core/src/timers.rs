@@ -35,8 +35,8 @@ pub enum Timer {
     Silence,
     /// When a leader gives up waiting for a quorum.
     Init,
-    /// When a leader gives up handing its seat over.
-    HandOver,
+    /// When a leader gives up transferring its leadership.
+    Transfer,
     /// When a lease is over: ours as leader, or what we have promised.
     Lease,
     /// When a leader pings and looks for silent learners: twice per tick.
@@ -58,7 +58,7 @@ impl Timer {
         Self::ConnectLimit,
         Self::Silence,
         Self::Init,
-        Self::HandOver,
+        Self::Transfer,
         Self::Lease,
         Self::Ping,
     ];

@@ -19,8 +19,6 @@ mod elector;
 mod first_page;
 #[path = "generation.rs"]
 mod generation;
-#[path = "hand_over.rs"]
-mod hand_over;
 #[path = "leader.rs"]
 mod leader;
 #[path = "leader_broadcast.rs"]
@@ -65,6 +63,8 @@ mod small_widths;
 mod synchronisation;
 #[path = "three_servers.rs"]
 mod three_servers;
+#[path = "transfer.rs"]
+mod transfer;
 
 #[path = "unreachable.rs"]
 mod unreachable;

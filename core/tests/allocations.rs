@@ -249,7 +249,7 @@ fn a_leader_counts_acknowledgements_and_commits_without_allocating() {
     }
 }
 
-/// A transaction on its way out costs the list in which the application hands it over, which is the
+/// A transaction on its way out costs the list in which the application transfers it, which is the
 /// application's, and no more however many followers there are.
 #[test]
 fn a_leader_proposes_without_allocating() {

@@ -820,7 +820,7 @@ impl Pair {
                 | Output::Retired
                 | Output::Release(_)
                 | Output::Keep
-                | Output::HandedOver(_)
+                | Output::Transferred(_)
                 | Output::Report(_)
                 | Output::Halt(_) => {}
             }

@@ -122,7 +122,7 @@ fn a_leader_removes_itself_and_follows_without_a_vote() {
     let own = after.iter().zip(0..).filter(|(_, n)| 1 + n % 4 == 4);
     assert!(own.map(|(cxid, _)| cxid).all(|cxid| world.outcome(*cxid).is_some()), "its own waited");
     let handed = world.reasons.iter().filter(
-        |(_, reason)| matches!(reason, Reason::HandedOver { from, to } if (from.0, to.0) == (4, 3)),
+        |(_, reason)| matches!(reason, Reason::Transferred { from, to } if (from.0, to.0) == (4, 3)),
     );
     assert!(handed.count() >= 4, "everybody was told");
 
@@ -345,18 +345,18 @@ fn the_seat_is_not_handed_over_to_who_has_no_vote_nor_while_the_membership_chang
     let mut world = World::new(&[1, 2, 3]);
     world.add(4, &voters(&[1, 2, 3, 4]));
     world.run(World::all_serve);
-    world.queue.push_back((s(3), Event::HandOver(Some(s(4)))));
+    world.queue.push_back((s(3), Event::TransferLeadership(Some(s(4)))));
     world.run(|world| world.handed_over.len() == 1);
     world.ask(3, &join(&[4]));
     while world.disks[&s(3)].next.is_none() {
         let (id, event) = world.queue.pop_front().unwrap();
         world.step(id, event);
     }
-    world.queue.push_front((s(3), Event::HandOver(Some(s(1)))));
+    world.queue.push_front((s(3), Event::TransferLeadership(Some(s(1)))));
     world.settle();
     let refused = [Err(TransferRefused::NoFollower(s(4))), Err(TransferRefused::Reconfiguring)];
     assert_eq!(world.handed_over, refused.map(|outcome| (s(3), outcome)));
-    world.queue.push_back((s(3), Event::HandOver(Some(s(4)))));
+    world.queue.push_back((s(3), Event::TransferLeadership(Some(s(4)))));
     world.run(|world| world.handed_over.len() == 3);
     assert_eq!(world.settle(), [1, 2, 3, 4]);
     assert_eq!(world.leader(), 4);

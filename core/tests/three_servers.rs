@@ -130,7 +130,7 @@ impl World {
                 Output::Release(release) => {
                     self.queue.push_back((id, Event::Released(release)));
                 }
-                Output::HandedOver(outcome) => self.handed_over.push((id, outcome)),
+                Output::Transferred(outcome) => self.handed_over.push((id, outcome)),
                 Output::Halt(fault) => panic!("{fault}"),
                 other @ (Output::CancelDial { .. }
                 | Output::NotifyDrained(_)
@@ -253,7 +253,7 @@ fn a_leader_gives_its_seat_to_the_server_that_was_named_and_nobody_who_asks_noti
     for cxid in 0..10 {
         world.propose(3, cxid);
     }
-    world.queue.push_back((ServerId(3), Event::HandOver(Some(ServerId(1)))));
+    world.queue.push_back((ServerId(3), Event::TransferLeadership(Some(ServerId(1)))));
     for cxid in 10..20 {
         world.propose(3, cxid);
     }

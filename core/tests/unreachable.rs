@@ -119,7 +119,7 @@ fn a_follower_of_ours_is_handed_the_seat() {
     assert!(seen.releases(), "{:?}", seen.0);
     assert_eq!((seen.left(), bench.state()), (None, Leading));
     let seen = bench.released();
-    assert_eq!(seen.names(two), ["HANDOVER"]);
+    assert_eq!(seen.names(two), ["TRANSFER"]);
     bench.down(two);
     assert_eq!(bench.status().leader, Some(ServerId(2)));
 }
@@ -258,7 +258,7 @@ fn a_seat_on_offer_is_not_taken_by_one_that_cannot_be_followed() {
         }
         let vote = vote(1, bench.status().last.0, 1);
         let round = quorate_core::vote::Round(bench.status().round.0 + 1);
-        bench.receive(leader, Packet::HandOver { vote, round });
+        bench.receive(leader, Packet::Transfer { vote, round });
         let state: ServerState = bench.state();
         assert_eq!(state, if fails { Following } else { Leading });
     }

@@ -36,7 +36,7 @@ enum Happens {
     Heal,
     Cut { a: u8, b: u8 },
     Vanish { id: u8, on: bool },
-    HandOver { id: u8, to: Option<u8> },
+    Transfer { id: u8, to: Option<u8> },
     Write { id: u8, many: u8, cell: u8 },
     Read { id: u8 },
     Wipe,
@@ -164,9 +164,9 @@ impl Case {
             Happens::Heal => self.world.heal(),
             Happens::Cut { a, b } => self.world.cut(self.id(a), self.id(b)),
             Happens::Vanish { id, on } => self.world.black_hole(self.id(id), on),
-            Happens::HandOver { id, to } => {
+            Happens::Transfer { id, to } => {
                 let to = to.map(|to| self.id(to));
-                self.world.hand_over(self.id(id), to)?;
+                self.world.transfer(self.id(id), to)?;
             }
             Happens::Write { id, many, cell } => {
                 for _ in 0..many % 16 {

@@ -85,7 +85,7 @@ enum Sends {
         identities: Option<Vec<(String, String)>>,
     },
     Revalidate(Vec<u8>),
-    HandOver {
+    Transfer {
         vote: [i64; 3],
         round: i64,
     },
@@ -193,8 +193,8 @@ impl Sends {
                 Packet::Request(Request { id, op, body: body.into(), identities })
             }
             Self::Revalidate(bytes) => Packet::Revalidate(bytes.into()),
-            Self::HandOver { vote: of, round } => {
-                Packet::HandOver { vote: vote(of), round: Round(round) }
+            Self::Transfer { vote: of, round } => {
+                Packet::Transfer { vote: vote(of), round: Round(round) }
             }
             Self::Lease { zxid, ms } => {
                 let length = Duration::from_millis(u64::from(ms));

@@ -67,7 +67,7 @@ enum Happens {
     Read,
     Prepared { many: u8 },
     StepDown,
-    HandOver { to: Option<u8> },
+    Transfer { to: Option<u8> },
     Released,
     Oracle(bool),
 }
@@ -272,7 +272,7 @@ fn event(
             return Some(Event::Prepared { epoch, drafts: drafts.collect() });
         }
         Happens::StepDown => return Some(Event::StepDown),
-        Happens::HandOver { to } => return Some(Event::HandOver(to.map(server))),
+        Happens::Transfer { to } => return Some(Event::TransferLeadership(to.map(server))),
         // Or the service says which sessions it has heard from.
         Happens::Released if boundary.pinged => {
             return Some(Event::Touch(Bytes::from_static(b"session and time")));

@@ -34,8 +34,8 @@ pub struct Timing {
     pub connect_retry_max: Duration,
     /// How long a learner that comes before our election has ended is kept waiting.
     pub early_learner_max: Duration,
-    /// How long a leader that hands its seat over holds requests back, at most, before it leads on.
-    pub hand_over_max: Duration,
+    /// How long a leader that transfers its leadership holds requests back, at most, before it leads on.
+    pub transfer_max: Duration,
 }
 
 impl Default for Timing {
@@ -54,7 +54,7 @@ impl Default for Timing {
             connect_retry_min: Duration::from_millis(10),
             connect_retry_max: Duration::from_millis(100),
             early_learner_max: Duration::from_secs(1),
-            hand_over_max: Duration::from_secs(1),
+            transfer_max: Duration::from_secs(1),
         }
     }
 }

@@ -25,7 +25,7 @@ pub use crate::leader::broadcast::reads::Asker;
 use crate::leader::broadcast::reads::Read;
 use crate::leader::broadcast::syncs::{Held, Preparing};
 use crate::leader::learners::Learners;
-use crate::leader::pending::{HandOver, Step};
+use crate::leader::pending::{Step, Transfer};
 use crate::leader::progress::{LeaderProgress, Stage, Sync};
 use crate::leader::tally::Tally;
 use crate::lease::relied_on;
@@ -55,7 +55,7 @@ pub struct Broadcast {
     /// Requests that the application prepares, in order, and the SYNCs behind them; the first is no SYNC.
     preparing: VecDeque<Preparing>,
     /// The seat is on its way to another server.
-    pub hand_over: Option<Box<HandOver>>,
+    pub transfer: Option<Box<Transfer>>,
     /// The membership changes.
     pub change: Option<Box<Change>>,
     /// What waits until the seat is another server's, or surely ours.
@@ -99,7 +99,7 @@ impl Broadcast {
             tally: Tally::new(cx.quorum),
             reads: VecDeque::new(),
             preparing: VecDeque::new(),
-            hand_over: None,
+            transfer: None,
             change: None,
             held: VecDeque::new(),
             lease: None,
@@ -138,9 +138,9 @@ impl Broadcast {
             && cx.history.committed().max(Zxid::start_of(self.epoch)) >= self.proposed
     }
 
-    /// The hand-over has come to nothing: requests go on.
+    /// The transfer has come to nothing: requests go on.
     pub fn call_off(&mut self, cx: &mut Context<'_>, learners: &mut Learners) {
-        self.hand_over = None;
+        self.transfer = None;
         for held in core::mem::take(&mut self.held) {
             match held {
                 Held::Request(origin, request) => self.prepare(cx, origin, request),
@@ -183,7 +183,7 @@ impl Broadcast {
 
     /// Whether requests wait for the next leader.
     fn is_holding(&self) -> bool {
-        self.hand_over.as_deref().is_some_and(HandOver::is_holding)
+        self.transfer.as_deref().is_some_and(Transfer::is_holding)
             || self.change.as_ref().is_some_and(|change| change.leaving)
     }
 
@@ -336,7 +336,7 @@ impl Broadcast {
     /// Whether the lease is over, and with it the leadership. While the seat is on offer no caller counts on it, and
     /// it is to be taken.
     pub fn has_lost(&self, now: Instant) -> bool {
-        let offered = self.hand_over.as_ref().is_some_and(|h| matches!(h.step, Step::Offered(_)));
+        let offered = self.transfer.as_ref().is_some_and(|h| matches!(h.step, Step::Offered(_)));
         !offered && self.lease.is_some_and(|until| until <= now)
     }
 
@@ -345,7 +345,7 @@ impl Broadcast {
     /// The seat belongs to another server: those who wait here wait on. Requests of learners are dropped
     /// with their links.
     pub fn hand_on(&mut self, cx: &mut Context<'_>) {
-        self.hand_over = None;
+        self.transfer = None;
         for held in self.held.drain(..) {
             if let Held::Request(Origin::Here, request) = held {
                 cx.parked.push_back(Parked::Propose(request));

@@ -26,8 +26,8 @@ impl Leader {
             return Verdict::Stay;
         }
         match (&self.state.phase, plan::preferred(cx, &self.state.learners)) {
-            (Phase::Broadcast(broadcast), Some(to)) if broadcast.hand_over.is_none() => {
-                self.on_hand_over(cx, Some(to), Purpose::Preferred)
+            (Phase::Broadcast(broadcast), Some(to)) if broadcast.transfer.is_none() => {
+                self.on_transfer(cx, Some(to), Purpose::Preferred)
             }
             _ => Verdict::Stay,
         }
@@ -46,7 +46,7 @@ impl Leader {
                 Verdict::leave(Reason::NoQuorum { phase: self.state.phase(), members })
             }
             Timer::Ping => self.on_ping(cx),
-            Timer::HandOver => match &mut self.state.phase {
+            Timer::Transfer => match &mut self.state.phase {
                 Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
                     reconfiguration::parted(cx, broadcast, &mut self.state.learners, self.round)
                 }

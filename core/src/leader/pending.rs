@@ -8,9 +8,9 @@ use crate::reasons::TransferRefused;
 use crate::report::Reason;
 use crate::vote::Round;
 
-/// A hand-over on its way.
+/// A transfer on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct HandOver {
+pub struct Transfer {
     /// Who is to lead.
     pub to: ServerId,
     /// The round that is over thereby.
@@ -38,7 +38,7 @@ pub enum Purpose {
     Preferred,
 }
 
-/// How far a hand-over has come.
+/// How far a transfer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
     /// The follower is sent what it lacks, and has two ticks to say that it hears a quorum.
@@ -51,7 +51,7 @@ pub enum Step {
     Offered(LinkId),
 }
 
-impl HandOver {
+impl Transfer {
     /// It begins.
     pub fn new(to: ServerId, round: Round, purpose: Purpose) -> Self {
         let (asked, unreachable) = (purpose == Purpose::Asked, purpose == Purpose::Unreachable);

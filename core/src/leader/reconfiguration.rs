@@ -14,7 +14,7 @@
 //!
 //! A leader that is no voter afterwards, or one at another address, names the next leader: the new voter that
 //! has most. If no other may lead, one that has moved leads on. It waits until that one has everything, and commits nothing behind the change. Whoever does here
-//! what only a leader may is told before, and waited for as in a hand-over: the voters' promises end with
+//! what only a leader may is told before, and waited for as in a transfer: the voters' promises end with
 //! the change, whatever was told of a lease.
 
 use alloc::boxed::Box;
@@ -83,7 +83,7 @@ fn judge(
     if !cx.config.reconfig_enabled {
         return Err(Unchanged::Disabled);
     }
-    if broadcast.change.is_some() || broadcast.hand_over.is_some() {
+    if broadcast.change.is_some() || broadcast.transfer.is_some() {
         return Err(Unchanged::Underway);
     }
     let next = Reconfiguration::decode(body)?.apply(&cx.config.membership)?;
@@ -132,7 +132,7 @@ pub fn complete(
     let (zxid, leaving) = (change.txn.zxid, change.leaving);
     if leaving && agreed >= zxid && change.parting == Parting::Ahead {
         change.parting = Parting::Asked(cx.outbox.release());
-        cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.hand_over_max);
+        cx.timers.after(Timer::Transfer, cx.now, cx.config.timing.transfer_max);
     }
     let parted = !leaving || change.parting == Parting::Over;
     let txn = change.txn.clone();
@@ -198,7 +198,7 @@ pub fn parted(
     match broadcast.change.as_deref_mut() {
         Some(change) if matches!(change.parting, Parting::Asked(_)) => {
             change.parting = Parting::Over;
-            cx.timers.stop(Timer::HandOver);
+            cx.timers.stop(Timer::Transfer);
             complete(cx, broadcast, learners, round)
         }
         Some(_) | None => Verdict::Stay,

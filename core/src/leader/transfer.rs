@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   asked ─► catching up ──► releasing ─────► holding ────────────► offered ───────────► over
-//!            it is sent      nobody does      requests wait; what   HANDOVER to it; it    HANDOVER to all
+//!            it is sent      nobody does      requests wait; what   TRANSFER to it; it    TRANSFER to all
 //!            what it lacks,  here what only   is under way becomes  leads, and closes     others; we follow
 //!            and says that   a leader may     committed             its link
 //!            it hears a
@@ -11,14 +11,14 @@
 //! ```
 //!
 //! Requests wait no longer than the last of those under way takes to be committed, and the new leadership to
-//! begin. Nothing rests on the hand-over: the next leader's leadership begins with discovery and synchronisation
+//! begin. Nothing rests on the transfer: the next leader's leadership begins with discovery and synchronisation
 //! like any other, and if what was promised here did not hold, it would not begin.
 //!
 //! The follower closes its link when it leads, so that no learner comes to it before. From the offer on, what it
 //! has promised counts for nothing: it may take its seat at any time, also after it was called off.
 //!
 //! [`plan`] chooses the follower, [`steps`] carries the transfer through; what is kept of one on its way is a
-//! [`HandOver`](super::pending::HandOver).
+//! [`Transfer`](super::pending::Transfer).
 
 pub mod plan;
 pub mod steps;

@@ -3,7 +3,7 @@
 //! ```text
 //!   packet ─┬─ discovery ───────► LEADERINFO ─► the epoch, or a refusal
 //!           ├─ synchronization ─► history, NEWLEADER, UPTODATE ─► serves
-//!           └─ broadcast ───────► PROPOSAL, COMMIT, PING, HANDOVER
+//!           └─ broadcast ───────► PROPOSAL, COMMIT, PING, TRANSFER
 //! ```
 //!
 //! What a packet does stands in the room of its phase; here stands which one it is meant for, and what becomes
@@ -186,7 +186,7 @@ impl Learner {
             | Packet::Ping { .. }
             | Packet::Request(_)
             | Packet::Revalidate(_)
-            | Packet::HandOver { .. }
+            | Packet::Transfer { .. }
             | Packet::Lease { .. }
             | Packet::MayLead(_)
             | Packet::Sync { .. } => (start, Ok(())),
@@ -262,7 +262,7 @@ impl Learner {
                 }
                 return Verdict::Stay;
             }
-            Packet::HandOver { vote, round } => return self.on_hand_over(cx, vote, round),
+            Packet::Transfer { vote, round } => return self.on_transfer(cx, vote, round),
             // Java ignores everything else, and so do we.
             Packet::FollowerInfo(_)
             | Packet::ObserverInfo(_)
@@ -284,15 +284,15 @@ impl Learner {
         if cx.config.next_membership.is_some() { self.activate(cx, next) } else { Verdict::Stay }
     }
 
-    /// HANDOVER: follows the leader of this vote, or leads.
-    fn on_hand_over(&mut self, cx: &mut Context<'_>, vote: Vote, round: Round) -> Verdict {
+    /// TRANSFER: follows the leader of this vote, or leads.
+    fn on_transfer(&mut self, cx: &mut Context<'_>, vote: Vote, round: Round) -> Verdict {
         let Phase::Broadcast(link, broadcast) = &mut self.phase else { return Verdict::Stay };
         let link = *link;
         let has = vote.zxid <= cx.history.last();
         let able = cx.quorum.weight(cx.config.id) > 0 && has;
         // We are to lead without a vote, or with what we do not have; or it gives its seat to itself.
         if vote.leader == cx.config.id && !able || vote.leader == self.leader {
-            return self.misbehaved(cx, link, "HANDOVER");
+            return self.misbehaved(cx, link, "TRANSFER");
         }
         if vote.leader == cx.config.id && !cx.accepts {
             // No learner could come to follow us. The leader keeps its seat when it has waited in vain.

@@ -58,7 +58,7 @@ impl Peer {
             | Timer::ConnectLimit
             | Timer::Silence
             | Timer::Init
-            | Timer::HandOver
+            | Timer::Transfer
             | Timer::Lease
             | Timer::Ping => self.shared.timers.get(timer),
         }

@@ -236,11 +236,11 @@ impl Peer {
     }
 
     /// The operator wants another server to lead.
-    pub(super) fn on_hand_over(&mut self, to: Option<ServerId>) {
+    pub(super) fn on_transfer(&mut self, to: Option<ServerId>) {
         if let Role::Leading(_) = self.role {
-            self.with_leader(|leader, cx| leader.on_hand_over(cx, to, Purpose::Asked));
+            self.with_leader(|leader, cx| leader.on_transfer(cx, to, Purpose::Asked));
         } else {
-            self.shared.outbox.push(Output::HandedOver(Err(TransferRefused::NotLeading)));
+            self.shared.outbox.push(Output::Transferred(Err(TransferRefused::NotLeading)));
         }
     }
 
@@ -319,7 +319,7 @@ impl Peer {
             Timer::Connect | Timer::ConnectLimit | Timer::Silence => {
                 self.with_learner(|learner, cx| learner.on_timer(cx, timer));
             }
-            Timer::Init | Timer::HandOver | Timer::Ping => {
+            Timer::Init | Timer::Transfer | Timer::Ping => {
                 self.with_leader(|leader, cx| leader.on_timer(cx, timer));
             }
             // These belong to the election and the links, not to the table.

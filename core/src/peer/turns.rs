@@ -216,7 +216,7 @@ impl Peer {
         let reason = if from == to {
             Reason::Reconfigured { version: self.shared.config.membership.version() }
         } else {
-            Reason::HandedOver { from, to }
+            Reason::Transferred { from, to }
         };
         self.retire();
         self.end_role();

@@ -88,7 +88,7 @@ impl Peer {
             Role::Looking if !before => self.vote(),
             // Who stands because no other server could lead has as long as any other to be established.
             Role::Leading(_) if !before || self.serving.is_some() => {
-                self.with_leader(|leader, cx| leader.on_hand_over(cx, None, Purpose::Unreachable));
+                self.with_leader(|leader, cx| leader.on_transfer(cx, None, Purpose::Unreachable));
             }
             Role::Looking
             | Role::Leading(_)

@@ -98,7 +98,7 @@ impl SharedParts {
                 }
                 ElectorOutput::Redial => self.links.sweep(self.now, &mut self.outbox),
                 ElectorOutput::Changed(change, reason) => {
-                    if let Reason::HandedOver { .. }
+                    if let Reason::Transferred { .. }
                     | Reason::Reconfigured { .. }
                     | Reason::OnlyLeaderHeard { .. } = reason
                     {

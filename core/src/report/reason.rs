@@ -228,7 +228,7 @@ pub enum Reason {
     /// The voters' promises to establish no other leader are over.
     LeaseOver,
     /// The leader gave its seat to another server.
-    HandedOver {
+    Transferred {
         /// Who led.
         from: ServerId,
         /// Who leads now.
@@ -383,7 +383,7 @@ impl fmt::Display for Reason {
             Self::Asked => f.write_str("asked to"),
             Self::CannotAccept => f.write_str("the quorum port accepts no connections"),
             Self::LeaseOver => f.write_str("the lease is over"),
-            Self::HandedOver { from, to } => write!(f, "leader {from} gave its seat to {to}"),
+            Self::Transferred { from, to } => write!(f, "leader {from} gave its seat to {to}"),
             Self::Reconfigured { version } => write!(f, "reconfigured, version {version:x}"),
             Self::OlderMembership { leader, version } => {
                 write!(f, "leader {leader} does not know of the change of version {version:x}")

@@ -38,7 +38,7 @@ pub(super) mod kind {
     pub(in super::super) const ACK_EPOCH: i32 = 18;
     pub(in super::super) const INFORM_AND_ACTIVATE: i32 = 19;
     /// Far from any number that ZooKeeper may come to use.
-    pub(in super::super) const HAND_OVER: i32 = 0x7100_0001;
+    pub(in super::super) const TRANSFER: i32 = 0x7100_0001;
     pub(in super::super) const LEASE: i32 = 0x7100_0002;
     pub(in super::super) const MAY_LEAD: i32 = 0x7100_0003;
 }

@@ -30,7 +30,7 @@
 //! | 17 LEADERINFO | start of the epoch | `i32` protocol |
 //! | 18 ACKEPOCH | last logged | `i32` current epoch, or −1 |
 //! | 19 INFORMANDACTIVATE | what is committed | `i64` leader, transaction |
-//! | 0x71000001 HANDOVER | of the vote | `i64` leader, `i64` peer epoch, `i64` round |
+//! | 0x71000001 TRANSFER | of the vote | `i64` leader, `i64` peer epoch, `i64` round |
 //! | 0x71000002 LEASE | last proposed | `i64` milliseconds |
 //! | 0x71000003 MAYLEAD | 1 or 0 | |
 //!
@@ -127,8 +127,8 @@ pub fn decode_packet(buf: &mut BytesMut, data_max: usize) -> Result<Option<Packe
             let leader = ServerId(first_i64("COMMITANDACTIVATE", field(buf, data))?);
             Packet::CommitAndActivate { zxid, leader }
         }
-        kind::HAND_OVER => {
-            let packet = "HANDOVER";
+        kind::TRANSFER => {
+            let packet = "TRANSFER";
             let data = field(buf, data).ok_or(DecodeError::PacketWithoutData(packet))?;
             let length = data.len();
             let data = data.first_chunk::<24>().ok_or(DecodeError::PacketData {
@@ -138,7 +138,7 @@ pub fn decode_packet(buf: &mut BytesMut, data_max: usize) -> Result<Option<Packe
             })?;
             let peer_epoch = Epoch(i64_in::<8, _>(data));
             let vote = Vote { leader: ServerId(i64_in::<0, _>(data)), zxid, peer_epoch };
-            Packet::HandOver { vote, round: Round(i64_in::<16, _>(data)) }
+            Packet::Transfer { vote, round: Round(i64_in::<16, _>(data)) }
         }
         kind::LEASE => {
             let data = required("LEASE", data)?;
@@ -319,12 +319,12 @@ fn encode_head<'a>(packet: &'a Packet, out: &mut BytesMut) -> Rest<'a> {
             fixed(out, kind::LEASE, *zxid, &millis.to_be_bytes(), Some(sessions))
         }
         Packet::MayLead(yes) => bare(out, kind::MAY_LEAD, Zxid(i64::from(*yes))),
-        Packet::HandOver { vote, round } => {
+        Packet::Transfer { vote, round } => {
             let mut data = [0; 24];
             data[..8].copy_from_slice(&vote.leader.0.to_be_bytes());
             data[8..16].copy_from_slice(&vote.peer_epoch.0.to_be_bytes());
             data[16..].copy_from_slice(&round.0.to_be_bytes());
-            fixed(out, kind::HAND_OVER, vote.zxid, &data, None)
+            fixed(out, kind::TRANSFER, vote.zxid, &data, None)
         }
     }
 }
@@ -433,7 +433,7 @@ mod tests {
             16 => Packet::InformAndActivate { leader, txn },
             17 => Packet::Request(Request { id, op: 1, body: data, identities }),
             18 => Packet::Revalidate(data),
-            19 => Packet::HandOver {
+            19 => Packet::Transfer {
                 vote: Vote { leader, zxid, peer_epoch: epoch },
                 round: Round(rng.next_u64() as i64),
             },
@@ -582,7 +582,7 @@ mod tests {
             (kind::LEADER_INFO, 4),
             (kind::ACK_EPOCH, 4),
             (kind::COMMIT_AND_ACTIVATE, 8),
-            (kind::HAND_OVER, 24),
+            (kind::TRANSFER, 24),
             (kind::LEASE, 8),
             (kind::REQUEST, REQUEST_HEAD),
         ] {
@@ -609,7 +609,7 @@ mod tests {
             kind::ACK_EPOCH,
             kind::COMMIT_AND_ACTIVATE,
             kind::INFORM_AND_ACTIVATE,
-            kind::HAND_OVER,
+            kind::TRANSFER,
             kind::LEASE,
         ] {
             let error =
@@ -639,7 +639,7 @@ mod tests {
     #[test]
     fn what_servers_of_ours_say_to_one_another_stays_as_it_is() {
         let vote = Vote { leader: ServerId(2), zxid: Zxid(0x5_0000_0007), peer_epoch: Epoch(5) };
-        let hand_over = b"\x71\0\0\x01\0\0\0\x05\0\0\0\x07\0\0\0\x18\
+        let transfer = b"\x71\0\0\x01\0\0\0\x05\0\0\0\x07\0\0\0\x18\
             \0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x09\xff\xff\xff\xff";
         let lease = b"\x71\0\0\x02\0\0\0\x05\0\0\0\0\0\0\0\x08\
             \0\0\0\0\0\0\x17\x70\xff\xff\xff\xff";
@@ -649,7 +649,7 @@ mod tests {
         let may_lead = b"\x71\0\0\x03\0\0\0\0\0\0\0\x01\xff\xff\xff\xff\xff\xff\xff\xff";
         let (zxid, length) = (Zxid(0x5_0000_0000), Duration::from_secs(6));
         for (packet, golden) in [
-            (Packet::HandOver { vote, round: Round(9) }, &hand_over[..]),
+            (Packet::Transfer { vote, round: Round(9) }, &transfer[..]),
             (Packet::Lease { zxid, length, sessions: Bytes::new() }, &lease[..]),
             (Packet::Lease { zxid, length, sessions: Bytes::from_static(b"abc") }, &touched[..]),
             (Packet::Sync { tag: 7 }, &sync[..]),

@@ -537,7 +537,7 @@ impl Boundary {
             | Output::TakeSnapshot(_)
             | Output::Abandon
             | Output::Keep
-            | Output::HandedOver(_)
+            | Output::Transferred(_)
             | Output::Report(_) => {}
         }
     }

@@ -262,7 +262,7 @@ impl World {
                 self.beside.insert(id, (label, Vec::new()));
                 self.queue.push_back((id, Event::restored(link)));
             }
-            Output::HandedOver(outcome) => self.handed_over.push((id, outcome)),
+            Output::Transferred(outcome) => self.handed_over.push((id, outcome)),
             Output::Release(release) if self.guarded => self.sent_away.push((id, release)),
             Output::Release(release) => self.queue.push_back((id, Event::Released(release))),
             Output::NotifyDrained(link) => self.queue.push_back((id, Event::Drained(link))),

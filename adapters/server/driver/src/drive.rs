@@ -199,7 +199,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         // A caller may be waiting for another transfer; the outcome of that one will do.
         if self.transfer.is_none() {
             self.transfer = Some(bounded(1).0);
-            turn.events.push(Event::HandOver(None));
+            turn.events.push(Event::TransferLeadership(None));
         }
         self.ending = true;
         loop {

@@ -88,7 +88,7 @@ fn transfers_leadership_under_load_and_measures() {
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
     let lines = lines(&output);
     let summary = &lines.last().unwrap()["summary"];
-    assert_eq!((&summary["kills"], &summary["hand_overs"]), (&0.into(), &2.into()));
+    assert_eq!((&summary["kills"], &summary["transfers"]), (&0.into(), &2.into()));
     assert_eq!(summary["elections"], 3);
     for nothing in ["lost", "duplicated", "diverged", "two_leaders_in_one_epoch"] {
         assert_eq!(summary[nothing], 0, "{nothing}");

@@ -3,7 +3,7 @@
 //! ```text
 //!   Case ─► servers, observers, weights, what their disks hold      each drawn from the seed
 //!        ─► conditions: links that break, slow disks, crashes …     numbered from 0
-//!        ─► accidents: crashes, partitions, pauses, hand-overs …    numbered from 100
+//!        ─► accidents: crashes, partitions, pauses, transfers …    numbered from 100
 //!        ─► everything is repaired ──► a leader that all follow, soon; and what the story demands
 //! ```
 //!

@@ -437,7 +437,7 @@ impl Checker {
             | Output::Revalidated(_)
             | Output::Release(_)
             | Output::Keep
-            | Output::HandedOver(_) => {}
+            | Output::Transferred(_) => {}
         }
         Ok(())
     }

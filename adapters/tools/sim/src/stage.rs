@@ -174,7 +174,7 @@ impl Stage {
                 | Output::Serving { .. }
                 | Output::Retired
                 | Output::Keep
-                | Output::HandedOver(_)
+                | Output::Transferred(_)
                 | Output::Pinged
                 | Output::Touched { .. }
                 | Output::Revalidate { .. }

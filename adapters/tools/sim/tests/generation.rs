@@ -137,7 +137,7 @@ fn the_seat_is_given_to_one_that_dies() {
         let mut world = started(after, config(3));
         let leader = settles(&mut world, &[1, 2, 3], 10 * SECOND);
         let rest = others(leader, 3);
-        world.hand_over(leader, Some(rest[0])).unwrap();
+        world.transfer(leader, Some(rest[0])).unwrap();
         world.run_for(Duration::from_micros(250 * after)).unwrap();
         world.crash(rest[0], CrashKind::Process).unwrap();
         // The leader waits for the one it has offered the seat to, no longer than a second.

@@ -1,7 +1,7 @@
 //! The plan of a leadership transfer: which follower may be given the leadership, and which is the best.
 //!
 //! ```text
-//!   followers that serve, vote and take a HANDOVER ─► those that hear a quorum ─► highest priority ─► most history
+//!   followers that serve, vote and take a TRANSFER ─► those that hear a quorum ─► highest priority ─► most history
 //! ```
 //!
 //! Nothing is sent or changed here. When each step may be taken is said in [`steps`](super::steps).

@@ -13,7 +13,7 @@ use crate::context::{Context, Verdict};
 use crate::id::{LinkId, ReleaseId, ServerId};
 use crate::leader::broadcast::Broadcast;
 use crate::leader::learners::Learners;
-use crate::leader::pending::{HandOver, Purpose, Step};
+use crate::leader::pending::{Purpose, Step, Transfer};
 use crate::leader::progress::{Stage, send};
 use crate::leader::transfer::plan::{choose, is_heard};
 use crate::message::Packet;
@@ -32,7 +32,7 @@ pub fn begin(
     to: Option<ServerId>,
     purpose: Purpose,
 ) -> Verdict {
-    if let Some(under_way) = &mut broadcast.hand_over {
+    if let Some(under_way) = &mut broadcast.transfer {
         if !under_way.serves(to, purpose) {
             return keep(cx, purpose, TransferRefused::Underway);
         }
@@ -43,35 +43,35 @@ pub fn begin(
     }
     match choose(cx, learners, to, purpose) {
         Ok(to) => {
-            broadcast.hand_over = Some(Box::new(HandOver::new(to, round.next(), purpose)));
+            broadcast.transfer = Some(Box::new(Transfer::new(to, round.next(), purpose)));
             let timing = &cx.config.timing;
             // A follower says with each ping whether it hears a quorum; right after an election it may not know yet.
             let patience =
                 if is_named_heard(cx, learners, to) { timing.init_time() } else { timing.recent() };
-            cx.timers.after(Timer::HandOver, cx.now, patience);
+            cx.timers.after(Timer::Transfer, cx.now, patience);
             go_on(cx, broadcast, learners)
         }
         Err(kept) => keep(cx, purpose, kept),
     }
 }
 
-/// Goes on with a hand-over as far as can be.
+/// Goes on with a transfer as far as can be.
 pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Learners) -> Verdict {
     let (done, epoch, proposed) = (broadcast.is_done(cx), broadcast.epoch, broadcast.proposed());
-    let Some(hand_over) = &mut broadcast.hand_over else { return Verdict::Stay };
-    let (to, round) = (hand_over.to, hand_over.round);
+    let Some(transfer) = &mut broadcast.transfer else { return Verdict::Stay };
+    let (to, round) = (transfer.to, transfer.round);
     let link = learners.link_of(to);
     let Some((link, learner)) = link.and_then(|link| Some((link, learners.get_mut(link)?))) else {
         return call_off(cx, broadcast, learners, TransferRefused::Lost(to));
     };
-    match hand_over.step {
+    match transfer.step {
         Step::CatchingUp => {
             if learner.stage == Stage::Serving
                 && !learner.cursor.is_streaming()
                 && learner.cursor.sent >= cx.history.last()
                 && is_heard(cx, learner)
             {
-                hand_over.step = Step::Releasing(cx.outbox.release());
+                transfer.step = Step::Releasing(cx.outbox.release());
             }
         }
         Step::Holding => {
@@ -79,11 +79,11 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
                 return call_off(cx, broadcast, learners, TransferRefused::Unheard(to));
             }
             if done && learner.acks.through() >= proposed {
-                hand_over.step = Step::Offered(link);
+                transfer.step = Step::Offered(link);
                 // It takes that back when it hears of its seat, whatever we know by then.
                 learner.leases = false;
                 let vote = Vote { peer_epoch: epoch, zxid: cx.history.last(), leader: to };
-                send(cx, link, Packet::HandOver { vote, round });
+                send(cx, link, Packet::Transfer { vote, round });
                 broadcast.renew(cx, learners);
             }
         }
@@ -99,10 +99,10 @@ pub fn released(
     learners: &mut Learners,
     release: ReleaseId,
 ) -> Verdict {
-    match &mut broadcast.hand_over {
-        Some(hand_over) if hand_over.step == Step::Releasing(release) => {
-            hand_over.step = Step::Holding;
-            cx.timers.after(Timer::HandOver, cx.now, cx.config.timing.hand_over_max);
+    match &mut broadcast.transfer {
+        Some(transfer) if transfer.step == Step::Releasing(release) => {
+            transfer.step = Step::Holding;
+            cx.timers.after(Timer::Transfer, cx.now, cx.config.timing.transfer_max);
             go_on(cx, broadcast, learners)
         }
         Some(_) | None => Verdict::Stay,
@@ -116,10 +116,8 @@ pub fn on_link_down(
     learners: &mut Learners,
     link: LinkId,
 ) -> Verdict {
-    match &broadcast.hand_over {
-        Some(hand_over) if hand_over.step == Step::Offered(link) => {
-            hand_on(cx, broadcast, learners)
-        }
+    match &broadcast.transfer {
+        Some(transfer) if transfer.step == Step::Offered(link) => hand_on(cx, broadcast, learners),
         Some(_) => go_on(cx, broadcast, learners),
         None => Verdict::Stay,
     }
@@ -127,15 +125,15 @@ pub fn on_link_down(
 
 /// The follower leads: the others are told, and we follow it.
 fn hand_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners) -> Verdict {
-    let Some(&HandOver { to, round, asked, .. }) = broadcast.hand_over.as_deref() else {
+    let Some(&Transfer { to, round, asked, .. }) = broadcast.transfer.as_deref() else {
         return Verdict::Stay;
     };
     let vote = Vote { peer_epoch: broadcast.epoch, zxid: cx.history.last(), leader: to };
     for (link, _) in learners.iter().filter(|(_, learner)| learner.is_ours()) {
-        send(cx, link, Packet::HandOver { vote, round });
+        send(cx, link, Packet::Transfer { vote, round });
     }
     if asked {
-        cx.outbox.push(Output::HandedOver(Ok(to)));
+        cx.outbox.push(Output::Transferred(Ok(to)));
     }
     cx.concessions.transfers.on_given(cx.now, to, cx.config.timing.init_time());
     broadcast.hand_on(cx);
@@ -144,10 +142,10 @@ fn hand_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners)
 
 /// Time has run out.
 pub fn late(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Learners) -> Verdict {
-    let Some(hand_over) = broadcast.hand_over.as_deref() else { return Verdict::Stay };
-    let kept = match (hand_over.step, hand_over.to) {
+    let Some(transfer) = broadcast.transfer.as_deref() else { return Verdict::Stay };
+    let kept = match (transfer.step, transfer.to) {
         (Step::CatchingUp, to) if !is_named_heard(cx, learners, to) => TransferRefused::Unheard(to),
-        _ => hand_over.late(),
+        _ => transfer.late(),
     };
     call_off(cx, broadcast, learners, kept)
 }
@@ -165,9 +163,9 @@ fn call_off(
     learners: &mut Learners,
     kept: TransferRefused,
 ) -> Verdict {
-    cx.timers.stop(Timer::HandOver);
-    let Some(hand_over) = broadcast.hand_over.as_deref() else { return Verdict::Stay };
-    let (reason, &HandOver { to, step, asked, in_any_case, .. }) = (hand_over.reason(), hand_over);
+    cx.timers.stop(Timer::Transfer);
+    let Some(transfer) = broadcast.transfer.as_deref() else { return Verdict::Stay };
+    let (reason, &Transfer { to, step, asked, in_any_case, .. }) = (transfer.reason(), transfer);
     if let Step::Offered(_) = step {
         // Requests have waited for it, and would again.
         cx.concessions.transfers.on_given(cx.now, to, cx.config.timing.init_time());
@@ -181,7 +179,7 @@ fn call_off(
         cx.timers.set(Timer::Lease, until);
     }
     if asked {
-        cx.outbox.push(Output::HandedOver(Err(kept)));
+        cx.outbox.push(Output::Transferred(Err(kept)));
     }
     if in_any_case { Verdict::leave(reason) } else { Verdict::Stay }
 }
@@ -191,7 +189,7 @@ pub fn keep(cx: &mut Context<'_>, purpose: Purpose, kept: TransferRefused) -> Ve
     match purpose {
         Purpose::StepDown => return Verdict::leave(Reason::Asked),
         Purpose::Unreachable => return Verdict::leave(Reason::CannotAccept),
-        Purpose::Asked => cx.outbox.push(Output::HandedOver(Err(kept))),
+        Purpose::Asked => cx.outbox.push(Output::Transferred(Err(kept))),
         Purpose::Preferred => {}
     }
     Verdict::Stay

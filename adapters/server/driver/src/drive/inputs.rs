@@ -97,7 +97,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 }
                 Ask::TransferLeadership { to, answer } => {
                     self.transfer = Some(answer);
-                    batch.push(Event::HandOver(to));
+                    batch.push(Event::TransferLeadership(to));
                 }
             }
         }

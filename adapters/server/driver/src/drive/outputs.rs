@@ -77,7 +77,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 self.releasing = None;
                 self.gate.reopen();
             }
-            Output::HandedOver(outcome) => turn.transferred = Some(outcome),
+            Output::Transferred(outcome) => turn.transferred = Some(outcome),
             Output::Report(report) => turn.reports.push(report),
             Output::Halt(fault) => return Err(self.halted(fault)),
         }

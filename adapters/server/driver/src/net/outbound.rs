@@ -167,7 +167,7 @@ pub(super) fn cost(packet: &Packet) -> usize {
         | Packet::CommitAndActivate { .. }
         // Held by the side that asks, and bounded there.
         | Packet::Request(_)
-        | Packet::HandOver { .. }
+        | Packet::Transfer { .. }
         | Packet::MayLead(_)
         | Packet::Sync { .. } => 0,
     };

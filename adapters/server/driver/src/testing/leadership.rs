@@ -75,7 +75,7 @@ pub async fn the_seat_is_kept_until_guarded_work_has_ended<R: Runtime>(stage: St
 }
 
 /// Requests and reads wait; none is refused, lost, or done twice.
-pub async fn nobody_who_asks_the_leader_notices_a_hand_over<R: Runtime>(stage: Stage<R>) {
+pub async fn nobody_who_asks_the_leader_notices_a_transfer<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.journals(3, 0);
     ensemble.start_all().await;
     let mut count = 0;
@@ -184,7 +184,7 @@ pub async fn a_guard_that_is_leaked_keeps_its_server_from_nothing<R: Runtime>(st
 }
 
 /// A transfer that another caller waits for is as good: both are told how it ended.
-pub async fn a_shutdown_waits_for_a_hand_over_that_is_under_way<R: Runtime>(stage: Stage<R>) {
+pub async fn a_shutdown_waits_for_a_transfer_that_is_under_way<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.start_all().await;
     let [leader, other] = two(&ensemble).await;

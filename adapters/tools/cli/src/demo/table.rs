@@ -68,7 +68,7 @@ pub(super) struct Summary {
     pub(super) servers: usize,
     pub(super) kills: usize,
     /// Under the name that programs know.
-    #[serde(rename = "hand_overs")]
+    #[serde(rename = "transfers")]
     pub(super) transfers: usize,
     pub(super) elections: usize,
     pub(super) failover_ms: Spread,

@@ -47,7 +47,7 @@ pub(super) enum Step {
         server: i64,
         to: i64,
         epoch: i64,
-        #[serde(rename = "hand_over")]
+        #[serde(rename = "transfer")]
         transfer: usize,
         of: u32,
     },

@@ -30,7 +30,7 @@ const ACCIDENTS: &[(Kind, u64)] = &[
     (Kind::Pause, 1),
     (Kind::Cuts, 2),
     (Kind::LongAbsence, 1),
-    (Kind::HandOver, 2),
+    (Kind::Transfer, 2),
     (Kind::ClockJump, 1),
     (Kind::Suspension, 1),
     (Kind::FullDisk, 1),

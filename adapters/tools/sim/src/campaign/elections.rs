@@ -35,7 +35,7 @@ const ACCIDENTS: &[(Kind, u64)] = &[
     (Kind::Pause, 1),
     (Kind::Cuts, 1),
     (Kind::BlackHole, 1),
-    (Kind::HandOver, 2),
+    (Kind::Transfer, 2),
     (Kind::Wipe, 1),
     (Kind::ClockJump, 1),
     (Kind::Suspension, 1),

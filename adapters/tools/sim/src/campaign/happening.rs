@@ -87,7 +87,7 @@ impl Run {
                 self.pass(2 * soon)?;
                 self.world.hang_disk(which, false);
             }
-            Kind::HandOver => self.hand_over(rng, leader, id, soon)?,
+            Kind::Transfer => self.transfer(rng, leader, id, soon)?,
             Kind::MembersChange => self.change_members(rng, id)?,
             Kind::TwoChanges => {
                 self.change_members(rng, id)?;
@@ -173,7 +173,7 @@ impl Run {
     }
 
     /// The leader is asked to give its leadership to a server, or to any; one of both may crash on the way.
-    fn hand_over(
+    fn transfer(
         &mut self,
         rng: &mut Rng,
         leader: i64,
@@ -181,7 +181,7 @@ impl Run {
         soon: Duration,
     ) -> Result<(), Violation> {
         let to = (rng.below(2) == 0).then_some(id);
-        self.world.hand_over(leader, to)?;
+        self.world.transfer(leader, to)?;
         let victim = if rng.below(2) == 0 { leader } else { id };
         self.may_crash_soon(rng, victim, 20);
         // The successor may be lost on the way to it.

@@ -34,7 +34,7 @@ impl Checker {
             | Reason::Settled { members, .. }
             | Reason::Joined { members, .. } => members.iter().copied().collect(),
             // A leader that transfers its leadership led a quorum, and the next is not established without one.
-            Reason::HandedOver { .. } => return Ok(()),
+            Reason::Transferred { .. } => return Ok(()),
             other => return broken(Rule::Quorum, id, format!("elected because {other}")),
         };
         if self.by_generation {

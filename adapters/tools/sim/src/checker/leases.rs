@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   hears LEASE(length) at t, answers it ─► bound to that leadership until t + length, by its own clock
-//!   hears that leader close, hand its seat over, or leave with a change ─► free
+//!   hears that leader close, transfer its leadership, or leave with a change ─► free
 //! ```
 //!
 //! The server keeps such a promise in memory, and takes a start for one; here it outlasts its start. So what
@@ -61,7 +61,7 @@ impl Leases {
                         let until = leadership.map(|epoch| (epoch, shown + *length));
                         self.asked.extend(until.map(|until| ((id, *link), until)));
                     }
-                    Packet::HandOver { .. }
+                    Packet::Transfer { .. }
                     | Packet::CommitAndActivate { .. }
                     | Packet::InformAndActivate { .. } => self.release(id, leadership),
                     _ => {}

@@ -113,7 +113,7 @@ impl Checker {
             | Event::ListenFailed(_)
             | Event::Listening(_)
             | Event::StepDown
-            | Event::HandOver(_)
+            | Event::TransferLeadership(_)
             | Event::Released(_) => {}
         }
     }

@@ -100,7 +100,7 @@ impl Dialect {
                 Message::Notification(Notification { config, mark: Mark::NONE, ..heard })
             }
             Message::Packet(
-                Packet::HandOver { .. } | Packet::Lease { .. } | Packet::MayLead(_),
+                Packet::Transfer { .. } | Packet::Lease { .. } | Packet::MayLead(_),
             )
             | Message::Letter(_)
             | Message::Probe(_) => return None,

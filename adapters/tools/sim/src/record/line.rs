@@ -71,8 +71,8 @@ impl fmt::Display for Happened<'_> {
             }
             Event::Oracle(yes) => write!(f, "oracle {yes}"),
             Event::StepDown => f.write_str("step down"),
-            Event::HandOver(None) => f.write_str("hand over"),
-            Event::HandOver(Some(to)) => write!(f, "hand over to {to}"),
+            Event::TransferLeadership(None) => f.write_str("hand over"),
+            Event::TransferLeadership(Some(to)) => write!(f, "hand over to {to}"),
             Event::Released(release) => write!(f, "released ({})", release.0),
             Event::Shutdown => f.write_str("shutdown"),
             Event::Resolved { .. }
@@ -136,7 +136,7 @@ impl fmt::Display for Done<'_> {
             | Output::Serving { .. }
             | Output::Retired
             | Output::Keep
-            | Output::HandedOver(_)
+            | Output::Transferred(_)
             | Output::Pinged
             | Output::Touched { .. }
             | Output::Revalidate { .. }

@@ -184,10 +184,13 @@ impl Moment {
                     | Output::Unknown { .. }
                     | Output::Refused { .. }
                     | Output::ReadRefused { .. }
-                    | Output::HandedOver(_),
+                    | Output::Transferred(_),
                 )
                 | What::Hear(
-                    Event::Propose(_) | Event::Read(_) | Event::HandOver(_) | Event::StepDown,
+                    Event::Propose(_)
+                    | Event::Read(_)
+                    | Event::TransferLeadership(_)
+                    | Event::StepDown,
                 ) => Topic::Clients,
                 _ => Topic::Rest,
             },
@@ -315,16 +318,20 @@ fn asked(what: &What) -> Option<String> {
         What::Hear(Event::Propose(_)) => "is asked for a write".to_owned(),
         What::Hear(Event::Read(_)) => "is asked to read".to_owned(),
         What::Hear(Event::StepDown) => "is asked to step down".to_owned(),
-        What::Hear(Event::HandOver(None)) => "is asked to hand its seat over".to_owned(),
-        What::Hear(Event::HandOver(Some(to))) => format!("is asked to hand its seat over to {to}"),
+        What::Hear(Event::TransferLeadership(None)) => {
+            "is asked to transfer its leadership".to_owned()
+        }
+        What::Hear(Event::TransferLeadership(Some(to))) => {
+            format!("is asked to transfer its leadership to {to}")
+        }
         What::Do(Output::Accepted(_)) => "accepts the write: it may come to pass".to_owned(),
         What::Do(Output::Lost(_)) => "gives the write up: it never comes to pass".to_owned(),
         What::Do(Output::Unknown { doubt, .. }) => format!("cannot tell of the write: {doubt}"),
         What::Do(Output::Refused { reason, .. }) => format!("refuses the write: {reason}"),
         What::Do(Output::Answer(_)) => "answers the read".to_owned(),
         What::Do(Output::ReadRefused { reason, .. }) => format!("refuses the read: {reason}"),
-        What::Do(Output::HandedOver(Ok(to))) => format!("has handed its seat over to {to}"),
-        What::Do(Output::HandedOver(Err(why))) => format!("keeps its seat: {why}"),
+        What::Do(Output::Transferred(Ok(to))) => format!("has transferred its leadership to {to}"),
+        What::Do(Output::Transferred(Err(why))) => format!("keeps its seat: {why}"),
         _ => return None,
     })
 }

@@ -116,7 +116,7 @@ fn packed(packet: &Packet, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         | Packet::CommitAndActivate { zxid, .. }
         | Packet::NewLeader { zxid, .. }
         | Packet::Ping { zxid, .. } => write!(f, " {}", Short(*zxid)),
-        Packet::HandOver { vote, .. } => write!(f, " to {}", vote.leader),
+        Packet::Transfer { vote, .. } => write!(f, " to {}", vote.leader),
         _ => Ok(()),
     }
 }

@@ -100,7 +100,7 @@ pub(super) enum Command {
     /// A client at the real server writes something.
     WriteHere,
     Read(i64),
-    HandOver(i64, Option<i64>),
+    Transfer(i64, Option<i64>),
     /// An operator at this server wants another membership.
     Reconfigure(i64, Reconfiguration),
     StepDown(i64),

@@ -258,7 +258,7 @@ fn on_stage(cast: &mut StageStory, command: &Command, survival: Survival) -> Res
         | Command::Advertise(..)
         | Command::Write(..)
         | Command::Read(_)
-        | Command::HandOver(..)
+        | Command::Transfer(..)
         | Command::Reconfigure(..)
         | Command::StepDown(_) => {
             Err(Problem::Impossible("on a stage only one server is real".to_owned()))

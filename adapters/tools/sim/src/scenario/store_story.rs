@@ -137,7 +137,7 @@ impl StoreStory {
             | Command::Write(..)
             | Command::WriteHere
             | Command::Read(_)
-            | Command::HandOver(..)
+            | Command::Transfer(..)
             | Command::Reconfigure(..)
             | Command::StepDown(_)
             | Command::Hears { .. }

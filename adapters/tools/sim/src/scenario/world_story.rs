@@ -229,7 +229,7 @@ impl WorldStory {
             }
             Command::Write(..)
             | Command::Read(_)
-            | Command::HandOver(..)
+            | Command::Transfer(..)
             | Command::Reconfigure(..)
             | Command::StepDown(_) => self.ask(command)?,
             Command::WriteHere
@@ -268,10 +268,10 @@ impl WorldStory {
                 self.up(*id)?;
                 self.read = self.world.read(*id)?.map(|read| (*id, read));
             }
-            Command::HandOver(from, to) => {
+            Command::Transfer(from, to) => {
                 self.up(*from)?;
                 to.map_or(Ok(()), |to| self.known(to))?;
-                self.world.hand_over(*from, *to)?;
+                self.world.transfer(*from, *to)?;
             }
             Command::Reconfigure(id, asked) => {
                 self.up(*id)?;

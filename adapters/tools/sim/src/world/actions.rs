@@ -195,13 +195,13 @@ impl World {
         Ok(Some(read))
     }
 
-    /// Asks a server to hand its seat over, to this server or to the best.
+    /// Asks a server to transfer its leadership, to this server or to the best.
     ///
     /// # Errors
     ///
     /// If what it does about it breaks a rule.
-    pub fn hand_over(&mut self, id: i64, to: Option<i64>) -> Result<(), Violation> {
-        self.feed(ServerId(id), Event::HandOver(to.map(ServerId)))
+    pub fn transfer(&mut self, id: i64, to: Option<i64>) -> Result<(), Violation> {
+        self.feed(ServerId(id), Event::TransferLeadership(to.map(ServerId)))
     }
 
     /// Cuts the ensemble into groups that cannot hear one another; servers in no group are alone.

@@ -170,14 +170,14 @@ impl World {
             Output::Lost(_) => self.coverage.hit(FaultClass::RequestLost),
             Output::Unknown { .. } => self.coverage.hit(FaultClass::RequestUnknown),
             Output::Keep => self.coverage.hit(FaultClass::SeatKept),
-            Output::HandedOver(Ok(_)) => self.coverage.hit(FaultClass::SeatGiven),
+            Output::Transferred(Ok(_)) => self.coverage.hit(FaultClass::SeatGiven),
             Output::Serving { .. }
             | Output::Retired
             | Output::Answer(_)
             | Output::Accepted(_)
             | Output::Refused { .. }
             | Output::ReadRefused { .. }
-            | Output::HandedOver(Err(_))
+            | Output::Transferred(Err(_))
             | Output::Report(_)
             | Output::Halt(_) => {}
         }

@@ -161,7 +161,7 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::LeaseWithoutMargin, Hunt::Story(stories::promise_on_a_slower_clock), 0),
     (Bug::SeatOfferedUnheard, Hunt::Links(60), 10),
     (Bug::NomineeLost, Hunt::Story(stories::a_leader_that_is_deserted_names_another), 0),
-    (Bug::SeatOfferedEarly, Hunt::Story(stories::asked_to_hand_over_while_it_proposes), 0),
+    (Bug::SeatOfferedEarly, Hunt::Story(stories::asked_to_transfer_while_it_proposes), 0),
     (Bug::SeatTakenWithLess, Hunt::Story(stories::given_a_seat_with_less), 0),
     (Bug::NextVotersIgnored, Hunt::Story(stories::a_change_that_the_next_voters_do_not_hear_of), 0),
     (

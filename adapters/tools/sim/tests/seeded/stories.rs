@@ -208,14 +208,14 @@ pub(crate) fn the_numbers_of_an_epoch_end() -> Told {
 }
 
 /// Somebody asks for the seat to be handed over while a transaction is not acknowledged.
-pub(crate) fn asked_to_hand_over_while_it_proposes() -> Told {
+pub(crate) fn asked_to_transfer_while_it_proposes() -> Told {
     let (mut stage, learner, _) = leader(|_| {});
     stage.write();
-    stage.feed(Event::HandOver(Some(ServerId(1))));
+    stage.feed(Event::TransferLeadership(Some(ServerId(1))));
     stage.feed(Event::Released(ReleaseId(1)));
     let offers = |stage: &mut Stage| {
         let sent = stage.packets(learner);
-        sent.iter().any(|packet| matches!(packet, Packet::HandOver { .. }))
+        sent.iter().any(|packet| matches!(packet, Packet::Transfer { .. }))
     };
     no(offers(&mut stage), "the seat is offered to one that may lack what is proposed")?;
     stage.hear(learner, Packet::Ack(z(2, 1)));
@@ -238,7 +238,7 @@ pub(crate) fn given_a_seat_with_less() -> Told {
     stage.hear(link, Packet::UpToDate);
     assert!(stage.status().serving);
     let vote = Vote { peer_epoch: Epoch(2), zxid: z(2, 1), leader: ServerId(1) };
-    stage.hear(link, Packet::HandOver { vote, round: Round(2) });
+    stage.hear(link, Packet::Transfer { vote, round: Round(2) });
     no(stage.status().state == Leading, "it leads without what was committed")
 }
 

@@ -59,7 +59,7 @@ fn occurrences(tape: &[Entry]) -> [usize; 5] {
         heard(|event| matches!(event, Event::Restored { .. })),
         said(|output| matches!(output, Output::StreamLog { .. })),
         said(|output| matches!(output, Output::Persist { write: Write::Truncate(_), .. })),
-        said(|output| matches!(output, Output::HandedOver(Ok(_)))),
+        said(|output| matches!(output, Output::Transferred(Ok(_)))),
     ]
 }
 

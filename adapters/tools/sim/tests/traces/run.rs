@@ -41,7 +41,7 @@ fn play(world: &mut World, rng: &mut Rng, voters: i64) -> Result<(), Violation> 
                 world.crash(who, CrashKind::Power)?;
                 world.start_after(who, 500 * MILLI);
             }
-            2 => world.hand_over(leader, Some(who))?,
+            2 => world.transfer(leader, Some(who))?,
             3 => world.cut(leader, who),
             4 => {
                 world.block(who, leader);

@@ -91,7 +91,7 @@ pub(super) fn clients(words: &mut Words<'_>) -> Result<Option<Command>, Problem>
             words.word("over")?;
             let from = words.id()?;
             let to = if words.has("to") { Some(words.id()?) } else { None };
-            Command::HandOver(from, to)
+            Command::Transfer(from, to)
         }
         "reconfigure" => Command::Reconfigure(words.id()?, reconfiguration(words)?),
         "step" => {

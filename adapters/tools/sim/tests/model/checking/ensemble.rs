@@ -158,7 +158,7 @@ impl Ensemble {
                 | Timer::Finalize
                 | Timer::Redial
                 | Timer::Claim
-                | Timer::HandOver
+                | Timer::Transfer
                 | Timer::Heartbeat
                 | Timer::Lease => true,
             };
@@ -283,7 +283,7 @@ impl Ensemble {
         }
     }
 
-    /// Takes a letter off a queue, the first or the second, and hands it over.
+    /// Takes a letter off a queue, the first or the second, and transfers it.
     fn deliver(&self, state: &mut State, key: Key, end: u8, at: usize, keep: bool) {
         let end = usize::from(end);
         let Some(found) = state.links.iter().position(|link| link.key == key) else { return };

@@ -31,7 +31,7 @@
 //! - In elections by generation a leader that was heard was heard just now until the listener's own time-out,
 //!   and a leader's heartbeats have always just been answered. Only so many time-outs end in a candidacy: an attempt
 //!   has a number, so that there is no way back to a state before it, and no search for cycles.
-//! - Not here: weights, leases, hand-over, reads; the log is never longer than memory. Observers are here where the
+//! - Not here: weights, leases, transfer, reads; the log is never longer than memory. Observers are here where the
 //!   membership changes; a change that the leader refuses is not looked at, being a transaction as any other.
 //!
 //! # What is looked for

@@ -486,7 +486,7 @@ impl Server {
                 | Output::Touched { .. }
                 | Output::Revalidate { .. }
                 | Output::Revalidated(_)
-                | Output::HandedOver(_) => {}
+                | Output::Transferred(_) => {}
             }
         }
         events

@@ -1,4 +1,4 @@
-//! Handing the seat over, and leases: what each side does at each stage, and what it does not.
+//! Transferring the leadership, and leases: what each side does at each stage, and what it does not.
 
 use std::time::Duration;
 
@@ -28,14 +28,14 @@ fn lease_of(epoch: i64, length: Duration) -> Packet {
     Packet::Lease { zxid: start(epoch), length, sessions: bytes::Bytes::new() }
 }
 
-fn hand_over(leader: i64, zxid: Zxid, round: i64) -> Packet {
-    Packet::HandOver { vote: vote(zxid.epoch().0, zxid.0, leader), round: Round(round) }
+fn transfer(leader: i64, zxid: Zxid, round: i64) -> Packet {
+    Packet::Transfer { vote: vote(zxid.epoch().0, zxid.0, leader), round: Round(round) }
 }
 
 /// How the one who asked was told that it ended.
 fn handed_over(seen: &Seen) -> Vec<Result<ServerId, TransferRefused>> {
     let told = seen.0.iter().filter_map(|output| {
-        if let Output::HandedOver(outcome) = output { Some(*outcome) } else { None }
+        if let Output::Transferred(outcome) = output { Some(*outcome) } else { None }
     });
     told.collect()
 }
@@ -247,7 +247,7 @@ fn a_lease_longer_than_ours_is_a_ping_and_so_is_any_to_an_observer() {
 fn a_follower_that_is_given_the_seat_leads_in_that_round_and_closes_its_link() {
     let (mut bench, _, link) = promised();
     let last = bench.status().last;
-    let seen = bench.receive(link, hand_over(1, last, 7));
+    let seen = bench.receive(link, transfer(1, last, 7));
     assert_eq!((bench.state(), bench.phase()), (Leading, Phase::Discovery));
     assert_eq!(bench.status().round, Round(7));
     assert_eq!(seen.hung_up(link), Some(Hangup::RoleEnded));
@@ -263,7 +263,7 @@ fn who_is_ahead_of_the_leader_that_gives_its_seat_away_goes_on_from_its_own_roun
     for taker in [1, 2] {
         let (mut bench, _, link) = promised();
         let (own, last) = (bench.status().round, bench.status().last);
-        bench.receive(link, hand_over(taker, last, own.0 - 1));
+        bench.receive(link, transfer(taker, last, own.0 - 1));
         assert_eq!((bench.status().leader, bench.status().round), (Some(s(taker)), own.next()));
     }
 }
@@ -276,7 +276,7 @@ fn a_leader_that_was_given_the_seat_bears_those_that_look_elsewhere_while_the_ot
     let mut bench = Bench::of(1, &ensemble(&[1, 2, 3, 4, 5]), durable);
     let links = bench.lose(3, &[2], 1, z(1, 3).0);
     let link = bench.serve(3, 2);
-    bench.receive(link, hand_over(1, z(1, 3), 7));
+    bench.receive(link, transfer(1, z(1, 3), 7));
     let looks = |leader| standing(Looking, vote(1, z(1, 3).0, leader), 8);
     assert_eq!(bench.hear(links[0], looks(3)).left(), None);
     assert_eq!(bench.hear(links[1], looks(2)).left(), None);
@@ -288,7 +288,7 @@ fn a_leader_that_was_given_the_seat_bears_those_that_look_elsewhere_while_the_ot
 #[test]
 fn who_is_told_of_the_next_leader_goes_to_it_at_once() {
     let (mut bench, _, link) = promised();
-    let seen = bench.receive(link, hand_over(2, z(1, 3), 7));
+    let seen = bench.receive(link, transfer(2, z(1, 3), 7));
     assert_eq!((bench.state(), bench.status().leader), (Following, Some(ServerId(2))));
     assert_eq!(seen.hung_up(link), Some(Hangup::RoleEnded));
     assert_eq!(seen.dials(), [(Plane::Quorum, 2)]);
@@ -339,20 +339,20 @@ fn who_is_led_by_another_behind_a_change_has_promised_nothing() {
 #[test]
 fn a_seat_that_cannot_be_is_not_taken() {
     let (mut bench, _, link) = promised();
-    let seen = bench.receive(link, hand_over(1, z(2, 1), 7));
-    assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("HANDOVER")));
+    let seen = bench.receive(link, transfer(1, z(2, 1), 7));
+    assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("TRANSFER")));
     assert_eq!(bench.state(), Looking, "2.1 was never sent to us");
 
     let (mut bench, _, link) = promised();
-    let seen = bench.receive(link, hand_over(77, z(1, 3), 7));
+    let seen = bench.receive(link, transfer(77, z(1, 3), 7));
     let unreachable = Reason::LeaderUnreachable { leader: ServerId(77) };
     assert!(seen.reasons().contains(&unreachable), "{seen:?}");
     assert_eq!(bench.state(), Looking);
 
     // Its own leader again.
     let (mut bench, _, link) = promised();
-    let seen = bench.receive(link, hand_over(3, z(1, 3), 7));
-    assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("HANDOVER")));
+    let seen = bench.receive(link, transfer(3, z(1, 3), 7));
+    assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("TRANSFER")));
     assert_eq!(bench.state(), Looking);
 
     let text = with_observers(&[1, 2, 3], &[9]);
@@ -363,8 +363,8 @@ fn a_seat_that_cannot_be_is_not_taken() {
         bench.hear(links[1], standing(Following, vote(0, 0, 3), 4));
         bench.hear(links[0], standing(Leading, vote(0, 0, 3), 4));
         let link = bench.serve(3, 2);
-        let seen = bench.receive(link, hand_over(9, Zxid(0), 7));
-        assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("HANDOVER")), "{text}");
+        let seen = bench.receive(link, transfer(9, Zxid(0), 7));
+        assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("TRANSFER")), "{text}");
         assert_ne!(bench.state(), Leading, "{text}");
     }
 }
@@ -381,7 +381,7 @@ fn what_waits_for_a_leadership_that_does_not_begin_is_refused() {
         let (mut bench, _, link) = follower();
         let (read, _) = bench.read();
         let to = if matches!(end, End::Told) { 2 } else { 1 };
-        assert_eq!(bench.receive(link, hand_over(to, z(1, 3), 7)).unread(), []);
+        assert_eq!(bench.receive(link, transfer(to, z(1, 3), 7)).unread(), []);
         bench.propose(1).is_nothing();
         let (later, seen) = bench.read();
         seen.is_nothing();
@@ -452,16 +452,16 @@ fn counted(sent: Instant) -> Option<Instant> {
 }
 
 fn ask(bench: &mut Bench, to: i64) -> Seen {
-    bench.step(Event::HandOver(Some(ServerId(to))))
+    bench.step(Event::TransferLeadership(Some(ServerId(to))))
 }
 
-/// A hand-over to 2 that has come so far that it is offered the seat.
+/// A transfer to 2 that has come so far that it is offered the seat.
 #[track_caller]
 fn offered(bench: &mut Bench, two: LinkId) -> Seen {
     assert!(ask(bench, 2).releases());
     let seen = bench.released();
     let vote = vote(5, bench.status().last.0, 2);
-    let offer = Packet::HandOver { vote, round: Round(bench.status().round.0 + 1) };
+    let offer = Packet::Transfer { vote, round: Round(bench.status().round.0 + 1) };
     assert_eq!(seen.packets(two), [offer]);
     seen
 }
@@ -478,11 +478,11 @@ fn a_seat_is_offered_when_nothing_is_under_way_and_then_all_are_told() {
     let seen = bench.receive(one, Packet::Ack(z(5, 1)));
     assert_eq!((seen.delivered(), seen.names(two)), (vec![z(5, 1)], vec!["COMMIT"]), "2 lacks it");
     let seen = bench.receive(two, Packet::Ack(z(5, 1)));
-    assert_eq!(seen.packets(two), [hand_over(2, z(5, 1), bench.status().round.0 + 1)]);
+    assert_eq!(seen.packets(two), [transfer(2, z(5, 1), bench.status().round.0 + 1)]);
     let round = bench.status().round.0;
     let seen = bench.down(two);
     assert_eq!(handed_over(&seen), [Ok(ServerId(2))]);
-    assert_eq!(seen.packets(one), [hand_over(2, z(5, 1), round + 1)]);
+    assert_eq!(seen.packets(one), [transfer(2, z(5, 1), round + 1)]);
     assert_eq!(seen.hung_up(one), Some(Hangup::RoleEnded));
     assert_eq!((bench.state(), bench.status().leader), (Following, Some(ServerId(2))));
     assert_eq!(seen.dials(), [(Plane::Quorum, 2)]);
@@ -508,12 +508,12 @@ fn a_seat_is_not_offered_before_what_its_taker_has_is_committed() {
     assert!(ask(&mut bench, 2).releases());
     bench.released();
     assert_eq!(bench.receive(two, Packet::Ack(z(5, 1))).names(two), [""; 0]);
-    assert_eq!(bench.persisted().names(two), ["COMMIT", "HANDOVER"]);
+    assert_eq!(bench.persisted().names(two), ["COMMIT", "TRANSFER"]);
 }
 
 /// Whatever stops it on the way: whoever asked is told, requests go on, and the seat is kept.
 #[test]
-fn a_hand_over_is_called_off_at_each_stage() {
+fn a_transfer_is_called_off_at_each_stage() {
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum At {
         CatchingUp,
@@ -545,7 +545,7 @@ fn a_hand_over_is_called_off_at_each_stage() {
             }
             if matches!(at, At::Holding | At::Offered) {
                 let seen = bench.released();
-                assert_eq!(seen.names(two) == ["HANDOVER"], at == At::Offered);
+                assert_eq!(seen.names(two) == ["TRANSFER"], at == At::Offered);
                 assert_eq!(prepares(&bench.propose(9)), 0);
                 held = 1;
             } else {
@@ -559,7 +559,7 @@ fn a_hand_over_is_called_off_at_each_stage() {
                     }
                 }
             }
-            let (since, max) = (bench.now, bench.peer.config().timing.hand_over_max);
+            let (since, max) = (bench.now, bench.peer.config().timing.transfer_max);
             let (seen, kept) = if late {
                 // They live, and answer.
                 let mut seen = Seen::default();
@@ -581,7 +581,7 @@ fn a_hand_over_is_called_off_at_each_stage() {
                 // Not of itself: that is how it takes the seat.
                 let again = join(&mut bench, 2);
                 assert!(bench.is_up(again) && !bench.is_up(two));
-                let (seen, kept) = (bench.to(Timer::HandOver), TransferRefused::Late(ServerId(2)));
+                let (seen, kept) = (bench.to(Timer::Transfer), TransferRefused::Late(ServerId(2)));
                 (seen, kept)
             } else {
                 (bench.down(two), TransferRefused::Lost(ServerId(2)))
@@ -625,12 +625,12 @@ fn the_seat_is_offered_to_nobody_else_than_servers_of_ours_and_only_if_they_make
         bench.receive(link, ack(5));
     }
     assert!(bench.status().serving);
-    let whoever = |bench: &mut Bench| handed_over(&bench.step(Event::HandOver(None)));
+    let whoever = |bench: &mut Bench| handed_over(&bench.step(Event::TransferLeadership(None)));
     assert_eq!(whoever(&mut bench), [Err(TransferRefused::Nobody)]);
     join(&mut bench, 1);
     assert_eq!(whoever(&mut bench), [Err(TransferRefused::NoQuorum)], "3 and 4 would go to nobody");
     join(&mut bench, 2);
-    assert!(bench.step(Event::HandOver(None)).releases());
+    assert!(bench.step(Event::TransferLeadership(None)).releases());
 }
 
 /// Whoever says that it observes has no vote in this leadership, and nobody has to hear it as a leader.
@@ -655,9 +655,9 @@ fn a_second_wish_is_refused_while_the_first_is_on_its_way() {
     assert_eq!(handed_over(&bench.down(two)), [Ok(ServerId(2))]);
 }
 
-/// It gives the seat up in any case; also when a hand-over that was under way comes to nothing.
+/// It gives the seat up in any case; also when a transfer that was under way comes to nothing.
 #[test]
-fn a_leader_that_is_to_step_down_does_whatever_becomes_of_a_hand_over() {
+fn a_leader_that_is_to_step_down_does_whatever_becomes_of_a_transfer() {
     for asked in [false, true] {
         let (mut bench, _, two) = leader();
         if asked {
@@ -671,13 +671,13 @@ fn a_leader_that_is_to_step_down_does_whatever_becomes_of_a_hand_over() {
     }
 }
 
-/// A hand-over that began by itself is as good as one that is asked for: a shutdown waits for it.
+/// A transfer that began by itself is as good as one that is asked for: a shutdown waits for it.
 #[test]
 fn who_asks_for_what_is_under_way_is_told_how_that_ends() {
     for to in [None, Some(ServerId(2)), Some(ServerId(1))] {
         let (mut bench, _, two) = leader();
         bench.step(Event::StepDown);
-        let seen = bench.step(Event::HandOver(to));
+        let seen = bench.step(Event::TransferLeadership(to));
         if to == Some(ServerId(1)) {
             assert_eq!(handed_over(&seen), [Err(TransferRefused::Underway)]);
             continue;
@@ -690,7 +690,7 @@ fn who_asks_for_what_is_under_way_is_told_how_that_ends() {
 
 /// The one that takes the seat comes back before it has: nothing else happens that would be waited for.
 #[test]
-fn a_hand_over_goes_on_when_the_follower_comes_back_on_another_link() {
+fn a_transfer_goes_on_when_the_follower_comes_back_on_another_link() {
     let (mut bench, one, two) = leader_with(|config| config.history.pace_bytes = 2);
     bench.write(2);
     bench.persisted();
@@ -795,7 +795,7 @@ fn a_wished_follower_that_does_not_answer_is_offered_nothing() {
             if seen.releases() {
                 released += 1;
                 bench.released();
-                bench.to(Timer::HandOver);
+                bench.to(Timer::Transfer);
             }
             if answers {
                 bench.receive(wished, pong(5));
@@ -834,7 +834,7 @@ fn a_seat_is_offered_only_to_who_says_lately_that_it_hears_a_quorum() {
         }
         assert!(!ask(&mut bench, 2).releases());
         let asked = bench.now;
-        assert_eq!(handed_over(&bench.to(Timer::HandOver)), unheard);
+        assert_eq!(handed_over(&bench.to(Timer::Transfer)), unheard);
         assert_eq!(bench.now.since(asked), recent);
         let answer = |bench: &mut Bench| {
             for link in [one, two] {
@@ -842,12 +842,12 @@ fn a_seat_is_offered_only_to_who_says_lately_that_it_hears_a_quorum() {
             }
         };
         answer(&mut bench);
-        bench.step(Event::HandOver(None));
-        assert_eq!(handed_over(&bench.to(Timer::HandOver)), unheard);
+        bench.step(Event::TransferLeadership(None));
+        assert_eq!(handed_over(&bench.to(Timer::Transfer)), unheard);
         answer(&mut bench);
         bench.step(Event::StepDown).is_nothing();
-        let seen = bench.to(Timer::HandOver);
-        let offered = seen.names(two).into_iter().any(|name| name == "HANDOVER");
+        let seen = bench.to(Timer::Transfer);
+        let offered = seen.names(two).into_iter().any(|name| name == "TRANSFER");
         assert_eq!((seen.left(), offered), (Some(Reason::Asked), false));
     }
 }
@@ -891,9 +891,9 @@ fn who_was_given_the_seat_in_vain_is_not_preferred_for_a_while_and_longer_each_t
         let seen = bench.to(Timer::Ping);
         if seen.releases() {
             let seen = bench.released();
-            assert_eq!(seen.names(wished), ["HANDOVER"]);
+            assert_eq!(seen.names(wished), ["TRANSFER"]);
             // It is never taken.
-            bench.to(Timer::HandOver);
+            bench.to(Timer::Transfer);
             offers.push(bench.now);
         }
         for link in [two, wished] {
@@ -1059,7 +1059,7 @@ fn a_leader_without_a_lease_waits_for_its_offer_to_be_taken_and_no_longer() {
         if taken {
             assert_eq!(handed_over(&bench.down(two)), [Ok(ServerId(2))]);
         } else {
-            let seen = bench.to(Timer::HandOver);
+            let seen = bench.to(Timer::Transfer);
             let seen = if seen.left().is_none() { bench.next().1 } else { seen };
             assert_eq!(seen.left(), Some(Reason::LeaseOver));
         }
