@@ -40,6 +40,11 @@ impl Leases {
         self.asked.retain(|(server, _), _| *server != id);
     }
 
+    /// A server's disk is emptied, and on that stood how long it may be bound.
+    pub(crate) fn on_wipe(&mut self, id: ServerId) {
+        self.promised.remove(&id);
+    }
+
     /// A server is about to hear something, at this time by its own clock.
     #[allow(clippy::wildcard_enum_match_arm, reason = "nothing else is about leases")]
     pub(crate) fn on_event(&mut self, id: ServerId, shown: Instant, event: &Event) {

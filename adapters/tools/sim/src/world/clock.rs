@@ -162,7 +162,7 @@ impl World {
     }
 
     /// What was promised before now does not bind.
-    fn leases_void(&mut self, now: Instant) {
+    pub(super) fn leases_void(&mut self, now: Instant) {
         let Some(lease) = self.lease else { return };
         self.leases_void_until = self.leases_void_until.max(now + lease + lease / 4);
     }

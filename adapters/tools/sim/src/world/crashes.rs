@@ -109,6 +109,11 @@ impl World {
             self.trace.note(now, id, || Told::Wipe);
             self.checker.on_wipe(id);
             self.coverage.hit(FaultClass::Wipe);
+            if self.leases_change {
+                // A start counts as a promise as long as leases are by then; how long they were stood on the disk.
+                self.checker.leases.on_wipe(id);
+                self.leases_void(now);
+            }
         }
     }
 
