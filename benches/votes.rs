@@ -13,13 +13,13 @@ use criterion::measurement::WallTime;
 use criterion::{
     BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
 };
-use quorate_core::ballot::{Ballot, Body, Letter};
 use quorate_core::config::{Config, Generations};
 use quorate_core::durable::Durable;
 use quorate_core::election::{Elector, ElectorConfig, ElectorEvent, ElectorOutput, Recipient};
 use quorate_core::generation::{
     ClockConfig, ClockEvent, ClockOutput, Cue, GenerationClock, Recipient as To,
 };
+use quorate_core::generation_message::{Body, GenerationMessage, GrantedVote};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Input, LinkUp, Plane};
 use quorate_core::membership::Membership;
@@ -298,7 +298,7 @@ fn elections(c: &mut Criterion) {
 /// delivered in order, votes on disk at once.
 struct Clocks {
     clocks: Vec<GenerationClock>,
-    mail: Vec<(usize, Letter)>,
+    mail: Vec<(usize, GenerationMessage)>,
     outputs: Vec<ClockOutput>,
 }
 
@@ -313,7 +313,7 @@ impl Clocks {
                 rules: rules.clone(),
                 seed: id.unsigned_abs(),
             };
-            let mut clock = GenerationClock::new(config, Ballot::NONE);
+            let mut clock = GenerationClock::new(config, GrantedVote::NONE);
             let own = Vote { leader: ServerId(id), ..vote(id) };
             clock.step(Instant(1), ClockEvent::Look { own, cue: Cue::Fresh });
             clock
@@ -330,9 +330,9 @@ impl Clocks {
         self.step(0, look);
         let mut delivered = 0;
         while !self.mail.is_empty() {
-            for (to, letter) in std::mem::take(&mut self.mail) {
+            for (to, message) in std::mem::take(&mut self.mail) {
                 delivered += 1;
-                self.step(to, ClockEvent::Heard { from: letter.from, letter });
+                self.step(to, ClockEvent::Heard { from: message.from, message });
             }
         }
         assert_eq!(self.clocks[0].standing().state, ServerState::Leading);
@@ -345,16 +345,16 @@ impl Clocks {
         let mut kept = None;
         for output in outputs.drain(..) {
             match output {
-                ClockOutput::Keep(ballot) => kept = Some(ballot),
+                ClockOutput::Keep(granted_vote) => kept = Some(granted_vote),
                 // Heartbeats are no part of the election.
-                ClockOutput::Send { letter, .. }
-                    if matches!(letter.body, Body::Standing { .. }) => {}
-                ClockOutput::Send { to: To::One(to), letter } => {
-                    mail.push((usize::try_from(to.0 - 1).unwrap(), letter));
+                ClockOutput::Send { message, .. }
+                    if matches!(message.body, Body::Heartbeat { .. }) => {}
+                ClockOutput::Send { to: To::One(to), message } => {
+                    mail.push((usize::try_from(to.0 - 1).unwrap(), message));
                 }
-                ClockOutput::Send { letter, .. } => {
+                ClockOutput::Send { message, .. } => {
                     let others = (0..clocks.len()).filter(|to| *to != at);
-                    mail.extend(others.map(|to| (to, letter.clone())));
+                    mail.extend(others.map(|to| (to, message.clone())));
                 }
                 ClockOutput::Redial
                 | ClockOutput::Changed(..)
@@ -362,8 +362,8 @@ impl Clocks {
                 | ClockOutput::Leave(_) => {}
             }
         }
-        if let Some(ballot) = kept {
-            self.step(at, ClockEvent::Kept(ballot));
+        if let Some(granted_vote) = kept {
+            self.step(at, ClockEvent::Kept(granted_vote));
         }
     }
 }

@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::ballot::Ballot;
+use crate::generation_message::GrantedVote;
 use crate::membership::Membership;
 use crate::txn::Txn;
 use crate::zxid::{Epoch, Zxid};
@@ -35,7 +35,7 @@ pub struct Durable {
     /// none.
     pub lease: Duration,
     /// The last vote that it gave, where servers elect [by generation](crate::generation).
-    pub ballot: Ballot,
+    pub granted_vote: GrantedVote,
     /// The memberships that its history holds changes to, in any order: those that transactions of the log behind the
     /// snapshot brought, and the one in the snapshot's state, if the application keeps it there (see
     /// [`Restored`](crate::input::Event::Restored)). Where one of them was not seen when it was written, as by a
@@ -58,7 +58,7 @@ impl Default for Durable {
             floor: Zxid::ZERO,
             snapshot: Zxid::ZERO,
             lease: Duration::ZERO,
-            ballot: Ballot::NONE,
+            granted_vote: GrantedVote::NONE,
             changes: Vec::new(),
             window: VecDeque::new(),
             window_is_whole: false,

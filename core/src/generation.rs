@@ -36,7 +36,7 @@
 //! # Driven alone
 //!
 //! [`GenerationClock`] is the election alone, and can be driven alone: it is told [`ClockEvent`]s and says
-//! [`ClockOutput`]s. The driver keeps each [`Ballot`](crate::ballot::Ballot) on disk, in order, and says so.
+//! [`ClockOutput`]s. The driver keeps each [`GrantedVote`](crate::generation_message::GrantedVote) on disk, in order, and says so.
 //!
 //! Where the idea appears: Raft's elections (Ongaro and Ousterhout, *In Search of an Understandable Consensus
 //! Algorithm*, 2014; pre-votes and a leader that steps down by its own clock are in Ongaro's thesis, 9.6 and 6.2),
@@ -52,9 +52,9 @@ mod heartbeats;
 
 use alloc::vec::Vec;
 
-use crate::ballot::{Body, Letter};
 pub use crate::generation::boundary::{ClockConfig, ClockEvent, ClockOutput, Cue, Recipient};
 pub use crate::generation::clock::GenerationClock;
+use crate::generation_message::{Body, GenerationMessage};
 use crate::id::ServerId;
 use crate::report::Reason;
 use crate::time::Instant;
@@ -71,8 +71,8 @@ impl GenerationClock {
     /// The same, appended to `out`.
     pub fn step_into(&mut self, at: Instant, event: ClockEvent, out: &mut Vec<ClockOutput>) {
         match event {
-            ClockEvent::Heard { from, letter } => self.on_heard(at, from, letter, out),
-            ClockEvent::Kept(ballot) => self.on_kept(at, ballot, out),
+            ClockEvent::Heard { from, message } => self.on_heard(at, from, message, out),
+            ClockEvent::Kept(granted_vote) => self.on_kept(at, granted_vote, out),
             ClockEvent::Look { own, cue } => self.on_look(at, own, cue, out),
             ClockEvent::Reachable(peer) => self.on_reachable(at, peer, out),
             ClockEvent::MayLead(may) => self.on_may_lead(at, may),
@@ -167,37 +167,38 @@ impl GenerationClock {
         &mut self,
         at: Instant,
         from: ServerId,
-        letter: Letter,
+        message: GenerationMessage,
         out: &mut Vec<ClockOutput>,
     ) {
-        if letter.from != from || !letter.generation.is_valid() {
+        if message.from != from || !message.generation.is_valid() {
             return;
         }
         let Some(position) = self.config.quorum.position(from) else {
             // A server without a vote is told where we stand, if it asks, and otherwise not listened to.
-            let asks = matches!(letter.body, Body::Standing { leader: ServerId::NONE, .. });
-            if asks || matches!(letter.body, Body::Request(_)) {
+            let asks = matches!(message.body, Body::Heartbeat { leader: ServerId::NONE, .. });
+            if asks || matches!(message.body, Body::VoteRequest(_)) {
                 self.tell(at, Recipient::One(from), out);
             }
             return;
         };
-        match letter.body {
-            Body::Request(poll) => {
-                let valid = poll.generation.is_valid() && poll.generation >= letter.generation;
+        match message.body {
+            Body::VoteRequest(attempt) => {
+                let valid =
+                    attempt.generation.is_valid() && attempt.generation >= message.generation;
                 if valid {
-                    self.on_request(at, position, letter, poll, out);
+                    self.on_request(at, position, message, attempt, out);
                 }
             }
-            Body::Answer { poll, granted } => {
+            Body::VoteResponse { attempt, granted } => {
                 if self.looking {
-                    self.on_answer(at, from, &letter, poll, granted, out);
+                    self.on_answer(at, from, &message, attempt, granted, out);
                 }
             }
-            Body::Standing { leader, beat } if leader == from => {
-                self.on_leading(at, &letter, beat, out);
+            Body::Heartbeat { leader, beat } if leader == from => {
+                self.on_leading(at, &message, beat, out);
             }
-            Body::Standing { leader, beat } => {
-                self.on_standing(at, position, &letter, leader, beat, out);
+            Body::Heartbeat { leader, beat } => {
+                self.on_standing(at, position, &message, leader, beat, out);
             }
         }
     }

@@ -148,7 +148,7 @@
 //! | [`delivery`], [`requests`] | what the application gets next; what became of a request |
 //! | [`history`], [`outbox`], [`timers`] | what is logged, and how a learner is brought up to it; outputs, and what waits for the disk; deadlines |
 //! | [`input`], [`output`], [`recorder`], [`wire`] | the boundary, what records it, and the bytes |
-//! | [`vote`], [`ballot`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`reasons`], [`report`], [`status`], [`durable`], [`prepared`] | what servers say, are told, and keep |
+//! | [`vote`], [`generation_message`], [`quorum`], [`lease`], [`txn`], [`message`], [`membership`], [`config`], [`reconfiguration`], [`reasons`], [`report`], [`status`], [`durable`], [`prepared`] | what servers say, are told, and keep |
 //! | [`id`], [`zxid`], [`time`], [`rng`], [`address`], [`properties`] | the smallest words |
 //!
 //! Elections through a store that is there already are a wing of their own: [`recipe`] knows the last row only.
@@ -178,13 +178,13 @@ extern crate alloc;
 struct PackageReadme;
 
 pub mod address;
-pub mod ballot;
 pub mod config;
 pub mod context;
 pub mod delivery;
 pub mod durable;
 pub mod election;
 pub mod generation;
+pub mod generation_message;
 pub mod history;
 pub mod id;
 pub mod input;

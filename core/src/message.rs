@@ -12,7 +12,7 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use crate::address::HostPort;
-use crate::ballot::Letter;
+use crate::generation_message::GenerationMessage;
 use crate::id::ServerId;
 use crate::txn::{RequestId, Txn, Txns};
 use crate::vote::{Round, Standing, Vote};
@@ -26,7 +26,7 @@ pub enum Message {
     /// On the quorum plane.
     Packet(Packet),
     /// On the election plane, where servers elect by generation.
-    Letter(Letter),
+    Generation(GenerationMessage),
     /// On the election plane, in both kinds of elections, to servers that know what it is.
     Probe(Probe),
 }

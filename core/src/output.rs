@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::address::HostPort;
-use crate::ballot::Generation;
+use crate::generation_message::Generation;
 use crate::id::{LinkId, Origin, ReadId, ReleaseId, ServerId, Ticket};
 use crate::input::Plane;
 use crate::membership::Membership;

@@ -13,14 +13,14 @@
 //!
 //! This page is the boundary. What happens is handed out in `events`; what becomes of the role stands in
 //! `turns`, what always holds in `checks`. What belongs to the server whatever its role is in `shared`,
-//! and what it says in elections in `voting` and `letters`.
+//! and what it says in elections in `voting` and `generations`.
 
 mod backoff;
 mod checks;
 mod early;
 mod electing;
 mod events;
-mod letters;
+mod generations;
 mod linking;
 mod listening;
 mod role;
@@ -107,8 +107,8 @@ impl Peer {
             Event::Persisted(ticket) => {
                 self.shared.outbox.on_persisted(ticket);
                 self.shared.history.on_persisted(&self.shared.outbox);
-                while let Some(ballot) = self.shared.next_kept() {
-                    self.poll(ClockEvent::Kept(ballot));
+                while let Some(granted_vote) = self.shared.next_kept() {
+                    self.on_clock(ClockEvent::Kept(granted_vote));
                 }
                 self.on_persisted();
             }
@@ -154,7 +154,7 @@ impl Peer {
             Event::SnapshotTaken(_) => self.shared.history.on_snapshot_taken(),
             Event::Oracle(yes) => {
                 self.elect(ElectorEvent::Oracle(yes));
-                self.poll(ClockEvent::Oracle(yes));
+                self.on_clock(ClockEvent::Oracle(yes));
             }
             Event::StepDown => {
                 self.with_leader(|leader, cx| leader.on_transfer(cx, None, Purpose::StepDown));

@@ -23,8 +23,8 @@
 
 mod election;
 mod error;
+mod generation;
 mod identities;
-mod letter;
 mod limits;
 mod packet;
 mod primitive;
@@ -38,8 +38,9 @@ pub use election::{
     take_notification,
 };
 pub use error::DecodeError;
-pub use letter::{
-    decode_letter_introduction, encode_letter, encode_letter_introduction, take_letter,
+pub use generation::{
+    decode_generation_introduction, encode_generation, encode_generation_introduction,
+    take_generation,
 };
 pub use limits::{MAX_ADDRESSES, MAX_DATA, MAX_FRAME, MAX_IDENTITIES};
 pub use probe::{encode_probe, take_probe};

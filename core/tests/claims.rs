@@ -284,12 +284,12 @@ fn where_servers_elect_by_generation_the_old_link_is_written_to_as_well() {
     let mut bench = Bench::with(2, &ensemble(&[1, 2, 3]), Durable::default(), by_generation);
     let old = bench.meet(3);
     let (new, seen) = claim(&mut bench, 3, HOME);
-    assert!(matches!(seen.sent(old)[..], [Message::Letter(_)]), "{seen:?}");
+    assert!(matches!(seen.sent(old)[..], [Message::Generation(_)]), "{seen:?}");
     assert_eq!(seen.sent(new), []);
     resolved(&mut bench, new, &[HOME]);
     let seen = bench.to(Timer::Claim);
     assert_eq!(seen.hung_up(old), REPLACED);
-    assert!(matches!(seen.sent(new)[0], Message::Letter(_)), "{seen:?}");
+    assert!(matches!(seen.sent(new)[0], Message::Generation(_)), "{seen:?}");
 }
 
 // --- a smaller voter that was restarted ---

@@ -79,13 +79,13 @@ fn is_quorum(groups: &Groups, members: &BTreeSet<i64>) -> bool {
 }
 
 /// A vote: peer epoch, zxid, leader.
-type Ballot = (i64, i64, i64);
+type GrantedVote = (i64, i64, i64);
 
 /// What somebody has said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Said {
     state: ServerState,
-    ballot: Ballot,
+    granted_vote: GrantedVote,
     round: i64,
     version: i32,
 }
@@ -93,11 +93,11 @@ struct Said {
 /// Whether two votes are for the same, as the description has it.
 fn equal(a: &Said, b: &Said) -> bool {
     if a.state == ServerState::Looking || b.state == ServerState::Looking {
-        a.ballot == b.ballot && a.round == b.round
+        a.granted_vote == b.granted_vote && a.round == b.round
     } else if (a.version > 0) != (b.version > 0) {
-        a.ballot.2 == b.ballot.2
+        a.granted_vote.2 == b.granted_vote.2
     } else {
-        a.ballot.2 == b.ballot.2 && a.ballot.0 == b.ballot.0
+        a.granted_vote.2 == b.granted_vote.2 && a.granted_vote.0 == b.granted_vote.0
     }
 }
 
@@ -107,20 +107,20 @@ fn equal(a: &Said, b: &Said) -> bool {
 struct Book {
     id: i64,
     groups: Groups,
-    init: Ballot,
+    init: GrantedVote,
     round: i64,
-    proposal: Ballot,
+    proposal: GrantedVote,
     recvset: BTreeMap<i64, Said>,
     outofelection: BTreeMap<i64, Said>,
     /// Since when a quorum votes like us, in milliseconds.
     since: Option<u64>,
     ask_at: u64,
     ask_wait: u64,
-    decided: Option<(ServerState, Ballot, i64)>,
+    decided: Option<(ServerState, GrantedVote, i64)>,
 }
 
 impl Book {
-    fn new(id: i64, groups: Groups, init: Ballot) -> Self {
+    fn new(id: i64, groups: Groups, init: GrantedVote) -> Self {
         let mut book = Self {
             id,
             groups,
@@ -140,19 +140,24 @@ impl Book {
     }
 
     fn needle(&self) -> Said {
-        Said { state: ServerState::Looking, ballot: self.proposal, round: self.round, version: 0 }
+        Said {
+            state: ServerState::Looking,
+            granted_vote: self.proposal,
+            round: self.round,
+            version: 0,
+        }
     }
 
     /// What we propose counts like what others do.
-    fn propose(&mut self, ballot: Ballot) {
-        self.proposal = ballot;
+    fn propose(&mut self, granted_vote: GrantedVote) {
+        self.proposal = granted_vote;
         self.since = None;
         self.recvset.insert(self.id, self.needle());
     }
 
     /// Weightless servers are never better, and worse than any other; nor is any better because they say so, other
     /// than in the description.
-    fn better(&self, from: i64, new: Ballot, current: Ballot) -> bool {
+    fn better(&self, from: i64, new: GrantedVote, current: GrantedVote) -> bool {
         weight(&self.groups, from) > 0
             && match (weight(&self.groups, new.2), weight(&self.groups, current.2)) {
                 (0, _) => false,
@@ -181,10 +186,10 @@ impl Book {
         }
     }
 
-    fn decide(&mut self, ballot: Ballot, round: i64) {
-        let leads = ballot.2 == self.id;
+    fn decide(&mut self, granted_vote: GrantedVote, round: i64) {
+        let leads = granted_vote.2 == self.id;
         let state = if leads { ServerState::Leading } else { ServerState::Following };
-        self.decided = Some((state, ballot, round));
+        self.decided = Some((state, granted_vote, round));
     }
 
     fn hear(&mut self, at: u64, from: i64, said: Said) {
@@ -193,7 +198,7 @@ impl Book {
         if self.decided.is_none() && said.state == ServerState::Looking {
             self.outofelection.remove(&from);
         }
-        if self.decided.is_some() || !is_voter(from) || !is_voter(said.ballot.2) {
+        if self.decided.is_some() || !is_voter(from) || !is_voter(said.granted_vote.2) {
             return;
         }
         if said.state == ServerState::Looking {
@@ -201,7 +206,7 @@ impl Book {
             if said.round < self.round || self.recvset.get(&from) == Some(&said) {
                 return;
             }
-            let (epoch, zxid, leader) = said.ballot;
+            let (epoch, zxid, leader) = said.granted_vote;
             if leader == self.id && (epoch, zxid) > (self.init.0, self.init.1) {
                 // Ours: the description adopts what others remember of us.
                 self.round = said.round + 1;
@@ -212,26 +217,26 @@ impl Book {
             if said.round > self.round {
                 self.round = said.round;
                 self.recvset.clear();
-                let better = self.better(from, said.ballot, self.init);
-                self.propose(if better { said.ballot } else { self.init });
-            } else if self.better(from, said.ballot, self.proposal) {
-                self.propose(said.ballot);
+                let better = self.better(from, said.granted_vote, self.init);
+                self.propose(if better { said.granted_vote } else { self.init });
+            } else if self.better(from, said.granted_vote, self.proposal) {
+                self.propose(said.granted_vote);
             }
             self.recvset.insert(from, said);
             return self.count(at);
         }
-        let (leader, round) = (said.ballot.2, said.round);
+        let (leader, round) = (said.granted_vote.2, said.round);
         if round == self.round {
             self.recvset.insert(from, Said { version: 0, ..said });
             let found = self.tracker(&self.recvset, &said);
             if found && self.check_leader(&self.recvset, leader, round) {
-                return self.decide(said.ballot, round);
+                return self.decide(said.granted_vote, round);
             }
         }
         self.outofelection.insert(from, said);
         let found = self.tracker(&self.outofelection, &said);
         if found && self.check_leader(&self.outofelection, leader, round) {
-            self.decide(said.ballot, round);
+            self.decide(said.granted_vote, round);
         }
     }
 
@@ -284,7 +289,7 @@ fn an_election_goes_as_the_description_has_it() {
         let id = pick(rng, &ids);
         let histories: BTreeMap<i64, (i64, i64)> =
             (1..=6).map(|id| (id, (1 + rng.below(2) as i64, rng.below(2) as i64))).collect();
-        let ballot = |id: i64| (histories[&id].0, histories[&id].1, id);
+        let granted_vote = |id: i64| (histories[&id].0, histories[&id].1, id);
         let quorum = Quorum::hierarchical(
             groups.iter().map(|group| group.iter().map(|(id, weight)| (ServerId(*id), *weight))),
         );
@@ -298,15 +303,15 @@ fn an_election_goes_as_the_description_has_it() {
             finish_when_settled: false,
             may_change: false,
         });
-        let vote = |(epoch, zxid, id): Ballot| Vote {
+        let vote = |(epoch, zxid, id): GrantedVote| Vote {
             peer_epoch: Epoch(epoch),
             zxid: Zxid(zxid),
             leader: ServerId(id),
         };
-        let mut book = Book::new(id, groups, ballot(id));
+        let mut book = Book::new(id, groups, granted_vote(id));
         let mut at = 0;
         let instant = |at: u64| Instant(at * 1_000_000);
-        elector.step(instant(0), ElectorEvent::Look(vote(ballot(id))));
+        elector.step(instant(0), ElectorEvent::Look(vote(granted_vote(id))));
         for _ in 0..20 {
             let event = if rng.below(6) == 0 && at < 400 {
                 at += 100;
@@ -326,30 +331,30 @@ fn an_election_goes_as_the_description_has_it() {
                 } else {
                     pick(rng, &[1, 2, 3, 4, 5, 6])
                 };
-                let (epoch, zxid, _) = ballot(leader);
+                let (epoch, zxid, _) = granted_vote(leader);
                 // Once they serve they tell the new epoch, one after the other.
                 let serves = state != ServerState::Looking && rng.below(3) == 0;
                 let epoch = epoch + i64::from(serves);
                 // Members of one ensemble may differ in what they say of their leader.
                 let said = Said {
                     state,
-                    ballot: (epoch, zxid + i64::from(rng.below(8) == 0), leader),
+                    granted_vote: (epoch, zxid + i64::from(rng.below(8) == 0), leader),
                     round: pick(rng, &[book.round, book.round, book.round, 1, 2, 3]),
                     version: pick(rng, &[0, 2, 2]),
                 };
                 heard += 1;
                 book.hear(at, from, said);
                 let standing =
-                    Standing { state, vote: vote(said.ballot), round: Round(said.round) };
+                    Standing { state, vote: vote(said.granted_vote), round: Round(said.round) };
                 let versioned = said.version > 0;
                 ElectorEvent::Heard { from: ServerId(from), standing, versioned, at_once: false }
             };
             let outputs = elector.step(instant(at), event);
             let decided = outputs.iter().any(|output| matches!(output, ElectorOutput::Decided(_)));
             assert_eq!(decided, book.decided.is_some(), "seed {seed}: {event:?} {book:?}");
-            let (state, ballot, round) =
+            let (state, granted_vote, round) =
                 book.decided.unwrap_or((ServerState::Looking, book.proposal, book.round));
-            let expected = Standing { state, vote: vote(ballot), round: Round(round) };
+            let expected = Standing { state, vote: vote(granted_vote), round: Round(round) };
             assert_eq!(elector.standing(), expected, "seed {seed}: {event:?} {book:?}");
             if decided {
                 break;

@@ -2,9 +2,9 @@
 
 use crate::support::*;
 use bytes::Bytes;
-use quorate_core::ballot::{Body, Claim, Letter};
 use quorate_core::config::{Config, Election, Generations};
 use quorate_core::durable::Durable;
+use quorate_core::generation_message::{Body, Claim, GenerationMessage};
 use quorate_core::id::LinkId;
 use quorate_core::input::{Event, Plane};
 use quorate_core::membership::Membership;
@@ -525,23 +525,26 @@ fn whoever_names_another_does_not_ask_for_votes_with_its_history() {
     let links = [1, 2, 4, 5].map(|id| (id, bench.meet(id)));
     bench.to(Timer::Candidacy);
     let asked = |seen: &Seen| {
-        let letter = seen.all_sent().into_iter().find_map(|message| match message {
-            Message::Letter(letter @ Letter { body: Body::Request(_), .. }) => Some(letter.clone()),
-            Message::Letter(_)
+        let message = seen.all_sent().into_iter().find_map(|message| match message {
+            Message::Generation(message @ GenerationMessage { body: Body::VoteRequest(_), .. }) => {
+                Some(message.clone())
+            }
+            Message::Generation(_)
             | Message::Notification(_)
             | Message::Packet(_)
             | Message::Probe(_) => None,
         });
-        letter.map(|letter| (letter.claim.current_epoch, letter.claim.last, letter.body))
+        message.map(|message| (message.claim.current_epoch, message.claim.last, message.body))
     };
     let (.., body) = asked(&bench.persisted()).unwrap();
-    let Body::Request(poll) = body else { unreachable!() };
+    let Body::VoteRequest(attempt) = body else { unreachable!() };
     for (id, link) in links {
-        let (from, generation, config) = (s(id), poll.generation, Bytes::new());
+        let (from, generation, config) = (s(id), attempt.generation, Bytes::new());
         let claim = Claim { current_epoch: Epoch(1), last: z(1, 2) };
-        let body = Body::Answer { poll, granted: true };
-        let letter = Letter { from, generation, claim, body, config, knows_probes: false };
-        bench.step(Event::Received { link, message: Message::Letter(letter) });
+        let body = Body::VoteResponse { attempt, granted: true };
+        let message =
+            GenerationMessage { from, generation, claim, body, config, knows_probes: false };
+        bench.step(Event::Received { link, message: Message::Generation(message) });
     }
     assert_eq!(bench.state(), ServerState::Leading);
     let [one, four, five] = [1, 4, 5].map(|id| bench.follower(id, 1).0);

@@ -7,16 +7,18 @@ use std::time::Duration;
 
 use arbitrary::{Arbitrary, Unstructured};
 use bytes::{Bytes, BytesMut};
-use quorate_core::ballot::{Ballot, Body, Claim, Generation, Letter, Poll};
 use quorate_core::config::{Generations, Ties};
 use quorate_core::generation::{
     ClockConfig, ClockEvent, ClockOutput, Cue, GenerationClock, Recipient,
+};
+use quorate_core::generation_message::{
+    Attempt, Body, Claim, Generation, GenerationMessage, GrantedVote,
 };
 use quorate_core::id::ServerId;
 use quorate_core::quorum::Quorum;
 use quorate_core::time::Instant;
 use quorate_core::vote::{ServerState, Vote};
-use quorate_core::wire::{encode_letter, take_letter};
+use quorate_core::wire::{encode_generation, take_generation};
 use quorate_core::zxid::{Epoch, Zxid};
 
 /// A run: the server's id among how many, and what happens.
@@ -24,7 +26,7 @@ use quorate_core::zxid::{Epoch, Zxid};
 struct Run {
     id: u8,
     voters: u8,
-    ballot: (u8, u8),
+    granted_vote: (u8, u8),
     pre_vote: bool,
     first_come: bool,
     seed: u8,
@@ -41,10 +43,10 @@ enum Happens {
     Reachable { peer: u8 },
     Oracle { yes: bool },
     Retires,
-    Request { from: u8, claim: (u8, u8), up: i8, attempt: u8, pre: bool },
-    Answer { from: u8, up: i8, same: bool, attempt: u8, pre: bool, granted: bool },
+    Request { from: u8, claim: (u8, u8), up: i8, number: u8, pre: bool },
+    Answer { from: u8, up: i8, same: bool, number: u8, pre: bool, granted: bool },
     Standing { from: u8, leader: u8, up: i8, echoed: bool, beat: u16 },
-    Odd { from: u8, generation: i64, other: i64, attempt: u64, kind: u8 },
+    Odd { from: u8, generation: i64, other: i64, number: u64, kind: u8 },
     Bytes { from: u8, bytes: Vec<u8> },
     Restart,
 }
@@ -58,11 +60,11 @@ struct Case {
     clock: GenerationClock,
     now: Instant,
     /// What is on its disk, and what is on the way there.
-    disk: Ballot,
-    writing: VecDeque<Ballot>,
+    disk: GrantedVote,
+    writing: VecDeque<GrantedVote>,
     claim: Claim,
     /// Its last request, and the voters that have granted exactly that.
-    asked: Option<Poll>,
+    asked: Option<Attempt>,
     granted: Vec<ServerId>,
     /// The time that it said last that it leads.
     beat: u64,
@@ -97,9 +99,10 @@ impl Case {
             rules,
             seed: u64::from(run.seed),
         };
-        let (generation, vote) = run.ballot;
-        let disk = Ballot { generation: Generation(i64::from(generation % 4)), vote: server(vote) };
-        let disk = if disk.generation == Generation(0) { Ballot::NONE } else { disk };
+        let (generation, vote) = run.granted_vote;
+        let disk =
+            GrantedVote { generation: Generation(i64::from(generation % 4)), vote: server(vote) };
+        let disk = if disk.generation == Generation(0) { GrantedVote::NONE } else { disk };
         Self {
             clock: GenerationClock::new(config.clone(), disk),
             config,
@@ -129,9 +132,9 @@ impl Case {
             }
             Happens::Look { cue, newer } => self.look(cue, newer),
             Happens::Kept => {
-                let Some(ballot) = self.writing.pop_front() else { return };
-                self.disk = ballot;
-                ClockEvent::Kept(ballot)
+                let Some(granted_vote) = self.writing.pop_front() else { return };
+                self.disk = granted_vote;
+                ClockEvent::Kept(granted_vote)
             }
             Happens::Reachable { peer } => ClockEvent::Reachable(server(peer)),
             Happens::Oracle { yes } => ClockEvent::Oracle(yes),
@@ -139,32 +142,32 @@ impl Case {
                 self.clock.retire();
                 return;
             }
-            Happens::Request { from, claim: (epoch, zxid), up, attempt, pre } => {
+            Happens::Request { from, claim: (epoch, zxid), up, number, pre } => {
                 let current_epoch = Epoch(i64::from(epoch % 4));
                 let last = Zxid(0x2_0000_0000 + i64::from(zxid % 16));
                 let generation = self.generation(up);
-                let poll = Poll { generation, attempt: u64::from(attempt), pre };
+                let attempt = Attempt { generation, number: u64::from(number), pre };
                 let claim = Claim { current_epoch, last };
-                self.letter(from, generation, claim, Body::Request(poll))
+                self.message(from, generation, claim, Body::VoteRequest(attempt))
             }
-            Happens::Answer { from, up, same, attempt, pre, granted } => {
+            Happens::Answer { from, up, same, number, pre, granted } => {
                 let generation = self.generation(up);
-                let poll = Poll { generation, attempt: u64::from(attempt), pre };
-                let poll = self.asked.filter(|_| same).unwrap_or(poll);
-                if granted && self.asked == Some(poll) {
+                let attempt = Attempt { generation, number: u64::from(number), pre };
+                let attempt = self.asked.filter(|_| same).unwrap_or(attempt);
+                if granted && self.asked == Some(attempt) {
                     self.granted.push(server(from));
                 }
-                self.letter(from, generation, self.claim, Body::Answer { poll, granted })
+                self.message(from, generation, self.claim, Body::VoteResponse { attempt, granted })
             }
             Happens::Standing { from, leader, up, echoed, beat } => {
                 let leader = if leader % 8 == 7 { ServerId::NONE } else { server(leader) };
                 let beat = if echoed { self.beat } else { u64::from(beat) << 20 };
-                let body = Body::Standing { leader, beat };
-                self.letter(from, self.generation(up), self.claim, body)
+                let body = Body::Heartbeat { leader, beat };
+                self.message(from, self.generation(up), self.claim, body)
             }
-            Happens::Odd { from, generation, other, attempt, kind } => {
-                let body = odd(other, attempt, kind);
-                self.letter(from, Generation(generation), self.claim, body)
+            Happens::Odd { from, generation, other, number, kind } => {
+                let body = odd(other, number, kind);
+                self.message(from, Generation(generation), self.claim, body)
             }
             Happens::Bytes { from, bytes } => {
                 let Some(event) = self.bytes(from, &bytes) else { return };
@@ -195,20 +198,20 @@ impl Case {
 
     /// A peer sends what these bytes are, if they are a message.
     fn bytes(&mut self, from: u8, bytes: &[u8]) -> Option<ClockEvent> {
-        let letter = take_letter(&mut BytesMut::from(bytes)).ok()??;
-        if let Body::Answer { poll, granted: true } = letter.body {
-            if self.asked == Some(poll) && letter.from == server(from) {
-                self.granted.push(letter.from);
+        let message = take_generation(&mut BytesMut::from(bytes)).ok()??;
+        if let Body::VoteResponse { attempt, granted: true } = message.body {
+            if self.asked == Some(attempt) && message.from == server(from) {
+                self.granted.push(message.from);
             }
         }
-        Some(ClockEvent::Heard { from: server(from), letter })
+        Some(ClockEvent::Heard { from: server(from), message })
     }
 
-    fn letter(&self, from: u8, generation: Generation, claim: Claim, body: Body) -> ClockEvent {
+    fn message(&self, from: u8, generation: Generation, claim: Claim, body: Body) -> ClockEvent {
         let from = server(from);
         ClockEvent::Heard {
             from,
-            letter: Letter {
+            message: GenerationMessage {
                 from,
                 generation,
                 claim,
@@ -227,8 +230,12 @@ impl Case {
             }
         }
         let (before, ticks) = (self.clock.generation(), matches!(event, ClockEvent::Tick));
-        let asks = if let ClockEvent::Heard { letter, .. } = &event {
-            if let Body::Request(poll) = letter.body { Some((poll, letter.claim)) } else { None }
+        let asks = if let ClockEvent::Heard { message, .. } = &event {
+            if let Body::VoteRequest(attempt) = message.body {
+                Some((attempt, message.claim))
+            } else {
+                None
+            }
         } else {
             None
         };
@@ -242,33 +249,33 @@ impl Case {
         }
     }
 
-    fn carry_out(&mut self, output: ClockOutput, asks: Option<(Poll, Claim)>) {
+    fn carry_out(&mut self, output: ClockOutput, asks: Option<(Attempt, Claim)>) {
         match output {
-            ClockOutput::Send { to, letter } => {
-                assert_eq!(letter.from, self.config.id);
-                assert_ne!(to, Recipient::One(self.config.id), "a letter to oneself");
+            ClockOutput::Send { to, message } => {
+                assert_eq!(message.from, self.config.id);
+                assert_ne!(to, Recipient::One(self.config.id), "a message to oneself");
                 let mut bytes = BytesMut::new();
-                encode_letter(&letter, &mut bytes);
-                assert_eq!(take_letter(&mut bytes), Ok(Some(letter.clone())));
-                match letter.body {
-                    Body::Request(poll) => self.on_asks(poll),
-                    Body::Answer { poll, granted } => {
+                encode_generation(&message, &mut bytes);
+                assert_eq!(take_generation(&mut bytes), Ok(Some(message.clone())));
+                match message.body {
+                    Body::VoteRequest(attempt) => self.on_asks(attempt),
+                    Body::VoteResponse { attempt, granted } => {
                         if granted {
-                            self.on_grants(to, poll, asks);
+                            self.on_grants(to, attempt, asks);
                         }
                     }
-                    Body::Standing { leader, beat } => {
+                    Body::Heartbeat { leader, beat } => {
                         if leader == self.config.id {
                             self.beat = beat;
                         }
                     }
                 }
             }
-            ClockOutput::Keep(ballot) => {
+            ClockOutput::Keep(granted_vote) => {
                 let last = self.writing.back().copied().unwrap_or(self.disk);
-                let follows = ballot.generation > last.generation || ballot == last;
-                assert!(follows, "{ballot:?} after {last:?}");
-                self.writing.push_back(ballot);
+                let follows = granted_vote.generation > last.generation || granted_vote == last;
+                assert!(follows, "{granted_vote:?} after {last:?}");
+                self.writing.push_back(granted_vote);
             }
             ClockOutput::Decided(standing) => {
                 if standing.state == ServerState::Leading {
@@ -280,31 +287,35 @@ impl Case {
         }
     }
 
-    fn on_asks(&mut self, poll: Poll) {
-        if self.asked != Some(poll) {
+    fn on_asks(&mut self, attempt: Attempt) {
+        if self.asked != Some(attempt) {
             self.granted.clear();
         }
-        self.asked = Some(poll);
-        let own = Ballot { generation: poll.generation, vote: self.config.id };
-        assert!(poll.pre || self.disk == own, "{poll:?} with {:?} on disk", self.disk);
+        self.asked = Some(attempt);
+        let own = GrantedVote { generation: attempt.generation, vote: self.config.id };
+        assert!(attempt.pre || self.disk == own, "{attempt:?} with {:?} on disk", self.disk);
     }
 
     /// A grant; one that had to wait for the disk was judged when it was asked for.
-    fn on_grants(&self, to: Recipient, poll: Poll, asks: Option<(Poll, Claim)>) {
+    fn on_grants(&self, to: Recipient, attempt: Attempt, asks: Option<(Attempt, Claim)>) {
         let Recipient::One(candidate) = to else { panic!("a grant for {to:?}") };
-        let ballot = Ballot { generation: poll.generation, vote: candidate };
-        assert!(poll.pre || self.disk == ballot, "{ballot:?} with {:?} on disk", self.disk);
-        if let Some((asked, claim)) = asks.filter(|(asked, _)| *asked == poll) {
+        let granted_vote = GrantedVote { generation: attempt.generation, vote: candidate };
+        assert!(
+            attempt.pre || self.disk == granted_vote,
+            "{granted_vote:?} with {:?} on disk",
+            self.disk
+        );
+        if let Some((asked, claim)) = asks.filter(|(asked, _)| *asked == attempt) {
             assert!(claim >= self.claim, "{asked:?} of {claim}, ours is {}", self.claim);
         }
     }
 
     fn leads(&self, generation: Generation) {
-        let own = Ballot { generation, vote: self.config.id };
+        let own = GrantedVote { generation, vote: self.config.id };
         assert_eq!(self.disk, own, "it leads without its own vote");
         let others = self.granted.iter().copied().filter(|id| *id != self.config.id);
         let behind = others.chain([self.config.id]);
-        let asked = self.asked.filter(|poll| !poll.pre && poll.generation == generation);
+        let asked = self.asked.filter(|attempt| !attempt.pre && attempt.generation == generation);
         let alone = self.config.quorum.is_quorum([self.config.id]);
         let has = asked.is_some() && self.config.quorum.is_quorum(behind);
         assert!(has || alone, "elected by {:?}, asked {:?}", self.granted, self.asked);
@@ -312,11 +323,11 @@ impl Case {
 }
 
 /// A message with numbers that no server of ours sends.
-fn odd(other: i64, attempt: u64, kind: u8) -> Body {
-    let poll = Poll { generation: Generation(other), attempt, pre: kind & 4 > 0 };
+fn odd(other: i64, number: u64, kind: u8) -> Body {
+    let attempt = Attempt { generation: Generation(other), number, pre: kind & 4 > 0 };
     match kind % 3 {
-        0 => Body::Request(poll),
-        1 => Body::Answer { poll, granted: false },
-        _ => Body::Standing { leader: ServerId(other), beat: attempt },
+        0 => Body::VoteRequest(attempt),
+        1 => Body::VoteResponse { attempt, granted: false },
+        _ => Body::Heartbeat { leader: ServerId(other), beat: number },
     }
 }

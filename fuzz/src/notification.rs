@@ -3,13 +3,13 @@
 use bytes::{Buf, BytesMut};
 use quorate_core::message::Notification;
 use quorate_core::wire::{
-    decode_frame, decode_letter_introduction, decode_notification, encode_letter,
-    encode_letter_introduction, encode_notification, take_letter, take_notification,
+    decode_frame, decode_generation_introduction, decode_notification, encode_generation,
+    encode_generation_introduction, encode_notification, take_generation, take_notification,
 };
 
 /// Feeds these bytes.
 pub fn feed(data: &[u8]) {
-    letters(data);
+    messages(data);
     let mut buf = BytesMut::from(data);
     let mut framed = BytesMut::from(data);
     loop {
@@ -43,22 +43,22 @@ pub fn feed(data: &[u8]) {
 }
 
 /// The same bytes where servers elect by generation.
-fn letters(data: &[u8]) {
+fn messages(data: &[u8]) {
     let mut introduced = BytesMut::from(data);
-    if let Ok(Some(introduction)) = decode_letter_introduction(&mut introduced) {
-        let mut again = BytesMut::from(&encode_letter_introduction(&introduction)[..]);
-        let again = decode_letter_introduction(&mut again);
+    if let Ok(Some(introduction)) = decode_generation_introduction(&mut introduced) {
+        let mut again = BytesMut::from(&encode_generation_introduction(&introduction)[..]);
+        let again = decode_generation_introduction(&mut again);
         assert_eq!(again.map(|i| i.map(|i| i.id)), Ok(Some(introduction.id)));
     }
     let mut buf = BytesMut::from(data);
     loop {
         let before = buf.len();
-        match take_letter(&mut buf) {
+        match take_generation(&mut buf) {
             Ok(None) => return,
-            Ok(Some(letter)) => {
+            Ok(Some(message)) => {
                 let mut out = BytesMut::new();
-                encode_letter(&letter, &mut out);
-                assert_eq!(take_letter(&mut out), Ok(Some(letter)));
+                encode_generation(&message, &mut out);
+                assert_eq!(take_generation(&mut out), Ok(Some(message)));
                 assert!(out.is_empty());
             }
             Err(error) if error.is_fatal() => return,

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!   ClockConfig   once
-//!   ClockEvent    a letter, a link, the disk, time ──► GenerationClock ──► ClockOutput   send, keep, decided
+//!   ClockEvent    a message, a link, the disk, time ──► GenerationClock ──► ClockOutput   send, keep, decided
 //! ```
 //!
 //! Words only: what becomes of them is decided above.
 
 use alloc::vec::Vec;
 
-use crate::ballot::{Ballot, Letter, Poll};
 use crate::config::Generations;
+use crate::generation_message::{Attempt, GenerationMessage, GrantedVote};
 use crate::id::ServerId;
 use crate::quorum::{Quorum, Support};
 use crate::report::{Change, Reason};
@@ -49,10 +49,10 @@ pub enum ClockEvent {
         /// Who, by its link.
         from: ServerId,
         /// What.
-        letter: Letter,
+        message: GenerationMessage,
     },
-    /// This ballot and those before it are on disk.
-    Kept(Ballot),
+    /// This granted_vote and those before it are on disk.
+    Kept(GrantedVote),
     /// Whether this server may be elected; it may until something else is said. One that may not does not ask to
     /// be, and grants as ever.
     MayLead(bool),
@@ -85,10 +85,10 @@ pub enum ClockOutput {
         /// To whom.
         to: Recipient,
         /// What.
-        letter: Letter,
+        message: GenerationMessage,
     },
     /// Put this on disk and say [`ClockEvent::Kept`].
-    Keep(Ballot),
+    Keep(GrantedVote),
     /// Dial, now and afresh, every voter to which there is no link.
     Redial,
     /// Something has changed, and why.
@@ -100,7 +100,7 @@ pub enum ClockOutput {
     Leave(Reason),
 }
 
-/// To whom a letter goes.
+/// To whom a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recipient {
     /// Every other voter.
@@ -111,9 +111,9 @@ pub enum Recipient {
     One(ServerId),
 }
 
-/// Letters that came before they could be answered, by position of their sender.
+/// Messages that came before they could be answered, by position of their sender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Early(Vec<Option<Letter>>);
+pub(super) struct Early(Vec<Option<GenerationMessage>>);
 
 impl Early {
     /// None, of so many voters.
@@ -122,12 +122,12 @@ impl Early {
     }
 
     /// Keeps the newest of this sender.
-    pub(super) fn keep(&mut self, position: usize, letter: Letter) {
-        self.0[position] = Some(letter);
+    pub(super) fn keep(&mut self, position: usize, message: GenerationMessage) {
+        self.0[position] = Some(message);
     }
 
     /// Takes what this sender said.
-    pub(super) fn take(&mut self, position: usize) -> Option<Letter> {
+    pub(super) fn take(&mut self, position: usize) -> Option<GenerationMessage> {
         self.0[position].take()
     }
 
@@ -141,7 +141,7 @@ impl Early {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Campaign {
     /// What we ask.
-    pub(super) poll: Poll,
+    pub(super) attempt: Attempt,
     /// Who grants it.
     pub(super) grants: Support,
     /// Our own vote is on disk, or none is needed: others were asked.
@@ -154,5 +154,5 @@ pub(super) struct Owed {
     /// To whom.
     pub(super) to: ServerId,
     /// What it asked.
-    pub(super) poll: Poll,
+    pub(super) attempt: Attempt,
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An answer counts if it says yes, to the very attempt that is under way, and once that has been asked: while our
-//! own vote is on its way to the disk, a yes is a guess. One that shows a later generation ends the attempt, whatever
+//! own vote is on its way to the disk, a yes is a guess. One that shows a later generation ends the number, whatever
 //! it says. Where only a pre-vote was asked, the next attempt follows at once: those who are behind catch up without a
 //! vote being spent.
 //!
@@ -15,10 +15,10 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::ballot::{Ballot, Body, Letter, Poll};
 use crate::config::Ties;
 use crate::generation::boundary::{Campaign, ClockOutput, Recipient};
 use crate::generation::clock::GenerationClock;
+use crate::generation_message::{Attempt, Body, GenerationMessage, GrantedVote};
 use crate::id::ServerId;
 use crate::report::Reason;
 use crate::time::Instant;
@@ -41,9 +41,9 @@ impl GenerationClock {
         }
         let mut grants = self.config.quorum.support();
         grants.add(&self.config.quorum, self.config.id);
-        let poll = Poll { generation: next, attempt: self.attempt(), pre: true };
-        self.campaign = Some(Campaign { poll, grants, asked: true });
-        self.send(Recipient::Voters, Body::Request(poll), out);
+        let attempt = Attempt { generation: next, number: self.number(), pre: true };
+        self.campaign = Some(Campaign { attempt, grants, asked: true });
+        self.send(Recipient::Voters, Body::VoteRequest(attempt), out);
         self.count(at, out);
     }
 
@@ -53,11 +53,11 @@ impl GenerationClock {
         self.see(generation, Reason::NoLeaderHeard, out);
         let id = self.config.id;
         self.stand_for(Vote { leader: id, ..self.own }, Reason::NoLeaderHeard, out);
-        let poll = Poll { generation, attempt: self.attempt(), pre: false };
+        let attempt = Attempt { generation, number: self.number(), pre: false };
         let grants = self.config.quorum.support();
-        self.campaign = Some(Campaign { poll, grants, asked: false });
-        self.ballot = Ballot { generation, vote: id };
-        out.push(ClockOutput::Keep(self.ballot));
+        self.campaign = Some(Campaign { attempt, grants, asked: false });
+        self.granted_vote = GrantedVote { generation, vote: id };
+        out.push(ClockOutput::Keep(self.granted_vote));
     }
 
     /// Our own vote is on disk: it counts, and the others are asked for theirs.
@@ -65,8 +65,8 @@ impl GenerationClock {
         let Some(campaign) = &mut self.campaign else { return };
         campaign.asked = true;
         campaign.grants.add(&self.config.quorum, self.config.id);
-        let poll = campaign.poll;
-        self.send(Recipient::Voters, Body::Request(poll), out);
+        let attempt = campaign.attempt;
+        self.send(Recipient::Voters, Body::VoteRequest(attempt), out);
         self.count(at, out);
     }
 
@@ -75,17 +75,17 @@ impl GenerationClock {
         &mut self,
         at: Instant,
         from: ServerId,
-        letter: &Letter,
-        poll: Poll,
+        message: &GenerationMessage,
+        attempt: Attempt,
         granted: bool,
         out: &mut Vec<ClockOutput>,
     ) {
-        let present = self.campaign.as_ref().filter(|campaign| campaign.poll == poll);
+        let present = self.campaign.as_ref().filter(|campaign| campaign.attempt == attempt);
         let current = present.is_some_and(|campaign| campaign.asked);
-        if letter.generation > self.generation {
-            let (theirs, ours) = (Round(letter.generation.0), Round(self.generation.0));
-            self.see(letter.generation, Reason::LaterRound { from, theirs, ours }, out);
-            if current && poll.pre {
+        if message.generation > self.generation {
+            let (theirs, ours) = (Round(message.generation.0), Round(self.generation.0));
+            self.see(message.generation, Reason::LaterRound { from, theirs, ours }, out);
+            if current && attempt.pre {
                 self.ask(at, out);
             }
             return;
@@ -102,7 +102,7 @@ impl GenerationClock {
         let Some(campaign) = self.campaign.as_ref().filter(|c| c.grants.is_enough(quorum)) else {
             return;
         };
-        if campaign.poll.pre {
+        if campaign.attempt.pre {
             return self.run(out);
         }
         let members = campaign.grants.members(quorum).collect();
@@ -114,13 +114,18 @@ impl GenerationClock {
 
     /// Whether we would rather lead than let this one, which is as new as we are and asks whether it would be
     /// elected. Only once: if we try in vain, so be it.
-    pub(super) fn prefers_itself(&mut self, at: Instant, from: ServerId, letter: &Letter) -> bool {
+    pub(super) fn prefers_itself(
+        &mut self,
+        at: Instant,
+        from: ServerId,
+        message: &GenerationMessage,
+    ) -> bool {
         let first = self.tries == 0 || (self.tries == 1 && self.campaign.is_some());
         let prefers = self.config.rules.ties == Ties::BetterRanked
             && self.appointed.is_none()
             && self.own.leader == self.config.id
             && self.is_candidate()
-            && letter.claim == self.claim()
+            && message.claim == self.claim()
             && from < self.config.id
             && first;
         if prefers && self.tries == 0 {
@@ -139,7 +144,7 @@ impl GenerationClock {
         self.config.rules.stagger.saturating_mul(better)
     }
 
-    fn attempt(&mut self) -> u64 {
+    fn number(&mut self) -> u64 {
         self.attempts += 1;
         self.attempts
     }

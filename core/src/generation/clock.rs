@@ -1,7 +1,7 @@
 //! What a server knows of an election by generation, and the few moves that all its parts share.
 //!
 //! ```text
-//!   generation   the highest seen          ballot   the last vote given, durable or on its way
+//!   generation   the highest seen          granted_vote   the last vote given, durable or on its way
 //!   campaign     an attempt of ours        heard    when the leader was, so for how long no other is granted
 //! ```
 //!
@@ -13,8 +13,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-use crate::ballot::{Ballot, Body, Claim, Generation, Letter};
 use crate::generation::boundary::{Campaign, ClockConfig, ClockOutput, Early, Owed, Recipient};
+use crate::generation_message::{Body, Claim, Generation, GenerationMessage, GrantedVote};
 use crate::id::ServerId;
 use crate::quorum::{Quorum, Support};
 use crate::report::{Change, Reason};
@@ -34,7 +34,7 @@ pub struct GenerationClock {
     /// The highest generation seen.
     pub(super) generation: Generation,
     /// The last vote given.
-    pub(super) ballot: Ballot,
+    pub(super) granted_vote: GrantedVote,
     /// Votes of this generation and before are on disk.
     pub(super) kept: Generation,
     /// The vote for ourselves; its epoch and zxid are our claim.
@@ -63,16 +63,16 @@ pub struct GenerationClock {
 }
 
 impl GenerationClock {
-    /// A server that finds `ballot` on its disk and has not begun to look.
-    pub fn new(config: ClockConfig, ballot: Ballot) -> Self {
+    /// A server that finds `granted_vote` on its disk and has not begun to look.
+    pub fn new(config: ClockConfig, granted_vote: GrantedVote) -> Self {
         let voters = config.quorum.voters().len();
         Self {
             rng: Rng::new(config.seed),
             state: ServerState::Looking,
             looking: false,
-            generation: ballot.generation,
-            ballot,
-            kept: ballot.generation,
+            generation: granted_vote.generation,
+            granted_vote,
+            kept: granted_vote.generation,
             own: Vote::ABSTENTION,
             vote: Vote::ABSTENTION,
             appointed: None,
@@ -118,8 +118,8 @@ impl GenerationClock {
     }
 
     /// The last vote that it has given; it may be on its way to the disk.
-    pub const fn ballot(&self) -> Ballot {
-        self.ballot
+    pub const fn granted_vote(&self) -> GrantedVote {
+        self.granted_vote
     }
 
     /// Who votes.
@@ -186,16 +186,16 @@ impl GenerationClock {
         Claim { current_epoch: self.own.peer_epoch, last: self.own.zxid }
     }
 
-    /// A letter with what every letter tells.
-    pub(super) fn letter(&self, claim: Claim, body: Body) -> Letter {
+    /// A message with what every message tells.
+    pub(super) fn message(&self, claim: Claim, body: Body) -> GenerationMessage {
         let (from, generation, config) = (self.config.id, self.generation, Bytes::new());
-        Letter { from, generation, claim, body, config, knows_probes: false }
+        GenerationMessage { from, generation, claim, body, config, knows_probes: false }
     }
 
-    /// Says something, with all that every letter tells.
+    /// Says something, with all that every message tells.
     pub(super) fn send(&self, to: Recipient, body: Body, out: &mut Vec<ClockOutput>) {
-        let letter = self.letter(self.claim(), body);
-        out.push(ClockOutput::Send { to, letter });
+        let message = self.message(self.claim(), body);
+        out.push(ClockOutput::Send { to, message });
     }
 
     /// Whether we may ask to lead: we have weight, and a history that is known, could be followed, and begin with

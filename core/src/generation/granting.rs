@@ -17,9 +17,9 @@
 
 use alloc::vec::Vec;
 
-use crate::ballot::{Ballot, Body, Letter, Poll};
 use crate::generation::boundary::{ClockOutput, Owed, Recipient};
 use crate::generation::clock::GenerationClock;
+use crate::generation_message::{Attempt, Body, GenerationMessage, GrantedVote};
 use crate::id::ServerId;
 use crate::report::Reason;
 use crate::time::Instant;
@@ -32,95 +32,101 @@ impl GenerationClock {
         &mut self,
         at: Instant,
         position: usize,
-        letter: Letter,
-        poll: Poll,
+        message: GenerationMessage,
+        attempt: Attempt,
         out: &mut Vec<ClockOutput>,
     ) {
-        let from = letter.from;
+        let from = message.from;
         if self.has_live_leader(at) {
-            self.early.keep(position, letter);
-            return self.answer(from, poll, false, out);
+            self.early.keep(position, message);
+            return self.answer(from, attempt, false, out);
         }
         if !self.looking {
             // The leader has been silent for the shortest time-out. What we had when we last looked tells
             // enough of us for an answer that binds no voter.
-            let granted = poll.pre && self.has_standing() && self.would_grant(&letter, poll);
-            self.early.keep(position, letter);
+            let granted = attempt.pre && self.has_standing() && self.would_grant(&message, attempt);
+            self.early.keep(position, message);
             if self.has_standing() {
-                self.answer(from, poll, granted, out);
-                if !poll.pre {
+                self.answer(from, attempt, granted, out);
+                if !attempt.pre {
                     let leader = self.vote.leader;
                     self.leave(Reason::LeaderSilent { leader }, out);
                 }
             }
             return;
         }
-        let shown = if poll.pre { letter.generation } else { poll.generation };
+        let shown = if attempt.pre { message.generation } else { attempt.generation };
         if shown > self.generation {
             let (theirs, ours) = (Round(shown.0), Round(self.generation.0));
             self.see(shown, Reason::LaterRound { from, theirs, ours }, out);
         }
-        let granted = self.would_grant(&letter, poll);
-        let granted = granted && !(poll.pre && self.prefers_itself(at, from, &letter));
+        let granted = self.would_grant(&message, attempt);
+        let granted = granted && !(attempt.pre && self.prefers_itself(at, from, &message));
         if granted && self.campaign.is_none() {
             // Let it try. A server that only asks does not put off those that are newer.
             self.listen(at);
         }
-        if granted && !poll.pre {
-            self.grant(letter, poll, out)
+        if granted && !attempt.pre {
+            self.grant(message, attempt, out)
         } else {
-            self.answer(from, poll, granted, out)
+            self.answer(from, attempt, granted, out)
         }
     }
 
     /// Whether it may have our vote: see the table above.
-    fn would_grant(&self, letter: &Letter, poll: Poll) -> bool {
+    fn would_grant(&self, message: &GenerationMessage, attempt: Attempt) -> bool {
         let quorum = &self.config.quorum;
-        let may_lead = quorum.weight(letter.from) > 0;
-        let known = letter.claim.last != Zxid::UNKNOWN && self.own.zxid != Zxid::UNKNOWN;
-        let unseen = poll.generation > self.ballot.generation;
-        let fresh = letter.claim >= self.claim();
-        let open = if poll.pre {
-            poll.generation > self.generation
+        let may_lead = quorum.weight(message.from) > 0;
+        let known = message.claim.last != Zxid::UNKNOWN && self.own.zxid != Zxid::UNKNOWN;
+        let unseen = attempt.generation > self.granted_vote.generation;
+        let fresh = message.claim >= self.claim();
+        let open = if attempt.pre {
+            attempt.generation > self.generation
         } else {
-            let again = self.ballot.vote == letter.from;
-            poll.generation == self.generation && (unseen || again)
+            let again = self.granted_vote.vote == message.from;
+            attempt.generation == self.generation && (unseen || again)
         };
         may_lead && known && fresh && open
     }
 
     /// It has our vote, as soon as that is on disk.
-    fn grant(&mut self, letter: Letter, poll: Poll, out: &mut Vec<ClockOutput>) {
-        let (to, generation) = (letter.from, poll.generation);
-        let ballot = Ballot { generation, vote: to };
-        if ballot != self.ballot {
-            self.ballot = ballot;
+    fn grant(&mut self, message: GenerationMessage, attempt: Attempt, out: &mut Vec<ClockOutput>) {
+        let (to, generation) = (message.from, attempt.generation);
+        let granted_vote = GrantedVote { generation, vote: to };
+        if granted_vote != self.granted_vote {
+            self.granted_vote = granted_vote;
             let vote = Vote {
-                peer_epoch: letter.claim.current_epoch,
-                zxid: letter.claim.last,
+                peer_epoch: message.claim.current_epoch,
+                zxid: message.claim.last,
                 leader: to,
             };
             self.stand_for(vote, Reason::VoteGranted { to }, out);
-            out.push(ClockOutput::Keep(ballot));
+            out.push(ClockOutput::Keep(granted_vote));
         }
         if self.kept >= generation {
-            self.answer(to, poll, true, out);
+            self.answer(to, attempt, true, out);
         } else {
-            self.owed = Some(Owed { to, poll });
+            self.owed = Some(Owed { to, attempt });
         }
     }
 
     /// A vote is on disk.
-    pub(super) fn on_kept(&mut self, at: Instant, ballot: Ballot, out: &mut Vec<ClockOutput>) {
-        self.kept = self.kept.max(ballot.generation);
-        if let Some(Owed { to, poll }) = self.owed.filter(|o| o.poll.generation <= self.kept) {
+    pub(super) fn on_kept(
+        &mut self,
+        at: Instant,
+        granted_vote: GrantedVote,
+        out: &mut Vec<ClockOutput>,
+    ) {
+        self.kept = self.kept.max(granted_vote.generation);
+        if let Some(Owed { to, attempt }) = self.owed.filter(|o| o.attempt.generation <= self.kept)
+        {
             self.owed = None;
-            if self.ballot == (Ballot { generation: poll.generation, vote: to }) {
-                self.answer(to, poll, true, out);
+            if self.granted_vote == (GrantedVote { generation: attempt.generation, vote: to }) {
+                self.answer(to, attempt, true, out);
             }
         }
         let waiting = self.campaign.as_ref().filter(|campaign| !campaign.asked);
-        if waiting.is_some_and(|campaign| campaign.poll.generation <= self.kept) {
+        if waiting.is_some_and(|campaign| campaign.attempt.generation <= self.kept) {
             self.ask_others(at, out);
         }
     }
@@ -128,14 +134,14 @@ impl GenerationClock {
     /// What came before we looked is answered now.
     pub(super) fn answer_early(&mut self, at: Instant, out: &mut Vec<ClockOutput>) {
         for position in 0..self.early.len() {
-            let Some(letter) = self.early.take(position) else { continue };
-            if let (true, Body::Request(poll)) = (self.looking, letter.body) {
-                self.on_request(at, position, letter, poll, out);
+            let Some(message) = self.early.take(position) else { continue };
+            if let (true, Body::VoteRequest(attempt)) = (self.looking, message.body) {
+                self.on_request(at, position, message, attempt, out);
             }
         }
     }
 
-    fn answer(&self, to: ServerId, poll: Poll, granted: bool, out: &mut Vec<ClockOutput>) {
-        self.send(Recipient::One(to), Body::Answer { poll, granted }, out);
+    fn answer(&self, to: ServerId, attempt: Attempt, granted: bool, out: &mut Vec<ClockOutput>) {
+        self.send(Recipient::One(to), Body::VoteResponse { attempt, granted }, out);
     }
 }

@@ -11,9 +11,9 @@
 
 use alloc::vec::Vec;
 
-use crate::ballot::{Body, Claim, Letter};
 use crate::generation::boundary::{ClockOutput, Recipient};
 use crate::generation::clock::GenerationClock;
+use crate::generation_message::{Body, Claim, GenerationMessage};
 use crate::id::ServerId;
 use crate::report::Reason;
 use crate::time::Instant;
@@ -57,25 +57,25 @@ impl GenerationClock {
     pub(super) fn tell(&self, at: Instant, to: Recipient, out: &mut Vec<ClockOutput>) {
         let settled = self.has_standing() && !self.looking;
         let leader = if settled { self.vote.leader } else { ServerId::NONE };
-        let body = Body::Standing { leader, beat: at.0 };
+        let body = Body::Heartbeat { leader, beat: at.0 };
         if !settled {
             return self.send(to, body, out);
         }
         // The same from all, as of the leader that they have: no receiver compares it.
         let claim = Claim { current_epoch: self.vote.peer_epoch, last: self.vote.zxid };
-        let letter = self.letter(claim, body);
-        out.push(ClockOutput::Send { to, letter });
+        let message = self.message(claim, body);
+        out.push(ClockOutput::Send { to, message });
     }
 
     /// A voter says that it leads.
     pub(super) fn on_leading(
         &mut self,
         at: Instant,
-        letter: &Letter,
+        message: &GenerationMessage,
         beat: u64,
         out: &mut Vec<ClockOutput>,
     ) {
-        let (from, theirs) = (letter.from, letter.generation);
+        let (from, theirs) = (message.from, message.generation);
         if theirs < self.generation {
             if self.has_standing() {
                 self.tell(Instant(beat), Recipient::One(from), out);
@@ -88,7 +88,7 @@ impl GenerationClock {
         self.see(theirs, reason.clone(), out);
         if self.looking {
             self.heard = Some(at);
-            let claim = letter.claim;
+            let claim = message.claim;
             let vote = Vote { peer_epoch: claim.current_epoch, zxid: claim.last, leader: from };
             self.decide(vote, Reason::LeaderHeard { leader: from }, out);
         } else if !self.has_standing() {
@@ -116,16 +116,16 @@ impl GenerationClock {
         &mut self,
         at: Instant,
         position: usize,
-        letter: &Letter,
+        message: &GenerationMessage,
         leader: ServerId,
         beat: u64,
         out: &mut Vec<ClockOutput>,
     ) {
-        let from = letter.from;
-        if letter.generation > self.generation && (self.looking || self.leads()) {
-            let (theirs, ours) = (Round(letter.generation.0), Round(self.generation.0));
+        let from = message.from;
+        if message.generation > self.generation && (self.looking || self.leads()) {
+            let (theirs, ours) = (Round(message.generation.0), Round(self.generation.0));
             let reason = Reason::LaterRound { from, theirs, ours };
-            self.see(letter.generation, reason.clone(), out);
+            self.see(message.generation, reason.clone(), out);
             if self.leads() {
                 self.leave(reason, out);
             }
@@ -135,7 +135,7 @@ impl GenerationClock {
             self.tell(at, Recipient::One(from), out);
         } else if self.leads()
             && leader == self.config.id
-            && letter.generation == self.generation
+            && message.generation == self.generation
             && beat <= at.0
         {
             self.beats[position] = self.beats[position].max(Instant(beat));
@@ -151,7 +151,7 @@ impl GenerationClock {
         let quorum = &self.config.quorum;
         match asked.filter(|c| quorum.is_voter(peer) && !c.grants.contains(quorum, peer)) {
             Some(campaign) => {
-                self.send(Recipient::One(peer), Body::Request(campaign.poll), out);
+                self.send(Recipient::One(peer), Body::VoteRequest(campaign.attempt), out);
             }
             None => self.tell(at, Recipient::One(peer), out),
         }

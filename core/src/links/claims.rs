@@ -149,8 +149,8 @@ impl Links {
             Message::Notification(notification) => {
                 held.said.put(notification);
             }
-            Message::Letter(letter) => {
-                held.said.post(letter);
+            Message::Generation(message) => {
+                held.said.post(message);
             }
             Message::Probe(probe) => {
                 held.said.put_probe(probe);

@@ -8,7 +8,7 @@
 
 use alloc::vec::Vec;
 
-use crate::ballot::Letter;
+use crate::generation_message::GenerationMessage;
 use crate::message::{Notification, Probe};
 
 /// What an election link has to carry: at most one notification, the newest, or one letter of each kind; and one
@@ -21,7 +21,7 @@ use crate::message::{Notification, Probe};
 pub struct Mailbox {
     newest: Option<Notification>,
     /// Where servers elect by generation: of each kind the newest, the longest waiting first.
-    letters: Vec<Letter>,
+    messages: Vec<GenerationMessage>,
     /// Where the other end knows them.
     probe: Option<Probe>,
 }
@@ -37,24 +37,24 @@ impl Mailbox {
         self.newest.take()
     }
 
-    /// Puts in a letter; returns whether it took the place of one of its kind that was not yet sent.
-    pub fn post(&mut self, letter: Letter) -> bool {
-        let kind = letter.body.kind();
-        match self.letters.iter_mut().find(|waiting| waiting.body.kind() == kind) {
+    /// Puts in a message; returns whether it took the place of one of its kind that was not yet sent.
+    pub fn post(&mut self, message: GenerationMessage) -> bool {
+        let kind = message.body.kind();
+        match self.messages.iter_mut().find(|waiting| waiting.body.kind() == kind) {
             Some(waiting) => {
-                *waiting = letter;
+                *waiting = message;
                 true
             }
             None => {
-                self.letters.push(letter);
+                self.messages.push(message);
                 false
             }
         }
     }
 
-    /// Takes out the letter that is to be sent next.
-    pub fn take_letter(&mut self) -> Option<Letter> {
-        (!self.letters.is_empty()).then(|| self.letters.remove(0))
+    /// Takes out the message that is to be sent next.
+    pub fn take_generation(&mut self) -> Option<GenerationMessage> {
+        (!self.messages.is_empty()).then(|| self.messages.remove(0))
     }
 
     /// Puts in a probe; returns whether it took the place of one that was not yet sent.
@@ -69,6 +69,6 @@ impl Mailbox {
 
     /// Whether nothing is to be sent.
     pub fn is_empty(&self) -> bool {
-        self.newest.is_none() && self.letters.is_empty() && self.probe.is_none()
+        self.newest.is_none() && self.messages.is_empty() && self.probe.is_none()
     }
 }

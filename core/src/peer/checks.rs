@@ -84,7 +84,7 @@ impl Peer {
                 }
                 Electing::Generation(by) => {
                     by.clock.fire(*now, &mut by.told);
-                    let after = self.shared.carry_letters();
+                    let after = self.shared.carry_generations();
                     self.follow(after);
                 }
             }

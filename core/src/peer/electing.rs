@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Config::election ─┬─► Elector           notifications
-//!                     └─► GenerationClock   letters, votes on disk
+//!                     └─► GenerationClock   messages, votes on disk
 //! ```
 //!
 //! What both know is asked here; what is said in them has rooms of its own.
@@ -11,10 +11,10 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::ballot::Ballot;
 use crate::config::{Config, Election, Generations};
 use crate::election::{Elector, ElectorConfig};
 use crate::generation::{ClockConfig, ClockOutput, Cue, GenerationClock};
+use crate::generation_message::GrantedVote;
 use crate::id::Ticket;
 use crate::membership::Role as MemberRole;
 use crate::quorum::{Quorum, Support};
@@ -38,18 +38,18 @@ pub(super) struct Generational {
     /// Outputs on their way; empty between steps, kept for its memory.
     pub(super) told: Vec<ClockOutput>,
     /// Votes on their way to the disk.
-    pub(super) writes: VecDeque<(Ticket, Ballot)>,
+    pub(super) writes: VecDeque<(Ticket, GrantedVote)>,
     /// Why the next election begins.
     pub(super) cue: Cue,
 }
 
 impl Electing {
-    /// The one that `config` asks for, of a server that finds `ballot` on its disk.
-    pub(super) fn new(config: &Config, ballot: Ballot) -> Self {
+    /// The one that `config` asks for, of a server that finds `granted_vote` on its disk.
+    pub(super) fn new(config: &Config, granted_vote: GrantedVote) -> Self {
         match &config.election {
             Election::Fast => Self::Fast(Elector::new(elector_config(config))),
             Election::Generation(rules) => Self::Generation(Box::new(Generational {
-                clock: GenerationClock::new(clock_config(config, rules.clone()), ballot),
+                clock: GenerationClock::new(clock_config(config, rules.clone()), granted_vote),
                 told: Vec::new(),
                 writes: VecDeque::new(),
                 cue: Cue::Fresh,

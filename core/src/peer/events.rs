@@ -1,7 +1,7 @@
 //! What happens to a server, each thing handed to whom it concerns.
 //!
 //! ```text
-//!   Received ──► by the place of its link ─┬─► the election      notifications, letters
+//!   Received ──► by the place of its link ─┬─► the election      notifications, messages
 //!   LinkUp, LinkDown, DialFailed ──► Links ─┼─► Leader            learners' packets, requests
 //!   Propose, Read, Persisted, Tick ─────────┴─► Learner           the leader's packets
 //! ```
@@ -9,10 +9,10 @@
 //! What does not fit who we are just now is refused here. What comes of the rest is the machines' business;
 //! what they make of the role stands in `turns`.
 
-use crate::ballot::{Body, Letter};
 use crate::context::{Parked, Verdict};
 use crate::election::ElectorEvent;
 use crate::generation::ClockEvent;
+use crate::generation_message::{Body, GenerationMessage};
 use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Cause, LinkUp, Plane};
 use crate::leader::pending::Purpose;
@@ -42,9 +42,9 @@ impl Peer {
                 Place::Election(from) => self.on_notification(at, link, from, &notification),
                 Place::Leader(_) | Place::Learner => self.on_misplaced(link, "notification"),
             },
-            Message::Letter(letter) => match place {
-                Place::Election(from) => self.on_letter(at, link, from, letter),
-                Place::Leader(_) | Place::Learner => self.on_misplaced(link, "letter"),
+            Message::Generation(message) => match place {
+                Place::Election(from) => self.on_generation_message(at, link, from, message),
+                Place::Leader(_) | Place::Learner => self.on_misplaced(link, "message"),
             },
             Message::Probe(probe) => match place {
                 Place::Election(_) => {
@@ -116,20 +116,26 @@ impl Peer {
     }
 
     /// A server that elects by generation has said something.
-    pub(super) fn on_letter(&mut self, at: Position, link: LinkId, from: ServerId, letter: Letter) {
+    pub(super) fn on_generation_message(
+        &mut self,
+        at: Position,
+        link: LinkId,
+        from: ServerId,
+        message: GenerationMessage,
+    ) {
         if let Electing::Fast(_) = self.shared.elector {
-            return self.on_misplaced(link, "letter");
+            return self.on_misplaced(link, "message");
         }
-        self.shared.links.on_marked(self.shared.now, at, letter.knows_probes);
+        self.shared.links.on_marked(self.shared.now, at, message.knows_probes);
         if self.shared.config.reconfig_enabled
             && matches!(self.role, Role::Looking)
-            && self.shared.adopt(from, &letter.config)
+            && self.shared.adopt(from, &message.config)
         {
             return self.look();
         }
-        let (body, round) = (letter.body, Round(letter.generation.0));
-        self.poll(ClockEvent::Heard { from, letter });
-        if let (Body::Standing { leader, .. }, Role::Learning(_)) = (body, &self.role) {
+        let (body, round) = (message.body, Round(message.generation.0));
+        self.on_clock(ClockEvent::Heard { from, message });
+        if let (Body::Heartbeat { leader, .. }, Role::Learning(_)) = (body, &self.role) {
             // A server that does not lead any more does not lead this generation again.
             let state = ServerState::Following;
             let standing = Standing { state, vote: Vote { leader, ..Vote::ABSTENTION }, round };
@@ -289,7 +295,7 @@ impl Peer {
                 // The server that was named has not been elected in time.
                 self.refuse_adrift();
             }
-            self.poll(ClockEvent::Tick);
+            self.on_clock(ClockEvent::Tick);
         }
         while let Some((due, timer)) = self.shared.timers.next().filter(|(at, _)| *at <= now) {
             self.on_timer(timer, due);

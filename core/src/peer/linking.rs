@@ -41,7 +41,7 @@ impl Peer {
     fn tell_standing(&mut self, link: LinkId, peer: ServerId) {
         self.shared.greet(link, peer);
         if self.shared.config.is_member(peer) {
-            self.poll(ClockEvent::Reachable(peer));
+            self.on_clock(ClockEvent::Reachable(peer));
         }
     }
 
@@ -67,8 +67,8 @@ impl Peer {
         if let Some(notification) = said.take() {
             self.on_received(link, Message::Notification(notification));
         }
-        while let Some(letter) = said.take_letter() {
-            self.on_received(link, Message::Letter(letter));
+        while let Some(message) = said.take_generation() {
+            self.on_received(link, Message::Generation(message));
         }
         if let Some(probe) = said.take_probe() {
             self.on_received(link, Message::Probe(probe));

@@ -79,7 +79,7 @@ impl SharedParts {
         let mut timers = Timers::default();
         timers.set(Timer::Start, Instant::ORIGIN);
         Ok(Self {
-            elector: Electing::new(&config, durable.ballot),
+            elector: Electing::new(&config, durable.granted_vote),
             history: History::new(&mut durable, config.history.clone(), &mut rng),
             delivery: Delivery::default(),
             requests: Requests::default(),

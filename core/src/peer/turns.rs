@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌────────────────────── leave ◄───────────────────┐
 //!            ▼                                                 │
-//!   back-off ─► look ─► elect or poll ─► on_decided ─► a role ─► obey ─► serve
+//!   back-off ─► look ─► elect, or hear the clock ─► on_decided ─► a role ─► obey ─► serve
 //!            ▲                                                 │
 //!            └──────────────── on_appointed ◄──────────────────┘
 //! ```
@@ -20,7 +20,7 @@ use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::output::Output;
 use crate::peer::electing::Electing;
-use crate::peer::letters::{After, cue_of};
+use crate::peer::generations::{After, cue_of};
 use crate::peer::role::Role;
 use crate::peer::shared::SharedParts;
 use crate::peer::{Peer, early};
@@ -51,10 +51,10 @@ impl Peer {
         }
         let may_lead = self.shared.may_stand(patience);
         self.elect(ElectorEvent::MayLead(may_lead));
-        self.poll(ClockEvent::MayLead(may_lead));
+        self.on_clock(ClockEvent::MayLead(may_lead));
         let (own, cue) = (self.shared.own_vote(), self.shared.take_cue());
         self.elect(ElectorEvent::Look(own));
-        self.poll(ClockEvent::Look { own, cue });
+        self.on_clock(ClockEvent::Look { own, cue });
     }
 
     /// Hands something to the fast election, if we take part in one, and does what it wants.
@@ -69,8 +69,8 @@ impl Peer {
     }
 
     /// Hands something to an election by generation, if we take part in one, and does what it wants.
-    pub(super) fn poll(&mut self, event: ClockEvent) {
-        let after = self.shared.poll(event);
+    pub(super) fn on_clock(&mut self, event: ClockEvent) {
+        let after = self.shared.on_clock(event);
         self.follow(after);
     }
 
@@ -233,7 +233,7 @@ impl Peer {
             }
             Electing::Generation(by) => {
                 if by.clock.appoint(vote, reason, &mut by.told) {
-                    let after = self.shared.carry_letters();
+                    let after = self.shared.carry_generations();
                     return self.follow(after);
                 }
                 // The server that was named is elected like any other.

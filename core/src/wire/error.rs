@@ -18,7 +18,7 @@ pub enum DecodeError {
     /// The first number on an election link is neither a server id nor a known protocol.
     #[error("introduction begins with {0}, which is neither a server id nor a known protocol")]
     UnknownProtocol(i64),
-    /// Behind the introduction come letters: the server elects by generation, and we do not.
+    /// Behind the introduction come messages: the server elects by generation, and we do not.
     #[error("it elects by generation, and this server with ZooKeeper's fast leader election")]
     ElectsByGeneration,
     /// Behind the introduction come notifications, if anything: we elect by generation.
@@ -27,12 +27,12 @@ pub enum DecodeError {
          server by generation"
     )]
     ElectsFast(i64),
-    /// A letter ends before its fields do.
-    #[error("letter of {0} bytes is too short for its fields")]
-    LetterLength(usize),
-    /// A letter of a kind that does not exist.
-    #[error("letter of unknown kind {0}")]
-    LetterKind(i32),
+    /// A message ends before its fields do.
+    #[error("message of {0} bytes is too short for its fields")]
+    GenerationLength(usize),
+    /// A message of a kind that does not exist.
+    #[error("message of unknown kind {0}")]
+    GenerationKind(i32),
     /// An introduction announces too few or too many bytes of addresses.
     #[error("introduction announces {0} bytes of addresses, not 1 to {MAX_ADDRESSES}")]
     AddressLength(i32),
@@ -128,7 +128,7 @@ impl DecodeError {
     /// | error | why the link can stay |
     /// |---|---|
     /// | [`NotificationLength`](Self::NotificationLength), [`State`](Self::State), [`ConfigLength`](Self::ConfigLength) | the frame around the notification was in order, and the next vote replaces this one |
-    /// | [`LetterLength`](Self::LetterLength), [`LetterKind`](Self::LetterKind) | the same, of a letter |
+    /// | [`GenerationLength`](Self::GenerationLength), [`GenerationKind`](Self::GenerationKind) | the same, of a message |
     /// | [`UnknownPacket`](Self::UnknownPacket) | its length was in order, and ZooKeeper ignores such packets |
     ///
     /// A malformed packet of a known type is fatal although its end is known: packets form a sequence,
@@ -140,8 +140,8 @@ impl DecodeError {
             Self::NotificationLength(_)
                 | Self::State(_)
                 | Self::ConfigLength { .. }
-                | Self::LetterLength(_)
-                | Self::LetterKind(_)
+                | Self::GenerationLength(_)
+                | Self::GenerationKind(_)
                 | Self::UnknownPacket(_)
         )
     }

@@ -1,4 +1,4 @@
-//! The probe: a frame on the election port that is shorter than any notification and any letter.
+//! The probe: a frame on the election port that is shorter than any notification and any message.
 //!
 //! | offset | field |
 //! |---|---|
@@ -34,7 +34,7 @@ pub fn encode_probe(probe: &Probe, out: &mut BytesMut) {
 }
 
 /// Takes a frame off the front of `buf` if it is there as a whole and a probe is in it. Whatever else is there stays
-/// where it is, for [`take_notification`](super::take_notification) or [`take_letter`](super::take_letter).
+/// where it is, for [`take_notification`](super::take_notification) or [`take_generation`](super::take_generation).
 #[inline]
 pub fn take_probe(buf: &mut BytesMut) -> Option<Probe> {
     let length = whole_frame(buf).ok().flatten()?;
@@ -55,7 +55,7 @@ pub fn take_probe(buf: &mut BytesMut) -> Option<Probe> {
 mod tests {
     use super::super::election::take_notification;
     use super::super::error::DecodeError;
-    use super::super::letter::take_letter;
+    use super::super::generation::take_generation;
     use super::*;
 
     #[test]
@@ -98,8 +98,8 @@ mod tests {
         let refused = take_notification(&mut bytes.clone()).expect_err("no notification");
         assert_eq!(refused, DecodeError::NotificationLength(LENGTH));
         assert!(!refused.is_fatal());
-        let refused = take_letter(&mut bytes).expect_err("no letter");
-        assert_eq!(refused, DecodeError::LetterLength(LENGTH));
+        let refused = take_generation(&mut bytes).expect_err("no message");
+        assert_eq!(refused, DecodeError::GenerationLength(LENGTH));
         assert!(!refused.is_fatal() && bytes.is_empty());
     }
 }

@@ -245,7 +245,7 @@ impl Seen {
                 }
                 Message::Packet(Packet::Acks(run)) => packets.extend(run.zxids().map(Packet::Ack)),
                 Message::Packet(packet) => packets.push(packet),
-                Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => {}
+                Message::Notification(_) | Message::Generation(_) | Message::Probe(_) => {}
             }
         }
         packets
@@ -255,7 +255,7 @@ impl Seen {
     pub fn handed(&self, link: LinkId) -> Vec<Packet> {
         let packets = self.sent(link).into_iter().filter_map(|message| match message {
             Message::Packet(packet) => Some(packet),
-            Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => None,
+            Message::Notification(_) | Message::Generation(_) | Message::Probe(_) => None,
         });
         packets.collect()
     }
@@ -269,7 +269,7 @@ impl Seen {
     pub fn told(&self, link: LinkId) -> Vec<Standing> {
         let told = self.sent(link).into_iter().filter_map(|message| match message {
             Message::Notification(notification) => Some(notification.standing),
-            Message::Packet(_) | Message::Letter(_) | Message::Probe(_) => None,
+            Message::Packet(_) | Message::Generation(_) | Message::Probe(_) => None,
         });
         told.collect()
     }

@@ -16,8 +16,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quorate_core::ballot::Ballot;
 use quorate_core::durable::Epochs;
+use quorate_core::generation_message::GrantedVote;
 use quorate_core::id::ServerId;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
@@ -48,7 +48,7 @@ pub struct Log<F: Files = Disk> {
     /// What a crash would leave; changed only after the files.
     epochs: Epochs,
     /// The last vote given, and whose it is; none if we do not elect by generation.
-    ballot: Option<(Ballot, ServerId)>,
+    granted_vote: Option<(GrantedVote, ServerId)>,
     /// The longest lease that may have been promised.
     lease: Duration,
     segments: Segments<F>,
@@ -126,17 +126,17 @@ impl<F: Files + Clone> Log<F> {
     ///
     /// A [`LogError`] if it voted otherwise in this generation, or in a later one, if the directory was opened
     /// without [`OpenOptions::voter`], or if the disk fails.
-    pub fn write_vote(&mut self, ballot: Ballot) -> Result<(), LogError> {
+    pub fn write_vote(&mut self, granted_vote: GrantedVote) -> Result<(), LogError> {
         self.guard()?;
-        let (from, id) = self.ballot.ok_or(VoteError::Unwanted)?;
-        if !vote::follows(from, ballot) {
-            return Err(VoteError::Twice { from, to: ballot }.into());
+        let (from, id) = self.granted_vote.ok_or(VoteError::Unwanted)?;
+        if !vote::follows(from, granted_vote) {
+            return Err(VoteError::Twice { from, to: granted_vote }.into());
         }
-        if from != ballot {
+        if from != granted_vote {
             self.failed = true;
-            vote::keep(&self.files, &self.dir, ballot, id)?;
+            vote::keep(&self.files, &self.dir, granted_vote, id)?;
             self.failed = false;
-            self.ballot = Some((ballot, id));
+            self.granted_vote = Some((granted_vote, id));
         }
         Ok(())
     }

@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 
 use adler2::adler32_slice;
-use quorate_core::ballot::{Ballot, Generation};
+use quorate_core::generation_message::{Generation, GrantedVote};
 use quorate_core::id::ServerId;
 use thiserror::Error;
 
@@ -69,9 +69,9 @@ pub enum VoteError {
     #[error("the vote in generation {} cannot follow that in generation {}", to.generation, from.generation)]
     Twice {
         /// The vote that was given.
-        from: Ballot,
+        from: GrantedVote,
         /// The one that was to be given.
-        to: Ballot,
+        to: GrantedVote,
     },
     /// The directory was opened without it.
     #[error("this server does not elect by generation")]
@@ -79,7 +79,7 @@ pub enum VoteError {
 }
 
 /// What the file holds.
-pub(crate) fn parse(bytes: &[u8]) -> Option<(Ballot, ServerId)> {
+pub(crate) fn parse(bytes: &[u8]) -> Option<(GrantedVote, ServerId)> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (numbers, checksum) = text.strip_suffix('\n')?.rsplit_once(' ')?;
     let expected = u32::from_str_radix(checksum, 16).ok()?;
@@ -89,14 +89,14 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(Ballot, ServerId)> {
     let mut numbers = numbers.split(' ').map(|number| number.parse::<i64>().ok());
     let (generation, vote, of) = (numbers.next()??, numbers.next()??, numbers.next()??);
     let generation = Generation(generation);
-    let (ballot, of) = (Ballot { generation, vote: ServerId(vote) }, ServerId(of));
+    let (granted_vote, of) = (GrantedVote { generation, vote: ServerId(vote) }, ServerId(of));
     // Numbers can be written in more ways than one, and only one was written here.
-    let whole = generation.is_valid() && format(ballot, of).as_bytes() == bytes;
-    whole.then_some((ballot, of))
+    let whole = generation.is_valid() && format(granted_vote, of).as_bytes() == bytes;
+    whole.then_some((granted_vote, of))
 }
 
-fn format(ballot: Ballot, of: ServerId) -> String {
-    let Ballot { generation, vote } = ballot;
+fn format(granted_vote: GrantedVote, of: ServerId) -> String {
+    let GrantedVote { generation, vote } = granted_vote;
     let numbers = format!("{generation} {} {}", vote.0, of.0);
     format!("{numbers} {:08x}\n", adler32_slice(numbers.as_bytes()))
 }
@@ -113,19 +113,19 @@ pub(crate) fn open<F: Files>(
     dir: &Path,
     id: ServerId,
     has_history: bool,
-) -> Result<Result<Ballot, VoteError>, FileError> {
+) -> Result<Result<GrantedVote, VoteError>, FileError> {
     let (path, marker) = (dir.join(VOTE), data_dir.join(INITIALIZE));
     let Some(bytes) = files.read(&path, BYTES_MAX).map_err(at("read", &path))? else {
         let never = files.read(&marker, 1).map_err(at("read", &marker))?.is_some();
         if has_history && !never {
             return Ok(Err(VoteError::Missing { path, marker }));
         }
-        keep(files, dir, Ballot::NONE, id)?;
+        keep(files, dir, GrantedVote::NONE, id)?;
         if never {
             files.remove(&marker).map_err(at("remove", &marker))?;
             files.sync_dir(data_dir).map_err(at("sync", data_dir))?;
         }
-        return Ok(Ok(Ballot::NONE));
+        return Ok(Ok(GrantedVote::NONE));
     };
     match parse(&bytes) {
         None => Ok(Err(VoteError::Garbage {
@@ -133,12 +133,12 @@ pub(crate) fn open<F: Files>(
             found: String::from_utf8_lossy(&bytes).into_owned(),
         })),
         Some((_, of)) if of != id => Ok(Err(VoteError::Foreign { path, of, id })),
-        Some((ballot, _)) => {
+        Some((granted_vote, _)) => {
             // It may so far be in the page cache only.
             let file = files.open(&path).map_err(at("open", &path))?;
             files.sync(&file).map_err(at("sync", &path))?;
             files.sync_dir(dir).map_err(at("sync", dir))?;
-            Ok(Ok(ballot))
+            Ok(Ok(granted_vote))
         }
     }
 }
@@ -147,14 +147,14 @@ pub(crate) fn open<F: Files>(
 pub(crate) fn keep<F: Files>(
     files: &F,
     dir: &Path,
-    ballot: Ballot,
+    granted_vote: GrantedVote,
     id: ServerId,
 ) -> Result<(), FileError> {
-    epochs::replace_with(files, dir, VOTE, format(ballot, id).as_bytes())
+    epochs::replace_with(files, dir, VOTE, format(granted_vote, id).as_bytes())
 }
 
 /// Whether one vote may follow another.
-pub(crate) fn follows(from: Ballot, to: Ballot) -> bool {
+pub(crate) fn follows(from: GrantedVote, to: GrantedVote) -> bool {
     to.generation > from.generation || to == from
 }
 
@@ -165,15 +165,15 @@ const BYTES_MAX: u64 = 128;
 mod tests {
     use super::*;
 
-    const BALLOT: Ballot = Ballot { generation: Generation(6), vote: ServerId(2) };
+    const BALLOT: GrantedVote = GrantedVote { generation: Generation(6), vote: ServerId(2) };
 
     #[test]
     fn the_file_is_one_line() {
         let text = format(BALLOT, ServerId(1));
         assert_eq!(text, "6 2 1 029a00da\n");
         assert_eq!(parse(text.as_bytes()), Some((BALLOT, ServerId(1))));
-        let none = format(Ballot::NONE, ServerId(1));
-        assert_eq!(parse(none.as_bytes()), Some((Ballot::NONE, ServerId(1))));
+        let none = format(GrantedVote::NONE, ServerId(1));
+        assert_eq!(parse(none.as_bytes()), Some((GrantedVote::NONE, ServerId(1))));
     }
 
     #[test]
@@ -193,8 +193,8 @@ mod tests {
 
     #[test]
     fn a_vote_follows_one_of_an_earlier_generation_or_itself() {
-        let other = Ballot { vote: ServerId(3), ..BALLOT };
-        let later = Ballot { generation: Generation(7), ..other };
+        let other = GrantedVote { vote: ServerId(3), ..BALLOT };
+        let later = GrantedVote { generation: Generation(7), ..other };
         assert!(follows(BALLOT, BALLOT) && follows(BALLOT, later));
         assert!(!follows(BALLOT, other) && !follows(later, BALLOT));
     }

@@ -24,8 +24,8 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_core::ballot::Generation;
 use quorate_core::config::Config;
+use quorate_core::generation_message::Generation;
 use quorate_core::id::{ReadId, ServerId, Ticket};
 use quorate_core::output::{Output, Write};
 use quorate_core::report::{Change, Reason};

@@ -21,7 +21,7 @@ mod marks;
 
 use std::collections::VecDeque;
 
-use quorate_core::ballot::Ballot;
+use quorate_core::generation_message::GrantedVote;
 use quorate_core::id::Ticket;
 use quorate_core::output::Write;
 use quorate_core::txn::Txn;
@@ -85,7 +85,7 @@ pub(crate) struct Held {
     pub(crate) accepted_epoch: Epoch,
     pub(crate) current_epoch: Epoch,
     pub(crate) last_zxid: Zxid,
-    pub(crate) ballot: Ballot,
+    pub(crate) granted_vote: GrantedVote,
 }
 
 impl Held {
@@ -94,7 +94,7 @@ impl Held {
             accepted_epoch: contents.accepted_epoch,
             current_epoch: contents.current_epoch,
             last_zxid: contents.told(),
-            ballot: contents.ballot,
+            granted_vote: contents.granted_vote,
         }
     }
 }

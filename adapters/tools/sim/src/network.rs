@@ -119,8 +119,8 @@ pub(crate) struct Network {
     pub(crate) old: BTreeMap<ServerId, Dialect>,
     /// Whose quorum port is closed while its server runs.
     shut: BTreeSet<ServerId>,
-    /// Servers elect by generation: what they say on the election port are letters.
-    pub(crate) letters: bool,
+    /// Servers elect by generation: what they say on the election port are messages.
+    pub(crate) messages: bool,
     /// What is to be entered into the agenda.
     pub(crate) scheduled: Vec<(Instant, NetworkEvent)>,
     /// What servers are to be told.
@@ -147,7 +147,7 @@ impl Network {
             advertised: BTreeMap::new(),
             old: BTreeMap::new(),
             shut: BTreeSet::new(),
-            letters: false,
+            messages: false,
             scheduled: Vec::new(),
             arrivals: VecDeque::new(),
             snapshots: VecDeque::new(),

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use quorate_core::ballot::{Body, Generation, Letter, Poll};
 use quorate_core::config::Config;
+use quorate_core::generation_message::{Attempt, Body, Generation, GenerationMessage};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
 use quorate_core::message::{Message, Notification, Packet, Request};
@@ -314,9 +314,9 @@ impl Stage {
                 wire::encode_notification(notification, &mut bytes);
                 wire::take_notification(&mut bytes).map(|n| n.map(Message::Notification))
             }
-            Message::Letter(letter) => {
-                wire::encode_letter(letter, &mut bytes);
-                wire::take_letter(&mut bytes).map(|n| n.map(Message::Letter))
+            Message::Generation(message) => {
+                wire::encode_generation(message, &mut bytes);
+                wire::take_generation(&mut bytes).map(|n| n.map(Message::Generation))
             }
             Message::Probe(probe) => {
                 wire::encode_probe(probe, &mut bytes);
@@ -384,33 +384,35 @@ impl Stage {
     pub fn packets(&mut self, link: LinkId) -> Vec<Packet> {
         self.take_sent(link, |message| match message {
             Message::Packet(packet) => Some(packet),
-            Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => None,
+            Message::Notification(_) | Message::Generation(_) | Message::Probe(_) => None,
         })
     }
 
     /// The last vote, or pre-vote, that the server has asked for in a generation.
-    pub(crate) fn poll(&self, generation: Generation, pre: bool) -> Option<Poll> {
+    pub(crate) fn attempt(&self, generation: Generation, pre: bool) -> Option<Attempt> {
         let asked = |message: &Message| {
-            let Message::Letter(Letter { body: Body::Request(poll), .. }) = message else {
+            let Message::Generation(GenerationMessage { body: Body::VoteRequest(attempt), .. }) =
+                message
+            else {
                 return None;
             };
-            (poll.generation == generation && poll.pre == pre).then_some(*poll)
+            (attempt.generation == generation && attempt.pre == pre).then_some(*attempt)
         };
-        self.sent.values().flatten().filter_map(asked).max_by_key(|poll| poll.attempt)
+        self.sent.values().flatten().filter_map(asked).max_by_key(|attempt| attempt.number)
     }
 
     /// The notifications sent on a link since the last call.
     pub fn notifications(&mut self, link: LinkId) -> Vec<Notification> {
         self.take_sent(link, |message| match message {
             Message::Notification(notification) => Some(notification),
-            Message::Packet(_) | Message::Letter(_) | Message::Probe(_) => None,
+            Message::Packet(_) | Message::Generation(_) | Message::Probe(_) => None,
         })
     }
 
-    /// The letters sent on a link since the last call.
-    pub fn letters(&mut self, link: LinkId) -> Vec<Letter> {
+    /// The messages sent on a link since the last call.
+    pub fn messages(&mut self, link: LinkId) -> Vec<GenerationMessage> {
         self.take_sent(link, |message| match message {
-            Message::Letter(letter) => Some(letter),
+            Message::Generation(message) => Some(message),
             Message::Packet(_) | Message::Notification(_) | Message::Probe(_) => None,
         })
     }

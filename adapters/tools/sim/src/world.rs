@@ -88,7 +88,7 @@ pub struct World {
     expands: Option<usize>,
     outputs: Vec<Output>,
     steps: u64,
-    /// Notifications and letters that servers have sent.
+    /// Notifications and messages that servers have sent.
     election_messages: u64,
     steps_at_once: u32,
     /// How often strangers come by.
@@ -116,7 +116,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let mut network = Network::new(config.network.clone(), rng.next_u64());
         network.old.clone_from(&config.old);
-        network.letters = config.election != Election::Fast;
+        network.messages = config.election != Election::Fast;
         let servers = servers_of(seed, &config);
         let checker = checker_of(&config);
         let mut agenda = Agenda::new();
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// How many notifications or letters servers have sent to one another.
+    /// How many notifications or messages servers have sent to one another.
     pub fn election_messages(&self) -> u64 {
         self.election_messages
     }

@@ -1,12 +1,12 @@
 //! Ensembles that elect by generation, through what has gone wrong with such elections elsewhere, at every moment
-//! at which it could. What a single letter may do stands beside the clock; what random accidents do, in `campaign`.
+//! at which it could. What a single message may do stands beside the clock; what random accidents do, in `campaign`.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::Duration;
 
-use quorate_core::ballot::{Ballot, Body, Generation};
 use quorate_core::config::{Election, Generations};
+use quorate_core::generation_message::{Body, Generation, GrantedVote};
 use quorate_core::id::ServerId;
 use quorate_core::message::Message;
 use quorate_core::output::{Output, Write};
@@ -42,8 +42,8 @@ fn grants(output: &Output) -> bool {
 }
 
 fn tells(output: &Output) -> bool {
-    let Output::Send { message: Message::Letter(letter), .. } = output else { return false };
-    matches!(letter.body, Body::Answer { granted: true, .. })
+    let Output::Send { message: Message::Generation(message), .. } = output else { return false };
+    matches!(message.body, Body::VoteResponse { granted: true, .. })
 }
 
 fn others(of: i64, servers: i64) -> Vec<i64> {
@@ -97,7 +97,8 @@ fn a_late_generation_and_a_longer_log() {
     for seed in 0..40 {
         let voted = |generation, vote, last| {
             let mut contents = Contents::ending(5, 5, last);
-            contents.ballot = Ballot { generation: Generation(generation), vote: ServerId(vote) };
+            contents.granted_vote =
+                GrantedVote { generation: Generation(generation), vote: ServerId(vote) };
             contents
         };
         let mut config = config(3);

@@ -108,9 +108,9 @@ fn through_the_codec(message: &Message) -> Option<Message> {
             wire::encode_packet(packet, &mut bytes);
             wire::decode_packet(&mut bytes, wire::MAX_DATA).ok()?.map(Message::Packet)
         }
-        Message::Letter(letter) => {
-            wire::encode_letter(letter, &mut bytes);
-            wire::take_letter(&mut bytes).ok()?.map(Message::Letter)
+        Message::Generation(message) => {
+            wire::encode_generation(message, &mut bytes);
+            wire::take_generation(&mut bytes).ok()?.map(Message::Generation)
         }
         Message::Probe(probe) => {
             wire::encode_probe(probe, &mut bytes);

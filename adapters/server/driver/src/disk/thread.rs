@@ -30,7 +30,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use async_channel::Sender;
-use quorate_core::ballot::Ballot;
+use quorate_core::generation_message::GrantedVote;
 use quorate_core::id::Ticket;
 use quorate_core::input::{Located, Place};
 use quorate_core::output::Write;
@@ -223,7 +223,7 @@ impl Storage {
             Write::AcceptedEpoch(epoch) => self.log.write_accepted_epoch(epoch),
             Write::CurrentEpoch(epoch) => self.log.write_current_epoch(epoch),
             Write::GrantedVote { generation, vote } => {
-                self.log.write_vote(Ballot { generation, vote })
+                self.log.write_vote(GrantedVote { generation, vote })
             }
             Write::Lease(longest) => self.log.write_lease(longest),
             Write::Append(txns) => self.log.append(&txns).and_then(|()| self.log.sync().map(drop)),

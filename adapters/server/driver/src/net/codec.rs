@@ -10,7 +10,7 @@ use quorate_core::wire::{self, DecodeError};
 pub(crate) enum ElectionCodec {
     /// Notifications.
     Fast,
-    /// Letters.
+    /// Messages.
     Generation,
 }
 
@@ -27,7 +27,7 @@ impl ElectionCodec {
     pub(crate) fn encode_introduction(self, introduction: &Introduction) -> Bytes {
         match self {
             Self::Fast => wire::encode_introduction(introduction),
-            Self::Generation => wire::encode_letter_introduction(introduction),
+            Self::Generation => wire::encode_generation_introduction(introduction),
         }
     }
 
@@ -38,7 +38,7 @@ impl ElectionCodec {
     ) -> Result<Option<Introduction>, DecodeError> {
         match self {
             Self::Fast => wire::decode_introduction(buf),
-            Self::Generation => wire::decode_letter_introduction(buf),
+            Self::Generation => wire::decode_generation_introduction(buf),
         }
     }
 
@@ -49,7 +49,7 @@ impl ElectionCodec {
         }
         match self {
             Self::Fast => wire::take_notification(buf).map(|m| m.map(Message::Notification)),
-            Self::Generation => wire::take_letter(buf).map(|m| m.map(Message::Letter)),
+            Self::Generation => wire::take_generation(buf).map(|m| m.map(Message::Generation)),
         }
     }
 }

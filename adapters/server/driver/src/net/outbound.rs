@@ -1,6 +1,6 @@
 //! What waits to be written on a link.
 //!
-//! On an election link that is the core's `Mailbox`: a peer that reads slowly gets the newest vote, or letter of each
+//! On an election link that is the core's `Mailbox`: a peer that reads slowly gets the newest vote, or message of each
 //! kind, not all of them. On a quorum link it is a sequence of packets, of marks that tell the core how far the learner
 //! has read, and of [streams](crate::disk::Pieces) that are too long to wait in a queue; the core sends no more than a
 //! learner reads, and one that stops reading all the same ends its own link and never the loop.
@@ -90,14 +90,17 @@ impl Outbound {
                 packets.bytes += cost(&packet);
                 packets.items.push_back(Item::Packet(packet));
             }
-            (Queue::Newest(mailbox), Message::Letter(letter)) => {
-                mailbox.post(letter);
+            (Queue::Newest(mailbox), Message::Generation(message)) => {
+                mailbox.post(message);
             }
             (Queue::Newest(mailbox), Message::Probe(probe)) => {
                 mailbox.put_probe(probe);
             }
             (Queue::Newest(_), Message::Packet(_))
-            | (Queue::All(_), Message::Notification(_) | Message::Letter(_) | Message::Probe(_)) => {
+            | (
+                Queue::All(_),
+                Message::Notification(_) | Message::Generation(_) | Message::Probe(_),
+            ) => {
                 debug_assert!(false, "a message on the wrong plane");
             }
         }

@@ -121,8 +121,8 @@ fn gather(queue: &Mutex<Queue>, buf: &mut BytesMut) -> Then {
             if let Some(notification) = mailbox.take() {
                 wire::encode_notification(&notification, buf);
             }
-            while let Some(letter) = mailbox.take_letter() {
-                wire::encode_letter(&letter, buf);
+            while let Some(message) = mailbox.take_generation() {
+                wire::encode_generation(&message, buf);
             }
             if let Some(probe) = mailbox.take_probe() {
                 wire::encode_probe(&probe, buf);

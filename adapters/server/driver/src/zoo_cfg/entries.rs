@@ -365,7 +365,7 @@ fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'st
 /// The first byte of what owns a container or a TTL node (`EphemeralType.MAX_EXTENDED_SERVER_ID` is one less).
 const EXTENDED: i64 = 255;
 
-/// Of keys that differ in more than a third of their letters none was meant for the other.
+/// Of keys that differ in more than a third of their messages none was meant for the other.
 const LIKENESS_MIN: f64 = 0.7;
 
 /// The largest number, as in Java.

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quorate_core::ballot::Ballot;
 use quorate_core::durable::{Durable, Epochs};
+use quorate_core::generation_message::GrantedVote;
 use quorate_core::id::ServerId;
 use quorate_core::zxid::{Epoch, Zxid};
 
@@ -120,7 +120,7 @@ impl<F: Files + Clone> Log<F> {
             files,
             dir,
             epochs: Epochs { accepted_epoch: Epoch::ZERO, current_epoch: Epoch::ZERO },
-            ballot: None,
+            granted_vote: None,
             lease: Duration::ZERO,
             segments,
             origin: None,
@@ -142,7 +142,9 @@ impl<F: Files + Clone> Log<F> {
             floor: opened.floor,
             snapshot: opened.snapshot.as_ref().map_or(Zxid::ZERO, |snapshot| snapshot.label),
             lease: log.lease,
-            ballot: log.ballot.map_or(Ballot::NONE, |(ballot, _)| ballot),
+            granted_vote: log
+                .granted_vote
+                .map_or(GrantedVote::NONE, |(granted_vote, _)| granted_vote),
             changes: opened.changes,
             window: opened.window,
             window_is_whole: opened.window_is_whole,
@@ -157,8 +159,8 @@ impl<F: Files + Clone> Log<F> {
         for name in [ACCEPTED, CURRENT] {
             has_history |= self.read_epoch(name)?.is_some();
         }
-        let ballot = vote::open(&self.files, data_dir, &self.dir, id, has_history)??;
-        self.ballot = Some((ballot, id));
+        let granted_vote = vote::open(&self.files, data_dir, &self.dir, id, has_history)??;
+        self.granted_vote = Some((granted_vote, id));
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use quorate_tokio::core::address::HostPort;
-use quorate_tokio::core::ballot::{Body, Claim, Generation, Letter};
+use quorate_tokio::core::generation_message::{Body, Claim, Generation, GenerationMessage};
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::message::{Introduction, Mark, Notification};
 use quorate_tokio::core::vote::{Round, ServerState, Standing, Vote};
@@ -101,8 +101,8 @@ async fn ask_by(
             wire::encode_introduction(&introduction)
         }
         Protocol::Generation => {
-            wire::encode_letter(&question_by_letter(id), &mut frame);
-            wire::encode_letter_introduction(&introduction)
+            wire::encode_generation(&question_by_letter(id), &mut frame);
+            wire::encode_generation_introduction(&introduction)
         }
     };
     stream.write_all(&introduction).await.map_err(AskError::Write)?;
@@ -114,7 +114,7 @@ async fn ask_by(
         loop {
             let taken = match protocol {
                 Protocol::Fast => wire::take_notification(&mut buffer),
-                Protocol::Generation => wire::take_letter(&mut buffer).map(|l| l.map(told)),
+                Protocol::Generation => wire::take_generation(&mut buffer).map(|l| l.map(told)),
             };
             match taken {
                 Ok(Some(notification)) => last = Some((notification, begun.elapsed())),
@@ -170,23 +170,23 @@ fn question() -> Notification {
 }
 
 /// The same where servers elect by generation.
-fn question_by_letter(id: ServerId) -> Letter {
-    Letter {
+fn question_by_letter(id: ServerId) -> GenerationMessage {
+    GenerationMessage {
         from: id,
         generation: Generation(0),
         claim: Claim { current_epoch: Epoch::NONE, last: Zxid::NONE },
-        body: Body::Standing { leader: ServerId::NONE, beat: 0 },
+        body: Body::Heartbeat { leader: ServerId::NONE, beat: 0 },
         config: Bytes::new(),
         knows_probes: false,
     }
 }
 
 /// What a message of an election by generation tells of its sender, as a notification.
-fn told(letter: Letter) -> Notification {
-    let Letter { from, generation, claim, body, config, knows_probes: _ } = letter;
+fn told(message: GenerationMessage) -> Notification {
+    let GenerationMessage { from, generation, claim, body, config, knows_probes: _ } = message;
     let leader = match body {
-        Body::Standing { leader, .. } => leader,
-        Body::Request(_) | Body::Answer { .. } => ServerId::NONE,
+        Body::Heartbeat { leader, .. } => leader,
+        Body::VoteRequest(_) | Body::VoteResponse { .. } => ServerId::NONE,
     };
     let state = match leader {
         ServerId::NONE => ServerState::Looking,

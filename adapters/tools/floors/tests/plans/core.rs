@@ -11,7 +11,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("peer::turns", Page),
     ("peer::unreachable", Page),
     ("peer::listening", Floor(1)),
-    ("peer::letters", Floor(3)),
+    ("peer::generations", Floor(3)),
     ("peer::voting", Floor(3)),
     ("peer::shared", Floor(2)),
     ("peer::electing", Floor(1)),
@@ -110,7 +110,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("quorum", Floor(2)),
     ("txn", Floor(2)),
     ("vote", Floor(2)),
-    ("ballot", Floor(2)),
+    ("generation_message", Floor(2)),
     // Values.
     ("address", Floor(1)),
     ("id", Floor(1)),
@@ -120,7 +120,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("zxid", Floor(1)),
     // Bytes: machines never enter.
     ("wire", Wing(4)),
-    ("wire::letter", Floor(5)),
+    ("wire::generation", Floor(5)),
     ("wire::probe", Floor(6)),
     ("wire::election", Floor(4)),
     ("wire::quorum", Floor(6)),

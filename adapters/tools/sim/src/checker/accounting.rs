@@ -81,7 +81,7 @@ impl Checker {
                     Message::Packet(Packet::Proposals(txns)) => txns,
                     Message::Packet(_)
                     | Message::Notification(_)
-                    | Message::Letter(_)
+                    | Message::Generation(_)
                     | Message::Probe(_) => &[],
                 };
                 for txn in proposed.iter().filter(|txn| standing.mints(txn)) {

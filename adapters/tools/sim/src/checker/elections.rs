@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use quorate_core::ballot::{Ballot, Generation};
+use quorate_core::generation_message::{Generation, GrantedVote};
 use quorate_core::id::ServerId;
 use quorate_core::report::{Change, Reason, Report};
 use quorate_core::status::{Phase, Status};
@@ -43,10 +43,11 @@ impl Checker {
                 let detail = format!("elected in generation {}, and so was {first}", status.round);
                 return broken(Rule::Leadership, id, detail);
             }
-            let ballot = self.servers.get(&id).map(|seen| seen.durable.ballot);
-            let own = Ballot { generation: Generation(status.round.0), vote: id };
-            if ballot != Some(own) {
-                let detail = format!("leads with its own vote, and on its disk is {ballot:?}");
+            let granted_vote = self.servers.get(&id).map(|seen| seen.durable.granted_vote);
+            let own = GrantedVote { generation: Generation(status.round.0), vote: id };
+            if granted_vote != Some(own) {
+                let detail =
+                    format!("leads with its own vote, and on its disk is {granted_vote:?}");
                 return broken(Rule::Promise, id, detail);
             }
         }

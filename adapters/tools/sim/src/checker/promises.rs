@@ -1,6 +1,6 @@
 //! Promises are durable: epochs, votes and acknowledgements are on the disk when they leave, and after a crash.
 
-use quorate_core::ballot::{Ballot, Body, Generation, Letter};
+use quorate_core::generation_message::{Body, Generation, GenerationMessage, GrantedVote};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::membership::Membership;
 use quorate_core::message::{Message, Notification, Packet, Run};
@@ -52,9 +52,9 @@ impl Checker {
                 Vote { peer_epoch: before.current_epoch, zxid: before.last_zxid, leader: id };
             self.promised.entry(now.accepted_epoch).or_default().entry(id).or_insert(vote);
         }
-        let voted = (before.ballot.generation, now.ballot.generation);
-        if voted.1 < voted.0 || (voted.1 == voted.0 && before.ballot != now.ballot) {
-            let detail = format!("voted {:?} after {:?}", now.ballot, before.ballot);
+        let voted = (before.granted_vote.generation, now.granted_vote.generation);
+        if voted.1 < voted.0 || (voted.1 == voted.0 && before.granted_vote != now.granted_vote) {
+            let detail = format!("voted {:?} after {:?}", now.granted_vote, before.granted_vote);
             return broken(Rule::Durability, id, detail);
         }
         if now.accepted_epoch < before.accepted_epoch || now.current_epoch < before.current_epoch {
@@ -102,14 +102,13 @@ impl Checker {
                 self.leaders.get(&durable.current_epoch) == Some(&id)
             }
             // A candidate that is elected by what it claims has to have that.
-            Message::Letter(Letter { body: Body::Request(_), claim, .. }) => {
-                (claim.current_epoch, claim.last) <= (durable.current_epoch, durable.last_zxid)
-            }
-            Message::Letter(Letter { body: Body::Answer { poll, granted: true }, .. })
-                if !poll.pre =>
-            {
-                self.on_vote(id, link, poll.generation)?
-            }
+            Message::Generation(GenerationMessage {
+                body: Body::VoteRequest(_), claim, ..
+            }) => (claim.current_epoch, claim.last) <= (durable.current_epoch, durable.last_zxid),
+            Message::Generation(GenerationMessage {
+                body: Body::VoteResponse { attempt, granted: true },
+                ..
+            }) if !attempt.pre => self.on_vote(id, link, attempt.generation)?,
             _ => true,
         };
         if kept {
@@ -160,14 +159,15 @@ impl Checker {
         let Some(seen) = self.servers.get(&id) else { return Ok(true) };
         let durable = &seen.durable;
         let Some(to) = seen.links.get(&link).copied().flatten() else { return Ok(true) };
-        let ballot = Ballot { generation, vote: to };
+        let granted_vote = GrantedVote { generation, vote: to };
         let first = *self.voted.entry((id, generation)).or_insert(to);
         if first != to {
             let detail = format!("votes for {to} in {generation}, and {first} has its vote");
             return broken(Rule::Promise, id, detail);
         }
         // It may have voted in a later generation meanwhile, which takes nothing of this one away.
-        Ok(durable.ballot == ballot || durable.ballot.generation > ballot.generation)
+        Ok(durable.granted_vote == granted_vote
+            || durable.granted_vote.generation > granted_vote.generation)
     }
 }
 

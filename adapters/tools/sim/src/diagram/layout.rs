@@ -375,7 +375,7 @@ fn label(arrow: &Arrow) -> String {
                 }
             }
         }
-        Message::Packet(_) | Message::Letter(_) | Message::Probe(_) => arrow.words(),
+        Message::Packet(_) | Message::Generation(_) | Message::Probe(_) => arrow.words(),
     }
 }
 

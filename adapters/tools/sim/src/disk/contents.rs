@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use quorate_core::ballot::Ballot;
 use quorate_core::durable::Durable;
+use quorate_core::generation_message::GrantedVote;
 use quorate_core::input::{Located, Place};
 use quorate_core::membership::Membership;
 use quorate_core::output::Write;
@@ -21,8 +21,8 @@ pub struct Contents {
     pub accepted_epoch: Epoch,
     /// See [`Durable::current_epoch`].
     pub current_epoch: Epoch,
-    /// See [`Durable::ballot`].
-    pub ballot: Ballot,
+    /// See [`Durable::granted_vote`].
+    pub granted_vote: GrantedVote,
     /// See [`Durable::lease`].
     pub lease: Duration,
     /// The log holds everything after this.
@@ -48,7 +48,7 @@ impl Default for Contents {
         Self {
             accepted_epoch: Epoch::ZERO,
             current_epoch: Epoch::ZERO,
-            ballot: Ballot::NONE,
+            granted_vote: GrantedVote::NONE,
             lease: Duration::ZERO,
             floor: Zxid::ZERO,
             log: VecDeque::new(),
@@ -192,7 +192,7 @@ impl Contents {
             last_zxid: self.told(),
             floor: self.floor,
             snapshot,
-            ballot: self.ballot,
+            granted_vote: self.granted_vote,
             changes: self.log.iter().filter(|txn| txn.zxid > snapshot).filter_map(change).collect(),
             lease: self.lease,
             window: self.log.range(skip..).cloned().collect(),
@@ -271,7 +271,7 @@ impl Contents {
             Write::AcceptedEpoch(epoch) => self.accepted_epoch = *epoch,
             Write::CurrentEpoch(epoch) => (self.current_epoch, self.unmarked) = (*epoch, false),
             Write::GrantedVote { generation, vote } => {
-                self.ballot = Ballot { generation: *generation, vote: *vote };
+                self.granted_vote = GrantedVote { generation: *generation, vote: *vote };
             }
             Write::Append(txns) => {
                 let changes = txns.iter().filter(|txn| change(txn).is_some());

@@ -206,8 +206,8 @@ impl Network {
         if plane != Plane::Election || to != ACCEPTOR || connection.introduced {
             return true;
         }
-        let introduction = if self.letters {
-            wire::decode_letter_introduction(&mut end.incoming)
+        let introduction = if self.messages {
+            wire::decode_generation_introduction(&mut end.incoming)
         } else {
             wire::decode_introduction(&mut end.incoming)
         };
@@ -264,14 +264,14 @@ impl Network {
 
     /// Decodes the next message that has come whole; what is damaged is passed over, or ends the connection.
     fn decode_message(&mut self, now: Instant, conn: u64, to: usize) -> Option<Message> {
-        let (letters, runs) = (self.letters, self.config.runs);
+        let (messages, runs) = (self.messages, self.config.runs);
         loop {
             let connection = self.connections.get_mut(&conn)?;
             let (plane, strange) = (connection.plane, connection.is_strange());
             let sender = connection.servers(to).1;
             let end = &mut connection.ends[to];
             let suspect = strange || end.damaged;
-            match take(&mut end.incoming, plane, letters, runs) {
+            match take(&mut end.incoming, plane, messages, runs) {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {
                     let first = strange && plane == Plane::Quorum && !connection.introduced;
@@ -305,7 +305,7 @@ impl Network {
         let end = &mut connection.ends[to];
         let parts = match &message {
             Message::Packet(packet) => each(packet.clone()),
-            Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => {
+            Message::Notification(_) | Message::Generation(_) | Message::Probe(_) => {
                 vec![message.clone()]
             }
         };
@@ -343,7 +343,7 @@ impl Network {
 fn take(
     incoming: &mut BytesMut,
     plane: Plane,
-    letters: bool,
+    messages: bool,
     runs: bool,
 ) -> Result<Option<Message>, DecodeError> {
     let probe = match plane {
@@ -352,7 +352,9 @@ fn take(
     };
     match plane {
         Plane::Election if probe.is_some() => Ok(probe.map(Message::Probe)),
-        Plane::Election if letters => wire::take_letter(incoming).map(|l| l.map(Message::Letter)),
+        Plane::Election if messages => {
+            wire::take_generation(incoming).map(|l| l.map(Message::Generation))
+        }
         Plane::Election => wire::take_notification(incoming).map(|n| n.map(Message::Notification)),
         Plane::Quorum if runs => {
             wire::take_packet(incoming, wire::MAX_DATA).map(|p| p.map(Message::Packet))

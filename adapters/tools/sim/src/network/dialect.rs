@@ -12,7 +12,7 @@
 //! what is tested is what the others make of what it says, and it of what it does not hear.
 
 use bytes::{Bytes, BytesMut};
-use quorate_core::ballot::Letter;
+use quorate_core::generation_message::GenerationMessage;
 use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet};
 use quorate_core::wire;
 
@@ -91,8 +91,8 @@ impl Dialect {
     pub(super) fn heard(self, message: Message) -> Option<Message> {
         Some(match message {
             Message::Packet(packet) if self == Self::Earlier => Message::Packet(earlier(packet)),
-            Message::Letter(letter) if self == Self::Earlier => {
-                Message::Letter(Letter { knows_probes: false, ..letter })
+            Message::Generation(message) if self == Self::Earlier => {
+                Message::Generation(GenerationMessage { knows_probes: false, ..message })
             }
             Message::Notification(heard) => {
                 let whole = matches!(self, Self::V38 | Self::Earlier);
@@ -102,7 +102,7 @@ impl Dialect {
             Message::Packet(
                 Packet::Transfer { .. } | Packet::Lease { .. } | Packet::MayLead(_),
             )
-            | Message::Letter(_)
+            | Message::Generation(_)
             | Message::Probe(_) => return None,
             Message::Packet(packet) => Message::Packet(understood(packet)),
         })

@@ -130,8 +130,8 @@ impl Network {
             let old = self.old.get(&from) == Some(&Dialect::V34);
             let addresses = if old { Vec::new() } else { vec![address] };
             let introduction = Introduction { id: from, addresses };
-            let bytes = if self.letters {
-                wire::encode_letter_introduction(&introduction)
+            let bytes = if self.messages {
+                wire::encode_generation_introduction(&introduction)
             } else {
                 wire::encode_introduction(&introduction)
             };

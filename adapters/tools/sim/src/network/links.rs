@@ -28,9 +28,9 @@ impl Network {
                     self.write_newest(now, conn, from);
                 }
             }
-            Message::Letter(letter) => {
+            Message::Generation(message) => {
                 let end = &mut connection.ends[from];
-                if end.mailbox.post(letter) {
+                if end.mailbox.post(message) {
                     self.coverage.hit(FaultClass::MailboxReplaced);
                 }
                 if !end.writing {
@@ -144,12 +144,12 @@ impl Network {
     pub(super) fn write_newest(&mut self, now: Instant, conn: u64, from: usize) {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let end = &mut connection.ends[from];
-        if let Some(mut letter) = end.mailbox.take_letter() {
+        if let Some(mut message) = end.mailbox.take_generation() {
             end.writing = true;
-            letter.knows_probes &= !self.old.contains_key(&end.server);
+            message.knows_probes &= !self.old.contains_key(&end.server);
             let mut bytes = BytesMut::new();
-            wire::encode_letter(&letter, &mut bytes);
-            self.transmit(now, conn, from, bytes.freeze(), vec![Message::Letter(letter)]);
+            wire::encode_generation(&message, &mut bytes);
+            self.transmit(now, conn, from, bytes.freeze(), vec![Message::Generation(message)]);
             let at = now + self.up_to(self.config.write_max);
             return self.schedule(at, NetworkEvent::Written { conn, from });
         }

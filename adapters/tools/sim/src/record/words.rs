@@ -66,7 +66,7 @@ impl fmt::Display for Said<'_> {
         match self.0 {
             Message::Notification(notification) => notified(notification, f),
             Message::Packet(packet) => packed(packet, f),
-            Message::Letter(letter) => f.write_str(&shortened(&letter.to_string())),
+            Message::Generation(message) => f.write_str(&shortened(&message.to_string())),
             Message::Probe(probe) if probe.hears_you => f.write_str("is alive, and hears you"),
             Message::Probe(_) => f.write_str("is alive"),
         }

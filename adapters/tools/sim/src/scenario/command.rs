@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quorate_core::address::HostPort;
-use quorate_core::ballot::Generation;
 use quorate_core::config::Election;
+use quorate_core::generation_message::Generation;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::message::Message;

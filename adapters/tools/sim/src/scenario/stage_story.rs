@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_core::ballot::{Body, Claim, Letter};
+use quorate_core::generation_message::{Body, Claim, GenerationMessage};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::Plane;
 use quorate_core::message::{Message, Packet};
@@ -123,19 +123,28 @@ impl StageStory {
             Line::Proposal(zxid) => Message::Packet(Packet::Proposal(self.txn(*zxid))),
             Line::Inform(zxid) => Message::Packet(Packet::Inform(self.txn(*zxid))),
             Line::Answer { granted, pre, asked, seen } => {
-                let Some(poll) = self.stage()?.poll(*asked, *pre) else {
+                let Some(attempt) = self.stage()?.attempt(*asked, *pre) else {
                     let why = format!("no vote was asked for in generation {asked}");
                     return Err(Problem::Impossible(why));
                 };
-                let body = Body::Answer { poll, granted: *granted };
+                let body = Body::VoteResponse { attempt, granted: *granted };
                 let claim = Claim { current_epoch: Epoch::ZERO, last: Zxid::ZERO };
                 let (from, config) = (ServerId(peer), Bytes::new());
                 let (generation, knows_probes) = (*seen, false);
-                Message::Letter(Letter { from, generation, claim, body, config, knows_probes })
+                Message::Generation(GenerationMessage {
+                    from,
+                    generation,
+                    claim,
+                    body,
+                    config,
+                    knows_probes,
+                })
             }
         };
         let plane = match &message {
-            Message::Notification(_) | Message::Letter(_) | Message::Probe(_) => Plane::Election,
+            Message::Notification(_) | Message::Generation(_) | Message::Probe(_) => {
+                Plane::Election
+            }
             Message::Packet(_) => Plane::Quorum,
         };
         let link = self.link(plane, peer)?;
@@ -145,7 +154,7 @@ impl StageStory {
         let said = match message {
             Message::Notification(notification) => Said::from(notification),
             Message::Packet(packet) => Said::from(packet),
-            Message::Letter(letter) => Said::from(letter),
+            Message::Generation(message) => Said::from(message),
             Message::Probe(probe) => Said::from(probe),
         };
         self.stage()?.hear(link, said);

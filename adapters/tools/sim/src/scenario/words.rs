@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-use quorate_core::ballot::Generation;
+use quorate_core::generation_message::Generation;
 use quorate_core::id::ServerId;
 use quorate_core::zxid::{Counter, Epoch, Zxid};
 

@@ -1,7 +1,7 @@
-//! What a scripted peer says: notifications, letters, probes, packets, and the transactions in them.
+//! What a scripted peer says: notifications, messages, probes, packets, and the transactions in them.
 
 use bytes::Bytes;
-use quorate_core::ballot::Letter;
+use quorate_core::generation_message::GenerationMessage;
 use quorate_core::id::ServerId;
 use quorate_core::message::{LearnerInfo, Mark, Message, Notification, Packet, Probe};
 use quorate_core::txn::Txn;
@@ -20,9 +20,9 @@ impl From<Packet> for Said {
     }
 }
 
-impl From<Letter> for Said {
-    fn from(letter: Letter) -> Self {
-        Self(Message::Letter(letter))
+impl From<GenerationMessage> for Said {
+    fn from(message: GenerationMessage) -> Self {
+        Self(Message::Generation(message))
     }
 }
 

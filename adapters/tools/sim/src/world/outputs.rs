@@ -77,7 +77,7 @@ impl World {
                 self.network.hang_up(now, link);
             }
             Output::Send { link, message } => {
-                if let Message::Notification(_) | Message::Letter(_) = message {
+                if let Message::Notification(_) | Message::Generation(_) = message {
                     self.election_messages += 1;
                 }
                 self.network.send(now, link, message);

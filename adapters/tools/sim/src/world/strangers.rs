@@ -86,12 +86,12 @@ impl World {
         let stranger = Ensemble::stranger(rng.next_u64());
         let addresses = vec![Ensemble::address(stranger, Plane::Election)];
         let said = Introduction { id: claimed, addresses };
-        let introduction = match self.network.letters {
-            true => wire::encode_letter_introduction(&said),
+        let introduction = match self.network.messages {
+            true => wire::encode_generation_introduction(&said),
             false => wire::encode_introduction(&said),
         };
         let mut script = vec![(Duration::ZERO, introduction)];
-        for _ in 0..if votes && !self.network.letters { 1 + rng.below(3) } else { 0 } {
+        for _ in 0..if votes && !self.network.messages { 1 + rng.below(3) } else { 0 } {
             let states = [ServerState::Looking, ServerState::Following, ServerState::Leading];
             let state = states[usize::try_from(rng.below(3)).unwrap_or(0)];
             let last = Zxid::new(Epoch(99), Counter(9));

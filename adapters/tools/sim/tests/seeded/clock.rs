@@ -1,9 +1,9 @@
-//! Elections by generation, told to one clock: where it matters what a single letter says.
+//! Elections by generation, told to one clock: where it matters what a single message says.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_core::ballot::{Ballot, Body, Claim, Generation, Letter, Poll};
+use quorate_core::generation_message::{GrantedVote, Body, Claim, Generation, GenerationMessage, Attempt};
 use quorate_core::config::Generations;
 use quorate_core::generation::{ClockConfig, ClockEvent, ClockOutput, Cue, GenerationClock};
 use quorate_core::id::ServerId;
@@ -24,8 +24,8 @@ fn says(from: i64, generation: i64, body: Body) -> ClockEvent {
     let claim = Claim { current_epoch: Epoch(1), last: Zxid(1 << 32) };
     let (from, generation) = (ServerId(from), Generation(generation));
     let config = Bytes::new();
-    let letter = Letter { from, generation, claim, body, config, knows_probes: false };
-    ClockEvent::Heard { from, letter }
+    let message = GenerationMessage { from, generation, claim, body, config, knows_probes: false };
+    ClockEvent::Heard { from, message }
 }
 
 /// Server 1 of three, whose leader was silent; without pre-votes it asks in generation 1.
@@ -37,7 +37,7 @@ fn candidate(pre_vote: bool) -> GenerationClock {
         rules: Generations { pre_vote, ..Generations::within(150 * MILLI, 300 * MILLI) },
         seed: 1,
     };
-    let mut clock = GenerationClock::new(config, Ballot::NONE);
+    let mut clock = GenerationClock::new(config, GrantedVote::NONE);
     let own = Vote { peer_epoch: Epoch(1), zxid: Zxid(1 << 32), leader: ServerId(1) };
     clock.step(at(0), ClockEvent::Look { own, cue: Cue::Silence });
     if !pre_vote {
@@ -47,13 +47,13 @@ fn candidate(pre_vote: bool) -> GenerationClock {
 }
 
 fn kept(clock: &mut GenerationClock, generation: i64) {
-    let ballot = Ballot { generation: Generation(generation), vote: ServerId(1) };
-    clock.step(at(1), ClockEvent::Kept(ballot));
+    let granted_vote = GrantedVote { generation: Generation(generation), vote: ServerId(1) };
+    clock.step(at(1), ClockEvent::Kept(granted_vote));
 }
 
-fn answer(attempt: u64, granted: bool) -> Body {
-    let poll = Poll { generation: Generation(1), attempt, pre: false };
-    Body::Answer { poll, granted }
+fn answer(number: u64, granted: bool) -> Body {
+    let attempt = Attempt { generation: Generation(1), number, pre: false };
+    Body::VoteResponse { attempt, granted }
 }
 
 fn leads(clock: &GenerationClock) -> bool {
@@ -77,8 +77,8 @@ pub(crate) fn a_late_grant() -> Told {
 pub(crate) fn a_guessed_grant() -> Told {
     let mut clock = candidate(false);
     clock.step(at(400), ClockEvent::Tick);
-    let guess = Poll { generation: Generation(2), attempt: 2, pre: false };
-    clock.step(at(400), says(2, 2, Body::Answer { poll: guess, granted: true }));
+    let guess = Attempt { generation: Generation(2), number: 2, pre: false };
+    clock.step(at(400), says(2, 2, Body::VoteResponse { attempt: guess, granted: true }));
     kept(&mut clock, 2);
     no(leads(&clock), "it leads, and nobody has answered it")
 }
@@ -91,8 +91,8 @@ pub(crate) fn a_rejection() -> Told {
 }
 
 fn request(generation: i64) -> Body {
-    let poll = Poll { generation: Generation(generation), attempt: 1, pre: false };
-    Body::Request(poll)
+    let attempt = Attempt { generation: Generation(generation), number: 1, pre: false };
+    Body::VoteRequest(attempt)
 }
 
 fn keeps(outputs: &[ClockOutput]) -> bool {
@@ -102,7 +102,7 @@ fn keeps(outputs: &[ClockOutput]) -> bool {
 /// Somebody asks for a vote while a leader is heard.
 pub(crate) fn asked_while_a_leader_lives() -> Told {
     let mut clock = candidate(true);
-    clock.step(at(2), says(2, 1, Body::Standing { leader: ServerId(2), beat: 1 }));
+    clock.step(at(2), says(2, 1, Body::Heartbeat { leader: ServerId(2), beat: 1 }));
     let outputs = clock.step(at(9), says(3, 2, request(2)));
     let leaves = outputs.iter().any(|output| matches!(output, ClockOutput::Leave(_)));
     no(leaves || keeps(&outputs), "it gives up a leader that it heard just now")
@@ -111,7 +111,7 @@ pub(crate) fn asked_while_a_leader_lives() -> Told {
 /// A later generation is seen, then somebody asks for a vote in it.
 pub(crate) fn seen_before_it_is_asked() -> Told {
     let mut clock = candidate(false);
-    clock.step(at(2), says(2, 5, Body::Standing { leader: ServerId::NONE, beat: 1 }));
+    clock.step(at(2), says(2, 5, Body::Heartbeat { leader: ServerId::NONE, beat: 1 }));
     let outputs = clock.step(at(3), says(3, 5, request(5)));
     no(!keeps(&outputs), "it has no vote left in a generation in which it gave none")
 }

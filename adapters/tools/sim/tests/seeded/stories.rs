@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_core::ballot::{Body, Claim, Letter};
+use quorate_core::generation_message::{Body, Claim, GenerationMessage};
 use quorate_core::config::{Config, Election, Generations, Timing};
 use quorate_core::id::{LinkId, ReleaseId, ServerId};
 use quorate_core::input::{Event, Plane};
@@ -432,17 +432,17 @@ pub(crate) fn a_leader_by_generation_names_another() -> Told {
     });
     let links = [1, 2, 4, 5].map(|peer| (ServerId(peer), stage.meet(peer)));
     stage.pass(3 * SECOND);
-    let asked = |letters: Vec<Letter>| {
-        let asks = |letter: &Letter| matches!(letter.body, Body::Request(_));
-        letters.into_iter().rev().find(asks)
+    let asked = |messages: Vec<GenerationMessage>| {
+        let asks = |message: &GenerationMessage| matches!(message.body, Body::VoteRequest(_));
+        messages.into_iter().rev().find(asks)
     };
-    let first = asked(stage.letters(links[0].1)).ok_or("it asks nobody")?;
-    let Body::Request(poll) = first.body else { return Err("it asks nothing".to_owned()) };
+    let first = asked(stage.messages(links[0].1)).ok_or("it asks nobody")?;
+    let Body::VoteRequest(attempt) = first.body else { return Err("it asks nothing".to_owned()) };
     for (from, link) in links {
-        let body = Body::Answer { poll, granted: true };
+        let body = Body::VoteResponse { attempt, granted: true };
         let claim = Claim { current_epoch: Epoch(1), last: z(1, 2) };
-        stage.hear(link, Letter { from, body, claim, ..first.clone() });
-        stage.letters(link);
+        stage.hear(link, GenerationMessage { from, body, claim, ..first.clone() });
+        stage.messages(link);
     }
     assert_eq!(stage.status().state, Leading);
     for (id, last) in [(1, z(1, 2)), (4, z(1, 3))] {
@@ -453,10 +453,10 @@ pub(crate) fn a_leader_by_generation_names_another() -> Told {
     stage.pass(35 * SECOND);
     assert_eq!(stage.status().state, Looking);
     stage.pass(40 * SECOND);
-    let again = stage.letters(links[0].1);
-    let asks = |letter: &&Letter| matches!(letter.body, Body::Request(_));
-    let has = |letter: &Letter| letter.claim.last <= z(1, 2);
-    no(!again.iter().any(|letter| asks(&letter)), "it never asks again")?;
+    let again = stage.messages(links[0].1);
+    let asks = |message: &&GenerationMessage| matches!(message.body, Body::VoteRequest(_));
+    let has = |message: &GenerationMessage| message.claim.last <= z(1, 2);
+    no(!again.iter().any(|message| asks(&message)), "it never asks again")?;
     no(!again.iter().filter(asks).all(has), "it asks for votes with what another has")
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use quorate_core::ballot::Ballot;
 use quorate_core::config::{Election, Generations};
+use quorate_core::generation_message::GrantedVote;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use super::SURVIVALS;
@@ -95,7 +95,7 @@ pub(super) fn disk(words: &mut Words<'_>) -> Result<Setting, Problem> {
     if words.has("voted") {
         let vote = command::id(words.id()?);
         words.word("in")?;
-        contents.ballot = Ballot { generation: words.generation()?, vote };
+        contents.granted_vote = GrantedVote { generation: words.generation()?, vote };
     }
     Ok(Setting::Disk(id, Box::new(contents)))
 }

@@ -1,7 +1,7 @@
-//! Commands on a stage: notifications, letters and packets of scripted servers.
+//! Commands on a stage: notifications, messages and packets of scripted servers.
 
 use bytes::Bytes;
-use quorate_core::ballot::{Body, Claim, Generation, Letter, Poll};
+use quorate_core::generation_message::{Attempt, Body, Claim, Generation, GenerationMessage};
 use quorate_core::id::ServerId;
 use quorate_core::message::{Message, Packet};
 use quorate_core::vote::ServerState;
@@ -49,8 +49,8 @@ fn line(peer: i64, words: &mut Words<'_>) -> Result<Line, Problem> {
         words.next();
         return notification(state, words);
     }
-    if let Some(letter) = letter_of(peer, words)? {
-        return Ok(letter);
+    if let Some(message) = generation_message_of(peer, words)? {
+        return Ok(message);
     }
     let start = *words;
     let packet = match words.next().unwrap_or_default() {
@@ -82,18 +82,19 @@ fn line(peer: i64, words: &mut Words<'_>) -> Result<Line, Problem> {
         }
         "UPTODATE" => Packet::UpToDate,
         "ACK" => Packet::Ack(words.zxid()?),
-        _ => return Err(start.wrong("a state or the name of a packet or letter")),
+        _ => return Err(start.wrong("a state or the name of a packet or message")),
     };
     Ok(Line::Ready(Message::Packet(packet)))
 }
 
 /// What is said in elections by generation, if this is.
-fn letter_of(peer: i64, words: &mut Words<'_>) -> Result<Option<Line>, Problem> {
-    let letter = |generation, body, claim| {
+fn generation_message_of(peer: i64, words: &mut Words<'_>) -> Result<Option<Line>, Problem> {
+    let message = |generation, body, claim| {
         let from = command::id(peer);
         let config = Bytes::new();
-        let letter = Letter { from, generation, claim, body, config, knows_probes: false };
-        Some(Line::Ready(Message::Letter(letter)))
+        let message =
+            GenerationMessage { from, generation, claim, body, config, knows_probes: false };
+        Some(Line::Ready(Message::Generation(message)))
     };
     let unknown = Claim { current_epoch: Epoch::ZERO, last: Zxid::ZERO };
     let kind = [("vote", false), ("pre-vote", true)];
@@ -115,14 +116,14 @@ fn letter_of(peer: i64, words: &mut Words<'_>) -> Result<Option<Line>, Problem> 
         let current_epoch = words.epoch()?;
         words.word("zxid")?;
         let claim = Claim { current_epoch, last: words.zxid()? };
-        letter(wanted, Body::Request(Poll { generation: wanted, attempt: 1, pre }), claim)
+        message(wanted, Body::VoteRequest(Attempt { generation: wanted, number: 1, pre }), claim)
     } else if words.has("LEADS") {
         let leader = command::id(peer);
-        letter(words.generation()?, Body::Standing { leader, beat: 1 }, unknown)
+        message(words.generation()?, Body::Heartbeat { leader, beat: 1 }, unknown)
     } else if words.has("FOLLOWS") {
         let leader = if words.has("nobody") { ServerId::NONE } else { command::id(words.id()?) };
         words.word("in")?;
-        letter(words.generation()?, Body::Standing { leader, beat: 0 }, unknown)
+        message(words.generation()?, Body::Heartbeat { leader, beat: 0 }, unknown)
     } else {
         None
     })

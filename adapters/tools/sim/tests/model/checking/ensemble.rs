@@ -7,10 +7,10 @@
 //! ```
 //!
 //! A link of the election plane carries one notification on the wire and one in the mailbox, where the newest
-//! takes the place of the one before; of the letters of elections by generation, one of each kind. A link of the quorum plane carries packets in order. What an end that
+//! takes the place of the one before; of the messages of elections by generation, one of each kind. A link of the quorum plane carries packets in order. What an end that
 //! is gone has sent may still come, or the rest of it be lost.
 
-use quorate_core::ballot::Body;
+use quorate_core::generation_message::Body;
 use quorate_core::id::LinkId;
 use quorate_core::input::Plane;
 use quorate_core::message::Message;
@@ -21,7 +21,7 @@ use stateright::{Model, Property};
 use super::Scope;
 use super::members::{is_majority, voters};
 use super::rules::Rule;
-use super::server::{Effect, Happening, Letter, Server, TIMERS};
+use super::server::{Effect, GenerationMessage, Happening, Server, TIMERS};
 use super::state::{Action, EPOCHS, Key, Link, MOST, NONE, Spent, State, link_id};
 use super::store::{Store, change};
 use super::tables::{Memory, Table};
@@ -38,7 +38,7 @@ struct Step {
 pub struct Ensemble {
     pub(super) scope: Scope,
     servers: Table<Server>,
-    letters: Table<Letter>,
+    messages: Table<GenerationMessage>,
     queues: Table<Vec<u32>>,
     pub(super) histories: Table<Vec<Txn>>,
     effects: Table<Vec<Effect>>,
@@ -53,14 +53,14 @@ impl Ensemble {
         let model = Self {
             scope,
             servers: Table::new(),
-            letters: Table::new(),
+            messages: Table::new(),
             queues: Table::new(),
             histories: Table::new(),
             effects: Table::new(),
             steps: Memory::new(),
             electorates: Memory::new(),
         };
-        assert_eq!(model.letters.number(Letter::End), NONE);
+        assert_eq!(model.messages.number(GenerationMessage::End), NONE);
         assert_eq!(model.queues.number(Vec::new()), NONE);
         assert_eq!(model.histories.number(Vec::new()), NONE);
         model
@@ -76,12 +76,12 @@ impl Ensemble {
         f(self.servers.get(state.servers[id]))
     }
 
-    /// Whether a letter like this is under way.
-    pub fn is_under_way(&self, state: &State, like: impl Fn(&Letter) -> bool) -> bool {
+    /// Whether a message like this is under way.
+    pub fn is_under_way(&self, state: &State, like: impl Fn(&GenerationMessage) -> bool) -> bool {
         let queues = state.links.iter().flat_map(|link| link.inbound).filter(|q| *q != NONE);
         queues.into_iter().any(|queue| {
-            let letters = self.queues.get(queue);
-            letters.iter().any(|letter| like(self.letters.get(*letter)))
+            let messages = self.queues.get(queue);
+            messages.iter().any(|message| like(self.messages.get(*message)))
         })
     }
 
@@ -110,7 +110,7 @@ impl Ensemble {
                 let ends = queue.len() > 1 && queue.last() == Some(&NONE);
                 let may = scope.mischief.is_none_or(|most| state.spent.mischief < most);
                 let vote = may && key.plane == Plane::Election && queue[0] != NONE;
-                let second = queue.get(1).is_some_and(|letter| *letter != NONE);
+                let second = queue.get(1).is_some_and(|message| *message != NONE);
                 if vote && scope.lossy {
                     actions.push(Action::Lose(key, end));
                 }
@@ -196,7 +196,7 @@ impl Ensemble {
         let at = usize::from(id);
         let question = (state.servers[at], what);
         let step = self.steps.recall(question, |(server, what)| {
-            let (next, effects) = self.servers.get(*server).after(*what, &self.letters);
+            let (next, effects) = self.servers.get(*server).after(*what, &self.messages);
             Step { server: self.servers.number(next), effects: self.effects.number(effects) }
         });
         state.servers[at] = step.server;
@@ -204,7 +204,7 @@ impl Ensemble {
             match effect {
                 Effect::Dial(Plane::Quorum, _) if !self.scope.recovery => {}
                 Effect::Dial(plane, peer) => state.dials |= Self::dial_bit(id, *plane, *peer),
-                Effect::Send(link, letter) => self.send(state, at, *link, *letter),
+                Effect::Send(link, message) => self.send(state, at, *link, *message),
                 Effect::Hangup(link) => self.close(state, at, *link),
                 Effect::Elected(..)
                 | Effect::Begins(_)
@@ -221,7 +221,7 @@ impl Ensemble {
         }
     }
 
-    fn send(&self, state: &mut State, from: usize, link: LinkId, letter: u32) {
+    fn send(&self, state: &mut State, from: usize, link: LinkId, message: u32) {
         let found = state.links.iter_mut().find_map(|l| Some((l.end(from, link)?, l)));
         let Some((end, link)) = found.filter(|(end, link)| link.up[1 - end]) else { return };
         let wire = (link.key.plane == Plane::Election).then_some(self.scope.wire);
@@ -230,28 +230,28 @@ impl Ensemble {
         if queue.last() == Some(&NONE) {
             return;
         }
-        let kind = self.kind(letter);
+        let kind = self.kind(message);
         let waiting = wire.and_then(|wire| {
             (wire.saturating_sub(1)..queue.len())
                 .find(|at| kind.is_some() && self.kind(queue[*at]) == kind)
         });
         if let Some(at) = waiting {
-            queue[at] = letter;
+            queue[at] = message;
             queue.dedup();
-        } else if queue.last() != Some(&letter) || wire.is_none() {
-            queue.push(letter);
+        } else if queue.last() != Some(&message) || wire.is_none() {
+            queue.push(message);
         }
         *inbound = self.queues.number(queue);
     }
 
-    /// What a mailbox holds one of: a notification, or a letter of each kind.
-    fn kind(&self, letter: u32) -> Option<usize> {
-        match self.letters.get(letter) {
-            Letter::Message(Message::Notification(_)) => Some(Body::KINDS),
-            Letter::Message(Message::Letter(letter)) => Some(letter.body.kind()),
-            Letter::Message(Message::Packet(_) | Message::Probe(_))
-            | Letter::Snapshot(..)
-            | Letter::End => None,
+    /// What a mailbox holds one of: a notification, or a message of each kind.
+    fn kind(&self, message: u32) -> Option<usize> {
+        match self.messages.get(message) {
+            GenerationMessage::Message(Message::Notification(_)) => Some(Body::KINDS),
+            GenerationMessage::Message(Message::Generation(message)) => Some(message.body.kind()),
+            GenerationMessage::Message(Message::Packet(_) | Message::Probe(_))
+            | GenerationMessage::Snapshot(..)
+            | GenerationMessage::End => None,
         }
     }
 
@@ -283,21 +283,21 @@ impl Ensemble {
         }
     }
 
-    /// Takes a letter off a queue, the first or the second, and transfers it.
+    /// Takes a message off a queue, the first or the second, and transfers it.
     fn deliver(&self, state: &mut State, key: Key, end: u8, at: usize, keep: bool) {
         let end = usize::from(end);
         let Some(found) = state.links.iter().position(|link| link.key == key) else { return };
         let mut queue = self.queues.get(state.links[found].inbound[end]).to_vec();
-        let letter = if keep { queue[at] } else { queue.remove(at) };
+        let message = if keep { queue[at] } else { queue.remove(at) };
         state.links[found].inbound[end] = self.queues.number(queue);
-        if letter == NONE {
+        if message == NONE {
             let link = &mut state.links[found];
             link.up[end] = false;
             if !link.up[1 - end] {
                 state.links.remove(found);
             }
         }
-        self.happen(state, key.servers[end], Happening::Comes(key.id(end), letter));
+        self.happen(state, key.servers[end], Happening::Comes(key.id(end), message));
     }
 
     fn connect(&self, state: &mut State, from: u8, plane: Plane, to: u8) {
@@ -483,7 +483,7 @@ impl Ensemble {
         state
     }
 
-    /// What an action is, for people: with the letter, if there is one.
+    /// What an action is, for people: with the message, if there is one.
     pub fn tell(&self, state: &State, action: &Action) -> String {
         let (key, end, at) = match action {
             Action::Deliver(key, end) | Action::Repeat(key, end) | Action::Lose(key, end) => {
@@ -503,12 +503,12 @@ impl Ensemble {
             | Action::Stream(_) => return format!("{action:?}"),
         };
         let link = state.links.iter().find(|link| link.key == key);
-        let letter = link.map(|link| self.queues.get(link.inbound[end])[at]);
-        let letter = letter.map(|letter| self.letters.get(letter));
+        let message = link.map(|link| self.queues.get(link.inbound[end])[at]);
+        let message = message.map(|message| self.messages.get(message));
         let verb = format!("{action:?}");
         let verb = verb.split('(').next().unwrap_or_default();
         let (from, to) = (key.servers[1 - end], key.servers[end]);
-        format!("{verb} from {from} to {to}: {letter:?}")
+        format!("{verb} from {from} to {to}: {message:?}")
     }
 }
 

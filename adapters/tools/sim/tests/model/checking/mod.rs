@@ -114,7 +114,7 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use self::ensemble::Ensemble;
 use self::members::Members;
-use self::server::Letter;
+use self::server::GenerationMessage;
 use self::state::State;
 use self::store::Store;
 
@@ -172,7 +172,7 @@ pub struct Scope {
     pub prompt: bool,
     /// Whether dials of election ports are answered at once.
     pub prompt_dials: bool,
-    /// How many notifications a link holds, the last of them being the newest; of letters, the last is the
+    /// How many notifications a link holds, the last of them being the newest; of messages, the last is the
     /// newest of each kind.
     pub wire: usize,
     /// What may be on the disks at the beginning.
@@ -412,7 +412,7 @@ pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
     if scope.recovery {
         properties.push(Property::<Ensemble>::sometimes("a quorum serves", Ensemble::is_served));
         properties.push(Property::<Ensemble>::sometimes("DIFF", |model, state| {
-            model.is_under_way(state, |letter| matches!(packet(letter), Some(Packet::Diff(_))))
+            model.is_under_way(state, |message| matches!(packet(message), Some(Packet::Diff(_))))
         }));
     }
     let disturbed = scope.crashes + scope.breaks + scope.timeouts > 0;
@@ -423,10 +423,11 @@ pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
     }
     if scope.recovery && scope.beginnings.len() > 1 {
         properties.push(Property::<Ensemble>::sometimes("SNAP", |model, state| {
-            model.is_under_way(state, |letter| matches!(packet(letter), Some(Packet::Snap { .. })))
+            model
+                .is_under_way(state, |message| matches!(packet(message), Some(Packet::Snap { .. })))
         }));
         properties.push(Property::<Ensemble>::sometimes("TRUNC", |model, state| {
-            model.is_under_way(state, |letter| matches!(packet(letter), Some(Packet::Trunc(_))))
+            model.is_under_way(state, |message| matches!(packet(message), Some(Packet::Trunc(_))))
         }));
     }
     if !scope.changes.is_empty() {
@@ -448,12 +449,14 @@ pub(crate) fn properties(scope: &Scope) -> Vec<Property<Ensemble>> {
     properties
 }
 
-fn packet(letter: &Letter) -> Option<&Packet> {
-    match letter {
-        Letter::Message(Message::Packet(packet)) => Some(packet),
-        Letter::Message(Message::Notification(_) | Message::Letter(_) | Message::Probe(_))
-        | Letter::Snapshot(..)
-        | Letter::End => None,
+fn packet(message: &GenerationMessage) -> Option<&Packet> {
+    match message {
+        GenerationMessage::Message(Message::Packet(packet)) => Some(packet),
+        GenerationMessage::Message(
+            Message::Notification(_) | Message::Generation(_) | Message::Probe(_),
+        )
+        | GenerationMessage::Snapshot(..)
+        | GenerationMessage::End => None,
     }
 }
 

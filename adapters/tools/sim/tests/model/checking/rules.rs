@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use quorate_core::ballot::{Ballot, Generation};
+use quorate_core::generation_message::{Generation, GrantedVote};
 use quorate_core::id::ServerId;
 use quorate_core::membership::Membership;
 use quorate_core::txn::Txn;
@@ -26,7 +26,7 @@ pub enum Rule {
     /// Two servers were elected in one generation.
     Generation,
     /// A disk has another vote in a generation than it had, or an earlier one.
-    Ballot,
+    GrantedVote,
     /// A quorum was counted that is not on the disks.
     Quorum,
     /// Something left a server that its disk does not hold.
@@ -57,7 +57,7 @@ impl fmt::Display for Rule {
             Self::Leadership => "two leaders are established in one epoch",
             Self::Votes => "a vote is counted that was not cast, or for an older history",
             Self::Generation => "two servers are elected in one generation",
-            Self::Ballot => "a voter votes twice in a generation",
+            Self::GrantedVote => "a voter votes twice in a generation",
             Self::Quorum => "a quorum is counted that is not on the disks",
             Self::Promise => "what leaves a server is not on its disk",
             Self::Synchronised => "an epoch is entered without the leader's history on disk",
@@ -159,7 +159,7 @@ impl Ensemble {
         vote: Vote,
         members: &[ServerId],
     ) -> Option<Rule> {
-        let ballot = Ballot { generation: Generation(generation), vote: vote.leader };
+        let granted_vote = GrantedVote { generation: Generation(generation), vote: vote.leader };
         let sound = members.iter().all(|member| {
             let member = usize::from(number(*member));
             self.server(state, member, |server| {
@@ -167,9 +167,9 @@ impl Ensemble {
                 let looks =
                     brief.up && brief.state == ServerState::Looking && brief.round == generation;
                 // Who has voted again since tells nothing of this vote.
-                let later = member != by && store.ballot.generation > ballot.generation;
+                let later = member != by && store.granted_vote.generation > granted_vote.generation;
                 let fresh = (store.current, store.last()) <= (vote.peer_epoch, vote.zxid);
-                later || (store.ballot == ballot && (!looks || fresh))
+                later || (store.granted_vote == granted_vote && (!looks || fresh))
             })
         });
         let slot = usize::try_from(generation).ok().and_then(|at| state.led.get_mut(at));

@@ -17,8 +17,8 @@ use super::state::link_peer;
 use super::store::{Op, Store};
 use super::tables::Table;
 use super::{Electing, NEXT};
-use quorate_core::ballot::{Ballot, Body};
 use quorate_core::config::{Config, Election, Generations, Timing};
+use quorate_core::generation_message::{Body, GrantedVote};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Input, LinkUp, Plane};
 use quorate_core::membership::Membership;
@@ -56,7 +56,7 @@ pub const TIMERS: [Timer; 13] = [
 
 /// What goes over a link.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Letter {
+pub enum GenerationMessage {
     /// The other end has closed it.
     End,
     /// A message.
@@ -68,7 +68,7 @@ pub enum Letter {
 /// What happens to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Happening {
-    /// A letter comes, by its number.
+    /// A message comes, by its number.
     Comes(LinkId, u32),
     /// A connection is open.
     Up(LinkId, Plane, bool, u8),
@@ -95,7 +95,7 @@ pub enum Happening {
 pub enum Effect {
     /// It dials.
     Dial(Plane, u8),
-    /// It sends a letter, by its number.
+    /// It sends a message, by its number.
     Send(LinkId, u32),
     /// It closes a link.
     Hangup(LinkId),
@@ -253,10 +253,14 @@ impl Server {
     }
 
     /// What becomes of it, and what it does. None if it cannot happen now.
-    pub fn after(&self, what: Happening, letters: &Table<Letter>) -> (Self, Vec<Effect>) {
+    pub fn after(
+        &self,
+        what: Happening,
+        messages: &Table<GenerationMessage>,
+    ) -> (Self, Vec<Effect>) {
         let stepped = catch_unwind(AssertUnwindSafe(|| {
             let mut next = self.clone();
-            let effects = next.happen(what, letters);
+            let effects = next.happen(what, messages);
             next.brief = next.summary();
             (next, effects)
         }));
@@ -284,7 +288,7 @@ impl Server {
         self.store.is_bound() && latest.is_bound() && config.is_none_or(goes_by)
     }
 
-    fn happen(&mut self, what: Happening, letters: &Table<Letter>) -> Vec<Effect> {
+    fn happen(&mut self, what: Happening, messages: &Table<GenerationMessage>) -> Vec<Effect> {
         let mut effects = Vec::new();
         let event = match what {
             Happening::Crash(survivors) => {
@@ -302,7 +306,7 @@ impl Server {
             }
             Happening::Due(timer) => {
                 let outputs = self.peer.as_mut().and_then(|peer| peer.fire(timer));
-                self.carry_out(outputs.unwrap_or_default(), letters, &mut effects);
+                self.carry_out(outputs.unwrap_or_default(), messages, &mut effects);
                 return effects;
             }
             Happening::Persisted => {
@@ -314,10 +318,12 @@ impl Server {
                 }
                 Event::Persisted(ticket)
             }
-            Happening::Comes(link, letter) => match letters.get(letter) {
-                Letter::End => Event::LinkDown { link, cause: Cause::Closed },
-                Letter::Message(message) => Event::Received { link, message: message.clone() },
-                Letter::Snapshot(label, history) => {
+            Happening::Comes(link, message) => match messages.get(message) {
+                GenerationMessage::End => Event::LinkDown { link, cause: Cause::Closed },
+                GenerationMessage::Message(message) => {
+                    Event::Received { link, message: message.clone() }
+                }
+                GenerationMessage::Snapshot(label, history) => {
                     if self.receiving.take() != Some((link, *label)) {
                         return effects;
                     }
@@ -348,29 +354,34 @@ impl Server {
                 Event::Streamed { link, outcome: Ok(()) }
             }
         };
-        self.step(event, letters, &mut effects);
+        self.step(event, messages, &mut effects);
         effects
     }
 
     /// Something is durable. The vote in a generation stays what it is, and no earlier one follows.
     fn keep(&mut self, op: &Op, effects: &mut Vec<Effect>) {
-        let before = self.store.ballot;
+        let before = self.store.granted_vote;
         let in_force = self.store.in_force();
         self.store.apply(op);
         if self.store.in_force() > in_force {
             effects.push(Effect::Puts(Zxid(self.store.in_force())));
         }
-        let now = self.store.ballot;
+        let now = self.store.granted_vote;
         if now != before && now.generation <= before.generation {
-            effects.push(Effect::Broken(Rule::Ballot));
+            effects.push(Effect::Broken(Rule::GrantedVote));
         }
     }
 
-    fn step(&mut self, event: Event, letters: &Table<Letter>, effects: &mut Vec<Effect>) {
+    fn step(
+        &mut self,
+        event: Event,
+        messages: &Table<GenerationMessage>,
+        effects: &mut Vec<Effect>,
+    ) {
         let mut events = VecDeque::from([event]);
         while let (Some(event), Some(peer)) = (events.pop_front(), &mut self.peer) {
             let outputs = peer.step(Input { at: NOW, event });
-            events.extend(self.carry_out(outputs, letters, effects));
+            events.extend(self.carry_out(outputs, messages, effects));
         }
     }
 
@@ -378,7 +389,7 @@ impl Server {
     fn carry_out(
         &mut self,
         outputs: Vec<Output>,
-        letters: &Table<Letter>,
+        messages: &Table<GenerationMessage>,
         effects: &mut Vec<Effect>,
     ) -> Vec<Event> {
         if let Some(peer) = &mut self.peer {
@@ -400,8 +411,8 @@ impl Server {
                 } => {}
                 Output::Send { link, message } => {
                     self.judge(link, &message, effects);
-                    let letter = letters.number(Letter::Message(message));
-                    effects.push(Effect::Send(link, letter));
+                    let message = messages.number(GenerationMessage::Message(message));
+                    effects.push(Effect::Send(link, message));
                 }
                 Output::Persist { ticket, write } => self.pending.push(Op::Write(ticket, write)),
                 Output::NotifyDrained(link) => events.push(Event::Drained(link)),
@@ -429,12 +440,12 @@ impl Server {
                 Output::TakeSnapshot(zxid) => events.push(Event::SnapshotTaken(zxid)),
                 Output::SendSnapshot { link, label, memberships, .. } => {
                     let snap = Packet::Snap { label, memberships };
-                    let snap = Letter::Message(Message::Packet(snap));
-                    effects.push(Effect::Send(link, letters.number(snap)));
+                    let snap = GenerationMessage::Message(Message::Packet(snap));
+                    effects.push(Effect::Send(link, messages.number(snap)));
                     let latest = self.latest();
                     let content = latest.through(self.delivered.max(latest.label)).to_vec();
-                    let snapshot = Letter::Snapshot(label, content);
-                    effects.push(Effect::Send(link, letters.number(snapshot)));
+                    let snapshot = GenerationMessage::Snapshot(label, content);
+                    effects.push(Effect::Send(link, messages.number(snapshot)));
                     if !self.slow || self.streaming.is_some() {
                         events.push(Event::Streamed { link, outcome: Ok(()) });
                     } else {
@@ -452,8 +463,8 @@ impl Server {
                     let behind = self.store.through(after).len();
                     for txn in &self.store.through(through)[behind..] {
                         for packet in packets(txn, form) {
-                            let letter = Letter::Message(Message::Packet(packet));
-                            effects.push(Effect::Send(link, letters.number(letter)));
+                            let message = GenerationMessage::Message(Message::Packet(packet));
+                            effects.push(Effect::Send(link, messages.number(message)));
                         }
                     }
                     events.push(Event::Streamed { link, outcome: Ok(()) });
@@ -496,7 +507,7 @@ impl Server {
     fn judge(&self, link: LinkId, message: &Message, effects: &mut Vec<Effect>) {
         let disk = &self.store;
         let holds = |zxid: Zxid| disk.through(zxid).last().is_some_and(|txn| txn.zxid == zxid);
-        let voted = |generation, vote| disk.ballot == Ballot { generation, vote };
+        let voted = |generation, vote| disk.granted_vote == GrantedVote { generation, vote };
         let kept = match message {
             Message::Notification(notification) => {
                 let standing = &notification.standing;
@@ -520,13 +531,15 @@ impl Server {
             }
             Message::Packet(Packet::Ack(zxid)) => holds(*zxid),
             Message::Packet(Packet::Acks(run)) => run.zxids().all(holds),
-            Message::Letter(letter) => match letter.body {
-                Body::Request(poll) => poll.pre || voted(poll.generation, name(self.id)),
-                Body::Answer { poll, granted } => {
-                    let to = name(link_peer(link));
-                    !granted || poll.pre || voted(poll.generation, to)
+            Message::Generation(message) => match message.body {
+                Body::VoteRequest(attempt) => {
+                    attempt.pre || voted(attempt.generation, name(self.id))
                 }
-                Body::Standing { .. } => true,
+                Body::VoteResponse { attempt, granted } => {
+                    let to = name(link_peer(link));
+                    !granted || attempt.pre || voted(attempt.generation, to)
+                }
+                Body::Heartbeat { .. } => true,
             },
             Message::Packet(_) | Message::Probe(_) => true,
         };

@@ -17,7 +17,7 @@ use super::rules::Rule;
 pub const MOST: usize = 5;
 /// The most epochs, and the most generations, with the one before all.
 pub(super) const EPOCHS: usize = 8;
-/// Which letter says that the other end is closed, and which queue is empty, and which history.
+/// Which message says that the other end is closed, and which queue is empty, and which history.
 pub(super) const NONE: u32 = 0;
 
 /// A connection between two servers.
@@ -165,7 +165,7 @@ impl fmt::Debug for State {
 /// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// The next letter comes to this end.
+    /// The next message comes to this end.
     Deliver(Key, u8),
     /// A notification is lost.
     Lose(Key, u8),

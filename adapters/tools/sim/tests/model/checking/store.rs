@@ -7,8 +7,8 @@
 //!
 //! A history is kept whole, so that two of them can be compared; what is in a snapshot is told by its label.
 
-use quorate_core::ballot::Ballot;
 use quorate_core::durable::Durable;
+use quorate_core::generation_message::GrantedVote;
 use quorate_core::id::Ticket;
 use quorate_core::input::{Located, Place};
 use quorate_core::membership::Membership;
@@ -27,7 +27,7 @@ pub struct Store {
     /// The epoch whose history was taken over.
     pub current: Epoch,
     /// The last vote given in an election by generation.
-    pub ballot: Ballot,
+    pub granted_vote: GrantedVote,
     pub lease: std::time::Duration,
     /// The label of the snapshot from which the application starts; zero if there is none.
     pub label: Zxid,
@@ -52,10 +52,10 @@ pub enum Op {
 impl Default for Store {
     fn default() -> Self {
         let (accepted, current, label) = (Epoch::ZERO, Epoch::ZERO, Zxid::ZERO);
-        let (ballot, lease) = (Ballot::NONE, std::time::Duration::ZERO);
+        let (granted_vote, lease) = (GrantedVote::NONE, std::time::Duration::ZERO);
         let (membership, next, beside) = (None, None, None);
         let history = Vec::new();
-        Self { accepted, current, ballot, lease, label, history, membership, next, beside }
+        Self { accepted, current, granted_vote, lease, label, history, membership, next, beside }
     }
 }
 
@@ -131,7 +131,7 @@ impl Store {
             last_zxid: self.last(),
             floor: self.label,
             snapshot: self.label,
-            ballot: self.ballot,
+            granted_vote: self.granted_vote,
             lease: self.lease,
             changes: behind.iter().filter_map(change).collect(),
             window: behind.iter().cloned().collect(),
@@ -193,7 +193,7 @@ impl Store {
                 }
             }
             Op::Write(_, Write::GrantedVote { generation, vote }) => {
-                self.ballot = Ballot { generation: *generation, vote: *vote };
+                self.granted_vote = GrantedVote { generation: *generation, vote: *vote };
             }
             Op::Write(_, Write::Membership(text)) => {
                 self.membership = Membership::parse(text).ok();

@@ -1,9 +1,9 @@
-//! Ballots: what servers say to one another, and write down, in elections by generation.
+//! Vote requests, responses and heartbeats: what servers say to one another, and write down, in elections by generation.
 //!
 //! ```text
-//!   Request  generation 6, round 2, my history ends at (5, 40)        ──►
-//!                                    ◄── Answer  granted or not, generation 6, round 2
-//!   Standing "I lead generation 6" ──►   ◄── Standing "I follow 3"      heartbeats
+//!   VoteRequest   generation 6, attempt 2, my history ends at (5, 40)        ──►
+//!                                  ◄── VoteResponse  granted or not, generation 6, attempt 2
+//!   Heartbeat "I lead generation 6" ──►   ◄── Heartbeat "I follow 3"
 //! ```
 //!
 //! Every message carries the generation of its sender and how new its history is, so that a server that is behind
@@ -43,19 +43,19 @@ impl fmt::Display for Generation {
 /// The one vote that a server has given in a generation. It is on disk before anybody hears of it, and
 /// stays what it is until there is a vote in a later generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ballot {
+pub struct GrantedVote {
     /// In which.
     pub generation: Generation,
     /// For whom; [`ServerId::NONE`] before the first.
     pub vote: ServerId,
 }
 
-impl Ballot {
+impl GrantedVote {
     /// No vote was ever given.
     pub const NONE: Self = Self { generation: Generation(0), vote: ServerId::NONE };
 }
 
-impl Default for Ballot {
+impl Default for GrantedVote {
     fn default() -> Self {
         Self::NONE
     }
@@ -79,8 +79,8 @@ impl fmt::Display for Claim {
 
 /// A message between two servers that elect by generation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Letter {
-    /// Who says it. A letter that names another than the server at the other end counts for nothing.
+pub struct GenerationMessage {
+    /// Who says it. A message that names another than the server at the other end counts for nothing.
     pub from: ServerId,
     /// The highest generation that the sender has seen.
     pub generation: Generation,
@@ -95,20 +95,20 @@ pub struct Letter {
     pub knows_probes: bool,
 }
 
-/// What a [`Letter`] says.
+/// What a [`GenerationMessage`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
     /// Vote for me.
-    Request(Poll),
+    VoteRequest(Attempt),
     /// Whether I do.
-    Answer {
+    VoteResponse {
         /// What was asked, as it was asked.
-        poll: Poll,
+        attempt: Attempt,
         /// Yes. Nothing else counts as one.
         granted: bool,
     },
     /// Where I stand. From a leader, the heartbeat; from others, the answer to it.
-    Standing {
+    Heartbeat {
         /// Whom the sender follows; itself if it leads, [`ServerId::NONE`] while it looks.
         leader: ServerId,
         /// A leader's time when it said so, in its own nanoseconds, opaque to others; they give it back.
@@ -118,45 +118,45 @@ pub enum Body {
 
 /// One attempt of a candidate to be elected: answers to an earlier one are told apart by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Poll {
+pub struct Attempt {
     /// The generation that it wants to lead.
     pub generation: Generation,
     /// Which of its attempts this is; never the same twice while it runs.
-    pub attempt: u64,
+    pub number: u64,
     /// It only asks whether it would be elected: no voter is bound by the answer.
     pub pre: bool,
 }
 
 impl Body {
-    /// The kinds of letter; of each, only the newest that was not yet written counts.
+    /// The kinds of message; of each, only the newest that was not yet written counts.
     pub const KINDS: usize = 3;
 
     /// Which of them this is.
     pub const fn kind(&self) -> usize {
         match self {
-            Self::Request(_) => 0,
-            Self::Answer { .. } => 1,
-            Self::Standing { .. } => 2,
+            Self::VoteRequest(_) => 0,
+            Self::VoteResponse { .. } => 1,
+            Self::Heartbeat { .. } => 2,
         }
     }
 }
 
-impl fmt::Display for Letter {
+impl fmt::Display for GenerationMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |pre| if pre { "pre-vote" } else { "vote" };
         match &self.body {
-            Body::Request(poll) => {
-                write!(f, "asks for a {} in generation {}", name(poll.pre), poll.generation)?;
+            Body::VoteRequest(attempt) => {
+                write!(f, "asks for a {} in generation {}", name(attempt.pre), attempt.generation)?;
                 write!(f, " ({})", self.claim)
             }
-            Body::Answer { poll, granted } => {
+            Body::VoteResponse { attempt, granted } => {
                 let granted = if *granted { "grants" } else { "refuses" };
-                write!(f, "{granted} a {} in generation {}", name(poll.pre), poll.generation)
+                write!(f, "{granted} a {} in generation {}", name(attempt.pre), attempt.generation)
             }
-            Body::Standing { leader, .. } if *leader == self.from => {
+            Body::Heartbeat { leader, .. } if *leader == self.from => {
                 write!(f, "leads generation {}", self.generation)
             }
-            Body::Standing { leader, .. } => {
+            Body::Heartbeat { leader, .. } => {
                 write!(f, "follows {leader} in generation {}", self.generation)
             }
         }

@@ -1,7 +1,7 @@
 //! What a server says in elections by generation, and what it does for them.
 //!
 //! ```text
-//!   GenerationClock ─► carry_letters ─┬─► letters, with our configuration; dials, reports
+//!   GenerationClock ─► carry_generations ─┬─► messages, with our configuration; dials, reports
 //!          ▲                          ├─► votes to the disk ─► kept ──┐
 //!          └──────────────────────────┼──────────────────────────────┘
 //!                                     └─► what follows, for the roof
@@ -10,8 +10,8 @@
 //! Whose turn it is to lead is the business of [`generation`](crate::generation); the counterpart for
 //! ZooKeeper's election is `voting`.
 
-use crate::ballot::{Ballot, Letter};
 use crate::generation::{ClockEvent, ClockOutput, Cue, Recipient};
+use crate::generation_message::{GenerationMessage, GrantedVote};
 use crate::message::Message;
 use crate::output::Write;
 use crate::peer::electing::Electing;
@@ -32,24 +32,24 @@ pub(super) enum After {
 
 impl SharedParts {
     /// Tells the clock, if there is one, and does what it wants; what is left is for those above.
-    pub(super) fn poll(&mut self, event: ClockEvent) -> After {
+    pub(super) fn on_clock(&mut self, event: ClockEvent) -> After {
         let Electing::Generation(by) = &mut self.elector else { return After::Nothing };
         by.clock.step_into(self.now, event, &mut by.told);
-        self.carry_letters()
+        self.carry_generations()
     }
 
     /// Does what the clock wants.
-    pub(super) fn carry_letters(&mut self) -> After {
+    pub(super) fn carry_generations(&mut self) -> After {
         let Electing::Generation(by) = &mut self.elector else { return After::Nothing };
         let mut told = core::mem::take(&mut by.told);
         let (mut after, mut why) = (After::Nothing, None);
         for output in told.drain(..) {
             match output {
-                ClockOutput::Send { to, letter } => self.post(to, letter),
-                ClockOutput::Keep(Ballot { generation, vote }) => {
+                ClockOutput::Send { to, message } => self.post(to, message),
+                ClockOutput::Keep(GrantedVote { generation, vote }) => {
                     let ticket = self.outbox.persist(Write::GrantedVote { generation, vote });
                     if let Electing::Generation(by) = &mut self.elector {
-                        by.writes.push_back((ticket, Ballot { generation, vote }));
+                        by.writes.push_back((ticket, GrantedVote { generation, vote }));
                     }
                 }
                 ClockOutput::Redial => self.links.sweep(self.now, &mut self.outbox),
@@ -68,14 +68,14 @@ impl SharedParts {
     }
 
     /// The next vote that has reached the disk and of which the clock does not know.
-    pub(super) fn next_kept(&mut self) -> Option<Ballot> {
+    pub(super) fn next_kept(&mut self) -> Option<GrantedVote> {
         let Electing::Generation(by) = &mut self.elector else { return None };
-        let (ticket, ballot) = *by.writes.front()?;
+        let (ticket, granted_vote) = *by.writes.front()?;
         if !self.outbox.is_durable(ticket) {
             return None;
         }
         by.writes.pop_front();
-        Some(ballot)
+        Some(granted_vote)
     }
 
     /// Takes note why the next election begins; an earlier reason of this server's role is over.
@@ -93,20 +93,20 @@ impl SharedParts {
         }
     }
 
-    fn post(&mut self, to: Recipient, letter: Letter) {
+    fn post(&mut self, to: Recipient, message: GenerationMessage) {
         let config = self.config.membership.text().clone();
-        let letter = Letter { config, knows_probes: true, ..letter };
+        let message = GenerationMessage { config, knows_probes: true, ..message };
         match to {
             Recipient::One(peer) => {
                 if let Some(link) = self.links.to_answer(peer, self.now) {
-                    self.outbox.send(link, Message::Letter(letter));
+                    self.outbox.send(link, Message::Generation(message));
                 }
             }
             Recipient::Voters | Recipient::Members => {
                 let observers = matches!(to, Recipient::Members);
                 let observers = self.links.to_observers().filter(|_| observers);
                 for link in self.links.to_voters().chain(observers) {
-                    self.outbox.send(link, Message::Letter(letter.clone()));
+                    self.outbox.send(link, Message::Generation(message.clone()));
                 }
             }
         }

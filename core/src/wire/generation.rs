@@ -1,4 +1,4 @@
-//! The election port where servers elect by generation: one introduction, then frames of letters.
+//! The election port where servers elect by generation: one introduction, then frames of messages.
 //!
 //! # The introduction
 //!
@@ -6,7 +6,7 @@
 //! those of ours that hold its fast leader election refuse that number, and here theirs are refused: the two
 //! kinds of election know nothing of one another.
 //!
-//! # The letter
+//! # The message
 //!
 //! | offset | field | |
 //! |---|---|---|
@@ -37,12 +37,12 @@ use super::error::DecodeError;
 use super::limits::{MAX_ADDRESSES, MAX_FRAME};
 use super::primitive::{i32_at, i32_in, i64_at, i64_in, wire_length};
 use crate::address::HostPort;
-use crate::ballot::{Body, Claim, Generation, Letter, Poll};
+use crate::generation_message::{Attempt, Body, Claim, Generation, GenerationMessage};
 use crate::id::ServerId;
 use crate::message::{Introduction, Mark};
 use crate::zxid::{Epoch, Zxid};
 
-/// A letter without its config text.
+/// A message without its config text.
 const LETTER: usize = 56;
 /// The same with the length of its frame.
 const FRAMED_LETTER: usize = FRAME_HEAD + LETTER;
@@ -52,7 +52,7 @@ const PRE: i32 = 1 << 8;
 const GRANTED: i32 = 1 << 9;
 
 /// An introduction of a server that elects by generation, as bytes, with the first of its addresses.
-pub fn encode_letter_introduction(introduction: &Introduction) -> Bytes {
+pub fn encode_generation_introduction(introduction: &Introduction) -> Bytes {
     let address = introduction.addresses.first().map(HostPort::to_string).unwrap_or_default();
     let address = if address.len() <= MAX_ADDRESSES { address.as_bytes() } else { &[] };
     let mut out = BytesMut::with_capacity(INTRODUCTION_HEAD + address.len());
@@ -64,7 +64,9 @@ pub fn encode_letter_introduction(introduction: &Introduction) -> Bytes {
 }
 
 /// Takes such an introduction off the front of `buf`; none if more bytes are needed. Every error is fatal.
-pub fn decode_letter_introduction(buf: &mut BytesMut) -> Result<Option<Introduction>, DecodeError> {
+pub fn decode_generation_introduction(
+    buf: &mut BytesMut,
+) -> Result<Option<Introduction>, DecodeError> {
     let Some(first) = i64_at(buf, 0) else { return Ok(None) };
     if first != PROTOCOL_GENERATION {
         return Err(DecodeError::ElectsFast(first));
@@ -82,22 +84,22 @@ pub fn decode_letter_introduction(buf: &mut BytesMut) -> Result<Option<Introduct
     Ok(Some(Introduction { id: ServerId(id), addresses }))
 }
 
-/// Appends a letter with its frame to `out`; nothing is allocated if `out` has room.
+/// Appends a message with its frame to `out`; nothing is allocated if `out` has room.
 #[inline]
-pub fn encode_letter(letter: &Letter, out: &mut BytesMut) {
-    let Letter { from, generation, claim, body, config, knows_probes } = letter;
+pub fn encode_generation(message: &GenerationMessage, out: &mut BytesMut) {
+    let GenerationMessage { from, generation, claim, body, config, knows_probes } = message;
     let length = LETTER + config.len() + if *knows_probes { WHOLE_MARK } else { 0 };
     debug_assert!(length <= MAX_FRAME, "config of {} bytes", config.len());
-    let poll = |poll: &Poll, kind: i32| {
-        let pre = if poll.pre { PRE } else { 0 };
-        (kind + pre, poll.generation.0, poll.attempt as i64)
+    let attempt = |attempt: &Attempt, kind: i32| {
+        let pre = if attempt.pre { PRE } else { 0 };
+        (kind + pre, attempt.generation.0, attempt.number as i64)
     };
     let (kind, first, second) = match body {
-        Body::Request(asked) => poll(asked, 0),
-        Body::Answer { poll: asked, granted } => {
-            poll(asked, 1 + if *granted { GRANTED } else { 0 })
+        Body::VoteRequest(asked) => attempt(asked, 0),
+        Body::VoteResponse { attempt: asked, granted } => {
+            attempt(asked, 1 + if *granted { GRANTED } else { 0 })
         }
-        Body::Standing { leader, beat } => (2, leader.0, *beat as i64),
+        Body::Heartbeat { leader, beat } => (2, leader.0, *beat as i64),
     };
     let mut fixed = [0; FRAMED_LETTER];
     let mut rest = &mut fixed[..];
@@ -118,24 +120,24 @@ pub fn encode_letter(letter: &Letter, out: &mut BytesMut) {
     }
 }
 
-/// Takes a frame off the front of `buf` and decodes the letter in it; none if more bytes are needed.
+/// Takes a frame off the front of `buf` and decodes the message in it; none if more bytes are needed.
 ///
 /// An error that is not fatal concerns this frame alone, which is gone then; call again for the next.
 #[inline]
-pub fn take_letter(buf: &mut BytesMut) -> Result<Option<Letter>, DecodeError> {
+pub fn take_generation(buf: &mut BytesMut) -> Result<Option<GenerationMessage>, DecodeError> {
     let Some(length) = whole_frame(buf)? else { return Ok(None) };
     let end = FRAME_HEAD + length;
     match parse(&buf[FRAME_HEAD..end]) {
-        Ok((mut letter, config)) => {
+        Ok((mut message, config)) => {
             if config.is_empty() {
                 buf.advance(end);
             } else {
-                letter.config = buf
+                message.config = buf
                     .split_to(end)
                     .freeze()
                     .slice(config.start + FRAME_HEAD..config.end + FRAME_HEAD);
             }
-            Ok(Some(letter))
+            Ok(Some(message))
         }
         Err(error) => {
             buf.advance(end);
@@ -144,18 +146,18 @@ pub fn take_letter(buf: &mut BytesMut) -> Result<Option<Letter>, DecodeError> {
     }
 }
 
-/// The letter without its config text, and where that is.
-fn parse(payload: &[u8]) -> Result<(Letter, Range<usize>), DecodeError> {
-    let too_short = DecodeError::LetterLength(payload.len());
+/// The message without its config text, and where that is.
+fn parse(payload: &[u8]) -> Result<(GenerationMessage, Range<usize>), DecodeError> {
+    let too_short = DecodeError::GenerationLength(payload.len());
     let fixed = payload.first_chunk::<LETTER>().ok_or(too_short)?;
     let kind = i32_in::<0, _>(fixed);
     let (first, second) = (i64_in::<36, _>(fixed), i64_in::<44, _>(fixed) as u64);
-    let poll = Poll { generation: Generation(first), attempt: second, pre: kind & PRE != 0 };
+    let attempt = Attempt { generation: Generation(first), number: second, pre: kind & PRE != 0 };
     let body = match (kind & !PRE & !GRANTED, kind & PRE != 0, kind & GRANTED != 0) {
-        (0, _, false) => Body::Request(poll),
-        (1, _, granted) => Body::Answer { poll, granted },
-        (2, false, false) => Body::Standing { leader: ServerId(first), beat: second },
-        _ => return Err(DecodeError::LetterKind(kind)),
+        (0, _, false) => Body::VoteRequest(attempt),
+        (1, _, granted) => Body::VoteResponse { attempt, granted },
+        (2, false, false) => Body::Heartbeat { leader: ServerId(first), beat: second },
+        _ => return Err(DecodeError::GenerationKind(kind)),
     };
     let announced = i32_in::<52, _>(fixed);
     let carried = payload.len() - LETTER;
@@ -165,16 +167,17 @@ fn parse(payload: &[u8]) -> Result<(Letter, Range<usize>), DecodeError> {
         Claim { current_epoch: Epoch(i64_in::<20, _>(fixed)), last: Zxid(i64_in::<28, _>(fixed)) };
     let (from, generation) = (ServerId(i64_in::<4, _>(fixed)), Generation(i64_in::<12, _>(fixed)));
     let knows_probes = mark_in(&payload[LETTER + length..]).says(Mark::KNOWS_PROBES);
-    let letter = Letter { from, generation, claim, body, config: Bytes::new(), knows_probes };
-    Ok((letter, LETTER..LETTER + length))
+    let message =
+        GenerationMessage { from, generation, claim, body, config: Bytes::new(), knows_probes };
+    Ok((message, LETTER..LETTER + length))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn letter(body: Body, config: &'static [u8]) -> Letter {
-        Letter {
+    fn message(body: Body, config: &'static [u8]) -> GenerationMessage {
+        GenerationMessage {
             from: ServerId(3),
             generation: Generation(6),
             claim: Claim { current_epoch: Epoch(5), last: Zxid(0x5_0000_0028) },
@@ -185,23 +188,26 @@ mod tests {
     }
 
     fn bodies() -> [Body; 7] {
-        let poll = |pre| Poll { generation: Generation(7), attempt: 9, pre };
+        let attempt = |pre| Attempt { generation: Generation(7), number: 9, pre };
         [
-            Body::Request(poll(false)),
-            Body::Request(poll(true)),
-            Body::Answer { poll: poll(false), granted: false },
-            Body::Answer { poll: poll(false), granted: true },
-            Body::Answer { poll: poll(true), granted: true },
-            Body::Standing { leader: ServerId(3), beat: u64::MAX },
-            Body::Standing { leader: ServerId::NONE, beat: 0 },
+            Body::VoteRequest(attempt(false)),
+            Body::VoteRequest(attempt(true)),
+            Body::VoteResponse { attempt: attempt(false), granted: false },
+            Body::VoteResponse { attempt: attempt(false), granted: true },
+            Body::VoteResponse { attempt: attempt(true), granted: true },
+            Body::Heartbeat { leader: ServerId(3), beat: u64::MAX },
+            Body::Heartbeat { leader: ServerId::NONE, beat: 0 },
         ]
     }
 
     #[test]
     fn the_layout() {
         let mut out = BytesMut::new();
-        let poll = Poll { generation: Generation(7), attempt: 9, pre: true };
-        encode_letter(&letter(Body::Answer { poll, granted: true }, b"text"), &mut out);
+        let attempt = Attempt { generation: Generation(7), number: 9, pre: true };
+        encode_generation(
+            &message(Body::VoteResponse { attempt, granted: true }, b"text"),
+            &mut out,
+        );
         let fields: [&[u8]; 10] = [
             &60_i32.to_be_bytes(),
             &(1_i32 + 256 + 512).to_be_bytes(),
@@ -222,13 +228,13 @@ mod tests {
         for body in bodies() {
             for config in [&b""[..], b"server.1=a:1:2:participant"] {
                 let mut whole = BytesMut::new();
-                encode_letter(&letter(body, config), &mut whole);
+                encode_generation(&message(body, config), &mut whole);
                 let mut arriving = BytesMut::new();
                 for (at, byte) in whole.iter().enumerate() {
-                    assert_eq!(take_letter(&mut arriving), Ok(None), "after {at} bytes");
+                    assert_eq!(take_generation(&mut arriving), Ok(None), "after {at} bytes");
                     arriving.put_u8(*byte);
                 }
-                assert_eq!(take_letter(&mut arriving), Ok(Some(letter(body, config))));
+                assert_eq!(take_generation(&mut arriving), Ok(Some(message(body, config))));
                 assert!(arriving.is_empty());
             }
         }
@@ -237,36 +243,36 @@ mod tests {
     /// Servers of ours from before there were probes read no further than the text.
     #[test]
     fn whether_probes_are_known_stands_behind_the_text() {
-        let knows = Letter { knows_probes: true, ..letter(bodies()[5], b"text") };
+        let knows = GenerationMessage { knows_probes: true, ..message(bodies()[5], b"text") };
         let mut out = BytesMut::new();
-        encode_letter(&knows, &mut out);
+        encode_generation(&knows, &mut out);
         let plain = FRAMED_LETTER + 4;
         assert_eq!(out[plain..], *b"qrt\x01\0\0\0\x02");
-        assert_eq!(take_letter(&mut out), Ok(Some(knows)));
+        assert_eq!(take_generation(&mut out), Ok(Some(knows)));
     }
 
     #[test]
     fn a_letter_that_means_nothing_leaves_the_next_one_readable() {
-        let good = letter(bodies()[1], b"text");
+        let good = message(bodies()[1], b"text");
         let bad = |at: usize, field: &[u8]| {
             let mut out = BytesMut::new();
-            encode_letter(&good, &mut out);
+            encode_generation(&good, &mut out);
             out[FRAME_HEAD + at..FRAME_HEAD + at + field.len()].copy_from_slice(field);
-            encode_letter(&good, &mut out);
-            let error = take_letter(&mut out).unwrap_err();
+            encode_generation(&good, &mut out);
+            let error = take_generation(&mut out).unwrap_err();
             assert!(!error.is_fatal(), "{error}");
-            assert_eq!(take_letter(&mut out), Ok(Some(good.clone())));
+            assert_eq!(take_generation(&mut out), Ok(Some(good.clone())));
             error
         };
         for kind in [3, -1, 2 + PRE, 2 + GRANTED, GRANTED, i32::MIN] {
-            assert_eq!(bad(0, &kind.to_be_bytes()), DecodeError::LetterKind(kind));
+            assert_eq!(bad(0, &kind.to_be_bytes()), DecodeError::GenerationKind(kind));
         }
         for announced in [5, -1, i32::MAX] {
             let error = DecodeError::ConfigLength { announced, carried: 4 };
             assert_eq!(bad(52, &announced.to_be_bytes()), error);
         }
         let mut short = BytesMut::from(&[0, 0, 0, 3, 1, 2, 3][..]);
-        assert_eq!(take_letter(&mut short), Err(DecodeError::LetterLength(3)));
+        assert_eq!(take_generation(&mut short), Err(DecodeError::GenerationLength(3)));
     }
 
     #[test]
@@ -274,13 +280,16 @@ mod tests {
         use super::super::election::{decode_introduction, encode_introduction};
         let addresses = alloc::vec![HostPort { host: "h".into(), port: 3888 }];
         let mine = Introduction { id: ServerId(2), addresses };
-        let mut bytes = BytesMut::from(&encode_letter_introduction(&mine)[..]);
-        assert_eq!(decode_letter_introduction(&mut bytes.clone()), Ok(Some(mine.clone())));
+        let mut bytes = BytesMut::from(&encode_generation_introduction(&mine)[..]);
+        assert_eq!(decode_generation_introduction(&mut bytes.clone()), Ok(Some(mine.clone())));
         assert_eq!(decode_introduction(&mut bytes), Err(DecodeError::ElectsByGeneration));
         let mut bytes = BytesMut::from(&encode_introduction(&mine)[..]);
-        assert_eq!(decode_letter_introduction(&mut bytes), Err(DecodeError::ElectsFast(-65536)));
+        assert_eq!(
+            decode_generation_introduction(&mut bytes),
+            Err(DecodeError::ElectsFast(-65536))
+        );
         let none = Introduction { addresses: Vec::new(), ..mine };
-        let mut bytes = BytesMut::from(&encode_letter_introduction(&none)[..]);
-        assert_eq!(decode_letter_introduction(&mut bytes), Ok(Some(none)));
+        let mut bytes = BytesMut::from(&encode_generation_introduction(&none)[..]);
+        assert_eq!(decode_generation_introduction(&mut bytes), Ok(Some(none)));
     }
 }
