@@ -231,21 +231,35 @@ impl Delivery {
                             outbox.push(Output::Replay { after, through: end });
                         }
                         Next::Deliver => {
-                            let Some(txn) = history.after(self.position).next() else { break };
-                            let (zxid, bytes) = (txn.zxid, txn.len());
-                            if self.bytes > 0 && self.bytes + bytes > limits.delivery_bytes {
+                            if !self.deliver(through, history, limits, outbox) {
                                 break;
                             }
-                            let txn = txn.clone();
-                            outbox.put(|| Output::Deliver(txn));
-                            (self.position, self.bytes) = (zxid, self.bytes + bytes);
-                            self.under_way.push_back((zxid, bytes));
                         }
                     }
                 }
             }
         }
         history.on_delivered(self.position);
+    }
+
+    /// Delivers what is in memory, through this. Returns whether all of it could be: the rest waits until more is applied.
+    fn deliver(
+        &mut self,
+        through: Zxid,
+        history: &History,
+        limits: &HistoryLimits,
+        outbox: &mut Outbox,
+    ) -> bool {
+        for txn in history.after(self.position).take_while(|txn| txn.zxid <= through) {
+            let (zxid, bytes) = (txn.zxid, txn.len());
+            if self.bytes > 0 && self.bytes + bytes > limits.delivery_bytes {
+                return false;
+            }
+            outbox.put(|| Output::Deliver(txn.clone()));
+            (self.position, self.bytes) = (zxid, self.bytes + bytes);
+            self.under_way.push_back((zxid, bytes));
+        }
+        true
     }
 
     /// Something that the application is to do, at its turn; or why it cannot any more.
