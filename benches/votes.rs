@@ -359,7 +359,7 @@ impl Clocks {
                 ClockOutput::Redial
                 | ClockOutput::Changed(..)
                 | ClockOutput::Decided(_)
-                | ClockOutput::Leave(_) => {}
+                | ClockOutput::Leave(..) => {}
             }
         }
         if let Some(granted_vote) = kept {

@@ -1,7 +1,7 @@
 //! What a machine may touch during one step, and what it answers.
 //!
 //! ```text
-//!   Peer ── lends ──► Context ──► Leader │ Learner ── Verdict ──► Peer
+//!   Peer ── lends ──► Context ──► Leader │ Learner ── RoleChange ──► Peer
 //! ```
 //!
 //! No logic, but what concerns all of it: taking over another membership (the quorum, the links, the disk and the
@@ -14,6 +14,7 @@ use core::time::Duration;
 use crate::config::Config;
 use crate::delivery::Delivery;
 use crate::durable::Epochs;
+use crate::generation_message::Cue;
 use crate::history::History;
 use crate::id::{ReadId, ServerId};
 use crate::lease::Lease;
@@ -43,7 +44,7 @@ pub struct Context<'a> {
     /// Who votes.
     pub quorum: &'a mut Quorum,
     /// The voters have changed: the election has to know before anything else happens.
-    pub reseated: &'a mut bool,
+    pub quorum_changed: &'a mut bool,
     /// The epochs as they are or are about to be on disk. A write that fails stops the server, so
     /// what has been asked for is never taken back; whatever promises it waits for its ticket.
     pub epochs: &'a mut Epochs,
@@ -192,7 +193,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whether the seat may be offered to this server: that it follows well tells nothing of whether the others
+    /// Whether the leadership may be offered to this server: that it follows well tells nothing of whether the others
     /// could follow it, so it has heard a quorum of each membership that binds it on its election links, in both
     /// directions and within two ticks. Nor may it lead while its quorum port accepts no connections. Whatever else
     /// forbids it belongs here.
@@ -217,11 +218,11 @@ impl Context<'_> {
         *self.quorum = self.config.quorum().in_place_of(self.quorum);
         self.links.reconfigure(self.config, self.outbox);
         self.links.sweep(self.now, self.outbox);
-        *self.reseated = true;
+        *self.quorum_changed = true;
     }
 }
 
-/// Something asked for while the seat goes from one server to another: it is asked for again when that is
+/// Something asked for while the leadership goes from one server to another: it is asked for again when that is
 /// over, so that no caller need notice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Parked {
@@ -233,12 +234,12 @@ pub enum Parked {
 
 /// What becomes of a role after a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum RoleChange {
     /// Nothing.
     Stay,
     /// It begins to serve in this epoch.
     Serve(Epoch),
-    /// It ends, and another begins without an election: the seat was given to the leader of this vote.
+    /// It ends, and another begins without an election: the leadership was given to the leader of this vote.
     Appointed {
         /// What everybody says ended the election.
         vote: Vote,
@@ -261,13 +262,20 @@ pub enum Verdict {
         reason: Reason,
         /// How long it rests before.
         backoff: Duration,
+        /// How soon it asks to lead, where elections go by generation.
+        cue: Cue,
     },
 }
 
-impl Verdict {
+impl RoleChange {
     /// The role ends now.
     pub const fn leave(reason: Reason) -> Self {
-        Self::Leave { reason, backoff: Duration::ZERO }
+        Self::leave_on(reason, Cue::Fresh)
+    }
+
+    /// The same, where it is known what has become of the leader.
+    pub const fn leave_on(reason: Reason, cue: Cue) -> Self {
+        Self::Leave { reason, backoff: Duration::ZERO, cue }
     }
 }
 
@@ -285,11 +293,11 @@ pub struct Concessions {
     /// To one that votes in the next membership alone, and cannot be done without: we propose it in the next
     /// round, for as long as a leadership may take to begin.
     pub nominee: Option<Vote>,
-    /// To one that was given the seat.
+    /// To one that was given the leadership.
     pub transfers: Transfers,
 }
 
-/// The servers to which the seat was given, as far as it is not known that this came to something. One that was
+/// The servers to which the leadership was given, as far as it is not known that this came to something. One that was
 /// given it in vain is not preferred for a while, and for longer each time: its reason may last. It is kept by all
 /// that were told, since any of them may lead next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -311,7 +319,7 @@ impl Transfers {
     /// The first wait, and the longest.
     const WAITS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
 
-    /// A server is given the seat; its leadership begins within `patience`, if ever.
+    /// A server is given the leadership; its leadership begins within `patience`, if ever.
     pub fn on_given(&mut self, now: Instant, to: ServerId, patience: Duration) {
         let (first, longest) = Self::WAITS;
         let wait = self.by_id.get(&to).map_or(first, |before| (before.wait * 2).min(longest));
@@ -333,7 +341,7 @@ impl Transfers {
         });
     }
 
-    /// Whether this server was given the seat in vain, and not long ago.
+    /// Whether this server was given the leadership in vain, and not long ago.
     pub fn is_in_vain(&self, now: Instant, id: ServerId) -> bool {
         self.by_id.get(&id).is_some_and(|transfer| now < transfer.until)
     }

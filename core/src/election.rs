@@ -173,7 +173,7 @@ impl Elector {
         self.returns = 0;
     }
 
-    /// The seat was given to the leader of `vote` without an election, in this round: everybody says the same as if
+    /// The leadership was given to the leader of `vote` without an election, in this round: everybody says the same as if
     /// that had ended one. No server goes back for that: one that is ahead of the leader that gave it away, since that
     /// one came back from a crash to those who still followed it, goes on from its own round; and who keeps its leader
     /// (in another membership) keeps its round.

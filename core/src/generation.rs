@@ -52,8 +52,9 @@ mod heartbeats;
 
 use alloc::vec::Vec;
 
-pub use crate::generation::boundary::{ClockConfig, ClockEvent, ClockOutput, Cue, Recipient};
+pub use crate::generation::boundary::{ClockConfig, ClockEvent, ClockOutput, Recipient};
 pub use crate::generation::clock::GenerationClock;
+pub use crate::generation_message::Cue;
 use crate::generation_message::{Body, GenerationMessage};
 use crate::id::ServerId;
 use crate::report::Reason;
@@ -88,7 +89,7 @@ impl GenerationClock {
         }
     }
 
-    /// The seat was given to the leader of `vote`, or we follow the same leader in another way; returns whether
+    /// The leadership was given to the leader of `vote`, or we follow the same leader in another way; returns whether
     /// that ends the election at once. If not, [`ClockEvent::Look`] has to follow, with [`Cue::Appointed`]: the
     /// server that was named is elected like any other, at once and without a pre-vote.
     pub fn appoint(&mut self, vote: Vote, reason: Reason, out: &mut Vec<ClockOutput>) -> bool {
@@ -109,8 +110,7 @@ impl GenerationClock {
             if self.looking {
                 self.ask(at, out);
             } else if self.has_standing() {
-                let leader = self.vote.leader;
-                self.leave(Reason::LeaderSilent { leader }, out);
+                self.leave_silent(out);
             }
         }
     }

@@ -163,6 +163,19 @@ impl fmt::Display for GenerationMessage {
     }
 }
 
+/// Why a server looks for a leader, and so how soon it asks to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cue {
+    /// It has just started, or does not know whether its leader lives: it listens for a time-out.
+    Fresh,
+    /// Its leader was silent for a time-out: now.
+    Silence,
+    /// Its leader closed the link: all notice at once, so they go by rank.
+    Closed,
+    /// Its leader gave the leadership to this server: that one asks now, the others wait for it.
+    Appointed(ServerId),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

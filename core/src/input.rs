@@ -35,7 +35,7 @@ pub enum Event {
     /// read (otherwise).
     LinkUp(LinkUp),
     /// A connection has ended, by the peer or the network, or is of no use to the driver. It stays open until the
-    /// [`Hangup`](crate::output::Output::Hangup) that answers. Not sent for links that the core hung up.
+    /// [`Hangup`](crate::output::Output::Hangup) that answers. One for a link that the core has hung up already is harmless.
     LinkDown {
         /// Which.
         link: LinkId,
@@ -145,7 +145,7 @@ pub enum Event {
     },
     /// What the outside arbiter of a two-server ensemble says now.
     Oracle(bool),
-    /// The operator asks a leader to give up its seat: it transfers it to the best of its followers, or,
+    /// The operator asks a leader to give up its leadership: it transfers it to the best of its followers, or,
     /// where that cannot be, looks for a leader with everybody else.
     StepDown,
     /// The operator asks a leader to transfer its leadership to this server, or to the best that there is.

@@ -31,7 +31,7 @@ pub mod transfer;
 
 use alloc::vec::Vec;
 
-use crate::context::{Context, Verdict};
+use crate::context::{Context, RoleChange};
 use crate::id::{LinkId, ReadId, ReleaseId, ServerId, Ticket};
 use crate::input::{Located, Unreadable};
 use crate::leader::broadcast::Asker;
@@ -72,7 +72,7 @@ pub struct Leader {
 impl Leader {
     /// Takes office after an election that `supporters` decided; takes in the learners that came
     /// early.
-    pub fn new(cx: &mut Context<'_>, elected: Standing, supporters: Support) -> (Self, Verdict) {
+    pub fn new(cx: &mut Context<'_>, elected: Standing, supporters: Support) -> (Self, RoleChange) {
         let mut leader = Self {
             state: LeaderState::new(cx),
             supporters,
@@ -85,7 +85,7 @@ impl Leader {
         };
         cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
         cx.timers.after(Timer::Ping, cx.now, cx.config.timing.ping_interval());
-        let mut verdict = Verdict::Stay;
+        let mut role_change = RoleChange::Stay;
         for waiting in cx.links.take_waiting() {
             if waiting.over {
                 cx.links.hangup(waiting.link, Hangup::RoleEnded, cx.outbox);
@@ -93,15 +93,15 @@ impl Leader {
             }
             leader.on_link_up(cx, waiting.link);
             if let Some(first) = waiting.first {
-                if verdict == Verdict::Stay {
-                    verdict = leader.on_packet(cx, waiting.link, first);
+                if role_change == RoleChange::Stay {
+                    role_change = leader.on_packet(cx, waiting.link, first);
                 }
             }
         }
-        if verdict == Verdict::Stay {
-            verdict = leader.state.advance(cx);
+        if role_change == RoleChange::Stay {
+            role_change = leader.state.advance(cx);
         }
-        (leader, verdict)
+        (leader, role_change)
     }
 
     /// How far this leadership has come.
@@ -131,23 +131,23 @@ impl Leader {
     }
 
     /// A server has connected to the quorum port.
-    pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
+    pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId) -> RoleChange {
         introductions::on_link_up(cx, &mut self.state, link)
     }
 
     /// A learner's link has ended.
-    pub fn on_link_down(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
+    pub fn on_link_down(&mut self, cx: &mut Context<'_>, link: LinkId) -> RoleChange {
         self.state.forget(cx, link);
         match &mut self.state.phase {
             Phase::Broadcast(broadcast) => {
                 steps::on_link_down(cx, broadcast, &mut self.state.learners, link)
             }
-            Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
+            Phase::Discovery(_) | Phase::Synchronization(_) => RoleChange::Stay,
         }
     }
 
     /// A write has become durable.
-    pub fn on_persisted(&mut self, cx: &mut Context<'_>) -> Verdict {
+    pub fn on_persisted(&mut self, cx: &mut Context<'_>) -> RoleChange {
         if let Phase::Broadcast(broadcast) = &mut self.state.phase {
             let durable = cx.history.durable();
             if durable > cx.history.committed() {
@@ -159,13 +159,18 @@ impl Leader {
     }
 
     /// The disk has found where a learner stands.
-    pub fn on_located(&mut self, cx: &mut Context<'_>, link: LinkId, located: Located) -> Verdict {
-        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
+    pub fn on_located(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: LinkId,
+        located: Located,
+    ) -> RoleChange {
+        let Some(learner) = self.state.learners.get_mut(link) else { return RoleChange::Stay };
         if let (Stage::Promised(last), Busy::Locating) = (learner.stage, learner.cursor.busy) {
             learner.cursor.busy = Busy::No;
             self.state.synchronise(cx, link, last, Some(located));
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// What the driver was asked to stream to a learner is written.
@@ -174,9 +179,9 @@ impl Leader {
         cx: &mut Context<'_>,
         link: LinkId,
         outcome: Result<(), Unreadable>,
-    ) -> Verdict {
-        let Some(epoch) = self.state.epoch() else { return Verdict::Stay };
-        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
+    ) -> RoleChange {
+        let Some(epoch) = self.state.epoch() else { return RoleChange::Stay };
+        let Some(learner) = self.state.learners.get_mut(link) else { return RoleChange::Stay };
         learner.heard = cx.now;
         let busy = learner.cursor.busy;
         if outcome.is_err() {
@@ -201,8 +206,8 @@ impl Leader {
 
     /// A stream to a learner moves: that is no silence. A leader that needs this voter to be established
     /// waits on, if those that are here would be a quorum.
-    pub fn on_progress(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
+    pub fn on_progress(&mut self, cx: &mut Context<'_>, link: LinkId) -> RoleChange {
+        let Some(learner) = self.state.learners.get_mut(link) else { return RoleChange::Stay };
         learner.heard = cx.now;
         let voter = learner.id;
         if let (true, Phase::Synchronization(synchronization)) = (learner.votes, &self.state.phase)
@@ -212,11 +217,11 @@ impl Leader {
                 cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
             }
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// A learner has read what was sent to it.
-    pub fn on_drained(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
+    pub fn on_drained(&mut self, cx: &mut Context<'_>, link: LinkId) -> RoleChange {
         if let Some(learner) = self.state.learners.get_mut(link) {
             learner.cursor.on_drained();
             self.state.feed_one(cx, link);
@@ -225,7 +230,7 @@ impl Leader {
     }
 
     /// A caller here asks for a transaction.
-    pub fn on_propose(&mut self, cx: &mut Context<'_>, request: Request) -> Verdict {
+    pub fn on_propose(&mut self, cx: &mut Context<'_>, request: Request) -> RoleChange {
         let (id, reason) = (request.id, Refusal::NotServing);
         match &mut self.state.phase {
             Phase::Broadcast(broadcast) => broadcast.on_propose(cx, request),
@@ -233,7 +238,7 @@ impl Leader {
                 cx.outbox.push(Output::Refused { id, reason });
             }
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// The application has made transactions of requests: each gets the next zxid, and they go out.
@@ -242,7 +247,7 @@ impl Leader {
         cx: &mut Context<'_>,
         epoch: Epoch,
         drafts: Vec<Draft>,
-    ) -> Verdict {
+    ) -> RoleChange {
         match &mut self.state.phase {
             Phase::Broadcast(broadcast) if broadcast.epoch == epoch => {
                 let mut drafts = fitting(drafts, cx.config.limits.txn_bytes);
@@ -251,12 +256,14 @@ impl Leader {
                 }
                 broadcast.propose(cx, &mut self.state.learners, drafts)
             }
-            Phase::Broadcast(_) | Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
+            Phase::Broadcast(_) | Phase::Discovery(_) | Phase::Synchronization(_) => {
+                RoleChange::Stay
+            }
         }
     }
 
     /// A caller here wants to read what is as new as everything acknowledged so far.
-    pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadId) -> Verdict {
+    pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadId) -> RoleChange {
         let reason = Refusal::NotServing;
         match &mut self.state.phase {
             Phase::Broadcast(broadcast) => {
@@ -267,7 +274,7 @@ impl Leader {
                 cx.outbox.push(Output::ReadRefused { read, reason });
             }
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// The leadership is over: tells those who wait for something here.
@@ -288,7 +295,7 @@ impl Leader {
         cx: &mut Context<'_>,
         to: Option<ServerId>,
         purpose: Purpose,
-    ) -> Verdict {
+    ) -> RoleChange {
         let LeaderState { phase, learners, .. } = &mut self.state;
         match phase {
             Phase::Broadcast(broadcast) => {
@@ -301,7 +308,7 @@ impl Leader {
     }
 
     /// All leadership guards here are released, since this was asked.
-    pub fn on_released(&mut self, cx: &mut Context<'_>, release: ReleaseId) -> Verdict {
+    pub fn on_released(&mut self, cx: &mut Context<'_>, release: ReleaseId) -> RoleChange {
         match &mut self.state.phase {
             Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
                 let (learners, round) = (&mut self.state.learners, self.round);
@@ -310,13 +317,13 @@ impl Leader {
             Phase::Broadcast(broadcast) => {
                 steps::released(cx, broadcast, &mut self.state.learners, release)
             }
-            Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
+            Phase::Discovery(_) | Phase::Synchronization(_) => RoleChange::Stay,
         }
     }
 
     /// Goes on with a transfer or a change of the membership, if there is one, as far as can be.
     #[inline]
-    fn move_on(&mut self, cx: &mut Context<'_>) -> Verdict {
+    fn move_on(&mut self, cx: &mut Context<'_>) -> RoleChange {
         match &mut self.state.phase {
             Phase::Broadcast(broadcast) if broadcast.transfer.is_some() => {
                 steps::go_on(cx, broadcast, &mut self.state.learners)
@@ -324,7 +331,9 @@ impl Leader {
             Phase::Broadcast(broadcast) if broadcast.change.is_some() => {
                 reconfiguration::complete(cx, broadcast, &mut self.state.learners, self.round)
             }
-            Phase::Broadcast(_) | Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
+            Phase::Broadcast(_) | Phase::Discovery(_) | Phase::Synchronization(_) => {
+                RoleChange::Stay
+            }
         }
     }
 
@@ -338,7 +347,7 @@ impl Leader {
         cx: &mut Context<'_>,
         voter: ServerId,
         heard: Standing,
-    ) -> Verdict {
+    ) -> RoleChange {
         let goes_on = heard.round == self.round && heard.vote.better_than(&self.vote).is_some();
         let moved_on = goes_on
             || heard.round > self.round
@@ -349,16 +358,20 @@ impl Leader {
             || here
             || matches!(self.state.phase, Phase::Broadcast(_))
         {
-            return Verdict::Stay;
+            return RoleChange::Stay;
         }
         self.supporters.remove(cx.quorum, voter);
         if self.supporters.is_enough(cx.quorum) {
-            Verdict::Stay
+            RoleChange::Stay
         } else if goes_on {
-            Verdict::GoBack { from: voter, vote: heard.vote, otherwise: Reason::Deserted { voter } }
+            RoleChange::GoBack {
+                from: voter,
+                vote: heard.vote,
+                otherwise: Reason::Deserted { voter },
+            }
         } else {
             self.give_up(cx);
-            Verdict::leave(Reason::Deserted { voter })
+            RoleChange::leave(Reason::Deserted { voter })
         }
     }
 

@@ -23,7 +23,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-use crate::context::{Context, Verdict};
+use crate::context::{Context, RoleChange};
+use crate::generation_message::Cue;
 use crate::id::{LinkId, ReadId, ServerId};
 use crate::input::{Cause, Located, Place};
 use crate::learner::broadcast::Broadcast;
@@ -68,15 +69,15 @@ enum Phase {
 
 impl Learner {
     /// Sets out for the leader that the election found, which `supporters` decided.
-    pub fn new(cx: &mut Context<'_>, settled: Standing, supporters: Support) -> (Self, Verdict) {
+    pub fn new(cx: &mut Context<'_>, settled: Standing, supporters: Support) -> (Self, RoleChange) {
         let leader = settled.vote.leader;
         let observer = settled.state == ServerState::Observing;
         let phase = Phase::Reaching { wait: cx.config.timing.connect_retry_min, refused: false };
         let learner =
             Self { leader, observer, settled, supporters, phase, blank: false, asked: false };
         cx.timers.after(Timer::ConnectLimit, cx.now, cx.config.timing.connect_time());
-        let verdict = learner.dial(cx);
-        (learner, verdict)
+        let role_change = learner.dial(cx);
+        (learner, role_change)
     }
 
     /// Whom we follow.
@@ -94,25 +95,25 @@ impl Learner {
     }
 
     /// The leader's quorum port has answered.
-    pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId, peer: ServerId) -> Verdict {
+    pub fn on_link_up(&mut self, cx: &mut Context<'_>, link: LinkId, peer: ServerId) -> RoleChange {
         if peer != self.leader || !matches!(self.phase, Phase::Reaching { .. }) {
             cx.links.hangup(link, Hangup::Unwanted, cx.outbox);
-            return Verdict::Stay;
+            return RoleChange::Stay;
         }
         cx.timers.stop(Timer::Connect);
         cx.timers.stop(Timer::ConnectLimit);
         cx.timers.after(Timer::Silence, cx.now, cx.config.timing.init_time());
         discovery::introduce(cx, link, self.observer);
         self.phase = Phase::Discovery(link);
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// The leader's quorum port has not answered. We try again: it may not have counted its votes
     /// yet; a Java leader waits 200 ms before it even listens. Whether it lives at all its election
     /// port tells, so that is dialled too.
-    pub fn on_dial_failed(&mut self, cx: &mut Context<'_>, peer: ServerId) -> Verdict {
+    pub fn on_dial_failed(&mut self, cx: &mut Context<'_>, peer: ServerId) -> RoleChange {
         if peer != self.leader {
-            return Verdict::Stay;
+            return RoleChange::Stay;
         }
         if let Phase::Reaching { wait, refused } = &mut self.phase {
             *refused = true;
@@ -122,22 +123,22 @@ impl Learner {
                 cx.links.dial(cx.now, peer, cx.outbox);
             }
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// A server's election port refuses us. If that is the leader whose quorum port did too, it is gone.
-    pub fn on_unreachable(&mut self, peer: ServerId) -> Verdict {
+    pub fn on_unreachable(&mut self, peer: ServerId) -> RoleChange {
         if peer == self.leader && matches!(self.phase, Phase::Reaching { refused: true, .. }) {
-            Verdict::leave(Reason::LeaderUnreachable { leader: peer })
+            RoleChange::leave(Reason::LeaderUnreachable { leader: peer })
         } else {
-            Verdict::Stay
+            RoleChange::Stay
         }
     }
 
     /// A server has said on the election plane where it stands. If it is the leader that we try to
     /// reach, that may tell that it will never wait for us; or that it has not settled yet, and has a better vote now
     /// than the one we settled on. That vote is ours, too, unless we have its history already.
-    pub fn on_standing(&mut self, cx: &Context<'_>, from: ServerId, heard: Standing) -> Verdict {
+    pub fn on_standing(&mut self, cx: &Context<'_>, from: ServerId, heard: Standing) -> RoleChange {
         if from != self.leader {
             return self.on_looking(cx, from, heard);
         }
@@ -148,9 +149,9 @@ impl Learner {
         if looks_here && heard.vote.better_than(&self.settled.vote).is_some() {
             return if self.has_acknowledged() {
                 // Its link will end, and we begin another round.
-                Verdict::Stay
+                RoleChange::Stay
             } else {
-                Verdict::GoBack { from, vote: heard.vote, otherwise: reason }
+                RoleChange::GoBack { from, vote: heard.vote, otherwise: reason }
             };
         }
         let moved_on = match heard.state {
@@ -161,27 +162,27 @@ impl Learner {
                 heard.vote.leader != self.leader
             }
         };
-        if moved_on && waits { Verdict::leave(reason) } else { Verdict::Stay }
+        if moved_on && waits { RoleChange::leave(reason) } else { RoleChange::Stay }
     }
 
     /// One of those who elected our leader looks in a later round. As long as the leader has not told us its epoch,
     /// that tells what it would make of it, too: without a quorum of them it will not lead; and if we have not reached it,
     /// and no link at all to it is up, they know better than we. Where links are broken the leader may never hear it, or
     /// we not hear the leader, and all would wait for a whole initLimit.
-    fn on_looking(&mut self, cx: &Context<'_>, voter: ServerId, heard: Standing) -> Verdict {
+    fn on_looking(&mut self, cx: &Context<'_>, voter: ServerId, heard: Standing) -> RoleChange {
         let looks = heard.state == ServerState::Looking && heard.round > self.settled.round;
         let linked = match self.phase {
             Phase::Reaching { .. } => cx.links.election(self.leader).is_some(),
             Phase::Discovery(_) => true,
-            Phase::Synchronization(..) | Phase::Broadcast(..) => return Verdict::Stay,
+            Phase::Synchronization(..) | Phase::Broadcast(..) => return RoleChange::Stay,
         };
         if !looks || !self.supporters.remove(cx.quorum, voter) {
-            return Verdict::Stay;
+            return RoleChange::Stay;
         }
         if linked && self.supporters.is_enough_to_follow(cx.quorum) {
-            Verdict::Stay
+            RoleChange::Stay
         } else {
-            Verdict::leave(Reason::Deserted { voter })
+            RoleChange::leave(Reason::Deserted { voter })
         }
     }
 
@@ -195,15 +196,20 @@ impl Learner {
     }
 
     /// What we wrote has become durable.
-    pub fn on_persisted(&mut self, cx: &mut Context<'_>) -> Verdict {
+    pub fn on_persisted(&mut self, cx: &mut Context<'_>) -> RoleChange {
         if let Phase::Broadcast(link, broadcast) = &mut self.phase {
             broadcast.on_persisted(cx, *link);
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// The disk knows where the zxid stands to which we are to cut.
-    pub fn on_located(&mut self, cx: &mut Context<'_>, from: LinkId, located: Located) -> Verdict {
+    pub fn on_located(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: LinkId,
+        located: Located,
+    ) -> RoleChange {
         match &mut self.phase {
             Phase::Synchronization(link, synchronization) if *link == from => {
                 let link = *link;
@@ -216,16 +222,16 @@ impl Learner {
             Phase::Reaching { .. }
             | Phase::Discovery(_)
             | Phase::Synchronization(..)
-            | Phase::Broadcast(..) => Verdict::Stay,
+            | Phase::Broadcast(..) => RoleChange::Stay,
         }
     }
 
     /// The snapshot that the leader sends moves: that is no silence.
-    pub fn on_progress(&self, cx: &mut Context<'_>, from: LinkId) -> Verdict {
+    pub fn on_progress(&self, cx: &mut Context<'_>, from: LinkId) -> RoleChange {
         if self.link() == Some(from) {
             self.heard(cx);
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// The snapshot that the leader sends has come whole.
@@ -234,35 +240,35 @@ impl Learner {
         cx: &mut Context<'_>,
         from: LinkId,
         membership: Option<&Bytes>,
-    ) -> Verdict {
+    ) -> RoleChange {
         if self.link() == Some(from) {
             self.heard(cx);
             if let Phase::Synchronization(_, synchronization) = &mut self.phase {
                 synchronization.on_restored(cx, membership);
             }
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// A caller here asks for a transaction.
-    pub fn on_propose(&self, cx: &mut Context<'_>, request: Request) -> Verdict {
+    pub fn on_propose(&self, cx: &mut Context<'_>, request: Request) -> RoleChange {
         if let Phase::Broadcast(link, broadcast) = &self.phase {
             broadcast.on_propose(cx, *link, request);
         } else {
             let (id, reason) = (request.id, Refusal::NotServing);
             cx.outbox.push(Output::Refused { id, reason });
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// A caller here wants to read what is as new as everything acknowledged so far.
-    pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadId) -> Verdict {
+    pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadId) -> RoleChange {
         if let Phase::Broadcast(link, broadcast) = &mut self.phase {
             broadcast.on_read(cx, *link, read);
         } else {
             cx.outbox.push(Output::ReadRefused { read, reason: Refusal::NotServing });
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// Whether a snapshot is coming from the leader, or has come and is not installed.
@@ -282,35 +288,35 @@ impl Learner {
 
     /// The connection to the leader has ended. A leader that closes it has done without our promise before,
     /// or its process has ended; but only once it has told us its epoch does it know that this link is ours.
-    pub fn on_link_down(&mut self, cx: &mut Context<'_>, link: LinkId, cause: Cause) -> Verdict {
+    pub fn on_link_down(&mut self, cx: &mut Context<'_>, link: LinkId, cause: Cause) -> RoleChange {
         if self.link() != Some(link) {
-            return Verdict::Stay;
+            return RoleChange::Stay;
         }
         let closed = cause == Cause::Closed;
         if let (Some(epoch), true) = (self.epoch(), closed) {
             cx.lease.release(epoch, cx.now);
         }
-        Verdict::leave(Reason::LeaderLost { leader: self.leader, cause })
+        RoleChange::leave_on(Reason::LeaderLost { leader: self.leader, cause }, Cue::Closed)
     }
 
     /// A deadline has passed.
-    pub fn on_timer(&mut self, cx: &mut Context<'_>, timer: Timer) -> Verdict {
+    pub fn on_timer(&mut self, cx: &mut Context<'_>, timer: Timer) -> RoleChange {
         match timer {
             Timer::Connect => self.dial(cx),
             Timer::ConnectLimit => {
-                Verdict::leave(Reason::LeaderUnreachable { leader: self.leader })
+                RoleChange::leave(Reason::LeaderUnreachable { leader: self.leader })
             }
             Timer::Silence => {
                 if let Some(link) = self.link() {
                     cx.links.hangup(link, Hangup::Silent(self.leader), cx.outbox);
                 }
-                Verdict::leave(Reason::LeaderSilent { leader: self.leader })
+                RoleChange::leave_on(Reason::LeaderSilent { leader: self.leader }, Cue::Silence)
             }
             Timer::Lease => {
                 if let Phase::Synchronization(link, synchronization) = &mut self.phase {
                     new_leader::acknowledge(cx, *link, synchronization);
                 }
-                Verdict::Stay
+                RoleChange::Stay
             }
             Timer::Start
             | Timer::Backoff
@@ -324,11 +330,11 @@ impl Learner {
             | Timer::Init
             | Timer::Transfer
             | Timer::Listening
-            | Timer::Ping => Verdict::Stay,
+            | Timer::Ping => RoleChange::Stay,
         }
     }
 
-    /// Says whether the seat may be offered to us, where the leader knows what that is: here and nowhere else.
+    /// Says whether the leadership may be offered to us, where the leader knows what that is: here and nowhere else.
     fn tell_whether_we_may_lead(&self, cx: &mut Context<'_>, link: LinkId) {
         if self.asked && !self.observer {
             let packet = Packet::MayLead(cx.may_lead());
@@ -349,16 +355,16 @@ impl Learner {
         cx.timers.after(Timer::Silence, cx.now, limit);
     }
 
-    fn dial(&self, cx: &mut Context<'_>) -> Verdict {
+    fn dial(&self, cx: &mut Context<'_>) -> RoleChange {
         cx.timers.stop(Timer::Connect);
         let next = cx.config.next_membership.as_ref();
         let mut memberships = core::iter::once(&cx.config.membership).chain(next);
         let Some(member) = memberships.find_map(|m| m.member(self.leader)) else {
-            return Verdict::leave(Reason::LeaderUnreachable { leader: self.leader });
+            return RoleChange::leave(Reason::LeaderUnreachable { leader: self.leader });
         };
         let addresses = member.addresses.iter().map(|address| address.quorum.clone()).collect();
         cx.links.dial_leader(self.leader, addresses, cx.outbox);
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// The epoch of the leader, once it has told us.

@@ -134,6 +134,26 @@
 //! | [`Report`](output::Output::Report) | something has changed, and why: for people, nothing to do |
 //! | [`Halt`](output::Output::Halt) | stop, and keep the data |
 //!
+//! | [`Write`](output::Write) | what becomes durable |
+//! |---|---|
+//! | [`AcceptedEpoch`](output::Write::AcceptedEpoch) | the promise to establish no leader of an earlier epoch |
+//! | [`CurrentEpoch`](output::Write::CurrentEpoch) | the epoch whose history this server has taken over |
+//! | [`Append`](output::Write::Append) | transactions, behind the log |
+//! | [`Truncate`](output::Write::Truncate) | the log, cut behind this |
+//! | [`AppendStaged`](output::Write::AppendStaged) | a transaction behind a snapshot that is not installed |
+//! | [`Install`](output::Write::Install) | that snapshot and what followed it, in the place of the history |
+//! | [`GrantedVote`](output::Write::GrantedVote) | the vote of a generation |
+//! | [`Lease`](output::Write::Lease) | for how long this server may promise a lease |
+//! | [`Membership`](output::Write::Membership) | the membership in force |
+//! | [`NextMembership`](output::Write::NextMembership) | the membership that was seen, or that none is |
+//!
+//! A [`Peer`](peer::Peer) is made with [`new`](peer::Peer::new), stepped with [`step`](peer::Peer::step) or
+//! [`step_into`](peer::Peer::step_into), and says when it is due with [`deadline`](peer::Peer::deadline). It shows its
+//! [`status`](peer::Peer::status), [`leadership`](peer::Peer::leadership), [`committed`](peer::Peer::committed),
+//! [`standing`](peer::Peer::standing) and [`config`](peer::Peer::config), and whether one of its invariants is
+//! [`broken`](peer::Peer::broken). A model checker, which chooses when time passes, has
+//! [`due`](peer::Peer::due), [`fire`](peer::Peer::fire) and [`rewind`](peer::Peer::rewind).
+//!
 //! # The house
 //!
 //! Modules stand on floors, several to each row of this table, and use only what is below them. The plan of
@@ -163,11 +183,12 @@
 //! - A server never votes, promises or acknowledges what a crash could take back.
 //! - Bytes and messages from peers never make it panic, allocate by an unchecked length, or loop. After
 //!   every step it checks the invariants of its state
-//!   ([`Peer::broken`](peer::Peer::broken)); if not, it stops, and the outputs of that step are dropped.
+//!   ([`Peer::broken`](peer::Peer::broken)). If one is broken, the server halts, and the outputs of that step are dropped.
 //! - A transaction that was acknowledged is on the disks of a quorum, and every later leader
 //!   has it. Nothing reaches the application before that is known, so nothing is ever taken back.
 #![no_std]
 #![forbid(unsafe_code, unused_must_use)]
+// What core has is taken from there, so that what needs an allocator shows.
 #![warn(clippy::alloc_instead_of_core, clippy::std_instead_of_core)]
 
 extern crate alloc;

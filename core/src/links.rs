@@ -29,8 +29,8 @@ mod claims;
 mod dials;
 mod mailbox;
 mod neighbour;
+mod non_members;
 mod quorum_plane;
-mod strangers;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -44,8 +44,8 @@ use crate::links::claims::Claims;
 use crate::links::dials::UnderWay;
 pub use crate::links::mailbox::Mailbox;
 use crate::links::neighbour::{Neighbour, Up};
+use crate::links::non_members::NonMembers;
 pub use crate::links::quorum_plane::Waiting;
-use crate::links::strangers::Strangers;
 use crate::message::{Message, Probe};
 use crate::outbox::Outbox;
 use crate::reasons::Hangup;
@@ -103,7 +103,7 @@ struct Placed {
 pub struct Links {
     id: ServerId,
     neighbours: BTreeMap<ServerId, Neighbour>,
-    strangers: Strangers,
+    non_members: NonMembers,
     claims: Claims,
     /// Ascending, since numbers never come back.
     places: Vec<Placed>,
@@ -131,7 +131,7 @@ impl Links {
         let mut links = Self {
             id: config.id,
             neighbours: BTreeMap::new(),
-            strangers: Strangers::default(),
+            non_members: NonMembers::default(),
             claims: Claims::default(),
             places: Vec::new(),
             waiting: Vec::new(),
@@ -168,7 +168,7 @@ impl Links {
             self.drop_claim(id, Hangup::Unwanted, outbox);
         }
         for (id, (wanted, configured)) in members {
-            if let Some(link) = self.strangers.remove(id) {
+            if let Some(link) = self.non_members.remove(id) {
                 self.hangup(link, Hangup::Unwanted, outbox);
             }
             let new = Neighbour::new(self.redial_min);
@@ -202,7 +202,7 @@ impl Links {
     pub fn election(&self, peer: ServerId) -> Option<LinkId> {
         match self.neighbours.get(&peer) {
             Some(neighbour) => neighbour.link.map(|up| up.link),
-            None => self.strangers.link(peer),
+            None => self.non_members.link(peer),
         }
     }
 
@@ -212,7 +212,7 @@ impl Links {
         if let Some(neighbour) = self.neighbours.get_mut(&peer) {
             return neighbour.may_answer(now);
         }
-        self.strangers.may_answer(peer, now)
+        self.non_members.may_answer(peer, now)
     }
 
     /// The election links to all voters, ascending by server.
@@ -354,7 +354,7 @@ impl Links {
                 self.hangup(old.link, Hangup::Replaced(peer), outbox);
             }
         } else {
-            let gone = self.strangers.keep(now, peer, link, self.limits.strangers);
+            let gone = self.non_members.keep(now, peer, link, self.limits.non_members);
             if let Some((old, why)) = gone {
                 self.hangup(old, why, outbox);
             }
@@ -407,7 +407,7 @@ impl Links {
         }
         self.drop_claims(reason, outbox);
         self.waiting.clear();
-        self.strangers.clear();
+        self.non_members.clear();
         for neighbour in self.neighbours.values_mut() {
             neighbour.link = None;
             neighbour.redial_at = None;
@@ -426,7 +426,7 @@ impl Links {
         self.waiting.retain(|waiting| waiting.link != link);
         let Placed { place, .. } = self.places.remove(at);
         if let Place::Election(peer) = place {
-            self.strangers.on_left(peer, link);
+            self.non_members.on_left(peer, link);
             if let Some(neighbour) = self.neighbours.get_mut(&peer) {
                 neighbour.link = neighbour.link.filter(|up| up.link != link);
             }

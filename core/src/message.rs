@@ -334,7 +334,7 @@ pub enum Packet {
         /// was asked for.
         tag: i32,
     },
-    /// Leader, to servers of ours only: I give my seat to the leader of this vote; follow it, or lead.
+    /// Leader, to servers of ours only: I give my leadership to the leader of this vote; follow it, or lead.
     /// Everybody then says that this vote and round ended the election.
     Transfer {
         /// For the next leader, with all that the present one has.
@@ -342,7 +342,7 @@ pub enum Packet {
         /// The round that is over thereby.
         round: Round,
     },
-    /// Learner, to leaders of ours that know it: whether the seat may be offered to it. Said when it begins to
+    /// Learner, to leaders of ours that know it: whether the leadership may be offered to it. Said when it begins to
     /// serve and with each answer to a ping; what was said last counts.
     MayLead(bool),
     /// Both, servers of ours only: in the place of a PING, take no part in establishing another leader for

@@ -24,7 +24,7 @@ use bytes::Bytes;
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
-    /// Here may be done what only a leader may, under this; or no longer, if there is none. It is the first output
+    /// Admit leadership guards under this leadership; with `None`, revoke all of them. It is the first output
     /// of its step, so the holders of guards know that the leadership is over before others can hear of it, and
     /// lead. It comes again whenever the lease moves, to an earlier time, too.
     Leadership(Option<Leadership>),
@@ -66,8 +66,8 @@ pub enum Output {
         /// The names, or addresses in their place.
         hosts: Vec<String>,
     },
-    /// Close a link, after what was sent on it before has been written (bounded in time). Nothing more
-    /// is to come from it, not even a `LinkDown`. Each [`LinkDown`](crate::input::Event::LinkDown) is answered by one:
+    /// Close a link, after what was sent on it before has been written (bounded in time). What
+    /// comes from it all the same is ignored. Each [`LinkDown`](crate::input::Event::LinkDown) is answered by one:
     /// only here is a link closed, so that the peer at its other end does not see that before its end was told here.
     Hangup {
         /// Which.
@@ -116,7 +116,7 @@ pub enum Output {
     /// To the application, in order with the next six: turn a request into a transaction, on top of
     /// everything delivered and of everything prepared before; answer with [`Prepared`](crate::input::Event::Prepared).
     /// What [fits](crate::txn::Draft::fit) in [`Limits::txn_bytes`](crate::config::Limits::txn_bytes) is
-    /// taken, else its refusal; the application forgets then what it prepared, before the next.
+    /// taken, else its refusal; then that preparation is void, and nothing prepared later may count on it.
     /// A request for a [reconfiguration](Request::RECONFIGURE) that the application has nothing against comes
     /// back as it is, as a draft of the kind [`Txn::RECONFIGURATION`] with the request's body: the core makes
     /// the transaction.
@@ -228,12 +228,12 @@ pub enum Output {
     },
     /// What the leader says of a session that this learner has asked about, opaque.
     Revalidated(Bytes),
-    /// This server is about to give up its seat: the leadership guards here have to be released.
+    /// This server is about to give up its leadership: the leadership guards here have to be released.
     /// Answer with [`Released`](crate::input::Event::Released). If that is not in time, it leads on.
     Release(ReleaseId),
-    /// After [`Output::Release`]: it keeps the seat.
+    /// After [`Output::Release`]: it keeps the leadership.
     Keep,
-    /// To the caller: the seat belongs to this server now, or it stays where it is.
+    /// To the caller of a transfer: this server leads now; or the leadership was not transferred, and why.
     Transferred(Result<ServerId, TransferRefused>),
     /// Something has changed, and why. For people: nothing needs to be done.
     Report(Report),

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The machines do not know one another. An election returns a decision, a role returns a
-//! `Verdict`; what follows from either is built here, and nothing else is decided here.
+//! `RoleChange`; what follows from either is built here, and nothing else is decided here.
 //!
 //! This page is the boundary. What happens is handed out in `events`; what becomes of the role stands in
 //! `turns`, what always holds in `checks`. What belongs to the server whatever its role is in `shared`,
@@ -56,7 +56,7 @@ pub struct Peer {
     /// The epoch in which this server serves.
     serving: Option<Epoch>,
     backoff: Backoff,
-    /// The seat was given to another server, or to us, and the new leadership has not begun.
+    /// The leadership was given to another server, or to us, and the new leadership has not begun.
     appointed: bool,
     /// What was said last of our leadership.
     told: Option<Leadership>,

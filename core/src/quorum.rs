@@ -46,11 +46,11 @@ pub struct Quorum {
 struct Voter {
     id: ServerId,
     /// Where it counts in the old and in the new configuration.
-    seats: [Option<Seat>; 2],
+    shares: [Option<Share>; 2],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Seat {
+struct Share {
     group: u16,
     weight: u64,
 }
@@ -87,34 +87,35 @@ impl Quorum {
         groups: impl IntoIterator<Item = impl IntoIterator<Item = (ServerId, u64)>>,
     ) -> Self {
         let mut totals = Vec::new();
-        let mut seats = BTreeMap::new();
+        let mut shares = BTreeMap::new();
         for (group, members) in groups.into_iter().take(usize::from(ABSENT)).enumerate() {
             let group = u16::try_from(group).unwrap_or(ABSENT);
             let mut total = 0u64;
             for (id, weight) in members {
-                if let alloc::collections::btree_map::Entry::Vacant(free) = seats.entry(id) {
-                    free.insert([Some(Seat { group, weight }), None]);
+                if let alloc::collections::btree_map::Entry::Vacant(free) = shares.entry(id) {
+                    free.insert([Some(Share { group, weight }), None]);
                     total = total.saturating_add(weight);
                 }
             }
             totals.push(total);
         }
-        Self::assemble(seats, totals, 1)
+        Self::assemble(shares, totals, 1)
     }
 
     /// Enough in `old` and in `new`: what every decision needs while the membership changes.
     pub fn joint(old: &Self, new: &Self) -> Self {
         let shift = u16::try_from(old.groups.len()).unwrap_or(ABSENT);
-        let mut seats = BTreeMap::new();
+        let mut shares = BTreeMap::new();
         for voter in &old.voters {
-            seats.insert(voter.id, [voter.seats[0], None]);
+            shares.insert(voter.id, [voter.shares[0], None]);
         }
         for voter in &new.voters {
-            let seat = voter.seats[0].map(|s| Seat { group: s.group.saturating_add(shift), ..s });
-            seats.entry(voter.id).or_insert([None, None])[1] = seat;
+            let share =
+                voter.shares[0].map(|s| Share { group: s.group.saturating_add(shift), ..s });
+            shares.entry(voter.id).or_insert([None, None])[1] = share;
         }
         let totals = old.groups.iter().chain(&new.groups).copied().collect::<Vec<_>>();
-        let mut joint = Self::assemble(seats, totals, 2);
+        let mut joint = Self::assemble(shares, totals, 2);
         joint.systems = vec![old.systems[0], new.systems[0]];
         joint
     }
@@ -138,11 +139,11 @@ impl Quorum {
     }
 
     fn assemble(
-        seats: BTreeMap<ServerId, [Option<Seat>; 2]>,
+        shares: BTreeMap<ServerId, [Option<Share>; 2]>,
         groups: Vec<u64>,
         systems: usize,
     ) -> Self {
-        let voters: Vec<_> = seats.into_iter().map(|(id, seats)| Voter { id, seats }).collect();
+        let voters: Vec<_> = shares.into_iter().map(|(id, shares)| Voter { id, shares }).collect();
         let mut positions = vec![ABSENT; 256].into_boxed_slice();
         for (at, voter) in voters.iter().enumerate().take(usize::from(ABSENT)) {
             if let Some(slot) = usize::try_from(voter.id.0).ok().and_then(|i| positions.get_mut(i))
@@ -152,7 +153,7 @@ impl Quorum {
         }
         let counted = groups.iter().filter(|total| **total > 0).count();
         let counted = u16::try_from(counted).unwrap_or(ABSENT);
-        let weight = |voter: &Voter| voter.seats[0].or(voter.seats[1]).map_or(0, |s| s.weight);
+        let weight = |voter: &Voter| voter.shares[0].or(voter.shares[1]).map_or(0, |s| s.weight);
         let plain = systems == 1 && groups.len() == 1 && voters.iter().all(|v| weight(v) == 1);
         let weightless = voters.iter().any(|v| weight(v) == 0);
         let systems = vec![System { counted }; systems];
@@ -195,15 +196,15 @@ impl Quorum {
     #[inline]
     pub fn weight(&self, id: ServerId) -> u64 {
         self.position(id).map_or(0, |at| {
-            let seats = self.voters[at].seats;
-            seats[0].or(seats[1]).map_or(0, |seat| seat.weight)
+            let shares = self.voters[at].shares;
+            shares[0].or(shares[1]).map_or(0, |share| share.weight)
         })
     }
 
     /// Whether `id` counts for anything, in the present configuration or the next.
     pub fn has_weight(&self, id: ServerId) -> bool {
-        let seats = self.position(id).map(|at| self.voters[at].seats);
-        seats.is_some_and(|seats| seats.iter().flatten().any(|seat| seat.weight > 0))
+        let shares = self.position(id).map(|at| self.voters[at].shares);
+        shares.is_some_and(|shares| shares.iter().flatten().any(|share| share.weight > 0))
     }
 
     /// Whether some voter has weight 0.
@@ -256,8 +257,8 @@ impl Quorum {
         (self.voters.len() == 2 && self.systems.len() == 1).then_some(heard.yes)
     }
 
-    fn system_of(&self, seat: usize) -> Option<&System> {
-        self.systems.get(seat)
+    fn system_of(&self, share: usize) -> Option<&System> {
+        self.systems.get(share)
     }
 }
 
@@ -294,11 +295,11 @@ impl Support {
             self.won[0] = u16::from(self.sums[0] > quorum.groups[0] / 2);
             return true;
         }
-        for (system, seat) in quorum.voters[at].seats.iter().enumerate() {
-            if let Some(seat) = seat {
-                let group = usize::from(seat.group);
+        for (system, share) in quorum.voters[at].shares.iter().enumerate() {
+            if let Some(share) = share {
+                let group = usize::from(share.group);
                 let (half, before) = (quorum.groups[group] / 2, self.sums[group]);
-                self.sums[group] = before + seat.weight;
+                self.sums[group] = before + share.weight;
                 self.won[system] += u16::from(before <= half && self.sums[group] > half);
             }
         }
@@ -316,11 +317,11 @@ impl Support {
             self.won[0] = u16::from(self.sums[0] > quorum.groups[0] / 2);
             return true;
         }
-        for (system, seat) in quorum.voters[at].seats.iter().enumerate() {
-            if let Some(seat) = seat {
-                let group = usize::from(seat.group);
+        for (system, share) in quorum.voters[at].shares.iter().enumerate() {
+            if let Some(share) = share {
+                let group = usize::from(share.group);
                 let (half, before) = (quorum.groups[group] / 2, self.sums[group]);
-                self.sums[group] = before - seat.weight;
+                self.sums[group] = before - share.weight;
                 self.won[system] -= u16::from(before > half && self.sums[group] <= half);
             }
         }
@@ -345,8 +346,8 @@ impl Support {
     /// Whether the set is a quorum of one of the configurations concerned: enough to follow whom they follow,
     /// which decides nothing.
     pub fn is_enough_to_follow(&self, quorum: &Quorum) -> bool {
-        let of_one = |seat: usize| {
-            quorum.system_of(seat).is_some_and(|system| self.won[seat] > system.counted / 2)
+        let of_one = |share: usize| {
+            quorum.system_of(share).is_some_and(|system| self.won[share] > system.counted / 2)
         };
         self.is_enough(quorum) || (!quorum.plain && (0..2).any(of_one))
     }
@@ -357,8 +358,8 @@ impl Support {
         if quorum.plain {
             return self.won[0] > 0;
         }
-        (0..2).all(|seat| match quorum.system_of(seat) {
-            Some(system) => self.won[seat] > system.counted / 2,
+        (0..2).all(|share| match quorum.system_of(share) {
+            Some(system) => self.won[share] > system.counted / 2,
             None => true,
         })
     }
@@ -367,10 +368,10 @@ impl Support {
     /// that is not won, of a configuration in which groups are still missing.
     pub fn lacks(&self, quorum: &Quorum, id: ServerId) -> bool {
         let Some(at) = quorum.position(id).filter(|at| !self.members[*at]) else { return false };
-        quorum.voters[at].seats.iter().enumerate().any(|(system, seat)| {
-            let (Some(seat), Some(of)) = (seat, quorum.system_of(system)) else { return false };
-            let group = usize::from(seat.group);
-            seat.weight > 0
+        quorum.voters[at].shares.iter().enumerate().any(|(system, share)| {
+            let (Some(share), Some(of)) = (share, quorum.system_of(system)) else { return false };
+            let group = usize::from(share.group);
+            share.weight > 0
                 && self.sums[group] <= quorum.groups[group] / 2
                 && self.won[system] <= of.counted / 2
         })
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_and_observers_are_not_counted() {
+    fn non_members_and_observers_are_not_counted() {
         let quorum = Quorum::majority(ids(&[1, 2, 3]));
         assert!(!quorum.is_quorum(ids(&[1, 4, 5, -1])));
         assert_eq!((quorum.weight(ServerId(4)), quorum.weight(ServerId(1))), (0, 1));

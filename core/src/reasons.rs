@@ -45,32 +45,32 @@ pub enum UnknownOutcome {
     Disconnected,
 }
 
-/// Why a leader keeps its seat, which it was asked to hand over.
+/// Why a leader keeps its leadership, which it was asked to hand over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum TransferRefused {
-    /// Only the leader of an established ensemble has a seat to give.
+    /// Only the leader of an established ensemble has leadership to give.
     #[error("this server does not lead an established ensemble")]
     NotLeading,
     /// It transfers it already.
-    #[error("the seat is being handed over already")]
+    #[error("the leadership is being handed over already")]
     Underway,
     /// No such server follows here with a vote that it may be elected with.
     #[error("server {0} does not follow here with a vote")]
     NoFollower(ServerId),
     /// The server is not one of ours; it can only be elected.
-    #[error("server {0} does not know how to take a seat over")]
+    #[error("server {0} does not know how to take leadership over")]
     Foreign(ServerId),
     /// The server has not said lately that it hears a quorum on its election links: the others might not be
     /// able to follow it.
     #[error("server {0} has not said that it hears a quorum")]
     Unheard(ServerId),
     /// There is no follower to which it could go.
-    #[error("no follower can take the seat over")]
+    #[error("no follower can take the leadership over")]
     Nobody,
     /// Those that can be told are no quorum: the others would elect another leader.
     #[error("the servers that can be told are no quorum")]
     NoQuorum,
-    /// The follower was lost, or gave way, before it had the seat.
+    /// The follower was lost, or gave way, before it had the leadership.
     #[error("server {0} was lost on the way")]
     Lost(ServerId),
     /// The follower did not come up in time.
@@ -109,9 +109,9 @@ pub enum Hangup {
     /// A peer introduced itself with an id that is reserved.
     #[error("id {0} is reserved")]
     ReservedId(ServerId),
-    /// More strangers are connected than are allowed.
+    /// More non-members are connected than are allowed.
     #[error("too many links of servers that are no members")]
-    TooManyStrangers,
+    TooManyNonMembers,
     /// More quorum links have not introduced themselves than are allowed.
     #[error("too many links without an introduction")]
     TooManyUnintroduced,

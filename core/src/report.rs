@@ -82,7 +82,7 @@ pub enum Change {
         /// What it acknowledged.
         zxid: Zxid,
     },
-    /// A learner's seat with this leader.
+    /// A learner's place with this leader.
     Learner {
         /// Who.
         id: ServerId,

@@ -58,7 +58,7 @@ const REPLACED: Option<Hangup> = Some(Hangup::Replaced(ServerId(3)));
 // --- who is none of them ---
 
 #[test]
-fn a_stranger_that_claims_a_larger_voters_id_is_not_heard_and_ends_no_link() {
+fn a_non_member_that_claims_a_larger_voters_id_is_not_heard_and_ends_no_link() {
     let (mut bench, one, three) = between();
     let own = bench.peer.standing();
     let (fake, seen) = claim(&mut bench, 3, AWAY);
@@ -78,7 +78,7 @@ fn a_stranger_that_claims_a_larger_voters_id_is_not_heard_and_ends_no_link() {
 }
 
 #[test]
-fn a_stranger_that_claims_a_smaller_voters_id_ends_no_link_and_is_not_dialled() {
+fn a_non_member_that_claims_a_smaller_voters_id_ends_no_link_and_is_not_dialled() {
     let (mut bench, one, three) = between();
     let own = bench.peer.standing();
     let (fake, seen) = claim(&mut bench, 1, AWAY);
@@ -228,7 +228,7 @@ fn of_two_newcomers_the_newer_is_held_unless_only_the_older_is_at_home() {
     assert_eq!(seen.hangups(), [(first, Hangup::ClaimedAgain(ServerId(3)))]);
     assert_eq!(seen.told(old).len(), 1);
     resolved(&mut bench, second, &[HOME]);
-    // A stranger cannot keep the voter out by claiming again and again.
+    // A non-member cannot keep the voter out by claiming again and again.
     bench.ms(500);
     let (third, seen) = claim(&mut bench, 3, AWAY);
     assert_eq!(seen.0, [Output::Hangup { link: third, reason: Hangup::NotAtHome(ServerId(3)) }]);
@@ -241,7 +241,7 @@ fn of_two_newcomers_the_newer_is_held_unless_only_the_older_is_at_home() {
 }
 
 #[test]
-fn a_stranger_that_got_the_place_gives_way_to_the_voter() {
+fn a_non_member_that_got_the_place_gives_way_to_the_voter() {
     let (mut bench, _, old) = between();
     let (fake, _) = claim(&mut bench, 3, AWAY);
     bench.down(old);

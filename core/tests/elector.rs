@@ -601,7 +601,7 @@ fn repeated_and_reordered_notifications_change_nothing() {
 }
 
 #[test]
-fn unknown_histories_strangers_and_observers_are_not_counted() {
+fn unknown_histories_non_members_and_observers_are_not_counted() {
     let mut two = Rig::looking(2, &[1, 2, 3], vote(1, 9, 2));
     two.tell(heard(1, Looking, vote(1, -1, 1), 1));
     two.tell(heard(1, Looking, vote(5, 50, 8), 1));
@@ -902,7 +902,7 @@ fn reasons_read_like_an_explanation() {
     );
 }
 
-/// 3 gave its seat to 1, and 2 did not hear of it; 4 is cut off from 2. Without 2 they are no quorum, so 2 would wait
+/// 3 gave its leadership to 1, and 2 did not hear of it; 4 is cut off from 2. Without 2 they are no quorum, so 2 would wait
 /// for a third who says that 1 leads, and 1 for 2.
 #[test]
 fn whoever_is_missing_for_a_quorum_takes_the_word_of_the_leader_that_needs_it() {

@@ -90,7 +90,7 @@ fn sent(outputs: &[ClockOutput]) -> Vec<(Recipient, Body)> {
         | ClockOutput::Redial
         | ClockOutput::Changed(..)
         | ClockOutput::Decided(_)
-        | ClockOutput::Leave(_) => None,
+        | ClockOutput::Leave(..) => None,
     });
     sent.collect()
 }
@@ -102,7 +102,7 @@ fn kept(outputs: &[ClockOutput]) -> Option<GrantedVote> {
 }
 
 fn leaves(outputs: &[ClockOutput]) -> bool {
-    outputs.iter().any(|output| matches!(output, ClockOutput::Leave(_)))
+    outputs.iter().any(|output| matches!(output, ClockOutput::Leave(..)))
 }
 
 /// Asks for a vote, lets the disk follow, and tells the answer and the generation that it carries.
@@ -126,7 +126,7 @@ fn ask(clock: &mut GenerationClock, event: ClockEvent) -> (bool, i64) {
             | ClockOutput::Redial
             | ClockOutput::Changed(..)
             | ClockOutput::Decided(_)
-            | ClockOutput::Leave(_) => None,
+            | ClockOutput::Leave(..) => None,
         })
         .collect();
     assert_eq!(answers.len(), 1, "{outputs:?}");
@@ -527,7 +527,7 @@ fn who_starts_asks_whether_there_is_a_leader_and_so_does_whoever_can_be_none() {
 }
 
 /// A change that makes us follow the same leader in another way ends no election, and needs none; whoever was given
-/// the seat is elected by all, and a server that has no leader has none by being told of one.
+/// the leadership is elected by all, and a server that has no leader has none by being told of one.
 #[test]
 fn who_already_follows_the_appointed_leader_goes_on_and_all_others_look() {
     let leads = |generation| {
@@ -576,7 +576,7 @@ fn an_appointed_server_asks_at_once_in_earnest_and_the_others_wait_for_it() {
     let look = |to| ClockEvent::Look { own: own(1, claim(5, 1)), cue: Cue::Appointed(s(to)) };
     assert_eq!(kept(&clock.step(at(0), look(1))), Some(granted_vote(4, 1)));
     let mut clock = GenerationClock::new(three(1), granted_vote(3, 1));
-    // It asked a moment before we heard that the seat is its.
+    // It asked a moment before we heard that the leadership is its.
     let beat = Body::Heartbeat { leader: s(3), beat: 1 };
     clock.step(at(0), ClockEvent::Look { own: own(1, claim(5, 1)), cue: Cue::Fresh });
     clock.step(at(0), heard(message(3, 3, claim(5, 1), beat)));
@@ -586,7 +586,7 @@ fn an_appointed_server_asks_at_once_in_earnest_and_the_others_wait_for_it() {
 }
 
 #[test]
-fn letters_of_strangers_liars_and_of_no_generation_change_nothing() {
+fn letters_of_non_members_liars_and_of_no_generation_change_nothing() {
     let mut clock = looking(granted_vote(5, 2), claim(5, 40));
     let before = clock.clone();
     let body = Body::VoteRequest(attempt(9, 1, false));
@@ -605,7 +605,7 @@ fn letters_of_strangers_liars_and_of_no_generation_change_nothing() {
             assert_eq!(outputs, [], "{shown} asks for {asked}");
         }
     }
-    // A stranger is told where we stand, if it asks, and not listened to.
+    // A non-member is told where we stand, if it asks, and not listened to.
     let nobody = Body::Heartbeat { leader: ServerId::NONE, beat: 0 };
     let told = Body::Heartbeat { leader: ServerId::NONE, beat: at(1).0 };
     let bodies = [
@@ -712,7 +712,7 @@ impl World {
                         assert_eq!(other, None, "two leaders of generation {generation}");
                     }
                 }
-                ClockOutput::Leave(_) => {
+                ClockOutput::Leave(..) => {
                     self.clocks.get_mut(&id).unwrap().retire();
                     self.look(id, Cue::Silence);
                     return;

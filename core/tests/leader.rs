@@ -41,9 +41,9 @@ fn established() -> (Bench, LinkId) {
     (bench, link)
 }
 
-/// The seat of a learner.
+/// The leadership of a learner.
 fn learner(bench: &Bench, id: i64) -> Option<LearnerStatus> {
-    bench.status().learners.into_iter().find(|seat| seat.id == ServerId(id))
+    bench.status().learners.into_iter().find(|leadership| leadership.id == ServerId(id))
 }
 
 // --- discovery ---
@@ -97,8 +97,8 @@ fn the_epoch_is_one_above_the_highest_promise_of_the_quorum_not_of_the_log() {
 #[test]
 fn the_promise_of_somebody_who_is_no_member_does_not_count_for_the_epoch() {
     let (mut bench, _) = elected(Durable::default());
-    for stranger in [info(200, Epoch::MAX.0 - 1), LearnerInfo { id: None, ..info(0, 40) }] {
-        for packet in [Packet::FollowerInfo(stranger.clone()), Packet::ObserverInfo(stranger)] {
+    for non_member in [info(200, Epoch::MAX.0 - 1), LearnerInfo { id: None, ..info(0, 40) }] {
+        for packet in [Packet::FollowerInfo(non_member.clone()), Packet::ObserverInfo(non_member)] {
             let link = bench.learner();
             assert_eq!(bench.receive(link, packet).hung_up(link), None);
         }
@@ -122,7 +122,7 @@ fn an_observers_promise_counts_for_the_epoch_and_not_for_the_quorum() {
     assert_eq!(bench.phase(), Phase::Discovery);
 }
 
-/// A voter that comes as an observer has no say, and neither has a stranger that comes as a follower.
+/// A voter that comes as an observer has no say, and neither has a non-member that comes as a follower.
 #[test]
 fn only_voters_that_come_as_followers_count() {
     let (mut bench, _) = elected(Durable::default());
@@ -453,7 +453,7 @@ fn an_observers_later_promise_ends_nothing() {
     assert_eq!(
         (seen.left(), seen.packets(link)),
         (None, vec![asking_leader_info(1)]),
-        "nor a stranger's"
+        "nor a non-member's"
     );
 }
 
@@ -546,8 +546,8 @@ fn anonymous_observers_are_served_and_told_apart() {
         assert_eq!(bench.receive(link, ack(1)).names(link), ["UPTODATE"]);
         links.push(link);
     }
-    let seats: Vec<_> = bench.status().learners.iter().map(|s| (s.id.0, s.voter)).collect();
-    assert_eq!(seats, [(-2, false), (-1, false), (2, true)]);
+    let leaderships: Vec<_> = bench.status().learners.iter().map(|s| (s.id.0, s.voter)).collect();
+    assert_eq!(leaderships, [(-2, false), (-1, false), (2, true)]);
     assert!(links.iter().all(|link| bench.is_up(*link)));
 }
 
@@ -695,7 +695,7 @@ fn who_does_not_know_how_far_its_history_goes_has_promised_nothing_that_counts()
 }
 
 #[test]
-fn who_has_not_introduced_itself_has_no_seat() {
+fn who_has_not_introduced_itself_has_no_leadership() {
     let (mut bench, _) = established();
     bench.learner();
     assert_eq!(bench.status().learners.len(), 1);
@@ -919,12 +919,12 @@ fn an_established_leader_is_not_deserted_by_words() {
 }
 
 #[test]
-fn followers_and_strangers_that_report_later_rounds_are_no_deserters() {
+fn followers_and_non_members_that_report_later_rounds_are_no_deserters() {
     let (mut bench, links) = elected_of(&[1, 2], 2, &[1], Durable::default());
     let later = standing(Following, vote(0, 0, 1), 9);
     assert_eq!(bench.hear(links[0], later).left(), None);
-    let (stranger, _) = bench.accepted(77);
-    assert_eq!(bench.hear(stranger, standing(Looking, vote(0, 0, 1), 9)).left(), None);
+    let (non_member, _) = bench.accepted(77);
+    assert_eq!(bench.hear(non_member, standing(Looking, vote(0, 0, 1), 9)).left(), None);
 }
 
 // --- other quorums ---

@@ -252,23 +252,23 @@ fn acknowledgements_that_are_early_late_doubled_or_of_something_else() {
 }
 
 #[test]
-fn acknowledgements_of_observers_and_strangers_count_for_nothing() {
+fn acknowledgements_of_observers_and_non_members_count_for_nothing() {
     let (mut bench, two) = two_outstanding();
     let nine = join(&mut bench, 9, false);
-    let stranger = join(&mut bench, 77, true);
+    let non_member = join(&mut bench, 77, true);
     let one_observes = join(&mut bench, 1, false);
     for (link, id) in [(nine, 9), (one_observes, 1)] {
         let seen = bench.receive(link, acks(5, 4));
         assert_eq!((ignored(&seen), seen.0.len()), (vec![(id, z(5, 4))], 1));
         bench.to(Timer::Ping);
     }
-    // A stranger that follows is proposed to, so what it acknowledges is no surprise; it may be a voter some
+    // A non-member that follows is proposed to, so what it acknowledges is no surprise; it may be a voter some
     // day, and is then counted for it.
-    bench.receive(stranger, acks(5, 4)).is_nothing();
-    assert_eq!(bench.write(1).names(stranger), ["PROPOSAL"]);
+    bench.receive(non_member, acks(5, 4)).is_nothing();
+    assert_eq!(bench.write(1).names(non_member), ["PROPOSAL"]);
     assert_eq!(bench.delivered(), z(5, 3));
     bench.receive(two, acks(5, 4));
-    bench.receive(stranger, acks(5, 4)).is_nothing();
+    bench.receive(non_member, acks(5, 4)).is_nothing();
     assert_eq!(bench.delivered(), z(5, 4));
 }
 
@@ -458,7 +458,7 @@ fn while_the_membership_changes_a_transaction_needs_both_quorums() {
 }
 
 /// ZOOKEEPER-1277: the counter ran into the epoch. The leader that has used the last number gives up its
-/// seat, and the next transaction is the first of the next epoch.
+/// leadership, and the next transaction is the first of the next epoch.
 #[test]
 fn after_the_last_number_of_an_epoch_comes_the_first_of_the_next() {
     let last = z(3, 0xffff_fffe);

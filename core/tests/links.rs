@@ -119,10 +119,10 @@ fn our_own_id_and_reserved_ids_are_refused_on_the_election_port() {
     assert_eq!(bench.peer, before, "nothing is remembered of them");
 }
 
-// --- strangers ---
+// --- non-members ---
 
 #[test]
-fn a_larger_stranger_is_kept_and_answered_with_state_vote_and_round() {
+fn a_larger_non_member_is_kept_and_answered_with_state_vote_and_round() {
     let (asks, epoch) = (standing(Looking, vote(9, 9, 77), 40), 1);
     let mut bench = one_of_three(3);
     let (link, seen) = bench.accepted(77);
@@ -140,25 +140,25 @@ fn a_larger_stranger_is_kept_and_answered_with_state_vote_and_round() {
 
 /// ZOOKEEPER-2988, -764: a vote from or for a server outside the view.
 #[test]
-fn a_strangers_vote_changes_nothing() {
+fn a_non_members_vote_changes_nothing() {
     let mut bench = one_of_three(1);
-    let (stranger, _) = bench.accepted(77);
+    let (non_member, _) = bench.accepted(77);
     let three = bench.meet(3);
     let before = bench.peer.standing();
-    bench.hear(stranger, standing(Looking, vote(9, 9, 3), 40));
-    bench.hear(stranger, standing(Leading, vote(9, 9, 77), 40));
+    bench.hear(non_member, standing(Looking, vote(9, 9, 3), 40));
+    bench.hear(non_member, standing(Leading, vote(9, 9, 77), 40));
     assert_eq!(bench.hear(three, standing(Looking, vote(9, 9, 77), 1)).told(three), []);
     assert_eq!(bench.peer.standing(), before);
 }
 
 #[test]
-fn strangers_are_bounded_in_number_and_the_oldest_makes_room() {
+fn non_members_are_bounded_in_number_and_the_oldest_makes_room() {
     let mut bench = one_of_three(3);
     let member = bench.meet(1);
     let links: Vec<_> = (100..164).map(|id| bench.accepted(id).0).collect();
     for (id, oldest) in (164..400).zip(&links) {
         let (link, seen) = bench.accepted(id);
-        assert_eq!(seen.hangups(), [(*oldest, Hangup::TooManyStrangers)]);
+        assert_eq!(seen.hangups(), [(*oldest, Hangup::TooManyNonMembers)]);
         assert!(bench.is_up(link) && bench.is_up(member));
         assert_eq!(bench.links_up(), 65);
     }
@@ -172,13 +172,13 @@ fn strangers_are_bounded_in_number_and_the_oldest_makes_room() {
 #[test]
 fn who_has_no_vote_is_answered_at_a_bounded_rate_and_voters_always() {
     let mut bench = Bench::of(3, &with_observers(&[1, 2, 3], &[9]), Durable::default());
-    let (stranger, _) = bench.accepted(77);
+    let (non_member, _) = bench.accepted(77);
     let (observer, _) = bench.accepted(9);
     let member = bench.meet(2);
     let asks = standing(Looking, vote(0, 0, 77), 1);
     // A hundred in a second are answered.
     let many = if cfg!(miri) { 120 } else { 1_000 };
-    for link in [stranger, observer, stranger, observer] {
+    for link in [non_member, observer, non_member, observer] {
         let answers: usize = (0..many).map(|_| bench.hear(link, asks).told(link).len()).sum();
         assert_eq!(answers, 100);
         bench.ms(500);
@@ -189,7 +189,7 @@ fn who_has_no_vote_is_answered_at_a_bounded_rate_and_voters_always() {
 }
 
 #[test]
-fn a_smaller_stranger_is_never_dialled_where_the_membership_is_fixed() {
+fn a_smaller_non_member_is_never_dialled_where_the_membership_is_fixed() {
     let mut bench = Bench::of(3, &ensemble(&[2, 3]), Durable::default());
     for _ in 0..10 {
         let (link, seen) = bench.knock(1, at("10.0.0.1", 3888), "10.0.0.1");
@@ -199,9 +199,9 @@ fn a_smaller_stranger_is_never_dialled_where_the_membership_is_fixed() {
     }
 }
 
-/// Strangers must not be able to make us dial where they like.
+/// Non-members must not be able to make us dial where they like.
 #[test]
-fn a_smaller_stranger_that_may_join_is_dialled_where_it_came_from_and_seldom() {
+fn a_smaller_non_member_that_may_join_is_dialled_where_it_came_from_and_seldom() {
     let mut bench = Bench::with(9, &ensemble(&[8, 9]), Durable::default(), reconfigurable);
     let (_, seen) = bench.knock(1, at("bank.example", 4444), "10.0.0.1");
     assert_eq!(seen.addressed(), [(Plane::Election, 1, vec![at("10.0.0.1", 4444)])]);
@@ -212,7 +212,7 @@ fn a_smaller_stranger_that_may_join_is_dialled_where_it_came_from_and_seldom() {
     bench.ms(1_000);
     let (_, seen) = bench.knock(2, at("10.0.0.2", 4444), "fe80::2");
     assert_eq!(seen.addressed(), [(Plane::Election, 2, vec![at("fe80::2", 4444)])]);
-    // Then it is a stranger like any other.
+    // Then it is a non-member like any other.
     let (link, seen) = bench.dialled(2);
     assert_eq!(seen.hangups(), []);
     assert_eq!(bench.hear(link, standing(Looking, vote(0, 0, 2), 1)).told(link).len(), 1);
@@ -222,7 +222,7 @@ fn a_smaller_stranger_that_may_join_is_dialled_where_it_came_from_and_seldom() {
 }
 
 #[test]
-fn a_stranger_without_an_address_is_not_dialled() {
+fn a_non_member_without_an_address_is_not_dialled() {
     let mut bench = Bench::with(9, &ensemble(&[8, 9]), Durable::default(), reconfigurable);
     let (link, seen) = bench.accepted(1);
     assert_eq!(seen.0, [Output::Hangup { link, reason: Hangup::WeDial(ServerId(1)) }]);
@@ -230,7 +230,7 @@ fn a_stranger_without_an_address_is_not_dialled() {
 
 /// Between a dial and its answer there is no second one, whoever knocks; the bench sees to that.
 #[test]
-fn a_stranger_that_knocks_again_while_it_is_dialled_is_not_dialled_twice() {
+fn a_non_member_that_knocks_again_while_it_is_dialled_is_not_dialled_twice() {
     let mut bench = Bench::with(9, &ensemble(&[8, 9]), Durable::default(), reconfigurable);
     for _ in 0..5 {
         bench.knock(1, at("10.0.0.1", 4444), "10.0.0.1");
@@ -692,7 +692,11 @@ fn with_a_newer_configuration_members_that_left_are_hung_up_and_those_that_came_
     let message = Message::Notification(notification);
     let seen = bench.step(Event::Received { link: three, message });
     assert_eq!(seen.hung_up(one), Some(Hangup::Unwanted));
-    assert_eq!(seen.hung_up(four), Some(Hangup::Unwanted), "as a stranger; as a member it is met");
+    assert_eq!(
+        seen.hung_up(four),
+        Some(Hangup::Unwanted),
+        "as a non-member; as a member it is met"
+    );
     assert!(bench.is_up(three));
     assert_eq!(bench.peer.config().membership, Membership::parse(newer).unwrap());
     assert_eq!(seen.persists().len(), 1);
@@ -722,7 +726,7 @@ fn members_that_leave_and_come_back_while_they_are_dialled_are_not_dialled_twice
     }
     assert!(bench.is_dialling(Plane::Election, 1));
     assert_eq!(bench.refused(Plane::Election, 1).election_dials(), [1], "its round has passed");
-    // A stranger that is being dialled becomes a member.
+    // A non-member that is being dialled becomes a member.
     bench.knock(0, at("10.0.0.1", 4444), "10.0.0.1");
     assert!(bench.is_dialling(Plane::Election, 0));
     bench.step(Event::Received { link: two, message: told(&[0, 1, 2, 3], 9) });

@@ -374,7 +374,7 @@ impl Dice {
         config.seed = self.rng.next_u64();
         config.oracle = self.chance(30);
         config.finish_when_settled = self.chance(80);
-        config.limits.strangers = 4;
+        config.limits.non_members = 4;
         config.limits.unintroduced = 4;
         config.limits.learners = 8;
         config.history = HistoryLimits {
@@ -799,7 +799,7 @@ fn the_same_inputs_do_the_same_and_a_copy_goes_on_like_its_original() {
 
 #[test]
 fn a_shutdown_hangs_up_everything_and_after_it_there_is_nothing() {
-    // A leader with a follower, a silent learner, its election links and a stranger.
+    // A leader with a follower, a silent learner, its election links and a non-member.
     let mut leader = Bench::of(3, &ensemble(&[1, 2, 3]), Durable::default());
     leader.win(&[1, 2]);
     leader.establish(2);
@@ -894,11 +894,11 @@ fn whatever_floods_a_server_it_holds_no_more_than_its_limits() {
     };
     type Wave = fn(&mut Bench, i64);
     let floods: [(&str, Bench, Wave); 13] = [
-        ("strangers", looking(), |bench, at| {
+        ("non_members", looking(), |bench, at| {
             let (link, _) = bench.accepted(1_000 + at);
             bench.hear(link, standing(Looking, vote(9, 9, 1_000 + at), at));
         }),
-        ("knocks of strangers", looking(), |bench, at| {
+        ("knocks of non-members", looking(), |bench, at| {
             bench.knock(-at, support::at("h", 1), "10.0.0.1");
             bench.knock(0, support::at("h", 1), "10.0.0.1");
         }),

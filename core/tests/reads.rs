@@ -130,10 +130,10 @@ fn a_regular_ping_serves_reads_too() {
 fn a_leader_without_a_quorum_never_answers() {
     let (mut bench, links) = leader(&[1, 2, 3, 4, 5]);
     let nine = observer(&mut bench, info);
-    let stranger = bench.learner();
-    bench.receive(stranger, Packet::FollowerInfo(info(77, 1)));
-    bench.receive(stranger, ack_epoch_again(start(1).0));
-    bench.receive(stranger, ack(1));
+    let non_member = bench.learner();
+    bench.receive(non_member, Packet::FollowerInfo(info(77, 1)));
+    bench.receive(non_member, ack_epoch_again(start(1).0));
+    bench.receive(non_member, ack(1));
     // A voter that only observes has no say either.
     let observes = bench.learner();
     bench.receive(observes, Packet::ObserverInfo(info(2, 1)));
@@ -152,7 +152,7 @@ fn a_leader_without_a_quorum_never_answers() {
             break;
         }
         // One voter, and those who have no vote.
-        for link in [links[0], nine, stranger, observes] {
+        for link in [links[0], nine, non_member, observes] {
             assert_eq!(bench.receive(link, pong(1)).answers(), []);
         }
         reads.push(bench.read().0);

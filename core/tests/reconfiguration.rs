@@ -81,8 +81,8 @@ fn what_cannot_be_is_refused_in_its_turn_and_says_why() {
     assert_eq!(refused(&mut world, twice), Some(Unchanged::Unsuitable));
     assert_eq!(refused(&mut world, leave(&[1, 2])), Some(Unchanged::Unsuitable), "one is too few");
     assert_eq!(refused(&mut world, leave(&[1]).if_version(7)), Some(Unchanged::Version));
-    let strangers = Reconfiguration::whole(voters(&[3, 8, 9]));
-    assert_eq!(refused(&mut world, strangers), Some(Unchanged::NoQuorum));
+    let non_members = Reconfiguration::whole(voters(&[3, 8, 9]));
+    assert_eq!(refused(&mut world, non_members), Some(Unchanged::NoQuorum));
     let cxid = world.request(2, Request::RECONFIGURE, Bytes::from_static(b"nonsense"));
     world.run(|world| world.outcome(cxid).is_some());
     assert_eq!(world.outcome(cxid).unwrap().header.kind, Txn::REJECTED);
@@ -172,7 +172,7 @@ fn a_leader_that_leaves_waits_for_those_who_do_what_only_a_leader_may() {
 
 /// Nobody else may lead: it leads on, at its new address.
 #[test]
-fn a_leader_that_moves_where_the_others_weigh_nothing_stays_in_its_seat() {
+fn a_leader_that_moves_where_the_others_weigh_nothing_stays_in_its_leadership() {
     let mut world = World::new(&[1, 2, 3]);
     let text = ensemble(&[1, 2, 3]).replace("host3", "elsewhere").replace("version=0", "");
     let text = text + "group.1=1:2:3\nweight.1=0\nweight.2=0\nweight.3=1";
@@ -183,9 +183,9 @@ fn a_leader_that_moves_where_the_others_weigh_nothing_stays_in_its_seat() {
     assert_eq!((world.leader(), world.status(3).current_epoch.0), (3, 1));
 }
 
-/// Behind its own address it leads on no longer: another that may lead takes the seat.
+/// Behind its own address it leads on no longer: another that may lead takes the leadership.
 #[test]
-fn a_leader_that_moves_hands_its_seat_on_to_a_voter_with_weight() {
+fn a_leader_that_moves_hands_its_leadership_on_to_a_voter_with_weight() {
     let mut world = World::new(&[1, 2, 3]);
     let text = ensemble(&[1, 2, 3]).replace("host3", "elsewhere").replace("version=0", "");
     let text = text + "group.1=1:2:3\nweight.1=1\nweight.2=0\nweight.3=1";
@@ -338,10 +338,10 @@ fn a_voter_that_does_not_know_yet_that_it_is_one_votes_when_it_is_asked() {
     assert_eq!(world.leader(), 2);
 }
 
-// --- the seat and the membership ---
+// --- the leadership and the membership ---
 
 #[test]
-fn the_seat_is_not_handed_over_to_who_has_no_vote_nor_while_the_membership_changes() {
+fn the_leadership_is_not_handed_over_to_who_has_no_vote_nor_while_the_membership_changes() {
     let mut world = World::new(&[1, 2, 3]);
     world.add(4, &voters(&[1, 2, 3, 4]));
     world.run(World::all_serve);

@@ -649,7 +649,13 @@ fn a_follower_that_is_a_voter_no_more_has_no_vote() {
     bench.receive(one, ack_epoch_again(0));
     bench.receive(one, ack(1));
     let votes = |bench: &Bench| -> Vec<_> {
-        bench.status().learners.iter().filter(|seat| seat.voter).map(|seat| seat.id.0).collect()
+        bench
+            .status()
+            .learners
+            .iter()
+            .filter(|leadership| leadership.voter)
+            .map(|leadership| leadership.id.0)
+            .collect()
     };
     assert_eq!(votes(&bench), [1, 2]);
     reconfigure(&mut bench, &Reconfiguration::change([], [s(1)]));

@@ -245,9 +245,9 @@ fn what_anybody_writes_is_logged_and_delivered_by_all_in_one_order() {
     assert!(world.logs.values().all(|other| *other == log));
 }
 
-/// What is asked for while the seat goes from one to the other waits, and is done in the new leadership.
+/// What is asked for while the leadership goes from one to the other waits, and is done in the new leadership.
 #[test]
-fn a_leader_gives_its_seat_to_the_server_that_was_named_and_nobody_who_asks_notices() {
+fn a_leader_gives_its_leadership_to_the_server_that_was_named_and_nobody_who_asks_notices() {
     let mut world = World::new(&[1, 2, 3]);
     world.run(World::all_serve);
     for cxid in 0..10 {

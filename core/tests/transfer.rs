@@ -241,10 +241,10 @@ fn a_lease_longer_than_ours_is_a_ping_and_so_is_any_to_an_observer() {
     assert_eq!(bench.receive(link, lease_of(2, LEASE)).packets(link), [pong(2)]);
 }
 
-// --- a follower that is given the seat, or told of who is ---
+// --- a follower that is given the leadership, or told of who is ---
 
 #[test]
-fn a_follower_that_is_given_the_seat_leads_in_that_round_and_closes_its_link() {
+fn a_follower_that_is_given_the_leadership_leads_in_that_round_and_closes_its_link() {
     let (mut bench, _, link) = promised();
     let last = bench.status().last;
     let seen = bench.receive(link, transfer(1, last, 7));
@@ -259,7 +259,7 @@ fn a_follower_that_is_given_the_seat_leads_in_that_round_and_closes_its_link() {
 
 /// A leader that came back from a crash to those who still followed it is in an earlier round than they are.
 #[test]
-fn who_is_ahead_of_the_leader_that_gives_its_seat_away_goes_on_from_its_own_round() {
+fn who_is_ahead_of_the_leader_that_gives_its_leadership_away_goes_on_from_its_own_round() {
     for taker in [1, 2] {
         let (mut bench, _, link) = promised();
         let (own, last) = (bench.status().round, bench.status().last);
@@ -270,8 +270,8 @@ fn who_is_ahead_of_the_leader_that_gives_its_seat_away_goes_on_from_its_own_roun
 
 /// Everybody was told of it, whoever took part in the election before, and counts until it looks elsewhere.
 #[test]
-fn a_leader_that_was_given_the_seat_bears_those_that_look_elsewhere_while_the_others_are_a_quorum()
-{
+fn a_leader_that_was_given_the_leadership_bears_those_that_look_elsewhere_while_the_others_are_a_quorum()
+ {
     let durable = stored(1, 1, z(1, 0), entries(1, 1, 3));
     let mut bench = Bench::of(1, &ensemble(&[1, 2, 3, 4, 5]), durable);
     let links = bench.lose(3, &[2], 1, z(1, 3).0);
@@ -297,7 +297,7 @@ fn who_is_told_of_the_next_leader_goes_to_it_at_once() {
     bench.persisted();
     bench.receive(two, Packet::Diff(bench.status().last));
     bench.receive(two, new_leader(3));
-    assert_eq!(bench.persisted().packets(two), [ack(3)], "its leader has given up its seat");
+    assert_eq!(bench.persisted().packets(two), [ack(3)], "its leader has given up its leadership");
 }
 
 /// A change that names another leader ends the promise to this one; one that does not, does not.
@@ -335,9 +335,9 @@ fn who_is_led_by_another_behind_a_change_has_promised_nothing() {
     }
 }
 
-/// A seat for which we lack something, that is no voter's, nobody's, or that of whoever gives it away.
+/// Leadership for which we lack something, that is no voter's, nobody's, or that of whoever gives it away.
 #[test]
-fn a_seat_that_cannot_be_is_not_taken() {
+fn a_leadership_that_cannot_be_is_not_taken() {
     let (mut bench, _, link) = promised();
     let seen = bench.receive(link, transfer(1, z(2, 1), 7));
     assert_eq!(seen.hung_up(link), Some(Hangup::OutOfTurn("TRANSFER")));
@@ -455,7 +455,7 @@ fn ask(bench: &mut Bench, to: i64) -> Seen {
     bench.step(Event::TransferLeadership(Some(ServerId(to))))
 }
 
-/// A transfer to 2 that has come so far that it is offered the seat.
+/// A transfer to 2 that has come so far that it is offered the leadership.
 #[track_caller]
 fn offered(bench: &mut Bench, two: LinkId) -> Seen {
     assert!(ask(bench, 2).releases());
@@ -467,7 +467,7 @@ fn offered(bench: &mut Bench, two: LinkId) -> Seen {
 }
 
 #[test]
-fn a_seat_is_offered_when_nothing_is_under_way_and_then_all_are_told() {
+fn a_leadership_is_offered_when_nothing_is_under_way_and_then_all_are_told() {
     let (mut bench, one, two) = leader();
     bench.write(1);
     assert!(ask(&mut bench, 2).releases());
@@ -502,7 +502,7 @@ fn a_seat_is_offered_when_nothing_is_under_way_and_then_all_are_told() {
 
 /// It has what was proposed, and no quorum has.
 #[test]
-fn a_seat_is_not_offered_before_what_its_taker_has_is_committed() {
+fn a_leadership_is_not_offered_before_what_its_taker_has_is_committed() {
     let (mut bench, _, two) = leader();
     bench.write(1);
     assert!(ask(&mut bench, 2).releases());
@@ -511,7 +511,7 @@ fn a_seat_is_not_offered_before_what_its_taker_has_is_committed() {
     assert_eq!(bench.persisted().names(two), ["COMMIT", "TRANSFER"]);
 }
 
-/// Whatever stops it on the way: whoever asked is told, requests go on, and the seat is kept.
+/// Whatever stops it on the way: whoever asked is told, requests go on, and the leadership is kept.
 #[test]
 fn a_transfer_is_called_off_at_each_stage() {
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -578,7 +578,7 @@ fn a_transfer_is_called_off_at_each_stage() {
                 assert_eq!(bench.now.since(since), limit, "{told}");
                 (seen, kept)
             } else if at == At::Offered {
-                // Not of itself: that is how it takes the seat.
+                // Not of itself: that is how it takes the leadership.
                 let again = join(&mut bench, 2);
                 assert!(bench.is_up(again) && !bench.is_up(two));
                 let (seen, kept) = (bench.to(Timer::Transfer), TransferRefused::Late(ServerId(2)));
@@ -612,7 +612,7 @@ fn who_asked_is_told_when_the_leadership_ends_on_the_way() {
 
 /// Only servers of ours know what an offer is, and that they are to follow whoever takes it.
 #[test]
-fn the_seat_is_offered_to_nobody_else_than_servers_of_ours_and_only_if_they_make_a_quorum() {
+fn the_leadership_is_offered_to_nobody_else_than_servers_of_ours_and_only_if_they_make_a_quorum() {
     let mut bench = Bench::of(5, &ensemble(&[1, 2, 3, 4, 5]), disk(4, 4, z(4, 0).0));
     bench.win(&[1, 2, 3, 4]);
     let links = [3, 4].map(|id| bench.follower(id, 4).0);
@@ -635,7 +635,7 @@ fn the_seat_is_offered_to_nobody_else_than_servers_of_ours_and_only_if_they_make
 
 /// Whoever says that it observes has no vote in this leadership, and nobody has to hear it as a leader.
 #[test]
-fn a_voter_that_came_to_observe_is_not_offered_the_seat() {
+fn a_voter_that_came_to_observe_is_not_offered_the_leadership() {
     let (mut bench, one, _) = leader();
     bench.down(one);
     let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 9, true);
@@ -655,7 +655,7 @@ fn a_second_wish_is_refused_while_the_first_is_on_its_way() {
     assert_eq!(handed_over(&bench.down(two)), [Ok(ServerId(2))]);
 }
 
-/// It gives the seat up in any case; also when a transfer that was under way comes to nothing.
+/// It gives the leadership up in any case; also when a transfer that was under way comes to nothing.
 #[test]
 fn a_leader_that_is_to_step_down_does_whatever_becomes_of_a_transfer() {
     for asked in [false, true] {
@@ -688,7 +688,7 @@ fn who_asks_for_what_is_under_way_is_told_how_that_ends() {
     }
 }
 
-/// The one that takes the seat comes back before it has: nothing else happens that would be waited for.
+/// The one that takes the leadership comes back before it has: nothing else happens that would be waited for.
 #[test]
 fn a_transfer_goes_on_when_the_follower_comes_back_on_another_link() {
     let (mut bench, one, two) = leader_with(|config| config.history.pace_bytes = 2);
@@ -757,7 +757,7 @@ fn who_promises_no_leases_is_not_asked_for_one() {
     assert_eq!(seen.packets(two), [lease_of(5, LEASE)]);
 }
 
-/// Whoever is offered the seat takes it whenever it hears of that, and its promise ends with that.
+/// Whoever is offered the leadership takes it whenever it hears of that, and its promise ends with that.
 #[test]
 fn an_offer_gives_a_promise_back() {
     let (mut bench, one, two) = leased();
@@ -773,10 +773,10 @@ fn an_offer_gives_a_promise_back() {
     offered(&mut bench, two);
     assert!(lease(&bench) <= counted(first), "2 may be leading with 1 when 1 is free");
     bench.receive(two, lease_of(5, LEASE));
-    assert!(lease(&bench) <= counted(first), "what it said before it heard of the seat");
+    assert!(lease(&bench) <= counted(first), "what it said before it heard of the leadership");
 }
 
-/// A server that is wished more and has stopped, and whose links stand: while it was offered the seat, requests
+/// A server that is wished more and has stopped, and whose links stand: while it was offered the leadership, requests
 /// would wait for nothing, again and again until it is given up.
 #[test]
 fn a_wished_follower_that_does_not_answer_is_offered_nothing() {
@@ -807,9 +807,9 @@ fn a_wished_follower_that_does_not_answer_is_offered_nothing() {
 }
 
 /// It follows us well, and that tells nothing of whether the others could follow it. What it said is over after two
-/// ticks. On 953d248 the seat was offered to any follower of ours.
+/// ticks. On 953d248 the leadership was offered to any follower of ours.
 #[test]
-fn a_seat_is_offered_only_to_who_says_lately_that_it_hears_a_quorum() {
+fn a_leadership_is_offered_only_to_who_says_lately_that_it_hears_a_quorum() {
     let unheard = [Err(TransferRefused::Unheard(ServerId(2)))];
     for says in [None, Some(false), Some(true)] {
         let (mut bench, one, two) = leader();
@@ -877,7 +877,7 @@ fn a_follower_that_hears_a_quorum_no_more_is_not_offered_what_was_meant_for_it()
 
 /// It may be asked for by name all the same.
 #[test]
-fn who_was_given_the_seat_in_vain_is_not_preferred_for_a_while_and_longer_each_time() {
+fn who_was_given_the_leadership_in_vain_is_not_preferred_for_a_while_and_longer_each_time() {
     let (mut bench, one, two) = leader();
     bench.down(one);
     let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 9, false);
@@ -1047,7 +1047,7 @@ fn a_leader_that_does_not_ask_is_told_nothing() {
     assert_eq!(pinged(&mut bench, link).0, None);
 }
 
-/// Nobody need know that it counts on nothing while it waits for the seat to be taken.
+/// Nobody need know that it counts on nothing while it waits for the leadership to be taken.
 #[test]
 fn a_leader_without_a_lease_waits_for_its_offer_to_be_taken_and_no_longer() {
     for taken in [false, true] {
@@ -1141,7 +1141,7 @@ fn a_leader_counts_itself_when_its_own_promise_is_over() {
 
 // --- whole servers ---
 
-/// Servers of which 1 is wished to lead most, and has got the seat.
+/// Servers of which 1 is wished to lead most, and has got the leadership.
 fn wished(ids: &[i64]) -> World {
     let mut world = World::with(ids, |config| {
         config.timing.tick = Duration::from_secs(2);
@@ -1174,11 +1174,12 @@ fn led(world: &mut World, time: Duration) -> (u128, usize) {
     (serving.as_nanos() * 1000 / world.now.since(start).as_nanos(), leaders.len() - 1)
 }
 
-/// The preferred server reaches one of the others, the hub, and follows that well. On 953d248 it was given the seat
+/// The preferred server reaches one of the others, the hub, and follows that well. On 953d248 it was given the leadership
 /// two ticks after each election, got no quorum together, and the next was elected when its `initLimit` was over:
 /// nobody served for five sixths of the time, for as long as one link was down.
 #[test]
-fn a_preferred_server_that_reaches_only_the_leader_is_not_given_the_seat_until_it_reaches_more() {
+fn a_preferred_server_that_reaches_only_the_leader_is_not_given_the_leadership_until_it_reaches_more()
+ {
     for (ids, dead) in [(&[1, 2, 3, 4][..], None), (&[1, 2, 3, 4, 5], Some(2))] {
         let mut world = wished(ids);
         let hub = *ids.last().unwrap();
@@ -1204,7 +1205,7 @@ fn a_preferred_server_that_reaches_only_the_leader_is_not_given_the_seat_until_i
 }
 
 /// It hears everybody on the election port, and none reaches its quorum port: what it says of itself does not tell.
-/// Every server was told to whom the seat went, so whoever leads next knows, and the tries become rare.
+/// Every server was told to whom the leadership went, so whoever leads next knows, and the tries become rare.
 #[test]
 fn a_preferred_server_whose_quorum_port_none_reaches_costs_less_and_less() {
     let mut world = wished(&[1, 2, 3]);

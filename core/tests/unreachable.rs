@@ -1,4 +1,4 @@
-//! A server whose quorum port accepts no connections: it gives its seat up, and is not elected until it does.
+//! A server whose quorum port accepts no connections: it gives its leadership up, and is not elected until it does.
 #![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
 
 use std::time::Duration;
@@ -56,7 +56,8 @@ fn proposed(bench: &Bench) -> ServerId {
 }
 
 #[test]
-fn a_leader_that_cannot_be_followed_gives_its_seat_up_a_tick_before_its_followers_would_leave() {
+fn a_leader_that_cannot_be_followed_gives_its_leadership_up_a_tick_before_its_followers_would_leave()
+ {
     let (mut bench, _, learner) = leads();
     bench.step(Event::ListenFailed(Plane::Quorum)).is_nothing();
     assert_eq!(answered(&mut bench, learner, PATIENCE - millis(1)).left(), None);
@@ -100,7 +101,7 @@ fn a_single_voter_leads_on() {
 
 /// A link that stands is as good as ever; only nobody new can come.
 #[test]
-fn a_follower_of_ours_is_handed_the_seat() {
+fn a_follower_of_ours_is_handed_the_leadership() {
     let disk = stored(4, 4, start(4), entries(4, 1, 2));
     let mut bench = Bench::of(3, &ensemble(&[1, 2, 3]), disk);
     bench.win(&[1, 2]);
@@ -124,9 +125,9 @@ fn a_follower_of_ours_is_handed_the_seat() {
     assert_eq!(bench.status().leader, Some(ServerId(2)));
 }
 
-/// Where nobody takes the seat it is given up all the same.
+/// Where nobody takes the leadership it is given up all the same.
 #[test]
-fn a_seat_that_is_not_taken_is_given_up() {
+fn a_leadership_that_is_not_taken_is_given_up() {
     let (mut bench, _) = deposed();
     assert_eq!(bench.state(), Looking);
     bench.step(Event::StepDown).is_nothing();
@@ -248,7 +249,7 @@ fn a_server_that_looks_proposes_itself_until_its_port_has_failed_for_long() {
 }
 
 #[test]
-fn a_seat_on_offer_is_not_taken_by_one_that_cannot_be_followed() {
+fn a_leadership_on_offer_is_not_taken_by_one_that_cannot_be_followed() {
     for fails in [false, true] {
         let mut bench = Bench::of(1, &ensemble(&[1, 2, 3]), Durable::default());
         bench.lose(3, &[2], 0, 0);

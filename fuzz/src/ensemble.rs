@@ -193,7 +193,7 @@ impl Case {
 /// that was never established waits for the next leader, as ZooKeeper's observers do.
 fn can(world: &World, id: ServerId) -> bool {
     let leader = world.leader().and_then(|leader| world.brief(leader.0));
-    let voter = world.ensemble().seat(id).is_some_and(|seat| seat.voter);
+    let voter = world.ensemble().member(id).is_some_and(|member| member.voter);
     let promised = world.durable(id.0).map(|durable| durable.accepted_epoch);
     voter || leader.is_none_or(|leader| promised <= Some(leader.current_epoch))
 }

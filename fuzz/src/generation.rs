@@ -282,7 +282,7 @@ impl Case {
                     self.leads(Generation(standing.round.0));
                 }
             }
-            ClockOutput::Leave(_) => self.clock.retire(),
+            ClockOutput::Leave(..) => self.clock.retire(),
             ClockOutput::Redial | ClockOutput::Changed(..) => {}
         }
     }

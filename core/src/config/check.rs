@@ -41,7 +41,7 @@ impl Config {
             }
         }
         for (field, value) in [
-            ("strangers", self.limits.strangers),
+            ("non_members", self.limits.non_members),
             ("unintroduced", self.limits.unintroduced),
             ("learners", self.limits.learners),
             ("request_bytes", self.limits.request_bytes),

@@ -1,4 +1,7 @@
 //! Every bound: on links and bytes that others can make us hold, and on the history that is kept at hand.
+//!
+//! Beyond a bound something gives way, and each says what: the oldest link, the learner that does not read, the request
+//! that comes last. Bounds in time are in `timing`.
 
 use crate::message::Request;
 use crate::txn::Txn;
@@ -9,7 +12,7 @@ use crate::zxid::Counter;
 pub struct Limits {
     /// Election links of servers that are no members (probes, servers that want to join). The
     /// oldest makes room.
-    pub strangers: usize,
+    pub non_members: usize,
     /// Quorum links that have not said yet who they are. The oldest makes room.
     pub unintroduced: usize,
     /// Learners of one leader.
@@ -45,7 +48,7 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            strangers: 64,
+            non_members: 64,
             unintroduced: 64,
             learners: 1024,
             request_bytes: Request::BODY_BYTES_MAX,

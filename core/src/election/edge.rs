@@ -39,7 +39,7 @@ impl Elector {
         }
     }
 
-    /// Who stands behind a leader, and we with them, if without us they are too few: a seat that was handed over may
+    /// Who stands behind a leader, and we with them, if without us they are too few: leadership that was handed over may
     /// wait for us, who did not hear of it. ZooKeeper's server counts the others alone, and there the leader was
     /// elected, so they are enough; or it has not heard them all, and so the word of a leader that needs us is taken no
     /// sooner than when all who can be heard have been. Not of one that has less than we.

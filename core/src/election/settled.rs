@@ -1,4 +1,7 @@
 //! A voter that has a leader already: whether we join that leader.
+//!
+//! Votes of settled servers are counted apart from those of the round, whatever round they name: a quorum of them, and
+//! the leader's own word, make us join. What a server does that still looks is in `looking`.
 
 use alloc::vec::Vec;
 

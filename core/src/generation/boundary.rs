@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 use crate::config::Generations;
-use crate::generation_message::{Attempt, GenerationMessage, GrantedVote};
+use crate::generation_message::{Attempt, Cue, GenerationMessage, GrantedVote};
 use crate::id::ServerId;
 use crate::quorum::{Quorum, Support};
 use crate::report::{Change, Reason};
@@ -37,9 +37,9 @@ pub enum ClockEvent {
     /// Look for a leader. While looking already, only another vote than before counts.
     Look {
         /// The vote for oneself, all of it on disk: its epoch and zxid are what freshness is compared by.
-        /// Begun with a vote without a candidate, it listens for two time-outs where others listen for
-        /// one. One for another server has our history in it all the same, since no server may ask with what it
-        /// does not have: with it, and with [`Vote::ABSTENTION`], it never asks.
+        /// If its candidate is [`ServerId::NONE`], this server waits two time-outs before it asks for votes. If it
+        /// names another server, epoch and zxid are still ours, and this server never asks; nor does it with
+        /// [`Vote::ABSTENTION`].
         own: Vote,
         /// Why.
         cue: Cue,
@@ -51,7 +51,7 @@ pub enum ClockEvent {
         /// What.
         message: GenerationMessage,
     },
-    /// This granted_vote and those before it are on disk.
+    /// This vote, and every vote granted before it, is durable.
     Kept(GrantedVote),
     /// Whether this server may be elected; it may until something else is said. One that may not does not ask to
     /// be, and grants as ever.
@@ -62,19 +62,6 @@ pub enum ClockEvent {
     Oracle(bool),
     /// Time has passed.
     Tick,
-}
-
-/// Why a server looks for a leader, and so how soon it asks to be one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cue {
-    /// It has just started, or does not know whether its leader lives: it listens for a time-out.
-    Fresh,
-    /// Its leader was silent for a time-out: now.
-    Silence,
-    /// Its leader closed the link: all notice at once, so they go by rank.
-    Closed,
-    /// Its leader gave the seat to this server: that one asks now, the others wait for it.
-    Appointed(ServerId),
 }
 
 /// What an election wants.
@@ -97,7 +84,7 @@ pub enum ClockOutput {
     /// [`GenerationClock::support`](super::GenerationClock::support).
     Decided(Standing),
     /// The role that the last election led to is to end; [`retire`](super::GenerationClock::retire) follows.
-    Leave(Reason),
+    Leave(Reason, Cue),
 }
 
 /// To whom a message goes.

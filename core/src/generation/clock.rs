@@ -14,7 +14,7 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use crate::generation::boundary::{Campaign, ClockConfig, ClockOutput, Early, Owed, Recipient};
-use crate::generation_message::{Body, Claim, Generation, GenerationMessage, GrantedVote};
+use crate::generation_message::{Body, Claim, Cue, Generation, GenerationMessage, GrantedVote};
 use crate::id::ServerId;
 use crate::quorum::{Quorum, Support};
 use crate::report::{Change, Reason};
@@ -41,7 +41,7 @@ pub struct GenerationClock {
     pub(super) own: Vote,
     /// What we stand for: ourselves as candidate, the leader once there is one.
     pub(super) vote: Vote,
-    /// To whom the last leader gave its seat.
+    /// To whom the last leader gave its leadership.
     pub(super) appointed: Option<ServerId>,
     pub(super) campaign: Option<Campaign>,
     pub(super) attempts: u64,
@@ -278,6 +278,13 @@ impl GenerationClock {
     /// Our role is to end.
     pub(super) fn leave(&mut self, reason: Reason, out: &mut Vec<ClockOutput>) {
         (self.due, self.beat_at) = (None, None);
-        out.push(ClockOutput::Leave(reason));
+        out.push(ClockOutput::Leave(reason, Cue::Fresh));
+    }
+
+    /// The same, since the leader was silent for a time-out.
+    pub(super) fn leave_silent(&mut self, out: &mut Vec<ClockOutput>) {
+        (self.due, self.beat_at) = (None, None);
+        let leader = self.vote.leader;
+        out.push(ClockOutput::Leave(Reason::LeaderSilent { leader }, Cue::Silence));
     }
 }

@@ -49,8 +49,7 @@ impl GenerationClock {
             if self.has_standing() {
                 self.answer(from, attempt, granted, out);
                 if !attempt.pre {
-                    let leader = self.vote.leader;
-                    self.leave(Reason::LeaderSilent { leader }, out);
+                    self.leave_silent(out);
                 }
             }
             return;

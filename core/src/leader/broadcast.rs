@@ -19,7 +19,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::context::{Context, Parked, Verdict};
+use crate::context::{Context, Parked, RoleChange};
 use crate::id::{LinkId, Origin, ReleaseId, ServerId};
 pub use crate::leader::broadcast::reads::Asker;
 use crate::leader::broadcast::reads::Read;
@@ -54,11 +54,11 @@ pub struct Broadcast {
     reads: VecDeque<Read>,
     /// Requests that the application prepares, in order, and the SYNCs behind them; the first is no SYNC.
     preparing: VecDeque<Preparing>,
-    /// The seat is on its way to another server.
+    /// The leadership is on its way to another server.
     pub transfer: Option<Box<Transfer>>,
     /// The membership changes.
     pub change: Option<Box<Change>>,
-    /// What waits until the seat is another server's, or surely ours.
+    /// What waits until the leadership is another server's, or surely ours.
     held: VecDeque<Held>,
     /// Until when no other leader can be established, once a quorum has promised that.
     pub lease: Option<Instant>,
@@ -78,7 +78,7 @@ pub struct Change {
     pub parting: Parting,
 }
 
-/// What becomes of those who do what only a leader may, before its seat goes to another server.
+/// What becomes of those who do what only a leader may, before its leadership goes to another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Parting {
     /// They have not been told.
@@ -205,19 +205,19 @@ impl Broadcast {
         cx: &mut Context<'_>,
         learners: &mut Learners,
         drafts: Vec<Draft>,
-    ) -> Verdict {
+    ) -> RoleChange {
         let (before, first) = (cx.history.last(), self.proposed);
         // The counter must not run into the epoch (ZOOKEEPER-1277).
         let end = cx.config.history.epoch_count.min(Counter::LAST.0);
         let room = end.saturating_sub(first.counter().0);
         if drafts.len() > room as usize {
-            return Verdict::leave(Reason::CounterEnd(first));
+            return RoleChange::leave(Reason::CounterEnd(first));
         }
         let mut drafts = drafts;
         let number = |Draft { header, body }, n: i64| Txn { zxid: Zxid(first.0 + n), header, body };
         let txns = match drafts.len() {
             0 | 1 => match drafts.pop() {
-                None => return Verdict::Stay,
+                None => return RoleChange::Stay,
                 Some(draft) => Txns::One(number(draft, 1)),
             },
             _ => drafts.into_iter().zip(1..).map(|(draft, n)| number(draft, n)).collect(),
@@ -238,7 +238,7 @@ impl Broadcast {
         for (link, sync) in due {
             self.sync(cx, learners, link, sync);
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     // --- acknowledgements ---
@@ -333,7 +333,7 @@ impl Broadcast {
             || needs_others(cx, learners)
     }
 
-    /// Whether the lease is over, and with it the leadership. While the seat is on offer no caller counts on it, and
+    /// Whether the lease is over, and with it the leadership. While the leadership is on offer no caller counts on it, and
     /// it is to be taken.
     pub fn has_lost(&self, now: Instant) -> bool {
         let offered = self.transfer.as_ref().is_some_and(|h| matches!(h.step, Step::Offered(_)));
@@ -342,7 +342,7 @@ impl Broadcast {
 
     // --- reads ---
 
-    /// The seat belongs to another server: those who wait here wait on. Requests of learners are dropped
+    /// The leadership belongs to another server: those who wait here wait on. Requests of learners are dropped
     /// with their links.
     pub fn hand_on(&mut self, cx: &mut Context<'_>) {
         self.transfer = None;
@@ -455,8 +455,8 @@ mod tests {
     use crate::txn::TxnHeader;
 
     /// What becomes of so many transactions, prepared together, when this was proposed last: what is
-    /// appended, and the verdict. The test does not propose four billion to get there.
-    fn proposed_after(last: Zxid, many: usize) -> (Vec<Zxid>, Verdict) {
+    /// appended, and the role_change. The test does not propose four billion to get there.
+    fn proposed_after(last: Zxid, many: usize) -> (Vec<Zxid>, RoleChange) {
         let text = "server.1=a:2888:3888:participant\nversion=0";
         let mut config = Config::new(ServerId(1), Membership::parse(text).expect("a good text"));
         let (mut quorum, mut outbox) = (config.membership.quorum(), Outbox::default());
@@ -468,7 +468,7 @@ mod tests {
             now: Instant::ORIGIN,
             config: &mut config,
             quorum: &mut quorum,
-            reseated: &mut false,
+            quorum_changed: &mut false,
             epochs: &mut Epochs { accepted_epoch: epoch, current_epoch: epoch },
             history: &mut history,
             delivery: &mut Delivery::default(),
@@ -488,22 +488,22 @@ mod tests {
         let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: 5 };
         let draft = Draft { header, body: bytes::Bytes::new() };
         let drafts = alloc::vec![draft; many];
-        let verdict = broadcast.propose(&mut cx, &mut Learners::default(), drafts);
+        let role_change = broadcast.propose(&mut cx, &mut Learners::default(), drafts);
         let mut outputs = Vec::new();
         outbox.swap(&mut outputs);
         let appended = outputs.iter().filter_map(|output| {
             let Output::Persist { write: Write::Append(txns), .. } = output else { return None };
             Some(txns.to_vec())
         });
-        (appended.flatten().map(|txn| txn.zxid).collect(), verdict)
+        (appended.flatten().map(|txn| txn.zxid).collect(), role_change)
     }
 
     /// ZOOKEEPER-1277.
     #[test]
     fn the_counter_does_not_run_into_the_epoch() {
         let z = |counter| Zxid::new(Epoch(3), Counter(counter));
-        let over = |last| (Vec::new(), Verdict::leave(Reason::CounterEnd(last)));
-        let fine = |of: &[Zxid]| (of.to_vec(), Verdict::Stay);
+        let over = |last| (Vec::new(), RoleChange::leave(Reason::CounterEnd(last)));
+        let fine = |of: &[Zxid]| (of.to_vec(), RoleChange::Stay);
         assert_eq!(proposed_after(z(0xffff_fffc), 1), fine(&[z(0xffff_fffd)]));
         assert_eq!(proposed_after(z(0xffff_fffc), 2), fine(&[z(0xffff_fffd), z(0xffff_fffe)]));
         assert_eq!(proposed_after(z(0xffff_fffd), 1), fine(&[z(0xffff_fffe)]));

@@ -3,10 +3,12 @@
 //! ```text
 //!   half a tick ─► our disk hangs? ─► silent learners go ─► PING ─► (each tick) still a quorum? ─► a preferred follower?
 //! ```
+//!
+//! Each deadline has one timer, set where the wait begins; here stands what follows when it has passed in vain.
 
 use core::time::Duration;
 
-use crate::context::{Context, Verdict};
+use crate::context::{Context, RoleChange};
 use crate::leader::broadcast::quorum_left;
 use crate::leader::pending::Purpose;
 use crate::leader::state::Phase;
@@ -21,29 +23,29 @@ const PREFER_HALVES: u64 = 4;
 impl Leader {
     /// Lets a follower lead that is wished to lead more than we are. If that comes to nothing it is tried
     /// again, but not at once.
-    fn prefer(&mut self, cx: &mut Context<'_>) -> Verdict {
+    fn prefer(&mut self, cx: &mut Context<'_>) -> RoleChange {
         if self.halves % PREFER_HALVES != 0 {
-            return Verdict::Stay;
+            return RoleChange::Stay;
         }
         match (&self.state.phase, plan::preferred(cx, &self.state.learners)) {
             (Phase::Broadcast(broadcast), Some(to)) if broadcast.transfer.is_none() => {
                 self.on_transfer(cx, Some(to), Purpose::Preferred)
             }
-            _ => Verdict::Stay,
+            _ => RoleChange::Stay,
         }
     }
 
     /// A deadline has passed.
-    pub fn on_timer(&mut self, cx: &mut Context<'_>, timer: Timer) -> Verdict {
+    pub fn on_timer(&mut self, cx: &mut Context<'_>, timer: Timer) -> RoleChange {
         match timer {
             Timer::Init => {
                 self.give_up(cx);
                 let members = match &self.state.phase {
                     Phase::Discovery(discovery) => discovery.members(cx),
                     Phase::Synchronization(synchronization) => synchronization.members(cx),
-                    Phase::Broadcast(_) => return Verdict::Stay,
+                    Phase::Broadcast(_) => return RoleChange::Stay,
                 };
-                Verdict::leave(Reason::NoQuorum { phase: self.state.phase(), members })
+                RoleChange::leave(Reason::NoQuorum { phase: self.state.phase(), members })
             }
             Timer::Ping => self.on_ping(cx),
             Timer::Transfer => match &mut self.state.phase {
@@ -51,14 +53,14 @@ impl Leader {
                     reconfiguration::parted(cx, broadcast, &mut self.state.learners, self.round)
                 }
                 Phase::Broadcast(broadcast) => steps::late(cx, broadcast, &mut self.state.learners),
-                Phase::Discovery(_) | Phase::Synchronization(_) => Verdict::Stay,
+                Phase::Discovery(_) | Phase::Synchronization(_) => RoleChange::Stay,
             },
             Timer::Lease => match &self.state.phase {
                 Phase::Broadcast(broadcast) if broadcast.has_lost(cx.now) => {
-                    Verdict::leave(Reason::LeaseOver)
+                    RoleChange::leave(Reason::LeaseOver)
                 }
                 Phase::Synchronization(_) => self.state.advance(cx),
-                Phase::Broadcast(_) | Phase::Discovery(_) => Verdict::Stay,
+                Phase::Broadcast(_) | Phase::Discovery(_) => RoleChange::Stay,
             },
             Timer::Start
             | Timer::Backoff
@@ -72,13 +74,13 @@ impl Leader {
             | Timer::Listening
             | Timer::Connect
             | Timer::ConnectLimit
-            | Timer::Silence => Verdict::Stay,
+            | Timer::Silence => RoleChange::Stay,
         }
     }
 
     /// Twice per tick: silent learners are given up, the others pinged; once per tick the quorum is
     /// looked for.
-    fn on_ping(&mut self, cx: &mut Context<'_>) -> Verdict {
+    fn on_ping(&mut self, cx: &mut Context<'_>) -> RoleChange {
         cx.timers.after(Timer::Ping, cx.now, cx.config.timing.ping_interval());
         self.halves += 1;
         self.warned = false;
@@ -89,7 +91,7 @@ impl Leader {
             Phase::Discovery(_) | Phase::Synchronization(_) => timing.init_time(),
         };
         if let Some(waits) = self.disk_hangs(cx, limit) {
-            return Verdict::leave(Reason::DiskHangs { waits });
+            return RoleChange::leave(Reason::DiskHangs { waits });
         }
         for (link, reason) in self.state.learners.overdue(cx) {
             self.state.drop_learner(cx, link, reason);
@@ -103,7 +105,7 @@ impl Leader {
         if matches!(self.state.phase, Phase::Broadcast(_)) && self.halves % 2 == 0 {
             let synced = self.state.learners.values().filter(|l| l.votes && l.is_synced());
             if let Err(members) = quorum_left(cx, synced.map(|l| l.id)) {
-                return Verdict::leave(Reason::NoQuorum { phase: self.state.phase(), members });
+                return RoleChange::leave(Reason::NoQuorum { phase: self.state.phase(), members });
             }
         }
         self.prefer(cx)

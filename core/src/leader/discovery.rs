@@ -9,16 +9,17 @@
 //! leaders (deriving it from the log reused epochs, ZOOKEEPER-335). It is on our disk before anybody
 //! hears of it.
 //!
-//! A voter that is newer than we makes us leave: the next election finds it. Not so one that votes in the next
-//! membership alone, which none can elect while there are those who do not know that membership. Its promise
-//! waits until enough others have promised that what it has beyond us was never committed; then it is cut
-//! like anybody else's. What is committed while a change is under way is on the disks of a quorum of the
-//! next membership: a server that has promised without it is not of that quorum, and never will be. If it may have
-//! been, we leave and propose the newest of them: all who are needed then have told us where they stand.
+//! A voter whose history is newer than this leader's makes it step down: the next election finds that voter. The
+//! exception is a voter of the next membership alone, which cannot be elected while some voters do not know that
+//! membership. Its promise is held until a quorum has promised without its extra transactions, which proves that they
+//! were never committed; then its log is truncated like any other. (What is committed while a change is under way is on
+//! the disks of a quorum of the next membership, and a server that has promised without it is not of that quorum.) If
+//! they may have been committed, the leader steps down and proposes the newest such voter: by then every server that is
+//! needed has told where it stands.
 
 use alloc::vec::Vec;
 
-use crate::context::{Context, Verdict};
+use crate::context::{Context, RoleChange};
 use crate::id::{ServerId, Ticket};
 use crate::output::Write;
 use crate::quorum::Support;
@@ -162,16 +163,16 @@ impl Discovery {
         cx: &Context<'_>,
         voter: ServerId,
         may_promise: impl Iterator<Item = ServerId>,
-    ) -> Verdict {
+    ) -> RoleChange {
         let mut hope = self.promised.clone();
         hope.add(cx.quorum, cx.config.id);
         for id in self.ahead.members(cx.quorum).chain(may_promise) {
             hope.add(cx.quorum, id);
         }
         if hope.is_enough(cx.quorum) {
-            Verdict::Stay
+            RoleChange::Stay
         } else {
-            Verdict::leave(Reason::LostPromise { voter })
+            RoleChange::leave(Reason::LostPromise { voter })
         }
     }
 

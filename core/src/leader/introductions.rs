@@ -9,7 +9,7 @@
 //! of [`discovery`](crate::leader::discovery), and how a learner is brought up that of
 //! [`synchronization`](crate::leader::synchronization).
 
-use crate::context::{Context, Verdict};
+use crate::context::{Context, RoleChange};
 use crate::id::{LinkId, ServerId};
 use crate::leader::discovery::is_newer;
 use crate::leader::progress::{Progress, Stage};
@@ -22,7 +22,11 @@ use crate::vote::Vote;
 use crate::zxid::{Epoch, Zxid};
 
 /// A server has connected to the quorum port.
-pub(super) fn on_link_up(cx: &mut Context<'_>, state: &mut LeaderState, link: LinkId) -> Verdict {
+pub(super) fn on_link_up(
+    cx: &mut Context<'_>,
+    state: &mut LeaderState,
+    link: LinkId,
+) -> RoleChange {
     let (unintroduced, most) = (cx.config.limits.unintroduced, cx.config.limits.learners);
     let silent = state.learners.at_stage(|stage| stage == Stage::Silent);
     if let Some(oldest) = silent.first().filter(|_| silent.len() >= unintroduced) {
@@ -33,7 +37,7 @@ pub(super) fn on_link_up(cx: &mut Context<'_>, state: &mut LeaderState, link: Li
     } else {
         state.learners.insert(link, Progress::new(cx.now));
     }
-    Verdict::Stay
+    RoleChange::Stay
 }
 
 /// FOLLOWERINFO or OBSERVERINFO: who it is, and what it has promised.
@@ -43,7 +47,7 @@ pub(super) fn on_info(
     link: LinkId,
     info: LearnerInfo,
     follower: bool,
-) -> Verdict {
+) -> RoleChange {
     let ours = cx.config.membership.version();
     // A version that a leader gave tells of no change: a learner that has none knows as much.
     let newer = is_change(info.config_version) && is_later(info.config_version, ours);
@@ -66,7 +70,7 @@ pub(super) fn on_info(
         state.drop_learner(cx, link, reason);
         return match info.id.filter(|_| follower && newer) {
             Some(voter) => give_way(cx, state, voter),
-            None => Verdict::Stay,
+            None => RoleChange::Stay,
         };
     }
     let id = info.id.unwrap_or_else(|| state.learners.name_anonymous());
@@ -94,24 +98,24 @@ pub(super) fn on_info(
             // It would refuse our epoch for ever; a new leadership begins above its promise.
             let accepted = info.accepted_epoch;
             if cx.concessions.promise.insert(id, accepted).is_none() {
-                return Verdict::leave(Reason::LaterPromise { voter: id, accepted });
+                return RoleChange::leave(Reason::LaterPromise { voter: id, accepted });
             }
         }
         Some(_) => {}
     }
     state.tell(cx, link);
-    Verdict::Stay
+    RoleChange::Stay
 }
 
 /// A voter knows a newer configuration. One who looks takes that over from it, one who leads does not; so we look
 /// again, rather than wait for a server that cannot follow.
-fn give_way(cx: &mut Context<'_>, state: &LeaderState, voter: ServerId) -> Verdict {
+fn give_way(cx: &mut Context<'_>, state: &LeaderState, voter: ServerId) -> RoleChange {
     let established = matches!(state.phase, Phase::Broadcast(_));
     let gives = cx.config.reconfig_enabled && !established && cx.quorum.weight(voter) > 0;
     if gives && cx.concessions.history.insert(voter) {
-        Verdict::leave(Reason::NewerConfiguration { from: voter })
+        RoleChange::leave(Reason::NewerConfiguration { from: voter })
     } else {
-        Verdict::Stay
+        RoleChange::Stay
     }
 }
 
@@ -122,13 +126,13 @@ pub(super) fn on_ack_epoch(
     link: LinkId,
     last: Zxid,
     current_epoch: Option<Epoch>,
-) -> Verdict {
+) -> RoleChange {
     // It has promised our epoch, and no server logs anything of an epoch that it has not promised.
     if state.epoch().is_some_and(|epoch| last.epoch() > epoch) {
         state.drop_learner(cx, link, Hangup::EpochOutOfRange(last.epoch()));
-        return Verdict::Stay;
+        return RoleChange::Stay;
     }
-    let Some(learner) = state.learners.get_mut(link) else { return Verdict::Stay };
+    let Some(learner) = state.learners.get_mut(link) else { return RoleChange::Stay };
     let (id, votes) = (learner.id, learner.votes);
     learner.stage = Stage::Promised(last);
     // It has logged something behind the version in force here, and had none in force when it came.
@@ -139,7 +143,7 @@ pub(super) fn on_ack_epoch(
         // Late: it is synchronised like any other, however new it is; what it has beyond us was
         // never committed.
         state.synchronise(cx, link, last, None);
-        return Verdict::Stay;
+        return RoleChange::Stay;
     };
     let Some(current_epoch) = current_epoch else {
         if votes && !discovery.has_promised(cx, id) {
@@ -148,11 +152,11 @@ pub(super) fn on_ack_epoch(
                 learners.filter(|l| l.votes && matches!(l.stage, Stage::Introduced | Stage::Told));
             return discovery.on_lost_promise(cx, id, may.map(|l| l.id));
         }
-        return Verdict::Stay;
+        return RoleChange::Stay;
     };
     if !current_epoch.is_valid() {
         state.drop_learner(cx, link, Hangup::EpochOutOfRange(current_epoch));
-        return Verdict::Stay;
+        return RoleChange::Stay;
     }
     if is_newer(cx, current_epoch, last) {
         if votes && !cx.config.membership.is_participant(id) {
@@ -160,16 +164,16 @@ pub(super) fn on_ack_epoch(
                 .on_promise_ahead(cx, Vote { peer_epoch: current_epoch, zxid: last, leader: id });
             if discovery.is_ahead_for_good(cx) {
                 discovery.nominate(cx);
-                return Verdict::leave(Reason::NewerHistory { voter: id, current_epoch, last });
+                return RoleChange::leave(Reason::NewerHistory { voter: id, current_epoch, last });
             }
             return state.advance(cx);
         }
         // The election was wrong. The next one finds the newer voter; an observer none finds.
         if votes && cx.quorum.weight(id) > 0 && cx.concessions.history.insert(id) {
-            return Verdict::leave(Reason::NewerHistory { voter: id, current_epoch, last });
+            return RoleChange::leave(Reason::NewerHistory { voter: id, current_epoch, last });
         }
         state.drop_learner(cx, link, Hangup::NewerHistory(last));
-        return Verdict::Stay;
+        return RoleChange::Stay;
     }
     if votes && last.0 >= 0 {
         discovery.on_promise(cx, id);

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use crate::context::{Context, Verdict};
+use crate::context::{Context, RoleChange};
 use crate::id::LinkId;
 use crate::leader::progress::{Progress, Stage, send};
 use crate::leader::state::Phase;
@@ -25,8 +25,8 @@ use crate::time::Instant;
 
 impl Leader {
     /// A learner has said something.
-    pub fn on_packet(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet) -> Verdict {
-        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
+    pub fn on_packet(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet) -> RoleChange {
+        let Some(learner) = self.state.learners.get_mut(link) else { return RoleChange::Stay };
         learner.heard = cx.now;
         if let (Packet::Ack(zxid), Stage::Serving) = (&packet, learner.stage) {
             // The most frequent of all.
@@ -70,19 +70,19 @@ impl Leader {
                 if cx.config.keeps_sessions {
                     cx.for_application(Output::Revalidate { from: link, body });
                 }
-                Verdict::Stay
+                RoleChange::Stay
             }
-            (Stage::Acknowledged, Packet::Ping { .. }) => Verdict::Stay,
+            (Stage::Acknowledged, Packet::Ping { .. }) => RoleChange::Stay,
             (_, packet) => {
                 self.state.drop_learner(cx, link, Hangup::OutOfTurn(packet.name()));
-                Verdict::Stay
+                RoleChange::Stay
             }
         }
     }
 
     /// ACK of NEWLEADER: it has our history.
-    pub(super) fn on_history_ack(&mut self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
-        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
+    pub(super) fn on_history_ack(&mut self, cx: &mut Context<'_>, link: LinkId) -> RoleChange {
+        let Some(learner) = self.state.learners.get_mut(link) else { return RoleChange::Stay };
         learner.stage = Stage::Acknowledged;
         let (id, votes) = (learner.id, learner.votes);
         cx.outbox.report(
@@ -100,17 +100,17 @@ impl Leader {
                 self.state.welcome(cx, link);
                 self.move_on(cx)
             }
-            Phase::Discovery(_) => Verdict::Stay,
+            Phase::Discovery(_) => RoleChange::Stay,
         }
     }
 
     /// ACK of transactions. Those of the history that it was brought, which ZooKeeper's learners send,
     /// say nothing new.
-    pub(super) fn on_ack(&mut self, cx: &mut Context<'_>, link: LinkId, run: Run) -> Verdict {
-        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
+    pub(super) fn on_ack(&mut self, cx: &mut Context<'_>, link: LinkId, run: Run) -> RoleChange {
+        let Some(learner) = self.state.learners.get_mut(link) else { return RoleChange::Stay };
         let outdated = run.last <= self.state.inherited.max(learner.acks.through());
         if outdated || run.last.is_epoch_start() {
-            return Verdict::Stay;
+            return RoleChange::Stay;
         }
         let may = learner.follower || run.last <= cx.history.committed();
         if run.last > learner.cursor.reach() || !may {
@@ -118,7 +118,7 @@ impl Leader {
                 let (id, zxid) = (learner.id, run.last);
                 cx.outbox.report(Change::Ignored { id, zxid }, Reason::NotProposed);
             }
-            return Verdict::Stay;
+            return RoleChange::Stay;
         }
         if learner.acks.on_ack(run) && learner.votes && learner.stage == Stage::Serving {
             if let Phase::Broadcast(broadcast) = &mut self.state.phase {
@@ -136,8 +136,8 @@ impl Leader {
         link: LinkId,
         promises: bool,
         sessions: Bytes,
-    ) -> Verdict {
-        let Some(learner) = self.state.learners.get_mut(link) else { return Verdict::Stay };
+    ) -> RoleChange {
+        let Some(learner) = self.state.learners.get_mut(link) else { return RoleChange::Stay };
         let promises = promises && learner.leases;
         let asked = learner.beats.on_answer(promises);
         let leases = learner.leases;
@@ -157,12 +157,12 @@ impl Leader {
     }
 
     /// The service says whether a session lives of which a learner has asked.
-    pub fn on_revalidated(&self, cx: &mut Context<'_>, to: LinkId, body: Bytes) -> Verdict {
+    pub fn on_revalidated(&self, cx: &mut Context<'_>, to: LinkId, body: Bytes) -> RoleChange {
         let serves = |learner: &Progress| learner.stage == Stage::Serving;
         if self.state.learners.get(to).is_some_and(serves) {
             send(cx, to, Packet::Revalidate(body));
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// REQUEST of a learner's client.
@@ -171,11 +171,11 @@ impl Leader {
         cx: &mut Context<'_>,
         link: LinkId,
         request: Request,
-    ) -> Verdict {
-        let Phase::Broadcast(broadcast) = &mut self.state.phase else { return Verdict::Stay };
+    ) -> RoleChange {
+        let Phase::Broadcast(broadcast) = &mut self.state.phase else { return RoleChange::Stay };
         if !broadcast.on_request(cx, &mut self.state.learners, link, request) {
             self.state.drop_learner(cx, link, Hangup::TooManyRequests);
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 }

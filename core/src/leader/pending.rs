@@ -17,7 +17,7 @@ pub struct Transfer {
     pub round: Round,
     /// A caller is to be told how it ends.
     pub asked: bool,
-    /// If it comes to nothing we give the seat up all the same.
+    /// If it comes to nothing we give the leadership up all the same.
     pub in_any_case: bool,
     /// That is because our quorum port accepts no connections.
     pub unreachable: bool,
@@ -25,12 +25,12 @@ pub struct Transfer {
     pub step: Step,
 }
 
-/// For whose sake the seat is handed over.
+/// For whose sake the leadership is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
     /// A caller wants this server to lead, or any other, and is told how it ends.
     Asked,
-    /// We are to give the seat up in any case.
+    /// We are to give the leadership up in any case.
     StepDown,
     /// We have to give it up: our quorum port accepts no connections.
     Unreachable,
@@ -72,7 +72,7 @@ impl Transfer {
         true
     }
 
-    /// Why we look for a leader if it comes to nothing and the seat is given up all the same.
+    /// Why we look for a leader if it comes to nothing and the leadership is given up all the same.
     pub const fn reason(&self) -> Reason {
         if self.unreachable { Reason::CannotAccept } else { Reason::Asked }
     }

@@ -51,7 +51,7 @@ pub struct Progress {
     pub config_version: i64,
     /// It goes by the membership it was first told: its history has a change, and it had none in force when it came.
     pub blind: bool,
-    /// When it last said that the seat may be offered to it; none if it has said since that it may not.
+    /// When it last said that the leadership may be offered to it; none if it has said since that it may not.
     pub may_lead: Option<Instant>,
     /// How far it has come.
     pub stage: Stage,

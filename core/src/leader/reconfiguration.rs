@@ -12,10 +12,10 @@
 //! everything. That is why there is only one change at a time. A leader that has told of a lease waits until
 //! the next voters have promised as much.
 //!
-//! A leader that is no voter afterwards, or one at another address, names the next leader: the new voter that
-//! has most. If no other may lead, one that has moved leads on. It waits until that one has everything, and commits nothing behind the change. Whoever does here
-//! what only a leader may is told before, and waited for as in a transfer: the voters' promises end with
-//! the change, whatever was told of a lease.
+//! A leader that is no voter afterwards, or whose address changes, names a successor: the voter of the next membership
+//! with the longest log. If there is none, a leader whose address changes leads on. It waits until the successor has the
+//! whole log, and commits nothing behind the change. Its leadership guards are released before, as in a transfer: the
+//! voters' promises end with the change, whatever was told of a lease.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 use crate::address::HostPort;
-use crate::context::{Context, Verdict};
+use crate::context::{Context, RoleChange};
 use crate::id::{ReleaseId, ServerId};
 use crate::leader::broadcast::{Broadcast, Change, Parting};
 use crate::leader::learners::Learners;
@@ -125,10 +125,10 @@ pub fn complete(
     broadcast: &mut Broadcast,
     learners: &mut Learners,
     round: Round,
-) -> Verdict {
-    let Some(agreed) = broadcast.agreed(cx) else { return Verdict::Stay };
+) -> RoleChange {
+    let Some(agreed) = broadcast.agreed(cx) else { return RoleChange::Stay };
     let proposed = broadcast.proposed();
-    let Some(change) = broadcast.change.as_deref_mut() else { return Verdict::Stay };
+    let Some(change) = broadcast.change.as_deref_mut() else { return RoleChange::Stay };
     let (zxid, leaving) = (change.txn.zxid, change.leaving);
     if leaving && agreed >= zxid && change.parting == Parting::Ahead {
         change.parting = Parting::Asked(cx.outbox.release());
@@ -138,17 +138,17 @@ pub fn complete(
     let txn = change.txn.clone();
     let needed = if leaving { proposed.max(zxid) } else { zxid };
     if !parted || agreed < needed || (leaving && !broadcast.is_prepared()) {
-        return Verdict::Stay;
+        return RoleChange::Stay;
     }
     let leader = match next_leader(cx, learners).filter(|_| leaving) {
         Some(leader) => leader,
         // A leader that no other can succeed leads on, at its new address.
         None if !leaving || cx.config.last_seen().quorum().weight(cx.config.id) > 0 => cx.config.id,
-        None => return Verdict::Stay,
+        None => return RoleChange::Stay,
     };
     if leader == cx.config.id && !broadcast.is_promised(cx, learners) {
         // Their answers are on their way.
-        return Verdict::Stay;
+        return RoleChange::Stay;
     }
     let activation = Activation { txn, leader };
     cx.commit(zxid);
@@ -164,11 +164,11 @@ pub fn complete(
         broadcast.update_quorum(cx, learners);
         // Some may have waited for it to be told of it.
         learners.feed(cx, broadcast.progress(cx));
-        return Verdict::Stay;
+        return RoleChange::Stay;
     }
     broadcast.hand_on(cx);
     let vote = Vote { peer_epoch: broadcast.epoch, zxid, leader };
-    Verdict::Appointed { vote, round: round.next() }
+    RoleChange::Appointed { vote, round: round.next() }
 }
 
 /// All leadership guards here are released, since this was asked.
@@ -178,12 +178,12 @@ pub fn released(
     learners: &mut Learners,
     round: Round,
     release: ReleaseId,
-) -> Verdict {
+) -> RoleChange {
     match &broadcast.change {
         Some(change) if change.parting == Parting::Asked(release) => {
             parted(cx, broadcast, learners, round)
         }
-        Some(_) | None => Verdict::Stay,
+        Some(_) | None => RoleChange::Stay,
     }
 }
 
@@ -194,14 +194,14 @@ pub fn parted(
     broadcast: &mut Broadcast,
     learners: &mut Learners,
     round: Round,
-) -> Verdict {
+) -> RoleChange {
     match broadcast.change.as_deref_mut() {
         Some(change) if matches!(change.parting, Parting::Asked(_)) => {
             change.parting = Parting::Over;
             cx.timers.stop(Timer::Transfer);
             complete(cx, broadcast, learners, round)
         }
-        Some(_) | None => Verdict::Stay,
+        Some(_) | None => RoleChange::Stay,
     }
 }
 

@@ -10,7 +10,7 @@
 //! is done: it is told, brought up, welcomed and, when its link ends, forgotten. What is said by learners
 //! is not judged here, nor does anything here wait for a deadline.
 
-use crate::context::{Context, Verdict};
+use crate::context::{Context, RoleChange};
 use crate::history::plan::Plan;
 use crate::id::LinkId;
 use crate::input::Located;
@@ -89,7 +89,7 @@ impl LeaderState {
     }
 
     /// Goes on to the next phase as far as what is known allows.
-    pub(super) fn advance(&mut self, cx: &mut Context<'_>) -> Verdict {
+    pub(super) fn advance(&mut self, cx: &mut Context<'_>) -> RoleChange {
         if let Phase::Discovery(discovery) = &mut self.phase {
             if discovery.try_begin(cx) {
                 cx.timers.after(Timer::Init, cx.now, cx.config.timing.init_time());
@@ -130,7 +130,7 @@ impl LeaderState {
                 self.resume(cx);
                 if !cx.quorum.is_voter(cx.config.id) {
                     // The membership that we brought along is without us.
-                    return Verdict::leave(Reason::Reconfigured {
+                    return RoleChange::leave(Reason::Reconfigured {
                         version: cx.config.membership.version(),
                     });
                 }
@@ -141,10 +141,10 @@ impl LeaderState {
                         broadcast.renew(cx, &self.learners);
                     }
                 }
-                return Verdict::Serve(epoch);
+                return RoleChange::Serve(epoch);
             }
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// LEADERINFO, when our own promise of the epoch is on disk.

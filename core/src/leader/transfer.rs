@@ -15,7 +15,7 @@
 //! like any other, and if what was promised here did not hold, it would not begin.
 //!
 //! The follower closes its link when it leads, so that no learner comes to it before. From the offer on, what it
-//! has promised counts for nothing: it may take its seat at any time, also after it was called off.
+//! has promised counts for nothing: it may take its leadership at any time, also after it was called off.
 //!
 //! [`plan`] chooses the follower, [`steps`] carries the transfer through; what is kept of one on its way is a
 //! [`Transfer`](super::pending::Transfer).

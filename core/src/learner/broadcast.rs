@@ -227,7 +227,7 @@ impl Broadcast {
         }
     }
 
-    /// The seat belongs to another server: those who wait here wait on.
+    /// The leadership belongs to another server: those who wait here wait on.
     pub fn hand_on(&mut self, cx: &mut Context<'_>) {
         cx.parked.extend(self.reads.drain(..).map(|(_, read)| Parked::Read(read)));
     }

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 
 use bytes::Bytes;
 
-use crate::context::{Context, Verdict};
+use crate::context::{Context, RoleChange};
 use crate::id::{LinkId, ServerId};
 use crate::learner::breach::Breach;
 use crate::learner::discovery::Announced;
@@ -30,9 +30,9 @@ use crate::zxid::{Epoch, Zxid};
 
 impl Learner {
     /// The leader has said something.
-    pub fn on_packet(&mut self, cx: &mut Context<'_>, from: LinkId, packet: Packet) -> Verdict {
+    pub fn on_packet(&mut self, cx: &mut Context<'_>, from: LinkId, packet: Packet) -> RoleChange {
         if self.link() != Some(from) {
-            return Verdict::Stay;
+            return RoleChange::Stay;
         }
         self.heard(cx);
         let brings =
@@ -61,18 +61,18 @@ impl Learner {
     /// what it proposes for as long as we read, and commits it with others. What was logged stays; we come back when
     /// the disk has it. What came beside the history, or without COMMIT, has to come again: so a learner that does not even
     /// serve has twice the room the next time, or what follows a snapshot could be too much for ever.
-    fn fall_behind(&self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
+    fn fall_behind(&self, cx: &mut Context<'_>, link: LinkId) -> RoleChange {
         let (bytes, most) = (self.unsynced(cx), cx.outbox.room(cx.config.limits.unsynced_bytes));
         if let Phase::Synchronization(..) = self.phase {
             cx.outbox.widen();
         }
         cx.links.hangup(link, Hangup::DiskBehind { bytes, most }, cx.outbox);
-        Verdict::leave(Reason::DiskBehind { bytes, most })
+        RoleChange::leave(Reason::DiskBehind { bytes, most })
     }
 
-    fn on_said(&mut self, cx: &mut Context<'_>, packet: Packet) -> Verdict {
+    fn on_said(&mut self, cx: &mut Context<'_>, packet: Packet) -> RoleChange {
         match &mut self.phase {
-            Phase::Reaching { .. } => Verdict::Stay,
+            Phase::Reaching { .. } => RoleChange::Stay,
             Phase::Discovery(link) => {
                 let link = *link;
                 self.on_discovery(cx, link, packet)
@@ -87,14 +87,14 @@ impl Learner {
         cx: &mut Context<'_>,
         link: LinkId,
         packet: Packet,
-    ) -> Verdict {
+    ) -> RoleChange {
         let leader = self.leader;
         let Packet::LeaderInfo { epoch, protocol } = packet else {
             return self.misbehaved(cx, link, packet.name());
         };
         if !LearnerInfo::go_together(protocol, cx.config.protocol) {
             cx.links.hangup(link, Hangup::OtherApplication(protocol), cx.outbox);
-            return Verdict::leave(Reason::LeaderMisbehaved { leader, packet: "LEADERINFO" });
+            return RoleChange::leave(Reason::LeaderMisbehaved { leader, packet: "LEADERINFO" });
         }
         self.asked = LearnerInfo::knows_may_lead(protocol);
         let accepted = cx.epochs.accepted_epoch;
@@ -111,7 +111,7 @@ impl Learner {
                     Phase::Synchronization(link, Box::new(Synchronization::new(cx, epoch)));
                 // The leader has its quorum: who of it looks again is the leader's affair.
                 self.supporters.clear();
-                Verdict::Stay
+                RoleChange::Stay
             }
             Announced::Refused => {
                 let reason = if epoch.is_valid() {
@@ -120,15 +120,19 @@ impl Learner {
                     Hangup::EpochOutOfRange(epoch)
                 };
                 cx.links.hangup(link, reason, cx.outbox);
-                Verdict::leave(Reason::OldEpoch { announced: epoch, accepted })
+                RoleChange::leave(Reason::OldEpoch { announced: epoch, accepted })
             }
         }
     }
 
-    pub(super) fn on_synchronization(&mut self, cx: &mut Context<'_>, packet: Packet) -> Verdict {
+    pub(super) fn on_synchronization(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: Packet,
+    ) -> RoleChange {
         let leader = self.leader;
         let Phase::Synchronization(link, synchronization) = &mut self.phase else {
-            return Verdict::Stay;
+            return RoleChange::Stay;
         };
         let (link, start, name) = (*link, Zxid::start_of(synchronization.epoch), packet.name());
         let (acknowledging, epoch) = (synchronization.acknowledging, synchronization.epoch);
@@ -202,9 +206,9 @@ impl Learner {
     }
 
     /// UPTODATE: a quorum has the leader's history; we serve.
-    pub(super) fn on_up_to_date(&mut self, cx: &mut Context<'_>) -> Verdict {
+    pub(super) fn on_up_to_date(&mut self, cx: &mut Context<'_>) -> RoleChange {
         let Phase::Synchronization(link, synchronization) = &mut self.phase else {
-            return Verdict::Stay;
+            return RoleChange::Stay;
         };
         let link = *link;
         let (leader, epoch) = (self.leader, synchronization.epoch);
@@ -217,15 +221,15 @@ impl Learner {
         cx.commit(committed);
         // Before what is pending brings another one.
         let committed = committed.max(Zxid::start_of(epoch));
-        let verdict = reconfiguration::activate(cx, committed, None, self.settled, observer);
+        let role_change = reconfiguration::activate(cx, committed, None, self.settled, observer);
         let broadcast = broadcast::on_up_to_date(cx, link, observer, epoch, covered, pending);
         self.phase = Phase::Broadcast(link, broadcast);
         self.tell_whether_we_may_lead(cx, link);
-        if verdict == Verdict::Stay { Verdict::Serve(epoch) } else { verdict }
+        if role_change == RoleChange::Stay { RoleChange::Serve(epoch) } else { role_change }
     }
 
-    pub(super) fn on_broadcast(&mut self, cx: &mut Context<'_>, packet: Packet) -> Verdict {
-        let Phase::Broadcast(link, broadcast) = &mut self.phase else { return Verdict::Stay };
+    pub(super) fn on_broadcast(&mut self, cx: &mut Context<'_>, packet: Packet) -> RoleChange {
+        let Phase::Broadcast(link, broadcast) = &mut self.phase else { return RoleChange::Stay };
         let (link, name) = (*link, packet.name());
         let mut next = None;
         let (zxid, taken) = match packet {
@@ -254,13 +258,13 @@ impl Learner {
             }
             Packet::Sync { tag } => {
                 broadcast.on_sync(cx, tag);
-                return Verdict::Stay;
+                return RoleChange::Stay;
             }
             Packet::Revalidate(body) => {
                 if cx.config.keeps_sessions {
                     cx.for_application(Output::Revalidated(body));
                 }
-                return Verdict::Stay;
+                return RoleChange::Stay;
             }
             Packet::Transfer { vote, round } => return self.on_transfer(cx, vote, round),
             // Java ignores everything else, and so do we.
@@ -276,27 +280,27 @@ impl Learner {
             | Packet::Ack(_)
             | Packet::Acks(_)
             | Packet::Request(_)
-            | Packet::MayLead(_) => return Verdict::Stay,
+            | Packet::MayLead(_) => return RoleChange::Stay,
         };
         if taken.is_err() {
             return self.judge(cx, link, zxid, name, taken);
         }
-        if cx.config.next_membership.is_some() { self.activate(cx, next) } else { Verdict::Stay }
+        if cx.config.next_membership.is_some() { self.activate(cx, next) } else { RoleChange::Stay }
     }
 
     /// TRANSFER: follows the leader of this vote, or leads.
-    fn on_transfer(&mut self, cx: &mut Context<'_>, vote: Vote, round: Round) -> Verdict {
-        let Phase::Broadcast(link, broadcast) = &mut self.phase else { return Verdict::Stay };
+    fn on_transfer(&mut self, cx: &mut Context<'_>, vote: Vote, round: Round) -> RoleChange {
+        let Phase::Broadcast(link, broadcast) = &mut self.phase else { return RoleChange::Stay };
         let link = *link;
         let has = vote.zxid <= cx.history.last();
         let able = cx.quorum.weight(cx.config.id) > 0 && has;
-        // We are to lead without a vote, or with what we do not have; or it gives its seat to itself.
+        // We are to lead without a vote, or with what we do not have; or it gives its leadership to itself.
         if vote.leader == cx.config.id && !able || vote.leader == self.leader {
             return self.misbehaved(cx, link, "TRANSFER");
         }
         if vote.leader == cx.config.id && !cx.accepts {
-            // No learner could come to follow us. The leader keeps its seat when it has waited in vain.
-            return Verdict::Stay;
+            // No learner could come to follow us. The leader keeps its leadership when it has waited in vain.
+            return RoleChange::Stay;
         }
         if vote.leader != cx.config.id {
             let patience = cx.config.timing.init_time();
@@ -304,45 +308,50 @@ impl Learner {
         }
         cx.lease.release(broadcast.epoch, cx.now);
         broadcast.hand_on(cx);
-        Verdict::Appointed { vote, round }
+        RoleChange::Appointed { vote, round }
     }
 
     /// The service has heard from these sessions.
-    pub fn on_touch(&mut self, cx: &mut Context<'_>, sessions: Bytes) -> Verdict {
+    pub fn on_touch(&mut self, cx: &mut Context<'_>, sessions: Bytes) -> RoleChange {
         if let Phase::Broadcast(link, broadcast) = &mut self.phase {
             broadcast.on_touch(cx, *link, sessions);
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// The service wants to know whether a session lives.
-    pub fn on_revalidate(&self, cx: &mut Context<'_>, body: Bytes) -> Verdict {
+    pub fn on_revalidate(&self, cx: &mut Context<'_>, body: Bytes) -> RoleChange {
         if let Phase::Broadcast(link, _) = &self.phase {
             cx.outbox.send(*link, Message::Packet(Packet::Revalidate(body)));
         }
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// The leader has pinged us: that keeps the time of what voters say to one another, too.
-    fn on_beat(&self, cx: &mut Context<'_>, link: LinkId) -> Verdict {
+    fn on_beat(&self, cx: &mut Context<'_>, link: LinkId) -> RoleChange {
         cx.probe();
         self.tell_whether_we_may_lead(cx, link);
-        Verdict::Stay
+        RoleChange::Stay
     }
 
     /// Puts the next membership in force, if it is committed; `leader` leads from then on.
-    pub(super) fn activate(&mut self, cx: &mut Context<'_>, leader: Option<ServerId>) -> Verdict {
+    pub(super) fn activate(
+        &mut self,
+        cx: &mut Context<'_>,
+        leader: Option<ServerId>,
+    ) -> RoleChange {
         let committed = cx.history.committed();
-        let verdict = reconfiguration::activate(cx, committed, leader, self.settled, self.observer);
-        if let (Phase::Broadcast(_, broadcast), Verdict::Appointed { .. }) =
-            (&mut self.phase, &verdict)
+        let role_change =
+            reconfiguration::activate(cx, committed, leader, self.settled, self.observer);
+        if let (Phase::Broadcast(_, broadcast), RoleChange::Appointed { .. }) =
+            (&mut self.phase, &role_change)
         {
             broadcast.hand_on(cx);
             if leader.is_some_and(|leader| leader != self.leader) {
                 cx.lease.release(broadcast.epoch, cx.now);
             }
         }
-        verdict
+        role_change
     }
 
     /// What becomes of us after a packet of the leader.
@@ -353,23 +362,23 @@ impl Learner {
         zxid: Zxid,
         packet: &'static str,
         taken: Result<(), Breach>,
-    ) -> Verdict {
-        let Err(breach) = taken else { return Verdict::Stay };
+    ) -> RoleChange {
+        let Err(breach) = taken else { return RoleChange::Stay };
         match breach {
             Breach::OutOfTurn => self.misbehaved(cx, link, packet),
             // It is refused rather than logged (ZOOKEEPER-2418).
             Breach::Hole(after) => {
                 cx.links.hangup(link, Hangup::Hole { zxid, after }, cx.outbox);
-                Verdict::leave(Reason::Hole { leader: self.leader, zxid, after })
+                RoleChange::leave(Reason::Hole { leader: self.leader, zxid, after })
             }
             Breach::Differs(zxid) => {
                 cx.links.hangup(link, Hangup::Differs(zxid), cx.outbox);
-                Verdict::leave(Reason::Differs { leader: self.leader, zxid })
+                RoleChange::leave(Reason::Differs { leader: self.leader, zxid })
             }
             Breach::OlderMembership(change) => {
                 let version = change.0;
                 cx.links.hangup(link, Hangup::OlderMembership { version }, cx.outbox);
-                Verdict::leave(Reason::OlderMembership { leader: self.leader, version })
+                RoleChange::leave(Reason::OlderMembership { leader: self.leader, version })
             }
             Breach::CannotCut(zxid) => {
                 // To the same leader, without another election: it counts us by what we said first.
@@ -387,12 +396,12 @@ impl Learner {
                 let announced = self.epoch().unwrap_or(Epoch::ZERO);
                 let accepted = cx.epochs.accepted_epoch;
                 cx.links.hangup(link, Hangup::OldEpoch(announced), cx.outbox);
-                Verdict::leave(Reason::OldEpoch { announced, accepted })
+                RoleChange::leave(Reason::OldEpoch { announced, accepted })
             }
             Breach::CommittedCut(zxid) => {
                 let (leader, committed) = (self.leader, cx.history.committed());
                 cx.outbox.halt(Fault::CommittedCut { leader, zxid, committed });
-                Verdict::Stay
+                RoleChange::Stay
             }
         }
     }
@@ -402,8 +411,8 @@ impl Learner {
         cx: &mut Context<'_>,
         link: LinkId,
         packet: &'static str,
-    ) -> Verdict {
+    ) -> RoleChange {
         cx.links.hangup(link, Hangup::OutOfTurn(packet), cx.outbox);
-        Verdict::leave(Reason::LeaderMisbehaved { leader: self.leader, packet })
+        RoleChange::leave(Reason::LeaderMisbehaved { leader: self.leader, packet })
     }
 }

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use crate::context::{Context, Verdict};
+use crate::context::{Context, RoleChange};
 use crate::id::ServerId;
 use crate::membership::binding::is_later;
 use crate::membership::{Membership, Role};
@@ -182,9 +182,9 @@ pub fn activate(
     leader: Option<ServerId>,
     stood: Standing,
     observer: bool,
-) -> Verdict {
+) -> RoleChange {
     if !cx.is_due(committed) {
-        return Verdict::Stay;
+        return RoleChange::Stay;
     }
     let present = stood.vote.leader;
     let address = |membership: &Membership| {
@@ -199,15 +199,15 @@ pub fn activate(
         Some(leader) if leader != present => {
             let zxid = Zxid(config.version());
             let vote = Vote { peer_epoch: cx.epochs.current_epoch, zxid, leader };
-            Verdict::Appointed { vote, round: stood.round.next() }
+            RoleChange::Appointed { vote, round: stood.round.next() }
         }
         None if !config.is_participant(present) || address(config) != before => {
-            Verdict::leave(Reason::Reconfigured { version: config.version() })
+            RoleChange::leave(Reason::Reconfigured { version: config.version() })
         }
         Some(_) | None if observes != observer => {
             let vote = Vote { peer_epoch: cx.epochs.current_epoch, ..stood.vote };
-            Verdict::Appointed { vote, round: stood.round }
+            RoleChange::Appointed { vote, round: stood.round }
         }
-        Some(_) | None => Verdict::Stay,
+        Some(_) | None => RoleChange::Stay,
     }
 }

@@ -183,8 +183,8 @@ impl Links {
         else {
             return;
         };
-        let strangers = self.dials.keys().filter(|id| !self.neighbours.contains_key(id));
-        if self.dials.contains_key(&peer) || !self.strangers.may_dial(now, strangers.count()) {
+        let non_members = self.dials.keys().filter(|id| !self.neighbours.contains_key(id));
+        if self.dials.contains_key(&peer) || !self.non_members.may_dial(now, non_members.count()) {
             return;
         }
         self.dials.insert(peer, UnderWay { since: now, fresh: true, asked: true });

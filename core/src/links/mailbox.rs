@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use crate::generation_message::GenerationMessage;
 use crate::message::{Notification, Probe};
 
-/// What an election link has to carry: at most one notification, the newest, or one letter of each kind; and one
+/// What an election link has to carry: at most one notification, the newest, or one message of each kind; and one
 /// probe.
 ///
 /// A vote that was not sent before the next one is of no use to anybody; keeping it would make an

@@ -2,8 +2,8 @@
 //! join, a tool that asks.
 //!
 //! ```text
-//!   a stranger's link ──► kept, the oldest makes room ──► answered, so and so often in a second
-//!   a stranger knocks ──► dialled back, a few at a time and seldom
+//!   a non-member's link ──► kept, the oldest makes room ──► answered, so and so often in a second
+//!   a non-member knocks ──► dialled back, a few at a time and seldom
 //! ```
 //!
 //! All that they can make us do is bounded here. Whether they are dialled at all, and where, is decided
@@ -19,29 +19,29 @@ use crate::time::Instant;
 
 /// All of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Strangers {
-    by_id: BTreeMap<ServerId, Stranger>,
+pub(super) struct NonMembers {
+    by_id: BTreeMap<ServerId, NonMember>,
     /// When one may be dialled again.
     dial_at: Instant,
 }
 
 /// A server that is no member, on an election link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Stranger {
+struct NonMember {
     link: LinkId,
     answers: Answers,
 }
 
-impl Strangers {
+impl NonMembers {
     /// The link of one.
     pub(super) fn link(&self, peer: ServerId) -> Option<LinkId> {
-        self.by_id.get(&peer).map(|stranger| stranger.link)
+        self.by_id.get(&peer).map(|non_member| non_member.link)
     }
 
     /// Its link, if it may be answered now: one answer less is left to it then.
     pub(super) fn may_answer(&mut self, peer: ServerId, now: Instant) -> Option<LinkId> {
-        let stranger = self.by_id.get_mut(&peer)?;
-        stranger.answers.take(now).then_some(stranger.link)
+        let non_member = self.by_id.get_mut(&peer)?;
+        non_member.answers.take(now).then_some(non_member.link)
     }
 
     /// Keeps a link; returns the one that makes room for it among so many at `most`, and why.
@@ -55,16 +55,16 @@ impl Strangers {
         let gone = if let Some(old) = self.by_id.remove(&peer) {
             Some((old.link, Hangup::Replaced(peer)))
         } else if self.by_id.len() >= most {
-            let oldest = self.by_id.iter().min_by_key(|(_, stranger)| stranger.link);
-            let oldest = oldest.map(|(id, stranger)| (*id, stranger.link));
+            let oldest = self.by_id.iter().min_by_key(|(_, non_member)| non_member.link);
+            let oldest = oldest.map(|(id, non_member)| (*id, non_member.link));
             oldest.map(|(id, link)| {
                 self.by_id.remove(&id);
-                (link, Hangup::TooManyStrangers)
+                (link, Hangup::TooManyNonMembers)
             })
         } else {
             None
         };
-        self.by_id.insert(peer, Stranger { link, answers: Answers::new(now) });
+        self.by_id.insert(peer, NonMember { link, answers: Answers::new(now) });
         gone
     }
 
@@ -79,7 +79,7 @@ impl Strangers {
 
     /// Forgets one, who has become a member; returns its link.
     pub(super) fn remove(&mut self, peer: ServerId) -> Option<LinkId> {
-        self.by_id.remove(&peer).map(|stranger| stranger.link)
+        self.by_id.remove(&peer).map(|non_member| non_member.link)
     }
 
     /// A link has ended, perhaps one of theirs.

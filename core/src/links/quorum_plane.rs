@@ -1,6 +1,7 @@
 //! Links of the quorum port: which is whose, and those that came before the election was over.
 //!
-//! What is said on them belongs to the roles.
+//! A learner may come before this server knows that it leads: its link waits, a bounded number of them, until a role
+//! takes it or hangs it up. What is said on these links, and for how long one waits, is decided by the roles.
 
 use alloc::vec::Vec;
 

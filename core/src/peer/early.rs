@@ -5,10 +5,10 @@
 //!                                                └─► it does not, or not in time: hung up
 //! ```
 //!
-//! A server that settled early must find the server that is about to lead. And one that settled on us must not be sent away
-//! while we look, even if we have a better vote by now: a server of ZooKeeper would begin another round at once, and
-//! draw us along, out of the one that is about to end with the better vote. At a leader of ZooKeeper's its dials would be
-//! refused for as long. So are those kept who learned from us before we went back into our round.
+//! A follower may connect before this server knows that it leads. Refusing it would make a server of ZooKeeper start
+//! another round, and draw this server along, out of the round that is about to end; so its link is kept until this
+//! server leads, follows another, or a time limit passes. (At a leader of ZooKeeper's its dials would be refused for as
+//! long.) The same holds for the learners of a leadership that this server left to go back into a round.
 //!
 //! Nothing that they say is judged here.
 

@@ -9,7 +9,7 @@
 //! What does not fit who we are just now is refused here. What comes of the rest is the machines' business;
 //! what they make of the role stands in `turns`.
 
-use crate::context::{Parked, Verdict};
+use crate::context::{Parked, RoleChange};
 use crate::election::ElectorEvent;
 use crate::generation::ClockEvent;
 use crate::generation_message::{Body, GenerationMessage};
@@ -56,8 +56,8 @@ impl Peer {
             Message::Packet(packet) => match place {
                 Place::Leader(_) => {
                     if let (Role::Learning(learner), mut cx) = self.context() {
-                        let verdict = learner.on_packet(&mut cx, link, packet);
-                        self.obey(verdict);
+                        let role_change = learner.on_packet(&mut cx, link, packet);
+                        self.change_role(role_change);
                     }
                 }
                 Place::Learner => self.on_learner_packet(link, packet),
@@ -98,20 +98,20 @@ impl Peer {
         if matches!(self.role, Role::Looking) {
             return self.elect(heard);
         }
-        let verdict = match self.context() {
+        let role_change = match self.context() {
             (Role::Leading(leader), mut cx) if cx.quorum.is_voter(from) => {
                 leader.on_looking(&mut cx, from, standing)
             }
             (Role::Learning(learner), cx) => learner.on_standing(&cx, from, standing),
-            _ => Verdict::Stay,
+            _ => RoleChange::Stay,
         };
         // A server that is to go on in the round that we go back into must not hear first that we have settled.
-        if let Verdict::GoBack { .. } = verdict {
-            self.obey(verdict);
+        if let RoleChange::GoBack { .. } = role_change {
+            self.change_role(role_change);
             self.elect(heard);
         } else {
             self.elect(heard);
-            self.obey(verdict);
+            self.change_role(role_change);
         }
     }
 
@@ -147,8 +147,8 @@ impl Peer {
     pub(super) fn on_learner_packet(&mut self, link: LinkId, packet: Packet) {
         if let (Role::Leading(leader), mut cx) = self.context() {
             // No learner's link waits while this server leads.
-            let verdict = leader.on_packet(&mut cx, link, packet);
-            return self.obey(verdict);
+            let role_change = leader.on_packet(&mut cx, link, packet);
+            return self.change_role(role_change);
         }
         early::on_packet(&mut self.shared.context(), link, packet);
     }

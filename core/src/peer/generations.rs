@@ -27,7 +27,7 @@ pub(super) enum After {
     /// There is a role for us, and why.
     Decided(Standing, Option<Reason>),
     /// Our role is over.
-    Leave(Reason),
+    Leave(Reason, Cue),
 }
 
 impl SharedParts {
@@ -58,7 +58,7 @@ impl SharedParts {
                     self.outbox.report(change, reason);
                 }
                 ClockOutput::Decided(standing) => after = After::Decided(standing, why.take()),
-                ClockOutput::Leave(reason) => after = After::Leave(reason),
+                ClockOutput::Leave(reason, cue) => after = After::Leave(reason, cue),
             }
         }
         if let Electing::Generation(by) = &mut self.elector {
@@ -110,16 +110,5 @@ impl SharedParts {
                 }
             }
         }
-    }
-}
-
-/// How soon a server asks to lead whose role has ended for this reason.
-pub(super) const fn cue_of(reason: &Reason) -> Cue {
-    if matches!(reason, Reason::LeaderLost { .. }) {
-        Cue::Closed
-    } else if matches!(reason, Reason::LeaderSilent { .. }) {
-        Cue::Silence
-    } else {
-        Cue::Fresh
     }
 }

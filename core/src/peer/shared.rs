@@ -54,10 +54,10 @@ pub(super) struct SharedParts {
     pub(super) lease: Lease,
     /// Whether learners can come.
     pub(super) listening: Listening,
-    /// What was asked for while the seat goes from one server to another.
+    /// What was asked for while the leadership goes from one server to another.
     pub(super) parked: VecDeque<Parked>,
     /// Others vote now, and the election does not know yet.
-    pub(super) reseated: bool,
+    pub(super) quorum_changed: bool,
     /// What the disk has to be told of the membership before the first vote.
     pub(super) healing: Vec<Write>,
     /// Outputs of the elector on their way; empty between steps, kept for its memory.
@@ -94,7 +94,7 @@ impl SharedParts {
             listening: Listening::default(),
             lease: Lease::found(durable.lease),
             parked: VecDeque::new(),
-            reseated: false,
+            quorum_changed: false,
             healing,
             told: Vec::new(),
             config,
@@ -115,7 +115,7 @@ impl SharedParts {
             now: self.now,
             config: &mut self.config,
             quorum: self.elector.quorum_mut(),
-            reseated: &mut self.reseated,
+            quorum_changed: &mut self.quorum_changed,
             epochs: &mut self.epochs,
             history: &mut self.history,
             delivery: &mut self.delivery,

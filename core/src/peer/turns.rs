@@ -3,16 +3,16 @@
 //! ```text
 //!            ┌────────────────────── leave ◄───────────────────┐
 //!            ▼                                                 │
-//!   back-off ─► look ─► elect, or hear the clock ─► on_decided ─► a role ─► obey ─► serve
+//!   back-off ─► look ─► elect, or hear the clock ─► on_decided ─► a role ─► change_role ─► serve
 //!            ▲                                                 │
 //!            └──────────────── on_appointed ◄──────────────────┘
 //! ```
 //!
-//! Nothing is judged here: a decision comes from the election, a [`Verdict`] from the role.
+//! Nothing is judged here: a decision comes from the election, a [`RoleChange`] from the role.
 
 use core::time::Duration;
 
-use crate::context::{Context, Parked, Verdict};
+use crate::context::{Context, Parked, RoleChange};
 use crate::election::ElectorEvent;
 use crate::generation::{ClockEvent, Cue};
 use crate::id::ServerId;
@@ -20,7 +20,7 @@ use crate::leader::Leader;
 use crate::learner::Learner;
 use crate::output::Output;
 use crate::peer::electing::Electing;
-use crate::peer::generations::{After, cue_of};
+use crate::peer::generations::After;
 use crate::peer::role::Role;
 use crate::peer::shared::SharedParts;
 use crate::peer::{Peer, early};
@@ -79,11 +79,11 @@ impl Peer {
         match after {
             After::Nothing => {}
             After::Decided(standing, why) => self.on_decided(standing, why),
-            After::Leave(reason) => {
+            After::Leave(reason, cue) => {
                 if let (Role::Leading(leader), mut cx) = self.context() {
                     leader.give_up(&mut cx);
                 }
-                self.leave(reason, Duration::ZERO);
+                self.leave(reason, Duration::ZERO, cue);
             }
         }
     }
@@ -107,39 +107,39 @@ impl Peer {
         let quorum = Reason::Quorum { members, leader: standing.vote.leader };
         let change = Change::Phase { from: Phase::Election, to: Phase::Discovery };
         cx.outbox.report(change, why.unwrap_or(quorum));
-        let verdict = if standing.state == ServerState::Leading {
-            let (leader, verdict) = Leader::new(&mut cx, standing, support);
+        let role_change = if standing.state == ServerState::Leading {
+            let (leader, role_change) = Leader::new(&mut cx, standing, support);
             *role = Role::Leading(leader);
-            verdict
+            role_change
         } else {
             cx.concessions.promise.clear();
-            let (learner, verdict) = Learner::new(&mut cx, standing, support);
+            let (learner, role_change) = Learner::new(&mut cx, standing, support);
             *role = Role::Learning(learner);
             early::dismiss(&mut self.shared.context());
-            verdict
+            role_change
         };
-        self.obey(verdict);
+        self.change_role(role_change);
     }
 
     /// Lends the shared parts to the leader, if we are one, and does what it returns.
     pub(super) fn with_leader(
         &mut self,
-        act: impl FnOnce(&mut Leader, &mut Context<'_>) -> Verdict,
+        act: impl FnOnce(&mut Leader, &mut Context<'_>) -> RoleChange,
     ) {
         if let (Role::Leading(leader), mut cx) = self.context() {
-            let verdict = act(leader, &mut cx);
-            self.obey(verdict);
+            let role_change = act(leader, &mut cx);
+            self.change_role(role_change);
         }
     }
 
     /// Lends the shared parts to the learner, if we are one, and does what it returns.
     pub(super) fn with_learner(
         &mut self,
-        act: impl FnOnce(&mut Learner, &mut Context<'_>) -> Verdict,
+        act: impl FnOnce(&mut Learner, &mut Context<'_>) -> RoleChange,
     ) {
         if let (Role::Learning(learner), mut cx) = self.context() {
-            let verdict = act(learner, &mut cx);
-            self.obey(verdict);
+            let role_change = act(learner, &mut cx);
+            self.change_role(role_change);
         }
     }
 
@@ -166,22 +166,22 @@ impl Peer {
     }
 
     #[inline]
-    pub(super) fn obey(&mut self, verdict: Verdict) {
-        if self.shared.reseated || verdict != Verdict::Stay {
-            self.turn(verdict);
+    pub(super) fn change_role(&mut self, role_change: RoleChange) {
+        if self.shared.quorum_changed || role_change != RoleChange::Stay {
+            self.turn(role_change);
         }
     }
 
     /// Something becomes of the role: seldom, and kept out of the way of what is not.
     #[cold]
-    pub(super) fn turn(&mut self, verdict: Verdict) {
-        if core::mem::take(&mut self.shared.reseated) {
+    pub(super) fn turn(&mut self, role_change: RoleChange) {
+        if core::mem::take(&mut self.shared.quorum_changed) {
             let SharedParts { elector, config, now, .. } = &mut self.shared;
             elector.update_quorum(config, *now);
         }
-        match verdict {
-            Verdict::Stay => {}
-            Verdict::Serve(epoch) => {
+        match role_change {
+            RoleChange::Stay => {}
+            RoleChange::Serve(epoch) => {
                 self.serving = Some(epoch);
                 self.backoff.on_served();
                 self.shared.outbox.narrow();
@@ -202,13 +202,13 @@ impl Peer {
                     }
                 }
             }
-            Verdict::Appointed { vote, round } => self.on_appointed(vote, round),
-            Verdict::GoBack { from, vote, otherwise } => self.go_back(from, vote, otherwise),
-            Verdict::Leave { reason, backoff } => self.leave(reason, backoff),
+            RoleChange::Appointed { vote, round } => self.on_appointed(vote, round),
+            RoleChange::GoBack { from, vote, otherwise } => self.go_back(from, vote, otherwise),
+            RoleChange::Leave { reason, backoff, cue } => self.leave(reason, backoff, cue),
         }
     }
 
-    /// The seat was given to another server, or to us, or we follow the same leader in another role: the next
+    /// The leadership was given to another server, or to us, or we follow the same leader in another role: the next
     /// role begins without an election. A caller that asks for something meanwhile waits.
     pub(super) fn on_appointed(&mut self, vote: Vote, round: Round) {
         let old = self.shared.elector.standing();
@@ -280,7 +280,7 @@ impl Peer {
             Electing::Generation(_) => false,
         };
         if !back {
-            return self.leave(otherwise, Duration::ZERO);
+            return self.leave(otherwise, Duration::ZERO, Cue::Fresh);
         }
         self.end_role();
         self.refuse_adrift();
@@ -298,13 +298,13 @@ impl Peer {
     }
 
     /// Gives up the role; looks for a leader again, an observer a little later than the voters.
-    pub(super) fn leave(&mut self, reason: Reason, backoff: Duration) {
+    pub(super) fn leave(&mut self, reason: Reason, backoff: Duration, cue: Cue) {
         let from = self.shared.elector.standing().state;
         let phase = self.status().phase;
         let served = self.retire();
         self.end_role();
         self.refuse_adrift();
-        self.shared.cue(cue_of(&reason));
+        self.shared.cue(cue);
         self.role = Role::Resting;
         self.leadership_over();
         self.shared.elector.retire();

@@ -1,7 +1,7 @@
 //! A quorum port that accepts no connections: who has one must not lead.
 //!
 //! ```text
-//!   an accept fails ──── syncLimit less a tick ────► the seat is handed over, or given up
+//!   an accept fails ──── syncLimit less a tick ────► the leadership is handed over, or given up
 //!        │                                             │
 //!        │                                             ▼
 //!        │              ┌── proposes nobody, follows whoever has as much ◄──┐

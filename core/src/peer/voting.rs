@@ -33,7 +33,7 @@ impl SharedParts {
         }
         self.heal();
         self.context().forget_unheld();
-        if core::mem::take(&mut self.reseated) {
+        if core::mem::take(&mut self.quorum_changed) {
             self.elector.update_quorum(&self.config, self.now);
         }
         self.outbox.is_settled()

@@ -1,4 +1,7 @@
 //! The leadership of one candidate: until when it is confirmed, and what its guards have to be told.
+//!
+//! Shared by both recipes. A token is given once for each leadership; when it ends, the guards are revoked before the
+//! candidate asks for anything again. What confirms it, an offer or a lease, is the recipe's affair.
 
 use crate::recipe::boundary::{LeadershipChange, Loss, Token};
 use crate::time::Instant;

@@ -227,7 +227,7 @@ pub enum Reason {
     CannotAccept,
     /// The voters' promises to establish no other leader are over.
     LeaseOver,
-    /// The leader gave its seat to another server.
+    /// The leader gave its leadership to another server.
     Transferred {
         /// Who led.
         from: ServerId,
@@ -383,7 +383,9 @@ impl fmt::Display for Reason {
             Self::Asked => f.write_str("asked to"),
             Self::CannotAccept => f.write_str("the quorum port accepts no connections"),
             Self::LeaseOver => f.write_str("the lease is over"),
-            Self::Transferred { from, to } => write!(f, "leader {from} gave its seat to {to}"),
+            Self::Transferred { from, to } => {
+                write!(f, "leader {from} gave its leadership to {to}")
+            }
             Self::Reconfigured { version } => write!(f, "reconfigured, version {version:x}"),
             Self::OlderMembership { leader, version } => {
                 write!(f, "leader {leader} does not know of the change of version {version:x}")

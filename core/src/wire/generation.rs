@@ -43,9 +43,9 @@ use crate::message::{Introduction, Mark};
 use crate::zxid::{Epoch, Zxid};
 
 /// A message without its config text.
-const LETTER: usize = 56;
+const MESSAGE: usize = 56;
 /// The same with the length of its frame.
-const FRAMED_LETTER: usize = FRAME_HEAD + LETTER;
+const FRAMED_MESSAGE: usize = FRAME_HEAD + MESSAGE;
 /// What is added to the kind of what concerns a pre-vote.
 const PRE: i32 = 1 << 8;
 /// What is added to the kind of an answer that grants.
@@ -88,7 +88,7 @@ pub fn decode_generation_introduction(
 #[inline]
 pub fn encode_generation(message: &GenerationMessage, out: &mut BytesMut) {
     let GenerationMessage { from, generation, claim, body, config, knows_probes } = message;
-    let length = LETTER + config.len() + if *knows_probes { WHOLE_MARK } else { 0 };
+    let length = MESSAGE + config.len() + if *knows_probes { WHOLE_MARK } else { 0 };
     debug_assert!(length <= MAX_FRAME, "config of {} bytes", config.len());
     let attempt = |attempt: &Attempt, kind: i32| {
         let pre = if attempt.pre { PRE } else { 0 };
@@ -101,7 +101,7 @@ pub fn encode_generation(message: &GenerationMessage, out: &mut BytesMut) {
         }
         Body::Heartbeat { leader, beat } => (2, leader.0, *beat as i64),
     };
-    let mut fixed = [0; FRAMED_LETTER];
+    let mut fixed = [0; FRAMED_MESSAGE];
     let mut rest = &mut fixed[..];
     rest.put_i32(wire_length(length));
     rest.put_i32(kind);
@@ -149,7 +149,7 @@ pub fn take_generation(buf: &mut BytesMut) -> Result<Option<GenerationMessage>, 
 /// The message without its config text, and where that is.
 fn parse(payload: &[u8]) -> Result<(GenerationMessage, Range<usize>), DecodeError> {
     let too_short = DecodeError::GenerationLength(payload.len());
-    let fixed = payload.first_chunk::<LETTER>().ok_or(too_short)?;
+    let fixed = payload.first_chunk::<MESSAGE>().ok_or(too_short)?;
     let kind = i32_in::<0, _>(fixed);
     let (first, second) = (i64_in::<36, _>(fixed), i64_in::<44, _>(fixed) as u64);
     let attempt = Attempt { generation: Generation(first), number: second, pre: kind & PRE != 0 };
@@ -160,16 +160,16 @@ fn parse(payload: &[u8]) -> Result<(GenerationMessage, Range<usize>), DecodeErro
         _ => return Err(DecodeError::GenerationKind(kind)),
     };
     let announced = i32_in::<52, _>(fixed);
-    let carried = payload.len() - LETTER;
+    let carried = payload.len() - MESSAGE;
     let length = usize::try_from(announced).ok().filter(|length| *length <= carried);
     let length = length.ok_or(DecodeError::ConfigLength { announced, carried })?;
     let claim =
         Claim { current_epoch: Epoch(i64_in::<20, _>(fixed)), last: Zxid(i64_in::<28, _>(fixed)) };
     let (from, generation) = (ServerId(i64_in::<4, _>(fixed)), Generation(i64_in::<12, _>(fixed)));
-    let knows_probes = mark_in(&payload[LETTER + length..]).says(Mark::KNOWS_PROBES);
+    let knows_probes = mark_in(&payload[MESSAGE + length..]).says(Mark::KNOWS_PROBES);
     let message =
         GenerationMessage { from, generation, claim, body, config: Bytes::new(), knows_probes };
-    Ok((message, LETTER..LETTER + length))
+    Ok((message, MESSAGE..MESSAGE + length))
 }
 
 #[cfg(test)]
@@ -246,13 +246,13 @@ mod tests {
         let knows = GenerationMessage { knows_probes: true, ..message(bodies()[5], b"text") };
         let mut out = BytesMut::new();
         encode_generation(&knows, &mut out);
-        let plain = FRAMED_LETTER + 4;
+        let plain = FRAMED_MESSAGE + 4;
         assert_eq!(out[plain..], *b"qrt\x01\0\0\0\x02");
         assert_eq!(take_generation(&mut out), Ok(Some(knows)));
     }
 
     #[test]
-    fn a_letter_that_means_nothing_leaves_the_next_one_readable() {
+    fn a_message_that_means_nothing_leaves_the_next_one_readable() {
         let good = message(bodies()[1], b"text");
         let bad = |at: usize, field: &[u8]| {
             let mut out = BytesMut::new();

@@ -1,7 +1,7 @@
 //! One election, two implementations: quorate beside Java ZooKeeper servers, over the network.
 //!
 //! What is asserted is the election: the Java servers' own status, quorate's own status, and what each
-//! server answers a stranger on its election port name one leader, and no epoch has two.
+//! server answers a non-member on its election port name one leader, and no epoch has two.
 //!
 //! Needs Debian's `zookeeper` and a Java runtime; skipped without, see [`java::available`].
 #![allow(clippy::unwrap_used, reason = "a test; its helpers are not marked as such")]
@@ -84,8 +84,11 @@ async fn a_quorate_leader_keeps_its_java_followers_and_they_go_on_without_it() {
     let change = tokio::time::timeout(12 * TICK, leaders.next()).await;
     assert!(change.is_err(), "the leader changed: {change:?}");
     assert_eq!(mixed.agreed("after 12 ticks").await, leader);
-    let seats = mixed.quorate(leader).status().peer.learners.clone();
-    assert!(seats.len() == 2 && seats.iter().all(|seat| seat.synced), "{seats:?}");
+    let leaderships = mixed.quorate(leader).status().peer.learners.clone();
+    assert!(
+        leaderships.len() == 2 && leaderships.iter().all(|leadership| leadership.synced),
+        "{leaderships:?}"
+    );
 
     let begun = Instant::now();
     mixed.kill(leader).await;

@@ -1,4 +1,4 @@
-//! Connections that claim the ids of voters, beside Java ZooKeeper servers: strangers end no link, and a Java server
+//! Connections that claim the ids of voters, beside Java ZooKeeper servers: non-members end no link, and a Java server
 //! that was killed has its link again.
 //!
 //! Needs Debian's `zookeeper` and a Java runtime; skipped without, see [`java::available`].
@@ -52,9 +52,9 @@ async fn linked(mixed: &Mixed, id: ServerId) {
     within("links", all).await;
 }
 
-/// The quorate server between is told by strangers that they are the smaller and the larger Java server; then each of
+/// The quorate server between is told by non-members that they are the smaller and the larger Java server; then each of
 /// these is killed, and comes back.
-async fn strangers_and_restarts(order: [i64; 3]) {
+async fn non_members_and_restarts(order: [i64; 3]) {
     if !java::available() {
         return;
     }
@@ -88,11 +88,11 @@ async fn strangers_and_restarts(order: [i64; 3]) {
 }
 
 #[tokio::test]
-async fn strangers_end_no_link_of_a_quorate_leader_between_java_servers() {
-    strangers_and_restarts([2, 1, 3]).await;
+async fn non_members_end_no_link_of_a_quorate_leader_between_java_servers() {
+    non_members_and_restarts([2, 1, 3]).await;
 }
 
 #[tokio::test]
-async fn strangers_end_no_link_of_a_quorate_follower_between_java_servers() {
-    strangers_and_restarts([3, 2, 1]).await;
+async fn non_members_end_no_link_of_a_quorate_follower_between_java_servers() {
+    non_members_and_restarts([3, 2, 1]).await;
 }

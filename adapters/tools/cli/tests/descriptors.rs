@@ -26,7 +26,7 @@ fn figure(ensemble: &Ensemble, id: usize, name: &str) -> u64 {
 /// Nobody could come back to a leader that accepts nothing: another one leads, and it follows. Its election port is not
 /// needed for that: there it leads on.
 #[test]
-fn a_leader_without_descriptors_hands_its_seat_over_only_if_learners_cannot_come() {
+fn a_leader_without_descriptors_hands_its_leadership_over_only_if_learners_cannot_come() {
     let ensemble = Ensemble::new(&["participant"; 3], "");
     let servers = ensemble.serve_all();
     let leader = ensemble.led();
@@ -55,7 +55,8 @@ fn a_leader_without_descriptors_hands_its_seat_over_only_if_learners_cannot_come
     assert!(errors() > before);
     let log = read(&ensemble.log(leader));
     assert!(
-        log.contains("the quorum port accepts no connections") || log.contains("gave its seat"),
+        log.contains("the quorum port accepts no connections")
+            || log.contains("gave its leadership"),
         "{log}"
     );
 }

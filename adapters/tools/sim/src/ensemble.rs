@@ -17,7 +17,7 @@ const QUORUM_PORT: u16 = 2888;
 const ELECTION_PORT: u16 = 3888;
 
 /// From here on ids belong to non-members.
-const FIRST_STRANGER: i64 = 200;
+const FIRST_NON_MEMBER: i64 = 200;
 
 /// One server of an ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,40 +35,40 @@ pub struct SimMember {
 /// The servers of an ensemble.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ensemble {
-    seats: Vec<SimMember>,
+    members: Vec<SimMember>,
     hierarchical: bool,
 }
 
 impl Ensemble {
     /// The voters 1 to `voters`, each with one vote.
     pub fn majority(voters: i64) -> Self {
-        let seat = |id| SimMember { id: ServerId(id), voter: true, group: 0, weight: 1 };
-        Self { seats: (1..=voters).map(seat).collect(), hierarchical: false }
+        let member = |id| SimMember { id: ServerId(id), voter: true, group: 0, weight: 1 };
+        Self { members: (1..=voters).map(member).collect(), hierarchical: false }
     }
 
     /// Groups of voters with weights; the groups are numbered from 1.
     pub fn hierarchical(groups: &[&[(i64, u64)]]) -> Self {
-        let mut seats = Vec::new();
-        for (group, members) in (1..).zip(groups) {
-            for (id, weight) in *members {
-                seats.push(SimMember { id: ServerId(*id), voter: true, group, weight: *weight });
+        let mut members = Vec::new();
+        for (group, of_group) in (1..).zip(groups) {
+            for (id, weight) in *of_group {
+                members.push(SimMember { id: ServerId(*id), voter: true, group, weight: *weight });
             }
         }
-        seats.sort_by_key(|seat| seat.id);
-        Self { seats, hierarchical: true }
+        members.sort_by_key(|member| member.id);
+        Self { members, hierarchical: true }
     }
 
     /// What a membership says, in which quorums are majorities.
     pub fn of(membership: &Membership) -> Self {
-        let seat = |member: &Member| {
+        let member = |member: &Member| {
             let voter = member.role == Role::Participant;
             SimMember { id: member.id, voter, group: 0, weight: u64::from(voter) }
         };
-        Self { seats: membership.members().iter().map(seat).collect(), hierarchical: false }
+        Self { members: membership.members().iter().map(member).collect(), hierarchical: false }
     }
 
     /// The line of a server in a membership.
-    pub fn member(id: ServerId, voter: bool) -> Member {
+    pub fn line_of(id: ServerId, voter: bool) -> Member {
         let role = if voter { Role::Participant } else { Role::Observer };
         let host = Self::address(id, Plane::Election).host;
         Member::new(id, role, ServerAddress::new(&host, QUORUM_PORT, ELECTION_PORT))
@@ -82,64 +82,64 @@ impl Ensemble {
     /// Adds observers with these ids.
     #[must_use]
     pub fn with_observers(mut self, ids: impl IntoIterator<Item = i64>) -> Self {
-        let seat = |id| SimMember { id: ServerId(id), voter: false, group: 0, weight: 0 };
-        self.seats.extend(ids.into_iter().map(seat));
-        self.seats.sort_by_key(|seat| seat.id);
+        let member = |id| SimMember { id: ServerId(id), voter: false, group: 0, weight: 0 };
+        self.members.extend(ids.into_iter().map(member));
+        self.members.sort_by_key(|member| member.id);
         self
     }
 
     /// The same with another voter; where quorums are majorities.
     #[must_use]
     pub fn with_voter(mut self, id: ServerId) -> Self {
-        self.seats.push(SimMember { id, voter: true, group: 0, weight: 1 });
-        self.seats.sort_by_key(|seat| seat.id);
+        self.members.push(SimMember { id, voter: true, group: 0, weight: 1 });
+        self.members.sort_by_key(|member| member.id);
         self
     }
 
     /// The same without one server, as a member with an older configuration would see it.
     #[must_use]
     pub fn without(mut self, id: i64) -> Self {
-        self.seats.retain(|seat| seat.id != ServerId(id));
+        self.members.retain(|member| member.id != ServerId(id));
         self
     }
 
     /// The same with one server turned into an observer.
     #[must_use]
     pub fn with_demoted(mut self, id: i64) -> Self {
-        for seat in self.seats.iter_mut().filter(|seat| seat.id == ServerId(id)) {
-            *seat = SimMember { voter: false, group: 0, weight: 0, ..*seat };
+        for member in self.members.iter_mut().filter(|member| member.id == ServerId(id)) {
+            *member = SimMember { voter: false, group: 0, weight: 0, ..*member };
         }
         self
     }
 
     /// The servers, ascending by id.
-    pub fn seats(&self) -> &[SimMember] {
-        &self.seats
+    pub fn members(&self) -> &[SimMember] {
+        &self.members
     }
 
     /// The ids, ascending.
     pub fn ids(&self) -> impl Iterator<Item = ServerId> + '_ {
-        self.seats.iter().map(|seat| seat.id)
+        self.members.iter().map(|member| member.id)
     }
 
-    /// The seat of a server.
-    pub fn seat(&self, id: ServerId) -> Option<&SimMember> {
-        self.seats.iter().find(|seat| seat.id == id)
+    /// The leadership of a server.
+    pub fn member(&self, id: ServerId) -> Option<&SimMember> {
+        self.members.iter().find(|member| member.id == id)
     }
 
     /// Whether a server may be elected: it votes and has weight.
     pub fn may_lead(&self, id: ServerId) -> bool {
-        self.seat(id).is_some_and(|seat| seat.voter && seat.weight > 0)
+        self.member(id).is_some_and(|member| member.voter && member.weight > 0)
     }
 
     /// Whether the servers of which `has` is true are a quorum: more than half of the weight in each of
     /// more than half of the groups that have weight.
     pub fn is_quorum(&self, has: impl Fn(ServerId) -> bool) -> bool {
         let mut groups: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
-        for seat in self.seats.iter().filter(|seat| seat.voter) {
-            let (there, total) = groups.entry(seat.group).or_default();
-            *total += seat.weight;
-            *there += if has(seat.id) { seat.weight } else { 0 };
+        for member in self.members.iter().filter(|member| member.voter) {
+            let (there, total) = groups.entry(member.group).or_default();
+            *total += member.weight;
+            *there += if has(member.id) { member.weight } else { 0 };
         }
         groups.retain(|_, (_, total)| *total > 0);
         let won = groups.values().filter(|(there, total)| 2 * there > *total).count();
@@ -147,19 +147,19 @@ impl Ensemble {
     }
 
     /// Whether an id is one that no member ever has.
-    pub fn is_stranger(id: ServerId) -> bool {
-        id.0 >= FIRST_STRANGER
+    pub fn is_non_member(id: ServerId) -> bool {
+        id.0 >= FIRST_NON_MEMBER
     }
 
     /// Whether an address is one of theirs.
     pub(crate) fn is_strange(address: IpAddr) -> bool {
         let IpAddr::V4(address) = address else { return true };
-        Self::is_stranger(ServerId(i64::from(address.octets()[3])))
+        Self::is_non_member(ServerId(i64::from(address.octets()[3])))
     }
 
     /// A non-member; there are a few.
-    pub(crate) fn stranger(number: u64) -> ServerId {
-        ServerId(FIRST_STRANGER + i64::try_from(number % 40).unwrap_or(0))
+    pub(crate) fn non_member(number: u64) -> ServerId {
+        ServerId(FIRST_NON_MEMBER + i64::try_from(number % 40).unwrap_or(0))
     }
 
     /// Where a server listens.
@@ -184,16 +184,16 @@ impl Ensemble {
     ///
     /// If this is no ensemble, say without a voter.
     pub fn membership(&self) -> Result<Membership, MembershipError> {
-        let member = |seat: &SimMember| Self::member(seat.id, seat.voter);
+        let member = |member: &SimMember| Self::line_of(member.id, member.voter);
         let mut groups: BTreeMap<i64, Vec<ServerId>> = BTreeMap::new();
         let mut weights = Vec::new();
         if self.hierarchical {
-            for seat in self.seats.iter().filter(|seat| seat.voter) {
-                groups.entry(seat.group).or_default().push(seat.id);
-                weights.push((seat.id, seat.weight));
+            for member in self.members.iter().filter(|member| member.voter) {
+                groups.entry(member.group).or_default().push(member.id);
+                weights.push((member.id, member.weight));
             }
         }
-        Membership::build(self.seats.iter().map(member), groups, weights, 0)
+        Membership::build(self.members.iter().map(member), groups, weights, 0)
     }
 }
 

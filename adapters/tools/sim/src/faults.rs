@@ -66,7 +66,7 @@ classes! {
     DialRetried,
     /// A dial timed out.
     DialTimedOut,
-    /// A stranger claimed to be a voter, and was refused.
+    /// A non-member claimed to be a voter, and was refused.
     ClaimRefused,
     /// A dial hung, and was called off when its server knocked.
     DialCalledOff,
@@ -244,10 +244,10 @@ classes! {
     NumbersSpent,
     /// A follower gave up its leader because its disk did not keep up.
     DiskBehind,
-    /// A leader gave its seat to a follower.
-    SeatGiven,
-    /// A leader was about to give its seat away, and kept it.
-    SeatKept,
+    /// A leader gave its leadership to a follower.
+    LeadershipGiven,
+    /// A leader was about to give its leadership away, and kept it.
+    LeadershipKept,
     /// The membership changed while the ensemble served.
     Reconfigured,
     /// A server started that knew of a change which was not in force.

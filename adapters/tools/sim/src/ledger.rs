@@ -266,7 +266,7 @@ impl Ledger {
         let hash = hash_of(txn);
         match self.payloads.get(&txn.zxid) {
             Some(first) if *first == hash => Ok(()),
-            Some(_) => broken(Rule::Payload, id, format!("a second {}", txn.zxid)),
+            Some(_) => broken(Rule::Integrity, id, format!("a second {}", txn.zxid)),
             None if mints => {
                 self.payloads.insert(txn.zxid, hash);
                 self.on_minted(id, txn)?;
@@ -276,7 +276,11 @@ impl Ledger {
                 }
                 if txn.header.kind == Txn::RECONFIGURATION {
                     let Some(next) = membership_of(txn) else {
-                        return broken(Rule::Payload, id, format!("{} is no membership", txn.zxid));
+                        return broken(
+                            Rule::Integrity,
+                            id,
+                            format!("{} is no membership", txn.zxid),
+                        );
                     };
                     self.memberships.insert(txn.zxid, Ensemble::of(&next));
                 }
@@ -284,7 +288,7 @@ impl Ledger {
             }
             None => {
                 let detail = format!("logs {}, which no established leader proposed", txn.zxid);
-                broken(Rule::Payload, id, detail)
+                broken(Rule::Integrity, id, detail)
             }
         }
     }
@@ -352,7 +356,7 @@ impl Ledger {
             self.chain.push(Link { zxid: txn.zxid, hash: hash_of(txn), digest, by });
             if self.minted.last_key_value().is_some_and(|(epoch, _)| *epoch > txn.zxid.epoch()) {
                 let detail = format!("commits {}, and a later leader has proposed", txn.zxid);
-                return broken(Rule::Order, id, detail);
+                return broken(Rule::PrimaryIntegrity, id, detail);
             }
             if let Some(asked) = self.requests.get_mut(&txn.header.request()) {
                 if takes_the_place_of_a_void_one(txn) {
@@ -368,8 +372,8 @@ impl Ledger {
                 // Both have to agree on it.
                 let present = self.in_force.as_ref().unwrap_or(ensemble);
                 self.on_quorum(id, txn.zxid, present)?;
-                self.joined += next.ids().filter(|id| present.seat(*id).is_none()).count() as u64;
-                self.left += present.ids().filter(|id| next.seat(*id).is_none()).count() as u64;
+                self.joined += next.ids().filter(|id| present.member(*id).is_none()).count() as u64;
+                self.left += present.ids().filter(|id| next.member(*id).is_none()).count() as u64;
                 (self.in_force, self.changed_at) = (Some(next), txn.zxid);
             }
             last = Some(txn.zxid);
@@ -377,7 +381,7 @@ impl Ledger {
         let Some(last) = last else { return Ok(()) };
         if !leads {
             let detail = format!("takes {last} for committed, and no leader has committed it");
-            return broken(Rule::Applied, id, detail);
+            return broken(Rule::PrefixConsistency, id, detail);
         }
         self.on_quorum(id, last, self.in_force.as_ref().unwrap_or(ensemble))
     }

@@ -71,10 +71,10 @@
 //! | a leader's history is at least as new as those of the quorum behind it | [`Newest`](Rule::Newest) | `a_leader_with_an_older_history_than_those_who_elected_it` |
 //! | a leader has everything committed in epochs before its own | [`Committed`](Rule::Committed) | `what_is_committed_is_not_on_a_quorum_of_disks_or_is_cut` |
 //! | what is committed is on a quorum of disks, and stays on one; no server that has promised the epoch in which it was gives it up | [`Committed`](Rule::Committed) | the same; `who_was_not_counted_gives_up_what_is_committed_while_a_quorum_has_it_and_no_longer` |
-//! | a number names one transaction; the established leader of its epoch has proposed it (*Integrity*) | [`Payload`](Rule::Payload) | `two_transactions_of_one_number_or_one_that_nobody_proposed` |
-//! | all servers apply one sequence, each a prefix, nothing twice, nothing before it is committed (*PrefixConsistency*, *TotalOrder*, *Agreement*) | [`Applied`](Rule::Applied) | `applied_before_it_is_committed_or_out_of_turn` |
-//! | a leader's transactions are committed in the order in which it proposed them (*LocalPrimaryOrder*), later leaders' behind earlier ones' (*GlobalPrimaryOrder*) | [`Order`](Rule::Order), [`Contiguous`](Rule::Contiguous) | `a_leader_proposes_out_of_order_or_before_it_has_what_was_committed` |
-//! | a leader proposes only when it has delivered everything that is ever committed of earlier leaders (*PrimaryIntegrity*) | [`Order`](Rule::Order) | the same |
+//! | a number names one transaction; the established leader of its epoch has proposed it (*Integrity*) | [`Integrity`](Rule::Integrity) | `two_transactions_of_one_number_or_one_that_nobody_proposed` |
+//! | all servers apply one sequence, each a prefix, nothing twice, nothing before it is committed (*PrefixConsistency*, *TotalOrder*, *Agreement*) | [`PrefixConsistency`](Rule::PrefixConsistency) | `applied_before_it_is_committed_or_out_of_turn` |
+//! | a leader's transactions are committed in the order in which it proposed them (*LocalPrimaryOrder*), later leaders' behind earlier ones' (*GlobalPrimaryOrder*) | [`PrimaryIntegrity`](Rule::PrimaryIntegrity), [`Contiguous`](Rule::Contiguous) | `a_leader_proposes_out_of_order_or_before_it_has_what_was_committed` |
+//! | a leader proposes only when it has delivered everything that is ever committed of earlier leaders (*PrimaryIntegrity*) | [`PrimaryIntegrity`](Rule::PrimaryIntegrity) | the same |
 //! | a learner that acknowledges NEWLEADER has the leader's whole history on disk, and nothing else | [`Synchronised`](Rule::Synchronised) | `newleader_acknowledged_without_the_history` |
 //! | a log has no hole | [`Contiguous`](Rule::Contiguous) | `a_log_with_a_hole` |
 //! | a snapshot holds what its label says | [`Snapshot`](Rule::Snapshot) | `a_snapshot_that_holds_something_else` |
@@ -93,7 +93,7 @@
 //! | a read sees everything that any client was told before it was asked | [`Read`](Rule::Read) | `a_read_that_misses_what_was_acknowledged` |
 //! | one order explains all writes and reads of a cell (linearizability), those of unknown outcome included | [`Linear`](Rule::Linear) | `a_read_of_what_was_overwritten_before_it_began`; `linear::tests` |
 //! | outputs make sense: links that are up, one dial at a time, new tickets; no server stops | [`Boundary`](Rule::Boundary), [`Progress`](Rule::Progress) | `outputs_that_make_no_sense` |
-//! | a link between two servers that live and can reach each other never ends because a stranger claims to be one of them | [`Claims`](Rule::Claims) | `seeded`: `ClaimBelieved` |
+//! | a link between two servers that live and can reach each other never ends because a non-member claims to be one of them | [`Claims`](Rule::Claims) | `seeded`: `ClaimBelieved` |
 //! | no step heaps up outputs, no server links; time does not stand still | [`Bounds`](Rule::Bounds), [`Progress`](Rule::Progress) | the same |
 //! | every message survives its bytes | [`Codec`](Rule::Codec) | `seeded`: `PeerEpochLeftOut` |
 //! | what a story expects is so whatever ways and writes take | all | `cargo test -p quorate-sim --test scenarios`: each in 100 worlds |
@@ -102,7 +102,7 @@
 //!
 //! That there is a leader, and how soon, is not a rule for every step: `tests/liveness.rs` has the bounds.
 //!
-//! What is not simulated: clients' sessions; strangers who speak for a voter that is missing, since nothing but the
+//! What is not simulated: clients' sessions; non-members who speak for a voter that is missing, since nothing but the
 //! network around an ensemble can tell those.
 
 mod agenda;

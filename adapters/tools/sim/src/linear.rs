@@ -19,6 +19,17 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use thiserror::Error;
+
+/// What no order explains.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub(crate) struct Unexplained(String);
+
+fn unexplained<T>(detail: String) -> Result<T, Unexplained> {
+    Err(Unexplained(detail))
+}
+
 /// An operation on a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Operation<V> {
@@ -97,7 +108,7 @@ impl<V: Copy + Ord + Debug> History<V> {
     /// # Errors
     ///
     /// What it cannot explain.
-    pub(crate) fn check(&self) -> Result<usize, String> {
+    pub(crate) fn check(&self) -> Result<usize, Unexplained> {
         let mut cells: BTreeMap<u8, BTreeMap<Option<V>, Cluster>> = BTreeMap::new();
         let known = || self.operations.iter().filter(|operation| !operation.void);
         for write in known().filter(|operation| operation.write) {
@@ -114,12 +125,16 @@ impl<V: Copy + Ord + Debug> History<V> {
             let cluster = match read.value {
                 None => values.entry(None).or_insert(first),
                 Some(value) => values.get_mut(&Some(value)).ok_or_else(|| {
-                    format!("cell {}: {value:?} was read and never written", read.cell)
+                    let what = format!("cell {}: {value:?} was read and never written", read.cell);
+                    Unexplained(what)
                 })?,
             };
             if returned < cluster.written {
                 let value = read.value;
-                return Err(format!("cell {}: {value:?} was read before its write", read.cell));
+                return unexplained(format!(
+                    "cell {}: {value:?} was read before its write",
+                    read.cell
+                ));
             }
             cluster.first_end = cluster.first_end.min(returned);
             cluster.last_begin = cluster.last_begin.max(read.called);
@@ -130,7 +145,7 @@ impl<V: Copy + Ord + Debug> History<V> {
         Ok(known().filter(|operation| operation.returned.is_some()).count())
     }
 
-    fn check_zones(cell: u8, values: &BTreeMap<Option<V>, Cluster>) -> Result<(), String> {
+    fn check_zones(cell: u8, values: &BTreeMap<Option<V>, Cluster>) -> Result<(), Unexplained> {
         let zones = || values.iter().map(|(value, zone)| (zone.first_end, zone.last_begin, value));
         let mut forward: Vec<_> = zones().filter(|(end, begin, _)| end < begin).collect();
         forward.sort_unstable();
@@ -138,14 +153,16 @@ impl<V: Copy + Ord + Debug> History<V> {
             if pair[1].0 < pair[0].1 {
                 let detail =
                     format!("cell {cell}: {:?} and {:?} were there at once", pair[0], pair[1]);
-                return Err(detail);
+                return unexplained(detail);
             }
         }
         for (end, begin, value) in zones().filter(|(end, begin, _)| end >= begin) {
             let before = forward.partition_point(|(from, _, _)| *from < begin);
             let around = before.checked_sub(1).map(|at| forward[at]);
             if let Some(around) = around.filter(|(_, to, _)| end < *to) {
-                return Err(format!("cell {cell}: {value:?} came while {around:?} was there"));
+                return unexplained(format!(
+                    "cell {cell}: {value:?} came while {around:?} was there"
+                ));
             }
         }
         Ok(())

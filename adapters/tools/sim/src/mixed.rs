@@ -18,11 +18,13 @@ use quorate_core::config::Timing;
 use quorate_core::id::ServerId;
 use quorate_core::rng::Rng;
 use quorate_core::zxid::{Counter, Epoch, Zxid};
+use thiserror::Error;
 
 use crate::disk::Contents;
 use crate::ensemble::Ensemble;
 use crate::faults::Coverage;
 use crate::network::{Dialect, NetworkConfig, up_to};
+use crate::rule::Violation;
 use crate::world::{World, WorldConfig};
 
 /// How late a server may be: a little more than ZooKeeper waits for a better vote.
@@ -30,12 +32,28 @@ const LATE_MAX: Duration = Duration::from_millis(250);
 /// How long after the last start all have to be served; an `initLimit` is twice as long.
 const SERVED_MAX: Duration = Duration::from_secs(2);
 
+/// What went wrong at a start.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum StartFailed {
+    /// Not every server serves after so long.
+    #[error("not served in {limit:?}: {servers}")]
+    NotServed {
+        /// How long.
+        limit: Duration,
+        /// How each server stands.
+        servers: String,
+    },
+    /// A rule was broken.
+    #[error(transparent)]
+    Broken(#[from] Violation),
+}
+
 /// One start.
 ///
 /// # Errors
 ///
 /// What went wrong: which server was not served in time, or which rule was broken.
-pub fn start(seed: u64) -> Result<Coverage, String> {
+pub fn start(seed: u64) -> Result<Coverage, StartFailed> {
     let mut world = World::new(seed, config(seed));
     let mut rng = Rng::new(seed ^ 0x57a7);
     let ids: Vec<i64> = world.ensemble().ids().map(|id| id.0).collect();
@@ -52,9 +70,9 @@ pub fn start(seed: u64) -> Result<Coverage, String> {
         Ok(None) => {
             let of = |id: &i64| format!("{id}: {:?}", world.brief(*id).map(|b| (b.state, b.phase)));
             let all: Vec<_> = ids.iter().map(of).collect();
-            Err(format!("not served in {limit:?}: {}", all.join(", ")))
+            Err(StartFailed::NotServed { limit, servers: all.join(", ") })
         }
-        Err(violation) => Err(violation.to_string()),
+        Err(violation) => Err(violation.into()),
     }
 }
 

@@ -23,7 +23,7 @@
 //! | `damage` | what breaks, lingers, or arrives damaged |
 //! | `paths` | machines that come and go, ways that are blocked |
 //! | `dialect` | what older versions say |
-//! | `strangers` | who is no server, and says something all the same |
+//! | `non_members` | who is no server, and says something all the same |
 //!
 //! Nothing here knows what a message means, but for what its own version of the protocol has to leave out.
 
@@ -34,8 +34,8 @@ mod delivery;
 mod dialect;
 mod dials;
 mod links;
+mod non_members;
 mod paths;
-mod strangers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -54,7 +54,7 @@ pub use crate::network::config::NetworkConfig;
 pub(crate) use crate::network::connection::Piece;
 use crate::network::connection::{Connection, State};
 pub use crate::network::dialect::Dialect;
-pub(crate) use crate::network::strangers::Visit;
+pub(crate) use crate::network::non_members::Visit;
 
 /// The dialling end of a connection.
 const DIALLER: usize = 0;
@@ -86,7 +86,7 @@ pub(crate) enum NetworkEvent {
     Written { conn: u64, from: usize },
     /// This end learns that its connection is over.
     Down { conn: u64, side: usize, cause: Cause },
-    /// A stranger that has said nothing by now is hung up.
+    /// A non-member that has said nothing by now is hung up.
     Patience { conn: u64 },
     /// If the connection has been stalled all the time, both ends give it up.
     StallCheck { conn: u64, from: usize, since: u64 },

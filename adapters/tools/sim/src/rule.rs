@@ -13,11 +13,11 @@ use quorate_core::id::ServerId;
 /// | property | rule here |
 /// |---|---|
 /// | `Leadership` | [`Leadership`](Self::Leadership): of established leaders, and of elected and promised ones as well |
-/// | `PrefixConsistency`, `Agreement`, `TotalOrder` | [`Applied`](Self::Applied): each server applies a prefix of one sequence, from which all three follow |
-/// | `Integrity` | [`Payload`](Self::Payload): of everything logged, not only of what is delivered |
-/// | `LocalPrimaryOrder` | [`Order`](Self::Order) where the leader proposes, [`Contiguous`](Self::Contiguous) where a server logs, [`Applied`](Self::Applied) where it delivers |
-/// | `GlobalPrimaryOrder` | [`Order`](Self::Order) and [`Applied`](Self::Applied), in the same way |
-/// | `PrimaryIntegrity` | [`Order`](Self::Order): a leader proposes only behind all that was committed in earlier epochs |
+/// | `PrefixConsistency`, `Agreement`, `TotalOrder` | [`PrefixConsistency`](Self::PrefixConsistency): each server applies a prefix of one sequence, from which all three follow |
+/// | `Integrity` | [`Integrity`](Self::Integrity): of everything logged, not only of what is delivered |
+/// | `LocalPrimaryOrder` | [`PrimaryIntegrity`](Self::PrimaryIntegrity) where the leader proposes, [`Contiguous`](Self::Contiguous) where a server logs, [`PrefixConsistency`](Self::PrefixConsistency) where it delivers |
+/// | `GlobalPrimaryOrder` | [`PrimaryIntegrity`](Self::PrimaryIntegrity) and [`PrefixConsistency`](Self::PrefixConsistency), in the same way |
+/// | `PrimaryIntegrity` | [`PrimaryIntegrity`](Self::PrimaryIntegrity): a leader proposes only behind all that was committed in earlier epochs |
 ///
 /// The other rules have no counterpart there. They hold of disks, bytes, clients, leases and the boundary of a server,
 /// which the specification leaves out, or tell a mistake earlier than the property that it would break.
@@ -48,12 +48,12 @@ pub enum Rule {
     /// A server that spins, or stopped. No counterpart.
     Progress,
     /// `Integrity`: a transaction that no established leader of its epoch has proposed, or two of one zxid.
-    Payload,
+    Integrity,
     /// A committed transaction that is not on a quorum of disks, is missing at a leader, or is cut. No counterpart.
     Committed,
     /// `PrefixConsistency`, `Agreement`, `TotalOrder`: a server that applies something else than the next of the one
     /// committed sequence, or before it is committed.
-    Applied,
+    PrefixConsistency,
     /// An acknowledgement of NEWLEADER without the leader's history. No counterpart.
     Synchronised,
     /// A log with a hole: `LocalPrimaryOrder` of what is logged.
@@ -73,7 +73,7 @@ pub enum Rule {
     Conduct,
     /// `PrimaryIntegrity`, and `LocalPrimaryOrder` and `GlobalPrimaryOrder` where they begin: a leader that proposes out of
     /// order, or before it has delivered what earlier leaders committed.
-    Order,
+    PrimaryIntegrity,
     /// A request that came to pass twice. No counterpart.
     Once,
     /// Reads and writes of a cell that no order explains. No counterpart.

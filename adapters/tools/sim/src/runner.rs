@@ -79,7 +79,7 @@ impl Runner {
             FaultClass::LeftToAnElection,
             FaultClass::OlderMembershipRefused,
         ];
-        // Strangers claim to be voters at the end of elections.
+        // Non-members claim to be voters at the end of elections.
         let claims = self.story != Some(Story::Histories);
         let can = |class: &FaultClass| {
             !rare.contains(class) && (claims || *class != FaultClass::ClaimRefused)

@@ -48,6 +48,7 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::rule::Violation;
+use crate::store::Broken;
 
 pub use grammar::COMMANDS;
 pub use library::{Bundled, bundled};
@@ -96,7 +97,7 @@ pub enum Problem {
     Broken(#[from] Violation),
     /// A rule of elections through a store was broken.
     #[error("a rule is broken: {0}")]
-    NotKept(String),
+    NotKept(#[from] Broken),
 }
 
 impl Problem {

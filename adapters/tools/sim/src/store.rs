@@ -22,6 +22,7 @@
 
 mod accidents;
 mod agenda;
+mod broken;
 mod call_faults;
 mod candidates;
 mod client;
@@ -35,6 +36,7 @@ mod telling;
 mod world;
 
 pub use crate::call::{Node, Op, Reply};
+pub use broken::Broken;
 pub(crate) use call_faults::{CallFault, CallKind, Leg};
 pub use candidates::{Happening, Lease, Offers, Recipe, Wish};
 pub use plan::{Plan, SYNC_LIMIT, Standing};

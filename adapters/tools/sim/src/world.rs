@@ -12,13 +12,13 @@ mod crashes;
 mod deliveries;
 mod events;
 mod leaving;
+mod non_members;
 mod outputs;
 mod reference;
 mod server;
 mod sessions;
 mod stepping;
 mod storage;
-mod strangers;
 mod view;
 
 use std::collections::BTreeMap;
@@ -91,8 +91,8 @@ pub struct World {
     /// Notifications and messages that servers have sent.
     election_messages: u64,
     steps_at_once: u32,
-    /// How often strangers come by.
-    strangers: Option<Duration>,
+    /// How often non-members come by.
+    non_members: Option<Duration>,
     lease: Option<Duration>,
     /// Whether the membership may change.
     may_change: bool,
@@ -120,8 +120,8 @@ impl World {
         let servers = servers_of(seed, &config);
         let checker = checker_of(&config);
         let mut agenda = Agenda::new();
-        if let Some(every) = config.strangers {
-            agenda.after(every, What::Stranger);
+        if let Some(every) = config.non_members {
+            agenda.after(every, What::NonMember);
         }
         Self {
             seed,
@@ -149,7 +149,7 @@ impl World {
             steps: 0,
             election_messages: 0,
             steps_at_once: 0,
-            strangers: config.strangers,
+            non_members: config.non_members,
             lease: config.lease,
             may_change: config.may_change,
             tells: config.tells,
@@ -186,7 +186,7 @@ impl World {
                     return broken(Rule::Codec, ServerId::NONE, problem);
                 }
             }
-            What::Stranger => self.on_stranger(),
+            What::NonMember => self.on_non_member(),
             What::Synced { id, incarnation } => self.on_synced(id, incarnation)?,
             What::Answer { id, incarnation, event } => {
                 if self.is_same(id, incarnation) {

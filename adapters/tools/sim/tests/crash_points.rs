@@ -109,7 +109,7 @@ fn leave_an_orphan(world: &mut World) {
 
 /// Asks for another membership: who is to join, as a voter or an observer, and who to leave.
 fn change(world: &mut World, at: i64, joining: &[(i64, bool)], leaving: &[i64]) {
-    let member = |(id, voter): &(i64, bool)| Ensemble::member(ServerId(*id), *voter);
+    let member = |(id, voter): &(i64, bool)| Ensemble::line_of(ServerId(*id), *voter);
     let leaving: Vec<_> = leaving.iter().map(|id| ServerId(*id)).collect();
     let asked = Reconfiguration::change(joining.iter().map(member), leaving);
     world.reconfigure(at, &asked).unwrap();
@@ -551,7 +551,7 @@ fn two_cuts_at_some_of_the_outputs_of_every_scenario() {
 
 /// The same behind every output.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: cargo test --release -p quorate-sim --test all crash_points -- --ignored"]
 fn two_cuts_at_every_two_outputs_of_every_scenario() {
     two_cuts_at_outputs(1);
 }

@@ -130,10 +130,10 @@ fn whoever_was_cut_off_deposes_nobody() {
     }
 }
 
-/// The seat is given to a server that dies: there is a leader again within two time-outs, and whoever is left
+/// The leadership is given to a server that dies: there is a leader again within two time-outs, and whoever is left
 /// notices it in time.
 #[test]
-fn the_seat_is_given_to_one_that_dies() {
+fn the_leadership_is_given_to_one_that_dies() {
     for after in 0..40 {
         let mut world = started(after, config(3));
         let leader = settles(&mut world, &[1, 2, 3], 10 * SECOND);
@@ -141,7 +141,7 @@ fn the_seat_is_given_to_one_that_dies() {
         world.transfer(leader, Some(rest[0])).unwrap();
         world.run_for(Duration::from_micros(250 * after)).unwrap();
         world.crash(rest[0], CrashKind::Process).unwrap();
-        // The leader waits for the one it has offered the seat to, no longer than a second.
+        // The leader waits for the one it has offered the leadership to, no longer than a second.
         settles(&mut world, &[leader, rest[1]], SECOND + 2 * TIMEOUT);
         assert!(world.check_history().is_ok());
     }

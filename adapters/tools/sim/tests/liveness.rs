@@ -42,7 +42,7 @@ fn settled(voters: i64, seed: u64) -> World {
 }
 
 fn settled_of(ensemble: Ensemble, seed: u64) -> World {
-    let voters = i64::try_from(ensemble.seats().len()).unwrap();
+    let voters = i64::try_from(ensemble.members().len()).unwrap();
     let mut world = world_of(ensemble, seed);
     world.start_all(1..=voters);
     assert!(world.run_until(World::is_settled, 5 * SECOND).unwrap().is_some());
@@ -253,7 +253,7 @@ fn leads(world: &World, id: ServerId) -> bool {
 }
 
 /// A machine stands still, and its clock with it or not. A leader is replaced after its followers' patience and
-/// an election, and gives up its seat as soon as it goes on. One that loses a quorum in that way gives it up by
+/// an election, and gives up its leadership as soon as it goes on. One that loses a quorum in that way gives it up by
 /// its own clock: at the first tick after the sync limit.
 #[test]
 fn who_stands_still_gives_up_its_role_within_the_sync_limit() {
@@ -459,7 +459,7 @@ fn where_ways_break_at_random(ensemble: impl Fn(&mut Rng) -> Ensemble) {
     for seed in 0..ensembles {
         let mut rng = Rng::new(seed);
         let ensemble = ensemble(&mut rng);
-        let voters = ensemble.seats().len();
+        let voters = ensemble.members().len();
         let mut world = settled_of(ensemble.clone(), seed);
         let mut all = Vec::new();
         while all.len() < 4 {

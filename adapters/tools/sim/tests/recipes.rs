@@ -7,7 +7,7 @@ use quorate_core::recipe::Token;
 use quorate_core::recipe::lease::{self, Expiry};
 use quorate_core::recipe::offer::{self, Naming};
 use quorate_core::time::Instant;
-use quorate_sim::store::{Election, Happening, Lease, Offers, Plan, Recipe, Wish};
+use quorate_sim::store::{Broken, Election, Happening, Lease, Offers, Plan, Recipe, Wish};
 
 const NAMINGS: [Naming; 6] =
     [Naming::Guid, Naming::Java, Naming::Session, Naming::Latch, Naming::Kazoo, Naming::Lease];
@@ -107,7 +107,7 @@ fn followers_that_are_cut_off_confirm_nothing_that_is_not_counted() {
 /// their answers to its pings.
 #[test]
 fn whoever_relies_on_the_last_heartbeat_leads_too_long_behind_a_follower_that_is_cut_off() {
-    let two = |wrong: String| wrong.contains("lead");
+    let two = |wrong: Broken| wrong.to_string().contains("lead");
     let offers = |seed| Offers::elect(followers(seed, true), Naming::Guid).run();
     let lease = |seed| Lease::elect(followers(seed, true), Expiry::Store).run();
     assert!((0..500).any(|seed| offers(seed).is_err_and(two)));

@@ -1,4 +1,8 @@
 //! Linearisable reads: each waits for its point, and for a quorum to have answered a ping sent after it came.
+//!
+//! No other server can be established without a quorum that has left this one, so a quorum that still answers
+//! proves that what this leader has committed is the newest there is. One round of pings serves all reads that came
+//! before it was sent. Stale reads do not come here: the driver answers them from the application.
 
 use crate::context::Context;
 use crate::id::{LinkId, ReadId};

@@ -1,4 +1,7 @@
 //! A cursor: how far a learner was sent and told, and whether more may be sent now.
+//!
+//! The pace is counted in bytes: two parts of a learner's allowance may be on their way, and the next is sent when the
+//! driver says that the first is written. What is sent next is decided in `progress`.
 
 use crate::context::Context;
 use crate::id::LinkId;

@@ -52,7 +52,7 @@ pub fn choose(
 }
 
 /// A follower that is wished to lead more than we are, the most wished one. Only one that answers: requests
-/// wait while the seat is on offer, and no caller has asked for that.
+/// wait while the leadership is on offer, and no caller has asked for that.
 pub fn preferred(cx: &Context<'_>, learners: &Learners) -> Option<ServerId> {
     let recent = 2 * cx.config.timing.ping_interval();
     let answers = |l: &Progress| cx.now.since(l.heard) < recent && is_heard(cx, l);
@@ -60,7 +60,7 @@ pub fn preferred(cx: &Context<'_>, learners: &Learners) -> Option<ServerId> {
     (wish(cx, best) > Some(cx.config.priority)).then_some(best.id)
 }
 
-/// How much it is wished to lead. One that was given the seat in vain is wished to no more than any.
+/// How much it is wished to lead. One that was given the leadership in vain is wished to no more than any.
 fn wish(cx: &Context<'_>, learner: &Progress) -> Option<u8> {
     if cx.concessions.transfers.is_in_vain(cx.now, learner.id) {
         learner.priority.map(|_| 0)

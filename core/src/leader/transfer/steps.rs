@@ -9,7 +9,7 @@
 
 use alloc::boxed::Box;
 
-use crate::context::{Context, Verdict};
+use crate::context::{Context, RoleChange};
 use crate::id::{LinkId, ReleaseId, ServerId};
 use crate::leader::broadcast::Broadcast;
 use crate::leader::learners::Learners;
@@ -31,12 +31,12 @@ pub fn begin(
     round: Round,
     to: Option<ServerId>,
     purpose: Purpose,
-) -> Verdict {
+) -> RoleChange {
     if let Some(under_way) = &mut broadcast.transfer {
         if !under_way.serves(to, purpose) {
             return keep(cx, purpose, TransferRefused::Underway);
         }
-        return Verdict::Stay;
+        return RoleChange::Stay;
     }
     if broadcast.change.is_some() {
         return keep(cx, purpose, TransferRefused::Reconfiguring);
@@ -56,9 +56,13 @@ pub fn begin(
 }
 
 /// Goes on with a transfer as far as can be.
-pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Learners) -> Verdict {
+pub fn go_on(
+    cx: &mut Context<'_>,
+    broadcast: &mut Broadcast,
+    learners: &mut Learners,
+) -> RoleChange {
     let (done, epoch, proposed) = (broadcast.is_done(cx), broadcast.epoch, broadcast.proposed());
-    let Some(transfer) = &mut broadcast.transfer else { return Verdict::Stay };
+    let Some(transfer) = &mut broadcast.transfer else { return RoleChange::Stay };
     let (to, round) = (transfer.to, transfer.round);
     let link = learners.link_of(to);
     let Some((link, learner)) = link.and_then(|link| Some((link, learners.get_mut(link)?))) else {
@@ -80,7 +84,7 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
             }
             if done && learner.acks.through() >= proposed {
                 transfer.step = Step::Offered(link);
-                // It takes that back when it hears of its seat, whatever we know by then.
+                // It takes that back when it hears of its leadership, whatever we know by then.
                 learner.leases = false;
                 let vote = Vote { peer_epoch: epoch, zxid: cx.history.last(), leader: to };
                 send(cx, link, Packet::Transfer { vote, round });
@@ -89,7 +93,7 @@ pub fn go_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Lea
         }
         Step::Releasing(_) | Step::Offered(_) => {}
     }
-    Verdict::Stay
+    RoleChange::Stay
 }
 
 /// All leadership guards here are released, since this was asked: from now on requests wait.
@@ -98,35 +102,35 @@ pub fn released(
     broadcast: &mut Broadcast,
     learners: &mut Learners,
     release: ReleaseId,
-) -> Verdict {
+) -> RoleChange {
     match &mut broadcast.transfer {
         Some(transfer) if transfer.step == Step::Releasing(release) => {
             transfer.step = Step::Holding;
             cx.timers.after(Timer::Transfer, cx.now, cx.config.timing.transfer_max);
             go_on(cx, broadcast, learners)
         }
-        Some(_) | None => Verdict::Stay,
+        Some(_) | None => RoleChange::Stay,
     }
 }
 
-/// A learner's link has ended, and that may be how it takes the seat.
+/// A learner's link has ended, and that may be how it takes the leadership.
 pub fn on_link_down(
     cx: &mut Context<'_>,
     broadcast: &mut Broadcast,
     learners: &mut Learners,
     link: LinkId,
-) -> Verdict {
+) -> RoleChange {
     match &broadcast.transfer {
         Some(transfer) if transfer.step == Step::Offered(link) => hand_on(cx, broadcast, learners),
         Some(_) => go_on(cx, broadcast, learners),
-        None => Verdict::Stay,
+        None => RoleChange::Stay,
     }
 }
 
 /// The follower leads: the others are told, and we follow it.
-fn hand_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners) -> Verdict {
+fn hand_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners) -> RoleChange {
     let Some(&Transfer { to, round, asked, .. }) = broadcast.transfer.as_deref() else {
-        return Verdict::Stay;
+        return RoleChange::Stay;
     };
     let vote = Vote { peer_epoch: broadcast.epoch, zxid: cx.history.last(), leader: to };
     for (link, _) in learners.iter().filter(|(_, learner)| learner.is_ours()) {
@@ -137,12 +141,16 @@ fn hand_on(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &Learners)
     }
     cx.concessions.transfers.on_given(cx.now, to, cx.config.timing.init_time());
     broadcast.hand_on(cx);
-    Verdict::Appointed { vote, round }
+    RoleChange::Appointed { vote, round }
 }
 
 /// Time has run out.
-pub fn late(cx: &mut Context<'_>, broadcast: &mut Broadcast, learners: &mut Learners) -> Verdict {
-    let Some(transfer) = broadcast.transfer.as_deref() else { return Verdict::Stay };
+pub fn late(
+    cx: &mut Context<'_>,
+    broadcast: &mut Broadcast,
+    learners: &mut Learners,
+) -> RoleChange {
+    let Some(transfer) = broadcast.transfer.as_deref() else { return RoleChange::Stay };
     let kept = match (transfer.step, transfer.to) {
         (Step::CatchingUp, to) if !is_named_heard(cx, learners, to) => TransferRefused::Unheard(to),
         _ => transfer.late(),
@@ -162,9 +170,9 @@ fn call_off(
     broadcast: &mut Broadcast,
     learners: &mut Learners,
     kept: TransferRefused,
-) -> Verdict {
+) -> RoleChange {
     cx.timers.stop(Timer::Transfer);
-    let Some(transfer) = broadcast.transfer.as_deref() else { return Verdict::Stay };
+    let Some(transfer) = broadcast.transfer.as_deref() else { return RoleChange::Stay };
     let (reason, &Transfer { to, step, asked, in_any_case, .. }) = (transfer.reason(), transfer);
     if let Step::Offered(_) = step {
         // Requests have waited for it, and would again.
@@ -175,22 +183,22 @@ fn call_off(
     }
     broadcast.call_off(cx, learners);
     if let Some(until) = broadcast.lease {
-        // It was not looked at while the seat was on offer.
+        // It was not looked at while the leadership was on offer.
         cx.timers.set(Timer::Lease, until);
     }
     if asked {
         cx.outbox.push(Output::Transferred(Err(kept)));
     }
-    if in_any_case { Verdict::leave(reason) } else { Verdict::Stay }
+    if in_any_case { RoleChange::leave(reason) } else { RoleChange::Stay }
 }
 
-/// The seat stays ours: the caller is told; a leader that is to give it up in any case does.
-pub fn keep(cx: &mut Context<'_>, purpose: Purpose, kept: TransferRefused) -> Verdict {
+/// The leadership stays ours: the caller is told; a leader that is to give it up in any case does.
+pub fn keep(cx: &mut Context<'_>, purpose: Purpose, kept: TransferRefused) -> RoleChange {
     match purpose {
-        Purpose::StepDown => return Verdict::leave(Reason::Asked),
-        Purpose::Unreachable => return Verdict::leave(Reason::CannotAccept),
+        Purpose::StepDown => return RoleChange::leave(Reason::Asked),
+        Purpose::Unreachable => return RoleChange::leave(Reason::CannotAccept),
         Purpose::Asked => cx.outbox.push(Output::Transferred(Err(kept))),
         Purpose::Preferred => {}
     }
-    Verdict::Stay
+    RoleChange::Stay
 }

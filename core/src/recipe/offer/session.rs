@@ -1,4 +1,8 @@
 //! The session with the store: what its beginning, silence and end mean for our offer and our leadership.
+//!
+//! An offer lives as long as its session. A silent session may be over at the store without our knowing it, so the
+//! leadership ends by our own clock before the store can give the place away. How sessions are kept alive is the
+//! client's affair.
 
 use alloc::vec::Vec;
 

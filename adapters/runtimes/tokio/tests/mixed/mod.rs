@@ -1,4 +1,4 @@
-//! Ensembles of Java and quorate servers: started, watched, asked as a stranger, compared, and killed.
+//! Ensembles of Java and quorate servers: started, watched, asked as a non-member, compared, and killed.
 #![allow(dead_code, unreachable_pub, reason = "each user needs some of it")]
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often servers that cannot tell us are asked.
 pub const POLL: Duration = Duration::from_millis(20);
 
-static STRANGERS: AtomicI64 = AtomicI64::new(0);
+static NON_MEMBERS: AtomicI64 = AtomicI64::new(0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -242,7 +242,7 @@ impl Mixed {
         view
     }
 
-    /// What a server answers a stranger on its election port.
+    /// What a server answers a non-member on its election port.
     pub async fn probe(&self, id: ServerId) -> Option<Standing> {
         let address = self.membership.member(id).unwrap().election_address();
         let asking = async {
@@ -250,14 +250,14 @@ impl Mixed {
                 TcpStream::connect((address.host.as_str(), address.port)).await.ok()?;
             // A large id, so that the link is kept; no member, so that it is answered and not counted.
             // Another one each time: to one that it knows, Java first repeats its last answer.
-            let stranger = ServerId(1_000_000_000 + STRANGERS.fetch_add(1, Ordering::Relaxed));
+            let non_member = ServerId(1_000_000_000 + NON_MEMBERS.fetch_add(1, Ordering::Relaxed));
             let nowhere = HostPort { host: "127.0.0.1".to_owned(), port: 1 };
-            let hello = Introduction { id: stranger, addresses: vec![nowhere] };
+            let hello = Introduction { id: non_member, addresses: vec![nowhere] };
             stream.write_all(&wire::encode_introduction(&hello)).await.ok()?;
             let question = Notification {
                 standing: Standing {
                     state: ServerState::Looking,
-                    vote: Vote { leader: stranger, zxid: Zxid::ZERO, peer_epoch: Epoch::ZERO },
+                    vote: Vote { leader: non_member, zxid: Zxid::ZERO, peer_epoch: Epoch::ZERO },
                     round: Round(0),
                 },
                 version: Notification::VERSION,

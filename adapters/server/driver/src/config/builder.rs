@@ -265,8 +265,8 @@ mod tests {
             assert!(address(bad).contains("is not host:quorum-port:election-port"), "{bad}");
         }
         assert!(wrong(builder().voter(2, "d:1:2")).contains("server 2"));
-        let stranger = ServerConfig::builder(9, "/tmp/x").voter(1, "a:2888:3888");
-        assert_eq!(wrong(stranger), "server 9 is not one of the servers");
+        let non_member = ServerConfig::builder(9, "/tmp/x").voter(1, "a:2888:3888");
+        assert_eq!(wrong(non_member), "server 9 is not one of the servers");
         assert!(wrong(builder().lease(second)).contains("the lease is 1s"));
         assert!(
             wrong(ServerConfig::builder(1, "/tmp/x").observer(1, "a:1:2")).contains("particip")

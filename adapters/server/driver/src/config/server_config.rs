@@ -72,7 +72,7 @@ pub struct ServerConfig {
     pub fsync_warning: Duration,
     /// How many connections one address may have to our election and quorum ports together
     /// (`quorate.maxPeerCnxns`; 512); 0 for any number. Those that we dial do not count. What has not introduced
-    /// itself yet, and strangers, are bounded without it, below this default: it is for those who want less, and for
+    /// itself yet, and non-members, are bounded without it, below this default: it is for those who want less, and for
     /// an address that claims to be many learners.
     pub max_peer_connections: usize,
     /// How long [`propose`](crate::Server::propose), [`read`](crate::Server::read) and what rests on them wait

@@ -234,7 +234,7 @@ fn is_remarkable(reason: Hangup) -> bool {
         Hangup::OwnId(_)
         | Hangup::ReservedId(_)
         | Hangup::NotAtHome(_)
-        | Hangup::TooManyStrangers
+        | Hangup::TooManyNonMembers
         | Hangup::TooManyUnintroduced
         | Hangup::TooManyLearners
         | Hangup::OutOfTurn(_)

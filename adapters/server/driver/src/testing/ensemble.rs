@@ -128,7 +128,7 @@ impl<R: Runtime, A: Application> Ensemble<R, A> {
         }
     }
 
-    /// Connects to one as a stranger.
+    /// Connects to one as a non-member.
     pub async fn connect(&self, id: ServerId, plane: Plane) -> R::Stream {
         let HostPort { host, port } = self.port(id, plane);
         let at = SocketAddr::new(host.parse().unwrap(), port);

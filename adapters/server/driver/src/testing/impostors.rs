@@ -19,7 +19,7 @@ use super::line::{introduction, running, still_serves};
 use super::{Ensemble, Stage};
 use crate::Runtime;
 
-/// A stranger's connection from an address of this machine that no member is configured with, or from theirs.
+/// A non-member's connection from an address of this machine that no member is configured with, or from theirs.
 struct Impostor {
     stream: TcpStream,
     begun: Instant,

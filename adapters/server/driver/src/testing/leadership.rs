@@ -50,7 +50,7 @@ pub async fn leadership_is_the_leaders_and_each_leadership_has_a_greater_token<R
     assert!(later.token() > token, "{} after {token}", later.token());
 }
 
-pub async fn the_seat_is_kept_until_guarded_work_has_ended<R: Runtime>(stage: Stage<R>) {
+pub async fn the_leadership_is_kept_until_guarded_work_has_ended<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.start_all().await;
     let [leader, other] = two(&ensemble).await;
@@ -103,7 +103,7 @@ pub async fn nobody_who_asks_the_leader_notices_a_transfer<R: Runtime>(stage: St
     assert!(entries.iter().map(|(_, entry)| entry.clone()).eq(all), "{entries:?}");
 }
 
-pub async fn a_leader_that_shuts_down_hands_its_seat_over<R: Runtime>(stage: Stage<R>) {
+pub async fn a_leader_that_shuts_down_hands_its_leadership_over<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.start_all().await;
     let [leader, other] = two(&ensemble).await;
@@ -118,14 +118,16 @@ pub async fn a_leader_that_shuts_down_hands_its_seat_over<R: Runtime>(stage: Sta
     }
 }
 
-pub async fn a_seat_that_cannot_be_handed_over_stays_and_why_is_said<R: Runtime>(stage: Stage<R>) {
+pub async fn a_leadership_that_cannot_be_handed_over_stays_and_why_is_said<R: Runtime>(
+    stage: Stage<R>,
+) {
     let mut ensemble = stage.electors(3, 1);
     ensemble.start_all().await;
     let [leader, other] = two(&ensemble).await;
-    let (server, stranger) = (ensemble.server(leader).clone(), ServerId(77));
+    let (server, non_member) = (ensemble.server(leader).clone(), ServerId(77));
     let kept = |kept| Err(TransferError::Refused(kept));
     let observer = ensemble.observers()[0];
-    for nobody in [leader, stranger, observer] {
+    for nobody in [leader, non_member, observer] {
         let refused = stage.within("an answer", server.transfer_leadership(nobody)).await;
         assert_eq!(refused, kept(TransferRefused::NoFollower(nobody)));
     }
@@ -248,7 +250,7 @@ pub async fn probes_are_answered_and_told_of_the_end<R: Runtime>(stage: Stage<R>
 }
 
 /// Dropped at each place, waiting for leadership takes nothing, and a transfer takes place all the same.
-pub async fn waits_for_the_seat_that_are_dropped_hold_nothing<R: Runtime>(stage: Stage<R>) {
+pub async fn waits_for_the_leadership_that_are_dropped_hold_nothing<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
     ensemble.start_all().await;
     // A caller that waits in vain is woken by nothing: one poll is all that there is.

@@ -12,7 +12,7 @@ use quorate_core::wire;
 use quorate_core::zxid::Epoch;
 
 use super::Stage;
-use super::line::{Line, STRANGER, introduction, question, running, still_serves};
+use super::line::{Line, NON_MEMBER, introduction, question, running, still_serves};
 use crate::Runtime;
 
 /// Anybody may register as an observer and begin a long request. Together they get a bounded part of
@@ -77,7 +77,7 @@ pub async fn an_introduction_has_a_deadline<R: Runtime>(stage: Stage<R>) {
     ensemble.start_all().await;
     let (leader, _) = ensemble.agreed().await;
     let mut line = Line::to(&stage, &ensemble, leader, Plane::Election).await;
-    line.write(&introduction(STRANGER)[..10]).await;
+    line.write(&introduction(NON_MEMBER)[..10]).await;
     line.until_closed("half an introduction").await;
 }
 
@@ -106,7 +106,7 @@ pub async fn one_address_has_a_share_of_the_connections<R: Runtime>(stage: Stage
             let mut piece = [0; 64];
             loop {
                 let mut line = Line::to(&stage, &ensemble, leader, Plane::Election).await;
-                line.write(&introduction(STRANGER)).await;
+                line.write(&introduction(NON_MEMBER)).await;
                 line.write(&question(1)).await;
                 if matches!(line.stream.read(&mut piece).await, Ok(1..)) {
                     break;

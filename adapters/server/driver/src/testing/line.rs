@@ -16,9 +16,9 @@ use super::{Ensemble, Stage};
 use crate::Runtime;
 
 /// An id larger than those of all members, so that its connections stay, and no member.
-pub(super) const STRANGER: ServerId = ServerId(200);
+pub(super) const NON_MEMBER: ServerId = ServerId(200);
 
-/// A stranger's connection to a server.
+/// A non-member's connection to a server.
 pub(super) struct Line<'s, R: Runtime> {
     pub(super) stage: &'s Stage<R>,
     pub(super) stream: R::Stream,
@@ -80,7 +80,7 @@ pub(super) fn introduction(id: ServerId) -> Bytes {
 
 /// A notification of somebody who looks for a leader.
 pub(super) fn question(round: i64) -> BytesMut {
-    let vote = Vote { peer_epoch: Epoch::ZERO, zxid: Zxid::ZERO, leader: STRANGER };
+    let vote = Vote { peer_epoch: Epoch::ZERO, zxid: Zxid::ZERO, leader: NON_MEMBER };
     let standing = Standing { state: ServerState::Looking, vote, round: Round(round) };
     let mut bytes = BytesMut::new();
     let version = Notification::VERSION;
@@ -98,7 +98,7 @@ async fn who_leads<R: Runtime>(
     id: ServerId,
 ) -> (ServerState, ServerId) {
     let mut line = Line::to(stage, ensemble, id, Plane::Election).await;
-    line.write(&introduction(STRANGER)).await;
+    line.write(&introduction(NON_MEMBER)).await;
     line.write(&question(1)).await;
     let standing = line.answer().await.standing;
     (standing.state, standing.vote.leader)

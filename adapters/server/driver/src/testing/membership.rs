@@ -164,9 +164,9 @@ pub async fn a_membership_that_cannot_be_is_refused_and_says_why<R: Runtime>(sta
     };
     let gone = Reconfiguration::change([], [ServerId(1), ServerId(2)]);
     assert_eq!(ask(gone).await, Err(Unchanged::Unsuitable));
-    let strangers = ensemble.membership.members().iter().filter(|m| m.id.0 >= 3).cloned();
-    let strangers = Membership::build(strangers, [], [], 0).unwrap();
-    assert_eq!(ask(Reconfiguration::whole(strangers)).await, Err(Unchanged::NoQuorum));
+    let non_members = ensemble.membership.members().iter().filter(|m| m.id.0 >= 3).cloned();
+    let non_members = Membership::build(non_members, [], [], 0).unwrap();
+    assert_eq!(ask(Reconfiguration::whole(non_members)).await, Err(Unchanged::NoQuorum));
     let same = Reconfiguration::change([], []);
     let version = ask(same.clone()).await.unwrap();
     assert_eq!(ask(same.clone().if_version(version - 1)).await, Err(Unchanged::Version));

@@ -87,16 +87,16 @@ macro_rules! suite {
             }
             leadership: {
                 leadership_is_the_leaders_and_each_leadership_has_a_greater_token,
-                the_seat_is_kept_until_guarded_work_has_ended,
+                the_leadership_is_kept_until_guarded_work_has_ended,
                 nobody_who_asks_the_leader_notices_a_transfer,
-                a_leader_that_shuts_down_hands_its_seat_over,
-                a_seat_that_cannot_be_handed_over_stays_and_why_is_said,
+                a_leader_that_shuts_down_hands_its_leadership_over,
+                a_leadership_that_cannot_be_handed_over_stays_and_why_is_said,
                 whoever_is_wished_more_comes_to_lead,
                 a_guard_that_is_leaked_keeps_its_server_from_nothing,
                 a_shutdown_waits_for_a_transfer_that_is_under_way,
                 a_leader_whose_voters_are_gone_loses_its_lease,
                 probes_are_answered_and_told_of_the_end,
-                waits_for_the_seat_that_are_dropped_hold_nothing,
+                waits_for_the_leadership_that_are_dropped_hold_nothing,
             }
             membership: {
                 an_ensemble_grows_and_shrinks_while_everybody_writes,

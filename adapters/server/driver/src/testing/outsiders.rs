@@ -9,7 +9,7 @@ use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use super::Stage;
-use super::line::{Line, STRANGER, introduction, question, running, still_serves};
+use super::line::{Line, NON_MEMBER, introduction, question, running, still_serves};
 use crate::Runtime;
 
 /// An introduction by its fields.
@@ -75,7 +75,7 @@ pub async fn introductions_that_cannot_be_read<R: Runtime>(stage: Stage<R>) {
     let server = ensemble.server(leader);
     stage.until("counting", || server.status().metrics.refused_introductions >= 11).await;
     // Cut off after each byte.
-    let whole = introduction(STRANGER);
+    let whole = introduction(NON_MEMBER);
     for cut in 0..whole.len() {
         let mut line = Line::to(&stage, &ensemble, leader, Plane::Election).await;
         line.write(&whole[..cut]).await;
@@ -94,7 +94,7 @@ pub async fn frames_that_cannot_be_read_end_their_link_only<R: Runtime>(stage: S
     ];
     for (what, bytes) in fatal {
         let mut line = Line::to(&stage, &ensemble, leader, Plane::Election).await;
-        line.write(&introduction(STRANGER)).await;
+        line.write(&introduction(NON_MEMBER)).await;
         line.write(&bytes).await;
         line.until_closed(what).await;
     }
@@ -106,7 +106,7 @@ pub async fn frames_that_cannot_be_read_end_their_link_only<R: Runtime>(stage: S
 pub async fn notifications_that_cannot_be_read_are_dropped<R: Runtime>(stage: Stage<R>) {
     let (ensemble, leader) = running(&stage).await;
     let mut line = Line::to(&stage, &ensemble, leader, Plane::Election).await;
-    line.write(&introduction(STRANGER)).await;
+    line.write(&introduction(NON_MEMBER)).await;
     let mut bad: Vec<Vec<u8>> = (1..40).filter(|n| *n != 28).map(|n| framed(&vec![0; n])).collect();
     bad.extend([
         notification_with(0, &4_i32.to_be_bytes()),
@@ -158,7 +158,7 @@ pub async fn packets_that_cannot_be_read_end_their_link_only<R: Runtime>(stage: 
     let info = |epoch, protocol| {
         encoded(&Packet::FollowerInfo(LearnerInfo {
             accepted_epoch: Epoch(epoch),
-            id: Some(STRANGER),
+            id: Some(NON_MEMBER),
             protocol,
             config_version: 0,
         }))
@@ -174,7 +174,7 @@ pub async fn packets_that_cannot_be_read_end_their_link_only<R: Runtime>(stage: 
         ("an old protocol", info(0, 1)),
         ("an epoch beyond all", info(-1, LearnerInfo::PROTOCOL)),
         ("UPTODATE from a learner", encoded(&Packet::UpToDate)),
-        ("an ACK of a stranger", encoded(&Packet::Ack(Zxid::ZERO))),
+        ("an ACK of a non-member", encoded(&Packet::Ack(Zxid::ZERO))),
         (
             "NEWLEADER to a leader",
             encoded(&Packet::NewLeader { zxid: Zxid(1), config: Bytes::new() }),

@@ -101,13 +101,13 @@ fn leaders_on_each_runtime_are_cut_off_and_replaced() {
 }
 
 #[test]
-#[ignore = "a minute on each runtime"]
+#[ignore = "a minute on each runtime: cargo test -p quorate --features runtimes --test traces -- --ignored"]
 fn leaders_on_tokio_are_cut_off_two_hundred_times() {
     cuts_on_tokio(200);
 }
 
 #[test]
-#[ignore = "a minute on each runtime"]
+#[ignore = "a minute on each runtime: cargo test -p quorate --features runtimes --test traces -- --ignored"]
 fn leaders_on_smol_are_cut_off_two_hundred_times() {
     quorate_smol::block_on(cuts(quorate_smol::Smol, 200));
 }
@@ -136,7 +136,7 @@ mod async_std {
     }
 
     #[test]
-    #[ignore = "a minute on each runtime"]
+    #[ignore = "a minute on each runtime: cargo test -p quorate --features runtimes --test traces -- --ignored"]
     fn leaders_are_cut_off_two_hundred_times() {
         block_on(cuts(AsyncStd, 200));
     }

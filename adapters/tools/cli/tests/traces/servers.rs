@@ -82,7 +82,7 @@ pub(super) async fn replaced<R: Runtime>(
     stage.until("its end", || cut_off.leader().is_none_or(|leader| leader.0 != old)).await;
 }
 
-/// Leaders are killed, end in order, hand their seats over and are cut off, followers are killed, and everybody
+/// Leaders are killed, end in order, hand their leaderships over and are cut off, followers are killed, and everybody
 /// comes back, while clients write and read everywhere.
 pub(super) async fn recorded<R: Runtime>(runtime: R, voters: i64, entries: usize) -> Recorded {
     let (tape, mut rounds) = (Tape::default(), 0);

@@ -72,7 +72,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("links::quorum_plane", Page),
     ("links::mailbox", Floor(1)),
     ("links::neighbour", Floor(2)),
-    ("links::strangers", Floor(2)),
+    ("links::non_members", Floor(2)),
     ("links::answers", Floor(1)),
     // What leaves, and what is remembered.
     ("outbox", Floor(7)),

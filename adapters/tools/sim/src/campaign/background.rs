@@ -1,5 +1,5 @@
-//! What both stories may meet all the time: connections, disks and clocks that are worse than they should be,
-//! servers of older versions, and people who come by.
+//! Background faults, drawn for the campaigns of elections and of histories: connections, disks and clocks that are
+//! worse than they should be, servers of older versions, and non-members that connect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -71,8 +71,8 @@ pub(super) fn world(draw: &mut Draw<'_>, fair: WorldConfig) -> WorldConfig {
     // Drawn by itself, so that whatever else a seed has stays as it is.
     let old_elect = draw.case.fork(Purpose::Reference, 0).below(2) == 0;
     let every = Duration::from_millis(draw.pick(&[3, 30, 300]));
-    let strangers = draw.one_in(4, Condition::Strangers).then_some(every);
-    WorldConfig { drift, old, old_elect, strangers, ..fair }
+    let non_members = draw.one_in(4, Condition::NonMembers).then_some(every);
+    WorldConfig { drift, old, old_elect, non_members, ..fair }
 }
 
 /// How servers and applications come to know of changes of the membership, where there are any.
@@ -122,5 +122,5 @@ pub(super) fn election(case: &Case, fair: WorldConfig) -> WorldConfig {
     };
     let election = Election::Generation(rules);
     let old = fair.old.into_iter().filter(|(_, dialect)| *dialect == Dialect::Earlier).collect();
-    WorldConfig { election, old, strangers: None, ..fair }
+    WorldConfig { election, old, non_members: None, ..fair }
 }

@@ -1,7 +1,7 @@
-//! Strangers who claim to be voters, at the end of an election, where all voters are linked and nothing else is wrong.
+//! Non-members who claim to be voters, at the end of an election, where all voters are linked and nothing else is wrong.
 //!
 //! ```text
-//!   all linked ─► strangers say that they are voters, and vote ─► all linked, the same leader
+//!   all linked ─► non-members say that they are voters, and vote ─► all linked, the same leader
 //!              ─► a voter is cut off its power, and comes back ─► linked within a second, whatever claims to be it
 //! ```
 
@@ -21,8 +21,8 @@ use crate::world::World;
 const LINKED_MAX: Duration = Duration::from_millis(1500);
 
 impl Run {
-    /// In every third run in which all serve strangers claim to be voters.
-    pub(super) fn strangers_claim(&mut self) -> Result<(), Failure> {
+    /// In every third run in which all serve non-members claim to be voters.
+    pub(super) fn non_members_claim(&mut self) -> Result<(), Failure> {
         let mut rng = self.case.fork(Purpose::Claims, 0);
         let limit = self.noticing + ELECTION_MAX;
         if rng.below(3) > 0 || self.world.run_until(is_settled, limit)?.is_none() {
@@ -47,7 +47,7 @@ impl Run {
         self.restarts_among_claims(&mut rng, leader, &voters)
     }
 
-    /// One that is not the leader crashes, and comes back while strangers claim to be it.
+    /// One that is not the leader crashes, and comes back while non-members claim to be it.
     fn restarts_among_claims(
         &mut self,
         rng: &mut Rng,
@@ -84,8 +84,8 @@ impl Run {
     }
 
     fn voters(&self) -> Vec<i64> {
-        let seats = self.world.ensemble().seats().iter();
-        seats.filter(|seat| seat.voter).map(|seat| seat.id.0).collect()
+        let members = self.world.ensemble().members().iter();
+        members.filter(|member| member.voter).map(|member| member.id.0).collect()
     }
 }
 

@@ -138,7 +138,7 @@ impl Elections {
                 (times.failover, times.rejoined) = (Some(failover), Some(rejoined));
                 self.run.nobody_can_follow()?;
             }
-            self.run.strangers_claim()?;
+            self.run.non_members_claim()?;
         } else {
             // An unlucky election may give a minority's leader a later epoch; so the question is asked
             // again in the end.

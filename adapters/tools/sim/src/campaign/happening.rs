@@ -126,8 +126,8 @@ impl Run {
 
     /// Only a server that is in no quorum may forget what it has.
     fn wipe_an_observer(&mut self, crash: CrashKind) -> Result<(), Violation> {
-        let observer = self.world.ensemble().seats().iter().find(|seat| !seat.voter);
-        if let Some(id) = observer.map(|seat| seat.id.0).filter(|_| self.may_wipe) {
+        let observer = self.world.ensemble().members().iter().find(|member| !member.voter);
+        if let Some(id) = observer.map(|member| member.id.0).filter(|_| self.may_wipe) {
             self.world.crash(id, crash)?;
             self.world.wipe(id);
             self.world.start(id);
@@ -288,16 +288,16 @@ impl Run {
 
     /// A member other than these becomes an observer and a voter again, the second only when the first is in force.
     fn change_one_twice(&mut self, id: i64, leader: i64, soon: Duration) -> Result<(), Violation> {
-        let mut seats = self.world.ensemble().seats().iter();
-        let other = seats.find(|seat| seat.voter && ![id, leader].contains(&seat.id.0));
-        let Some(other) = other.map(|seat| seat.id) else { return Ok(()) };
+        let mut members = self.world.ensemble().members().iter();
+        let other = members.find(|member| member.voter && ![id, leader].contains(&member.id.0));
+        let Some(other) = other.map(|member| member.id) else { return Ok(()) };
         let in_force = |w: &World| {
             let disk = w.durable(leader);
             disk.and_then(|disk| disk.membership.as_ref()).map(Membership::version)
         };
         for voter in [false, true] {
             let before = in_force(&self.world);
-            let change = Reconfiguration::change(vec![Ensemble::member(other, voter)], vec![]);
+            let change = Reconfiguration::change(vec![Ensemble::line_of(other, voter)], vec![]);
             self.world.reconfigure(leader, &change)?;
             self.world.run_until(|w| in_force(w) != before, soon)?;
         }
@@ -325,13 +325,13 @@ impl Run {
         let (mut joining, mut leaving) = (Vec::new(), Vec::new());
         let alone = (rng.below(2) == 0).then(|| self.ids[pick(rng, self.ids.len())]);
         for id in self.ids.iter().filter(|id| alone.is_none_or(|alone| alone == **id)) {
-            let is_member = self.world.ensemble().seat(ServerId(*id)).is_some();
+            let is_member = self.world.ensemble().member(ServerId(*id)).is_some();
             let (voter, drawn) = (rng.below(3) > 0, rng.below(12));
             let changes = drawn < 4 || alone.is_some();
             if changes && is_member && drawn % 2 == 0 && (drawn == 0 || alone.is_some()) {
                 leaving.push(ServerId(*id));
             } else if changes {
-                joining.push(Ensemble::member(ServerId(*id), voter || !is_member));
+                joining.push(Ensemble::line_of(ServerId(*id), voter || !is_member));
             }
         }
         self.world.reconfigure(at, &Reconfiguration::change(joining, leaving))?;

@@ -136,8 +136,8 @@ fn begin(case: &Case, keep_log: bool) -> Run {
 /// epoch that a quorum has heard of.
 fn promised(draw: &mut Draw<'_>, mut config: WorldConfig) -> WorldConfig {
     let mut rng = draw.case.fork(Purpose::Observers, 0);
-    let observers = config.ensemble.seats().iter().filter(|seat| !seat.voter);
-    let observers: Vec<ServerId> = observers.map(|seat| seat.id).collect();
+    let observers = config.ensemble.members().iter().filter(|member| !member.voter);
+    let observers: Vec<ServerId> = observers.map(|member| member.id).collect();
     let drawn = rng.below(2) == 0 && !observers.is_empty();
     if draw.note(drawn, Condition::PromisesOfObservers) {
         for id in observers {
@@ -220,7 +220,7 @@ impl Run {
         self.ids.iter().copied().filter(|id| can(&self.world, ServerId(*id))).collect()
     }
 
-    /// A write at this server comes through. A leader at the end of its numbers gives up its seat first; and
+    /// A write at this server comes through. A leader at the end of its numbers gives up its leadership first; and
     /// some writes become too long, if applications make more of them.
     fn writes(&mut self, id: i64, limit: Duration) -> Result<Zxid, Failure> {
         let mut tries = 0..3;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The other stories ask who leads when everything is repaired. Here nothing is: one server alone may hear a quorum,
-//! another may be wished to lead more than it, and be heard by none but it. A seat that goes there comes back after
-//! an initLimit without service; one that goes there again and again is no seat. Only if some voter hears a quorum, is
+//! another may have a higher priority, and be heard by none but it. Leadership transferred to that one returns after an
+//! initLimit without service; if that repeats, the ensemble is as good as without a leader. Only if some voter hears a quorum, is
 //! heard by it, and has all that it has, there is anything to ask for: who lacks something must not lead, and may be
 //! the only one whom those can reach who have it.
 

@@ -47,7 +47,7 @@ impl Run {
         let another = |w: &World| w.leader().is_some_and(|leader| leader != deaf);
         let found = self.world.run_until(another, limit)?;
         self.found("no leader that can be followed", limit, found)?;
-        // A server that follows one to whom the seat was given in vain finds the other when that one gives up.
+        // A server that follows one to whom the leadership was given in vain finds the other when that one gives up.
         let limit = self.noticing + self.election_max;
         let found = self.world.run_until(|w| another(w) && is_settled(w), limit)?;
         self.found("not all follow the one that can be followed", limit, found)?;

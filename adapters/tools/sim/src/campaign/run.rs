@@ -204,13 +204,13 @@ pub(super) fn is_settled(world: &World) -> bool {
 /// who does not know of a change and is not to hear of one in an election.
 pub(super) fn can(world: &World, id: ServerId) -> bool {
     let leader = world.leader().and_then(|leader| world.brief(leader.0));
-    let Some(seat) = world.ensemble().seat(id) else { return false };
+    let Some(member) = world.ensemble().member(id) else { return false };
     let newest = world.durable(id.0).map(|held| held.current_epoch.max(held.last().epoch()));
     // So it is with one that stood for a later generation when it still had a vote.
     let stood = world.brief(id.0).zip(leader).is_some_and(|(own, led)| own.round > led.round);
     let waits = world.checker().by_generation && stood;
     let able = leader.is_none_or(|leader| newest <= Some(leader.current_epoch));
-    !world.is_left_behind(id) && (seat.voter || (!waits && able))
+    !world.is_left_behind(id) && (member.voter || (!waits && able))
 }
 
 /// What disks hold, by server.

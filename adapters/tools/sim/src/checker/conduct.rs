@@ -34,7 +34,7 @@ pub(crate) struct Conduct {
     /// Links of those who are no servers of this ensemble, by the address that they come from: what they say is
     /// drawn at random, and refusing it is what is wanted. Of servers it would be a fault of theirs.
     strange: BTreeSet<(ServerId, LinkId)>,
-    /// Whom a stranger claims to be, in the connection that a server hears of now.
+    /// Whom a non-member claims to be, in the connection that a server hears of now.
     claimed: Option<(ServerId, ServerId)>,
 }
 
@@ -134,7 +134,7 @@ impl Conduct {
     }
 
     /// A server hangs up a link; `lives` tells whether both ends live, and can reach each other. If it does so for the
-    /// sake of another one, that is none of a stranger.
+    /// sake of another one, that is none of a non-member.
     pub(crate) fn on_hangup(
         &mut self,
         id: ServerId,

@@ -147,7 +147,8 @@ impl Checker {
         let present = seen.membership.as_ref().unwrap_or(self.configured(id));
         let next = seen.next_membership.as_ref().map(|(_, next)| next);
         let all = std::iter::once(present).chain(next);
-        let votes = |ensemble: &Ensemble, of| ensemble.seat(of).is_some_and(|seat| seat.voter);
+        let votes =
+            |ensemble: &Ensemble, of| ensemble.member(of).is_some_and(|member| member.voter);
         let alike = all
             .clone()
             .all(|ensemble| ensemble.ids().all(|of| members.contains(&of) || !votes(ensemble, of)));

@@ -182,7 +182,7 @@ impl Seen {
         let present = self.membership.as_ref().unwrap_or(configured);
         let next = self.next_membership.as_ref().map(|(_, next)| next);
         let mut seen = std::iter::once(present).chain(next);
-        seen.any(|ensemble| ensemble.seat(id).is_some_and(|seat| seat.voter))
+        seen.any(|ensemble| ensemble.member(id).is_some_and(|member| member.voter))
     }
 
     /// A write of the membership is on its way to the disk: from now on its server counts by that.

@@ -336,7 +336,7 @@ fn service_under_nobody() {
 fn outputs_that_make_no_sense() {
     let mut scene = scene();
     let link = LinkId(4);
-    let hangup = Output::Hangup { link, reason: Hangup::TooManyStrangers };
+    let hangup = Output::Hangup { link, reason: Hangup::TooManyNonMembers };
     breaks(Rule::Boundary, scene.checker.on_output(ServerId(1), &hangup));
     let write = || Write::AcceptedEpoch(Epoch(1));
     let again = [1, 1].map(|ticket| Output::Persist { ticket: Ticket(ticket), write: write() });
@@ -351,9 +351,9 @@ fn outputs_that_make_no_sense() {
 fn two_transactions_of_one_number_or_one_that_nobody_proposed() {
     let mut scene = leadership();
     scene.proposes(&written_before(ONE, 1), &[]).unwrap();
-    breaks(Rule::Payload, scene.proposes(&written_before(ONE, 2), &[]));
+    breaks(Rule::Integrity, scene.proposes(&written_before(ONE, 2), &[]));
     let ledger = &mut scene.checker.ledger;
-    breaks(Rule::Payload, ledger.on_logged(ServerId(2), &written_before(TWO, 2), false));
+    breaks(Rule::Integrity, ledger.on_logged(ServerId(2), &written_before(TWO, 2), false));
 }
 
 #[test]
@@ -402,15 +402,15 @@ fn applied_before_it_is_committed_or_out_of_turn() {
     let (first, second) = (written_before(ONE, 1), written_before(TWO, 2));
     scene.proposes(&first, &[2, 3]).unwrap();
     scene.proposes(&second, &[2, 3]).unwrap();
-    breaks(Rule::Applied, scene.applies(2, &first));
+    breaks(Rule::PrefixConsistency, scene.applies(2, &first));
     let mut scene = leadership();
     scene.proposes(&first, &[2, 3]).unwrap();
-    breaks(Rule::Applied, scene.delivers(2, ONE, false));
+    breaks(Rule::PrefixConsistency, scene.delivers(2, ONE, false));
     let mut scene = leadership();
     scene.proposes(&first, &[2, 3]).unwrap();
     scene.proposes(&second, &[2, 3]).unwrap();
     scene.delivers(3, TWO, true).unwrap();
-    breaks(Rule::Applied, scene.applies(2, &second));
+    breaks(Rule::PrefixConsistency, scene.applies(2, &second));
 }
 
 #[test]
@@ -544,15 +544,15 @@ fn one_request_becomes_two_transactions() {
 #[test]
 fn a_leader_proposes_out_of_order_or_before_it_has_what_was_committed() {
     let mut scene = leadership();
-    breaks(Rule::Order, scene.proposes(&written_before(TWO, 1), &[]));
+    breaks(Rule::PrimaryIntegrity, scene.proposes(&written_before(TWO, 1), &[]));
     // An earlier leader's transaction is committed that the next one has not delivered.
     let mut scene = acknowledged();
-    breaks(Rule::Order, scene.proposes(&written_before(z(2, 1), 2), &[]));
+    breaks(Rule::PrimaryIntegrity, scene.proposes(&written_before(z(2, 1), 2), &[]));
     // And one that an earlier leader commits when the next one has proposed already.
     let mut scene = leadership();
     scene.proposes(&written_before(ONE, 1), &[2, 3]).unwrap();
     scene.proposes(&written_before(z(2, 1), 1), &[]).unwrap();
-    breaks(Rule::Order, scene.delivers(3, ONE, true));
+    breaks(Rule::PrimaryIntegrity, scene.delivers(3, ONE, true));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What a log file says of where the last syncs ended, in transactions since it began; on real disks in bytes,
-//! see [`quorate_storage::sync_mark`].
+//! Sync marks: a log file's record of how far it was last synced. Simulated marks count transactions since the file
+//! began, real ones bytes, see [`quorate_storage::sync_mark`].
 
 use quorate_core::output::Write;
 use quorate_core::rng::Rng;

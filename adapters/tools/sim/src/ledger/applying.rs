@@ -26,11 +26,11 @@ impl Ledger {
         if next.is_none_or(|link| link.zxid != txn.zxid || link.hash != hash_of(txn)) {
             let next = next.map(|link| link.zxid);
             let detail = format!("applies {} after {before}, committed is {next:?}", txn.zxid);
-            return broken(Rule::Applied, id, detail);
+            return broken(Rule::PrefixConsistency, id, detail);
         }
         if !in_turn {
             let detail = format!("{} was not prepared in its turn", txn.zxid);
-            return broken(Rule::Applied, id, detail);
+            return broken(Rule::PrefixConsistency, id, detail);
         }
         let Some(asked) = self.requests.get_mut(&txn.header.request()) else {
             return Ok(false);
@@ -111,7 +111,7 @@ impl Ledger {
         // the ensemble has committed through the label, or it is broken.
         if state.label > through && !state.label.is_epoch_start() {
             let detail = format!("adopts {} when {through} is committed", state.label);
-            return broken(Rule::Applied, id, detail);
+            return broken(Rule::PrefixConsistency, id, detail);
         }
         self.on_state(id, state, state.label)?;
         self.applied.insert(id, state.label);

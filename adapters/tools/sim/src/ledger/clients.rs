@@ -61,7 +61,7 @@ pub(super) struct Reading {
 impl Ledger {
     /// What was asked and answered so far: one order has to explain it.
     pub(crate) fn on_end(&self) -> Result<usize, Violation> {
-        self.history.check().or_else(|detail| broken(Rule::Linear, ServerId::NONE, detail))
+        self.history.check().or_else(|why| broken(Rule::Linear, ServerId::NONE, why.to_string()))
     }
 
     /// A client of a server asks for a write, of a cell if that is said.

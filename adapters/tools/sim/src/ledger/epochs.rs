@@ -105,14 +105,18 @@ impl Ledger {
         let epoch = txn.zxid.epoch();
         let last = self.minted.insert(epoch, txn.zxid).unwrap_or(Zxid::start_of(epoch));
         if txn.zxid.0 != last.0 + 1 {
-            return broken(Rule::Order, id, format!("proposes {} after {last}", txn.zxid));
+            return broken(
+                Rule::PrimaryIntegrity,
+                id,
+                format!("proposes {} after {last}", txn.zxid),
+            );
         }
         let before = self.chain.partition_point(|link| link.zxid.epoch() < epoch);
         let committed = before.checked_sub(1).map_or(self.base.label, |at| self.chain[at].zxid);
         let applied = self.applied.get(&id).copied().unwrap_or(Zxid::ZERO);
         if applied < committed {
             let detail = format!("proposes {} at {applied}, {committed} is committed", txn.zxid);
-            return broken(Rule::Order, id, detail);
+            return broken(Rule::PrimaryIntegrity, id, detail);
         }
         Ok(())
     }

@@ -115,7 +115,7 @@ pub(super) struct Connection {
     pub(super) broken: bool,
     /// How many bytes it carries in a millisecond, if that is little.
     pub(super) rate: Option<u64>,
-    /// What a stranger has to say on it, each piece a while after the one before.
+    /// What a non-member has to say on it, each piece a while after the one before.
     pub(super) script: Vec<(Duration, Bytes)>,
     /// Whether something was sent to a machine without power.
     pub(super) unanswered: bool,
@@ -145,7 +145,7 @@ impl Connection {
 
     /// Whether one end is none of a server.
     pub(super) fn is_strange(&self) -> bool {
-        self.ends.iter().any(|end| Ensemble::is_stranger(end.server))
+        self.ends.iter().any(|end| Ensemble::is_non_member(end.server))
     }
 
     /// How long a segment takes to get into the network.

@@ -153,7 +153,7 @@ impl Network {
         self.sweep(conn);
     }
 
-    /// A stranger has had time to say something that can be read.
+    /// A non-member has had time to say something that can be read.
     pub(super) fn on_patience(&mut self, now: Instant, conn: u64) {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let end = &mut connection.ends[ACCEPTOR];

@@ -75,7 +75,7 @@ impl Network {
                 return;
             }
             let Some((_, segment)) = connection.ends[from].outgoing.pop_front() else { return };
-            if Ensemble::is_stranger(receiver) {
+            if Ensemble::is_non_member(receiver) {
                 if let Segment::End(cause) = segment {
                     self.on_down(conn, to, cause);
                 }

@@ -80,7 +80,7 @@ impl Network {
         };
         let beside =
             |other: &Connection| self.connections.get(&conn).is_some_and(|c| c.is_beside(other));
-        let strange = Ensemble::is_stranger(from);
+        let strange = Ensemble::is_non_member(from);
         if !strange && self.connections.range(..conn).any(|(_, other)| held(other) && beside(other))
         {
             self.coverage.hit(FaultClass::SecondLink);
@@ -91,7 +91,7 @@ impl Network {
         end.state = State::Open;
         // Whatever the acceptor does next, the dialler first hears that it was accepted.
         end.last_ready = at;
-        if connection.plane == Plane::Quorum && !Ensemble::is_stranger(to) {
+        if connection.plane == Plane::Quorum && !Ensemble::is_non_member(to) {
             end.up = true;
             let up = LinkUp {
                 link: pack(conn, ACCEPTOR),
@@ -119,7 +119,7 @@ impl Network {
         }
         let (from, to) = connection.servers(DIALLER);
         connection.ends[DIALLER].state = State::Open;
-        if Ensemble::is_stranger(from) {
+        if Ensemble::is_non_member(from) {
             return self.recite(now, conn);
         }
         connection.ends[DIALLER].up = true;

@@ -17,7 +17,7 @@ use crate::network::{DIALLER, Host, Network, NetworkEvent};
 #[derive(Clone, Debug)]
 pub(crate) struct Visit {
     /// Where it comes from.
-    pub(crate) stranger: ServerId,
+    pub(crate) non_member: ServerId,
     /// Whom it dials.
     pub(crate) target: ServerId,
     /// Which port.
@@ -31,11 +31,12 @@ pub(crate) struct Visit {
 impl Network {
     /// A non-member dials a server.
     pub(crate) fn visit(&mut self, now: Instant, visit: Visit) {
-        let Visit { stranger, target, plane, script, listens } = visit;
-        self.hosts.insert(stranger, Host { powered: true, running: listens });
+        let Visit { non_member, target, plane, script, listens } = visit;
+        self.hosts.insert(non_member, Host { powered: true, running: listens });
         self.issued += 1;
         let conn = self.issued;
-        let connection = Connection { script, ..Connection::new(plane, target, stranger, target) };
+        let connection =
+            Connection { script, ..Connection::new(plane, target, non_member, target) };
         self.connections.insert(conn, connection);
         let at = now + self.latency();
         self.schedule(at, NetworkEvent::Syn { conn, attempt: 0 });

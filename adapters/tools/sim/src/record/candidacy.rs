@@ -56,7 +56,7 @@ pub enum Candidacy {
     Confirmed(Instant),
     /// It is not confirmed.
     Unconfirmed,
-    /// It is to give its seat up.
+    /// It is to give its leadership up.
     GivesUp,
     /// Its term is over.
     Lost(Loss),
@@ -150,7 +150,7 @@ impl Candidacy {
             }
             Self::Confirmed(until) => write!(f, "{who} leads until {}", millis(*until)),
             Self::Unconfirmed => write!(f, "{who} is not confirmed"),
-            Self::GivesUp => write!(f, "{who} is to give its seat up"),
+            Self::GivesUp => write!(f, "{who} is to give its leadership up"),
             Self::Lost(loss) => write!(f, "{who} leads no more: {loss}"),
             Self::Released => write!(f, "{who} has ended its guarded work"),
             Self::Asks(op) => write!(f, "{who} asks: {}", Asked(op)),

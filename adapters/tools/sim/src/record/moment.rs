@@ -296,16 +296,16 @@ fn visited(
         Plane::Election => "election",
         Plane::Quorum => "quorum",
     };
-    let strangers = match crowd {
-        1 => "a stranger says".to_owned(),
-        _ => format!("{crowd} strangers say"),
+    let non_members = match crowd {
+        1 => "a non-member says".to_owned(),
+        _ => format!("{crowd} non-members say"),
     };
     let said = match bytes {
         0 => "nothing".to_owned(),
         1 => "1 byte".to_owned(),
         _ => format!("{bytes} bytes"),
     };
-    write!(f, "{strangers} {said} to the {port} port of {who}")
+    write!(f, "{non_members} {said} to the {port} port of {who}")
 }
 
 /// What is said between a server and the clients and operators that ask it for something.
@@ -331,7 +331,7 @@ fn asked(what: &What) -> Option<String> {
         What::Do(Output::Answer(_)) => "answers the read".to_owned(),
         What::Do(Output::ReadRefused { reason, .. }) => format!("refuses the read: {reason}"),
         What::Do(Output::Transferred(Ok(to))) => format!("has transferred its leadership to {to}"),
-        What::Do(Output::Transferred(Err(why))) => format!("keeps its seat: {why}"),
+        What::Do(Output::Transferred(Err(why))) => format!("keeps its leadership: {why}"),
         _ => return None,
     })
 }

@@ -86,7 +86,7 @@ pub(super) enum Command {
     /// How long a candidate's guarded work takes to end.
     Guards(i64, Duration),
     /// So many who are no members say these pieces to a port of a server.
-    Strangers {
+    NonMembers {
         crowd: usize,
         to: i64,
         plane: Plane,

@@ -41,7 +41,7 @@ what is done
   trap 1 before|after accepted-epoch|current-epoch|append|install|LEADERINFO|ACK|NEWLEADER
   cut 1 -> 2       cut 1 <-> 2          split 1 2 | 3 4 5          break 1 2    heal
   black-hole 3 [off]                    advertise 1 0.0.0.0:3888
-  strangers 1 tell 2 election|quorum ffff0001 00…               (bytes, one piece after the other)
+  non_members 1 tell 2 election|quorum ffff0001 00…               (bytes, one piece after the other)
   write 1 x        read 1               hand over 3 [to 2]         step down 3
   reconfigure 3 [join 4 5] [observe 6] [leave 1 2]
   run 200ms        until CONDITION [within 5s]      hold CONDITION for 5s      expect CONDITION

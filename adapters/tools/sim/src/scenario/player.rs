@@ -253,7 +253,7 @@ fn on_stage(cast: &mut StageStory, command: &Command, survival: Survival) -> Res
         | Command::Split(_)
         | Command::Break(..)
         | Command::Heal
-        | Command::Strangers { .. }
+        | Command::NonMembers { .. }
         | Command::BlackHole(..)
         | Command::Advertise(..)
         | Command::Write(..)

@@ -225,7 +225,7 @@ impl Settings {
     ///
     /// If there is no such server, or something was set that is not for a stage.
     pub(super) fn stage(&self, id: i64) -> Result<Stage, Problem> {
-        if self.ensemble.seat(ServerId(id)).is_none() {
+        if self.ensemble.member(ServerId(id)).is_none() {
             return Err(Problem::Impossible(format!("there is no server {id}")));
         }
         self.check("on a stage for one server", |whom| match whom {

@@ -104,7 +104,7 @@ impl StoreStory {
             }
             Command::Resume(id) => {
                 let client = self.one(*id, |it| it.paused, "does not stand still")?;
-                self.election.unpause(client).map_err(Problem::NotKept)?;
+                self.election.unpause(client)?;
             }
             Command::CutOff(id) => {
                 self.election.cut(self.one(*id, |it| !it.away, "is cut off already")?);
@@ -132,7 +132,7 @@ impl StoreStory {
             | Command::Split(_)
             | Command::Break(..)
             | Command::BlackHole(..)
-            | Command::Strangers { .. }
+            | Command::NonMembers { .. }
             | Command::Advertise(..)
             | Command::Write(..)
             | Command::WriteHere
@@ -162,7 +162,7 @@ impl StoreStory {
             } else {
                 self.one(*id, |it| it.wanted, "is not to lead")?;
             }
-            self.election.tell_to(client, lead).map_err(Problem::NotKept)?;
+            self.election.tell_to(client, lead)?;
         }
         Ok(())
     }
@@ -203,7 +203,7 @@ impl StoreStory {
     }
 
     fn pass(&mut self, time: Duration) -> Result<(), Problem> {
-        self.election.run_for(time).map_err(Problem::NotKept)
+        Ok(self.election.run_for(time)?)
     }
 
     fn known(&self, id: i64) -> Result<usize, Problem> {
@@ -252,7 +252,7 @@ impl StoreStory {
             Condition::NoLeader => (leader.is_none(), led),
             Condition::Settled(ids) if ids.is_empty() => match self.election.settled() {
                 Ok(()) => (true, led),
-                Err(why) => (false, why),
+                Err(why) => (false, why.to_string()),
             },
             Condition::Is(id, being) => {
                 let stand = self.election.stand(self.known(*id)?);
@@ -320,7 +320,7 @@ impl Course for StoreStory {
     }
 
     fn go_on(&mut self, most: Duration) -> Result<(), Problem> {
-        self.election.pass(most).map_err(Problem::NotKept)
+        Ok(self.election.pass(most)?)
     }
 
     fn at_once(&mut self) -> Result<(), Problem> {

@@ -162,9 +162,9 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The ids above are those of strangers.
+/// The ids above are those of non-members.
 pub(super) fn server(word: &str) -> Option<i64> {
-    word.parse().ok().filter(|id| *id >= 1 && !Ensemble::is_stranger(ServerId(*id)))
+    word.parse().ok().filter(|id| *id >= 1 && !Ensemble::is_non_member(ServerId(*id)))
 }
 
 pub(super) fn zxid(word: &str) -> Option<Zxid> {

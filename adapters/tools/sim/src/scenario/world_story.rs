@@ -215,7 +215,7 @@ impl WorldStory {
                 self.world.cut(*a, *b);
             }
             Command::Heal => self.world.heal(),
-            Command::Strangers { crowd, to, plane, pieces } => {
+            Command::NonMembers { crowd, to, plane, pieces } => {
                 self.known(*to)?;
                 self.world.visit(*to, *plane, pieces, *crowd);
             }

@@ -4,9 +4,10 @@ use super::agenda::Happens;
 use super::candidates::Recipe;
 use super::plan::SYNC_LIMIT;
 use super::world::{Election, name, nanos, pick};
+use crate::store::broken::Broken;
 
 impl<R: Recipe> Election<R> {
-    pub(super) fn accident(&mut self) -> Result<(), String> {
+    pub(super) fn accident(&mut self) -> Result<(), Broken> {
         let anybody = pick(&mut self.rng, self.clients.len());
         // The leader is who matters.
         let client = self.leader().filter(|_| self.rng.below(3) == 0).unwrap_or(anybody);

@@ -11,6 +11,7 @@ use super::servers::Server;
 use super::world::{Election, MS, SECOND, nanos, pick};
 use crate::call::{Op, Reply};
 use crate::record::Candidacy;
+use crate::store::broken::Broken;
 
 #[derive(Clone, Debug)]
 pub(super) enum Happens {
@@ -68,7 +69,7 @@ impl<R: Recipe> Election<R> {
         if even { 0 } else { self.rng.below(below) }
     }
 
-    pub(super) fn happen(&mut self, happens: Happens) -> Result<(), String> {
+    pub(super) fn happen(&mut self, happens: Happens) -> Result<(), Broken> {
         match happens {
             Happens::AtServer(request) => self.at_server(request),
             Happens::AtLeader(request, again) => self.at_leader(request, again),

@@ -12,6 +12,7 @@ use super::plan::Plan;
 use super::world::{Election, MS, name, nanos};
 use crate::call::{Op, Reply};
 use crate::record::Candidacy;
+use crate::store::broken::Broken;
 
 impl<R: Recipe> Election<R> {
     pub(super) fn at_client(
@@ -19,7 +20,7 @@ impl<R: Recipe> Election<R> {
         number: usize,
         link: u64,
         message: Message,
-    ) -> Result<(), String> {
+    ) -> Result<(), Broken> {
         let client = &self.clients[number];
         let lost = link != 0 && (link != client.link || self.is_away(number));
         if client.crashed || lost {
@@ -67,7 +68,7 @@ impl<R: Recipe> Election<R> {
         request: Request,
         result: Result<Reply, Failure>,
         seen: usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), Broken> {
         let client = &mut self.clients[number];
         client.seen = client.seen.max(seen);
         match (request.attempt, request.session, result) {
@@ -102,7 +103,7 @@ impl<R: Recipe> Election<R> {
 
     /// What was sent then has passed the leader and is answered: a heartbeat that was answered a quarter of the
     /// time-out before counts.
-    fn counts(&mut self, number: usize, session: SessionId, sent: Instant) -> Result<(), String> {
+    fn counts(&mut self, number: usize, session: SessionId, sent: Instant) -> Result<(), Broken> {
         let Plan { touches, hasty, timeout, .. } = self.plan;
         let client = &mut self.clients[number];
         let is_past = |(_, answered): &&(Instant, Instant)| *answered + timeout / 4 <= sent;
@@ -117,7 +118,7 @@ impl<R: Recipe> Election<R> {
         Ok(())
     }
 
-    pub(super) fn wake(&mut self, client: usize) -> Result<(), String> {
+    pub(super) fn wake(&mut self, client: usize) -> Result<(), Broken> {
         self.clients[client].wake_at = None;
         if self.clients[client].paused || self.clients[client].crashed {
             return Ok(());
@@ -139,7 +140,7 @@ impl<R: Recipe> Election<R> {
         }
     }
 
-    pub(super) fn resume(&mut self, client: usize) -> Result<(), String> {
+    pub(super) fn resume(&mut self, client: usize) -> Result<(), Broken> {
         if !std::mem::take(&mut self.clients[client].paused) {
             return Ok(());
         }
@@ -154,7 +155,7 @@ impl<R: Recipe> Election<R> {
         self.deliver(client, Happening::Tick)
     }
 
-    pub(super) fn want(&mut self, client: usize, wanted: bool) -> Result<(), String> {
+    pub(super) fn want(&mut self, client: usize, wanted: bool) -> Result<(), Broken> {
         if self.clients[client].wanted == wanted {
             return Ok(());
         }
@@ -164,7 +165,7 @@ impl<R: Recipe> Election<R> {
     }
 
     /// A candidate is told something, and does what it does about it.
-    pub(super) fn deliver(&mut self, client: usize, happening: Happening) -> Result<(), String> {
+    pub(super) fn deliver(&mut self, client: usize, happening: Happening) -> Result<(), Broken> {
         let at = self.clock(client);
         self.say(|| format!("{}: {happening:?}", name(client)));
         self.note(client, &happening);

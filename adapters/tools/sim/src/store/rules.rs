@@ -7,12 +7,13 @@ use super::candidates::{Happening, Recipe};
 use super::client::Term;
 use super::world::{Election, SECOND, name};
 use crate::call::Reply;
+use crate::store::broken::{Broken, broken};
 
 impl<R: Recipe> Election<R> {
     /// What must hold when nothing has happened for a while.
-    pub(super) fn at_rest(&self) -> Result<(), String> {
+    pub(super) fn at_rest(&self) -> Result<(), Broken> {
         let mut nodes: Vec<&String> = self.store.nodes.keys().collect();
-        let wrong = |what: String| Err(what);
+        let wrong = |what: String| broken(what);
         let live = || self.clients.iter().enumerate().filter(|(_, client)| !client.crashed);
         // With leases no candidate has a node of its own.
         let own = live().filter(|(_, client)| client.recipe.node().is_some()).count();
@@ -77,7 +78,7 @@ impl<R: Recipe> Election<R> {
     }
 
     /// An offer is made once for each reason.
-    pub(super) fn on_offer(&mut self, number: usize, attempt: Attempt) -> Result<(), String> {
+    pub(super) fn on_offer(&mut self, number: usize, attempt: Attempt) -> Result<(), Broken> {
         let client = &mut self.clients[number];
         // It may have waited for an answer for long enough.
         let reason = std::mem::take(&mut client.may_offer) || client.offering.is_some();
@@ -85,7 +86,7 @@ impl<R: Recipe> Election<R> {
         if reason {
             Ok(())
         } else {
-            Err(format!("{} makes another offer without a reason", name(number)))
+            broken(format!("{} makes another offer without a reason", name(number)))
         }
     }
 
@@ -93,20 +94,20 @@ impl<R: Recipe> Election<R> {
         &mut self,
         client: usize,
         change: LeadershipChange,
-    ) -> Result<(), String> {
+    ) -> Result<(), Broken> {
         let who = name(client);
         self.tell_leadership(client, change);
         match change {
             LeadershipChange::Taken { token, until } => {
                 self.standing.terms += 1;
                 if self.clients[client].guards.is_some() {
-                    return Err(format!(
+                    return broken(format!(
                         "{who} leads again while guards of its last term are there"
                     ));
                 }
                 let by_hand = self.deleted.contains(&token.0);
                 if self.last_token.is_some_and(|last| last >= token) && !by_hand {
-                    return Err(format!("{who} leads with {token} after {:?}", self.last_token));
+                    return broken(format!("{who} leads with {token} after {:?}", self.last_token));
                 }
                 self.last_token = self.last_token.max(Some(token));
                 self.clients[client].term = Some(Term { token, until, suspended: false });
@@ -115,7 +116,7 @@ impl<R: Recipe> Election<R> {
             }
             LeadershipChange::Confirmed { until } => {
                 let Some(term) = &mut self.clients[client].term else {
-                    return Err(format!("{who} is confirmed and does not lead"));
+                    return broken(format!("{who} is confirmed and does not lead"));
                 };
                 (term.until, term.suspended) = (until, false);
                 self.alone(client)?;
@@ -129,11 +130,11 @@ impl<R: Recipe> Election<R> {
             LeadershipChange::Lost(loss) => {
                 self.clients[client].may_offer = true;
                 if self.clients[client].term.take().is_none() {
-                    return Err(format!("{who} loses what it does not have"));
+                    return broken(format!("{who} loses what it does not have"));
                 }
                 let stopped = loss == Loss::Stopped;
                 if stopped && self.clients[client].guards.is_some() {
-                    return Err(format!("{who} gave up its leadership and guards are there"));
+                    return broken(format!("{who} gave up its leadership and guards are there"));
                 }
                 if !stopped {
                     self.send_guards_away(client);
@@ -153,7 +154,7 @@ impl<R: Recipe> Election<R> {
     }
 
     /// No other candidate leads by its own clock, or works though the store still keeps what its term rested on.
-    pub(super) fn alone(&self, client: usize) -> Result<(), String> {
+    pub(super) fn alone(&self, client: usize) -> Result<(), Broken> {
         let by_hand = |token: Token| self.deleted.contains(&token.0);
         if self.clients[client].term.is_some_and(|term| by_hand(term.token)) {
             return Ok(());
@@ -161,14 +162,14 @@ impl<R: Recipe> Election<R> {
         for (number, other) in self.clients.iter().enumerate().filter(|(n, _)| *n != client) {
             let term = other.term.filter(|term| !by_hand(term.token));
             if term.is_some_and(|term| self.clock(number) < term.until) {
-                return Err(format!("{} and {} lead", name(client), name(number)));
+                return broken(format!("{} and {} lead", name(client), name(number)));
             }
             let Some((Some(session), token)) = other.guards.filter(|(_, token)| !by_hand(*token))
             else {
                 continue;
             };
             if other.recipe.goes_with_its_session() && self.store.is_alive(session) {
-                return Err(format!(
+                return broken(format!(
                     "{} leads while {} works with {token}",
                     name(client),
                     name(number)

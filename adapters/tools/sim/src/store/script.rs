@@ -14,6 +14,7 @@ use super::plan::Plan;
 use super::world::{Election, MS, name, nanos};
 use crate::call::Op;
 use crate::record::{Candidacy, Happening, Moment};
+use crate::store::broken::{Broken, broken};
 
 /// The story of an election.
 #[derive(Clone, Debug)]
@@ -118,7 +119,7 @@ impl<R: Recipe> Election<R> {
     /// # Errors
     ///
     /// What does not hold, and when.
-    pub(crate) fn pass(&mut self, most: Duration) -> Result<(), String> {
+    pub(crate) fn pass(&mut self, most: Duration) -> Result<(), Broken> {
         let next = self.agenda.keys().next().map_or(u64::MAX, |(at, _)| *at);
         let wait = next.saturating_sub(self.now).min(nanos(most));
         self.run_for(Duration::from_nanos(wait))
@@ -134,7 +135,7 @@ impl<R: Recipe> Election<R> {
     /// # Errors
     ///
     /// What does not hold, and when.
-    pub(crate) fn tell_to(&mut self, client: usize, lead: bool) -> Result<(), String> {
+    pub(crate) fn tell_to(&mut self, client: usize, lead: bool) -> Result<(), Broken> {
         self.tell(client, || if lead { Candidacy::Starts } else { Candidacy::Stops });
         let begins = self.hand(client).is_some_and(|hand| {
             // What it waited for before it does not wait for now.
@@ -170,7 +171,7 @@ impl<R: Recipe> Election<R> {
     /// # Errors
     ///
     /// What does not hold, and when.
-    pub(crate) fn unpause(&mut self, client: usize) -> Result<(), String> {
+    pub(crate) fn unpause(&mut self, client: usize) -> Result<(), Broken> {
         self.tell_so(client, || Happening::Resume);
         self.resume(client)
     }
@@ -297,23 +298,23 @@ impl<R: Recipe> Election<R> {
     /// # Errors
     ///
     /// What that is.
-    pub(crate) fn settled(&self) -> Result<(), String> {
+    pub(crate) fn settled(&self) -> Result<(), Broken> {
         for number in 0..self.clients.len() {
             let (who, stand) = (name(number), self.stand(number));
             if stand.wanted && !stand.down {
                 if stand.away {
-                    return Err(format!("{who} is cut off from the store"));
+                    return broken(format!("{who} is cut off from the store"));
                 }
                 if stand.paused {
-                    return Err(format!("{who} stands still"));
+                    return broken(format!("{who} stands still"));
                 }
                 let leads = stand.leads.is_some() && stand.linked;
                 if !stand.waits && !leads {
-                    return Err(format!("{who} has something to do"));
+                    return broken(format!("{who} has something to do"));
                 }
             }
             if let Some((kind, part)) = self.trap_of(number) {
-                return Err(format!("{who} has made no call to {kind:?} whose {part:?} fails"));
+                return broken(format!("{who} has made no call to {kind:?} whose {part:?} fails"));
             }
         }
         self.at_rest()
@@ -408,6 +409,6 @@ mod tests {
         election.run_for(second).unwrap();
         election.tell_to(1, true).unwrap();
         let wrong = election.run_for(second).unwrap_err();
-        assert_eq!(wrong, "2 and 1 lead");
+        assert_eq!(wrong.to_string(), "2 and 1 lead");
     }
 }

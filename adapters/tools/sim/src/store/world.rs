@@ -33,6 +33,7 @@ use super::servers::Store;
 use crate::call::Node;
 use crate::faults::CrashKind;
 use crate::record::Happening as Told;
+use crate::store::broken::{Broken, broken};
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const SECOND: u64 = 1_000 * MS;
@@ -174,7 +175,7 @@ impl<R: Recipe> Election<R> {
     /// # Errors
     ///
     /// What does not hold, and when.
-    pub fn run(&mut self) -> Result<Standing, String> {
+    pub fn run(&mut self) -> Result<Standing, Broken> {
         for client in 0..self.clients.len() {
             self.deliver(client, Happening::Start)?;
         }
@@ -189,7 +190,7 @@ impl<R: Recipe> Election<R> {
     /// # Errors
     ///
     /// What does not hold, and when.
-    pub fn start(&mut self) -> Result<(), String> {
+    pub fn start(&mut self) -> Result<(), Broken> {
         self.quiet = true;
         for client in 0..self.clients.len() {
             self.deliver(client, Happening::Start)?;
@@ -202,7 +203,7 @@ impl<R: Recipe> Election<R> {
     /// # Errors
     ///
     /// What does not hold, and when.
-    pub fn crash(&mut self, client: usize) -> Result<(), String> {
+    pub fn crash(&mut self, client: usize) -> Result<(), Broken> {
         self.kill(client);
         if let Some(session) = self.clients[client].session {
             self.store.end(session);
@@ -225,7 +226,7 @@ impl<R: Recipe> Election<R> {
     /// # Errors
     ///
     /// What does not hold, and when.
-    pub fn stop(&mut self, client: usize, most: Duration) -> Result<(), String> {
+    pub fn stop(&mut self, client: usize, most: Duration) -> Result<(), Broken> {
         let token = self.clients[client].term.map(|term| term.token);
         self.want(client, false)?;
         let owner =
@@ -239,17 +240,17 @@ impl<R: Recipe> Election<R> {
     /// # Errors
     ///
     /// What does not hold, and when; that no candidate leads after this time.
-    pub fn until_led(&mut self, most: Duration) -> Result<(Duration, u64), String> {
+    pub fn until_led(&mut self, most: Duration) -> Result<(Duration, u64), Broken> {
         let (terms, calls) = (self.standing.terms, self.standing.calls);
         let took = self.until(most, |election| election.standing.terms > terms)?;
         Ok((took, self.standing.calls - calls))
     }
 
-    fn until(&mut self, most: Duration, so: impl Fn(&Self) -> bool) -> Result<Duration, String> {
+    fn until(&mut self, most: Duration, so: impl Fn(&Self) -> bool) -> Result<Duration, Broken> {
         let begun = self.now;
         while !so(self) {
             if self.now - begun > nanos(most) {
-                return Err(format!("not after {most:?}"));
+                return broken(format!("not after {most:?}"));
             }
             self.run_for(Duration::from_millis(1))?;
         }
@@ -261,7 +262,7 @@ impl<R: Recipe> Election<R> {
     /// # Errors
     ///
     /// What does not hold, and when.
-    pub fn run_for(&mut self, time: Duration) -> Result<(), String> {
+    pub fn run_for(&mut self, time: Duration) -> Result<(), Broken> {
         let end = self.now + nanos(time);
         while let Some(entry) = self.agenda.first_entry() {
             if entry.key().0 > end {
@@ -278,7 +279,7 @@ impl<R: Recipe> Election<R> {
     }
 
     /// Ends all accidents, and waits until nothing is under way.
-    fn settle(&mut self) -> Result<(), String> {
+    fn settle(&mut self) -> Result<(), Broken> {
         self.quiet = true;
         for server in &mut self.store.servers {
             server.cut_until = 0;

@@ -318,7 +318,7 @@ impl World {
         (config.linger, config.slow_link, config.slow_dial) = (0, 0, 0);
         self.network.hasten(self.agenda.now());
         self.enter_network();
-        self.strangers = None;
+        self.non_members = None;
         (self.disk.slow, self.disk.failing) = (0, 0);
         for server in self.servers.values_mut() {
             (server.disk_full, server.disk_hangs) = (false, false);

@@ -61,7 +61,7 @@ pub struct WorldConfig {
     /// Whether those elect as ZooKeeper's servers do, too.
     pub old_elect: bool,
     /// How often a non-member connects, about; never, if none.
-    pub strangers: Option<Duration>,
+    pub non_members: Option<Duration>,
     /// Whether a [record](crate::World::record) is kept of each event, to be printed if the test fails.
     pub keep_log: bool,
 }
@@ -92,7 +92,7 @@ impl WorldConfig {
             drift: 0,
             old: BTreeMap::new(),
             old_elect: false,
-            strangers: None,
+            non_members: None,
             keep_log: true,
         }
     }

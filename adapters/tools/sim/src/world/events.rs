@@ -22,7 +22,7 @@ pub(super) enum What {
     },
     Network(NetworkEvent),
     /// A non-member comes by.
-    Stranger,
+    NonMember,
     Synced {
         id: ServerId,
         incarnation: u64,

@@ -26,7 +26,7 @@ impl World {
             && self.servers.values().all(|s| s.brief.is_none_or(|b| b.vote.leader != id))
             && self.network.is_forgotten(id);
         let ensemble = self.ensemble();
-        let voter = |id: ServerId| ensemble.seat(id).is_some_and(|seat| seat.voter);
+        let voter = |id: ServerId| ensemble.member(id).is_some_and(|member| member.voter);
         let known = self.membership_known().map(Membership::version);
         let others = ensemble.ids().filter(|other| *other != id);
         let committed = self.checker.committed();
@@ -47,7 +47,7 @@ impl World {
     /// Empties the disk of a server of which [that is true](Self::may_wipe). It is told of the present
     /// members, and of itself.
     pub fn forget(&mut self, id: i64) {
-        let voter = self.ensemble().seat(ServerId(id)).is_some_and(|seat| seat.voter);
+        let voter = self.ensemble().member(ServerId(id)).is_some_and(|member| member.voter);
         let known = self.membership_known().cloned();
         self.wipe(id);
         if voter {
@@ -57,7 +57,7 @@ impl World {
         let Some(known) = known else { return };
         let mut members = known.members().to_vec();
         if known.member(ServerId(id)).is_none() {
-            members.push(crate::ensemble::Ensemble::member(ServerId(id), true));
+            members.push(crate::ensemble::Ensemble::line_of(ServerId(id), true));
         }
         if let Ok(told) = Membership::build(members, [], [], 0) {
             server.config.membership = told;

@@ -31,15 +31,15 @@ use crate::world::{What, World};
 
 /// How long a visit takes at most.
 const VISIT_MAX: Duration = Duration::from_millis(1500);
-/// How long a stranger waits who says something piece by piece.
+/// How long a non-member waits who says something piece by piece.
 const BETWEEN_PIECES: Duration = Duration::from_millis(10);
 /// How many connections, or messages, a flood has at most.
 const FLOOD_MAX: u64 = 150;
 
 impl World {
     /// A non-member connects now, and others again and again.
-    pub(super) fn on_stranger(&mut self) {
-        let Some(every) = self.strangers else { return };
+    pub(super) fn on_non_member(&mut self) {
+        let Some(every) = self.non_members else { return };
         let ids: Vec<_> = self.servers.keys().copied().collect();
         let target = ids[usize::try_from(self.rng.below(ids.len() as u64)).unwrap_or(0)];
         let plane = if self.rng.below(2) == 0 { Plane::Election } else { Plane::Quorum };
@@ -51,15 +51,15 @@ impl World {
             1
         };
         for _ in 0..crowd {
-            let stranger = Ensemble::stranger(self.rng.next_u64());
+            let non_member = Ensemble::non_member(self.rng.next_u64());
             let script =
-                if crowd > 1 { silence(&mut self.rng) } else { self.script(stranger, plane) };
+                if crowd > 1 { silence(&mut self.rng) } else { self.script(non_member, plane) };
             let listens = self.rng.below(2) == 0;
-            self.network.visit(now, Visit { stranger, target, plane, script, listens });
+            self.network.visit(now, Visit { non_member, target, plane, script, listens });
         }
         self.enter_network();
         let wait = up_to(&mut self.rng, 2 * every) + Duration::from_millis(1);
-        self.agenda.after(wait, What::Stranger);
+        self.agenda.after(wait, What::NonMember);
     }
 
     /// So many who are no members connect to a server at once, say these bytes one after the other, and are silent
@@ -69,22 +69,22 @@ impl World {
         let bytes = pieces.iter().map(Bytes::len).sum();
         self.trace.note(now, target, || Told::Visit { crowd, plane, bytes });
         for _ in 0..crowd {
-            let stranger = Ensemble::stranger(self.rng.next_u64());
+            let non_member = Ensemble::non_member(self.rng.next_u64());
             let mut script: Vec<_> =
                 pieces.iter().map(|bytes| (BETWEEN_PIECES, bytes.clone())).collect();
             script.push((VISIT_MAX, Bytes::new()));
-            self.network.visit(now, Visit { stranger, target, plane, script, listens: false });
+            self.network.visit(now, Visit { non_member, target, plane, script, listens: false });
         }
         self.enter_network();
     }
 
-    /// A stranger connects to the election port of a server as `claimed`, says that it has the best of all votes, if it
+    /// A non-member connects to the election port of a server as `claimed`, says that it has the best of all votes, if it
     /// says anything, and goes after a while.
     pub(crate) fn claim(&mut self, target: i64, claimed: i64, votes: bool) {
         let (now, target, claimed) = (self.now(), ServerId(target), ServerId(claimed));
         let rng = &mut self.claims;
-        let stranger = Ensemble::stranger(rng.next_u64());
-        let addresses = vec![Ensemble::address(stranger, Plane::Election)];
+        let non_member = Ensemble::non_member(rng.next_u64());
+        let addresses = vec![Ensemble::address(non_member, Plane::Election)];
         let said = Introduction { id: claimed, addresses };
         let introduction = match self.network.messages {
             true => wire::encode_generation_introduction(&said),
@@ -109,11 +109,11 @@ impl World {
         }
         script.push((up_to(rng, VISIT_MAX), Bytes::new()));
         let (plane, listens) = (Plane::Election, rng.below(2) == 0);
-        self.network.visit(now, Visit { stranger, target, plane, script, listens });
+        self.network.visit(now, Visit { non_member, target, plane, script, listens });
         self.enter_network();
     }
 
-    fn script(&mut self, stranger: ServerId, plane: Plane) -> Vec<(Duration, Bytes)> {
+    fn script(&mut self, non_member: ServerId, plane: Plane) -> Vec<(Duration, Bytes)> {
         let rng = &mut self.rng;
         let mut script = match (rng.below(4), plane) {
             (0, _) => vec![noise(rng)],
@@ -121,7 +121,7 @@ impl World {
                 let id = match rng.below(8) {
                     0 => ServerId(-1 - i64::try_from(rng.below(9)).unwrap_or(0)),
                     1 => ServerId(i64::MAX),
-                    _ => stranger,
+                    _ => non_member,
                 };
                 let introduction = introduction(rng, id);
                 let shown = if rng.below(6) == 0 { 9 } else { introduction.len() };
@@ -139,7 +139,7 @@ impl World {
             let mut bytes = BytesMut::new();
             match plane {
                 Plane::Election => wire::encode_notification(&notification(rng), &mut bytes),
-                Plane::Quorum => wire::encode_packet(&packet(rng, stranger, at), &mut bytes),
+                Plane::Quorum => wire::encode_packet(&packet(rng, non_member, at), &mut bytes),
             }
             script.push(bytes.freeze());
         }
@@ -233,9 +233,9 @@ fn notification(rng: &mut Rng) -> Notification {
 }
 
 /// What an unknown learner might say, and what it might not.
-fn packet(rng: &mut Rng, stranger: ServerId, at: u64) -> Packet {
+fn packet(rng: &mut Rng, non_member: ServerId, at: u64) -> Packet {
     if at == 0 && rng.below(4) > 0 {
-        let id = if rng.below(4) == 0 { None } else { Some(stranger) };
+        let id = if rng.below(4) == 0 { None } else { Some(non_member) };
         let info = LearnerInfo {
             accepted_epoch: epoch(rng),
             id,
@@ -262,7 +262,7 @@ fn packet(rng: &mut Rng, stranger: ServerId, at: u64) -> Packet {
         8 => Packet::Revalidate(noise(rng)),
         9 => {
             let id =
-                RequestId { client: stranger.0 << 56 >> 1, cxid: i32::try_from(at).unwrap_or(0) };
+                RequestId { client: non_member.0 << 56 >> 1, cxid: i32::try_from(at).unwrap_or(0) };
             Packet::Request(Request { id, op: KIND, body: noise(rng), identities: None })
         }
         10 => Packet::Commit(last),

@@ -169,8 +169,8 @@ impl World {
             Output::Revalidated(body) => Self::on_revalidated(id, &body)?,
             Output::Lost(_) => self.coverage.hit(FaultClass::RequestLost),
             Output::Unknown { .. } => self.coverage.hit(FaultClass::RequestUnknown),
-            Output::Keep => self.coverage.hit(FaultClass::SeatKept),
-            Output::Transferred(Ok(_)) => self.coverage.hit(FaultClass::SeatGiven),
+            Output::Keep => self.coverage.hit(FaultClass::LeadershipKept),
+            Output::Transferred(Ok(_)) => self.coverage.hit(FaultClass::LeadershipGiven),
             Output::Serving { .. }
             | Output::Retired
             | Output::Answer(_)

@@ -50,7 +50,7 @@ enum Hunt {
 use Hunt::{Elections, Generations, Histories};
 use quorate_core::recipe::lease::Expiry;
 use quorate_core::recipe::offer::Naming;
-use quorate_sim::store::{Lease, Offers, Plan, Standing};
+use quorate_sim::store::{Broken, Lease, Offers, Plan, Standing};
 
 /// Bugs with bytes and texts that hardly ever come up here; `fuzz/tests/seeded.rs` looks for them.
 const ELSEWHERE: &[Bug] = &[
@@ -159,10 +159,10 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::LeaseOutlivesLink, Hunt::Story(stories::hung_up_after_a_promise), 0),
     (Bug::ArbiterMakesLease, Hunt::Story(stories::an_arbiter_lets_one_of_two_lead), 0),
     (Bug::LeaseWithoutMargin, Hunt::Story(stories::promise_on_a_slower_clock), 0),
-    (Bug::SeatOfferedUnheard, Hunt::Links(60), 10),
+    (Bug::LeadershipOfferedUnheard, Hunt::Links(60), 10),
     (Bug::NomineeLost, Hunt::Story(stories::a_leader_that_is_deserted_names_another), 0),
-    (Bug::SeatOfferedEarly, Hunt::Story(stories::asked_to_transfer_while_it_proposes), 0),
-    (Bug::SeatTakenWithLess, Hunt::Story(stories::given_a_seat_with_less), 0),
+    (Bug::LeadershipOfferedEarly, Hunt::Story(stories::asked_to_transfer_while_it_proposes), 0),
+    (Bug::LeadershipTakenWithLess, Hunt::Story(stories::given_a_leadership_with_less), 0),
     (Bug::NextVotersIgnored, Hunt::Story(stories::a_change_that_the_next_voters_do_not_hear_of), 0),
     (
         Bug::ChangeOnlyInMemory,
@@ -214,7 +214,7 @@ fn hunt(story: Story, generation: bool, seeds: u64) -> Option<(u64, Failure)> {
 }
 
 /// One election by offers, whose names tell whose they are, or do not.
-fn offers(seed: u64) -> Result<Standing, String> {
+fn offers(seed: u64) -> Result<Standing, Broken> {
     let naming = if seed % 2 == 0 { Naming::Guid } else { Naming::Java };
     Offers::elect(Plan::of(seed), naming).run()
 }
@@ -222,9 +222,9 @@ fn offers(seed: u64) -> Result<Standing, String> {
 /// The first of so many seeds that fails.
 fn through_a_store(
     seeds: u64,
-    run: impl Fn(u64) -> Result<Standing, String>,
+    run: impl Fn(u64) -> Result<Standing, Broken>,
 ) -> Option<(Option<u64>, String)> {
-    (0..seeds).find_map(|seed| run(seed).err().map(|failure| (Some(seed), failure)))
+    (0..seeds).find_map(|seed| run(seed).err().map(|failure| (Some(seed), failure.to_string())))
 }
 
 /// What is found where a bug is looked for: the seed, if there is one, and what it fails with.
@@ -243,7 +243,7 @@ fn look(at: Hunt) -> Option<(Option<u64>, String)> {
             });
         }
         Hunt::Mixed(seeds) => {
-            let failed = |seed| mixed::start(seed).err().map(|failure| (Some(seed), failure));
+            let failed = |seed| mixed::start(seed).err().map(|failure| (Some(seed), failure.to_string()));
             return (0..seeds).find_map(failed);
         }
         Hunt::Story(tell) => return tell().err().map(|failure| (None, failure)),

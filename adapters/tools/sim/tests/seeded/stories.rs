@@ -207,7 +207,7 @@ pub(crate) fn the_numbers_of_an_epoch_end() -> Told {
     no(stage.durable().last() > z(2, 5), "a transaction has a number that there is not")
 }
 
-/// Somebody asks for the seat to be handed over while a transaction is not acknowledged.
+/// Somebody asks for the leadership to be handed over while a transaction is not acknowledged.
 pub(crate) fn asked_to_transfer_while_it_proposes() -> Told {
     let (mut stage, learner, _) = leader(|_| {});
     stage.write();
@@ -217,13 +217,13 @@ pub(crate) fn asked_to_transfer_while_it_proposes() -> Told {
         let sent = stage.packets(learner);
         sent.iter().any(|packet| matches!(packet, Packet::Transfer { .. }))
     };
-    no(offers(&mut stage), "the seat is offered to one that may lack what is proposed")?;
+    no(offers(&mut stage), "the leadership is offered to one that may lack what is proposed")?;
     stage.hear(learner, Packet::Ack(z(2, 1)));
-    no(!offers(&mut stage), "the seat is not offered")
+    no(!offers(&mut stage), "the leadership is not offered")
 }
 
-/// A follower is given the seat of a leader that has more than it has.
-pub(crate) fn given_a_seat_with_less() -> Told {
+/// A follower is given the leadership of a leader that has more than it has.
+pub(crate) fn given_a_leadership_with_less() -> Told {
     let mut stage = Stage::new(&Ensemble::majority(3), 1, Contents::ending(1, 1, z(1, 3)));
     for peer in [2, 3] {
         let link = stage.meet(peer);
@@ -316,7 +316,7 @@ pub(crate) fn a_leader_stalls_and_its_followers_restart() -> Told {
 
 /// Servers 1 and 2 of five become observers; 3, 4 and 5, which leads, go on voting.
 fn without_one_and_two() -> Reconfiguration {
-    Reconfiguration::change([1, 2].map(|id| Ensemble::member(ServerId(id), false)), [])
+    Reconfiguration::change([1, 2].map(|id| Ensemble::line_of(ServerId(id), false)), [])
 }
 
 fn five() -> World {

@@ -39,7 +39,7 @@ fn a_hundred_simulated_runs_are_what_the_rules_allow() {
     let [taken, received, streamed, cut, handed] = happened;
     println!(
         "{steps} steps of 100 runs, {lives} lives, {commits} commits, {taken} snapshots taken and \
-         {received} received, {streamed} logs streamed and {cut} cut, {handed} seats handed over"
+         {received} received, {streamed} logs streamed and {cut} cut, {handed} members handed over"
     );
     assert!(lives > 1000 && commits > 8_000, "{lives} lives, {commits} commits");
     assert!(happened.iter().all(|times| *times > 20), "{happened:?}");

@@ -73,7 +73,7 @@ pub(super) fn network(words: &mut Words<'_>) -> Result<Option<Command>, Problem>
             while words.peek().is_some() {
                 pieces.push(words.take("bytes, two digits each", bytes)?);
             }
-            Command::Strangers { crowd, to, plane, pieces }
+            Command::NonMembers { crowd, to, plane, pieces }
         }
         "black-hole" => Command::BlackHole(words.id()?, !words.has("off")),
         "advertise" => Command::Advertise(words.id()?, words.take("host:port", address)?),
@@ -109,7 +109,7 @@ fn reconfiguration(words: &mut Words<'_>) -> Result<Reconfiguration, Problem> {
             2 => leaving.extend(words.ids()?.into_iter().map(command::id)),
             role => {
                 let ids = words.ids()?.into_iter().map(command::id);
-                joining.extend(ids.map(|id| Ensemble::member(id, role == 0)));
+                joining.extend(ids.map(|id| Ensemble::line_of(id, role == 0)));
             }
         }
     }

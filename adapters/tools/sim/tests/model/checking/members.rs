@@ -24,7 +24,7 @@ impl Members {
     pub fn membership(self, version: i64) -> Membership {
         let among = |bits: u8| move |id: &i64| bits >> (id - 1) & 1 == 1;
         let all = (1..=8).filter(among(self.voters | self.observers));
-        let member = |id: i64| Ensemble::member(ServerId(id), among(self.voters)(&id));
+        let member = |id: i64| Ensemble::line_of(ServerId(id), among(self.voters)(&id));
         let members: Vec<Member> = all.map(member).collect();
         Membership::build(members, [], [], version).expect("an ensemble")
     }

@@ -34,11 +34,11 @@ pub enum Rule {
     /// NEWLEADER was acknowledged without just the leader's history on disk, or an epoch entered without it.
     Synchronised,
     /// A leader was established without what was committed before.
-    Completeness,
+    Newest,
     /// What was committed is no longer on a quorum of disks.
-    Lost,
+    Committed,
     /// Two servers apply different transactions, or one applies what no leader has committed.
-    Applied,
+    PrefixConsistency,
     /// A change of the membership in a server's history does not bind it, or one is in force that was never committed.
     Membership,
     /// A server stopped for what it took for an accident.
@@ -61,9 +61,9 @@ impl fmt::Display for Rule {
             Self::Quorum => "a quorum is counted that is not on the disks",
             Self::Promise => "what leaves a server is not on its disk",
             Self::Synchronised => "an epoch is entered without the leader's history on disk",
-            Self::Completeness => "a leader is established without what was committed",
-            Self::Lost => "what was committed is not on a quorum of disks",
-            Self::Applied => "what is applied was not committed, or is another elsewhere",
+            Self::Newest => "a leader is established without what was committed",
+            Self::Committed => "what was committed is not on a quorum of disks",
+            Self::PrefixConsistency => "what is applied was not committed, or is another elsewhere",
             Self::Membership => "a change of the membership does not bind, or binds uncommitted",
             Self::Halted => "a server stops",
             Self::Panicked => "a server panics",
@@ -196,7 +196,7 @@ impl Ensemble {
         let before = committed.partition_point(|txn| txn.zxid < Zxid::start_of(epoch));
         let complete =
             self.server(state, by, |server| server.store.history.starts_with(&committed[..before]));
-        (!complete).then_some(Rule::Completeness)
+        (!complete).then_some(Rule::Newest)
     }
 
     fn judge_delivery(&self, state: &mut State, by: usize, zxid: Zxid, led: bool) -> Option<Rule> {
@@ -208,7 +208,7 @@ impl Ensemble {
             return None;
         }
         if !applied.starts_with(committed) || !leads {
-            return Some(Rule::Applied);
+            return Some(Rule::PrefixConsistency);
         }
         state.committed = self.histories.number(applied);
         self.judge_disks(state).map(|_| Rule::Quorum)
@@ -222,7 +222,7 @@ impl Ensemble {
         let committed = self.histories.get(state.committed);
         let holds = |server: &Server| server.store.history.starts_with(committed);
         (!self.is_quorum(state, [self.voters_after(state.committed); 2], holds))
-            .then_some(Rule::Lost)
+            .then_some(Rule::Committed)
     }
 
     /// Whether this is true of a majority of each of two sets of voters.

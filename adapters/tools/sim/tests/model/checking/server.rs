@@ -557,7 +557,7 @@ impl Server {
         let config = peer.config();
         let next = config.next_membership.as_ref();
         let binding = [voters(&config.membership), voters(config.last_seen())];
-        let synced = status.learners.iter().filter(|seat| seat.synced).map(|seat| seat.id);
+        let synced = status.learners.iter().filter(|member| member.synced).map(|member| member.id);
         let synced = synced.fold(1 << self.id, |all: u8, id| all | 1u8 << number(id));
         let due = TIMERS.iter().enumerate().filter(|(_, timer)| peer.due(**timer).is_some());
         Brief {
