@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_core::generation_message::{GrantedVote, Body, Claim, Generation, GenerationMessage, Attempt};
 use quorate_core::config::Generations;
 use quorate_core::generation::{ClockConfig, ClockEvent, ClockOutput, Cue, GenerationClock};
+use quorate_core::generation_message::{
+    Attempt, Body, Claim, Generation, GenerationMessage, GrantedVote,
+};
 use quorate_core::id::ServerId;
 use quorate_core::quorum::Quorum;
 use quorate_core::time::Instant;

@@ -243,7 +243,8 @@ fn look(at: Hunt) -> Option<(Option<u64>, String)> {
             });
         }
         Hunt::Mixed(seeds) => {
-            let failed = |seed| mixed::start(seed).err().map(|failure| (Some(seed), failure.to_string()));
+            let failed =
+                |seed| mixed::start(seed).err().map(|failure| (Some(seed), failure.to_string()));
             return (0..seeds).find_map(failed);
         }
         Hunt::Story(tell) => return tell().err().map(|failure| (None, failure)),

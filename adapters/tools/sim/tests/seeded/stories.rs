@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_core::generation_message::{Body, Claim, GenerationMessage};
 use quorate_core::config::{Config, Election, Generations, Timing};
+use quorate_core::generation_message::{Body, Claim, GenerationMessage};
 use quorate_core::id::{LinkId, ReleaseId, ServerId};
 use quorate_core::input::{Event, Plane};
 use quorate_core::message::{LearnerInfo, Packet, Request};
