@@ -67,7 +67,7 @@ pub struct Config {
     /// What we say we speak: [`LearnerInfo::PROTOCOL`](crate::message::LearnerInfo::PROTOCOL) where the
     /// application is ZooKeeper's data tree, and
     /// [`LearnerInfo::OTHER_APPLICATION`](crate::message::LearnerInfo::OTHER_APPLICATION) where it is
-    /// not: its snapshots mean nothing to a ZooKeeper server, so the two are kept apart. What all
+    /// not: its snapshots mean nothing to a ZooKeeper server, so the two are staged. What all
     /// servers of ours speak beside it is added, see [`Config::spoken`].
     pub protocol: i32,
     /// How much this server is wished to lead. A leader transfers its leadership to a voter that is wished more

@@ -64,7 +64,8 @@ pub struct Context<'a> {
     pub rng: &'a mut Rng,
     /// To whom a leader has given way.
     pub concessions: &'a mut Concessions,
-    /// What a leader that knew of no change has told to be in force: what the first change in our history follows.
+    /// The membership that a leader which knew of no reconfiguration announced in NEWLEADER: the first reconfiguration in
+    /// our log was made on top of it.
     pub given: &'a mut Option<Membership>,
     /// What we have promised to a leader.
     pub lease: &'a mut Lease,
@@ -131,8 +132,8 @@ impl Context<'_> {
         self.history.append(txns, self.outbox);
     }
 
-    /// Everything through this is committed, and delivered; also if it was known already: a state kept apart is
-    /// confirmed thereby.
+    /// Marks everything through `zxid` as committed, and queues its delivery. To be called even if that was known: it also
+    /// lets the application adopt a staged state that waits for that.
     pub fn commit(&mut self, zxid: Zxid) {
         let label = self.history.commit(zxid, self.rng);
         self.delivery.through(zxid);

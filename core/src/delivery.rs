@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!        position         base          before               through       last
-//!           │              │ label of     │  window: in memory  │ committed │
-//!   ────────┼──────────────┼ the state ───┼─────────────────────┼───────────┤
-//!           └── Adopt ────►│ kept apart   │                     │
+//!           │              │ label of the │  window: in memory  │ committed │
+//!   ────────┼──────────────┼ staged state ┼─────────────────────┼───────────┤
+//!           └── Adopt ────►│              │                     │
 //!                          └── Replay ───►└────── Deliver ─────►│
 //! ```
 //!
@@ -14,7 +14,7 @@
 //! [`delivery_bytes`](crate::config::HistoryLimits::delivery_bytes), and the rest waits here: transactions in the
 //! window or on the disk, everything else by the limits of those who ask.
 //!
-//! A state is kept apart until everything in it is known to be committed: the newest snapshot on the disk at the
+//! A state is staged until everything in it is known to be committed: the newest snapshot on the disk at the
 //! start, or one that was received and installed since. An application that has come further by itself keeps its
 //! own. As long as it is behind that state it is given nothing else, since the log begins only there.
 
@@ -57,7 +57,7 @@ enum Next {
     Adopt(Zxid),
     Replay(Zxid),
     Deliver,
-    /// It is there, or comes with the state kept apart.
+    /// It is there, or comes with the staged state.
     Nothing,
 }
 
@@ -277,7 +277,7 @@ impl Delivery {
                 outbox.push(Output::ReadRefused { read, reason: Refusal::Behind });
             }
             Output::SendSnapshot { link, label, memberships, .. } => {
-                outbox.push(Output::SendSnapshot { link, label, memberships, apart: behind });
+                outbox.push(Output::SendSnapshot { link, label, memberships, staged: behind });
             }
             other => outbox.push(other),
         }

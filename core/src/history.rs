@@ -35,7 +35,8 @@ pub struct History {
     window_bytes: usize,
     /// The window holds everything after this.
     before: Zxid,
-    /// The same, further back, where the window was found to hold the whole log: there is nothing between.
+    /// If the window held the whole log at the start: where the log began. No transaction stands between that and
+    /// `before`, so a learner that stands there is served from memory.
     whole_after: Option<Zxid>,
     /// The log on disk holds everything after this.
     floor: Zxid,
@@ -51,7 +52,7 @@ pub struct History {
     unsynced: VecDeque<(Ticket, Zxid)>,
     /// The last that is known to be committed in this incarnation.
     committed: Option<Zxid>,
-    /// The label of the snapshot that the application keeps apart, or started from.
+    /// The label of the snapshot that is staged for the application, or that it started from.
     staged: Zxid,
     /// About how many transactions were delivered since the last snapshot.
     since_snapshot: u64,

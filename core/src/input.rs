@@ -19,7 +19,7 @@ use crate::zxid::{Epoch, Zxid};
 /// Something that happened, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Input {
-    /// When; never before the time of an earlier input.
+    /// When. A time before that of an earlier input counts as that.
     pub at: Instant,
     /// What.
     pub event: Event,

@@ -19,6 +19,8 @@
 //! sockets has the same loop and fills in the other arms.
 //!
 //! ```
+//! use std::collections::VecDeque;
+//!
 //! use quorate_core::config::Config;
 //! use quorate_core::durable::Durable;
 //! use quorate_core::id::ServerId;
@@ -32,10 +34,10 @@
 //! let mut disk = Durable::default();
 //! let mut peer = Peer::new(Config::new(ServerId(1), membership), disk.clone())?;
 //!
-//! let mut happened = Vec::new();
+//! let mut happened = VecDeque::new();
 //! while !peer.status().serving {
 //!     // 1. Wait for something to happen, or for the deadline.
-//!     let (at, event) = match happened.pop() {
+//!     let (at, event) = match happened.pop_front() {
 //!         Some(event) => (Instant(0), event),
 //!         None => (peer.deadline().expect("something is due").0, Event::Tick),
 //!     };
@@ -50,7 +52,7 @@
 //!                     Write::Append(txns) => disk.last_zxid = txns[txns.len() - 1].zxid,
 //!                     _ => {} // no leader cuts or replaces the history of an ensemble of one
 //!                 }
-//!                 happened.push(Event::Persisted(ticket));
+//!                 happened.push_back(Event::Persisted(ticket));
 //!             }
 //!             Output::Report(report) => println!("{report}"),
 //!             Output::Halt(fault) => return Err(fault.into()),
@@ -134,6 +136,9 @@
 //! | [`Report`](output::Output::Report) | something has changed, and why: for people, nothing to do |
 //! | [`Halt`](output::Output::Halt) | stop, and keep the data |
 //!
+//! A snapshot is *staged* from when it is received until the application adopts it: first beside the history, then, once
+//! it is installed, on disk in its place.
+//!
 //! | [`Write`](output::Write) | what becomes durable |
 //! |---|---|
 //! | [`AcceptedEpoch`](output::Write::AcceptedEpoch) | the promise to establish no leader of an earlier epoch |
@@ -187,6 +192,7 @@
 //! - A transaction that was acknowledged is on the disks of a quorum, and every later leader
 //!   has it. Nothing reaches the application before that is known, so nothing is ever taken back.
 #![no_std]
+// What is dropped unused here would be an output or an error that never comes about.
 #![forbid(unsafe_code, unused_must_use)]
 // What core has is taken from there, so that what needs an allocator shows.
 #![warn(clippy::alloc_instead_of_core, clippy::std_instead_of_core)]

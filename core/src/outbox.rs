@@ -74,12 +74,12 @@ impl Outbox {
         most.saturating_mul(1 << self.widened.min(16))
     }
 
-    /// Twice the room from now on: with this no synchronisation came to its end.
+    /// Doubles the room, because a synchronization did not finish within the present one.
     pub const fn widen(&mut self) {
         self.widened = self.widened.saturating_add(1);
     }
 
-    /// The ordinary room does again: we serve.
+    /// Restores the ordinary room, because the server serves.
     pub const fn narrow(&mut self) {
         self.widened = 0;
     }

@@ -113,7 +113,7 @@ pub enum Output {
         /// In which packets.
         form: Form,
     },
-    /// To the application, in order with the next six: turn a request into a transaction, on top of
+    /// To the application, in order with all outputs that go there: turn a request into a transaction, on top of
     /// everything delivered and of everything prepared before; answer with [`Prepared`](crate::input::Event::Prepared).
     /// What [fits](crate::txn::Draft::fit) in [`Limits::txn_bytes`](crate::config::Limits::txn_bytes) is
     /// taken, else its refusal; then that preparation is void, and nothing prepared later may count on it.
@@ -128,7 +128,7 @@ pub enum Output {
         /// For what.
         request: Request,
     },
-    /// The state kept apart (restored from the newest snapshot on disk before the first step, or received and
+    /// The staged state (restored from the newest snapshot on disk before the first step, or received and
     /// installed since) is the application's from here on. Answer with [`Applied`](crate::input::Event::Applied).
     Adopt {
         /// The label of its snapshot.
@@ -156,12 +156,12 @@ pub enum Output {
         label: Zxid,
         /// What SNAP carries, see [`Packet::Snap`](crate::message::Packet::Snap).
         memberships: Bytes,
-        /// Whether it is the state kept apart.
-        apart: bool,
+        /// Whether it is the staged state.
+        staged: bool,
     },
-    /// A snapshot begins on this link: restore it apart, as the next state, and write it beside the
+    /// A snapshot begins on this link: stage it: restore it as the next state, and write it beside the
     /// history; then say [`Restored`](crate::input::Event::Restored). It takes the place of what was
-    /// kept apart only when it is [installed](Write::Install).
+    /// staged only when it is [installed](Write::Install).
     ReceiveSnapshot {
         /// The leader's link.
         link: LinkId,
@@ -289,7 +289,8 @@ pub enum Write {
     /// The longest lease that this server may promise from now on: more than it ever has. Whatever its settings say
     /// later, it is there again after a restart ([`Durable::lease`](crate::durable::Durable::lease)).
     Lease(Duration),
-    /// The text of a newer configuration (the dynamic configuration file). The next one, if there was one, is
+    /// The text of a newer configuration (the dynamic configuration file). It may name other addresses of this server, on
+    /// which it listens from then on. The next one, if there was one, is
     /// forgotten, unless it is later still.
     Membership(Bytes),
     /// The text of the configuration that was seen last and is not known to be in force (the dynamic

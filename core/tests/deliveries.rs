@@ -24,10 +24,10 @@ fn got(seen: &Seen) -> Vec<String> {
         Output::Replay { after, through } => {
             Some(format!("replay {} to {}", of(*after), of(*through)))
         }
-        Output::SendSnapshot { label, apart: true, .. } => {
+        Output::SendSnapshot { label, staged: true, .. } => {
             Some(format!("send the other {}", of(*label)))
         }
-        Output::SendSnapshot { label, apart: false, .. } => Some(format!("send {}", of(*label))),
+        Output::SendSnapshot { label, staged: false, .. } => Some(format!("send {}", of(*label))),
         Output::Answer(_) => Some("answer".to_owned()),
         Output::Serving { .. } => Some("serving".to_owned()),
         Output::Retired => Some("retired".to_owned()),

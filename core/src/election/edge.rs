@@ -15,14 +15,14 @@ use crate::quorum::Support;
 use crate::time::Instant;
 use crate::vote::{Filed, ServerState, Standing, Vote};
 
-/// A voter that was not heard in so much of a round is taken for one that is not heard. A link may still come up later,
-/// so what is concluded from it is no more than whose word is taken.
+/// After this long in a round, a voter that was not heard counts as unreachable. Its link may still come up, so this decides
+/// only whose word to lead is taken, never how many make a quorum.
 const HEARD_BY_THEN: Duration = Duration::from_millis(500);
 
 impl Elector {
     /// Whether we go into a later round with `theirs` rather than with our own vote, which is better: we hear too few
-    /// to be elected. Only to a server that has heard of ours in this round: what we have may be newer, and who leads
-    /// has to have it, so it is said before it is given up.
+    /// to be elected. We yield only to a server that has heard our vote in this round: if our history is newer, it has
+    /// had the chance to vote for us.
     pub(super) fn yields(&self, at: Instant, from: usize, theirs: Vote) -> bool {
         let own = |vote: Vote| vote.leader == self.config.id;
         let may_lead = self.config.quorum.weight(theirs.leader) > 0;

@@ -49,7 +49,8 @@ pub struct Progress {
     pub collects: bool,
     /// The version of the configuration that it had in force when it came.
     pub config_version: i64,
-    /// It goes by the membership it was first told: its history has a change, and it had none in force when it came.
+    /// It keeps using the membership that its first NEWLEADER named: its log holds a reconfiguration, and none was in force
+    /// there when it connected.
     pub blind: bool,
     /// When it last said that the leadership may be offered to it; none if it has said since that it may not.
     pub may_lead: Option<Instant>,

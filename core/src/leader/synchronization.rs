@@ -164,8 +164,8 @@ pub fn begin(
             let memberships = with_snapshot(&cx.config.membership, next, label);
             let memberships = if learner.collects { memberships } else { Bytes::new() };
             // Which state that is shows when it is its turn.
-            let apart = false;
-            cx.for_application(Output::SendSnapshot { link, label, memberships, apart });
+            let staged = false;
+            cx.for_application(Output::SendSnapshot { link, label, memberships, staged });
             How::Snap
         }
         Plan::Locate => {

@@ -47,7 +47,7 @@ pub(super) struct SharedParts {
     pub(super) outbox: Outbox,
     pub(super) rng: Rng,
     pub(super) concessions: Concessions,
-    /// What a leader that knew of no change has told to be in force.
+    /// The membership that a leader which knew of no reconfiguration announced in NEWLEADER.
     pub(super) given: Option<Membership>,
     pub(super) now: Instant,
     /// What we have promised to a leader.

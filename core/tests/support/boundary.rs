@@ -41,7 +41,7 @@ pub struct Boundary {
     pub position: Zxid,
     /// What it has yet to say.
     pub applying: VecDeque<Event>,
-    /// The label of what the application keeps apart, or started from.
+    /// The label of what is staged for the application, or of what it started from.
     staged: Zxid,
     /// The learners of a leader, as far as their links tell.
     pub courses: BTreeMap<LinkId, Course>,

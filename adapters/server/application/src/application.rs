@@ -68,10 +68,10 @@ pub trait Application: Send + 'static {
     /// Begins to restore the state after transaction `label`; it is given its bytes on a thread of its own.
     fn restore(label: Zxid) -> Self::Restore;
 
-    /// The same as [`snapshot`](Self::snapshot), of a state that is kept apart.
+    /// The same as [`snapshot`](Self::snapshot), of a staged state.
     fn staged_snapshot(staged: &Self::Staged) -> Self::Snapshot;
 
-    /// The text of the ensemble's configuration in a state that is kept apart, if this application keeps it there as
+    /// The text of the ensemble's configuration in a staged state, if this application keeps it there as
     /// ZooKeeper's data tree does under `/zookeeper/config`, and a reconfiguration wrote it: the node's version is -1,
     /// and it was changed at the zxid that is the text's version. Anything else may be what a client wrote there.
     fn staged_membership(staged: &Self::Staged) -> Option<Bytes> {

@@ -5,7 +5,7 @@
 //!   request ──► prepare ──► transaction ── agreed, durable ──► apply ──► reply to the caller
 //!
 //!   snapshot: the state after one transaction, written to disk or to a learner
-//!   restore:  such a state, read and kept apart (staged) until it is known to be committed: adopt
+//!   restore:  such a state, read and staged (staged) until it is known to be committed: adopt
 //! ```
 //!
 //! Two traits. Most programs implement [`StateMachine`]: bytes in, bytes out. Wrapped in

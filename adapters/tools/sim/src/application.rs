@@ -1,7 +1,7 @@
 //! The application of every simulated server: cells that are written, and the number of writes so far.
 //!
 //! ```text
-//!   Stage, ReceiveSnapshot + Install ─► kept apart ─┐ Adopt, Deliver, Replay
+//!   Stage, ReceiveSnapshot + Install ─► staged ─────┐ Adopt, Deliver, Replay
 //!                                                   ▼
 //!   Prepare ─► counted ahead                     state ─► TakeSnapshot, SendSnapshot
 //! ```
@@ -21,6 +21,7 @@ use quorate_core::message::Request;
 use quorate_core::reconfiguration::membership_of;
 use quorate_core::txn::{Draft, RequestId, Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
+use thiserror::Error;
 
 use crate::hash::Mix;
 
@@ -45,6 +46,13 @@ pub struct State {
 const SEAL: &[u8] = b"sealed";
 /// The same, where changes of the membership are in it.
 const SEAL_OF_CHANGES: &[u8] = b"change";
+
+/// What came is no state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a snapshot of {length} bytes without its seal")]
+pub(crate) struct Unsealed {
+    length: usize,
+}
 
 impl State {
     /// Applies a transaction; false if its number is not the next.
@@ -102,7 +110,7 @@ impl State {
     }
 
     /// Takes a state off the front of a stream: none while it is not whole, an error if it is none.
-    pub(crate) fn decode(bytes: &mut BytesMut) -> Result<Option<Self>, String> {
+    pub(crate) fn decode(bytes: &mut BytesMut) -> Result<Option<Self>, Unsealed> {
         let Some(length) = bytes.first_chunk().map(|length| u32::from_be_bytes(*length)) else {
             return Ok(None);
         };
@@ -127,7 +135,7 @@ impl State {
             None => body.strip_suffix(SEAL),
         };
         let Some(mut body) = sealed.filter(|body| body.len() >= 24) else {
-            return Err(format!("a snapshot of {length} bytes without its seal"));
+            return Err(Unsealed { length });
         };
         let (label, count, digest) = (Zxid(body.get_i64()), body.get_u64(), body.get_u64());
         let mut cells = BTreeMap::new();
@@ -179,7 +187,7 @@ pub(crate) const KIND: i32 = 5;
 pub(crate) struct Application {
     pub(crate) state: State,
     /// The next state, not confirmed yet.
-    pub(crate) apart: Option<State>,
+    pub(crate) staged: Option<State>,
     /// A snapshot that has come and is not installed.
     pub(crate) received: Option<State>,
     /// The link on which one is coming.
@@ -190,36 +198,36 @@ pub(crate) struct Application {
 
 impl Application {
     /// One that starts from a snapshot.
-    pub(crate) fn new(apart: Option<State>) -> Self {
-        Self { apart, ..Self::default() }
+    pub(crate) fn new(staged: Option<State>) -> Self {
+        Self { staged, ..Self::default() }
     }
 
-    /// The newer of the state and the one kept apart.
+    /// The newer of the state and the staged one.
     pub(crate) fn newest(&self) -> &State {
-        self.apart.as_ref().filter(|apart| apart.label > self.state.label).unwrap_or(&self.state)
+        self.staged.as_ref().filter(|staged| staged.label > self.state.label).unwrap_or(&self.state)
     }
 
-    /// The state kept apart, or the application's, as a snapshot of this label.
-    pub(crate) fn labelled(&self, label: Zxid, apart: bool) -> State {
-        let state = self.apart.as_ref().filter(|_| apart).unwrap_or(&self.state);
+    /// The staged state, or the application's, as a snapshot of this label.
+    pub(crate) fn labelled(&self, label: Zxid, staged: bool) -> State {
+        let state = self.staged.as_ref().filter(|_| staged).unwrap_or(&self.state);
         State { label, ..state.clone() }
     }
 
-    /// The state kept apart is the application's from here on; false if none with this label is.
+    /// The staged state is the application's from here on; false if none with this label is.
     pub(crate) fn adopt(&mut self, label: Zxid) -> bool {
-        let apart = self.apart.take_if(|apart| apart.label == label);
-        apart.map(|apart| self.state = apart).is_some()
+        let staged = self.staged.take_if(|staged| staged.label == label);
+        staged.map(|staged| self.state = staged).is_some()
     }
 
-    /// Whether the application has come further by itself than the state kept apart, which is of no use then.
+    /// Whether the application has come further by itself than the staged state, which is of no use then.
     pub(crate) fn overtakes(&mut self) -> bool {
         let label = self.state.label;
-        self.apart.take_if(|apart| apart.label <= label).is_some()
+        self.staged.take_if(|staged| staged.label <= label).is_some()
     }
 
     /// What was received is the history now, and its state the next one.
     pub(crate) fn install(&mut self) {
-        self.apart = self.received.take();
+        self.staged = self.received.take();
     }
 
     /// Makes a transaction of a request: the body with its number before it. If it expands requests, some

@@ -380,7 +380,7 @@ impl Audit {
             }
             Output::Adopt { label } => {
                 if !application.adopt(*label) {
-                    let detail = format!("adopts {label}, which is not kept apart");
+                    let detail = format!("adopts {label}, which is not staged");
                     return broken(Rule::Boundary, id, detail);
                 }
                 checker.on_adopted(id, &application.state, peer.committed())?;
@@ -391,8 +391,8 @@ impl Audit {
             }
             Output::Replay { after, .. } => *replaying = Some(*after),
             Output::TakeSnapshot(label) => taken.push(application.labelled(*label, false)),
-            Output::SendSnapshot { link, label, apart, .. } => {
-                let state = |to: &ServerId| ((id, *to), application.labelled(*label, *apart));
+            Output::SendSnapshot { link, label, staged, .. } => {
+                let state = |to: &ServerId| ((id, *to), application.labelled(*label, *staged));
                 let to = peers.get(link).map(state);
                 sent.extend(to);
             }

@@ -216,9 +216,9 @@ classes! {
     PreparedInVain,
     /// What an application made of a request was too long, and its refusal was proposed.
     PreparedTooLong,
-    /// A state that was kept apart was adopted.
+    /// A staged state was adopted.
     Adopted,
-    /// A state that was kept apart was older than what was delivered.
+    /// A staged state was older than what was delivered.
     Overtaken,
     /// A read was answered by a leader.
     ReadAtLeader,

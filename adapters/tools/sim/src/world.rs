@@ -355,8 +355,7 @@ fn config_of(seed: u64, config: &WorldConfig, id: ServerId, membership: Membersh
         priority: config.priorities.get(&id).copied().unwrap_or(0),
         lease: config.lease.filter(|_| !old),
         reconfig_enabled: config.may_change && !config.unwilling.contains(&id),
-        // Where some do and some do not, what one says meets one that does not expect it.
-        keeps_sessions: (seed ^ id.0.unsigned_abs()) % 3 > 0 && !old,
+        keeps_sessions: config.keeps_sessions && (seed ^ id.0.unsigned_abs()) % 3 > 0 && !old,
         ..Config::new(id, membership)
     }
 }

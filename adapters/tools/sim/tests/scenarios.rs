@@ -75,6 +75,7 @@ const ACCIDENTS: &[(u32, &str)] = &[
     (3720, "three-versions-one-ensemble.txt"),
     (3756, "one-black-hole.txt"),
     (3769, "what-strangers-say.txt"),
+    (3814, "a-larger-ensemble-from-other-files.txt"),
     (3829, "a-larger-ensemble-from-other-files.txt"),
     (3830, "a-larger-ensemble-from-other-files.txt"),
     (3842, "a-larger-ensemble-from-other-files.txt"),

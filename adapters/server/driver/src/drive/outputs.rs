@@ -51,10 +51,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let pieces = stream::send_log(self.disk.handle(), after, through, form);
                 self.stream(link, pieces.map_err(|_| Unreadable), turn);
             }
-            Output::SendSnapshot { link, label, memberships, apart: false } => {
+            Output::SendSnapshot { link, label, memberships, staged: false } => {
                 replica.send_snapshot(link, label, memberships);
             }
-            Output::SendSnapshot { link, label, memberships, apart: true } => {
+            Output::SendSnapshot { link, label, memberships, staged: true } => {
                 let pieces = replica.send_staged(label, memberships);
                 self.stream(link, pieces, turn);
             }

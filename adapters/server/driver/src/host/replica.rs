@@ -12,7 +12,7 @@
 //! waits here. What waits is bounded: the core hands out transactions up to a limit, requests and reads are bounded by
 //! the permits of their callers.
 //!
-//! A state that was restored is kept apart until the core says that it is the application's.
+//! A state that was restored is staged until the core says that it is the application's.
 //!
 //! What it does not do: decide what the application gets, or when. That is the core's.
 
@@ -62,7 +62,7 @@ pub(crate) struct Replica<A: Application> {
     told: Zxid,
     /// The label of the snapshot that was installed last: none of an older history is published any more.
     base: Zxid,
-    /// The state kept apart, and the label of its snapshot.
+    /// The staged state, and the label of its snapshot.
     staged: Option<(Zxid, A::Staged)>,
     reception: Option<Receiving<A>>,
     receptions: Arc<Mutex<()>>,
@@ -177,12 +177,12 @@ impl<A: Application> Replica<A> {
         self.orders.push_back(Order::Replay { after, through });
     }
 
-    /// The state kept apart is the application's from here on.
+    /// The staged state is the application's from here on.
     pub(crate) fn adopt(&mut self, label: Zxid) {
-        let apart = self.staged.take_if(|(staged, _)| *staged == label);
-        assert!(apart.is_some(), "no state of {label} is kept apart");
+        let staged = self.staged.take_if(|(staged, _)| *staged == label);
+        assert!(staged.is_some(), "no state of {label} is staged");
         self.planned = label;
-        self.orders.extend(apart.map(|(label, state)| Order::Adopt(label, state)));
+        self.orders.extend(staged.map(|(label, state)| Order::Adopt(label, state)));
     }
 
     pub(crate) fn take_snapshot(&mut self, label: Zxid) {
@@ -193,7 +193,7 @@ impl<A: Application> Replica<A> {
         self.orders.push_back(Order::Send { link, label, memberships });
     }
 
-    /// Sends the state kept apart.
+    /// Sends the staged state.
     pub(crate) fn send_staged(
         &self,
         label: Zxid,

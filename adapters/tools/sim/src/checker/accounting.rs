@@ -108,13 +108,13 @@ impl Checker {
                 | Write::NextMembership(_) => {}
             },
             Output::TakeSnapshot(zxid) => ledger.on_state(id, &application.state, *zxid)?,
-            Output::SendSnapshot { link, label, apart, .. } => {
+            Output::SendSnapshot { link, label, staged, .. } => {
                 let established = standing.leads && standing.serving && standing.decides_snapshot;
                 let established = established.then_some(standing.epoch);
                 let readable = !ledger.unreadable;
                 let held = disk.latest();
                 self.conduct.on_snapshot(id, *link, *label, established, held, readable)?;
-                ledger.on_state(id, &application.labelled(*label, *apart), *label)?;
+                ledger.on_state(id, &application.labelled(*label, *staged), *label)?;
             }
             Output::Answer(read) => ledger.on_answer(id, *read, &application.state)?,
             Output::Accepted(request) => ledger.on_accepted(id, *request)?,
@@ -142,7 +142,7 @@ impl Checker {
         Ok(leads && through > disk.durable().last())
     }
 
-    /// A server's application has gone on from a state that was kept apart; everything through `committed` is
+    /// A server's application has gone on from a staged state; everything through `committed` is
     /// committed.
     pub(crate) fn on_adopted(
         &mut self,

@@ -97,7 +97,7 @@ impl Ledger {
         broken(Rule::Snapshot, id, detail)
     }
 
-    /// A server's application goes on from a state that was kept apart, since everything through
+    /// A server's application goes on from a staged state, since everything through
     /// `through` is committed.
     pub(crate) fn on_adopted(
         &mut self,

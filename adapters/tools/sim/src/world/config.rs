@@ -39,6 +39,8 @@ pub struct WorldConfig {
     pub unwilling: BTreeSet<ServerId>,
     /// Whether the application keeps the membership in its state, as ZooKeeper's tree does.
     pub tells: bool,
+    /// Two of three servers have a service that keeps sessions: what one says meets one that does not expect it.
+    pub keeps_sessions: bool,
     /// How much history the servers keep at hand.
     pub history: HistoryLimits,
     /// How many bytes a follower holds before its disk has them.
@@ -82,6 +84,7 @@ impl WorldConfig {
             may_change: false,
             unwilling: BTreeSet::new(),
             tells: false,
+            keeps_sessions: false,
             history: HistoryLimits::default(),
             unsynced_bytes: Limits::default().unsynced_bytes,
             application_max: Duration::from_millis(1),

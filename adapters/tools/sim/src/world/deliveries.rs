@@ -33,11 +33,11 @@ impl World {
         Ok(())
     }
 
-    /// The state kept apart is the application's from here on.
+    /// The staged state is the application's from here on.
     pub(super) fn adopt(&mut self, id: ServerId, label: Zxid) -> Result<(), Violation> {
         let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         if !server.application.adopt(label) {
-            return broken(Rule::Boundary, id, format!("adopts {label}, which is not kept apart"));
+            return broken(Rule::Boundary, id, format!("adopts {label}, which is not staged"));
         }
         self.checker.on_adopted(id, &server.application.state, server.committed)?;
         server.handed = Some(label);

@@ -135,11 +135,11 @@ impl World {
                     self.agenda.after(wait, What::Publish { id, incarnation, state });
                 }
             }
-            Output::SendSnapshot { link, label, memberships, apart } => {
+            Output::SendSnapshot { link, label, memberships, staged } => {
                 if label.is_epoch_start() && label > Zxid::ZERO {
                     self.coverage.hit(FaultClass::SnapOfEpochStart);
                 }
-                let state = server.application.labelled(label, apart);
+                let state = server.application.labelled(label, staged);
                 self.send_snapshot(id, link, &state, memberships);
             }
             Output::ReceiveSnapshot { link, label } => {
