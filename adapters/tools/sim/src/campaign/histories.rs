@@ -126,10 +126,8 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     let clients = draw.note(true, Condition::Clients).then_some(clients);
     let drawn = case.fork(Purpose::Application, 0).below(3) == 0;
     let expands = draw.note(drawn, Condition::ExpandingApplication);
-    // Where links are so slow that pings hardly pass, what they carry would be what is seen.
-    let keeps_sessions = config.network.slow_link == 0;
     let expands = expands.then_some(Limits::TXN_BYTES_MIN);
-    let config = WorldConfig { expands, keeps_sessions, ..config };
+    let config = WorldConfig { expands, keeps_sessions: true, ..config };
     let accidents = if changes { ACCIDENTS_AND_CHANGES } else { ACCIDENTS };
     let course = if heaped { Course::heaped(accidents) } else { Course::dense(accidents, 8) };
     Run::new(draw, config, clients, &course)
