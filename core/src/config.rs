@@ -83,7 +83,9 @@ pub struct Config {
     /// which closes its links) and after a restart of the ensemble, no leader is established for so long. A server
     /// that is started with less than before, or with none, waits for the longest that it may ever have promised:
     /// that is kept beside its epochs.
-    /// Voters that are not ours promise nothing; where they are needed for a quorum there are no leases.
+    /// Voters that are not ours promise nothing; where they are needed for a quorum there are no leases. As a leader, a
+    /// server without leases, ZooKeeper's say, begins when it hears of its quorum, however late that is: of its beginning
+    /// no lease of another tells anything.
     pub lease: Option<Duration>,
     /// How it is found out who is to lead: the same at all servers.
     pub election: Election,

@@ -1122,6 +1122,35 @@ fn a_leadership_awaits_its_first_lease_where_there_will_be_one() {
     assert!(bench.is_up(one) && !awaits(&bench));
 }
 
+/// Of a quorum that needs a ZooKeeper server, the others have promised before work begins: their acknowledgements may be as
+/// old as a pause of ours, and they may have given another leader a lease since.
+#[test]
+fn a_leader_that_will_have_no_lease_still_awaits_the_promises_of_those_who_make_them() {
+    let mut bench = Bench::with(5, &ensemble(&[1, 2, 3, 4, 5]), disk(4, 4, z(4, 0).0), |config| {
+        config.lease = Some(LEASE);
+    });
+    bench.wait(LEASE);
+    bench.win(&[1, 2]);
+    let (one, two) = (bench.learner(), bench.learner());
+    let protocol = LearnerInfo::ours(LearnerInfo::PROTOCOL, 0, true);
+    bench.receive(one, Packet::FollowerInfo(LearnerInfo { protocol, ..info(1, 4) }));
+    bench.receive(two, Packet::FollowerInfo(info(2, 4)));
+    bench.persisted();
+    for link in [one, two] {
+        bench.receive(link, ack_epoch(4, z(4, 0).0));
+    }
+    bench.persisted();
+    for link in [one, two] {
+        bench.receive(link, ack(5));
+    }
+    assert!(bench.status().serving && bench.peer.leadership().is_none());
+    bench.to(Timer::Ping);
+    bench.receive(two, pong(5));
+    assert!(bench.peer.leadership().is_none(), "2 never promises, 1 has not yet");
+    bench.receive(one, lease_of(5, LEASE));
+    assert!(bench.peer.leadership().is_some_and(|leadership| leadership.lease.is_none()));
+}
+
 /// Before the promise of its own restart is over it counts for nobody, itself included.
 #[test]
 fn a_leader_counts_itself_when_its_own_promise_is_over() {

@@ -62,7 +62,8 @@ pub struct Broadcast {
     held: VecDeque<Held>,
     /// Until when no other leader can be established, once a quorum has promised that.
     pub lease: Option<Instant>,
-    /// There is no such promise yet, and will be unless too few voters of those here make any.
+    /// There is no such promise yet, and will be unless too few voters of those here make any; then those of them
+    /// that do have not all promised theirs.
     pub awaits_lease: bool,
 }
 
@@ -318,7 +319,7 @@ impl Broadcast {
             // It may have come when it was over: of a first one that ended before it began no caller is told.
             until = until.filter(|until| *until > cx.now);
         }
-        self.awaits_lease &= until.is_none() && !needs_others(cx, learners);
+        self.awaits_lease &= until.is_none() && !may_begin_without(cx, learners);
         if let Some(until) = until.or(self.lease.map(|_| cx.now)) {
             self.lease = Some(until);
             cx.timers.set(Timer::Lease, until);
@@ -398,6 +399,24 @@ fn promised(cx: &Context<'_>, learners: &Learners, quorum: &Quorum) -> Option<In
         sent = is_quorum(&support).then_some(at);
     }
     sent.map(|at| at + relied_on(length))
+}
+
+/// Whether a leader that will have no lease may let work begin: each of a quorum has promised as much as it ever will, so
+/// that no other leader counts on a lease. A quorum that has given one promises always; whoever is in both has promised
+/// us to establish no other, after its acknowledgement of our history, which may be as old as a pause of ours.
+fn may_begin_without(cx: &Context<'_>, learners: &Learners) -> bool {
+    let Some(length) = cx.config.lease else { return true };
+    let mut bound = cx.quorum.support();
+    bound.add(cx.quorum, cx.config.id);
+    for (at, id) in learners.promised() {
+        if at + relied_on(length) > cx.now {
+            bound.add(cx.quorum, id);
+        }
+    }
+    for learner in learners.values().filter(|l| l.votes && l.is_synced() && !l.leases) {
+        bound.add(cx.quorum, learner.id);
+    }
+    needs_others(cx, learners) && bound.is_enough(cx.quorum)
 }
 
 /// Whether there is a quorum here, and none without voters that promise no leases.

@@ -242,9 +242,11 @@ impl World {
     }
 
     /// A leader lets those in who do what only one may do, with a lease if there is to be one: no other server
-    /// counts on a lease. One whose last acknowledgement came after the next leadership had begun gets none.
+    /// counts on a lease. One whose last acknowledgement came after the next leadership had begun gets none. One that
+    /// knows of no leases awaits none: when it wakes from a pause it begins with what it was told before.
     pub(crate) fn check_leases(&mut self, leader: ServerId, epoch: Epoch) -> Result<(), Violation> {
-        let (now, hold) = (self.agenda.now(), self.leases_hold());
+        let awaits = self.servers.get(&leader).is_some_and(|server| server.config.lease.is_some());
+        let (now, hold) = (self.agenda.now(), self.leases_hold() && awaits);
         // Old servers promise nothing, and a server that was started without a lease counts on none.
         let old = !self.network.old.is_empty() || self.leases_change;
         let all_promise = self.lease.is_some() && !old;
