@@ -43,6 +43,8 @@ impl fmt::Display for LinkId {
 pub enum Origin {
     /// A caller at this server.
     Here,
+    /// A client of the service at this server.
+    Service,
     /// A learner.
     Learner(LinkId),
 }

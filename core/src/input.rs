@@ -108,6 +108,11 @@ pub enum Event {
     /// [`Refused`](crate::output::Output::Refused), or by
     /// [`Accepted`](crate::output::Output::Accepted) and, when it is applied, by itself.
     Propose(Request),
+    /// A client of the service at this server asks for a transaction: it goes to the leader behind those before it.
+    /// Nothing is said of what becomes of it. It comes to pass, or service here ends before
+    /// ([`Retired`](crate::output::Output::Retired)); unlike a caller's, it is never carried over to the next leader. The
+    /// service bounds how many are under way.
+    Submit(Request),
     /// The application has turned requests into transactions, in the order in which it was asked to: as
     /// many as it has ready.
     Prepared {

@@ -241,6 +241,14 @@ impl Leader {
         RoleChange::Stay
     }
 
+    /// A client of the service here asks for a transaction.
+    pub fn on_submit(&mut self, cx: &mut Context<'_>, request: Request) -> RoleChange {
+        if let Phase::Broadcast(broadcast) = &mut self.state.phase {
+            broadcast.on_submit(cx, request);
+        }
+        RoleChange::Stay
+    }
+
     /// The application has made transactions of requests: each gets the next zxid, and they go out.
     pub fn on_prepared(
         &mut self,

@@ -250,6 +250,14 @@ impl Learner {
         RoleChange::Stay
     }
 
+    /// A client of the service here asks for a transaction: the leader is asked.
+    pub fn on_submit(&self, cx: &mut Context<'_>, request: Request) -> RoleChange {
+        if let Phase::Broadcast(link, _) = &self.phase {
+            cx.outbox.send(*link, Message::Packet(Packet::Request(request)));
+        }
+        RoleChange::Stay
+    }
+
     /// A caller here asks for a transaction.
     pub fn on_propose(&self, cx: &mut Context<'_>, request: Request) -> RoleChange {
         if let Phase::Broadcast(link, broadcast) = &self.phase {

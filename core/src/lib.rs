@@ -84,6 +84,7 @@
 //! | [`Restored`](input::Event::Restored) | a received snapshot is whole, on disk and in the application |
 //! | [`SnapshotTaken`](input::Event::SnapshotTaken) | a `TakeSnapshot` is done, or failed |
 //! | [`Propose`](input::Event::Propose) | a caller asks for a transaction |
+//! | [`Submit`](input::Event::Submit) | a client of the service does |
 //! | [`Prepared`](input::Event::Prepared) | the application has made transactions of requests |
 //! | [`Applied`](input::Event::Applied) | the application has applied what was delivered |
 //! | [`Replayed`](input::Event::Replayed) | a `Replay` is done, as far as the log could be read |

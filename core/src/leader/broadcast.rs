@@ -160,6 +160,11 @@ impl Broadcast {
         }
     }
 
+    /// A client of the service here asks for a transaction. The service bounds how many are under way.
+    pub fn on_submit(&mut self, cx: &mut Context<'_>, request: Request) {
+        self.prepare(cx, Origin::Service, request);
+    }
+
     /// REQUEST of a learner's client. Returns whether it was taken: not if too many wait.
     pub fn on_request(
         &mut self,

@@ -273,6 +273,17 @@ impl Peer {
         }
     }
 
+    /// What cannot go to a leader is dropped: the service hears that it serves no longer.
+    pub(super) fn on_submit(&mut self, request: Request) {
+        if self.serving.is_some() && request.body.len() <= self.shared.config.limits.request_bytes {
+            if let Role::Leading(_) = self.role {
+                self.with_leader(|leader, cx| leader.on_submit(cx, request));
+            } else {
+                self.with_learner(|learner, cx| learner.on_submit(cx, request));
+            }
+        }
+    }
+
     pub(super) fn on_read(&mut self, read: ReadId) {
         if self.is_adrift() {
             self.shared.parked.push_back(Parked::Read(read));

@@ -10,6 +10,8 @@ use quorate_core::prepared::Prepared;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
+use crate::clients::{Clients, Host};
+
 /// A state machine that speaks ZooKeeper's transactions.
 ///
 /// The value that a server is started with is in the state before the first
@@ -23,12 +25,18 @@ pub trait Application: Send + 'static {
     type Restore: Restore<State = Self::Staged>;
     /// What a transaction did, for the service in front of this application.
     type Effect: Send;
+    /// That service: [`NoClients`](crate::clients::NoClients) where there is none.
+    type Clients: Clients<Self>;
 
     /// What servers with this application say they speak:
     /// [`LearnerInfo::PROTOCOL`](quorate_core::message::LearnerInfo::PROTOCOL) for ZooKeeper's data tree, else
     /// [`LearnerInfo::OTHER_APPLICATION`](quorate_core::message::LearnerInfo::OTHER_APPLICATION).
     /// Servers that say different things keep apart, since neither can read the other's snapshots.
     const PROTOCOL: i32;
+
+    /// The service in front of this application: made once, before anything else, and beside the application as
+    /// long as the server runs.
+    fn clients(&mut self, host: Host) -> Self::Clients;
 
     /// Turns a request into a transaction, at the leader: on top of everything applied and of
     /// everything prepared since the last [`abandon`](Self::abandon). `now` is the wall clock in

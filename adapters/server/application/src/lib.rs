@@ -28,6 +28,7 @@
 extern crate alloc;
 
 mod application;
+pub mod clients;
 mod framing;
 mod none;
 mod state_machine;

@@ -11,6 +11,7 @@ use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
 use crate::application::{Application, Restore, RestoreError, Snapshot, SnapshotError};
+use crate::clients::{Host, NoClients};
 use crate::framing::{Frame, Frames, frame};
 
 /// Nothing is replicated: the servers elect a leader, and that is all.
@@ -54,8 +55,13 @@ impl Application for NoApplication {
     type Staged = Nothing;
     type Restore = RestoreNothing;
     type Effect = ();
+    type Clients = NoClients;
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
+
+    fn clients(&mut self, _: Host) -> NoClients {
+        NoClients
+    }
 
     fn prepare(&mut self, request: &Request, _: Origin, _now: i64, _bytes_max: usize) -> Prepared {
         if request.op == Request::RECONFIGURE {

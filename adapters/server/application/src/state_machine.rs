@@ -13,6 +13,7 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
 use crate::application::{Application, Restore, RestoreError, Snapshot, SnapshotError};
+use crate::clients::{Host, NoClients};
 use crate::framing::{Frame, Frames, frame};
 
 /// A deterministic state machine: commands in, replies out.
@@ -162,8 +163,13 @@ impl<M: StateMachine> Application for Replicated<M> {
     type Restore = Reading<M>;
     /// The reply.
     type Effect = Bytes;
+    type Clients = NoClients;
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
+
+    fn clients(&mut self, _: Host) -> NoClients {
+        NoClients
+    }
 
     fn prepare(&mut self, request: &Request, _: Origin, _now: i64, bytes_max: usize) -> Prepared {
         if request.op == Request::RECONFIGURE {

@@ -1,6 +1,7 @@
 //! The data tree and a leader's preparer as one [`Application`].
 
 use bytes::{Bytes, BytesMut};
+use quorate_application::clients::{Host, NoClients};
 use quorate_application::{Application, Prepared, Restore, RestoreError, Snapshot, SnapshotError};
 use quorate_core::id::Origin;
 use quorate_core::message::{LearnerInfo, Request};
@@ -32,8 +33,13 @@ impl Application for ZooKeeper {
     type Staged = Tree;
     type Restore = RestoreTree;
     type Effect = Result<Applied, ApplyError>;
+    type Clients = NoClients;
 
     const PROTOCOL: i32 = LearnerInfo::PROTOCOL;
+
+    fn clients(&mut self, _: Host) -> NoClients {
+        NoClients
+    }
 
     fn prepare(&mut self, request: &Request, _: Origin, _now: i64, bytes_max: usize) -> Prepared {
         self.preparer.prepare(&self.tree, request, bytes_max)

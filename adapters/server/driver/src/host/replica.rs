@@ -450,6 +450,7 @@ mod tests {
     use async_channel::{Receiver, bounded};
     use bytes::BytesMut;
     use futures_lite::future::block_on;
+    use quorate_application::clients::{Host, NoClients};
     use quorate_application::{Prepared, Restore, RestoreError, Snapshot, SnapshotError};
     use quorate_core::id::Ticket;
     use quorate_core::message::LearnerInfo;
@@ -506,8 +507,13 @@ mod tests {
         type Staged = i64;
         type Restore = Eight;
         type Effect = ();
+        type Clients = NoClients;
 
         const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
+
+        fn clients(&mut self, _: Host) -> NoClients {
+            NoClients
+        }
 
         fn prepare(
             &mut self,

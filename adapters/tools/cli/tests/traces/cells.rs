@@ -27,8 +27,13 @@ impl Application for Cells {
     type Staged = Self;
     type Restore = Restoring;
     type Effect = ();
+    type Clients = NoClients;
 
     const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
+
+    fn clients(&mut self, _: Host) -> NoClients {
+        NoClients
+    }
 
     fn prepare(&mut self, request: &Request, _: Origin, _now: i64, _bytes_max: usize) -> Prepared {
         self.ahead += 1;

@@ -188,6 +188,7 @@ impl Moment {
                 )
                 | What::Hear(
                     Event::Propose(_)
+                    | Event::Submit(_)
                     | Event::Read(_)
                     | Event::TransferLeadership(_)
                     | Event::StepDown,

@@ -1,0 +1,246 @@
+//! Whom a server serves: the clients of a service in front of the application, sans-IO like the core.
+//!
+//! ```text
+//!   sockets ──► Connected, Received ──►  Clients::step_into   ──► Send, Close ──────────► sockets
+//!   core ─────► Serving, Synced … ────►  beside the           ──► Submit, Sync, Touch … ─► core
+//!   apply ────► on_applied ───────────►  application
+//! ```
+//!
+//! The service steps where the application steps: a read and what it asks to be told of are one step towards applying.
+//! All that it is told comes in one order with what is applied; outputs are carried out in order.
+//!
+//! A server without a service has [`NoClients`] and pays nothing.
+
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use quorate_core::id::{LinkId, ServerId};
+use quorate_core::membership::Membership;
+use quorate_core::message::Request;
+use quorate_core::time::Instant;
+use quorate_core::txn::Txn;
+use quorate_core::zxid::Epoch;
+
+use crate::application::Application;
+
+/// One connection of a client, numbered by the driver; a number never comes back, so what is meant for one never
+/// reaches a later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u64);
+
+/// One question for a read point, numbered by the service; a number never comes back while the server runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SyncId(pub u64);
+
+/// What happens, and when.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// When the service steps.
+    pub at: Instant,
+    /// The wall clock then, in milliseconds since 1970.
+    pub wall_ms: i64,
+    /// What happens.
+    pub event: Event,
+}
+
+/// What the service of a server is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Time has passed: something is [due](Clients::deadline).
+    Tick,
+    /// A client has connected.
+    Connected {
+        /// Its number.
+        client: ClientId,
+        /// Where it comes from.
+        remote: SocketAddr,
+    },
+    /// A client has sent these frames, as [`Framing::take`] took them off its bytes, in order.
+    Received {
+        /// Which.
+        client: ClientId,
+        /// What.
+        frames: Vec<Frame>,
+    },
+    /// So many bytes of what was to be [sent](Output::Send) to it are written.
+    Written {
+        /// To which client.
+        client: ClientId,
+        /// How many more.
+        bytes: usize,
+    },
+    /// The connection of a client has ended.
+    Disconnected(ClientId),
+    /// This server serves from here on; see the core's output of that name.
+    Serving {
+        /// In which epoch.
+        epoch: Epoch,
+        /// Whether it leads.
+        leads: bool,
+        /// The membership in force.
+        membership: Membership,
+    },
+    /// It serves no longer.
+    Retired,
+    /// What is applied by now is as new as everything that was acknowledged before that [`Output::Sync`].
+    Synced(SyncId),
+    /// There is no such read point: the leader is lost, or is about to be.
+    SyncRefused(SyncId),
+    /// The leader has pinged: answer with [`Output::Touch`] in this step.
+    Pinged,
+    /// A learner has answered a ping, and has heard from these sessions.
+    Touched {
+        /// Its link.
+        from: LinkId,
+        /// When the ping was sent; the origin of time if it answers none.
+        asked: Instant,
+        /// The sessions, as PING carries them.
+        sessions: Bytes,
+    },
+    /// A learner asks whether a session lives: answer with [`Output::Revalidated`] in this step.
+    Revalidate {
+        /// Its link.
+        from: LinkId,
+        /// Which, as REVALIDATE carries it.
+        body: Bytes,
+    },
+    /// What the leader says of a session, as REVALIDATE carries it.
+    Revalidated(Bytes),
+    /// The link of a learner has ended, if it was one.
+    LinkLost(LinkId),
+}
+
+/// One thing that a client has sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// A word of four letters, and nothing else is heard from this connection.
+    Word([u8; 4]),
+    /// A frame without its length.
+    Whole(Bytes),
+    /// What came is no frame: the connection is of no use any more.
+    Garbled,
+}
+
+/// What the service of a server wants done, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Write these bytes to a client, behind what was to be written before.
+    Send {
+        /// Which.
+        client: ClientId,
+        /// A whole frame with its length, or text.
+        bytes: Bytes,
+    },
+    /// End the connection of a client. It is told nothing more, and nothing is heard from it.
+    Close {
+        /// Which.
+        client: ClientId,
+        /// How.
+        how: Close,
+    },
+    /// Read nothing from a client.
+    Pause(ClientId),
+    /// Read from it again.
+    Resume(ClientId),
+    /// Ask the leader for a transaction, see the core's event of that name.
+    Submit(Request),
+    /// Ask for a read point.
+    Sync(SyncId),
+    /// The sessions that were heard from since the last [`Event::Pinged`].
+    Touch(Bytes),
+    /// Ask the leader whether a session lives.
+    Revalidate(Bytes),
+    /// Tell a learner whether a session lives.
+    Revalidated {
+        /// Its link.
+        to: LinkId,
+        /// What it is told.
+        body: Bytes,
+    },
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Close {
+    /// When what was to be sent is written, or cannot be written in time.
+    AfterWriting,
+    /// At once, by a reset.
+    Reset,
+}
+
+/// Takes frames off the bytes of one connection. Each connection has its own.
+pub trait Framing: Clone + Send + 'static {
+    /// Takes the next frame off the front of `bytes`, if it has come whole. Behind [`Frame::Garbled`] nothing
+    /// more is taken.
+    fn take(&mut self, bytes: &mut BytesMut) -> Option<Frame>;
+}
+
+/// The clients of one server, and what it owes them.
+pub trait Clients<A: Application + ?Sized>: Send + 'static {
+    /// What takes frames off a connection.
+    type Framing: Framing;
+
+    /// Whether there is a service: it hears of sessions at other servers, and its ports are opened.
+    const SERVES: bool;
+
+    /// What takes the frames of a new connection off its bytes.
+    fn framing(&self) -> Self::Framing;
+
+    /// Takes in what has happened; puts what is to be done behind what is in `out`.
+    fn step_into(&mut self, input: Input, application: &mut A, out: &mut Vec<Output>);
+
+    /// The application has applied a transaction, with this effect.
+    fn on_applied(
+        &mut self,
+        at: Instant,
+        txn: &Txn,
+        effect: &A::Effect,
+        application: &A,
+        out: &mut Vec<Output>,
+    );
+
+    /// When to step with [`Event::Tick`], if nothing happens before.
+    fn deadline(&self) -> Option<Instant>;
+}
+
+/// No service: nothing listens, and nothing is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoClients;
+
+impl Framing for NoClients {
+    fn take(&mut self, bytes: &mut BytesMut) -> Option<Frame> {
+        bytes.clear();
+        Some(Frame::Garbled)
+    }
+}
+
+impl<A: Application + ?Sized> Clients<A> for NoClients {
+    type Framing = Self;
+
+    const SERVES: bool = false;
+
+    fn framing(&self) -> Self {
+        Self
+    }
+
+    fn step_into(&mut self, _: Input, _: &mut A, _: &mut Vec<Output>) {}
+
+    fn on_applied(&mut self, _: Instant, _: &Txn, _: &A::Effect, _: &A, _: &mut Vec<Output>) {}
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// What a service is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// The server.
+    pub id: ServerId,
+    /// How long a tick of the ensemble is.
+    pub tick: Duration,
+    /// The longest frame of a client, in bytes.
+    pub frame_bytes_max: usize,
+}
