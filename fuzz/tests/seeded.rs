@@ -30,6 +30,7 @@ use Seeded::{Core, Disk};
 
 /// What is fed, with which bug.
 const TABLE: &[(&str, Seeded)] = &[
+    ("client_frames", Core(Bug::HeaderUnchecked)),
     ("ensemble", Core(Bug::HistoryAckBeforeDisk)),
     ("garbage", Core(Bug::RoundGoesBack)),
     ("generation", Core(Bug::SecondGrant)),
