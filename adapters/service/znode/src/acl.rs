@@ -2,7 +2,7 @@
 //!
 //! A node holds a key, not a list; a list that many nodes have is kept once. Keys are counted up and
 //! never used twice, and a list leaves with its last node, all as ZooKeeper does it: snapshots of the
-//! same history have the same keys. Whether a client may do something is decided elsewhere.
+//! same history have the same keys. Whether a client may do something is decided in `access`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -49,6 +49,11 @@ pub(crate) struct AclTable {
 }
 
 impl AclTable {
+    /// The list with this key, if it is here.
+    pub(crate) fn of(&self, key: i64) -> Option<&Acls> {
+        if key == OPEN { Some(&OPEN_LIST) } else { self.lists.get(&key) }
+    }
+
     /// The lists by key.
     pub(crate) const fn lists(&self) -> &Map<i64, Acls> {
         &self.lists

@@ -23,7 +23,7 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
 use crate::node::Node;
-use crate::outcome::{Applied, DigestCheck, ErrorCode, Outcome};
+use crate::outcome::{Applied, DigestCheck, ErrorCode, Gone, Outcome};
 use crate::path;
 use crate::stat::{Owner, Stat, StoredStat};
 use crate::tree::Tree;
@@ -69,7 +69,7 @@ impl Tree {
                 self.create(when, create).map(|stat| Outcome::Created { path: path.into(), stat })
             }
             Op::Delete { path } => {
-                self.delete(when.zxid, path).map(|()| Outcome::Deleted { path: path.into() })
+                self.delete(when.zxid, path).map(Outcome::Deleted)
             }
             Op::SetData { path, data, version } => self
                 .set_data(path, data, version, when.zxid, when.time)
@@ -145,7 +145,7 @@ impl Tree {
         Ok(client_stat)
     }
 
-    fn delete(&mut self, zxid: Zxid, path: &str) -> Result<(), ErrorCode> {
+    fn delete(&mut self, zxid: Zxid, path: &str) -> Result<Gone, ErrorCode> {
         let (parent_path, name) = path::split(path).ok_or(ErrorCode::BAD_ARGUMENTS)?;
         let gone = self.change(parent_path, |_, parent| {
             parent.stat.pzxid = parent.stat.pzxid.max(zxid);
@@ -154,6 +154,7 @@ impl Tree {
         let gone = gone.ok_or(ErrorCode::NO_NODE)?;
         // A leader deletes leaves only. But a state that already contains later transactions may have
         // children here, of a node that is yet to be created again; so are they.
+        let acl = self.acls.of(gone.acl).cloned();
         let (mut nodes, mut bytes) = (0, 0);
         let mut left = vec![(path.to_owned(), gone)];
         while let Some((path, node)) = left.pop() {
@@ -169,7 +170,7 @@ impl Tree {
         }
         self.len -= nodes;
         self.quota_deleted(path, nodes, bytes);
-        Ok(())
+        Ok(Gone { path: path.into(), acl })
     }
 
     /// Sets the data of a node.
@@ -191,20 +192,16 @@ impl Tree {
         Ok(stat)
     }
 
-    fn close_session(&mut self, when: When, paths: Option<Vec<&str>>) -> Vec<String> {
+    fn close_session(&mut self, when: When, paths: Option<Vec<&str>>) -> Vec<Gone> {
         self.sessions.remove(&when.session);
         let mut deleted = Vec::new();
         for path in paths.unwrap_or_default() {
-            if self.delete(when.zxid, path).is_ok() {
-                deleted.push(path.to_owned());
-            }
+            deleted.extend(self.delete(when.zxid, path));
         }
         // Normally there is nothing left, unless the leader did not say what there was.
         let rest: BTreeSet<_> = self.ephemerals.remove(&when.session).unwrap_or_default();
         for path in rest {
-            if self.delete(when.zxid, &path).is_ok() {
-                deleted.push(path.as_ref().to_owned());
-            }
+            deleted.extend(self.delete(when.zxid, &path));
         }
         deleted
     }

@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A length or a count; none for null.
-    fn count(&mut self) -> Read<Option<usize>> {
+    pub(crate) fn count(&mut self) -> Read<Option<usize>> {
         let fault = self.fault(Malformed::NegativeLength);
         match self.int()? {
             -1 => Ok(None),

@@ -30,12 +30,15 @@
 //! | request | [`Preparer::prepare`] makes of it |
 //! |---|---|
 //! | createSession, closeSession | the same; closeSession lists the session's ephemeral nodes |
-//! | create, create2 | the same; persistent, ephemeral and sequential nodes |
-//! | delete, setData | the same, if the version fits |
+//! | create, create2, createContainer, createTTL | the same, with the name, list and number that the node gets |
+//! | delete, setData, setACL | the same, with the new version |
+//! | multi | the same; or one that says which element was refused |
+//! | deleteContainer | the same, if the leader itself asks |
 //! | reconfig | a reconfiguration, if the client may write `/zookeeper/config` |
-//! | multi, setACL, check, containers, TTL nodes | refused as unimplemented |
+//! | check, and all others | refused as unimplemented |
 //!
-//! [`Tree::apply`] knows every transaction of ZooKeeper 3.9, those of the last row too.
+//! What is refused becomes a transaction with ZooKeeper's code. A client's requests come by one way at a time, see
+//! [`Preparer::revalidate`].
 //!
 //! # What is here
 //!
@@ -43,30 +46,43 @@
 //!   `apply` turns a transaction into changes, `quota` keeps ZooKeeper's quota statistics.
 //! - `txn`: the bodies of transactions, decoded; every length is checked against what is there.
 //! - [`Snapshot`]: a point in time; [`Pieces`] writes it, [`Restoring`] makes a tree of them.
-//! - [`Preparer`]: what a leader makes of clients' requests, as far as that goes.
+//! - [`Preparer`]: what a leader makes of clients' requests. `request` decodes them, `judge`, `multi` and `closing`
+//!   make transactions of them on top of `outstanding`, the records of what is under way; [`Rules`] and [`Facts`] are
+//!   what they are judged by, and `owners` by which way they may come.
+//! - [`access`]: permissions, for reads as well as for writes.
 //! - `map`: the persistent sorted map that makes a point in time cheap.
 //! - `digest`, [`acl`], [`stat`]: what their names say.
 //!
 //! # What is not
 //!
-//! Reads, watches, the expiry of sessions and the other requests belong to the service in front of the
+//! Reads, watches and the expiry of sessions belong to the service in front of the
 //! tree (`quorate-service`), and so does the tree as what a server replicates; the header and the seals of a
 //! snapshot file belong to `quorate-storage`. Nothing here does I/O of its own.
 #![forbid(unsafe_code, unused_must_use)]
 
+pub mod access;
 pub mod acl;
 mod apply;
+mod closing;
 mod digest;
+mod due;
+mod encode;
+mod judge;
 mod jute;
 mod map;
+mod multi;
 mod node;
 mod outcome;
 mod outstanding;
+mod owners;
 mod path;
 mod pieces;
 mod prepare;
 mod quota;
+mod refusal;
+mod request;
 mod restore;
+mod rules;
 mod snapshot;
 pub mod stat;
 mod tree;
@@ -75,10 +91,11 @@ mod walk;
 
 pub use jute::Malformed;
 pub use node::NodeRef;
-pub use outcome::{Applied, DigestCheck, ErrorCode, Outcome};
+pub use outcome::{Applied, DigestCheck, ErrorCode, Gone, Outcome};
 pub use pieces::{Pieces, Uncountable};
 pub use prepare::Preparer;
 pub use restore::{Damage, Restoring, SnapshotError};
+pub use rules::{Facts, Rules};
 pub use snapshot::Snapshot;
 pub use tree::Tree;
 pub use txn::{ApplyError, kind};

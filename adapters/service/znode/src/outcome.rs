@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::acl::Acls;
 use crate::stat::Stat;
 
 /// A transaction was applied.
@@ -14,6 +15,15 @@ pub struct Applied {
     pub outcome: Outcome,
     /// Whether the leader's tree looks the same.
     pub digest: DigestCheck,
+}
+
+/// A node that was deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// Where it was.
+    pub path: String,
+    /// Its last access list: who might not read it is not told that it has gone.
+    pub acl: Option<Acls>,
 }
 
 /// What a transaction, or an element of a multi, did.
@@ -27,10 +37,7 @@ pub enum Outcome {
         stat: Stat,
     },
     /// A node was deleted.
-    Deleted {
-        /// Where it was.
-        path: String,
-    },
+    Deleted(Gone),
     /// A node's data was set.
     DataSet {
         /// Where.
@@ -58,7 +65,7 @@ pub enum Outcome {
     /// The session of the header was closed.
     SessionClosed {
         /// Its ephemeral nodes, in the order in which they were deleted.
-        deleted: Vec<String>,
+        deleted: Vec<Gone>,
     },
     /// What the elements of a multi did.
     Multi(Vec<Self>),
@@ -77,7 +84,7 @@ impl Outcome {
                 outcomes.iter().filter_map(Self::error).find(|code| *code != ErrorCode::OK)
             }
             Self::Created { .. }
-            | Self::Deleted { .. }
+            | Self::Deleted(_)
             | Self::DataSet { .. }
             | Self::AclSet { .. }
             | Self::Checked { .. }

@@ -111,6 +111,14 @@ impl Tree {
     }
 }
 
+/// Whether `path` would be the limits or the statistics of a quota, and its data no such text. Java servers that
+/// read it stop, and stop again at each start.
+pub(crate) fn is_poison(path: &str, data: Option<&[u8]>) -> bool {
+    let Some((parent, LIMITS | STATS)) = path::split(path) else { return false };
+    let quota = parent == QUOTA || under_quota(parent).is_some();
+    quota && data.and_then(Stats::parse).is_none()
+}
+
 /// The path whose quota a node below `parent` describes.
 fn under_quota(parent: &str) -> Option<&str> {
     parent.strip_prefix(QUOTA).filter(|of| of.starts_with('/'))
@@ -133,7 +141,8 @@ impl Stats {
         let mut others = BTreeMap::new();
         if !data.is_empty() {
             for pair in str::from_utf8(data).ok()?.split([',', ';']) {
-                let mut parts = pair.split('=');
+                // As Java splits it: empty parts at the end are none.
+                let mut parts = pair.trim_end_matches('=').split('=');
                 let (key, value) = (parts.next()?, parts.next()?);
                 let value = if value.is_empty() { -1 } else { value.parse().ok()? };
                 others.insert(key.to_owned(), value);
@@ -167,11 +176,15 @@ mod tests {
         }
         let empty = Stats { count: -1, bytes: -1, others: BTreeMap::new() };
         assert_eq!(Stats::parse(b""), Some(empty));
+        let left_out = Stats { count: -1, bytes: 5, others: BTreeMap::new() };
+        assert_eq!(Stats::parse(b"count==1,bytes=5="), Some(left_out));
     }
 
     #[test]
     fn what_is_no_statistics_is_left_alone() {
-        for odd in ["count", "count=x", ",", "count=1,", "count=99999999999999999999"] {
+        for odd in
+            ["count", "count=", "=", "count=x", ",", "count=1,", "count=99999999999999999999"]
+        {
             assert_eq!(Stats::parse(odd.as_bytes()), None, "{odd}");
         }
         assert_eq!(Stats::parse(&[0xff]), None);

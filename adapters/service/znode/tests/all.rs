@@ -1,11 +1,18 @@
 //! The tests of this directory in one program: linked once, and what waits in one waits beside the others.
 #![allow(clippy::unwrap_used, reason = "tests; their helpers are not marked as such")]
 
+mod ahead;
 mod damage;
 mod effects;
 mod golden;
+mod leader;
 mod model;
+mod multi;
+mod order;
+mod poison;
 mod prepare;
+mod rights;
+mod sessions;
 mod support;
 
 #[test]

@@ -6,7 +6,7 @@ use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_znode::acl::Acl;
 use quorate_znode::stat::{Owner, StoredStat};
-use quorate_znode::{ApplyError, DigestCheck, ErrorCode, Malformed, Outcome, Tree, kind};
+use quorate_znode::{ApplyError, DigestCheck, ErrorCode, Gone, Malformed, Outcome, Tree, kind};
 
 fn stat(tree: &Tree, path: &str) -> StoredStat {
     *tree.get(path).unwrap().stored_stat()
@@ -122,10 +122,9 @@ fn a_delete_is_noted_by_the_parent_even_if_there_is_no_node() {
     for kind in [kind::DELETE, kind::DELETE_CONTAINER] {
         let mut tree = Tree::new();
         apply(&mut tree, kind::CREATE_CONTAINER, create_container("/a", 1));
-        assert_eq!(
-            apply(&mut tree, kind, delete("/a")).outcome,
-            Outcome::Deleted { path: "/a".into() }
-        );
+        let acl = Some([Acl::world(31)].into());
+        let gone = Gone { path: "/a".into(), acl };
+        assert_eq!(apply(&mut tree, kind, delete("/a")).outcome, Outcome::Deleted(gone));
         assert_eq!((stat(&tree, "").cversion, stat(&tree, "").pzxid), (1, Zxid(2)));
         assert_eq!(tree.get("").unwrap().stat().cversion, 2 - 1);
         assert_eq!(apply(&mut tree, kind, delete("/a")).outcome, failed(ErrorCode::NO_NODE));
@@ -223,6 +222,7 @@ fn a_session_comes_and_goes_with_its_nodes() {
     else {
         panic!("not closed")
     };
+    let deleted: Vec<_> = deleted.iter().map(|gone| &*gone.path).collect();
     assert_eq!(deleted, ["/c", "/a", "/b"]);
     assert_eq!(tree.children("/").unwrap().collect::<Vec<_>>(), ["stays", "zookeeper"]);
     assert_eq!((tree.sessions().count(), tree.owners().count()), (0, 0));

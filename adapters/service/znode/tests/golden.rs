@@ -12,7 +12,7 @@ use bytes::Bytes;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use quorate_znode::stat::Owner;
-use quorate_znode::{Applied, DigestCheck, ErrorCode, Outcome, Tree};
+use quorate_znode::{Applied, DigestCheck, ErrorCode, Gone, Outcome, Tree};
 
 const LOG: &[u8] = include_bytes!("golden/log.100000001");
 const EMPTY: &[u8] = include_bytes!("golden/snapshot.0");
@@ -130,7 +130,7 @@ fn the_log_says_what_happened() {
             Outcome::Created { .. },
             Outcome::DataSet { .. },
             Outcome::Checked { .. },
-            Outcome::Deleted { .. },
+            Outcome::Deleted(_),
         ]
     ));
     assert_eq!(outcome(10).error(), None);
@@ -138,7 +138,8 @@ fn the_log_says_what_happened() {
     assert_eq!(*outcome(11), Outcome::Multi(failed.to_vec()));
     assert_eq!(outcome(11).error(), Some(ErrorCode::NO_NODE));
     assert_eq!(*outcome(12), Outcome::Failed(ErrorCode::NO_NODE));
-    assert_eq!(*outcome(24), Outcome::SessionClosed { deleted: vec!["/a/eph".into()] });
+    let Outcome::SessionClosed { deleted } = outcome(24) else { panic!("{:?}", outcome(24)) };
+    assert_eq!(paths(deleted), ["/a/eph"]);
     assert_eq!(tree.sessions().map(|(_, timeout)| timeout).collect::<Vec<_>>(), [8_000]);
     assert_eq!(tree.owners().count(), 0);
 }
@@ -196,14 +197,20 @@ fn containers_ttl_nodes_and_reconfigurations_are_followed() {
     assert!(config.data().unwrap().ends_with(b"version=10000000c"));
 }
 
+fn paths(deleted: &[Gone]) -> Vec<&str> {
+    deleted.iter().map(|gone| &*gone.path).collect()
+}
+
 #[test]
 fn a_leader_without_digests_is_followed() {
     let mut tree = Tree::new();
     let applied = replay(&mut tree, &unhex(NO_DIGEST_TXNS));
     assert!(applied.iter().all(|applied| applied.digest == DigestCheck::Absent));
     // It did not list what the session had either.
-    let closed = Outcome::SessionClosed { deleted: vec!["/f".into()] };
-    assert_eq!(applied.last().unwrap().outcome, closed);
+    let Outcome::SessionClosed { deleted } = &applied.last().unwrap().outcome else {
+        panic!("{applied:?}")
+    };
+    assert_eq!(paths(deleted), ["/f"]);
     assert!(tree.get("/f").is_none() && tree.get("/f2").is_some());
     assert_eq!(tree.sessions().count(), 0);
 }

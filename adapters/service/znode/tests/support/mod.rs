@@ -9,7 +9,7 @@ use quorate_znode::acl::Acl;
 use quorate_znode::{Applied, Tree, kind};
 
 /// A body under construction.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Body(pub(crate) Vec<u8>);
 
 impl Body {

@@ -1,0 +1,40 @@
+//! What a leader judges requests by, beside the tree: the operator's settings and the facts of the moment.
+
+use quorate_core::message::Identity;
+
+use crate::access;
+use crate::acl::Acls;
+
+/// The operator's settings. They should be the same on all servers: any of them may lead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Rules {
+    /// Whether there may be nodes with a time to live, ZooKeeper's `extendedTypesEnabled`.
+    pub extended_types: bool,
+    /// Whether every client may do everything, ZooKeeper's `skipACL`.
+    pub skip_acl: bool,
+    /// Whether a create2 in a multi becomes a transaction of its own kind. Java servers before 3.7.2 and 3.8.2 do
+    /// not know it there: they apply what stands before it and no more. Without, it becomes a create.
+    pub create2_in_multi: bool,
+}
+
+impl Rules {
+    /// Whether a client with these identities has a [permission](access) on a node with this list, see
+    /// [`access::permitted`].
+    pub fn permit(
+        self,
+        list: Option<&Acls>,
+        permission: i32,
+        identities: Option<&[Identity]>,
+    ) -> bool {
+        self.skip_acl || access::permitted(list, permission, identities)
+    }
+}
+
+/// What a request is prepared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Facts {
+    /// The wall clock, in milliseconds since 1970.
+    pub now_ms: i64,
+    /// How many bytes the body of the transaction may have.
+    pub bytes_max: usize,
+}
