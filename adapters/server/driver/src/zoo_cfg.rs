@@ -4,7 +4,7 @@
 //! turned into a [`ZooCfg`] of typed values, once, at start. A value that is wrong refuses the whole
 //! file: a server that takes a default instead is one that behaves otherwise than its operator thinks.
 //! A setting of ZooKeeper that has no effect here, or a key that nothing knows, is a [`Warning`] with the reason; one that
-//! asks for what would be missed if it were not there (TLS, SASL, read-only mode, observer masters, compressed snapshots,
+//! asks for what would be missed if it were not there (TLS, SASL, enforced quotas, observer masters, compressed snapshots,
 //! …) refuses the file. Warnings and refusals name file, line, key and value.
 //!
 //! The rules of properties files and the grammar of `server.N`, `group.G` and `weight.N` are the
@@ -34,6 +34,7 @@
 //!
 //! In the Java code: `QuorumPeerConfig`.
 
+mod clients;
 mod entries;
 mod findings;
 mod foreign;
@@ -50,6 +51,7 @@ use quorate_core::config::Election;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership};
 
+pub use crate::zoo_cfg::clients::ClientSettings;
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 
 /// What the configuration files of one server say.
@@ -147,6 +149,8 @@ pub struct ZooCfg {
     pub trust_empty_snapshot: bool,
     /// The file in which an arbiter of a two-server ensemble answers (`oraclePath`).
     pub oracle_path: Option<PathBuf>,
+    /// The service for clients.
+    pub clients: ClientSettings,
     /// Which four-letter words are answered (`4lw.commands.whitelist`); `*` for all. By default the
     /// five that cost nothing and change nothing, where ZooKeeper has `srvr` alone. See
     /// [`ZooCfg::answers`].

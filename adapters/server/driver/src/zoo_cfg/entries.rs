@@ -236,6 +236,16 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// `yes`, as ZooKeeper writes a switch or two.
+    pub(super) fn yes(&mut self, key: &'static str) -> Result<bool, ConfigError> {
+        let Some(entry) = self.take(key) else { return Ok(false) };
+        match entry.value.as_str() {
+            "yes" => Ok(true),
+            "no" | "" => Ok(false),
+            _ => Err(entry.value_error("yes or no".to_owned())),
+        }
+    }
+
     pub(super) fn path(&mut self, key: &'static str) -> Result<Option<PathBuf>, ConfigError> {
         match self.take(key) {
             Some(entry) if entry.value.is_empty() => Err(entry.value_error("a path".to_owned())),

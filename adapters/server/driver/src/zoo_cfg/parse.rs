@@ -9,6 +9,7 @@ use quorate_core::membership::{Member, Membership, Role};
 use quorate_core::properties::Lines;
 
 use crate::zoo_cfg::ZooCfg;
+use crate::zoo_cfg::clients::ClientSettings;
 use crate::zoo_cfg::entries::{Entries, MAX};
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place};
 use crate::zoo_cfg::members::{MemberLines, without_mark};
@@ -97,6 +98,7 @@ impl ZooCfg {
             observer_snapshots: entries.count("leader.maxConcurrentSnapSyncs", 10)?,
             trust_empty_snapshot: entries.boolean("snapshot.trust.empty", false)?,
             oracle_path: entries.path("oraclePath")?,
+            clients: ClientSettings::read(entries, tick_time)?,
             four_letter_words: entries.words("4lw.commands.whitelist", &WORDS),
             finish_when_settled: entries.boolean("quorate.finishWhenSettled", true)?,
             priority: entries
