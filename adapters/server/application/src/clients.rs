@@ -197,7 +197,7 @@ pub trait Clients<A: Application + ?Sized>: Send + 'static {
         at: Instant,
         txn: &Txn,
         effect: &A::Effect,
-        application: &A,
+        application: &mut A,
         out: &mut Vec<Output>,
     );
 
@@ -227,7 +227,7 @@ impl<A: Application + ?Sized> Clients<A> for NoClients {
 
     fn step_into(&mut self, _: Input, _: &mut A, _: &mut Vec<Output>) {}
 
-    fn on_applied(&mut self, _: Instant, _: &Txn, _: &A::Effect, _: &A, _: &mut Vec<Output>) {}
+    fn on_applied(&mut self, _: Instant, _: &Txn, _: &A::Effect, _: &mut A, _: &mut Vec<Output>) {}
 
     fn deadline(&self) -> Option<Instant> {
         None

@@ -1,22 +1,56 @@
-//! ZooKeeper as a replicated application: its data tree, and what a leader makes of requests.
+//! A ZooKeeper server's service: its clients, their sessions, requests and watches, in front of the data tree.
 //!
 //! ```text
-//!   quorate-driver ── runs ──► quorate-application::Application
-//!                                     ▲
-//!                               ZooKeeper (here) ──► quorate-znode: Tree, Preparer
+//!   sockets ◄──► driver ◄──► Service: connections, sessions, order of replies, watches      this server's
+//!                   │           │ sees
+//!                   └─ runs ──► ZooKeeper: Tree, Preparer                                   every server's; the leader's
 //! ```
 //!
-//! A server with [`ZooKeeper`] stands among Java servers: it logs, applies, sends and takes over the same
-//! transactions and snapshots as they do. Requests that it does not know yet it answers, as a leader, with
-//! ZooKeeper's "unimplemented".
+//! [`ZooKeeper`] is an [`Application`](quorate_application::Application): a server with it logs, applies, sends and takes
+//! over the same transactions and snapshots as Java servers do. [`Service`] is what it owes its clients: sans-IO like the
+//! core, it steps where the tree is applied to, so that a read and its watch are one step towards applying.
 //!
-//! What it does not do: it serves no clients yet.
+//! | room | |
+//! |---|---|
+//! | [`wire`] | the protocol: bytes to messages and back |
+//! | `watches` | who wants to hear of what |
+//! | `sessions`, `tracker` | ids, and who was heard from; at the leader: who was not |
+//! | `connection`, `handshake` | one client, and how it comes to its session |
+//! | `requests`, `screen`, `identities` | what is asked for, what goes no further, who asks |
+//! | `order` | replies in the order of requests |
+//! | `reads`, `applied` | answers from the tree; events and replies of what is applied |
+//! | `words` | four-letter words |
+//!
+//! What it does not do yet: SASL and TLS, quotas that are enforced, local sessions, read-only mode.
 #![no_std]
 #![forbid(unsafe_code, unused_must_use)]
 
+extern crate alloc;
+
+mod application;
+mod applied;
+mod connection;
+mod handshake;
+mod identities;
+mod options;
+mod order;
+mod reads;
+mod requests;
+mod screen;
+mod service;
+mod sessions;
+mod step;
+mod tracker;
+mod watches;
+pub mod wire;
+mod words;
 mod zookeeper;
 
-pub use zookeeper::{RestoreTree, TreeSnapshot, ZooKeeper};
+pub use application::{RestoreTree, TreeSnapshot};
+pub use options::{Beneath, Options, Words};
+pub use service::Service;
+pub use step::ClientFraming;
+pub use zookeeper::ZooKeeper;
 
 /// The examples of the package's README compile.
 #[cfg(doctest)]

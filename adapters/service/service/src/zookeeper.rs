@@ -1,131 +1,51 @@
-//! The data tree and a leader's preparer as one [`Application`].
+//! ZooKeeper's state on one server: the tree, and what a leader has prepared on top of it.
 
-use bytes::{Bytes, BytesMut};
-use quorate_application::clients::{Host, NoClients};
-use quorate_application::{Application, Prepared, Restore, RestoreError, Snapshot, SnapshotError};
 use quorate_core::id::Origin;
-use quorate_core::message::{LearnerInfo, Request};
-use quorate_core::txn::Txn;
-use quorate_core::zxid::Zxid;
-use quorate_znode::{Applied, ApplyError, DigestCheck, Pieces, Preparer, Restoring, Tree};
+use quorate_znode::{Preparer, Rules, Tree};
+
+use crate::options::Options;
 
 /// ZooKeeper's state: the [`Tree`] that all servers hold, and what a leader has prepared on top of it.
 #[derive(Debug, Default)]
 pub struct ZooKeeper {
-    tree: Tree,
-    preparer: Preparer,
+    pub(crate) tree: Tree,
+    pub(crate) preparer: Preparer,
+    pub(crate) options: Options,
 }
 
 impl ZooKeeper {
-    /// That of a server that starts for the first time, see [`Tree::new`].
+    /// That of a server that starts for the first time, see [`Tree::new`], with ZooKeeper's settings.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same with other settings.
+    pub fn with(options: Options) -> Self {
+        let preparer = Preparer::new(rules(&options));
+        Self { tree: Tree::new(), preparer, options }
     }
 
     /// What was applied.
     pub const fn tree(&self) -> &Tree {
         &self.tree
     }
-}
 
-impl Application for ZooKeeper {
-    type Snapshot = TreeSnapshot;
-    type Staged = Tree;
-    type Restore = RestoreTree;
-    type Effect = Result<Applied, ApplyError>;
-    type Clients = NoClients;
-
-    const PROTOCOL: i32 = LearnerInfo::PROTOCOL;
-
-    fn clients(&mut self, _: Host) -> NoClients {
-        NoClients
+    /// Whether a session lives, at the leader; it belongs to the server then where its client has come to.
+    pub(crate) fn revalidate(&mut self, session: i64, origin: Origin) -> bool {
+        self.preparer.revalidate(&self.tree, session, origin)
     }
 
-    fn prepare(&mut self, request: &Request, _: Origin, _now: i64, bytes_max: usize) -> Prepared {
-        self.preparer.prepare(&self.tree, request, bytes_max)
+    /// Whether a session lives and belongs to this server, at the leader; if not, the code that says why.
+    pub(crate) fn check_owner(&mut self, session: i64, origin: Origin) -> Result<(), i32> {
+        self.preparer.check_owner(&self.tree, session, origin).map_err(|rejected| rejected.0)
     }
 
-    /// Never: what would be too long is refused before it is noted.
-    fn void(&mut self) {
-        debug_assert!(false, "what is prepared is no longer than it may be");
-    }
-
-    fn apply(&mut self, txn: &Txn) -> Self::Effect {
-        self.preparer.on_applied();
-        let effect = self.tree.apply(txn);
-        match &effect {
-            Ok(applied) => {
-                if let DigestCheck::Differs { leader, ours } = applied.digest {
-                    tracing::warn!(
-                        zxid = %txn.zxid, leader = format_args!("{leader:x}"),
-                        ours = format_args!("{ours:x}"), "our data tree differs from the leader's"
-                    );
-                }
-            }
-            Err(error) if error.may_differ() => {
-                tracing::error!(zxid = %txn.zxid, %error, "a transaction is not understood");
-            }
-            Err(error) => tracing::warn!(zxid = %txn.zxid, %error, "a transaction without effect"),
-        }
-        effect
-    }
-
-    /// Empty: what a client is told depends on more than the transaction.
-    fn reply(_: &Self::Effect) -> Bytes {
-        Bytes::new()
-    }
-
-    fn abandon(&mut self) {
-        self.preparer.abandon();
-    }
-
-    fn snapshot(&self) -> TreeSnapshot {
-        TreeSnapshot(self.tree.snapshot().pieces())
-    }
-
-    fn restore(label: Zxid) -> RestoreTree {
-        RestoreTree(Restoring::new(label))
-    }
-
-    fn staged_snapshot(staged: &Tree) -> TreeSnapshot {
-        TreeSnapshot(staged.snapshot().pieces())
-    }
-
-    fn staged_membership(staged: &Tree) -> Option<Bytes> {
-        staged.configuration().map(Bytes::copy_from_slice)
-    }
-
-    fn adopt(&mut self, staged: Tree) {
-        *self = Self { tree: staged, preparer: Preparer::default() };
-    }
-
-    fn set_configuration(&mut self, text: &str, version: i64, now: i64) {
-        self.tree.set_configuration(text, version, now);
+    /// Another tree takes the place of this one.
+    pub(crate) fn replace(&mut self, tree: Tree) {
+        (self.tree, self.preparer) = (tree, Preparer::new(rules(&self.options)));
     }
 }
 
-/// The tree at one moment, being written.
-#[derive(Debug)]
-pub struct TreeSnapshot(Pieces);
-
-impl Snapshot for TreeSnapshot {
-    fn next(&mut self, out: &mut BytesMut) -> Result<bool, SnapshotError> {
-        Ok(self.0.next(out)?)
-    }
-
-    fn digest(&self) -> Option<u64> {
-        Some(self.0.snapshot().digest())
-    }
-}
-
-/// A tree that is being made from the bytes of a snapshot.
-#[derive(Debug)]
-pub struct RestoreTree(Restoring);
-
-impl Restore for RestoreTree {
-    type State = Tree;
-
-    fn push(&mut self, bytes: &mut &[u8]) -> Result<Option<Tree>, RestoreError> {
-        Ok(self.0.push(bytes)?)
-    }
+fn rules(options: &Options) -> Rules {
+    Rules { extended_types: options.extended_types, skip_acl: options.skip_acl, ..Rules::default() }
 }

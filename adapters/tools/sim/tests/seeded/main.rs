@@ -60,6 +60,7 @@ const ELSEWHERE: &[Bug] = &[
     Bug::WeightsUnwritten,
     Bug::BackslashKept,
     Bug::DigestKeepsOld,
+    Bug::HeaderUnchecked,
 ];
 
 /// What is looked for and where; and the seed that was the first to fail when this was written, on two

@@ -1,0 +1,121 @@
+//! ZooKeeper as a replicated [`Application`]: what a server runs.
+
+use bytes::{Bytes, BytesMut};
+use quorate_application::clients::Host;
+use quorate_application::{Application, Prepared, Restore, RestoreError, Snapshot, SnapshotError};
+use quorate_core::id::Origin;
+use quorate_core::message::{LearnerInfo, Request};
+use quorate_core::txn::Txn;
+use quorate_core::zxid::Zxid;
+use quorate_znode::{Applied, ApplyError, DigestCheck, Facts, Pieces, Restoring, Tree};
+
+use crate::service::Service;
+use crate::zookeeper::ZooKeeper;
+
+impl Application for ZooKeeper {
+    type Snapshot = TreeSnapshot;
+    type Staged = Tree;
+    type Restore = RestoreTree;
+    type Effect = Result<Applied, ApplyError>;
+    type Clients = Service;
+
+    const PROTOCOL: i32 = LearnerInfo::PROTOCOL;
+
+    fn clients(&mut self, host: Host) -> Service {
+        Service::new(host, self.options.clone())
+    }
+
+    fn prepare(
+        &mut self,
+        request: &Request,
+        origin: Origin,
+        now_ms: i64,
+        bytes_max: usize,
+    ) -> Prepared {
+        self.preparer.prepare(&self.tree, request, origin, &Facts { now_ms, bytes_max })
+    }
+
+    /// Never: what would be too long is refused before it is noted.
+    fn void(&mut self) {
+        debug_assert!(false, "what is prepared is no longer than it may be");
+    }
+
+    fn apply(&mut self, txn: &Txn) -> Self::Effect {
+        self.preparer.on_applied();
+        let effect = self.tree.apply(txn);
+        match &effect {
+            Ok(applied) => {
+                if let DigestCheck::Differs { leader, ours } = applied.digest {
+                    tracing::warn!(
+                        zxid = %txn.zxid, leader = format_args!("{leader:x}"),
+                        ours = format_args!("{ours:x}"), "our data tree differs from the leader's"
+                    );
+                }
+            }
+            Err(error) if error.may_differ() => {
+                tracing::error!(zxid = %txn.zxid, %error, "a transaction is not understood");
+            }
+            Err(error) => tracing::warn!(zxid = %txn.zxid, %error, "a transaction without effect"),
+        }
+        effect
+    }
+
+    /// Empty: what a client is told depends on more than the transaction.
+    fn reply(_: &Self::Effect) -> Bytes {
+        Bytes::new()
+    }
+
+    fn abandon(&mut self) {
+        self.preparer.abandon();
+    }
+
+    fn snapshot(&self) -> TreeSnapshot {
+        TreeSnapshot(self.tree.snapshot().pieces())
+    }
+
+    fn restore(label: Zxid) -> RestoreTree {
+        RestoreTree(Restoring::new(label))
+    }
+
+    fn staged_snapshot(staged: &Tree) -> TreeSnapshot {
+        TreeSnapshot(staged.snapshot().pieces())
+    }
+
+    fn staged_membership(staged: &Tree) -> Option<Bytes> {
+        staged.configuration().map(Bytes::copy_from_slice)
+    }
+
+    fn adopt(&mut self, staged: Tree) {
+        self.replace(staged);
+    }
+
+    fn set_configuration(&mut self, text: &str, version: i64, now: i64) {
+        self.tree.set_configuration(text, version, now);
+    }
+}
+
+/// The tree at one moment, being written.
+#[derive(Debug)]
+pub struct TreeSnapshot(Pieces);
+
+impl Snapshot for TreeSnapshot {
+    fn next(&mut self, out: &mut BytesMut) -> Result<bool, SnapshotError> {
+        Ok(self.0.next(out)?)
+    }
+
+    fn digest(&self) -> Option<u64> {
+        Some(self.0.snapshot().digest())
+    }
+}
+
+/// A tree that is being made from the bytes of a snapshot.
+#[derive(Debug)]
+pub struct RestoreTree(Restoring);
+
+impl Restore for RestoreTree {
+    type State = Tree;
+
+    fn push(&mut self, bytes: &mut &[u8]) -> Result<Option<Tree>, RestoreError> {
+        Ok(self.0.push(bytes)?)
+    }
+}

@@ -1,0 +1,171 @@
+//! One connection of a client: what it is, and what it waits for.
+//!
+//! ```text
+//!   New ──ConnectRequest──► Opening ──createSession applied──► Open ──► …
+//!                     └───► Asking ───the leader says valid──► Open
+//!
+//!   queue:   done │ read │ write, submitted │ read │ sync │ write, waiting …
+//!            replies leave at this end      reached ──────┘ nothing behind an open sync is begun
+//! ```
+//!
+//! Replies of a session leave in the order of its requests. Writes are submitted as they come, one behind the other, and a
+//! read waits for those before it; a sync holds up whatever is behind it.
+
+use alloc::collections::VecDeque;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+use quorate_application::clients::SyncId;
+use quorate_core::message::{Identity, Request as Submitted};
+use quorate_core::time::Instant;
+
+use crate::wire::Request;
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) remote: SocketAddr,
+    pub(crate) state: State,
+    /// Who its client is: its address, and what it has proved since.
+    pub(crate) identities: Vec<Identity>,
+    /// The time-out that was agreed, in milliseconds.
+    pub(crate) timeout_ms: i32,
+    /// Its requests, oldest first.
+    pub(crate) queue: VecDeque<Entry>,
+    /// How many of them, from the front, are begun: reads that only wait for their turn among them.
+    pub(crate) reached: usize,
+    /// Frames behind the ConnectRequest that wait for the session.
+    pub(crate) early: VecDeque<Bytes>,
+    /// Bytes that were sent and are not written.
+    pub(crate) unwritten: usize,
+    /// Nothing is read from it.
+    pub(crate) paused: bool,
+    pub(crate) figures: Figures,
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It has not asked for a session.
+    New,
+    /// Its session is being opened. `read_only`: the byte of that name, if its client knows it.
+    Opening { session: i64, read_only: Option<bool> },
+    /// The leader is asked whether its session lives.
+    Asking { session: i64, read_only: Option<bool> },
+    /// It has a session.
+    Open { session: i64 },
+}
+
+/// A request of a connection.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) xid: i32,
+    pub(crate) op: i32,
+    pub(crate) came: Instant,
+    pub(crate) work: Work,
+}
+
+/// What there is to do about it.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// It is answered from the tree.
+    Read(Request),
+    /// It waits to be submitted. `parts`: the operations of a multi.
+    Waiting { request: Submitted, parts: Vec<i32> },
+    /// It is submitted.
+    Underway { parts: Vec<i32> },
+    /// It waits for a read point.
+    Sync { path: Option<alloc::string::String>, id: Option<SyncId>, done: bool },
+    /// Its reply is known.
+    Done(Bytes),
+}
+
+/// What is told about a connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
+    pub(crate) last_op: i32,
+    pub(crate) last_xid: i32,
+    pub(crate) last_zxid: i64,
+    /// When it came, in milliseconds since 1970.
+    pub(crate) established_ms: i64,
+}
+
+impl Connection {
+    pub(crate) fn new(remote: SocketAddr, wall_ms: i64) -> Self {
+        let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+        let id = text_of(remote.ip());
+        Self {
+            remote,
+            state: State::New,
+            identities: alloc::vec![Identity { scheme: "ip".into(), id }],
+            timeout_ms: 0,
+            queue: VecDeque::new(),
+            reached: 0,
+            early: VecDeque::new(),
+            unwritten: 0,
+            paused: false,
+            figures: Figures { established_ms: wall_ms, ..Figures::default() },
+        }
+    }
+
+    /// Its session, if it has one.
+    pub(crate) const fn session(&self) -> Option<i64> {
+        match self.state {
+            State::Open { session } => Some(session),
+            State::New | State::Opening { .. } | State::Asking { .. } => None,
+        }
+    }
+
+    /// Adds an identity; twice the same is once.
+    pub(crate) fn identify(&mut self, scheme: &str, id: &str) {
+        let identity = Identity { scheme: scheme.into(), id: id.into() };
+        if !self.identities.contains(&identity) {
+            self.identities.push(identity);
+        }
+    }
+
+    /// Whether replies wait: its client does not read.
+    pub(crate) const fn is_held_back(&self) -> bool {
+        self.unwritten > UNWRITTEN_MAX
+    }
+
+    /// Whether no more is to be read for now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_held_back() || self.queue.len() + self.early.len() >= QUEUE_MAX
+    }
+}
+
+/// An address as Java prints it: IPv6 uncompressed.
+fn text_of(address: IpAddr) -> alloc::string::String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let groups: Vec<_> =
+                address.segments().iter().map(|group| alloc::format!("{group:x}")).collect();
+            groups.join(":")
+        }
+    }
+}
+
+/// While more bytes than this wait to be written to a client, none of its requests is begun.
+const UNWRITTEN_MAX: usize = 1 << 20;
+/// How many requests of one connection wait, at most; then nothing is read from it.
+const QUEUE_MAX: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_as_java_writes_them() {
+        let text = |address: &str| text_of(address.parse::<IpAddr>().unwrap());
+        assert_eq!(text("10.0.0.1"), "10.0.0.1");
+        assert_eq!(text("::1"), "0:0:0:0:0:0:0:1");
+        let mapped = Connection::new("[::ffff:10.0.0.1]:7".parse().unwrap(), 0);
+        assert_eq!(mapped.identities[0].id, "10.0.0.1");
+    }
+}

@@ -1,0 +1,153 @@
+//! How a connection comes to its session: a new one, or one that lives already.
+//!
+//! | first test that holds | what becomes of the connection |
+//! |---|---|
+//! | this server does not serve | closed without a byte |
+//! | the client has seen what is not applied here | closed without a byte: it finds a server that is further |
+//! | it has no session | createSession goes to the leader; answered when it is applied here |
+//! | the password is another | refused, its session lives |
+//! | this server leads | answered at once, if the session lives; it belongs to this server then |
+//! | otherwise | the leader is asked: REVALIDATE |
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use quorate_application::clients::{ClientId, Close, Output};
+use quorate_core::id::{LinkId, Origin};
+use quorate_core::message::Request;
+use quorate_core::txn::RequestId;
+
+use crate::connection::State;
+use crate::service::{Role, Service, Step, Submitted};
+use crate::wire::{ConnectRequest, ConnectResponse, op, password};
+
+impl Service {
+    /// The first frame of a connection.
+    pub(crate) fn connect(&mut self, step: &mut Step<'_>, client: ClientId, frame: &Bytes) {
+        let asked = match ConnectRequest::decode(frame) {
+            Ok(asked) if self.serves() => asked,
+            Ok(_) | Err(_) => return self.close(step.out, client, Close::AfterWriting),
+        };
+        if asked.last_zxid > step.state.tree().last_zxid() {
+            self.counters.ahead += 1;
+            tracing::info!(
+                seen = %asked.last_zxid, applied = %step.state.tree().last_zxid(),
+                "a client has seen more than this server has: its connection is closed"
+            );
+            return self.close(step.out, client, Close::AfterWriting);
+        }
+        let (min, max) = self.timeouts();
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        connection.timeout_ms = asked.timeout_ms.clamp(min, max.max(min));
+        if asked.session == 0 {
+            self.open(step, client, asked.read_only);
+        } else {
+            self.attach(step, client, &asked);
+        }
+    }
+
+    /// A new session.
+    fn open(&mut self, step: &mut Step<'_>, client: ClientId, read_only: Option<bool>) {
+        let tree = step.state.tree();
+        let session = self.sessions.next(|id| tree.session(id).is_some());
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        connection.state = State::Opening { session, read_only };
+        let body = Bytes::copy_from_slice(&connection.timeout_ms.to_be_bytes());
+        self.by_session.insert(session, client);
+        let id = RequestId { client: session, cxid: 0 };
+        self.submitted.push_back(Submitted { id, client });
+        let request = Request { id, op: op::CREATE_SESSION, body, identities: None };
+        step.out.push(Output::Submit(request));
+    }
+
+    /// A session that its client has already.
+    fn attach(&mut self, step: &mut Step<'_>, client: ClientId, asked: &ConnectRequest) {
+        let (session, read_only) = (asked.session, asked.read_only);
+        if asked.password[..] != password(session)[..] {
+            return self.refuse(step, client, read_only);
+        }
+        // At most one connection of a session: the client has given the older one up.
+        if let Some(older) =
+            self.by_session.insert(session, client).filter(|older| *older != client)
+        {
+            self.close(step.out, older, Close::AfterWriting);
+            self.by_session.insert(session, client);
+        }
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        connection.state = State::Asking { session, read_only };
+        let timeout_ms = connection.timeout_ms;
+        if let Role::Leader(leading) = &mut self.role {
+            let lives = step.state.revalidate(session, Origin::Service);
+            if lives {
+                leading.tracker.touch(step.at, session, timeout_ms, None);
+            }
+            self.revalidated(step, session, lives);
+        } else {
+            let mut body = BytesMut::with_capacity(12);
+            body.put_i64(session);
+            body.put_i32(timeout_ms);
+            step.out.push(Output::Revalidate(body.freeze()));
+        }
+    }
+
+    /// What the leader says of a session, as REVALIDATE carries it.
+    pub(crate) fn on_revalidated(&mut self, step: &mut Step<'_>, mut body: Bytes) {
+        if let (Ok(session), Ok(lives)) = (body.try_get_i64(), body.try_get_u8()) {
+            self.revalidated(step, session, lives != 0);
+        }
+    }
+
+    fn revalidated(&mut self, step: &mut Step<'_>, session: i64, lives: bool) {
+        let Some(&client) = self.by_session.get(&session) else { return };
+        let Some(connection) = self.clients.get(&client) else { return };
+        let State::Asking { read_only, .. } = connection.state else { return };
+        if lives {
+            self.welcome(step, client, session, read_only);
+        } else {
+            self.refuse(step, client, read_only);
+        }
+    }
+
+    /// The connection has its session: what was sent ahead is heard now.
+    pub(crate) fn welcome(
+        &mut self,
+        step: &mut Step<'_>,
+        client: ClientId,
+        session: i64,
+        read_only: Option<bool>,
+    ) {
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        connection.state = State::Open { session };
+        let timeout_ms = connection.timeout_ms;
+        let early = core::mem::take(&mut connection.early);
+        // Whether this server is read-only, which none is.
+        let read_only = read_only.map(|_| false);
+        let response =
+            ConnectResponse { timeout_ms, session, password: password(session), read_only };
+        self.send(step.out, client, response.encode());
+        for frame in early {
+            self.on_frame(step, client, frame);
+        }
+    }
+
+    /// There is no such session, or the password is another.
+    fn refuse(&mut self, step: &mut Step<'_>, client: ClientId, read_only: Option<bool>) {
+        let refused = ConnectResponse::refused(read_only.map(|_| false));
+        self.send(step.out, client, refused.encode());
+        self.close(step.out, client, Close::AfterWriting);
+    }
+
+    /// A learner asks whether a session lives. If so, it belongs to that learner from now on.
+    pub(crate) fn on_revalidate(&mut self, step: &mut Step<'_>, from: LinkId, body: Bytes) {
+        let mut asked = body;
+        let (Ok(session), Ok(timeout_ms)) = (asked.try_get_i64(), asked.try_get_i32()) else {
+            return;
+        };
+        let lives = step.state.revalidate(session, Origin::Learner(from));
+        if let (true, Role::Leader(leading)) = (lives, &mut self.role) {
+            leading.tracker.touch(step.at, session, timeout_ms, Some(from));
+        }
+        let mut answer = BytesMut::with_capacity(9);
+        answer.put_i64(session);
+        answer.put_u8(u8::from(lives));
+        step.out.push(Output::Revalidated { to: from, body: answer.freeze() });
+    }
+}

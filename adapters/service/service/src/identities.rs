@@ -1,0 +1,76 @@
+//! Who a client is: what it proves of itself.
+
+use alloc::format;
+use alloc::string::String;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use quorate_application::clients::{ClientId, Close};
+use quorate_core::zxid::Zxid;
+use sha1::{Digest as _, Sha1};
+
+use crate::service::{Service, Step};
+use crate::wire::{ReplyHeader, code, reply};
+
+impl Service {
+    /// A client proves something of itself. Answered at once, ahead of what waits; it holds for what is read
+    /// behind it.
+    pub(crate) fn authenticate(
+        &mut self,
+        step: &mut Step<'_>,
+        client: ClientId,
+        xid: i32,
+        scheme: Option<&str>,
+        proof: &Bytes,
+    ) {
+        let proved = match scheme {
+            Some("digest") => {
+                let id = digest(proof);
+                let may_all = self.options.super_digest.as_deref() == Some(&id);
+                if let Some(connection) = self.clients.get_mut(&client) {
+                    connection.identify("digest", &id);
+                    if may_all {
+                        connection.identify("super", "");
+                    }
+                }
+                true
+            }
+            // The address is known.
+            Some("ip") => true,
+            Some(_) | None => false,
+        };
+        let err = if proved { 0 } else { code::AUTH_FAILED };
+        let bytes = reply(ReplyHeader { xid, zxid: Zxid::ZERO, err }, |_| {});
+        self.send(step.out, client, bytes);
+        if !proved {
+            self.counters.auth_failed += 1;
+            self.close(step.out, client, Close::AfterWriting);
+        }
+    }
+}
+
+/// The identity of a name and a password: the name, and behind a colon the digest of both. The name ends at the
+/// first colon.
+pub(crate) fn digest(proof: &[u8]) -> String {
+    let user = proof.split(|byte| *byte == b':').next().unwrap_or_default();
+    let hash = STANDARD.encode(Sha1::digest(proof));
+    format!("{}:{hash}", String::from_utf8_lossy(user))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_those_of_zookeeper() {
+        for (proof, id) in [
+            ("bob:secret", "bob:fyVmFCwVbTJYrznoSu1koqYEYF0="),
+            ("super:test", "super:D/InIHSb7yEEbrWz8b9l71RjZJU="),
+            ("noc", "noc:RIL532VZgxS+IjUEHfiCxyMdHqk="),
+            ("a:b:c", "a:cLzgnoJ6mP5qz3w+mwvPE2vDgu0="),
+        ] {
+            assert_eq!(digest(proof.as_bytes()), id);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The order of what a connection is told: its requests are begun, and answered, from the front of its queue.
+
+use quorate_application::clients::{ClientId, Close, Output, SyncId};
+
+use crate::connection::{Entry, Work};
+use crate::service::{Service, Step, Submitted};
+use crate::wire::{ReplyHeader, op, put_text, reply};
+
+impl Service {
+    /// Lets every connection go on whose queue has moved.
+    pub(crate) fn go_on(&mut self, step: &mut Step<'_>) {
+        while let Some(client) = self.moved.pop_first() {
+            self.begin(step, client);
+            self.answer(step, client);
+            self.hold(step, client);
+        }
+    }
+
+    /// Submits what can be, and asks for read points.
+    fn begin(&mut self, step: &mut Step<'_>, client: ClientId) {
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        let held_back = connection.is_held_back();
+        while let Some(Entry { work, .. }) = connection.queue.get_mut(connection.reached) {
+            match work {
+                Work::Read(_) | Work::Underway { .. } | Work::Done(_) => {}
+                Work::Sync { done: true, .. } => {}
+                Work::Sync { id: Some(_), .. } => return,
+                Work::Sync { id, .. } => {
+                    let asked = SyncId(self.next_sync);
+                    self.next_sync += 1;
+                    *id = Some(asked);
+                    self.syncs.insert(asked, client);
+                    step.out.push(Output::Sync(asked));
+                    return;
+                }
+                Work::Waiting { .. } if held_back => return,
+                Work::Waiting { .. } if self.submitted.len() >= self.options.outstanding_max => {
+                    self.waiting.push_back(client);
+                    return;
+                }
+                Work::Waiting { request, parts } => {
+                    let (id, parts) = (request.id, core::mem::take(parts));
+                    let Work::Waiting { request, .. } =
+                        core::mem::replace(work, Work::Underway { parts })
+                    else {
+                        return;
+                    };
+                    self.submitted.push_back(Submitted { id, client });
+                    step.out.push(Output::Submit(request));
+                }
+            }
+            connection.reached += 1;
+        }
+    }
+
+    /// Answers from the front, as far as the answers are known.
+    fn answer(&mut self, step: &mut Step<'_>, client: ClientId) {
+        loop {
+            let Some(connection) = self.clients.get_mut(&client) else { return };
+            if connection.is_held_back() {
+                return;
+            }
+            let Some(front) = connection.queue.front() else { return };
+            match &front.work {
+                Work::Read(_) | Work::Done(_) | Work::Sync { done: true, .. } => {}
+                Work::Waiting { .. } | Work::Underway { .. } | Work::Sync { .. } => return,
+            }
+            let Some(Entry { xid, op, came, work }) = connection.queue.pop_front() else { return };
+            connection.reached = connection.reached.saturating_sub(1);
+            let zxid = step.state.tree().last_zxid();
+            connection.figures.last_zxid = zxid.0;
+            self.counters.answered(step.at.since(came));
+            let bytes = match work {
+                Work::Read(request) => self.read(step, client, xid, request),
+                Work::Done(bytes) => bytes,
+                Work::Sync { path, .. } => {
+                    reply(ReplyHeader { xid, zxid, err: 0 }, |out| put_text(out, path.as_deref()))
+                }
+                Work::Waiting { .. } | Work::Underway { .. } => return,
+            };
+            self.send(step.out, client, bytes);
+            if op == op::CLOSE_SESSION {
+                return self.close(step.out, client, Close::AfterWriting);
+            }
+        }
+    }
+
+    /// Stops or goes on reading from a client.
+    fn hold(&mut self, step: &mut Step<'_>, client: ClientId) {
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        let full = connection.is_full();
+        if full && !connection.paused {
+            connection.paused = true;
+            step.out.push(Output::Pause(client));
+        } else if !full && connection.paused {
+            connection.paused = false;
+            step.out.push(Output::Resume(client));
+        }
+    }
+
+    /// There is room for more writes: those that waited for it go on.
+    pub(crate) fn make_room(&mut self) {
+        let room = self.options.outstanding_max.saturating_sub(self.submitted.len());
+        for _ in 0..room {
+            let Some(client) = self.waiting.pop_front() else { return };
+            self.moved.insert(client);
+        }
+    }
+
+    /// A read point has come.
+    pub(crate) fn on_synced(&mut self, sync: SyncId) {
+        let Some(client) = self.syncs.remove(&sync) else { return };
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        for entry in &mut connection.queue {
+            if let Work::Sync { id: Some(asked), done, .. } = &mut entry.work {
+                *done |= *asked == sync;
+            }
+        }
+        self.moved.insert(client);
+    }
+
+    /// There will be no such read point.
+    pub(crate) fn on_sync_refused(&mut self, step: &mut Step<'_>, sync: SyncId) {
+        if let Some(client) = self.syncs.remove(&sync) {
+            self.close(step.out, client, Close::AfterWriting);
+        }
+    }
+
+    /// So many bytes to a client are written.
+    pub(crate) fn on_written(&mut self, client: ClientId, bytes: usize) {
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        let was_full = connection.is_held_back() || connection.paused;
+        connection.unwritten = connection.unwritten.saturating_sub(bytes);
+        if was_full {
+            self.moved.insert(client);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What a client asks for: sorted by who answers it, and in which order.
+//!
+//! | request | |
+//! |---|---|
+//! | auth, sasl | answered when it is read |
+//! | an operation that is none of a client's | -6 and the end of the connection |
+//! | a write that cannot be read, or that would harm a server | refused here, in its turn: it never reaches a leader |
+//! | other writes | submitted in their turn, answered when applied here |
+//! | sync | a read point |
+//! | everything else | answered from the tree, in its turn |
+//!
+//! Leaders of ZooKeeper 3.9 stop all writes for ever after one that they cannot decode, and whole ensembles end with some
+//! others; such requests go no further than this server.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use quorate_application::clients::{ClientId, Close};
+use quorate_core::id::Origin;
+use quorate_core::message::Request as Submission;
+use quorate_core::txn::RequestId;
+use quorate_core::zxid::Zxid;
+
+use crate::connection::{Entry, State, Work};
+use crate::screen::{Screened, screen};
+use crate::service::{Role, Service, Step};
+use crate::wire::{self, PING_XID, ReplyHeader, Request, RequestHeader, code, op, reply};
+
+impl Service {
+    /// A frame of a client.
+    pub(crate) fn on_frame(&mut self, step: &mut Step<'_>, client: ClientId, frame: Bytes) {
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        connection.figures.received += 1;
+        self.counters.received += 1;
+        match connection.state {
+            State::New => self.connect(step, client, &frame),
+            State::Opening { .. } | State::Asking { .. } => connection.early.push_back(frame),
+            State::Open { session } => match wire::split(frame) {
+                Ok((header, body)) => self.on_request(step, client, session, header, body),
+                Err(_) => self.close(step.out, client, Close::AfterWriting),
+            },
+        }
+    }
+
+    fn on_request(
+        &mut self,
+        step: &mut Step<'_>,
+        client: ClientId,
+        session: i64,
+        header: RequestHeader,
+        body: Bytes,
+    ) {
+        let RequestHeader { xid, op } = header;
+        if let Some(connection) = self.clients.get_mut(&client) {
+            (connection.figures.last_op, connection.figures.last_xid) = (op, xid);
+        }
+        let decoded = Request::decode(op, &body);
+        match decoded {
+            Ok(Some(Request::Auth { scheme, auth, .. })) => {
+                return self.authenticate(step, client, xid, scheme.as_deref(), &auth);
+            }
+            Ok(Some(Request::Sasl { .. })) => {
+                // A server without SASL: clients go on without.
+                let header = ReplyHeader { xid, zxid: Zxid::ZERO, err: code::OK };
+                let refused = reply(header, |out| wire::put_data(out, None));
+                return self.send(step.out, client, refused);
+            }
+            Ok(None | Some(Request::CreateSession { .. } | Request::Check { .. })) => {
+                let header = ReplyHeader { xid, zxid: Zxid(-1), err: code::UNIMPLEMENTED };
+                let bytes = reply(header, |_| {});
+                self.send(step.out, client, bytes);
+                return self.close(step.out, client, Close::AfterWriting);
+            }
+            Ok(Some(_)) | Err(_) => {}
+        }
+        if !self.is_owner(step, client, session, op) {
+            return;
+        }
+        self.touch(step.at, client);
+        let work = match decoded {
+            Ok(Some(request)) => self.work(step, client, session, header, request, body),
+            Ok(None) | Err(_) => Ok(None),
+        };
+        let work = match work {
+            Ok(Some(work)) => work,
+            Ok(None) => Work::Done(self.failure(step, xid, code::MARSHALLING_ERROR)),
+            Err(err) => Work::Done(self.failure(step, xid, err)),
+        };
+        let xid = if op == op::PING { PING_XID } else { xid };
+        if let Some(connection) = self.clients.get_mut(&client) {
+            connection.queue.push_back(Entry { xid, op, came: step.at, work });
+            self.moved.insert(client);
+        }
+    }
+
+    /// What there is to do about a request that could be read.
+    fn work(
+        &self,
+        step: &Step<'_>,
+        client: ClientId,
+        session: i64,
+        header: RequestHeader,
+        request: Request,
+        body: Bytes,
+    ) -> Result<Option<Work>, i32> {
+        let Some(connection) = self.clients.get(&client) else { return Ok(None) };
+        Ok(Some(match request {
+            Request::Sync { path } => Work::Sync { path, id: None, done: false },
+            request if is_write(&request) => {
+                let parts = parts(&request);
+                match screen(&request, step.state.tree()) {
+                    Screened::Sound => {}
+                    Screened::Poison(err) => return Err(err),
+                }
+                let id = RequestId { client: session, cxid: header.xid };
+                let identities = Some(connection.identities.clone());
+                let request = Submission { id, op: header.op, body, identities };
+                Work::Waiting { request, parts }
+            }
+            request => Work::Read(request),
+        }))
+    }
+
+    /// Whether the session is this connection's, as far as a leader can tell of its own clients; other servers' leaders
+    /// tell of writes. A session that has moved to another server closes the connection, of one that ends nothing more is
+    /// heard.
+    fn is_owner(&mut self, step: &mut Step<'_>, client: ClientId, session: i64, op: i32) -> bool {
+        if !matches!(self.role, Role::Leader(_)) || op == op::CLOSE_SESSION {
+            return true;
+        }
+        match step.state.check_owner(session, Origin::Service) {
+            Ok(()) => true,
+            Err(err) => {
+                if err == code::SESSION_MOVED {
+                    self.close(step.out, client, Close::AfterWriting);
+                }
+                false
+            }
+        }
+    }
+
+    /// A reply with an error, as of what is applied.
+    pub(crate) fn failure(&self, step: &Step<'_>, xid: i32, err: i32) -> Bytes {
+        let zxid = step.state.tree().last_zxid();
+        reply(ReplyHeader { xid, zxid, err }, |_| {})
+    }
+}
+
+/// Whether a request becomes a transaction.
+const fn is_write(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Create { .. }
+            | Request::Delete { .. }
+            | Request::SetData { .. }
+            | Request::SetAcl { .. }
+            | Request::Multi(_)
+            | Request::Reconfig { .. }
+            | Request::CloseSession
+    )
+}
+
+/// The operations of a multi: the results are told apart by them.
+fn parts(request: &Request) -> Vec<i32> {
+    match request {
+        Request::Multi(elements) => elements.iter().map(Request::op).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,136 @@
+//! Writes that a server must not see: they are refused where the client is connected.
+//!
+//! | request | why | answer |
+//! |---|---|---|
+//! | a create with flags that are not of its operation | servers of ZooKeeper disagree on what it creates, or end | -8 |
+//! | a TTL that is none | every server of ZooKeeper ends that applies it | -8 |
+//! | a path of more than 2,000 components | servers of ZooKeeper write snapshots by recursion | -8 |
+//! | quota limits or stats that are no quota | servers of ZooKeeper end at the next change below | -8 |
+
+use bytes::Bytes;
+use quorate_znode::Tree;
+
+use crate::wire::{Request, code, op};
+
+/// What is thought of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Screened {
+    /// It may go to the leader.
+    Sound,
+    /// It is refused, for this reason.
+    Poison(i32),
+}
+
+/// Judges a write. In a multi, flags and TTLs are the leader's to judge: an element that is refused there refuses all.
+pub(crate) fn screen(request: &Request, _tree: &Tree) -> Screened {
+    let sound = match request {
+        Request::Create { op, path, data, flags, ttl, .. } => {
+            has_own_flags(*op, *flags, *ttl) && is_sound(path, Some(data.as_ref()))
+        }
+        Request::SetData { path, data, .. } => is_sound(path, Some(data.as_ref())),
+        Request::Delete { path, .. } | Request::SetAcl { path, .. } => is_sound(path, None),
+        Request::Multi(elements) => elements.iter().all(|element| match element {
+            Request::Create { path, data, .. } | Request::SetData { path, data, .. } => {
+                is_sound(path, Some(data.as_ref()))
+            }
+            _ => true,
+        }),
+        _ => true,
+    };
+    if sound { Screened::Sound } else { Screened::Poison(code::BAD_ARGUMENTS) }
+}
+
+/// Whether an operation knows these flags.
+const fn has_own_flags(op: i32, flags: i32, ttl: Option<i64>) -> bool {
+    match op {
+        op::CREATE_CONTAINER => flags == 4,
+        op::CREATE_TTL => matches!(flags, 5 | 6) && ttl.is_some(),
+        _ => matches!(flags, 0..=3),
+    }
+}
+
+/// Whether a path is not too deep, and no quota is set that is none.
+fn is_sound(path: &str, data: Option<Option<&Bytes>>) -> bool {
+    if path.bytes().filter(|byte| *byte == b'/').count() > COMPONENTS_MAX {
+        return false;
+    }
+    let below = path.strip_prefix("/zookeeper/quota/");
+    let quota = below.is_some_and(|below| {
+        ["zookeeper_limits", "zookeeper_stats"].iter().any(|name| below.ends_with(name))
+    });
+    match data {
+        Some(data) if quota => data.is_some_and(|data| is_quota(data)),
+        Some(_) | None => true,
+    }
+}
+
+/// `count=<n>,bytes=<n>`, and hard limits behind: names and numbers.
+fn is_quota(text: &[u8]) -> bool {
+    let Ok(text) = core::str::from_utf8(text) else { return false };
+    let (mut count, mut bytes) = (false, false);
+    let sound = text.split([',', ';']).all(|part| {
+        let part = part.trim_end_matches('=');
+        let Some((name, number)) = part.split_once('=') else { return false };
+        count |= name == "count";
+        bytes |= name == "bytes";
+        number.parse::<i64>().is_ok()
+    });
+    sound && count && bytes
+}
+
+/// As deep as a path may be.
+const COMPONENTS_MAX: usize = 2000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    fn create(op: i32, flags: i32, ttl: Option<i64>) -> Screened {
+        let path = "/a".to_string();
+        screen(&Request::Create { op, path, data: None, acl: None, flags, ttl }, &Tree::new())
+    }
+
+    #[test]
+    fn flags_are_those_of_the_operation() {
+        let refused = Screened::Poison(-8);
+        for flags in -1..8 {
+            let plain = if (0..=3).contains(&flags) { Screened::Sound } else { refused };
+            assert_eq!(create(op::CREATE, flags, None), plain);
+            assert_eq!(create(op::CREATE2, flags, None), plain);
+            let container = if flags == 4 { Screened::Sound } else { refused };
+            assert_eq!(create(op::CREATE_CONTAINER, flags, None), container);
+            let ttl = if matches!(flags, 5 | 6) { Screened::Sound } else { refused };
+            assert_eq!(create(op::CREATE_TTL, flags, Some(1000)), ttl);
+        }
+    }
+
+    #[test]
+    fn a_quota_that_is_none_is_refused() {
+        let set = |path: &str, data: Option<&'static [u8]>| {
+            let data = data.map(Bytes::from_static);
+            screen(&Request::SetData { path: path.into(), data, version: -1 }, &Tree::new())
+        };
+        let stats = "/zookeeper/quota/a/zookeeper_stats";
+        for fine in ["count=3,bytes=-1", "count=-1,bytes=-1=;byteHardLimit=100;countHardLimit=3"] {
+            let request = Request::SetData {
+                path: stats.into(),
+                data: Some(Bytes::from_static(fine.as_bytes())),
+                version: -1,
+            };
+            assert_eq!(screen(&request, &Tree::new()), Screened::Sound, "{fine}");
+        }
+        for none in [None, Some(&b"x"[..]), Some(b""), Some(b"count=1"), Some(b"\xff")] {
+            assert_eq!(set(stats, none), Screened::Poison(-8), "{none:?}");
+            assert_eq!(set("/a", none), Screened::Sound);
+        }
+    }
+
+    #[test]
+    fn a_path_is_not_deeper_than_servers_can_write() {
+        let deep =
+            |components: usize| Request::Delete { path: "/a".repeat(components), version: 0 };
+        assert_eq!(screen(&deep(2000), &Tree::new()), Screened::Sound);
+        assert_eq!(screen(&deep(2001), &Tree::new()), Screened::Poison(-8));
+    }
+}

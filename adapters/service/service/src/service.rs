@@ -1,0 +1,186 @@
+//! The service of one server: its clients, their sessions and watches, and what is under way for them.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use bytes::Bytes;
+use quorate_application::clients::{ClientId, Close, Host, Output, SyncId};
+use quorate_core::id::ServerId;
+use quorate_core::time::Instant;
+use quorate_core::txn::RequestId;
+
+use crate::connection::{Connection, State};
+use crate::options::Options;
+use crate::sessions::Sessions;
+use crate::tracker::Tracker;
+use crate::watches::Watches;
+use crate::zookeeper::ZooKeeper;
+
+/// The clients of one ZooKeeper server.
+#[derive(Debug)]
+pub struct Service {
+    pub(crate) id: ServerId,
+    pub(crate) tick: Duration,
+    pub(crate) frame_bytes_max: usize,
+    pub(crate) options: Options,
+    pub(crate) clients: BTreeMap<ClientId, Connection>,
+    /// Who has a session open here, or asks for it.
+    pub(crate) by_session: BTreeMap<i64, ClientId>,
+    pub(crate) sessions: Sessions,
+    pub(crate) watches: Watches,
+    /// What was submitted and is not applied, oldest first.
+    pub(crate) submitted: VecDeque<Submitted>,
+    /// Clients with writes that wait for room among those.
+    pub(crate) waiting: VecDeque<ClientId>,
+    /// Read points that were asked for, and who waits for them.
+    pub(crate) syncs: BTreeMap<SyncId, ClientId>,
+    pub(crate) next_sync: u64,
+    pub(crate) role: Role,
+    pub(crate) counters: Counters,
+    /// Clients whose queues have moved in this step.
+    pub(crate) moved: BTreeSet<ClientId>,
+}
+
+/// What this server is to its clients.
+#[derive(Debug)]
+pub(crate) enum Role {
+    /// It serves none.
+    Idle,
+    /// The leader is another server; `observes`: and we do not vote.
+    Learner { observes: bool },
+    /// It leads.
+    Leader(Box<Leading>),
+}
+
+use alloc::boxed::Box;
+
+/// What only a leader keeps.
+#[derive(Debug)]
+pub(crate) struct Leading {
+    pub(crate) tracker: Tracker,
+    /// Whether other servers vote.
+    pub(crate) alone: bool,
+    /// When to look for containers that are due.
+    pub(crate) containers_at: Instant,
+}
+
+/// A request on its way to the leader and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Submitted {
+    pub(crate) id: RequestId,
+    pub(crate) client: ClientId,
+}
+
+/// What is counted since the start, or since an operator set it back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
+    pub(crate) requests: u64,
+    pub(crate) latency_sum_ms: u64,
+    pub(crate) latency_min_ms: Option<u64>,
+    pub(crate) latency_max_ms: u64,
+    pub(crate) auth_failed: u64,
+    /// Clients that have seen more than this server has.
+    pub(crate) ahead: u64,
+}
+
+/// What a step has at hand beside the service itself.
+#[derive(Debug)]
+pub(crate) struct Step<'a> {
+    pub(crate) at: Instant,
+    pub(crate) wall_ms: i64,
+    pub(crate) state: &'a mut ZooKeeper,
+    pub(crate) out: &'a mut Vec<Output>,
+}
+
+impl Service {
+    pub(crate) fn new(host: Host, options: Options) -> Self {
+        Self {
+            id: host.id,
+            tick: host.tick,
+            frame_bytes_max: host.frame_bytes_max,
+            options,
+            clients: BTreeMap::new(),
+            by_session: BTreeMap::new(),
+            sessions: Sessions::new(host.id),
+            watches: Watches::default(),
+            submitted: VecDeque::new(),
+            waiting: VecDeque::new(),
+            syncs: BTreeMap::new(),
+            next_sync: 0,
+            role: Role::Idle,
+            counters: Counters::default(),
+            moved: BTreeSet::new(),
+        }
+    }
+
+    /// Whether clients are served.
+    pub(crate) const fn serves(&self) -> bool {
+        !matches!(self.role, Role::Idle)
+    }
+
+    /// What a leader keeps, if this is one.
+    pub(crate) const fn leading(&mut self) -> Option<&mut Leading> {
+        match &mut self.role {
+            Role::Leader(leading) => Some(leading),
+            Role::Idle | Role::Learner { .. } => None,
+        }
+    }
+
+    /// The shortest and the longest time-out of a session, in milliseconds.
+    pub(crate) fn timeouts(&self) -> (i32, i32) {
+        let millis = |set: Option<Duration>, ticks: u32| {
+            let set = set.unwrap_or(self.tick * ticks);
+            i32::try_from(set.as_millis()).unwrap_or(i32::MAX)
+        };
+        let (min, max) = (self.options.session_timeout_min, self.options.session_timeout_max);
+        (millis(min, 2), millis(max, 20))
+    }
+
+    /// Sends something to a client that is not closed.
+    pub(crate) fn send(&mut self, out: &mut Vec<Output>, client: ClientId, bytes: Bytes) {
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        connection.unwritten += bytes.len();
+        connection.figures.sent += 1;
+        self.counters.sent += 1;
+        out.push(Output::Send { client, bytes });
+    }
+
+    /// Ends a connection: nothing more is heard from it, its watches are gone; its session lives.
+    pub(crate) fn close(&mut self, out: &mut Vec<Output>, client: ClientId, how: Close) {
+        if self.forget(client) {
+            out.push(Output::Close { client, how });
+        }
+    }
+
+    /// Forgets a connection that has ended. What it has submitted may still come to pass.
+    pub(crate) fn forget(&mut self, client: ClientId) -> bool {
+        let Some(connection) = self.clients.remove(&client) else { return false };
+        let session = match connection.state {
+            State::Open { session }
+            | State::Opening { session, .. }
+            | State::Asking { session, .. } => session,
+            State::New => 0,
+        };
+        // A newer connection of the session is not touched.
+        if self.by_session.get(&session) == Some(&client) {
+            self.by_session.remove(&session);
+        }
+        self.watches.drop_client(client);
+        true
+    }
+
+    /// A session was heard from, by a request of this connection.
+    pub(crate) fn touch(&mut self, now: Instant, client: ClientId) {
+        let Some(connection) = self.clients.get(&client) else { return };
+        let Some(session) = connection.session() else { return };
+        let timeout_ms = connection.timeout_ms;
+        match &mut self.role {
+            Role::Leader(leading) => leading.tracker.touch(now, session, timeout_ms, None),
+            Role::Learner { .. } => self.sessions.touch(session, timeout_ms),
+            Role::Idle => {}
+        }
+    }
+}

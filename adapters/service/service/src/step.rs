@@ -1,0 +1,196 @@
+//! One step of the service: what has happened goes to the room that deals with it.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use bytes::BytesMut;
+use quorate_application::clients::{
+    ClientId, Clients, Close, Event, Frame, Framing, Host, Input, Output,
+};
+use quorate_core::id::ServerId;
+use quorate_core::membership::{Membership, Role as MemberRole};
+use quorate_core::message::Request;
+use quorate_core::time::Instant;
+use quorate_core::txn::{RequestId, Txn};
+use quorate_znode::{Applied, ApplyError};
+
+use crate::connection::Connection;
+use crate::options::Options;
+use crate::service::{Leading, Role, Service, Step};
+use crate::sessions::touched;
+use crate::tracker::Tracker;
+use crate::wire::{self, op};
+use crate::zookeeper::ZooKeeper;
+
+/// Takes frames off the bytes of a client's connection.
+#[derive(Clone, Debug)]
+pub struct ClientFraming(wire::Framing);
+
+impl Framing for ClientFraming {
+    fn take(&mut self, bytes: &mut BytesMut) -> Option<Frame> {
+        match self.0.take(bytes) {
+            Ok(Some(wire::Frame::Word(word))) => Some(Frame::Word(word)),
+            Ok(Some(wire::Frame::Frame(frame))) => Some(Frame::Whole(frame)),
+            Ok(None) => None,
+            Err(_) => Some(Frame::Garbled),
+        }
+    }
+}
+
+impl Clients<ZooKeeper> for Service {
+    type Framing = ClientFraming;
+
+    const SERVES: bool = true;
+
+    fn framing(&self) -> ClientFraming {
+        ClientFraming(wire::Framing::new(self.frame_bytes_max))
+    }
+
+    fn step_into(&mut self, input: Input, state: &mut ZooKeeper, out: &mut Vec<Output>) {
+        let Input { at, wall_ms, event } = input;
+        let mut step = Step { at, wall_ms, state, out };
+        self.on_event(&mut step, event);
+        self.on_time(&mut step);
+        self.go_on(&mut step);
+    }
+
+    fn on_applied(
+        &mut self,
+        at: Instant,
+        txn: &Txn,
+        effect: &Result<Applied, ApplyError>,
+        state: &mut ZooKeeper,
+        out: &mut Vec<Output>,
+    ) {
+        let mut step = Step { at, wall_ms: txn.header.time, state, out };
+        self.on_txn(&mut step, txn, effect);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match &self.role {
+            Role::Leader(leading) => {
+                let containers = leading.containers_at;
+                leading.tracker.deadline().map_or(Some(containers), |at| Some(at.min(containers)))
+            }
+            Role::Idle | Role::Learner { .. } => None,
+        }
+    }
+}
+
+impl Service {
+    /// The service of a server.
+    pub fn of(host: Host, options: Options) -> Self {
+        Self::new(host, options)
+    }
+
+    fn on_event(&mut self, step: &mut Step<'_>, event: Event) {
+        match event {
+            Event::Tick => {}
+            Event::Connected { client, remote } => {
+                self.clients.insert(client, Connection::new(remote, step.wall_ms));
+            }
+            Event::Received { client, frames } => self.on_received(step, client, frames),
+            Event::Written { client, bytes } => self.on_written(client, bytes),
+            Event::Disconnected(client) => drop(self.forget(client)),
+            Event::Serving { leads, membership, .. } => self.on_serving(step, leads, &membership),
+            Event::Retired => self.on_retired(step),
+            Event::Synced(sync) => self.on_synced(sync),
+            Event::SyncRefused(sync) => self.on_sync_refused(step, sync),
+            Event::Pinged => step.out.push(Output::Touch(self.sessions.take_touched())),
+            Event::Touched { from, asked, sessions } => {
+                if let Some(leading) = self.leading() {
+                    leading.tracker.answered(from, asked);
+                    for (session, timeout_ms) in touched(&sessions) {
+                        leading.tracker.touch(step.at, session, timeout_ms, Some(from));
+                    }
+                }
+            }
+            Event::Revalidate { from, body } => self.on_revalidate(step, from, body),
+            Event::Revalidated(body) => self.on_revalidated(step, body),
+            Event::LinkLost(link) => {
+                if let Some(leading) = self.leading() {
+                    leading.tracker.lost(step.at, link);
+                }
+            }
+        }
+    }
+
+    fn on_received(&mut self, step: &mut Step<'_>, client: ClientId, frames: Vec<Frame>) {
+        for frame in frames {
+            match frame {
+                Frame::Whole(frame) => self.on_frame(step, client, frame),
+                Frame::Word(word) => self.on_word(step, client, word),
+                Frame::Garbled => self.close(step.out, client, Close::AfterWriting),
+            }
+        }
+    }
+
+    /// This server serves: clients may come. A leader gives every session its full time-out from now on.
+    fn on_serving(&mut self, step: &mut Step<'_>, leads: bool, membership: &Membership) {
+        let tree = step.state.tree();
+        self.sessions.begin(step.wall_ms, tree.sessions().map(|(id, _)| id));
+        self.sessions.forget();
+        if !leads {
+            self.role = Role::Learner { observes: is_observer(membership, self.id) };
+            return;
+        }
+        let tracker = Tracker::new(self.tick, step.at, tree.sessions());
+        let containers_at = step.at + self.options.container_interval;
+        let alone =
+            membership.members().iter().filter(|m| m.role == MemberRole::Participant).count() == 1;
+        // Left by snapshots that ZooKeeper wrote while sessions were closed: they go the same way at every server.
+        let orphans: Vec<_> = tree.orphans().collect();
+        for session in orphans {
+            step.out.push(Output::Submit(close_of(session)));
+        }
+        self.role = Role::Leader(Box::new(Leading { tracker, alone, containers_at }));
+    }
+
+    /// It serves no longer: every client finds another server, or this one again. What is under way may come to pass.
+    fn on_retired(&mut self, step: &mut Step<'_>) {
+        self.role = Role::Idle;
+        while let Some((&client, _)) = self.clients.first_key_value() {
+            self.close(step.out, client, Close::AfterWriting);
+        }
+        self.by_session.clear();
+        self.submitted.clear();
+        self.waiting.clear();
+        self.syncs.clear();
+        self.sessions.forget();
+    }
+
+    /// Closes sessions that have been silent for too long, and containers that are due.
+    fn on_time(&mut self, step: &mut Step<'_>) {
+        let (at, interval) = (step.at, self.options.container_interval);
+        let Some(leading) = self.leading() else { return };
+        for session in leading.tracker.expire(at) {
+            tracing::info!(session = format_args!("0x{session:x}"), "a session expires");
+            step.out.push(Output::Submit(close_of(session)));
+        }
+        leading.tracker.stepped(at);
+        if leading.containers_at <= at {
+            leading.containers_at = at + interval;
+            for path in step.state.tree().due(step.wall_ms) {
+                step.out.push(Output::Submit(delete_container(path)));
+            }
+        }
+    }
+}
+
+fn is_observer(membership: &Membership, id: ServerId) -> bool {
+    membership.member(id).is_some_and(|member| member.role == MemberRole::Observer)
+}
+
+/// What closes a session that expires.
+fn close_of(session: i64) -> Request {
+    let id = RequestId { client: session, cxid: 0 };
+    Request { id, op: op::CLOSE_SESSION, body: bytes::Bytes::new(), identities: None }
+}
+
+/// What deletes a container, if it is still due.
+fn delete_container(path: &str) -> Request {
+    let mut body = BytesMut::new();
+    wire::put_path(&mut body, path);
+    let id = RequestId { client: 0, cxid: 0 };
+    Request { id, op: op::DELETE_CONTAINER, body: body.freeze(), identities: None }
+}

@@ -1,0 +1,322 @@
+//! Who wants to hear of what: the watches of this server's clients.
+//!
+//! ```text
+//!   transaction at p, parent q     1st: data table      2nd: child table of p    3rd: child table of q
+//!   create                         NodeCreated at p                              NodeChildrenChanged at q
+//!   delete                         NodeDeleted at p     NodeDeleted at p         NodeChildrenChanged at q
+//!   set data                       NodeDataChanged at p
+//! ```
+//!
+//! Two tables, as in ZooKeeper. A standard watch fires once, a persistent one stays; both are for one path. A recursive one
+//! is for a node and all below it, and hears of no children. Each kind stands beside the others on the same path. One
+//! client has at most one event of a transaction and a walk through a table, however many watches of it match.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use quorate_application::clients::ClientId;
+
+/// The watches of all clients of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
+    data: Table,
+    child: Table,
+    /// Recursive watches in all: without one no ancestor is looked at.
+    recursive: usize,
+    by_client: BTreeMap<ClientId, BTreeSet<Arc<str>>>,
+}
+
+type Table = BTreeMap<Arc<str>, BTreeMap<ClientId, u8>>;
+
+/// A kind of watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// On a node's data, or on its coming into being: fires once.
+    Data,
+    /// On a node's children: fires once.
+    Children,
+    /// On both, and stays.
+    Persistent,
+    /// On the data of a node and of all below it, and stays.
+    Recursive,
+}
+
+/// Which watches are asked about or removed, by the protocol's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchKind {
+    Children,
+    Data,
+    Any,
+    Persistent,
+    Recursive,
+}
+
+impl WatchKind {
+    pub(crate) const fn of(number: i32) -> Option<Self> {
+        Some(match number {
+            1 => Self::Children,
+            2 => Self::Data,
+            3 => Self::Any,
+            4 => Self::Persistent,
+            5 => Self::Recursive,
+            _ => return None,
+        })
+    }
+
+    /// The modes in the data table and in the child table.
+    const fn modes(self) -> (u8, u8) {
+        match self {
+            Self::Children => (0, STANDARD),
+            Self::Data => (STANDARD, 0),
+            Self::Any => (STANDARD | PERSISTENT | RECURSIVE, STANDARD | PERSISTENT),
+            Self::Persistent => (PERSISTENT, PERSISTENT),
+            Self::Recursive => (RECURSIVE, 0),
+        }
+    }
+}
+
+impl Watches {
+    /// A client wants to hear. Twice the same is once.
+    pub(crate) fn add(&mut self, client: ClientId, path: &str, watch: Watch) {
+        let (data, child) = match watch {
+            Watch::Data => (STANDARD, 0),
+            Watch::Children => (0, STANDARD),
+            Watch::Persistent => (PERSISTENT, PERSISTENT),
+            Watch::Recursive => (RECURSIVE, 0),
+        };
+        let of_client = self.by_client.entry(client).or_default();
+        let path = match of_client.get(path) {
+            Some(path) => Arc::clone(path),
+            None => {
+                let path: Arc<str> = path.into();
+                of_client.insert(Arc::clone(&path));
+                path
+            }
+        };
+        for (table, modes) in [(&mut self.data, data), (&mut self.child, child)] {
+            if modes == 0 {
+                continue;
+            }
+            let held = match table.get_mut(&path) {
+                Some(clients) => clients.entry(client).or_default(),
+                None => table.entry(Arc::clone(&path)).or_default().entry(client).or_default(),
+            };
+            self.recursive += usize::from(modes & !*held & RECURSIVE != 0);
+            *held |= modes;
+        }
+    }
+
+    /// Whether a client has such a watch on a path.
+    pub(crate) fn has(&self, client: ClientId, path: &str, kind: WatchKind) -> bool {
+        let held = |table: &Table| {
+            table.get(path).and_then(|clients| clients.get(&client)).copied().unwrap_or(0)
+        };
+        let (data, child) = kind.modes();
+        held(&self.data) & data != 0 || held(&self.child) & child != 0
+    }
+
+    /// A client does not want to hear any more. False if it had no such watch.
+    pub(crate) fn remove(&mut self, client: ClientId, path: &str, kind: WatchKind) -> bool {
+        let had = self.has(client, path, kind);
+        let (data, child) = kind.modes();
+        let removed = take(&mut self.data, client, path, data);
+        take(&mut self.child, client, path, child);
+        self.recursive -= usize::from(removed & RECURSIVE != 0);
+        self.forget_path(client, path);
+        had
+    }
+
+    /// A client has gone, with all its watches.
+    pub(crate) fn drop_client(&mut self, client: ClientId) {
+        for path in self.by_client.remove(&client).unwrap_or_default() {
+            let removed = take(&mut self.data, client, &path, u8::MAX);
+            take(&mut self.child, client, &path, u8::MAX);
+            self.recursive -= usize::from(removed & RECURSIVE != 0);
+        }
+    }
+
+    /// A node was created, deleted or set: those that hear of it.
+    pub(crate) fn node(&mut self, path: &str, hear: &mut Vec<ClientId>) {
+        if let Some(clients) = self.data.get_mut(path) {
+            hear.extend(clients.keys());
+            let standard = expire(clients);
+            if clients.is_empty() {
+                self.data.remove(path);
+            }
+            for client in standard {
+                self.forget_path(client, path);
+            }
+        }
+        if self.recursive > 0 {
+            self.ancestors(path, hear);
+        }
+        hear.sort_unstable();
+        hear.dedup();
+    }
+
+    /// Those with a recursive watch above the node.
+    fn ancestors(&self, path: &str, hear: &mut Vec<ClientId>) {
+        let mut below = path;
+        while let Some((above, _)) = below.rsplit_once('/') {
+            let named = if above.is_empty() { "/" } else { above };
+            if named != below {
+                let clients = self.data.get(named).into_iter().flatten();
+                hear.extend(clients.filter(|(_, modes)| **modes & RECURSIVE != 0).map(|(c, _)| c));
+            }
+            below = above;
+        }
+    }
+
+    /// The children of a node have changed, or it has gone: those that watch them.
+    pub(crate) fn children(&mut self, path: &str, hear: &mut Vec<ClientId>) {
+        let Some(clients) = self.child.get_mut(path) else { return };
+        hear.extend(clients.keys());
+        let standard = expire(clients);
+        if clients.is_empty() {
+            self.child.remove(path);
+        }
+        for client in standard {
+            self.forget_path(client, path);
+        }
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_client.is_empty()
+    }
+
+    /// How many clients watch, how many paths, and how many watches there are, of the data table as `wchs` counts.
+    pub(crate) fn summary(&self) -> (usize, usize, usize) {
+        let clients: BTreeSet<_> = self.data.values().flat_map(BTreeMap::keys).collect();
+        (clients.len(), self.data.len(), self.data.values().map(BTreeMap::len).sum())
+    }
+
+    /// How many watches there are, of both tables.
+    pub(crate) fn len(&self) -> usize {
+        let of = |table: &Table| table.values().map(BTreeMap::len).sum::<usize>();
+        of(&self.data) + of(&self.child)
+    }
+
+    /// The paths of the data table and who watches them.
+    pub(crate) fn by_path(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = ClientId>)> {
+        self.data.iter().map(|(path, clients)| (&**path, clients.keys().copied()))
+    }
+
+    /// A client has no watch on a path any more, if that is so.
+    fn forget_path(&mut self, client: ClientId, path: &str) {
+        let held = |table: &Table| table.get(path).is_some_and(|held| held.contains_key(&client));
+        if held(&self.data) || held(&self.child) {
+            return;
+        }
+        if let Some(paths) = self.by_client.get_mut(&client) {
+            paths.remove(path);
+            if paths.is_empty() {
+                self.by_client.remove(&client);
+            }
+        }
+    }
+}
+
+/// Takes modes of a client away from a path; which of them it had.
+fn take(table: &mut Table, client: ClientId, path: &str, modes: u8) -> u8 {
+    let Some(clients) = table.get_mut(path) else { return 0 };
+    let Some(held) = clients.get_mut(&client) else { return 0 };
+    let taken = *held & modes;
+    *held &= !modes;
+    if *held == 0 {
+        clients.remove(&client);
+        if clients.is_empty() {
+            table.remove(path);
+        }
+    }
+    taken
+}
+
+/// Standard watches have fired: those that have no other left.
+fn expire(clients: &mut BTreeMap<ClientId, u8>) -> Vec<ClientId> {
+    let mut gone = Vec::new();
+    clients.retain(|client, modes| {
+        *modes &= !STANDARD;
+        if *modes == 0 {
+            gone.push(*client);
+        }
+        *modes != 0
+    });
+    gone
+}
+
+const STANDARD: u8 = 1;
+const PERSISTENT: u8 = 2;
+const RECURSIVE: u8 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    const ONE: ClientId = ClientId(1);
+    const TWO: ClientId = ClientId(2);
+
+    fn node(watches: &mut Watches, path: &str) -> Vec<u64> {
+        let mut hear = Vec::new();
+        watches.node(path, &mut hear);
+        hear.iter().map(|client| client.0).collect()
+    }
+
+    fn children(watches: &mut Watches, path: &str) -> Vec<u64> {
+        let mut hear = Vec::new();
+        watches.children(path, &mut hear);
+        hear.iter().map(|client| client.0).collect()
+    }
+
+    #[test]
+    fn a_standard_watch_fires_once_and_leaves_nothing_behind() {
+        let mut watches = Watches::default();
+        watches.add(ONE, "/a", Watch::Data);
+        watches.add(ONE, "/a", Watch::Data);
+        watches.add(ONE, "/a", Watch::Children);
+        assert_eq!(node(&mut watches, "/a"), [1]);
+        assert_eq!(node(&mut watches, "/a"), [0; 0]);
+        assert_eq!(children(&mut watches, "/a"), [1]);
+        assert!(watches.is_empty() && watches.data.is_empty() && watches.child.is_empty());
+    }
+
+    #[test]
+    fn a_recursive_watch_hears_of_all_below_and_once_however_many_match() {
+        let mut watches = Watches::default();
+        watches.add(ONE, "/", Watch::Recursive);
+        watches.add(ONE, "/a", Watch::Recursive);
+        watches.add(ONE, "/a/b", Watch::Data);
+        watches.add(TWO, "/a/b/c", Watch::Recursive);
+        assert_eq!(node(&mut watches, "/a/b"), [1]);
+        assert_eq!(node(&mut watches, "/a/b/c/d"), [1, 2]);
+        assert_eq!(node(&mut watches, "/"), [1]);
+        assert_eq!(children(&mut watches, "/a"), [0; 0]);
+        watches.drop_client(ONE);
+        assert_eq!(node(&mut watches, "/a/b"), [0; 0]);
+        assert!(watches.remove(TWO, "/a/b/c", WatchKind::Recursive));
+        assert_eq!(watches.recursive, 0);
+        assert!(watches.is_empty());
+    }
+
+    #[test]
+    fn each_kind_stands_beside_the_others_and_goes_alone() {
+        let all = [Watch::Data, Watch::Children, Watch::Persistent, Watch::Recursive];
+        let kinds =
+            [WatchKind::Data, WatchKind::Children, WatchKind::Persistent, WatchKind::Recursive];
+        for goes in 0..4 {
+            let mut watches = Watches::default();
+            for watch in all {
+                watches.add(ONE, "/a", watch);
+            }
+            assert!(watches.remove(ONE, "/a", kinds[goes]));
+            assert!(!watches.remove(ONE, "/a", kinds[goes]));
+            let left: Vec<_> = kinds.iter().map(|kind| watches.has(ONE, "/a", *kind)).collect();
+            let expected: Vec<_> = (0..4).map(|kind| kind != goes).collect();
+            assert_eq!(left, expected);
+            assert!(watches.remove(ONE, "/a", WatchKind::Any) && watches.is_empty());
+        }
+        assert_eq!(vec![None; 2], [WatchKind::of(0), WatchKind::of(6)]);
+    }
+}

@@ -1,0 +1,311 @@
+//! The words of four letters that operators and their monitoring send: what the service knows, as text.
+//!
+//! | word | tells |
+//! |---|---|
+//! | ruok, isro | whether it runs; whether it takes writes |
+//! | srvr, stat | how it does; and its connections |
+//! | cons, wchs, wchc, wchp, dump | connections; watches, in figures, by session, by path; sessions and their nodes |
+//! | mntr, conf, envi | figures for monitoring; settings; surroundings |
+//! | crst, srst | set figures back |
+//!
+//! A figure that is not known here is left out rather than made up.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt::Write as _;
+
+use bytes::Bytes;
+use quorate_application::clients::{ClientId, Close};
+use quorate_core::time::Instant;
+
+use crate::connection::Connection;
+use crate::service::{Counters, Role, Service, Step};
+use crate::wire::op;
+
+/// The compatible version, which clients and monitoring read, and ours behind it.
+const VERSION: &str = concat!("3.8.0-quorate-", env!("CARGO_PKG_VERSION"));
+
+impl Service {
+    /// A word instead of a client's first frame: answered, and the connection is closed.
+    pub(crate) fn on_word(&mut self, step: &mut Step<'_>, client: ClientId, word: [u8; 4]) {
+        let text = match core::str::from_utf8(&word) {
+            Ok(word) => self.word(step, word),
+            Err(_) => String::new(),
+        };
+        self.send(step.out, client, Bytes::from(text));
+        self.close(step.out, client, Close::AfterWriting);
+    }
+
+    fn word(&mut self, step: &Step<'_>, word: &str) -> String {
+        if !self.options.words.allow(word) {
+            return format!("{word} is not executed because it is not in the whitelist.\n");
+        }
+        let beneath = self.options.beneath.clone();
+        match word {
+            "ruok" => return "imok".into(),
+            "isro" => return if self.serves() { "rw" } else { "null" }.into(),
+            "conf" => return beneath.map(|beneath| beneath.configuration()).unwrap_or_default(),
+            "envi" => return environment(),
+            "mntr" => {
+                let more = beneath.map(|beneath| beneath.figures()).unwrap_or_default();
+                return self.figures(step) + &more;
+            }
+            _ if !self.serves() => {
+                return "This ZooKeeper instance is not currently serving requests\n".into();
+            }
+            _ => {}
+        }
+        match word {
+            "srvr" => self.server(step, false),
+            "stat" => self.server(step, true),
+            "cons" => self.connections(true) + "\n",
+            "wchs" => {
+                let (clients, paths, watches) = self.watches.summary();
+                format!("{clients} connections watching {paths} paths\nTotal watches:{watches}\n")
+            }
+            "wchc" => self.watches_by_session(),
+            "wchp" => self.watches_by_path(),
+            "dump" => self.dump(step),
+            "crst" => {
+                for connection in self.clients.values_mut() {
+                    (connection.figures.received, connection.figures.sent) = (0, 0);
+                }
+                "Connection stats reset.\n".into()
+            }
+            "srst" => {
+                self.counters = Counters::default();
+                "Server stats reset.\n".into()
+            }
+            _ => String::new(),
+        }
+    }
+
+    const fn mode(&self) -> &'static str {
+        match &self.role {
+            Role::Idle => "looking",
+            Role::Learner { observes: true } => "observer",
+            Role::Learner { observes: false } => "follower",
+            Role::Leader(leading) if leading.alone => "standalone",
+            Role::Leader(_) => "leader",
+        }
+    }
+
+    /// `srvr`, and `stat` with the connections.
+    fn server(&self, step: &Step<'_>, connections: bool) -> String {
+        let tree = step.state.tree();
+        let mut text = format!("Zookeeper version: {VERSION}, built on {BUILT}\n");
+        if connections {
+            text.push_str("Clients:\n");
+            text.push_str(&self.connections(false));
+            text.push('\n');
+        }
+        let counters = &self.counters;
+        let (min, max) = (counters.latency_min_ms.unwrap_or(0), counters.latency_max_ms);
+        let _ = write!(
+            text,
+            "Latency min/avg/max: {min}/{}/{max}\nReceived: {}\nSent: {}\nConnections: {}\nOutstanding: {}\n\
+             Zxid: 0x{:x}\nMode: {}\nNode count: {}\n",
+            counters.average(),
+            counters.received,
+            counters.sent,
+            self.clients.len(),
+            self.submitted.len(),
+            tree.last_zxid().0,
+            self.mode(),
+            // The root has two names, and ZooKeeper counts both.
+            tree.len() + 1,
+        );
+        text
+    }
+
+    fn connections(&self, whole: bool) -> String {
+        let mut text = String::new();
+        for connection in self.clients.values() {
+            line_of(connection, whole, &mut text);
+        }
+        text
+    }
+
+    fn watches_by_session(&self) -> String {
+        let mut sessions: BTreeMap<i64, BTreeSet<&str>> = BTreeMap::new();
+        for (path, clients) in self.watches.by_path() {
+            for client in clients {
+                if let Some(session) = self.clients.get(&client).and_then(Connection::session) {
+                    sessions.entry(session).or_default().insert(path);
+                }
+            }
+        }
+        let mut text = String::new();
+        for (session, paths) in sessions {
+            let _ = writeln!(text, "0x{session:x}");
+            for path in paths {
+                let _ = writeln!(text, "\t{path}");
+            }
+        }
+        text + "\n"
+    }
+
+    fn watches_by_path(&self) -> String {
+        let mut text = String::new();
+        for (path, clients) in self.watches.by_path() {
+            let _ = writeln!(text, "{path}");
+            for client in clients {
+                if let Some(session) = self.clients.get(&client).and_then(Connection::session) {
+                    let _ = writeln!(text, "\t0x{session:x}");
+                }
+            }
+        }
+        text + "\n"
+    }
+
+    /// Sessions, on a leader by the time when they expire, and what they own.
+    fn dump(&self, step: &Step<'_>) -> String {
+        let tree = step.state.tree();
+        let mut text = String::from("SessionTracker dump:\n");
+        if let Role::Leader(leading) = &self.role {
+            let mut sets: BTreeMap<Instant, BTreeSet<i64>> = BTreeMap::new();
+            for (at, session) in leading.tracker.by_deadline() {
+                sets.entry(at).or_default().insert(session);
+            }
+            let sessions: usize = sets.values().map(BTreeSet::len).sum();
+            let _ = writeln!(text, "Session Sets ({})/({sessions}):", sets.len());
+            for (at, sessions) in sets {
+                let left = at.since(step.at).as_millis();
+                let _ = writeln!(text, "{} expire in {left}ms:", sessions.len());
+                for session in sessions {
+                    let _ = writeln!(text, "\t0x{session:x}");
+                }
+            }
+        } else {
+            let _ = writeln!(text, "Global Sessions({}):", tree.sessions().count());
+            for (session, timeout) in tree.sessions() {
+                let _ = writeln!(text, "0x{session:x}\t{timeout}ms");
+            }
+        }
+        let owners: BTreeSet<i64> = tree.owners().collect();
+        let _ =
+            writeln!(text, "ephemeral nodes dump:\nSessions with Ephemerals ({}):", owners.len());
+        for session in owners {
+            let _ = writeln!(text, "0x{session:x}:");
+            for path in tree.ephemerals(session) {
+                let _ = writeln!(text, "\t{path}");
+            }
+        }
+        let _ = writeln!(text, "Connections dump:\nConnections ({}):", self.clients.len());
+        for connection in self.clients.values() {
+            let session = connection.session().unwrap_or(0);
+            let _ = writeln!(text, "\tip: /{} sessionId: 0x{session:x}", connection.remote);
+        }
+        text
+    }
+
+    /// `mntr`, as far as the service knows.
+    fn figures(&self, step: &Step<'_>) -> String {
+        let (tree, counters) = (step.state.tree(), &self.counters);
+        let ephemerals: usize = tree.owners().map(|session| tree.ephemerals(session).count()).sum();
+        let mut text = String::new();
+        let mut line = |name: &str, value: &str| {
+            let _ = writeln!(text, "zk_{name}\t{value}");
+        };
+        line("version", &format!("{VERSION}, built on {BUILT}"));
+        line("server_state", self.mode());
+        line("avg_latency", &counters.average());
+        line("max_latency", &counters.latency_max_ms.to_string());
+        line("min_latency", &counters.latency_min_ms.unwrap_or(0).to_string());
+        line("packets_received", &counters.received.to_string());
+        line("packets_sent", &counters.sent.to_string());
+        line("num_alive_connections", &self.clients.len().to_string());
+        line("outstanding_requests", &self.submitted.len().to_string());
+        line("znode_count", &(tree.len() + 1).to_string());
+        line("watch_count", &self.watches.len().to_string());
+        line("ephemerals_count", &ephemerals.to_string());
+        line("global_sessions", &tree.sessions().count().to_string());
+        line("auth_failed_count", &counters.auth_failed.to_string());
+        line("clients_ahead", &counters.ahead.to_string());
+        text
+    }
+}
+
+impl Counters {
+    /// A request is answered, so long after it came.
+    pub(crate) fn answered(&mut self, after: core::time::Duration) {
+        let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        self.requests += 1;
+        self.latency_sum_ms = self.latency_sum_ms.saturating_add(millis);
+        self.latency_min_ms = Some(self.latency_min_ms.map_or(millis, |min| min.min(millis)));
+        self.latency_max_ms = self.latency_max_ms.max(millis);
+    }
+
+    /// The average latency in milliseconds, at least one decimal and at most four.
+    fn average(&self) -> String {
+        let scaled = (self.latency_sum_ms * 10_000).checked_div(self.requests).unwrap_or(0);
+        let (whole, rest) = (scaled / 10_000, scaled % 10_000);
+        let rest = format!("{rest:04}");
+        let rest = rest.trim_end_matches('0');
+        format!("{whole}.{}", if rest.is_empty() { "0" } else { rest })
+    }
+}
+
+fn line_of(connection: &Connection, whole: bool, text: &mut String) {
+    let figures = &connection.figures;
+    let interest = u8::from(!connection.paused);
+    let _ = write!(
+        text,
+        " /{}[{interest}](queued={},recved={},sent={}",
+        connection.remote,
+        connection.queue.len(),
+        figures.received,
+        figures.sent
+    );
+    if let Some(session) = connection.session().filter(|_| whole) {
+        let _ = write!(
+            text,
+            ",sid=0x{session:x},lop={},est={},to={},lcxid=0x{:x},lzxid=0x{:x}",
+            op_name(figures.last_op),
+            figures.established_ms,
+            connection.timeout_ms,
+            figures.last_xid,
+            figures.last_zxid
+        );
+    }
+    text.push_str(")\n");
+}
+
+/// ZooKeeper's names of operations, of four letters mostly.
+const fn op_name(op: i32) -> &'static str {
+    match op {
+        op::CREATE | op::CREATE2 | op::CREATE_CONTAINER | op::CREATE_TTL => "CREA",
+        op::CREATE_SESSION => "SESS",
+        op::PING => "PING",
+        op::DELETE => "DELE",
+        op::SET_DATA => "SETD",
+        op::RECONFIG => "RECO",
+        op::SET_ACL => "SETA",
+        op::CLOSE_SESSION => "CLOS",
+        op::SYNC => "SYNC",
+        op::CHECK => "CHEC",
+        op::EXISTS => "EXIS",
+        op::GET_DATA => "GETD",
+        op::SET_WATCHES => "SETW",
+        op::SET_WATCHES2 => "STW2",
+        op::ADD_WATCH => "ADDW",
+        op::GET_ACL => "GETA",
+        op::GET_CHILDREN | op::GET_CHILDREN2 => "GETC",
+        op::GET_ALL_CHILDREN_NUMBER => "GETACN",
+        op::CHECK_WATCHES => "CHKW",
+        op::REMOVE_WATCHES => "REMW",
+        op::WHO_AM_I => "HOMI",
+        op::GET_EPHEMERALS => "GETE",
+        op::MULTI => "MULT",
+        op::MULTI_READ => "MLTR",
+        _ => "NA",
+    }
+}
+
+fn environment() -> String {
+    format!("Environment:\nzookeeper.version={VERSION}, built on {BUILT}\n")
+}
+
+/// Clients look for a date here; a build that can be repeated has none.
+const BUILT: &str = "1970-01-01 00:00 UTC";

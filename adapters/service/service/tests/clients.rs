@@ -1,0 +1,267 @@
+//! Requests of clients: in which order they are answered, and how.
+
+use bytes::Bytes;
+use quorate_core::zxid::Zxid;
+use quorate_service::wire::{MultiResult, Request, Response, op};
+use quorate_znode::acl::Acl;
+
+use crate::stand::{Heard, Stand};
+
+/// A node that all may do everything with.
+pub(crate) fn create(path: &str) -> Request {
+    create_with(path, 0)
+}
+
+pub(crate) fn create_with(path: &str, flags: i32) -> Request {
+    let (data, acl) = (Some(Bytes::from_static(b"x")), Some(vec![Acl::world(31)]));
+    Request::Create { op: op::CREATE, path: path.into(), data, acl, flags, ttl: None }
+}
+
+pub(crate) fn set(path: &str, version: i32) -> Request {
+    Request::SetData { path: path.into(), data: Some(Bytes::from_static(b"y")), version }
+}
+
+pub(crate) fn delete(path: &str) -> Request {
+    Request::Delete { path: path.into(), version: -1 }
+}
+
+pub(crate) fn get(path: &str, watch: bool) -> Request {
+    Request::GetData { path: path.into(), watch }
+}
+
+pub(crate) fn exists(path: &str, watch: bool) -> Request {
+    Request::Exists { path: path.into(), watch }
+}
+
+/// Pipelined on one connection, with writes, reads and a sync in between.
+#[test]
+fn replies_leave_in_the_order_of_requests() {
+    for leads in [true, false] {
+        let mut stand = Stand::new(leads);
+        let (client, _) = stand.client();
+        let sync = Request::Sync { path: Some("/".into()) };
+        let requests = [
+            create("/x"),
+            get("/x", false),
+            Request::Ping,
+            sync,
+            set("/x", 0),
+            exists("/none", false),
+            delete("/x"),
+            exists("/x", false),
+        ];
+        let numbered: Vec<_> = (1..).zip(requests).collect();
+        stand.request(client, &numbered);
+        assert_eq!(stand.told(client), [""; 0], "nothing overtakes the write");
+        assert_eq!(stand.submitted.len(), 1, "what is behind the sync waits for it");
+        stand.settle();
+        let told = stand.told(client);
+        assert_eq!(told, ["1 ok", "2 ok", "-2 ok", "4 ok", "5 ok", "6 -101", "7 ok", "8 -101"]);
+    }
+}
+
+#[test]
+fn writes_are_submitted_one_behind_the_other_and_reads_see_those_before_them_only() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    stand.request(client, &[(1, create("/x")), (2, get("/x", false)), (3, set("/x", -1))]);
+    assert_eq!(stand.submitted.len(), 2);
+    stand.commit();
+    let heard = stand.heard(client);
+    let Some(Heard::Reply(2, 0, body)) = heard.get(1) else { panic!("{heard:?}") };
+    let Response::Data { data, .. } = Response::decode(op::GET_DATA, body).unwrap().unwrap() else {
+        panic!("{body:?}")
+    };
+    assert_eq!(data, Some(Bytes::from_static(b"x")), "not what is behind it");
+    stand.commit();
+    assert_eq!(stand.told(client), ["3 ok"]);
+}
+
+#[test]
+fn what_another_server_has_asked_for_answers_nothing_here() {
+    let mut stand = Stand::new(false);
+    let (client, session) = stand.client();
+    stand.request(client, &[(1, create("/x"))]);
+    let own = stand.submitted.pop_front().unwrap();
+    let mut other = own.clone();
+    other.id.client = session + 1;
+    other.identities = None;
+    stand.commit_of(&other, quorate_core::id::Origin::Here);
+    assert_eq!(stand.told(client), [""; 0]);
+    stand.commit_of(&own, quorate_core::id::Origin::Service);
+    assert_eq!(stand.told(client), ["1 -110"]);
+}
+
+#[test]
+fn a_multi_that_fails_says_for_each_element_why() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    stand.call(client, create("/m")).unwrap();
+    let failing = Request::Multi(vec![create("/m/x"), set("/m", 5), delete("/m")]);
+    let Ok(Response::Multi(results)) = stand.call(client, failing) else { panic!() };
+    let codes = [0, -103, -2].map(|err| MultiResult::Failed { err });
+    assert_eq!(results, codes);
+    assert!(stand.tree().get("/m/x").is_none());
+    let fine = Request::Multi(vec![
+        create("/n"),
+        set("/n", 0),
+        Request::Check { path: "/n".into(), version: 1 },
+        delete("/n"),
+    ]);
+    let Ok(Response::Multi(results)) = stand.call(client, fine) else { panic!() };
+    assert!(matches!(
+        &results[..],
+        [
+            MultiResult::Created { .. },
+            MultiResult::DataSet { .. },
+            MultiResult::Checked,
+            MultiResult::Deleted
+        ]
+    ));
+}
+
+/// It never reaches a leader: some of those stop all writes for ever.
+#[test]
+fn a_write_that_cannot_be_read_is_refused_in_its_turn_and_the_connection_stays() {
+    let mut stand = Stand::new(false);
+    let (client, _) = stand.client();
+    let garbled =
+        [&3_i32.to_be_bytes()[..], &5_i32.to_be_bytes(), &i32::MAX.to_be_bytes()].concat();
+    stand.request(client, &[(1, create("/x"))]);
+    stand.send(client, vec![quorate_application::clients::Frame::Whole(garbled.into())]);
+    assert_eq!(stand.told(client), [""; 0], "behind the first");
+    assert_eq!(stand.submitted.len(), 1);
+    stand.settle();
+    assert_eq!(stand.told(client), ["1 ok", "3 -5"]);
+    stand.call(client, set("/x", -1)).unwrap();
+}
+
+#[test]
+fn an_operation_that_is_none_of_a_clients_ends_the_connection_and_not_the_session() {
+    let lone = Request::Check { path: "/".into(), version: 0 };
+    for request in [lone, Request::CreateSession { timeout_ms: 4000 }] {
+        let mut stand = Stand::new(true);
+        let (client, session) = stand.client();
+        stand.request(client, &[(1, request)]);
+        assert_eq!(stand.told(client), ["1 -6", "closed"]);
+        assert!(stand.submitted.is_empty());
+        assert!(stand.tree().session(session).is_some());
+    }
+}
+
+#[test]
+fn a_client_with_too_much_unread_is_answered_no_more_until_it_reads() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    let data = Some(Bytes::from(vec![7; 1 << 20]));
+    let acl = Some(vec![Acl::world(31)]);
+    let path = "/big".to_owned();
+    let big = Request::Create { op: op::CREATE, path, data, acl, flags: 0, ttl: None };
+    stand.request(
+        client,
+        &[(1, big), (2, get("/big", false)), (3, get("/big", false)), (4, Request::Ping)],
+    );
+    stand.settle();
+    assert_eq!(stand.told(client), ["1 ok", "2 ok"]);
+    assert!(stand.is_paused(client));
+    stand.tell(quorate_application::clients::Event::Written { client, bytes: 2 << 20 });
+    assert_eq!(stand.told(client), ["3 ok"]);
+    stand.tell(quorate_application::clients::Event::Written { client, bytes: 2 << 20 });
+    assert_eq!(stand.told(client), ["-2 ok"]);
+    assert!(!stand.is_paused(client));
+}
+
+#[test]
+fn writes_beyond_what_may_be_under_way_wait_and_none_is_forgotten() {
+    let mut stand = Stand::with(true, |options| options.outstanding_max = 10);
+    let (one, _) = stand.client();
+    let (two, _) = stand.client();
+    let many: Vec<_> = (1..=40).map(|xid| (xid, create_with("/s-", 2))).collect();
+    stand.request(one, &many);
+    stand.request(two, &many[..20]);
+    assert_eq!(stand.submitted.len(), 10);
+    stand.settle();
+    assert_eq!(stand.told(one).len(), 40);
+    assert_eq!(stand.told(two).len(), 20);
+    assert_eq!(stand.tree().get("/").unwrap().stat().num_children, 61);
+}
+
+#[test]
+fn who_may_not_read_a_node_is_told_so_and_its_digest_is_masked() {
+    let mut stand = Stand::new(true);
+    let (bob, _) = stand.client();
+    let proof = Request::Auth {
+        kind: 0,
+        scheme: Some("digest".into()),
+        auth: Bytes::from_static(b"bob:secret"),
+    };
+    stand.request(bob, &[(-4, proof)]);
+    assert_eq!(stand.told(bob), ["-4 ok"]);
+    let acl = |perms, scheme: &str, id: &str| Acl { perms, scheme: scheme.into(), id: id.into() };
+    let own = vec![acl(31, "auth", ""), acl(1, "world", "anyone")];
+    let Request::Create { op, path, data, flags, ttl, .. } = create("/own") else { panic!() };
+    let made = Request::Create { op, path, data, acl: Some(own), flags, ttl };
+    stand.call(bob, made).unwrap();
+    let (other, _) = stand.client();
+    assert!(stand.call(other, get("/own", false)).is_ok());
+    assert_eq!(stand.call(other, set("/own", -1)), Err(-102));
+    let Ok(Response::Acl { acl: Some(seen), .. }) =
+        stand.call(other, Request::GetAcl { path: "/own".into() })
+    else {
+        panic!()
+    };
+    assert_eq!(&*seen[0].id, "bob:x");
+    let Ok(Response::Acl { acl: Some(seen), .. }) =
+        stand.call(bob, Request::GetAcl { path: "/own".into() })
+    else {
+        panic!()
+    };
+    assert_eq!(&*seen[0].id, "bob:fyVmFCwVbTJYrznoSu1koqYEYF0=");
+    let closed =
+        Request::SetAcl { path: "/own".into(), acl: Some(vec![acl(31, "auth", "")]), version: -1 };
+    stand.call(bob, closed).unwrap();
+    for request in [get("/own", true), exists("/own", false)] {
+        assert_eq!(stand.call(other, request), Err(-102));
+    }
+    let wrong = Request::Auth { kind: 0, scheme: Some("rumour".into()), auth: Bytes::new() };
+    stand.request(other, &[(-4, wrong)]);
+    assert_eq!(stand.told(other), ["-4 -115", "closed"]);
+}
+
+#[test]
+fn words_are_answered_and_the_connection_is_closed() {
+    let mut stand = Stand::new(true);
+    stand.client();
+    let mut say = |word: &[u8; 4]| {
+        let client = stand.connect();
+        stand.send(client, vec![quorate_application::clients::Frame::Word(*word)]);
+        stand.text(client)
+    };
+    assert_eq!(say(b"ruok"), "imok");
+    assert_eq!(say(b"isro"), "rw");
+    let served = say(b"srvr");
+    assert!(served.contains("Mode: leader\nNode count: 5\n"), "{served}");
+    assert!(say(b"mntr").contains("zk_server_state\tleader\n"));
+    assert!(say(b"envi").contains("zookeeper.version=3."));
+    assert!(say(b"wchs").starts_with("0 connections watching 0 paths"));
+    assert!(say(b"dump").contains("Session Sets (1)/(1):"));
+}
+
+#[test]
+fn nothing_is_answered_while_the_server_does_not_serve() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    stand.request(client, &[(1, create("/x"))]);
+    stand.tell(quorate_application::clients::Event::Retired);
+    assert_eq!(stand.told(client), ["closed"]);
+    let late = stand.connect();
+    stand.ask(late, 0, 4000);
+    assert_eq!(stand.told(late), ["closed"]);
+    let word = stand.connect();
+    stand.send(word, vec![quorate_application::clients::Frame::Word(*b"srvr")]);
+    assert!(stand.text(word).contains("not currently serving"));
+    // What was under way may come to pass, and nothing waits for it any more.
+    stand.settle();
+    assert!(stand.tree().get("/x").is_some());
+    assert_eq!(stand.tree().last_zxid(), Zxid(0x1_0000_0002));
+}

@@ -1,0 +1,176 @@
+//! Sessions: how they begin, move, expire and end.
+
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use quorate_application::clients::{Event, Output};
+use quorate_core::id::{LinkId, Origin};
+use quorate_core::time::Instant;
+use quorate_service::wire::{Request, op};
+
+use crate::clients::{create, create_with, exists};
+use crate::stand::{Stand, TICK};
+
+#[test]
+fn a_time_out_is_what_the_server_allows() {
+    let mut stand = Stand::new(true);
+    for (asked, agreed) in
+        [(-5, 1000), (0, 1000), (1, 1000), (5000, 5000), (10_000, 10_000), (600_000, 10_000)]
+    {
+        let client = stand.connect();
+        stand.ask(client, 0, asked);
+        assert!(stand.answer(client).is_none(), "not before it is applied");
+        stand.settle();
+        assert_eq!(stand.answer(client).unwrap().timeout_ms, agreed);
+    }
+}
+
+#[test]
+fn a_session_comes_back_over_another_connection_and_the_older_one_is_closed() {
+    let mut stand = Stand::new(true);
+    let (first, session) = stand.client();
+    let second = stand.connect();
+    stand.ask(second, session, 2000);
+    let answer = stand.answer(second).unwrap();
+    assert_eq!((answer.session, answer.timeout_ms), (session, 2000));
+    assert_eq!(stand.told(first), ["closed"]);
+    stand.call(second, create("/x")).unwrap();
+    // The end of the older one is none of the session's.
+    stand.tell(Event::Disconnected(first));
+    stand.call(second, exists("/x", false)).unwrap();
+}
+
+#[test]
+fn a_session_that_is_none_or_a_wrong_password_is_refused() {
+    let mut stand = Stand::new(true);
+    let client = stand.connect();
+    stand.ask(client, 0x1_0000, 4000);
+    let refused = stand.answer(client).unwrap();
+    assert_eq!((refused.session, refused.timeout_ms, refused.password), (0, 0, [0; 16]));
+    assert_eq!(stand.told(client), ["closed"]);
+}
+
+#[test]
+fn a_learner_asks_the_leader_whether_a_session_lives() {
+    for lives in [true, false] {
+        let mut stand = Stand::new(false);
+        let client = stand.connect();
+        stand.ask(client, 0x2_0000, 4000);
+        assert!(stand.answer(client).is_none());
+        let mut body = BytesMut::new();
+        body.put_i64(0x2_0000);
+        body.put_i32(4000);
+        assert_eq!(stand.asked, [Output::Revalidate(body.freeze())]);
+        let mut answer = BytesMut::new();
+        answer.put_i64(0x2_0000);
+        answer.put_u8(u8::from(lives));
+        stand.tell(Event::Revalidated(answer.freeze()));
+        assert_eq!(stand.answer(client).unwrap().session != 0, lives);
+    }
+}
+
+#[test]
+fn closing_is_answered_before_the_connection_ends_and_takes_the_ephemerals_along() {
+    let mut stand = Stand::new(true);
+    let (client, session) = stand.client();
+    stand.call(client, create_with("/e", 1)).unwrap();
+    stand.request(client, &[(1, Request::CloseSession), (2, exists("/e", false))]);
+    stand.settle();
+    assert_eq!(stand.told(client), ["1 ok", "closed"]);
+    assert!(stand.tree().get("/e").is_none() && stand.tree().session(session).is_none());
+}
+
+#[test]
+fn a_silent_session_expires_and_one_that_pings_does_not() {
+    let mut stand = Stand::new(true);
+    let (silent, gone) = stand.client();
+    let (alive, session) = stand.client();
+    stand.call(silent, create_with("/e", 1)).unwrap();
+    for _ in 0..12 {
+        stand.wait(TICK);
+        stand.request(alive, &[(-2, Request::Ping)]);
+        stand.settle();
+    }
+    assert_eq!(stand.told(silent), ["closed"]);
+    assert!(stand.tree().session(gone).is_none() && stand.tree().get("/e").is_none());
+    assert!(stand.tree().session(session).is_some());
+    assert!(stand.told(alive).iter().all(|told| told == "-2 ok"));
+}
+
+#[test]
+fn a_learner_reports_whom_it_has_heard_and_the_leader_keeps_them() {
+    let mut learner = Stand::new(false);
+    let (client, session) = learner.client();
+    learner.request(client, &[(-2, Request::Ping)]);
+    learner.tell(Event::Pinged);
+    let Some(Output::Touch(sessions)) = learner.asked.pop() else { panic!() };
+    assert_eq!(sessions, [&session.to_be_bytes()[..], &4000_i32.to_be_bytes()].concat());
+    learner.tell(Event::Pinged);
+    assert_eq!(learner.asked.pop(), Some(Output::Touch(Bytes::new())));
+
+    let mut leader = Stand::new(true);
+    let link = LinkId(9);
+    let opened = quorate_core::message::Request {
+        id: quorate_core::txn::RequestId { client: session, cxid: 0 },
+        op: op::CREATE_SESSION,
+        body: Bytes::copy_from_slice(&4000_i32.to_be_bytes()),
+        identities: None,
+    };
+    leader.commit_of(&opened, Origin::Learner(link));
+    for _ in 0..20 {
+        leader.wait(TICK);
+        let asked = leader.now;
+        leader.tell(Event::Touched { from: link, asked, sessions: sessions.clone() });
+    }
+    assert!(leader.submitted.is_empty());
+    // Silent from now on, at a server that answers.
+    let mut expired = Duration::ZERO;
+    while leader.submitted.is_empty() {
+        leader.wait(TICK);
+        expired += TICK;
+        let asked = leader.now;
+        leader.tell(Event::Touched { from: link, asked, sessions: Bytes::new() });
+        assert!(expired < TICK * 20);
+    }
+    assert!(expired > Duration::from_secs(4));
+}
+
+#[test]
+fn a_session_that_has_moved_is_the_other_servers() {
+    let mut stand = Stand::new(true);
+    let (client, session) = stand.client();
+    stand.call(client, create("/x")).unwrap();
+    let mut body = BytesMut::new();
+    body.put_i64(session);
+    body.put_i32(4000);
+    let from = LinkId(3);
+    stand.tell(Event::Revalidate { from, body: body.freeze() });
+    let answer = [&session.to_be_bytes()[..], &[1]].concat().into();
+    assert_eq!(stand.asked, [Output::Revalidated { to: from, body: answer }]);
+    stand.request(client, &[(1, exists("/x", false))]);
+    assert_eq!(stand.told(client), ["closed"]);
+}
+
+#[test]
+fn a_new_leader_gives_every_session_its_time_from_when_it_serves() {
+    let mut stand = Stand::new(false);
+    stand.client();
+    stand.tell(Event::Retired);
+    stand.wait(Duration::from_secs(60));
+    stand.serve(true);
+    stand.wait(Duration::from_secs(4));
+    assert!(stand.submitted.is_empty());
+    stand.wait(TICK * 2);
+    assert_eq!(stand.submitted.len(), 1);
+    assert!(stand.now > Instant::ORIGIN);
+}
+
+#[test]
+fn ids_are_given_out_once() {
+    let mut stand = Stand::new(true);
+    let sessions: Vec<_> = (0..5).map(|_| stand.client().1).collect();
+    for pair in sessions.windows(2) {
+        assert_eq!(pair[1], pair[0] + 1);
+    }
+    assert_eq!(sessions[0].cast_unsigned() >> 56, 1);
+}

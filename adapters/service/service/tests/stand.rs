@@ -1,0 +1,298 @@
+//! A server's service without the server: what it submits is prepared and applied at once or when it is said, and clients
+//! are what they send and hear.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use quorate_application::Application;
+use quorate_application::clients::{
+    ClientId, Clients, Event, Frame, Framing, Host, Input, Output, SyncId,
+};
+use quorate_core::id::{Origin, ServerId};
+use quorate_core::membership::Membership;
+use quorate_core::message::Request as Submitted;
+use quorate_core::time::Instant;
+use quorate_core::txn::{Txn, TxnHeader};
+use quorate_core::zxid::{Epoch, Zxid};
+use quorate_service::wire::{
+    ConnectRequest, ConnectResponse, ReplyHeader, Request, Response, WatcherEvent, split_reply,
+};
+use quorate_service::{Options, Service, Words, ZooKeeper};
+use quorate_znode::Tree;
+
+/// A tick.
+pub(crate) const TICK: Duration = Duration::from_millis(500);
+
+/// One server that leads or follows, and its clients.
+pub(crate) struct Stand {
+    pub(crate) state: ZooKeeper,
+    pub(crate) service: Service,
+    pub(crate) now: Instant,
+    pub(crate) wall_ms: i64,
+    /// Submitted, and not applied.
+    pub(crate) submitted: VecDeque<Submitted>,
+    pub(crate) syncs: VecDeque<SyncId>,
+    /// What is asked of the leader, or told a learner.
+    pub(crate) asked: Vec<Output>,
+    next_zxid: i64,
+    next_client: u64,
+    /// What each client was sent, and whether its connection was closed.
+    heard: BTreeMap<ClientId, (BytesMut, bool)>,
+    paused: BTreeMap<ClientId, bool>,
+}
+
+/// What a client hears.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Heard {
+    Event(i32, String),
+    Reply(i32, i32, Bytes),
+    Closed,
+}
+
+impl Stand {
+    /// A server that serves.
+    pub(crate) fn new(leads: bool) -> Self {
+        Self::with(leads, |_| {})
+    }
+
+    pub(crate) fn with(leads: bool, set: impl FnOnce(&mut Options)) -> Self {
+        let mut options = Options { words: Words::All, ..Options::default() };
+        set(&mut options);
+        let mut state = ZooKeeper::with(options);
+        let host = Host { id: ServerId(1), tick: TICK, frame_bytes_max: 1_048_575 };
+        let service = state.clients(host);
+        let mut stand = Self {
+            state,
+            service,
+            now: Instant::ORIGIN,
+            wall_ms: 1_700_000_000_000,
+            submitted: VecDeque::new(),
+            syncs: VecDeque::new(),
+            asked: Vec::new(),
+            next_zxid: 0x1_0000_0001,
+            next_client: 1,
+            heard: BTreeMap::new(),
+            paused: BTreeMap::new(),
+        };
+        stand.serve(leads);
+        stand
+    }
+
+    pub(crate) fn serve(&mut self, leads: bool) {
+        let text =
+            "server.1=127.0.0.1:1:2:participant\nserver.2=127.0.0.1:3:4:participant\nversion=0";
+        let membership = Membership::parse(text.as_bytes().to_vec()).unwrap();
+        self.tell(Event::Serving { epoch: Epoch(1), leads, membership });
+    }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        self.state.tree()
+    }
+
+    /// Something happens.
+    pub(crate) fn tell(&mut self, event: Event) {
+        let mut out = Vec::new();
+        let input = Input { at: self.now, wall_ms: self.wall_ms, event };
+        self.service.step_into(input, &mut self.state, &mut out);
+        self.carry_out(out);
+    }
+
+    fn carry_out(&mut self, out: Vec<Output>) {
+        for output in out {
+            match output {
+                Output::Send { client, bytes } => {
+                    let (heard, closed) = self.heard.entry(client).or_default();
+                    assert!(!*closed, "{client:?} is told something behind its end");
+                    heard.extend_from_slice(&bytes);
+                }
+                Output::Close { client, .. } => self.heard.entry(client).or_default().1 = true,
+                Output::Pause(client) => drop(self.paused.insert(client, true)),
+                Output::Resume(client) => drop(self.paused.insert(client, false)),
+                Output::Submit(request) => self.submitted.push_back(request),
+                Output::Sync(sync) => self.syncs.push_back(sync),
+                other => self.asked.push(other),
+            }
+        }
+    }
+
+    /// Time passes, in steps of a tenth of a tick.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while self.now < until {
+            self.now = self.now + TICK / 10;
+            self.wall_ms += i64::try_from((TICK / 10).as_millis()).unwrap();
+            if self.service.deadline().is_some_and(|at| at <= self.now) {
+                self.tell(Event::Tick);
+            }
+        }
+    }
+
+    /// The oldest request becomes a transaction, and is applied.
+    pub(crate) fn commit(&mut self) -> Option<Zxid> {
+        let request = self.submitted.pop_front()?;
+        Some(self.commit_of(&request, Origin::Service))
+    }
+
+    /// A request becomes a transaction, and is applied.
+    pub(crate) fn commit_of(&mut self, request: &Submitted, origin: Origin) -> Zxid {
+        let prepared = self.state.prepare(request, origin, self.wall_ms, 2_097_150);
+        let zxid = Zxid(self.next_zxid);
+        self.next_zxid += 1;
+        let header = TxnHeader {
+            client: request.id.client,
+            cxid: request.id.cxid,
+            time: self.wall_ms,
+            kind: prepared.kind,
+        };
+        let txn = Txn { zxid, header, body: prepared.body };
+        let effect = self.state.apply(&txn);
+        let mut out = Vec::new();
+        self.service.on_applied(self.now, &txn, &effect, &mut self.state, &mut out);
+        self.carry_out(out);
+        zxid
+    }
+
+    /// Everything that is submitted is applied, and what that brings; read points come.
+    pub(crate) fn settle(&mut self) {
+        loop {
+            if self.commit().is_some() {
+                continue;
+            }
+            let Some(sync) = self.syncs.pop_front() else { return };
+            self.tell(Event::Synced(sync));
+        }
+    }
+
+    /// A client that has connected, and said nothing.
+    pub(crate) fn connect(&mut self) -> ClientId {
+        let client = ClientId(self.next_client);
+        self.next_client += 1;
+        let remote: SocketAddr = "10.0.0.7:4711".parse().unwrap();
+        self.heard.insert(client, Default::default());
+        self.tell(Event::Connected { client, remote });
+        client
+    }
+
+    /// Sends bytes as they come off a socket.
+    pub(crate) fn send(&mut self, client: ClientId, frames: Vec<Frame>) {
+        self.tell(Event::Received { client, frames });
+    }
+
+    /// Asks for a session, a new one or one that there is.
+    pub(crate) fn ask(&mut self, client: ClientId, session: i64, timeout_ms: i32) {
+        let password = quorate_service::wire::password(session).to_vec().into();
+        let request = ConnectRequest {
+            protocol: 0,
+            last_zxid: Zxid::ZERO,
+            timeout_ms,
+            session,
+            password,
+            read_only: Some(false),
+        };
+        let mut framing = self.service.framing();
+        let frame = framing.take(&mut BytesMut::from(&request.encode()[..])).unwrap();
+        self.send(client, vec![frame]);
+    }
+
+    /// What the server answers to that, if it has.
+    pub(crate) fn answer(&mut self, client: ClientId) -> Option<ConnectResponse> {
+        self.frame(client).map(|frame| ConnectResponse::decode(&frame).unwrap())
+    }
+
+    /// A client with a session.
+    #[track_caller]
+    pub(crate) fn client(&mut self) -> (ClientId, i64) {
+        let client = self.connect();
+        self.ask(client, 0, 4000);
+        self.settle();
+        let session = self.answer(client).unwrap().session;
+        (client, session)
+    }
+
+    /// Requests in one go, with xids from 1 on.
+    pub(crate) fn request(&mut self, client: ClientId, requests: &[(i32, Request)]) {
+        let frames =
+            requests.iter().map(|(xid, request)| Frame::Whole(request.frame(*xid).slice(4..)));
+        let frames = frames.collect();
+        self.send(client, frames);
+    }
+
+    /// What the client has heard since the last time.
+    pub(crate) fn heard(&mut self, client: ClientId) -> Vec<Heard> {
+        let mut all = Vec::new();
+        while let Some(frame) = self.frame(client) {
+            let (ReplyHeader { xid, err, .. }, body) = split_reply(frame).unwrap();
+            all.push(match xid {
+                -1 => {
+                    let event = WatcherEvent::decode(&body).unwrap();
+                    Heard::Event(event.kind, event.path)
+                }
+                _ => Heard::Reply(xid, err, body),
+            });
+        }
+        if self.heard[&client].1 {
+            all.push(Heard::Closed);
+        }
+        all
+    }
+
+    /// The same, of replies the xid and the error alone.
+    pub(crate) fn told(&mut self, client: ClientId) -> Vec<String> {
+        let heard = self.heard(client).into_iter();
+        heard
+            .map(|heard| match heard {
+                Heard::Event(kind, path) => format!("{} {path}", kind_name(kind)),
+                Heard::Reply(xid, 0, _) => format!("{xid} ok"),
+                Heard::Reply(xid, err, _) => format!("{xid} {err}"),
+                Heard::Closed => "closed".to_owned(),
+            })
+            .collect()
+    }
+
+    /// A request, answered.
+    #[track_caller]
+    pub(crate) fn call(&mut self, client: ClientId, request: Request) -> Result<Response, i32> {
+        self.request(client, &[(77, request.clone())]);
+        self.settle();
+        let replies: Vec<_> = self.heard(client);
+        for heard in replies {
+            if let Heard::Reply(_, err, body) = heard {
+                if err != 0 {
+                    return Err(err);
+                }
+                return Ok(Response::decode(request.op(), &body).unwrap().unwrap());
+            }
+        }
+        panic!("{request:?} is not answered")
+    }
+
+    pub(crate) fn is_paused(&self, client: ClientId) -> bool {
+        self.paused.get(&client).copied().unwrap_or(false)
+    }
+
+    fn frame(&mut self, client: ClientId) -> Option<Bytes> {
+        let (heard, _) = self.heard.get_mut(&client)?;
+        let length = u32::from_be_bytes(*heard.first_chunk()?) as usize;
+        let frame = heard.split_to(4 + length).freeze();
+        Some(frame.slice(4..))
+    }
+
+    /// The text that a client was sent.
+    pub(crate) fn text(&mut self, client: ClientId) -> String {
+        let (heard, closed) = self.heard.get_mut(&client).unwrap();
+        assert!(*closed);
+        String::from_utf8(heard.split().to_vec()).unwrap()
+    }
+}
+
+fn kind_name(kind: i32) -> &'static str {
+    match kind {
+        1 => "created",
+        2 => "deleted",
+        3 => "changed",
+        4 => "children",
+        _ => "?",
+    }
+}
