@@ -60,6 +60,15 @@ impl Runtime for Smol {
         Ok((tuned(stream), remote))
     }
 
+    fn local_addr(&self, of: &TcpListener) -> io::Result<SocketAddr> {
+        of.local_addr()
+    }
+
+    fn reset(&self, stream: TcpStream) {
+        // It ends in order if it cannot be told to.
+        drop(quorate_driver::reset_on_close(&stream));
+    }
+
     async fn dial(&self, to: SocketAddr) -> io::Result<TcpStream> {
         Ok(tuned(TcpStream::connect(to).await?))
     }

@@ -104,6 +104,15 @@ impl Runtime for Tokio {
         Ok((tuned(stream), remote))
     }
 
+    fn local_addr(&self, of: &TcpListener) -> io::Result<SocketAddr> {
+        of.local_addr()
+    }
+
+    fn reset(&self, stream: Self::Stream) {
+        // It ends in order if it cannot be told to.
+        drop(quorate_driver::reset_on_close(stream.get_ref()));
+    }
+
     async fn dial(&self, to: SocketAddr) -> io::Result<Self::Stream> {
         Ok(tuned(TcpStream::connect(to).await?))
     }

@@ -1,5 +1,7 @@
 //! The traits of a replicated application, its snapshots and their restoring.
 
+pub mod clients;
+
 use alloc::boxed::Box;
 use core::error::Error;
 
@@ -10,7 +12,7 @@ use quorate_core::prepared::Prepared;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
-use crate::clients::{Clients, Host};
+use crate::application::clients::{Clients, Host};
 
 /// A state machine that speaks ZooKeeper's transactions.
 ///
@@ -25,7 +27,7 @@ pub trait Application: Send + 'static {
     type Restore: Restore<State = Self::Staged>;
     /// What a transaction did, for the service in front of this application.
     type Effect: Send;
-    /// That service: [`NoClients`](crate::clients::NoClients) where there is none.
+    /// That service: [`NoClients`](crate::application::clients::NoClients) where there is none.
     type Clients: Clients<Self>;
 
     /// What servers with this application say they speak:

@@ -28,11 +28,11 @@
 extern crate alloc;
 
 mod application;
-pub mod clients;
 mod framing;
 mod none;
 mod state_machine;
 
+pub use application::clients;
 pub use application::{Application, Restore, RestoreError, Snapshot, SnapshotError};
 pub use framing::{PIECE_BYTES_MAX, PieceTooLong};
 pub use none::{NoApplication, Nothing, RestoreNothing, UnwantedState};

@@ -10,8 +10,8 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
 
+use crate::application::clients::{Host, NoClients};
 use crate::application::{Application, Restore, RestoreError, Snapshot, SnapshotError};
-use crate::clients::{Host, NoClients};
 use crate::framing::{Frame, Frames, frame};
 
 /// Nothing is replicated: the servers elect a leader, and that is all.

@@ -12,8 +12,8 @@ use quorate_core::prepared::{Prepared, Rejected};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
+use crate::application::clients::{Host, NoClients};
 use crate::application::{Application, Restore, RestoreError, Snapshot, SnapshotError};
-use crate::clients::{Host, NoClients};
 use crate::framing::{Frame, Frames, frame};
 
 /// A deterministic state machine: commands in, replies out.

@@ -7,9 +7,12 @@
 //!
 //! What it does not do: decide. Every `match` arm below hands something on.
 
+mod clients;
 mod inputs;
 mod outputs;
 mod publish;
+
+pub(crate) use clients::ClientLinks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,9 +35,9 @@ use quorate_leadership::LeadershipGate;
 use crate::disk::Disk;
 use crate::error::ServerError;
 use crate::host::callers::Ask;
-use crate::host::inbox::Inbox;
 use crate::host::proposal::ProposeError;
 use crate::host::replica::{Replica, ReplicaOutput};
+use crate::inbox::Inbox;
 use crate::net::dial::Dialler;
 use crate::net::events::{LoopEvent, Shared};
 use crate::net::listen::Listeners;
@@ -57,6 +60,7 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) dialler: Dialler<R>,
     pub(crate) links: BTreeMap<LinkId, Outbound>,
     pub(crate) replica: Replica<A>,
+    pub(crate) clients: ClientLinks,
     pub(crate) asks: Asks<A>,
     pub(crate) published: Arc<Published>,
     pub(crate) gate: Arc<LeadershipGate>,
@@ -88,7 +92,6 @@ pub(crate) fn elections_at(own: &Member, all: bool) -> Vec<HostPort> {
 pub(crate) struct Asks<A> {
     pub(crate) inbox: Arc<Inbox<Ask<A>>>,
     pub(crate) taken: Vec<Ask<A>>,
-    pub(crate) reads: u64,
 }
 
 impl<A> Drop for Asks<A> {
@@ -157,7 +160,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         }
         // The others first: they have further to go.
         self.wake_links(&mut turn.queued);
-        self.run_application(turn)?;
+        self.run_application(at, turn)?;
         self.wake_links(&mut turn.queued);
         self.publish_in_time(&mut turn.reports, now);
         // A caller that is told that another server leads finds nothing here that says otherwise.
@@ -181,9 +184,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     }
 
     /// Lets the application do what it can do at once.
-    fn run_application(&mut self, turn: &mut Turn) -> Result<(), ServerError> {
+    fn run_application(&mut self, at: CoreInstant, turn: &mut Turn) -> Result<(), ServerError> {
+        self.replica.tick(at);
         self.replica.run(&mut turn.replica)?;
         turn.events.append(&mut turn.replica.events);
+        self.serve_clients(&mut turn.replica.clients);
         for (link, pieces) in std::mem::take(&mut turn.replica.streams) {
             self.stream(link, pieces, turn);
         }
@@ -228,7 +233,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// How long until something is due; none if nothing is.
     fn wait_time(&self) -> Option<Duration> {
         let core = self.peer.deadline().map(|(at, _)| self.time(at));
-        let due = [core, self.warn_at, self.publish_at].into_iter().flatten().min()?;
+        let service = self.replica.deadline().map(|at| self.time(at));
+        let due = [core, service, self.warn_at, self.publish_at].into_iter().flatten().min()?;
         Some(due.saturating_duration_since(self.runtime.now()))
     }
 }

@@ -19,6 +19,7 @@
 /// #    async fn sleep(&self, _: Duration) {}
 /// #    async fn listen(&self, _: SocketAddr) -> io::Result<()> { Ok(()) }
 /// #    async fn accept(&self, _: &()) -> io::Result<(Self::Stream, SocketAddr)> { unreachable!() }
+/// #    fn local_addr(&self, _: &()) -> io::Result<SocketAddr> { unreachable!() }
 /// #    async fn dial(&self, _: SocketAddr) -> io::Result<Self::Stream> { unreachable!() }
 /// }
 ///

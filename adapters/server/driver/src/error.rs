@@ -1,6 +1,7 @@
 //! Why a server cannot start, and why it ends.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -53,12 +54,23 @@ pub enum StartError {
         /// What the system says.
         source: io::Error,
     },
+    /// An address for clients cannot be listened at.
+    #[error("cannot listen for clients at {address}, tried {tries}x: {source}")]
+    BindClients {
+        /// Which address, as configured.
+        address: SocketAddr,
+        /// How often it was tried.
+        tries: u32,
+        /// What the system says.
+        source: io::Error,
+    },
     /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
 }
 
-fn port_name(plane: Plane) -> &'static str {
+/// What people call a port.
+pub(crate) fn port_name(plane: Plane) -> &'static str {
     match plane {
         Plane::Election => "election port",
         Plane::Quorum => "quorum port",

@@ -1,4 +1,4 @@
-//! The application at this server, and the callers that ask for transactions and reads.
+//! The application at this server, the service in front of it, and the callers that ask for transactions and reads.
 //!
 //! ```text
 //!   callers ──► inbox ──► loop ──► replica ── orders ──► worker ──► application
@@ -7,8 +7,9 @@
 //! ```
 
 pub(crate) mod callers;
-pub(crate) mod inbox;
 pub(crate) mod proposal;
+mod reads;
 pub(crate) mod replica;
 pub(crate) mod restore;
+pub(crate) mod service;
 mod worker;

@@ -4,12 +4,21 @@
 //!   listen ──► acceptor ── handshakes ──┐            ┌── reader ──► events ──► loop
 //!   dial ───── resolve ─────────────────┴──► link ───┤
 //!                                                    └── writer ◄── outbound ◄── loop
+//!
+//!   client_port ──► client_link: the same for clients, whose frames go to the service ◄──► loop
 //! ```
 
+mod accepting;
 pub(crate) mod acceptor;
 pub(crate) mod address_limit;
+mod bind_tries;
 mod budget;
+pub(crate) mod client_events;
+mod client_link;
+pub(crate) mod client_outbound;
+pub(crate) mod client_port;
 pub(crate) mod codec;
+mod descriptors;
 pub(crate) mod dial;
 pub(crate) mod events;
 mod handshakes;

@@ -1,4 +1,4 @@
-//! What the driver needs of an async runtime: two types and six verbs.
+//! What the driver needs of an async runtime: two types and eight verbs.
 //!
 //! Only what differs between runtimes is here. Channels come from a runtime-neutral crate, files from
 //! plain threads, so there is no blocking pool, no mutex and no file in this trait. Dispatch is static:
@@ -39,6 +39,19 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         &self,
         on: &Self::Listener,
     ) -> impl Future<Output = io::Result<(Self::Stream, SocketAddr)>> + Send;
+
+    /// Where a socket listens; the port that the system has picked, if none was asked for.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn local_addr(&self, of: &Self::Listener) -> io::Result<SocketAddr>;
+
+    /// Ends a connection with a reset rather than in order, where the system lets it ([`reset_on_close`]): what is not
+    /// written yet is given up. To override where the socket can be had.
+    fn reset(&self, stream: Self::Stream) {
+        drop(stream);
+    }
 
     /// Connects. Applies [`tune`]. Dropping the future gives up.
     fn dial(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Stream>> + Send;
@@ -90,6 +103,18 @@ where
     #[cfg(any(target_os = "linux", target_os = "android"))]
     socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
     Ok(())
+}
+
+/// Lets a connection end with a reset when it is closed: what it has not sent yet is given up, and nothing is kept of it.
+///
+/// # Errors
+///
+/// What the system says; the connection ends in order then.
+pub fn reset_on_close<'s, S>(socket: &'s S) -> io::Result<()>
+where
+    SockRef<'s>: From<&'s S>,
+{
+    SockRef::from(socket).set_linger(Some(Duration::ZERO))
 }
 
 /// How long a connection may be idle before it is probed.

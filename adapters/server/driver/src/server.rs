@@ -1,5 +1,6 @@
 //! A server: the handle that programs embed, its start, and its life from the first step to the last socket.
 
+mod clients;
 mod handle;
 mod leading;
 mod open;
@@ -7,5 +8,6 @@ mod patience;
 mod requests;
 mod run;
 mod start;
+mod wake;
 
 pub use handle::Server;

@@ -72,6 +72,15 @@ pub struct Metrics {
     pub refused_connections: u64,
     /// Links ended because the peer did not read.
     pub overflowed_links: u64,
+    /// How many connections clients have now (`zk_num_alive_connections`).
+    pub clients: usize,
+    /// Connections of clients that were closed at once, because there were as many as there may be, see
+    /// [`ServerConfig::max_client_connections`](crate::ServerConfig::max_client_connections).
+    pub refused_clients: u64,
+    /// Connections of clients that were ended because they read nothing while ever more was to be written.
+    pub overflowed_clients: u64,
+    /// How often the system refused to accept a connection of a client.
+    pub client_accept_errors: u64,
     /// The last transaction that the application has applied; zero if none.
     pub applied: Zxid,
     /// How many requests of callers at this server, in this process, are under way
@@ -169,6 +178,10 @@ pub(crate) struct Counters {
     pub(crate) accept_errors: AtomicU64,
     pub(crate) refused_connections: AtomicU64,
     pub(crate) overflowed_links: AtomicU64,
+    pub(crate) clients: AtomicUsize,
+    pub(crate) refused_clients: AtomicU64,
+    pub(crate) overflowed_clients: AtomicU64,
+    pub(crate) client_accept_errors: AtomicU64,
     applied: AtomicI64,
     outstanding: AtomicUsize,
 }
@@ -385,6 +398,10 @@ impl Meter {
             accept_errors: read(&counters.accept_errors),
             refused_connections: read(&counters.refused_connections),
             overflowed_links: read(&counters.overflowed_links),
+            clients: counters.clients.load(Ordering::Relaxed),
+            refused_clients: read(&counters.refused_clients),
+            overflowed_clients: read(&counters.overflowed_clients),
+            client_accept_errors: read(&counters.client_accept_errors),
             applied: Zxid(counters.applied.load(Ordering::Relaxed)),
             outstanding: counters.outstanding.load(Ordering::Relaxed),
             ..self.metrics.clone()

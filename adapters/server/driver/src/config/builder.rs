@@ -6,6 +6,7 @@
 //!
 //! Nothing is checked before the end, so that the order of the calls is free; the rules are the core's.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -37,6 +38,7 @@ pub struct ServerConfigBuilder {
     election: Election,
     reconfig: bool,
     seed: Option<u64>,
+    client_addresses: Vec<SocketAddr>,
 }
 
 impl ServerConfig {
@@ -104,6 +106,7 @@ impl ServerConfigBuilder {
             election: Election::Fast,
             reconfig: false,
             seed: None,
+            client_addresses: Vec::new(),
         }
     }
 
@@ -189,6 +192,12 @@ impl ServerConfigBuilder {
         self
     }
 
+    /// Where clients of the application's service connect, see [`ServerConfig::client_addresses`]; nowhere.
+    pub fn client_addresses(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.client_addresses = addresses.into_iter().collect();
+        self
+    }
+
     /// Checks the whole.
     ///
     /// # Errors
@@ -213,7 +222,9 @@ impl ServerConfigBuilder {
         core.reconfig_enabled = self.reconfig;
         core.seed = self.seed.unwrap_or_else(entropy);
         core.check()?;
-        Ok(ServerConfig::new(core, self.data_dir))
+        let mut config = ServerConfig::new(core, self.data_dir);
+        config.client_addresses = self.client_addresses;
+        Ok(config)
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`ZooCfg`](crate::zoo_cfg::ZooCfg), or a [`ServerConfigBuilder`](crate::ServerConfigBuilder).
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,6 +76,16 @@ pub struct ServerConfig {
     /// itself yet, and non-members, are bounded without it, below this default: it is for those who want less, and for
     /// an address that claims to be many learners.
     pub max_peer_connections: usize,
+    /// Where clients of the application's service connect (`clientPort`, `clientPortAddress`); nowhere by default. Port 0
+    /// is one that the system picks, see [`Server::client_addrs`](crate::Server::client_addrs). Without a service
+    /// nothing listens there.
+    pub client_addresses: Vec<SocketAddr>,
+    /// How many connections one address may have to the ports for clients together (`maxClientCnxns`; 60); 0 for any
+    /// number.
+    pub max_client_connections: usize,
+    /// How many connections all clients together may have (`maxCnxns`); 0 for any number. On Linux they leave 64
+    /// descriptors of this process to peers and files in any case.
+    pub max_connections: usize,
     /// How long [`propose`](crate::Server::propose), [`read`](crate::Server::read) and what rests on them wait
     /// for service, and try again what surely did not happen (`quorate.patience`): 10 s, in which a leader that
     /// is silent is noticed in most ensembles and the election that begins anew has an end. Zero is once.
@@ -109,6 +120,9 @@ impl ServerConfig {
             multi_address: false,
             fsync_warning: Duration::from_secs(1),
             max_peer_connections: 512,
+            client_addresses: Vec::new(),
+            max_client_connections: 60,
+            max_connections: 0,
             patience: PATIENCE,
             changes_kept: 256,
         }

@@ -2,13 +2,14 @@
 
 use futures_lite::future::{or, pending};
 use quorate_application::Application;
-use quorate_core::id::{ReadId, Ticket};
+use quorate_core::id::Ticket;
 use quorate_core::input::Event;
 use quorate_core::reasons::TransferRefused;
 
 use crate::drive::{Driver, Quit};
 use crate::error::ServerError;
 use crate::host::callers::Ask;
+use crate::net::client_events::ClientNews;
 use crate::net::events::LoopEvent;
 use crate::runtime::Runtime;
 
@@ -17,6 +18,7 @@ enum Woken {
     Quit(Quit),
     Disk(Result<Ticket, ServerError>),
     Event(LoopEvent),
+    Client(ClientNews),
     Deadline,
 }
 
@@ -29,7 +31,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         if batch.is_empty() {
             let first = {
                 // Not the whole of us: what is lent to a task that waits must be shareable.
-                let Self { quit, disk, events, runtime, ending, .. } = &*self;
+                let Self { quit, disk, events, clients, runtime, ending, .. } = &*self;
                 let wait = self.wait_time();
                 // The handle is dropped: that is a way to shut down, too.
                 let quit = async {
@@ -46,6 +48,16 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                         Err(_) => pending().await,
                     }
                 };
+                let hears = self.replica.hears_clients();
+                let client = async {
+                    if !hears {
+                        return pending().await;
+                    }
+                    match clients.news.recv().await {
+                        Ok(news) => Woken::Client(news),
+                        Err(_) => pending().await,
+                    }
+                };
                 let deadline = async {
                     match wait {
                         Some(wait) => runtime.sleep(wait).await,
@@ -53,13 +65,14 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                     }
                     Woken::Deadline
                 };
-                or(or(quit, disk), or(event, deadline)).await
+                or(or(quit, disk), or(event, or(client, deadline))).await
             };
             match first {
                 Woken::Quit(Quit::Gracefully) if self.ending => {}
                 Woken::Quit(quit) => return Ok(Some(quit)),
                 Woken::Disk(ticket) => batch.push(Event::Persisted(ticket?)),
                 Woken::Event(event) => batch.extend(self.register(event)),
+                Woken::Client(news) => self.register_client(news),
                 Woken::Deadline => {}
             }
         }
@@ -69,6 +82,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         }
         // After the events: the request of a caller that found the channel full is taken here.
         self.hear(batch);
+        self.hear_clients();
         Ok(None)
     }
 
@@ -83,10 +97,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                     batch.push(Event::Propose(request));
                 }
                 Ask::Read(read) => {
-                    let id = ReadId(self.asks.reads);
-                    self.asks.reads += 1;
-                    self.replica.queue_read(id, read);
-                    batch.push(Event::Read(id));
+                    batch.push(Event::Read(self.replica.queue_read(read)));
                 }
                 Ask::ReadLocal(read) => self.replica.read_local(read),
                 Ask::Pulse(answer) => {

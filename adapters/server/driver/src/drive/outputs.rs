@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quorate_application::Application;
+use quorate_application::{Application, clients};
 use quorate_core::address::HostPort;
 use quorate_core::id::{LinkId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Plane, Unreadable};
@@ -37,11 +37,16 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Refused { id, reason } => replica.requests.refused(id, reason),
             Output::Answer(read) => replica.answer(read),
             Output::ReadRefused { read, reason } => replica.refuse(read, reason.into()),
-            // No service is hosted here that keeps sessions, and so the core is not told to ask for them.
-            Output::Pinged
-            | Output::Touched { .. }
-            | Output::Revalidate { .. }
-            | Output::Revalidated(_) => {}
+            Output::Pinged => replica.tell_service(clients::Event::Pinged, None),
+            Output::Touched { from, asked, sessions } => {
+                replica.tell_service(clients::Event::Touched { from, asked, sessions }, None);
+            }
+            Output::Revalidate { from, body } => {
+                replica.tell_service(clients::Event::Revalidate { from, body }, None);
+            }
+            Output::Revalidated(body) => {
+                replica.tell_service(clients::Event::Revalidated(body), None);
+            }
             Output::Dial { plane, peer, addresses } => self.dial(plane, peer, addresses),
             Output::CancelDial { plane, peer } => self.dialler.cancel(plane, peer),
             Output::Resolve { link, hosts } => self.dialler.look_up(link, hosts),
@@ -67,8 +72,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let lease = lease.map(|until| self.time(until));
                 self.gate.set(leadership.map(|leadership| token(leadership.epoch)), lease);
             }
-            Output::Serving { membership, .. } => replica.serving(&membership),
-            Output::Retired => {}
+            Output::Serving { epoch, leads, membership } => {
+                replica.serving(epoch, leads, membership);
+            }
+            Output::Retired => replica.tell_service(clients::Event::Retired, None),
             Output::Release(release) => {
                 self.releasing = Some(release);
                 self.gate.revoke();
@@ -212,6 +219,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 
     fn hang_up(&mut self, link: LinkId, reason: Hangup) {
         let Some(outbound) = self.links.remove(&link) else { return };
+        if outbound.plane == Plane::Quorum {
+            self.replica.tell_service(clients::Event::LinkLost(link), None);
+        }
         let (sid, remote) = (self.shared.id.0, outbound.remote);
         let peer = outbound.peer.map(|peer| peer.0);
         if !is_remarkable(reason) {

@@ -14,7 +14,12 @@
 //!
 //! A state that was restored is staged until the core says that it is the application's.
 //!
+//! The service in front of the application steps where the application does, in the same order; what it wants done
+//! comes out behind its step. What clients send waits here up to a bound: then their connections wait.
+//!
 //! What it does not do: decide what the application gets, or when. That is the core's.
+
+mod client_events;
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,10 +30,12 @@ use std::time::{Duration, Instant};
 use async_channel::Sender;
 use bytes::Bytes;
 use quorate_application::Application;
+use quorate_application::clients;
 use quorate_core::id::{LinkId, Origin, ReadId};
 use quorate_core::input::{Event, Unreadable};
 use quorate_core::membership::Membership;
 use quorate_core::message::Request;
+use quorate_core::time::Instant as CoreInstant;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
 
@@ -37,11 +44,13 @@ use crate::disk::{
 };
 use crate::error::ServerError;
 use crate::host::callers::{ReadClosure, Requests};
-use crate::host::inbox::Inbox;
 use crate::host::proposal::ReadError;
+use crate::host::reads::{Reader, Reads};
+use crate::host::service::{Clock, Service};
 use crate::host::worker::{
     Done, Job, Order, Purpose, Returned, Worker, WorkerReport, start_thread,
 };
+use crate::inbox::Inbox;
 use crate::task_group::KeepAlive;
 
 /// The application, at work in the loop or on its thread.
@@ -74,8 +83,15 @@ pub(crate) struct Replica<A: Application> {
     keep_alive: KeepAlive,
     stop: Stop,
     pub(crate) requests: Requests,
-    /// Reads that wait for the core's answer.
-    reads: VecDeque<(ReadId, ReadClosure<A>)>,
+    reads: Reads<A>,
+    /// How many orders to the service there were.
+    told_service: u64,
+    /// How many of them it has carried out.
+    heard: u64,
+    /// When the service is to step next, if nothing happens; as of the last time that it was at home.
+    deadline: Option<CoreInstant>,
+    /// A tick is among the orders.
+    ticks: bool,
     /// Why the log could not be read on.
     unreadable: Option<Arc<quorate_storage::reader::ReadError>>,
 }
@@ -93,6 +109,8 @@ struct Receiving<A: Application> {
 pub(crate) struct ReplicaOutput {
     /// For the core, in order.
     pub(crate) events: Vec<Event>,
+    /// For the connections of clients, in order.
+    pub(crate) clients: Vec<clients::Output>,
     /// Snapshots for learners.
     pub(crate) streams: Vec<(LinkId, Result<Pieces, Unreadable>)>,
 }
@@ -100,6 +118,10 @@ pub(crate) struct ReplicaOutput {
 /// What a replica begins with.
 pub(crate) struct ReplicaParts<A: Application> {
     pub(crate) application: A,
+    /// Its service.
+    pub(crate) clients: A::Clients,
+    /// When the service steps.
+    pub(crate) clock: Clock,
     /// The newest snapshot on disk, restored.
     pub(crate) staged: Option<(Zxid, A::Staged)>,
     pub(crate) client: i64,
@@ -113,8 +135,12 @@ pub(crate) struct ReplicaParts<A: Application> {
 impl<A: Application> Replica<A> {
     pub(crate) fn new(parts: ReplicaParts<A>) -> Self {
         let ReplicaParts { application, staged, client, disk, inbox, keep_alive, .. } = parts;
+        let service = Service::new(parts.clients, parts.clock);
+        let deadline = service.deadline();
         let worker = Worker {
             application,
+            service,
+            heard: 0,
             client,
             applied: Zxid::ZERO,
             txn_bytes_max: parts.txn_bytes_max,
@@ -140,7 +166,11 @@ impl<A: Application> Replica<A> {
             keep_alive,
             stop: Stop::default(),
             requests: Requests::new(client),
-            reads: VecDeque::new(),
+            reads: Reads::new(),
+            told_service: 0,
+            heard: 0,
+            deadline,
+            ticks: false,
             unreadable: None,
         }
     }
@@ -246,28 +276,28 @@ impl<A: Application> Replica<A> {
         Ok(intake)
     }
 
-    /// Keeps the read of a caller until the core says that it may be done.
-    pub(crate) fn queue_read(&mut self, id: ReadId, read: ReadClosure<A>) {
-        self.reads.push_back((id, read));
+    /// Keeps the read of a caller until the core says that it may be done; returns what to ask it with.
+    pub(crate) fn queue_read(&mut self, read: ReadClosure<A>) -> ReadId {
+        self.reads.push(Reader::Caller(read))
     }
 
     /// What is delivered by now is as new as that read wants.
     pub(crate) fn answer(&mut self, id: ReadId) {
-        if let Some(read) = self.take_read(id) {
-            self.orders.push_back(Order::Read(read));
+        match self.reads.take(id) {
+            Some(Reader::Caller(read)) => self.orders.push_back(Order::Read(read)),
+            Some(Reader::Service(sync)) => self.tell_service(clients::Event::Synced(sync), None),
+            None => {}
         }
     }
 
     pub(crate) fn refuse(&mut self, id: ReadId, reason: ReadError) {
-        if let Some(read) = self.take_read(id) {
-            read(Err(reason));
+        match self.reads.take(id) {
+            Some(Reader::Caller(read)) => read(Err(reason)),
+            Some(Reader::Service(sync)) => {
+                self.tell_service(clients::Event::SyncRefused(sync), None);
+            }
+            None => {}
         }
-    }
-
-    fn take_read(&mut self, id: ReadId) -> Option<ReadClosure<A>> {
-        // They are answered in order, but for those refused.
-        let at = self.reads.iter().position(|(waiting, _)| *waiting == id)?;
-        self.reads.remove(at).map(|(_, read)| read)
     }
 
     /// A stale read, of what was applied by now; refused while that is older than the staged state.
@@ -279,9 +309,8 @@ impl<A: Application> Replica<A> {
     }
 
     /// This server serves; everything that it inherited is among what was delivered so far.
-    pub(crate) fn serving(&mut self, membership: &Membership) {
-        let (configuration, version) = (membership.to_string(), membership.version());
-        self.orders.push_back(Order::Serving { configuration, version });
+    pub(crate) fn serving(&mut self, epoch: Epoch, leads: bool, membership: Membership) {
+        self.orders.push_back(Order::Serving { epoch, leads, membership });
     }
 
     /// Why the log could not be read on; none if it could.
@@ -303,9 +332,12 @@ impl<A: Application> Replica<A> {
                 break;
             }
             let Some(order) = self.orders.pop_front() else { break };
+            self.ticks &= !order.is_tick();
             let mut done = std::mem::take(&mut self.done);
             worker.perform(order, &mut done);
             self.applied = worker.applied;
+            self.heard = worker.heard;
+            self.deadline = worker.service.deadline();
             self.conclude(&mut done, then);
             self.done = done;
             let before = std::mem::replace(&mut now, Instant::now());
@@ -328,10 +360,13 @@ impl<A: Application> Replica<A> {
                 WorkerReport::Returned(returned) => {
                     let Returned { worker, mut rest, mut done, slowest } = *returned;
                     self.applied = worker.applied;
+                    self.heard = worker.heard;
+                    self.deadline = worker.service.deadline();
                     self.worker = Some(worker);
                     self.quick = slowest < SLOW;
                     rest.append(&mut self.orders);
                     self.orders = rest;
+                    self.ticks = self.ticks && self.orders.iter().any(Order::is_tick);
                     self.conclude(&mut done, then);
                 }
                 WorkerReport::Panicked(panic) => resume_unwind(panic),
@@ -392,6 +427,7 @@ impl<A: Application> Replica<A> {
                     let pieces = stream::send_snapshot(label, memberships, snapshot);
                     then.streams.push((link, pieces.map_err(|_| Unreadable)));
                 }
+                Done::Service(output) => self.route(output, then),
                 // A history that begins behind it has been installed meanwhile: nothing can start from it.
                 Done::Snapshot(_, Purpose::Save(label)) if label < self.base => {
                     then.events.push(Event::SnapshotTaken(label));
@@ -450,9 +486,12 @@ mod tests {
     use async_channel::{Receiver, bounded};
     use bytes::BytesMut;
     use futures_lite::future::block_on;
-    use quorate_application::clients::{Host, NoClients};
+    use quorate_application::clients::SyncId;
+    use quorate_application::clients::{
+        ClientId, Clients, Close, Frame, Host, Input, NoClients, Output,
+    };
     use quorate_application::{Prepared, Restore, RestoreError, Snapshot, SnapshotError};
-    use quorate_core::id::Ticket;
+    use quorate_core::id::{ServerId, Ticket};
     use quorate_core::message::LearnerInfo;
     use quorate_core::output::Write;
     use quorate_core::txn::{RequestId, TxnHeader};
@@ -468,6 +507,60 @@ mod tests {
         told: Told,
         /// Waits for a word before each transaction, if there is a sender.
         gate: Receiver<()>,
+    }
+
+    /// Notes what it is told of clients, and closes the connection of one that sends what is no frame.
+    struct Noted {
+        told: Told,
+        deadline: Option<CoreInstant>,
+    }
+
+    impl Clients<Notes> for Noted {
+        type Framing = NoClients;
+
+        const SERVES: bool = true;
+
+        fn framing(&self) -> NoClients {
+            NoClients
+        }
+
+        fn step_into(&mut self, input: Input, application: &mut Notes, out: &mut Vec<Output>) {
+            application.note(match input.event {
+                clients::Event::Connected { client, .. } => {
+                    self.deadline = Some(CoreInstant(5));
+                    format!("client {}", client.0)
+                }
+                clients::Event::Received { client, frames } => {
+                    if frames.contains(&Frame::Garbled) {
+                        out.push(Output::Close { client, how: Close::Reset });
+                    }
+                    out.push(Output::Sync(SyncId(client.0)));
+                    format!("frames {}", frames.len())
+                }
+                clients::Event::Tick => {
+                    self.deadline = None;
+                    format!("tick {}", input.at.0)
+                }
+                event => format!("{event:?}"),
+            });
+        }
+
+        fn on_applied(
+            &mut self,
+            _: CoreInstant,
+            txn: &Txn,
+            (): &(),
+            _: &Notes,
+            _: &mut Vec<Output>,
+        ) {
+            if txn.body == "told" {
+                self.told.lock().unwrap().push(format!("told of {}", txn.zxid.0));
+            }
+        }
+
+        fn deadline(&self) -> Option<CoreInstant> {
+            self.deadline
+        }
     }
 
     type Told = Arc<Mutex<Vec<String>>>;
@@ -507,12 +600,12 @@ mod tests {
         type Staged = i64;
         type Restore = Eight;
         type Effect = ();
-        type Clients = NoClients;
+        type Clients = Noted;
 
         const PROTOCOL: i32 = LearnerInfo::OTHER_APPLICATION;
 
-        fn clients(&mut self, _: Host) -> NoClients {
-            NoClients
+        fn clients(&mut self, _: Host) -> Noted {
+            Noted { told: Arc::clone(&self.told), deadline: None }
         }
 
         fn prepare(
@@ -578,8 +671,12 @@ mod tests {
             let (wake, woken) = bounded(1);
             let told = Told::default();
             let (gate, gate_kept) = bounded(1);
+            let mut application = Notes { told: Arc::clone(&told), gate: gate_kept };
+            let host = Host { id: ServerId(1), tick: Duration::ZERO, frame_bytes_max: 0 };
             let replica = Replica::new(ReplicaParts {
-                application: Notes { told: Arc::clone(&told), gate: gate_kept },
+                clients: application.clients(host),
+                clock: Arc::new(|| CoreInstant(7)),
+                application,
                 staged: staged.map(|label| (Zxid(label), label)),
                 client: 7,
                 txn_bytes_max: Txn::BYTES_MAX,
@@ -867,5 +964,87 @@ mod tests {
         stage.replica.take_snapshot(Zxid(3));
         stage.until(&Event::SnapshotTaken(Zxid(3)));
         assert_eq!(stage.disk.handle().newest_snapshot().unwrap().unwrap().label, Zxid(3));
+    }
+
+    fn garbled(client: u64) -> clients::Event {
+        let frames = vec![Frame::Garbled];
+        clients::Event::Received { client: ClientId(client), frames }
+    }
+
+    fn connected(client: u64) -> clients::Event {
+        let remote = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        clients::Event::Connected { client: ClientId(client), remote }
+    }
+
+    #[test]
+    fn the_service_is_told_in_order_with_what_is_applied() {
+        let mut stage = Stage::new(None);
+        let told = |zxid| Txn { body: Bytes::from_static(b"told"), ..txn(zxid) };
+        stage.replica.deliver(told(1));
+        stage.replica.tell_service(connected(4), None);
+        stage.replica.deliver(told(2));
+        drop(stage.run());
+        let expected = ["apply 1", "told of 1", "client 4", "apply 2", "told of 2"];
+        assert_eq!(stage.told(), expected);
+    }
+
+    #[test]
+    fn a_connection_that_the_service_has_closed_says_nothing_more() {
+        let mut stage = Stage::new(None);
+        stage.replica.tell_service(connected(4), None);
+        for _ in 0..2 {
+            stage.replica.tell_service(garbled(4), None);
+        }
+        stage.replica.tell_service(clients::Event::Disconnected(ClientId(4)), None);
+        let ReplicaOutput { clients, events, .. } = stage.run();
+        assert_eq!(clients, [Output::Close { client: ClientId(4), how: Close::Reset }]);
+        assert_eq!(stage.told(), ["client 4", "frames 1"]);
+
+        // What it has asked is answered all the same: that is no word of the connection.
+        let [Event::Read(read)] = events[..] else { panic!("{events:?}") };
+        stage.replica.answer(read);
+        drop(stage.run());
+        assert_eq!(stage.told(), ["Synced(SyncId(4))"]);
+    }
+
+    #[test]
+    fn a_tick_comes_when_it_is_due_and_once() {
+        let mut stage = Stage::new(None);
+        stage.replica.tell_service(connected(4), None);
+        drop(stage.run());
+        assert_eq!(stage.replica.deadline(), Some(CoreInstant(5)));
+        stage.replica.quick = false;
+        for now in [4, 5, 6] {
+            stage.replica.tick(CoreInstant(now));
+            assert_eq!(stage.replica.deadline().is_some(), now == 4);
+        }
+        drop(stage.run());
+        while stage.replica.worker.is_none() {
+            stage.woken.recv_blocking().unwrap();
+            drop(stage.run());
+        }
+        assert_eq!(stage.told(), ["client 4", "tick 7"]);
+        assert_eq!(stage.replica.deadline(), None);
+    }
+
+    #[test]
+    fn clients_wait_while_the_service_is_behind() {
+        let mut stage = Stage::new(None);
+        stage.close_gate();
+        stage.replica.quick = false;
+        stage.replica.deliver(txn(1));
+        drop(stage.run());
+        let mut told = 0;
+        while stage.replica.hears_clients() {
+            stage.replica.tell_service(connected(told), None);
+            told += 1;
+        }
+        assert_eq!(told, 256);
+        drop(stage.gate.take());
+        stage.until(&Event::Applied(Zxid(1)));
+        while !stage.replica.hears_clients() {
+            stage.woken.recv_blocking().unwrap();
+            drop(stage.run());
+        }
     }
 }

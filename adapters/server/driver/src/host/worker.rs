@@ -1,16 +1,18 @@
-//! The worker: the application, and the steps that it carries out, in the loop or on its thread.
+//! The worker: the application and its clients, and the steps that they carry out, in the loop or on their thread.
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded};
 use bytes::Bytes;
+use quorate_application::clients::{self, Clients};
 use quorate_application::{Application, Prepared, Rejected};
 use quorate_core::id::{LinkId, Origin};
+use quorate_core::membership::Membership;
 use quorate_core::message::Request;
 use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
@@ -18,7 +20,9 @@ use quorate_storage::reader::Reader;
 
 use crate::disk::{DiskHandle, DiskReadError, SnapshotFault};
 use crate::host::callers::{ReadClosure, own_outcome};
-use crate::host::inbox::Inbox;
+use crate::host::service::{Service, now_ms};
+use crate::inbox::Inbox;
+use crate::permits::Permit;
 use crate::threads::APPLICATION_STACK;
 
 /// One step of what the application is to do.
@@ -45,9 +49,18 @@ pub(super) enum Order<A: Application> {
     },
     /// This server serves again.
     Serving {
-        configuration: String,
-        version: i64,
+        epoch: Epoch,
+        leads: bool,
+        membership: Membership,
     },
+    /// The service is told. A permit is given back when it has been.
+    Client(clients::Event, Option<Permit>),
+}
+
+impl<A: Application> Order<A> {
+    pub(super) const fn is_tick(&self) -> bool {
+        matches!(self, Self::Client(clients::Event::Tick, _))
+    }
 }
 
 /// What came of an order.
@@ -60,6 +73,8 @@ pub(super) enum Done<A: Application> {
     },
     Prepared(Epoch, Draft),
     Snapshot(A::Snapshot, Purpose),
+    /// What the service wants done.
+    Service(clients::Output),
     /// How far reading the log has come.
     Replayed {
         reached: Zxid,
@@ -100,6 +115,9 @@ pub(super) struct Job<A: Application> {
 /// What goes to the thread and comes back.
 pub(super) struct Worker<A: Application> {
     pub(super) application: A,
+    pub(super) service: Service<A>,
+    /// How many orders to the service were carried out.
+    pub(super) heard: u64,
     pub(super) client: i64,
     pub(super) applied: Zxid,
     /// The longest transaction.
@@ -145,16 +163,31 @@ impl<A: Application> Worker<A> {
                 let purpose = Purpose::Send { link, label, memberships };
                 done.push(Done::Snapshot(self.application.snapshot(), purpose));
             }
-            Order::Serving { configuration, version } => {
-                self.application.set_configuration(&configuration, version, now_ms());
+            Order::Serving { epoch, leads, membership } => {
+                let (text, version) = (membership.to_string(), membership.version());
+                self.application.set_configuration(&text, version, now_ms());
+                let serving = clients::Event::Serving { epoch, leads, membership };
+                self.tell_service(serving, done);
+            }
+            Order::Client(event, permit) => {
+                self.heard += 1;
+                self.tell_service(event, done);
+                drop(permit);
             }
         }
+    }
+
+    fn tell_service(&mut self, event: clients::Event, done: &mut Vec<Done<A>>) {
+        self.service.step(event, &mut self.application);
+        done.extend(self.service.outputs().map(Done::Service));
     }
 
     fn apply(&mut self, txn: &Txn, done: &mut Vec<Done<A>>) {
         debug_assert!(txn.zxid > self.applied, "{} behind {}", txn.zxid, self.applied);
         let effect = self.application.apply(txn);
         self.applied = txn.zxid;
+        self.service.on_applied(txn, &effect, &self.application);
+        done.extend(self.service.outputs().map(Done::Service));
         if let Some((cxid, outcome)) = own_outcome(self.client, txn, A::reply(&effect)) {
             done.push(Done::Own { cxid, zxid: txn.zxid, outcome });
         }
@@ -177,7 +210,7 @@ impl<A: Application> Worker<A> {
             Err(error) => return (after, Err(error)),
         };
         let mut reached = after;
-        while begun.elapsed() < WORK_TIME {
+        while begun.elapsed() < work_time::<A>() {
             match reader.next_chunk(CHUNK_BYTES) {
                 Ok(Some(chunk)) => {
                     for txn in chunk.txns().filter(|txn| txn.zxid <= through) {
@@ -210,7 +243,7 @@ fn work<A: Application>(jobs: &Receiver<Job<A>>, inbox: &Inbox<WorkerReport<A>>)
             let (mut done, mut slowest) = (Vec::new(), Duration::ZERO);
             let begun = Instant::now();
             let mut now = begun;
-            while now - begun < WORK_TIME {
+            while now - begun < work_time::<A>() {
                 let Some(order) = orders.pop_front() else { break };
                 worker.perform(order, &mut done);
                 let before = std::mem::replace(&mut now, Instant::now());
@@ -225,12 +258,10 @@ fn work<A: Application>(jobs: &Receiver<Job<A>>, inbox: &Inbox<WorkerReport<A>>)
     }
 }
 
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+/// How long the thread works before it says how far it has come: what clients are told waits for that.
+const fn work_time<A: Application>() -> Duration {
+    Duration::from_millis(if A::Clients::SERVES { 4 } else { 20 })
 }
 
-/// How long the thread works before it says how far it has come.
-const WORK_TIME: Duration = Duration::from_millis(20);
 /// How much of the log is read at a time.
 const CHUNK_BYTES: usize = 256 << 10;

@@ -1,24 +1,23 @@
 //! Accepts connections at listening sockets, and makes links of them.
 //!
 //! A connection on the election port has to introduce itself first; each is heard by a task of its own, with a deadline.
-//! No address has more than its share of all connections. When the system refuses to accept, out of descriptors say, the
-//! socket tries again and reports it, to the core, too; a socket that goes on to fail for another reason is opened anew.
+//! No address has more than its share of all connections. A socket that does not accept is reported to the core, too.
 //!
 //! What it does not do: decide which peer may connect. That is the core's.
 
 use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_channel::Receiver;
 use bytes::BytesMut;
-use futures_lite::future::{or, poll_once};
+use futures_lite::future::or;
 use quorate_core::input::Plane;
 use quorate_core::message::Introduction;
 
+use crate::error::port_name;
+use crate::net::accepting::{Door, accept_all};
 use crate::net::address_limit::{AddressLimit, AddressShare};
 use crate::net::events::Shared;
 use crate::net::handshakes::Handshakes;
@@ -43,6 +42,30 @@ pub(crate) struct Acceptor<R> {
     pub(crate) introduction_time: Duration,
 }
 
+/// A listening socket of one of the ports for peers.
+struct PeerDoor<R> {
+    acceptor: Acceptor<R>,
+    plane: Plane,
+    socket: ListeningSocket,
+}
+
+impl<R: Runtime> Door<R> for PeerDoor<R> {
+    fn name(&self) -> &'static str {
+        port_name(self.plane)
+    }
+
+    async fn report(&self, failing: bool) {
+        if failing {
+            Counters::add(&self.acceptor.shared.counters.accept_errors);
+        }
+        self.socket.report(failing).await;
+    }
+
+    fn admit(&self, stream: R::Stream, remote: SocketAddr) {
+        self.acceptor.admit(self.plane, stream, remote);
+    }
+}
+
 impl<R: Runtime> Acceptor<R> {
     /// Sets a task to each socket, until the listener closes.
     pub(super) fn serve_all(
@@ -55,73 +78,12 @@ impl<R: Runtime> Acceptor<R> {
             tracing::debug!(sid = self.shared.id.0, ?plane, %at, "listening");
             let (acceptor, closing) = (self.clone(), closing.clone());
             self.tasks.spawn(async move {
-                or(closed(&closing), acceptor.serve(plane, at, listener)).await;
+                let (runtime, shared) =
+                    (acceptor.tasks.runtime.clone(), Arc::clone(&acceptor.shared));
+                let socket = ListeningSocket::new(&shared, plane);
+                let door = PeerDoor { acceptor, plane, socket };
+                or(closed(&closing), accept_all(&runtime, &shared, at, listener, door)).await;
             });
-        }
-    }
-
-    /// Accepts until the task group ends.
-    async fn serve(&self, plane: Plane, at: SocketAddr, listener: R::Listener) {
-        let runtime = self.tasks.runtime.clone();
-        let socket = ListeningSocket::new(&self.shared, plane);
-        let (mut rest, mut errors) = (ACCEPT_RETRY_MIN, 0);
-        let mut listener = Some(listener);
-        loop {
-            let accepted = match &listener {
-                Some(listener) => self.accept(listener, &socket, &mut errors).await.map(Some),
-                None => runtime.listen(at).await.map(|opened| {
-                    listener = Some(opened);
-                    None
-                }),
-            };
-            let error = match accepted {
-                Ok(None) => continue,
-                Ok(Some((stream, remote))) => {
-                    (rest, errors) = (ACCEPT_RETRY_MIN, 0);
-                    self.admit(plane, stream, remote);
-                    continue;
-                }
-                Err(error) => error,
-            };
-            Counters::add(&self.shared.counters.accept_errors);
-            socket.report(true).await;
-            errors += 1;
-            // A descriptor that is given up when there are none may not come back.
-            let anew = errors % ERRORS_FOR_GOOD == 0 && !lacks_descriptors(&error);
-            if let Some(suppressed) = self.shared.warnings.permit(runtime.now()) {
-                let then = if anew { "opening the port anew" } else { "trying again" };
-                tracing::warn!(
-                    sid = self.shared.id.0, ?plane, %at, %error, suppressed,
-                    "cannot accept connections, {then}"
-                );
-            }
-            runtime.sleep(rest).await;
-            rest = (rest * 2).min(ACCEPT_RETRY_MAX);
-            if anew {
-                listener = None;
-            }
-        }
-    }
-
-    /// Waits for the next connection. A socket that lets us wait works.
-    async fn accept(
-        &self,
-        listener: &R::Listener,
-        socket: &ListeningSocket,
-        errors: &mut u32,
-    ) -> io::Result<(R::Stream, SocketAddr)> {
-        let mut accepting = pin!(self.tasks.runtime.accept(listener));
-        match poll_once(accepting.as_mut()).await {
-            Some(Err(error)) => Err(error),
-            Some(Ok(accepted)) => {
-                socket.report(false).await;
-                Ok(accepted)
-            }
-            None => {
-                *errors = 0;
-                socket.report(false).await;
-                accepting.await
-            }
         }
     }
 
@@ -220,17 +182,5 @@ impl<R: Runtime> Acceptor<R> {
     }
 }
 
-/// Whether it is descriptors that the process or the system has none left of (EMFILE, ENFILE; WSAEMFILE): the
-/// socket itself is well then.
-fn lacks_descriptors(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(23 | 24 | 10_024))
-}
-
-/// The first wait after the system refused to accept.
-const ACCEPT_RETRY_MIN: Duration = Duration::from_millis(10);
-/// The longest such wait.
-const ACCEPT_RETRY_MAX: Duration = Duration::from_secs(1);
-/// After so many errors in a row, some 150 ms, a socket is taken for broken and opened anew; again after as many.
-const ERRORS_FOR_GOOD: u32 = 4;
 /// An introduction is some 40 bytes, and what waits for one should be small.
 const INTRODUCTION_READ_BYTES: usize = 256;

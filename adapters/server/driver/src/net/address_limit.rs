@@ -1,6 +1,6 @@
-//! How many connections to the election and quorum ports one address may have.
+//! How many connections to the ports for peers, or to those for clients, one address may have, and all together.
 //!
-//! An address that opens connections without end takes the descriptors that peers and clients need. Connections without an
+//! An address that opens connections without end takes the descriptors that peers and other clients need. Connections without an
 //! introduction and links of non-members have bounds of their own; here each connection counts that an address holds open,
 //! whatever id it claims. A connection that this server dialled does not count.
 
@@ -15,7 +15,15 @@ use crate::lock::locked;
 pub(crate) struct AddressLimit {
     /// Of one address; zero for any number.
     most: usize,
-    open: Mutex<BTreeMap<IpAddr, usize>>,
+    /// Of all together; zero for any number.
+    total: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    by_address: BTreeMap<IpAddr, usize>,
+    total: usize,
 }
 
 /// A connection that counts until this is dropped.
@@ -27,18 +35,24 @@ pub(crate) struct AddressShare {
 
 impl AddressLimit {
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, open: Mutex::default() }
+        Self::with_total(most, 0)
     }
 
-    /// None if this address has as many as it may have.
+    pub(crate) fn with_total(most: usize, total: usize) -> Self {
+        Self { most, total, open: Mutex::default() }
+    }
+
+    /// None if this address has as many as it may have, or all have.
     pub(crate) fn admit(self: &Arc<Self>, from: IpAddr) -> Option<AddressShare> {
         let from = from.to_canonical();
         let mut open = locked(&self.open);
-        let of_this = open.get(&from).copied().unwrap_or(0);
-        if self.most > 0 && of_this >= self.most {
+        let of_this = open.by_address.get(&from).copied().unwrap_or(0);
+        let full = |most: usize, count: usize| most > 0 && count >= most;
+        if full(self.most, of_this) || full(self.total, open.total) {
             return None;
         }
-        open.insert(from, of_this + 1);
+        open.by_address.insert(from, of_this + 1);
+        open.total += 1;
         drop(open);
         Some(AddressShare { limit: Arc::clone(self), from })
     }
@@ -47,9 +61,10 @@ impl AddressLimit {
 impl Drop for AddressShare {
     fn drop(&mut self) {
         let mut open = locked(&self.limit.open);
-        match open.get_mut(&self.from) {
+        open.total = open.total.saturating_sub(1);
+        match open.by_address.get_mut(&self.from) {
             Some(of_this) if *of_this > 1 => *of_this -= 1,
-            Some(_) | None => drop(open.remove(&self.from)),
+            Some(_) | None => drop(open.by_address.remove(&self.from)),
         }
     }
 }
@@ -72,9 +87,24 @@ mod tests {
         drop(first);
         assert!(limit.admit(one).is_some());
         drop(second);
-        assert!(locked(&limit.open).is_empty(), "nothing is kept of those that have gone");
+        assert!(
+            locked(&limit.open).by_address.is_empty(),
+            "nothing is kept of those that have gone"
+        );
         let all = Arc::new(AddressLimit::new(0));
         let many: Vec<_> = (0..1000).map(|_| all.admit(Ipv6Addr::LOCALHOST.into())).collect();
         assert!(many.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn all_addresses_together_take_no_more_than_there_is() {
+        let limit = Arc::new(AddressLimit::with_total(2, 3));
+        let from = |last| IpAddr::from([10, 0, 0, last]);
+        let mut held: Vec<_> = [1, 1, 2].map(|last| limit.admit(from(last))).into();
+        assert!(held.iter().all(Option::is_some));
+        assert!(limit.admit(from(3)).is_none());
+        held.pop();
+        assert!(limit.admit(from(1)).is_none(), "it has its share");
+        assert!(limit.admit(from(3)).is_some());
     }
 }

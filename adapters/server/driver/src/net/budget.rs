@@ -2,12 +2,21 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many bytes of messages that have not fully arrived all accepted links hold together, beyond a
+/// How many bytes of messages that have not fully arrived all accepted connections of a kind hold together, beyond a
 /// little that each may. Anybody may connect, and announce a long message that never ends.
-#[derive(Debug, Default)]
-pub(super) struct Unfinished(AtomicUsize);
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    held: AtomicUsize,
+    most: usize,
+}
 
-/// One link's part of it, given back when dropped.
+impl Unfinished {
+    pub(super) const fn new(most: usize) -> Self {
+        Self { held: AtomicUsize::new(0), most }
+    }
+}
+
+/// One connection's part of it, given back when dropped.
 #[derive(Debug)]
 pub(super) struct Share<'a> {
     pub(super) of: &'a Unfinished,
@@ -15,17 +24,17 @@ pub(super) struct Share<'a> {
 }
 
 impl Share<'_> {
-    /// Holds `bytes` from now on, of which `free` are the link's own affair; returns whether there is
+    /// Holds `bytes` from now on, of which `free` are the connection's own affair; returns whether there is
     /// room for them.
     pub(super) fn hold(&mut self, bytes: usize, free: usize) -> bool {
         let bytes = bytes.saturating_sub(free);
         if bytes > self.bytes {
             let more = bytes - self.bytes;
-            let before = self.of.0.fetch_add(more, Ordering::Relaxed);
+            let before = self.of.held.fetch_add(more, Ordering::Relaxed);
             self.bytes = bytes;
-            before.saturating_add(more) <= UNFINISHED_MAX
+            before.saturating_add(more) <= self.of.most
         } else {
-            self.of.0.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            self.of.held.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
             self.bytes = bytes;
             true
         }
@@ -34,11 +43,11 @@ impl Share<'_> {
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        self.of.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.of.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-/// What all of them may hold beyond that.
-const UNFINISHED_MAX: usize = 16 * 1024 * 1024;
+/// What all links may hold beyond that.
+pub(super) const UNFINISHED_MAX: usize = 16 * 1024 * 1024;
 /// Buffers that have grown beyond this are given back once they are empty.
 pub(super) const BUFFER_KEPT_MAX: usize = 64 * 1024;

@@ -10,7 +10,7 @@ use quorate_core::input::{Cause, Event, LinkUp, Plane};
 use quorate_core::wire;
 
 use crate::log_limit::LogLimit;
-use crate::net::budget::Unfinished;
+use crate::net::budget::{UNFINISHED_MAX, Unfinished};
 use crate::net::codec::ElectionCodec;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
@@ -26,7 +26,7 @@ pub(crate) enum LoopEvent {
     Event(Event),
     /// A message that takes much memory.
     Long { event: Event, _permit: Permit },
-    /// Something lies in one of the loop's [inboxes](crate::host::inbox::Inbox).
+    /// Something lies in one of the loop's [inboxes](crate::inbox::Inbox).
     Wake,
     /// Something has changed about whether this port accepts connections.
     Ports(Plane),
@@ -66,7 +66,7 @@ impl Shared {
             warnings,
             ports: PortHealth::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),
-            unfinished: Unfinished::default(),
+            unfinished: Unfinished::new(UNFINISHED_MAX),
             next_link: AtomicU64::new(1),
             patience,
             codec,

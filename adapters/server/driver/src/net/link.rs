@@ -178,6 +178,10 @@ mod tests {
             unreachable!("nobody listens")
         }
 
+        fn local_addr(&self, (): &()) -> io::Result<SocketAddr> {
+            unreachable!("nothing listens")
+        }
+
         async fn dial(&self, _: SocketAddr) -> io::Result<Self::Stream> {
             unreachable!("nobody dials")
         }

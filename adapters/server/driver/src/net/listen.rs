@@ -3,9 +3,7 @@
 //! Both are open before the first step, so that no peer is refused by a server that is there.
 
 use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use async_channel::{Sender, bounded};
 use futures_lite::future::or;
@@ -14,6 +12,7 @@ use quorate_core::membership::Member;
 use crate::config::ServerConfig;
 use crate::error::StartError;
 use crate::net::acceptor::Acceptor;
+use crate::net::bind_tries::{BIND_RETRY, BindTries};
 use crate::net::listen_address::{ListenAddress, listen_addresses};
 use crate::net::listening_socket::ListeningSocket;
 use crate::runtime::Runtime;
@@ -27,31 +26,15 @@ pub(crate) async fn bind<R: Runtime>(
 ) -> Result<Vec<Bound<R>>, StartError> {
     let mut bound: Vec<Bound<R>> = Vec::new();
     for address in listen_addresses(own, config.listen_on_all_ips) {
-        let mut tries = 0_u32;
+        let at = address.at.to_string();
+        let mut tries = BindTries::new(config);
         let listeners = loop {
-            tries = tries.saturating_add(1);
             match address.open(runtime).await? {
                 Ok(listeners) => break listeners,
-                Err(source) => {
-                    let at = address.at.to_string();
-                    let temporary = matches!(
-                        source.kind(),
-                        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
-                    );
-                    if !temporary || (config.bind_tries > 0 && tries >= config.bind_tries) {
-                        return Err(StartError::Bind {
-                            plane: address.plane,
-                            address: at,
-                            tries,
-                            source,
-                        });
-                    }
-                    tracing::warn!(
-                        sid = config.core.id.0, address = %at, error = %source, tries,
-                        "cannot listen, trying again"
-                    );
-                    runtime.sleep(BIND_RETRY).await;
-                }
+                Err(error) => tries.again(runtime, &at, error).await.map_err(|source| {
+                    let (plane, tries) = (address.plane, tries.made());
+                    StartError::Bind { plane, address: at.clone(), tries, source }
+                })?,
             }
         };
         bound.push(Bound { address, listeners });
@@ -134,6 +117,3 @@ async fn listen_at<R: Runtime>(
         runtime.sleep(BIND_RETRY).await;
     }
 }
-
-/// Between two tries to listen.
-const BIND_RETRY: Duration = Duration::from_secs(1);

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use quorate_leadership::LeadershipGate;
 use crate::drive::Quit;
 use crate::error::ServerError;
 use crate::host::callers::Ask;
-use crate::host::inbox::Inbox;
+use crate::inbox::Inbox;
 use crate::net::events::Shared;
 use crate::permits::Permits;
 use crate::runtime::Runtime;
@@ -32,6 +33,13 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// Who it is.
     pub fn id(&self) -> ServerId {
         self.handle.shared.id
+    }
+
+    /// Where it listens for clients, in the order of
+    /// [`ServerConfig::client_addresses`](crate::ServerConfig::client_addresses), with the ports that the system has
+    /// picked; nowhere without a service.
+    pub fn client_addrs(&self) -> &[SocketAddr] {
+        &self.handle.client_addrs
     }
 
     /// How it is doing.
@@ -134,6 +142,7 @@ impl<R: Runtime, A: Application> fmt::Debug for Server<R, A> {
 pub(super) struct Handle<R, A> {
     pub(super) runtime: R,
     pub(super) shared: Arc<Shared>,
+    pub(super) client_addrs: Vec<SocketAddr>,
     pub(super) published: Arc<Published>,
     pub(super) quit: Sender<Quit>,
     pub(super) ended: Receiver<Infallible>,

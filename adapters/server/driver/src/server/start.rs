@@ -14,9 +14,10 @@ use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use async_channel::{Receiver, Sender, bounded};
+use async_channel::{Receiver, bounded};
 use bytes::Bytes;
 use quorate_application::Application;
+use quorate_application::clients::{Clients, Host};
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership};
 use quorate_core::peer::Peer;
@@ -28,10 +29,12 @@ use crate::config::{MembershipFiles, ServerConfig};
 use crate::disk::Disk;
 use crate::drive::{Asks, Driver, Quit, elections_at};
 use crate::error::StartError;
-use crate::host::inbox::Inbox;
 use crate::host::replica::{Replica, ReplicaParts};
+use crate::host::service::clock;
+use crate::inbox::Inbox;
 use crate::net::acceptor::Acceptor;
 use crate::net::address_limit::AddressLimit;
+use crate::net::client_port::{self, BoundForClients};
 use crate::net::codec::ElectionCodec;
 use crate::net::dial::{Dialler, UnderWay};
 use crate::net::events::{LoopEvent, Shared};
@@ -40,9 +43,11 @@ use crate::net::oracle;
 use crate::net::resolve::Resolver;
 use crate::permits::Permits;
 use crate::runtime::Runtime;
+use crate::server::clients;
 use crate::server::handle::{Handle, Server};
 use crate::server::open::{Ready, adopt_kept, kept_files, open, retain, say_what_binds};
 use crate::server::run::ServerTask;
+use crate::server::wake::wake;
 use crate::status::Published;
 use crate::task_group::TaskGroup;
 
@@ -90,8 +95,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         let mut config = config;
         config.core.oracle |= config.oracle_path.is_some();
         config.core.protocol = A::PROTOCOL;
-        // No service that keeps sessions is hosted here yet.
-        config.core.keeps_sessions = false;
+        config.core.keeps_sessions = A::Clients::SERVES;
         config.core.check()?;
         let id = config.core.id;
         let told = config.core.membership.clone();
@@ -121,7 +125,11 @@ impl<R: Runtime, A: Application> Server<R, A> {
         let own = own_line(&config.core.membership).ok_or(StartError::NotAMember(id))?;
         kept.remember(own.clone(), config.core.membership.version());
         let bound = listen::bind(&runtime, &config, &own).await?;
-        let opened = Opened { data, kept, bound, own };
+        let bound_for_clients = match A::Clients::SERVES {
+            true => client_port::bind(&runtime, &config).await?,
+            false => Vec::new(),
+        };
+        let opened = Opened { data, kept, bound, bound_for_clients, own };
         assemble(runtime, &config, opened, recorder)
     }
 }
@@ -131,6 +139,7 @@ struct Opened<R: Runtime, A: Application> {
     data: Ready<A>,
     kept: MembershipFiles,
     bound: Vec<Bound<R>>,
+    bound_for_clients: Vec<BoundForClients<R>>,
     /// Our line in the membership.
     own: Member,
 }
@@ -168,11 +177,13 @@ fn assemble<R: Runtime, A: Application>(
     let shared = Arc::new(shared);
     let wires =
         Wires { runtime: runtime.clone(), shared, gate, events, quit, acceptors, links, client };
+    let client_addrs = opened.bound_for_clients.iter().map(|bound| bound.at).collect();
     let driver = driver(config, opened, wires, recorder)?;
     let outcome = Arc::new(OnceLock::new());
     let handle = Handle {
         runtime: runtime.clone(),
         shared: Arc::clone(&driver.shared),
+        client_addrs,
         published: Arc::clone(&driver.published),
         quit: quit_sender,
         ended,
@@ -205,8 +216,8 @@ fn driver<R: Runtime, A: Application>(
     wires: Wires<R>,
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
-    let Opened { data, kept, bound, own } = opened;
-    let Ready { log, found: Found { durable, .. }, application, staged } = data;
+    let Opened { data, kept, bound, bound_for_clients, own } = opened;
+    let Ready { log, found: Found { durable, .. }, mut application, staged } = data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
     let origin = runtime.now();
     if let Some(recorder) = &mut recorder {
@@ -218,8 +229,18 @@ fn driver<R: Runtime, A: Application>(
     let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
     let disk = Disk::start(log, kept, retain(config), config.fsync_warning, links.keep_alive())
         .map_err(StartError::Thread)?;
+    let host = Host {
+        id: config.core.id,
+        tick: config.core.timing.tick,
+        frame_bytes_max: config.core.limits.request_bytes,
+    };
+    let service = application.clients(host);
+    let framing = service.framing();
+    let clients = clients::serve(config, &shared, (&acceptors, &links), framing, bound_for_clients);
     let replica = Replica::new(ReplicaParts {
         application,
+        clients: service,
+        clock: clock(runtime.clone(), origin),
         staged,
         client,
         txn_bytes_max: config.core.limits.txn_bytes,
@@ -242,7 +263,8 @@ fn driver<R: Runtime, A: Application>(
         links: BTreeMap::new(),
         releasing: None,
         replica,
-        asks: Asks { inbox: asks, taken: Vec::new(), reads: 0 },
+        clients,
+        asks: Asks { inbox: asks, taken: Vec::new() },
         published,
         gate,
         transfer: None,
@@ -284,13 +306,6 @@ fn network<R: Runtime>(
         under_way: UnderWay::default(),
     };
     (Listeners::new(acceptor, config.listen_on_all_ips, bound), dialler)
-}
-
-/// Wakes the loop, which looks at its inboxes and the leadership gate before it waits again.
-fn wake(events: &Sender<LoopEvent>) -> impl Fn() + Send + Sync + 'static {
-    let events = events.clone();
-    // Full: the loop is awake.
-    move || drop(events.try_send(LoopEvent::Wake))
 }
 
 /// A session id, made as ZooKeeper makes them: the server's id, the time in milliseconds, and room to

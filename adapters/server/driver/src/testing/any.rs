@@ -45,6 +45,7 @@ trait Erased: Send + Sync {
     fn sleep(&self, duration: Duration) -> Boxed<'_, ()>;
     fn listen(&self, at: SocketAddr) -> Boxed<'_, io::Result<Listener>>;
     fn accept<'a>(&'a self, on: &'a Listener) -> Boxed<'a, io::Result<(Stream, SocketAddr)>>;
+    fn local_addr(&self, of: &Listener) -> io::Result<SocketAddr>;
     fn dial(&self, to: SocketAddr) -> Boxed<'_, io::Result<Stream>>;
     fn now(&self) -> Instant;
 }
@@ -68,6 +69,11 @@ impl<R: Runtime> Erased for R {
             let (stream, remote) = Runtime::accept(self, on).await?;
             Ok((Box::new(stream) as Stream, remote))
         })
+    }
+
+    fn local_addr(&self, of: &Listener) -> io::Result<SocketAddr> {
+        let of = of.downcast_ref::<R::Listener>().expect("a listener of the same runtime");
+        Runtime::local_addr(self, of)
     }
 
     fn dial(&self, to: SocketAddr) -> Boxed<'_, io::Result<Stream>> {
@@ -97,6 +103,10 @@ impl Runtime for AnyRuntime {
 
     async fn accept(&self, on: &Listener) -> io::Result<(Stream, SocketAddr)> {
         self.0.accept(on).await
+    }
+
+    fn local_addr(&self, of: &Listener) -> io::Result<SocketAddr> {
+        self.0.local_addr(of)
     }
 
     fn dial(&self, to: SocketAddr) -> impl Future<Output = io::Result<Stream>> + Send {

@@ -108,6 +108,14 @@ impl<R: Runtime> Runtime for Deaf<R> {
         or(async { Err(failed.await) }, self.inner.accept(&on.inner)).await
     }
 
+    fn local_addr(&self, of: &Self::Listener) -> io::Result<SocketAddr> {
+        self.inner.local_addr(&of.inner)
+    }
+
+    fn reset(&self, stream: R::Stream) {
+        self.inner.reset(stream);
+    }
+
     fn dial(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Stream>> + Send {
         self.inner.dial(to)
     }

@@ -124,6 +124,10 @@ impl<R: Runtime> Runtime for Gated<R> {
         Ok((self.behind(stream), remote))
     }
 
+    fn local_addr(&self, of: &R::Listener) -> io::Result<SocketAddr> {
+        self.inner.local_addr(of)
+    }
+
     async fn dial(&self, to: SocketAddr) -> io::Result<Self::Stream> {
         Ok(self.behind(self.inner.dial(to).await?))
     }

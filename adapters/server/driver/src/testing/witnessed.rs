@@ -109,6 +109,10 @@ impl<R: Runtime> Runtime for Witnessed<R> {
         Ok((self.before(stream), remote))
     }
 
+    fn local_addr(&self, of: &R::Listener) -> io::Result<SocketAddr> {
+        self.inner.local_addr(of)
+    }
+
     async fn dial(&self, to: SocketAddr) -> io::Result<Self::Stream> {
         Ok(self.before(self.inner.dial(to).await?))
     }

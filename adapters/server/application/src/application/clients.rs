@@ -57,21 +57,25 @@ pub enum Event {
         /// Where it comes from.
         remote: SocketAddr,
     },
-    /// A client has sent these frames, as [`Framing::take`] took them off its bytes, in order.
+    /// A client has sent these frames, as [`Framing::take`] took them off its bytes, in order. Behind a
+    /// [`Frame::Word`] or [`Frame::Garbled`] comes nothing more of it but its end, some seconds later if it is not
+    /// [closed](Output::Close) before.
     Received {
         /// Which.
         client: ClientId,
         /// What.
         frames: Vec<Frame>,
     },
-    /// So many bytes of what was to be [sent](Output::Send) to it are written.
+    /// So many bytes of what was to be [sent](Output::Send) to it are written: told at once while more than 64 KiB wait,
+    /// else within a moment.
     Written {
         /// To which client.
         client: ClientId,
         /// How many more.
         bytes: usize,
     },
-    /// The connection of a client has ended.
+    /// The connection of a client has ended, and was not [closed](Output::Close) from here. Nothing that is sent to it
+    /// from here on is written.
     Disconnected(ClientId),
     /// This server serves from here on; see the core's output of that name.
     Serving {
@@ -133,14 +137,14 @@ pub enum Output {
         /// A whole frame with its length, or text.
         bytes: Bytes,
     },
-    /// End the connection of a client. It is told nothing more, and nothing is heard from it.
+    /// End the connection of a client. It is told nothing more, and from this step on nothing is heard from it.
     Close {
         /// Which.
         client: ClientId,
         /// How.
         how: Close,
     },
-    /// Read nothing from a client.
+    /// Read nothing from a client. What was read before may still come.
     Pause(ClientId),
     /// Read from it again.
     Resume(ClientId),
@@ -171,7 +175,7 @@ pub enum Close {
 }
 
 /// Takes frames off the bytes of one connection. Each connection has its own.
-pub trait Framing: Clone + Send + 'static {
+pub trait Framing: Clone + Send + Sync + 'static {
     /// Takes the next frame off the front of `bytes`, if it has come whole. Behind [`Frame::Garbled`] nothing
     /// more is taken.
     fn take(&mut self, bytes: &mut BytesMut) -> Option<Frame>;

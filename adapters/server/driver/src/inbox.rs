@@ -16,12 +16,14 @@ pub(crate) struct Inbox<T> {
 #[derive(Debug)]
 struct Items<T> {
     waiting: Vec<T>,
+    /// The loop has been woken for them.
+    woken: bool,
     closed: bool,
 }
 
 impl<T> Inbox<T> {
     pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        let items = Mutex::new(Items { waiting: Vec::new(), closed: false });
+        let items = Mutex::new(Items { waiting: Vec::new(), woken: false, closed: false });
         Self { items, wake: Box::new(wake) }
     }
 
@@ -32,18 +34,36 @@ impl<T> Inbox<T> {
             return Err(item);
         }
         items.waiting.push(item);
-        let first = items.waiting.len() == 1;
+        let woken = std::mem::replace(&mut items.woken, true);
         drop(items);
-        if first {
+        if !woken {
             (self.wake)();
         }
         Ok(())
     }
 
+    /// Puts in what can wait until the loop turns for another reason; drops it if the loop takes no more.
+    pub(crate) fn put_quietly(&self, item: T) {
+        let mut items = locked(&self.items);
+        if !items.closed {
+            items.waiting.push(item);
+        }
+    }
+
+    /// Wakes the loop for what was put in quietly.
+    pub(crate) fn knock(&self) {
+        let woken = std::mem::replace(&mut locked(&self.items).woken, true);
+        if !woken {
+            (self.wake)();
+        }
+    }
+
     /// Takes what is there, in exchange for an empty vector.
     pub(crate) fn take(&self, into: &mut Vec<T>) {
         debug_assert!(into.is_empty(), "what was taken before is done");
-        std::mem::swap(&mut locked(&self.items).waiting, into);
+        let mut items = locked(&self.items);
+        items.woken = false;
+        std::mem::swap(&mut items.waiting, into);
     }
 
     /// Lets nothing more in; returns what the loop has not taken.

@@ -1,0 +1,133 @@
+//! Clients: what the loop hears from their connections, and what their service has it do there.
+//!
+//! Peers come first: of clients a bounded number of events is taken in a turn, and none while the service is behind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_channel::Receiver;
+use quorate_application::Application;
+use quorate_application::clients::{ClientId, Close, Event, Output};
+
+use crate::drive::Driver;
+use crate::net::client_events::{ClientNews, SharedByClients};
+use crate::net::client_outbound::ClientOutbound;
+use crate::runtime::Runtime;
+use crate::status::Counters;
+
+/// The loop's ends of the connections of clients.
+pub(crate) struct ClientLinks {
+    pub(crate) shared: Arc<SharedByClients>,
+    pub(crate) news: Receiver<ClientNews>,
+    open: BTreeMap<ClientId, ClientOutbound>,
+    /// Kept for their memory.
+    written: Vec<ClientId>,
+    queued: Vec<ClientId>,
+}
+
+impl ClientLinks {
+    pub(crate) const fn new(shared: Arc<SharedByClients>, news: Receiver<ClientNews>) -> Self {
+        Self { shared, news, open: BTreeMap::new(), written: Vec::new(), queued: Vec::new() }
+    }
+}
+
+impl<R: Runtime, A: Application> Driver<R, A> {
+    /// Takes what clients have sent, as far as the service keeps up, and what was written to them.
+    pub(super) fn hear_clients(&mut self) {
+        for _ in 0..BATCH_MAX {
+            if !self.replica.hears_clients() {
+                break;
+            }
+            let Ok(news) = self.clients.news.try_recv() else { break };
+            self.register_client(news);
+        }
+        let mut written = std::mem::take(&mut self.clients.written);
+        self.clients.shared.written.take(&mut written);
+        for client in written.drain(..) {
+            let bytes = self.clients.open.get(&client).map_or(0, ClientOutbound::take_written);
+            if bytes > 0 {
+                self.replica.tell_service(Event::Written { client, bytes }, None);
+            }
+        }
+        self.clients.written = written;
+    }
+
+    /// Remembers connections that are new and forgets those that have ended; passes over what comes from those that the
+    /// service has closed.
+    pub(super) fn register_client(&mut self, news: ClientNews) {
+        let open = &mut self.clients.open;
+        let (event, permit) = match news {
+            ClientNews::Up(event, client, outbound) => {
+                open.insert(client, outbound);
+                (event, None)
+            }
+            ClientNews::Event(event @ Event::Disconnected(_), client, permit) => {
+                if open.remove(&client).is_none() {
+                    return;
+                }
+                (event, permit)
+            }
+            ClientNews::Event(event, client, permit) => {
+                if !open.contains_key(&client) {
+                    return;
+                }
+                (event, permit)
+            }
+        };
+        self.replica.tell_service(event, permit);
+    }
+
+    /// Does what the service wants at the connections of its clients; each is woken once.
+    pub(super) fn serve_clients(&mut self, outputs: &mut Vec<Output>) {
+        let mut queued = std::mem::take(&mut self.clients.queued);
+        for output in outputs.drain(..) {
+            let open = &mut self.clients.open;
+            match output {
+                Output::Send { client, bytes } => {
+                    let sent = open.get_mut(&client).map(|outbound| outbound.send(bytes));
+                    match sent {
+                        Some(Ok(true)) => queued.push(client),
+                        Some(Ok(false)) | None => {}
+                        Some(Err(_)) => self.give_up_client(client),
+                    }
+                }
+                Output::Close { client, how } => {
+                    let outbound = open.remove(&client);
+                    match how {
+                        Close::Reset => drop(outbound.map(ClientOutbound::reset)),
+                        Close::AfterWriting => drop(outbound),
+                    }
+                }
+                Output::Pause(client) => drop(open.get(&client).map(ClientOutbound::pause)),
+                Output::Resume(client) => drop(open.get(&client).map(ClientOutbound::resume)),
+                // These are the core's.
+                Output::Submit(_)
+                | Output::Sync(_)
+                | Output::Touch(_)
+                | Output::Revalidate(_)
+                | Output::Revalidated { .. } => debug_assert!(false, "{output:?}"),
+            }
+        }
+        for client in queued.drain(..) {
+            if let Some(outbound) = self.clients.open.get_mut(&client) {
+                outbound.wake();
+            }
+        }
+        self.clients.queued = queued;
+    }
+
+    /// More is to be written to a client than is kept for one that does not read.
+    fn give_up_client(&mut self, client: ClientId) {
+        let Some(outbound) = self.clients.open.remove(&client) else { return };
+        outbound.reset();
+        Counters::add(&self.shared.counters.overflowed_clients);
+        if let Some(suppressed) = self.shared.warnings.permit(self.runtime.now()) {
+            let sid = self.shared.id.0;
+            tracing::warn!(sid, client = client.0, suppressed, "client does not read: closed");
+        }
+        self.replica.tell_service(Event::Disconnected(client), None);
+    }
+}
+
+/// How many events of clients are taken in a turn.
+const BATCH_MAX: usize = 64;

@@ -1,0 +1,104 @@
+//! The service in front of the application: its steps, each at its time.
+//!
+//! A connection that the service has closed says nothing more from that step on, whatever of it waits among the orders.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{self, SystemTime, UNIX_EPOCH};
+use std::vec::Drain;
+
+use quorate_application::Application;
+use quorate_application::clients::{ClientId, Clients, Event, Input, Output};
+use quorate_core::time::Instant;
+use quorate_core::txn::Txn;
+
+use crate::runtime::Runtime;
+
+/// The clock of the server, as the core counts time.
+pub(crate) type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
+
+/// The clock of a runtime, counted from an origin.
+pub(crate) fn clock<R: Runtime>(runtime: R, origin: time::Instant) -> Clock {
+    Arc::new(move || Instant::from_origin(runtime.now().saturating_duration_since(origin)))
+}
+
+/// The clients of this server, and what the service has been told.
+pub(super) struct Service<A: Application> {
+    clients: A::Clients,
+    clock: Clock,
+    /// When it stepped last: a clock that two threads read may seem to go back.
+    now: Instant,
+    /// The clients whose connections have not ended.
+    open: BTreeSet<ClientId>,
+    /// What it wants done and was not taken yet.
+    outputs: Vec<Output>,
+}
+
+impl<A: Application> Service<A> {
+    pub(super) const fn new(clients: A::Clients, clock: Clock) -> Self {
+        Self { clients, clock, now: Instant::ORIGIN, open: BTreeSet::new(), outputs: Vec::new() }
+    }
+
+    /// Tells the service what has happened.
+    pub(super) fn step(&mut self, event: Event, application: &mut A) {
+        if A::Clients::SERVES && self.concerns(&event) {
+            let input = Input { at: self.tell_time(), wall_ms: now_ms(), event };
+            self.clients.step_into(input, application, &mut self.outputs);
+        }
+    }
+
+    /// Tells the service what a transaction has done.
+    pub(super) fn on_applied(&mut self, txn: &Txn, effect: &A::Effect, application: &A) {
+        if A::Clients::SERVES {
+            let at = self.tell_time();
+            self.clients.on_applied(at, txn, effect, application, &mut self.outputs);
+        }
+    }
+
+    /// When it is to step, if nothing happens before.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        if A::Clients::SERVES { self.clients.deadline() } else { None }
+    }
+
+    /// What it wants done, since this was asked last. A connection that it closes says nothing more.
+    pub(super) fn outputs(&mut self) -> Drain<'_, Output> {
+        for output in &self.outputs {
+            if let Output::Close { client, .. } = output {
+                self.open.remove(client);
+            }
+        }
+        self.outputs.drain(..)
+    }
+
+    fn tell_time(&mut self) -> Instant {
+        self.now = self.now.max((self.clock)());
+        self.now
+    }
+
+    /// Whether an event is of a connection that has not ended, or of none.
+    fn concerns(&mut self, event: &Event) -> bool {
+        match event {
+            Event::Connected { client, .. } => self.open.insert(*client),
+            Event::Disconnected(client) => self.open.remove(client),
+            Event::Received { client, .. } | Event::Written { client, .. } => {
+                self.open.contains(client)
+            }
+            Event::Tick
+            | Event::Serving { .. }
+            | Event::Retired
+            | Event::Synced(_)
+            | Event::SyncRefused(_)
+            | Event::Pinged
+            | Event::Touched { .. }
+            | Event::Revalidate { .. }
+            | Event::Revalidated(_)
+            | Event::LinkLost(_) => true,
+        }
+    }
+}
+
+/// The wall clock, in milliseconds since 1970.
+pub(super) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

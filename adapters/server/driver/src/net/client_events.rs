@@ -1,0 +1,69 @@
+//! What the connections of clients tell the loop, and what they share.
+//!
+//! They have a channel of their own, which the loop empties as far as the service keeps up: while it does not, clients wait
+//! and peers do not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_channel::{Receiver, Sender, bounded};
+use quorate_application::clients::{ClientId, Event};
+
+use crate::inbox::Inbox;
+use crate::net::budget::Unfinished;
+use crate::net::client_outbound::ClientOutbound;
+use crate::net::events::Shared;
+use crate::permits::{Permit, Permits};
+
+/// What the connections of clients tell the loop.
+#[derive(Debug)]
+pub(crate) enum ClientNews {
+    /// A client has connected, and this is how to write to it.
+    Up(Event, ClientId, ClientOutbound),
+    /// Something that the service understands as it is, of this client. A permit bounds what takes much memory, and is
+    /// given back when the service has heard of it.
+    Event(Event, ClientId, Option<Permit>),
+}
+
+/// What all connections of clients share.
+#[derive(Debug)]
+pub(crate) struct SharedByClients {
+    pub(super) server: Arc<Shared>,
+    pub(super) events: Sender<ClientNews>,
+    /// Clients to which something was written.
+    pub(crate) written: Inbox<ClientId>,
+    pub(super) long: Permits,
+    pub(super) unfinished: Unfinished,
+    next: AtomicU64,
+}
+
+impl SharedByClients {
+    /// And where the loop hears of them.
+    pub(crate) fn new(
+        server: Arc<Shared>,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> (Self, Receiver<ClientNews>) {
+        let (events, news) = bounded(EVENTS_MAX);
+        let shared = Self {
+            server,
+            events,
+            written: Inbox::new(wake),
+            long: Permits::new(LONG_EVENTS_MAX),
+            unfinished: Unfinished::new(UNFINISHED_MAX),
+            next: AtomicU64::new(1),
+        };
+        (shared, news)
+    }
+
+    /// A number that was never used.
+    pub(super) fn next_client(&self) -> ClientId {
+        ClientId(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// How many events may wait for the loop; beyond, readers wait.
+const EVENTS_MAX: usize = 256;
+/// How many long events may wait for the loop or for the service.
+const LONG_EVENTS_MAX: usize = 32;
+/// How many bytes of frames that have not fully arrived all clients may hold together, beyond a little that each may.
+const UNFINISHED_MAX: usize = 256 << 20;

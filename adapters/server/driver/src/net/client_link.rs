@@ -1,0 +1,338 @@
+//! One connection of a client, one task: a reader and a writer that end together.
+//!
+//! ```text
+//!       loop ── ClientOutbound::send ──► queue ── gather ──► write ──► how much is written
+//!       loop ◄── bounded channel ◄── some frames ◄── Framing::take ◄── what has come ◄── read
+//! ```
+//!
+//! A connection that waits for its client holds a socket and little else: what is read is kept only as long as it is no
+//! whole frame, and takes as much memory as has come.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use async_channel::{Receiver, bounded};
+use bytes::BytesMut;
+use futures_io::{AsyncRead, AsyncWrite};
+use futures_lite::future::{or, pending, poll_fn};
+use quorate_application::clients::{ClientId, Event, Frame, Framing};
+
+use crate::lock::locked;
+use crate::net::address_limit::AddressShare;
+use crate::net::budget::Share;
+use crate::net::client_events::{ClientNews, SharedByClients};
+use crate::net::client_outbound::{Batch, ClientOutbound, Line};
+use crate::runtime::Runtime;
+use crate::task_group::closed;
+
+/// A connection that was admitted.
+pub(super) struct Admitted<S, F> {
+    pub(super) stream: S,
+    pub(super) remote: SocketAddr,
+    pub(super) framing: F,
+    /// Its place among those of its address.
+    pub(super) share: AddressShare,
+}
+
+/// How a connection ends.
+enum End {
+    /// The client, the network, or what the client sends.
+    Lost,
+    /// All is written, and the loop wants no more.
+    Written,
+    /// Something is not written, and is not to be.
+    GivenUp,
+}
+
+/// Serves a connection until it ends.
+pub(super) async fn run<R: Runtime, F: Framing>(
+    runtime: R,
+    shared: Arc<SharedByClients>,
+    admitted: Admitted<R::Stream, F>,
+) {
+    let Admitted { stream, remote, framing, share: _share } = admitted;
+    let _counted = Counted::new(&shared.server.counters.clients);
+    let client = shared.next_client();
+    let line = Arc::new(Line::default());
+    let ((wake, woken), (resume, resumed)) = (bounded(1), bounded(1));
+    let (open, let_go) = bounded(1);
+    let outbound =
+        ClientOutbound { line: Arc::clone(&line), queued: false, wake, resume, _open: open };
+    let up = ClientNews::Up(Event::Connected { client, remote }, client, outbound);
+    if shared.events.send(up).await.is_err() {
+        return;
+    }
+
+    let stream = Mutex::new(stream);
+    let side = Side { runtime: &runtime, shared: &shared, client, stream: &stream, line: &line };
+    let share = Share { of: &shared.unfinished, bytes: 0 };
+    let reader = Reader { side, framing, buf: BytesMut::new(), share, resumed };
+    let writer = Writer { side };
+    let reading = async {
+        let unwanted = async {
+            closed(&let_go).await;
+            // What is still to be written is not the client's to cut short by saying that nothing follows.
+            pending().await
+        };
+        or(unwanted, reader.read()).await;
+        End::Lost
+    };
+    let writing = async {
+        let written = writer.write(&woken).await;
+        written.map_or(End::Lost, |()| End::Written)
+    };
+    let given_up = async {
+        closed(&let_go).await;
+        if !line.is_reset() {
+            runtime.sleep(FLUSH_TIME).await;
+        }
+        End::GivenUp
+    };
+    // A reset comes first.
+    let end = or(given_up, or(writing, reading)).await;
+    match end {
+        End::Lost => {
+            drop(stream);
+            let lost = ClientNews::Event(Event::Disconnected(client), client, None);
+            // No receiver is left: the server ends.
+            drop(shared.events.send(lost).await);
+        }
+        End::Written => or(side.finish(), runtime.sleep(FAREWELL_TIME)).await,
+        End::GivenUp => {
+            if let Ok(stream) = stream.into_inner() {
+                runtime.reset(stream);
+            }
+        }
+    }
+}
+
+/// What both directions need.
+struct Side<'a, R: Runtime> {
+    runtime: &'a R,
+    shared: &'a SharedByClients,
+    client: ClientId,
+    /// Lent for a moment at a time: both directions are in one task.
+    stream: &'a Mutex<R::Stream>,
+    line: &'a Line,
+}
+
+impl<R: Runtime> Clone for Side<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R: Runtime> Copy for Side<'_, R> {}
+
+impl<R: Runtime> Side<'_, R> {
+    /// Reads once, and puts what has come behind `buf`. While nothing comes, no memory waits for it.
+    async fn read_some(&self, buf: &mut BytesMut) -> io::Result<usize> {
+        poll_fn(|context| {
+            let mut piece = [0; READ_BYTES];
+            let read = self.poll(context, |stream, context| stream.poll_read(context, &mut piece));
+            read.map_ok(|read| {
+                buf.extend_from_slice(piece.get(..read).unwrap_or_default());
+                read
+            })
+        })
+        .await
+    }
+
+    fn poll<T>(
+        &self,
+        context: &mut Context<'_>,
+        act: impl FnOnce(Pin<&mut R::Stream>, &mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        act(Pin::new(&mut *locked(self.stream)), context)
+    }
+
+    /// Says that nothing follows, and waits until the client has gone too: a socket that is closed with something unread
+    /// in it is reset, and the client may lose what was written last.
+    async fn finish(self) {
+        let said = poll_fn(|context| self.poll(context, |stream, cx| stream.poll_close(cx))).await;
+        let mut unwanted = BytesMut::new();
+        while said.is_ok() && matches!(self.read_some(&mut unwanted).await, Ok(1..)) {
+            unwanted.clear();
+        }
+    }
+}
+
+/// The reading direction.
+struct Reader<'a, R: Runtime, F> {
+    side: Side<'a, R>,
+    framing: F,
+    /// What has come and is not taken.
+    buf: BytesMut,
+    share: Share<'a>,
+    resumed: Receiver<()>,
+}
+
+/// What is told to the loop at a time.
+struct Frames {
+    frames: Vec<Frame>,
+    bytes: usize,
+}
+
+impl<R: Runtime, F: Framing> Reader<'_, R, F> {
+    /// Reads until nothing more can come.
+    async fn read(mut self) {
+        let runtime = self.side.runtime;
+        let late = async {
+            runtime.sleep(FIRST_FRAME_TIME).await;
+            None
+        };
+        let mut came = or(self.next(), late).await;
+        while let Some(frames) = came {
+            let last = matches!(frames.frames.last(), Some(Frame::Word(_) | Frame::Garbled));
+            self.tell(frames).await;
+            if last {
+                // Nothing else is heard from it; the service answers, and closes it.
+                return runtime.sleep(FIRST_FRAME_TIME).await;
+            }
+            came = self.next().await;
+        }
+    }
+
+    /// Waits for some frames; none if there will be no more.
+    async fn next(&mut self) -> Option<Frames> {
+        loop {
+            while self.side.line.is_paused() {
+                self.resumed.recv().await.ok()?;
+            }
+            let taken = take(&mut self.framing, &mut self.buf);
+            if self.buf.is_empty() {
+                // Frames may hold on to what they were cut from.
+                self.buf = BytesMut::new();
+            }
+            let room = self.share.hold(self.buf.len(), UNFINISHED_FREE);
+            if !taken.frames.is_empty() {
+                return Some(taken);
+            }
+            if !room || !matches!(self.side.read_some(&mut self.buf).await, Ok(1..)) {
+                return None;
+            }
+        }
+    }
+
+    /// Tells the loop; waits while too much waits for it.
+    async fn tell(&self, Frames { frames, bytes }: Frames) {
+        let Side { shared, client, .. } = self.side;
+        let permit = if bytes > LONG_EVENT_BYTES { Some(shared.long.take().await) } else { None };
+        let event = ClientNews::Event(Event::Received { client, frames }, client, permit);
+        if shared.events.send(event).await.is_err() {
+            // The server ends, and this connection with it.
+            pending::<()>().await;
+        }
+    }
+}
+
+/// Takes what has come whole, up to a bound.
+fn take(framing: &mut impl Framing, buf: &mut BytesMut) -> Frames {
+    let mut taken = Frames { frames: Vec::new(), bytes: 0 };
+    while taken.frames.len() < FRAMES_MAX && taken.bytes < FRAMES_BYTES_MAX {
+        let Some(frame) = framing.take(buf) else { break };
+        let last = match &frame {
+            Frame::Whole(body) => {
+                taken.bytes += body.len();
+                false
+            }
+            Frame::Word(_) | Frame::Garbled => true,
+        };
+        taken.frames.push(frame);
+        if last {
+            break;
+        }
+    }
+    taken
+}
+
+/// The writing direction.
+struct Writer<'a, R: Runtime> {
+    side: Side<'a, R>,
+}
+
+impl<R: Runtime> Writer<'_, R> {
+    /// Writes until the loop has let go of the connection and all is written.
+    async fn write(&self, woken: &Receiver<()>) -> io::Result<()> {
+        loop {
+            let open = woken.recv().await.is_ok();
+            let mut any = false;
+            while let Some(batch) = self.side.line.gather() {
+                self.write_all(&batch).await?;
+                any = true;
+            }
+            if any {
+                poll_fn(|context| self.side.poll(context, |stream, cx| stream.poll_flush(cx)))
+                    .await?;
+            }
+            if !open {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn write_all(&self, Batch { bytes, much }: &Batch) -> io::Result<()> {
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let write = |context: &mut Context<'_>| {
+                self.side.poll(context, |stream, context| stream.poll_write(context, rest))
+            };
+            let written = poll_fn(write).await?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            rest = rest.get(written..).unwrap_or_default();
+            self.report(written, *much);
+        }
+        Ok(())
+    }
+
+    /// Lets the loop know what was written: at once where much waits, and a reply may be held back for it.
+    fn report(&self, bytes: usize, much: bool) {
+        let written = &self.side.shared.written;
+        if self.side.line.wrote(bytes) {
+            written.put_quietly(self.side.client);
+        }
+        if much {
+            written.knock();
+        }
+    }
+}
+
+/// One of the connections that there are.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(clients: &'a AtomicUsize) -> Self {
+        clients.fetch_add(1, Ordering::Relaxed);
+        Self(clients)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How long a connection may take to its first whole frame; and how long one stays open from which nothing else is heard.
+const FIRST_FRAME_TIME: Duration = Duration::from_secs(10);
+/// How long a connection may take to write what it has when it is to be closed.
+const FLUSH_TIME: Duration = Duration::from_secs(5);
+/// How long the client may take to close its end then.
+const FAREWELL_TIME: Duration = Duration::from_secs(1);
+/// How much is read at once.
+const READ_BYTES: usize = 16 << 10;
+/// How many frames are told to the loop at once.
+const FRAMES_MAX: usize = 128;
+/// After how many bytes of frames no more are told at once.
+const FRAMES_BYTES_MAX: usize = 64 << 10;
+/// From here on, what waits for the loop or the service is counted apart.
+const LONG_EVENT_BYTES: usize = 16 << 10;
+/// What each connection may hold of what has not been taken, without its counting.
+const UNFINISHED_FREE: usize = 16 << 10;

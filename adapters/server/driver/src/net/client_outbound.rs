@@ -1,0 +1,189 @@
+//! What waits to be written to a client, and the loop's end of its connection.
+//!
+//! The service knows how much waits (it is told what was written), and holds replies back; what is bounded here is the
+//! last defence.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_channel::Sender;
+use bytes::{Bytes, BytesMut};
+
+use crate::lock::locked;
+use crate::net::outbound::Full;
+
+/// The loop's end of a client's connection. Dropping it lets the connection write what it has, for some seconds at most,
+/// and close.
+#[derive(Debug)]
+pub(crate) struct ClientOutbound {
+    pub(super) line: Arc<Line>,
+    /// Something was queued since the writer was woken last.
+    pub(super) queued: bool,
+    pub(super) wake: Sender<()>,
+    pub(super) resume: Sender<()>,
+    pub(super) _open: Sender<Infallible>,
+}
+
+/// What the loop and the task of a connection share.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    queue: Mutex<Queue>,
+    paused: AtomicBool,
+    reset: AtomicBool,
+    /// How many bytes are written of which the service has not been told.
+    written: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    items: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+/// What is written next.
+pub(super) struct Batch {
+    pub(super) bytes: Bytes,
+    /// More than a little waited with it.
+    pub(super) much: bool,
+}
+
+impl ClientOutbound {
+    /// Queues bytes; never waits. Nothing is written before [`ClientOutbound::wake`]. Returns whether these are the
+    /// first since then.
+    pub(crate) fn send(&mut self, bytes: Bytes) -> Result<bool, Full> {
+        let mut queue = locked(&self.line.queue);
+        if queue.bytes >= QUEUE_BYTES_MAX {
+            return Err(Full);
+        }
+        queue.bytes += bytes.len();
+        queue.items.push_back(bytes);
+        drop(queue);
+        Ok(!std::mem::replace(&mut self.queued, true))
+    }
+
+    /// Lets the connection write what is queued.
+    pub(crate) fn wake(&mut self) {
+        self.queued = false;
+        // Full: the writer has been woken already.
+        let _ = self.wake.try_send(());
+    }
+
+    /// Lets nothing more be read; what was read and not taken stays where it is.
+    pub(crate) fn pause(&self) {
+        self.line.paused.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the connection be read again.
+    pub(crate) fn resume(&self) {
+        self.line.paused.store(false, Ordering::Relaxed);
+        // Full: the reader has been told already, and looks before it reads.
+        let _ = self.resume.try_send(());
+    }
+
+    /// Ends the connection at once.
+    pub(crate) fn reset(self) {
+        self.line.reset.store(true, Ordering::Relaxed);
+    }
+
+    /// How many bytes were written since this was asked last.
+    pub(crate) fn take_written(&self) -> usize {
+        self.line.written.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl Line {
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_reset(&self) -> bool {
+        self.reset.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of what was written; returns whether the loop has to be told.
+    pub(super) fn wrote(&self, bytes: usize) -> bool {
+        self.written.fetch_add(bytes, Ordering::Relaxed) == 0
+    }
+
+    /// Takes what is to be written next: what is short together, what is long by itself.
+    pub(super) fn gather(&self) -> Option<Batch> {
+        let mut queue = locked(&self.queue);
+        let much = queue.bytes > WRITE_BYTES;
+        let first = queue.items.pop_front()?;
+        queue.bytes = queue.bytes.saturating_sub(first.len());
+        let room = WRITE_BYTES.saturating_sub(first.len());
+        let fits = |next: Option<&Bytes>, room| next.is_some_and(|next| next.len() <= room);
+        if !fits(queue.items.front(), room) {
+            if queue.items.is_empty() && queue.items.capacity() > QUEUE_KEPT_MAX {
+                queue.items = VecDeque::new();
+            }
+            return Some(Batch { bytes: first, much });
+        }
+        let mut gathered = BytesMut::with_capacity((first.len() + queue.bytes).min(WRITE_BYTES));
+        gathered.extend_from_slice(&first);
+        while fits(queue.items.front(), WRITE_BYTES.saturating_sub(gathered.len())) {
+            let Some(next) = queue.items.pop_front() else { break };
+            queue.bytes = queue.bytes.saturating_sub(next.len());
+            gathered.extend_from_slice(&next);
+        }
+        Some(Batch { bytes: gathered.freeze(), much })
+    }
+}
+
+/// How many bytes may wait for a client that does not read: one reply may be very long, and the service holds back what
+/// comes behind it.
+const QUEUE_BYTES_MAX: usize = 64 << 20;
+/// How much is gathered for one write, unless one item is longer; what waits beyond it is more than a little.
+const WRITE_BYTES: usize = 64 << 10;
+/// A queue that has grown beyond this is given back once it is empty.
+const QUEUE_KEPT_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use async_channel::bounded;
+
+    use super::*;
+
+    fn outbound() -> ClientOutbound {
+        let ((wake, _), (resume, _), (open, _)) = (bounded(1), bounded(1), bounded(1));
+        ClientOutbound { line: Arc::default(), queued: false, wake, resume, _open: open }
+    }
+
+    #[test]
+    fn what_is_short_is_gathered_and_what_is_long_goes_by_itself_in_order() {
+        let mut client = outbound();
+        let mut expected = Vec::new();
+        for (nth, length) in [1, 2, 70_000, 3, 65_000, 600, 0, 4].into_iter().enumerate() {
+            let bytes = vec![u8::try_from(nth).unwrap(); length];
+            expected.extend_from_slice(&bytes);
+            assert_eq!(client.send(bytes.into()).ok(), Some(nth == 0), "one wake is enough");
+        }
+        let batches: Vec<_> = std::iter::from_fn(|| client.line.gather()).collect();
+        let lengths: Vec<_> = batches.iter().map(|batch| batch.bytes.len()).collect();
+        assert_eq!(lengths, [3, 70_000, 65_003, 604]);
+        assert_eq!(batches.iter().map(|b| b.much).collect::<Vec<_>>(), [true, true, true, false]);
+        let written: Vec<_> = batches.iter().flat_map(|batch| batch.bytes.to_vec()).collect();
+        assert!(written == expected);
+        assert_eq!(locked(&client.line.queue).bytes, 0);
+    }
+
+    #[test]
+    fn what_waits_has_a_bound_and_one_reply_may_exceed_it() {
+        let mut client = outbound();
+        let long = Bytes::from(vec![0; QUEUE_BYTES_MAX - 1]);
+        assert!(client.send(long.clone()).is_ok() && client.send(long.clone()).is_ok());
+        assert!(client.send(Bytes::from_static(b"x")).is_err());
+        assert!(client.line.gather().is_some_and(|batch| batch.bytes.len() == long.len()));
+        assert!(client.send(Bytes::from_static(b"x")).is_ok());
+    }
+
+    #[test]
+    fn what_was_written_is_told_once() {
+        let client = outbound();
+        assert!(client.line.wrote(3) && !client.line.wrote(4));
+        assert_eq!((client.take_written(), client.take_written()), (7, 0));
+        assert!(client.line.wrote(1));
+    }
+}

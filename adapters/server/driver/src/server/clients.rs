@@ -1,0 +1,36 @@
+//! Sets the ports for clients going.
+
+use std::sync::Arc;
+
+use quorate_application::clients::Framing;
+
+use crate::config::ServerConfig;
+use crate::drive::ClientLinks;
+use crate::net::address_limit::AddressLimit;
+use crate::net::client_events::SharedByClients;
+use crate::net::client_port::{BoundForClients, ClientPort};
+use crate::net::events::Shared;
+use crate::runtime::Runtime;
+use crate::server::wake::wake;
+use crate::task_group::TaskGroup;
+
+/// What accepts the connections of clients; the loop's ends of them.
+pub(super) fn serve<R: Runtime>(
+    config: &ServerConfig,
+    shared: &Arc<Shared>,
+    (acceptors, connections): (&TaskGroup<R>, &TaskGroup<R>),
+    framing: impl Framing,
+    bound: Vec<BoundForClients<R>>,
+) -> ClientLinks {
+    let (by_clients, news) = SharedByClients::new(Arc::clone(shared), wake(&shared.events));
+    let by_clients = Arc::new(by_clients);
+    let (of_one, of_all) = (config.max_client_connections, config.max_connections);
+    let port = ClientPort {
+        shared: Arc::clone(&by_clients),
+        connections: connections.clone(),
+        limit: Arc::new(AddressLimit::with_total(of_one, of_all)),
+        framing,
+    };
+    port.serve_all(acceptors, bound);
+    ClientLinks::new(by_clients, news)
+}
