@@ -9,6 +9,7 @@ use quorate_application::clients::{ClientId, Close, Host, Output, SyncId};
 use quorate_core::id::ServerId;
 use quorate_core::time::Instant;
 use quorate_core::txn::RequestId;
+use quorate_core::zxid::Epoch;
 
 use crate::connection::{Connection, State};
 use crate::options::Options;
@@ -37,6 +38,8 @@ pub struct Service {
     pub(crate) syncs: BTreeMap<SyncId, ClientId>,
     pub(crate) next_sync: u64,
     pub(crate) role: Role,
+    /// The epoch in which it serves, or has served last.
+    pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
     /// Clients whose queues have moved in this step.
     pub(crate) moved: BTreeSet<ClientId>,
@@ -111,6 +114,7 @@ impl Service {
             syncs: BTreeMap::new(),
             next_sync: 0,
             role: Role::Idle,
+            epoch: Epoch::ZERO,
             counters: Counters::default(),
             moved: BTreeSet::new(),
         }

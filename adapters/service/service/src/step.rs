@@ -92,7 +92,10 @@ impl Service {
             Event::Received { client, frames } => self.on_received(step, client, frames),
             Event::Written { client, bytes } => self.on_written(client, bytes),
             Event::Disconnected(client) => drop(self.forget(client)),
-            Event::Serving { leads, membership, .. } => self.on_serving(step, leads, &membership),
+            Event::Serving { epoch, leads, membership } => {
+                self.epoch = epoch;
+                self.on_serving(step, leads, &membership);
+            }
             Event::Retired => self.on_retired(step),
             Event::Synced(sync) => self.on_synced(sync),
             Event::SyncRefused(sync) => self.on_sync_refused(step, sync),

@@ -18,6 +18,7 @@ use core::fmt::Write as _;
 use bytes::Bytes;
 use quorate_application::clients::{ClientId, Close};
 use quorate_core::time::Instant;
+use quorate_core::zxid::Zxid;
 
 use crate::connection::Connection;
 use crate::service::{Counters, Role, Service, Step};
@@ -111,7 +112,7 @@ impl Service {
             counters.sent,
             self.clients.len(),
             self.submitted.len(),
-            tree.last_zxid().0,
+            tree.last_zxid().max(Zxid::start_of(self.epoch)).0,
             self.mode(),
             // The root has two names, and ZooKeeper counts both.
             tree.len() + 1,

@@ -68,9 +68,7 @@ impl Tree {
                 let path = create.path;
                 self.create(when, create).map(|stat| Outcome::Created { path: path.into(), stat })
             }
-            Op::Delete { path } => {
-                self.delete(when.zxid, path).map(Outcome::Deleted)
-            }
+            Op::Delete { path } => self.delete(when.zxid, path).map(Outcome::Deleted),
             Op::SetData { path, data, version } => self
                 .set_data(path, data, version, when.zxid, when.time)
                 .map(|stat| Outcome::DataSet { path: path.into(), stat }),

@@ -13,9 +13,9 @@ impl Tree {
     /// The containers and TTL nodes that are due at this time, in milliseconds since 1970.
     pub fn due(&self, now_ms: i64) -> impl Iterator<Item = &str> {
         let empty = |path: &str| self.get(path).filter(|node| node.node.children.is_empty());
-        let containers = self.containers().filter(move |path| {
-            empty(path).is_some_and(|node| node.stored_stat().cversion > 0)
-        });
+        let containers = self
+            .containers()
+            .filter(move |path| empty(path).is_some_and(|node| node.stored_stat().cversion > 0));
         let ttls = self.ttls().filter(move |path| {
             empty(path).is_some_and(|node| match node.owner() {
                 Owner::Ttl(ttl) => now_ms.saturating_sub(node.stored_stat().mtime) > ttl,

@@ -4,18 +4,20 @@
 //! (exit code 2), a port or directory that is not to be had a failure (1). SIGINT and SIGTERM end the
 //! server in order, so that its peers look for another leader at once; a second one ends it without.
 //!
-//! It holds ZooKeeper's data tree, as the Java servers of its ensemble do. What it does not do: it serves
-//! no ZooKeeper clients. On the client port it answers four-letter words, see [`four_letter`].
+//! It is a ZooKeeper server: it holds the data tree, as the Java servers of its ensemble do, and serves clients at the
+//! client port, four-letter words among what it answers, see [`four_letter`].
 
 use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use quorate_service::ZooKeeper;
+use quorate_service::{Options, Words, ZooKeeper};
+use quorate_tokio::core::address::HostPort;
 use quorate_tokio::zoo_cfg::ZooCfg;
-use quorate_tokio::{Changes, Server, StartError, start_with};
+use quorate_tokio::{Changes, Server, ServerConfig, StartError, start_with};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -26,8 +28,8 @@ use crate::operator::OperatorSocket;
 
 /// Run one server in the foreground, as a zoo.cfg says.
 ///
-/// On the client port, if there is one, ZooKeeper's four-letter words ruok, srvr, stat, conf and mntr
-/// are answered; 4lw.commands.whitelist says which, if not all of them. With reconfigEnabled=true,
+/// At the client port, if there is one, ZooKeeper's clients are served. Of the four-letter words ruok, srvr, stat, conf and
+/// mntr are answered there; 4lw.commands.whitelist says which others. With reconfigEnabled=true,
 /// `quorate reconfig` reaches it by a socket in dataDir.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -65,11 +67,13 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     }
     tracing::info!("{}", cfg.derived());
 
-    let client_port = match &cfg.client_address {
-        Some(address) => Some(four_letter::ClientPort::open(address).await?),
-        None => None,
-    };
-    let server = start_with(cfg.clone(), ZooKeeper::new()).await.map_err(|error| {
+    let mut config = ServerConfig::from(cfg.clone());
+    if let Some(address) = &cfg.client_address {
+        config.client_addresses = resolve(address).await?;
+    }
+    let responder = Arc::new(four_letter::Responder::new(cfg.clone()));
+    let zookeeper = ZooKeeper::with(options(&cfg, Arc::clone(&responder)));
+    let server = start_with(config, zookeeper).await.map_err(|error| {
         if matches!(error, StartError::Config(_) | StartError::NotAMember(_)) {
             Failure::usage(format!("{}: {error}", file.display()))
         } else {
@@ -85,11 +89,48 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
             Err(error) => tracing::warn!(%error, "`quorate reconfig` cannot reach this server"),
         }
     }
-    if let Some(client_port) = client_port {
-        let responder = Arc::new(four_letter::Responder::new(cfg, server.clone()));
-        tokio::spawn(client_port.serve(responder));
+    responder.on_started(server.clone());
+    for address in server.client_addrs() {
+        tracing::info!(%address, "serving ZooKeeper clients");
     }
     until_told(server, arguments.until_stdin_ends).await
+}
+
+/// The settings of the service.
+fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
+    let clients = &cfg.clients;
+    let words = match cfg.four_letter_words.iter().any(|word| word == "*") {
+        true => Words::All,
+        false => Words::Some(cfg.four_letter_words.clone()),
+    };
+    Options {
+        session_timeout_min: clients.session_timeout_min,
+        session_timeout_max: clients.session_timeout_max,
+        outstanding_max: clients.outstanding_max,
+        super_digest: clients.super_digest.clone(),
+        skip_acl: clients.skip_acl,
+        extended_types: clients.extended_types,
+        words,
+        container_interval: clients.container_interval,
+        beneath: Some(beneath),
+    }
+}
+
+/// Where to listen for clients.
+async fn resolve(address: &HostPort) -> Result<Vec<SocketAddr>, Failure> {
+    if address.is_wildcard() {
+        // For IPv4 too, where the system has both.
+        let both = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
+        let any: IpAddr =
+            if both { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        return Ok(vec![SocketAddr::new(any, address.port)]);
+    }
+    match tokio::net::lookup_host((address.host.as_str(), address.port)).await {
+        Ok(found) => Ok(found.collect()),
+        Err(error) => {
+            Err(Failure::failed(format!("cannot listen at {address} (client port): {error}")))
+        }
+    }
 }
 
 /// Waits for a signal, or for the server to end by itself.

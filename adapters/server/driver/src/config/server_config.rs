@@ -185,6 +185,8 @@ impl From<ZooCfg> for ServerConfig {
             multi_address: cfg.multi_address,
             fsync_warning: cfg.fsync_warning,
             max_peer_connections: cfg.max_peer_connections,
+            max_client_connections: cfg.clients.max_per_address,
+            max_connections: cfg.clients.max_connections,
             ..Self::new(core, cfg.data_dir)
         }
     }

@@ -48,7 +48,7 @@ impl<A: Application> Service<A> {
     }
 
     /// Tells the service what a transaction has done.
-    pub(super) fn on_applied(&mut self, txn: &Txn, effect: &A::Effect, application: &A) {
+    pub(super) fn on_applied(&mut self, txn: &Txn, effect: &A::Effect, application: &mut A) {
         if A::Clients::SERVES {
             let at = self.tell_time();
             self.clients.on_applied(at, txn, effect, application, &mut self.outputs);

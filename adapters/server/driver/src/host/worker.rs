@@ -186,7 +186,7 @@ impl<A: Application> Worker<A> {
         debug_assert!(txn.zxid > self.applied, "{} behind {}", txn.zxid, self.applied);
         let effect = self.application.apply(txn);
         self.applied = txn.zxid;
-        self.service.on_applied(txn, &effect, &self.application);
+        self.service.on_applied(txn, &effect, &mut self.application);
         done.extend(self.service.outputs().map(Done::Service));
         if let Some((cxid, outcome)) = own_outcome(self.client, txn, A::reply(&effect)) {
             done.push(Done::Own { cxid, zxid: txn.zxid, outcome });

@@ -29,10 +29,7 @@ pub struct ClientSettings {
 }
 
 impl ClientSettings {
-    pub(super) fn read(
-        entries: &mut Entries<'_>,
-        tick: Duration,
-    ) -> Result<Self, ConfigError> {
+    pub(super) fn read(entries: &mut Entries<'_>, tick: Duration) -> Result<Self, ConfigError> {
         let longest = entries.peek("maxSessionTimeout");
         let settings = Self {
             max_per_address: entries.count_or_none("maxClientCnxns", 60)?,
@@ -62,4 +59,3 @@ impl ClientSettings {
         }
     }
 }
-

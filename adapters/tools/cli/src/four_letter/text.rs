@@ -11,8 +11,8 @@ use quorate_tokio::core::status::{Phase, Status};
 use quorate_tokio::core::vote::ServerState;
 use quorate_tokio::zoo_cfg::ZooCfg;
 
-/// `conf`. Without the lines about sessions, of which there are none.
-pub(super) fn configuration(cfg: &ZooCfg, connections_max: usize) -> String {
+/// `conf`.
+pub(super) fn configuration(cfg: &ZooCfg) -> String {
     let data = cfg.data_dir.join("version-2");
     let log = cfg.data_log_dir.as_ref().map_or_else(|| data.clone(), |dir| dir.join("version-2"));
     let own = cfg.own();
@@ -26,7 +26,12 @@ pub(super) fn configuration(cfg: &ZooCfg, connections_max: usize) -> String {
     line(&mut text, format_args!("dataLogDir={}", log.display()));
     line(&mut text, format_args!("dataLogSize={}", size(&log)));
     line(&mut text, format_args!("tickTime={}", cfg.tick_time.as_millis()));
-    line(&mut text, format_args!("maxClientCnxns={connections_max}"));
+    line(&mut text, format_args!("maxClientCnxns={}", cfg.clients.max_per_address));
+    let timeout = |set: Option<Duration>, ticks| set.unwrap_or(cfg.tick_time * ticks).as_millis();
+    let (min, max) = (cfg.clients.session_timeout_min, cfg.clients.session_timeout_max);
+    line(&mut text, format_args!("minSessionTimeout={}", timeout(min, 2)));
+    line(&mut text, format_args!("maxSessionTimeout={}", timeout(max, 20)));
+    text.push_str("clientPortListenBacklog=-1\n");
     line(&mut text, format_args!("serverId={}", cfg.my_id));
     line(&mut text, format_args!("initLimit={}", cfg.init_limit));
     line(&mut text, format_args!("syncLimit={}", cfg.sync_limit));
@@ -44,15 +49,6 @@ pub(super) fn configuration(cfg: &ZooCfg, connections_max: usize) -> String {
 fn size(dir: &Path) -> u64 {
     let files = fs::read_dir(dir).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).filter(|m| m.is_file()).map(|m| m.len()).sum()
-}
-
-pub(super) fn mode(state: ServerState) -> &'static str {
-    match state {
-        ServerState::Looking => "looking",
-        ServerState::Following => "follower",
-        ServerState::Leading => "leader",
-        ServerState::Observing => "observer",
-    }
 }
 
 /// ZooKeeper's words for state and phase, and how a learner is being synchronised.
@@ -128,7 +124,7 @@ impl List {
     }
 }
 
-pub(super) fn line(text: &mut String, line: fmt::Arguments<'_>) {
+fn line(text: &mut String, line: fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{line}");
 }
