@@ -8,7 +8,7 @@
 
 use core::fmt;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::message::Request;
 use crate::txn::Txn;
@@ -31,6 +31,15 @@ impl Prepared {
     /// an application that keeps count of what it has prepared finds it there; there is nothing to do.
     pub fn reconfiguration(request: &Request) -> Self {
         Self { kind: Txn::RECONFIGURATION, body: request.body.clone() }
+    }
+
+    /// A request for a reconfiguration whose client may not ask for one: it is refused for this reason, unless something
+    /// else is wrong with it.
+    pub fn reconfiguration_denied(request: &Request, reason: Rejected) -> Self {
+        let mut body = BytesMut::with_capacity(4 + request.body.len());
+        body.put_i32(reason.0);
+        body.put_slice(&request.body);
+        Self { kind: Txn::RECONFIGURATION_DENIED, body: body.freeze() }
     }
 
     /// A refused request: a transaction that changes nothing and carries the reason, so that the answer

@@ -152,6 +152,9 @@ impl TxnHeader {
 impl Txn {
     /// The kind of a transaction that brings another membership.
     pub const RECONFIGURATION: i32 = 16;
+    /// The kind of a draft, never of a transaction, that asks for another membership and may not: with the number that
+    /// says why, and the request behind it. What else is wrong with it is found first, as in ZooKeeper.
+    pub const RECONFIGURATION_DENIED: i32 = -16;
     /// The kind of a transaction that says that a request was refused, with a number that says why.
     pub const REJECTED: i32 = -1;
     /// The number with which a request is refused whose transaction is too long: ZooKeeper's marshalling

@@ -20,7 +20,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use crate::address::HostPort;
 use crate::context::{Context, RoleChange};
@@ -45,12 +45,16 @@ pub fn prepare(
     drafts: &mut [Draft],
 ) {
     let first = broadcast.proposed();
-    for (draft, n) in drafts.iter_mut().zip(1..) {
-        if draft.header.kind != Txn::RECONFIGURATION {
-            continue;
-        }
+    for (draft, n) in drafts.iter_mut().zip(1..).filter(|(draft, _)| is_asked_by(draft)) {
         let zxid = Zxid(first.0 + n);
-        match judge(cx, broadcast, learners, &draft.body) {
+        let denied = (draft.header.kind == Txn::RECONFIGURATION_DENIED)
+            .then(|| draft.body.try_get_i32().unwrap_or(Txn::TOO_LONG));
+        let judged = judge(cx, broadcast, learners, &draft.body).map_err(|why| why.code());
+        let judged = match denied {
+            Some(code) => Err(judged.err().unwrap_or(code)),
+            None => judged,
+        };
+        match judged {
             Ok(next) => {
                 let next = next.with_version(zxid.0);
                 draft.body = body_of(&next);
@@ -65,12 +69,17 @@ pub fn prepare(
                     learners.ping(cx, first);
                 }
             }
-            Err(unchanged) => {
+            Err(code) => {
                 draft.header.kind = Txn::REJECTED;
-                draft.body = Bytes::copy_from_slice(&unchanged.code().to_be_bytes());
+                draft.body = Bytes::copy_from_slice(&code.to_be_bytes());
             }
         }
     }
+}
+
+/// Whether a draft asks for another membership.
+pub const fn is_asked_by(draft: &Draft) -> bool {
+    matches!(draft.header.kind, Txn::RECONFIGURATION | Txn::RECONFIGURATION_DENIED)
 }
 
 /// The membership that comes of what is asked for.

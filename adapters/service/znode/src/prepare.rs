@@ -97,7 +97,7 @@ impl Preparer {
         match (request.op, origin) {
             (kind::CREATE_SESSION, Origin::Learner(_)) => self.owners.set(session, origin),
             // Of our own clients the first request tells.
-            (kind::CREATE_SESSION, Origin::Here) | (kind::CLOSE_SESSION, _) => {
+            (kind::CREATE_SESSION, Origin::Here | Origin::Service) | (kind::CLOSE_SESSION, _) => {
                 self.owners.forget(session);
             }
             _ => {}
@@ -169,11 +169,14 @@ impl Judge<'_> {
             kind::CLOSE_SESSION => return Ok(Prepared { kind, body: close(self, session) }),
             kind::RECONFIG => {
                 self.check_session(false)?;
-                self.permit(&self.record(path::CONFIG).ok_or(NO_NODE)?, access::WRITE)?;
-                return Ok(Prepared::reconfiguration(self.request));
+                let node = self.record(path::CONFIG).ok_or(NO_NODE)?;
+                return Ok(match self.permit(&node, access::WRITE) {
+                    Ok(()) => Prepared::reconfiguration(self.request),
+                    Err(reason) => Prepared::reconfiguration_denied(self.request, reason),
+                });
             }
             kind::CHECK => return Err(UNIMPLEMENTED),
-            kind::DELETE_CONTAINER if session != 0 || self.origin != Origin::Here => {
+            kind::DELETE_CONTAINER if session != 0 || self.origin != Origin::Service => {
                 return Err(UNIMPLEMENTED);
             }
             _ => {}

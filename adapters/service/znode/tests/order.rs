@@ -221,7 +221,9 @@ fn a_reconfiguration_asks_for_the_session_and_the_right_to_write() {
     let mut leader = leader(TYPES);
     let asked = request(kind::RECONFIG, Body::default().int(-1).int(-1).int(-1).long(-1));
     assert_eq!(leader.ask(&of(OTHER, asked.clone())), Err(-112));
-    assert_eq!(leader.ask(&asked), Err(-102));
+    let denied = leader.prepare(Origin::Here, &asked);
+    assert_eq!(denied.kind, Txn::RECONFIGURATION_DENIED, "what else is wrong with it comes first");
+    assert_eq!(denied.body, [&(-102_i32).to_be_bytes()[..], &asked.body].concat());
     let by_super = Request { identities: identities(&[("super", "")]), ..asked.clone() };
     assert_eq!(leader.ask_by(learner(1), &by_super), Err(-118));
     let last = leader.prepare(Origin::Here, &by_super);
