@@ -13,9 +13,9 @@ use crate::path;
 /// the session is closing. A list that does not fit is cut: a server that applies it deletes what is listed, and
 /// then whatever else is the session's.
 pub(crate) fn close(judge: &mut Judge<'_>, session: i64) -> Bytes {
-    let applied = judge.tree.ephemerals(session);
+    let applied = judge.tree.ephemerals.get(&session).into_iter().flatten();
     let applied = applied.filter(|path| judge.outstanding.node(path).is_none());
-    let mut paths: BTreeSet<Arc<str>> = applied.map(Arc::from).collect();
+    let mut paths: BTreeSet<Arc<str>> = applied.cloned().collect();
     paths.extend(judge.outstanding.owned(session).cloned());
     let body = list(session, &paths, judge.facts.bytes_max);
     // All of them go, listed or not.
@@ -24,7 +24,7 @@ pub(crate) fn close(judge: &mut Judge<'_>, session: i64) -> Bytes {
         if let Some((parent, _)) = path::split(path) {
             *parents.entry(parent).or_insert(0_usize) += 1;
         }
-        judge.outstanding.put(path, None);
+        judge.outstanding.put_shared(Arc::clone(path), None);
     }
     for (path, fewer) in parents {
         if let Some(mut record) = judge.record(path) {

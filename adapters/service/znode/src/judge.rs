@@ -18,7 +18,7 @@ use quorate_core::id::Origin;
 use quorate_core::message::{Identity, Request};
 use quorate_core::prepared::Rejected;
 
-use crate::access::{self, granted};
+use crate::access::{self, Given, granted};
 use crate::encode::{put_acl, put_buffer, put_text};
 use crate::outstanding::{Outstanding, Record};
 use crate::owners::Owners;
@@ -64,46 +64,22 @@ impl Judge<'_> {
     /// One write: its checks, its records, and its body behind what `body` holds. What is refused may leave
     /// behind a part of the body.
     pub(crate) fn write(&mut self, write: &Write<'_>, body: &mut BytesMut) -> Result<(), Rejected> {
+        let mut ephemeral = false;
         if let Write::Create(create) = write {
             self.check_mode(create)?;
+            ephemeral = create.is_ephemeral();
         }
-        match write {
-            Write::DeleteContainer { path } => return self.delete_container(path, body),
-            Write::Create(create) => self.check_session(create.is_ephemeral())?,
-            Write::Delete { .. }
-            | Write::SetData { .. }
-            | Write::SetAcl { .. }
-            | Write::Check { .. } => self.check_session(false)?,
+        // The leader asks for this itself, in no session.
+        if !matches!(write, Write::DeleteContainer { .. }) {
+            self.check_session(ephemeral)?;
         }
         match write {
             Write::Create(create) => self.create(create, body),
             Write::Delete { path, version } => self.delete(path, *version, body),
             Write::SetData { path, data, version } => self.set_data(path, *data, *version, body),
-            Write::SetAcl { path, acl, version } => {
-                let path = legal(path)?;
-                let acl = granted(acl, self.identities(), self.facts.bytes_max)?;
-                let mut node = self.record(path).ok_or(NO_NODE)?;
-                self.permit(&node, access::ADMIN)?;
-                expect(*version, node.aversion)?;
-                node.aversion = next(node.aversion);
-                put_text(body, path);
-                put_acl(body, &acl);
-                body.put_i32(node.aversion);
-                // What is prepared behind this is judged by it.
-                node.acl = Some(acl);
-                self.outstanding.put(key(path), Some(node));
-                Ok(())
-            }
-            Write::Check { path, version } => {
-                let path = legal(path)?;
-                let node = self.record(path).ok_or(NO_NODE)?;
-                self.permit(&node, access::READ)?;
-                expect(*version, node.version)?;
-                put_text(body, path);
-                body.put_i32(next(node.version));
-                Ok(())
-            }
-            Write::DeleteContainer { .. } => Err(UNIMPLEMENTED),
+            Write::SetAcl { path, acl, version } => self.set_acl(path, acl, *version, body),
+            Write::Check { path, version } => self.check(path, *version, body),
+            Write::DeleteContainer { path } => self.delete_container(path, body),
         }
     }
 
@@ -247,6 +223,38 @@ impl Judge<'_> {
         put_buffer(body, data);
         body.put_i32(node.version);
         self.outstanding.put(key(path), Some(node));
+        Ok(())
+    }
+
+    fn set_acl(
+        &mut self,
+        path: &str,
+        acl: &Given<'_>,
+        version: i32,
+        body: &mut BytesMut,
+    ) -> Result<(), Rejected> {
+        let path = legal(path)?;
+        let acl = granted(acl, self.identities(), self.facts.bytes_max)?;
+        let mut node = self.record(path).ok_or(NO_NODE)?;
+        self.permit(&node, access::ADMIN)?;
+        expect(version, node.aversion)?;
+        node.aversion = next(node.aversion);
+        put_text(body, path);
+        put_acl(body, &acl);
+        body.put_i32(node.aversion);
+        // What is prepared behind this is judged by it: a right that is revoked ends at once.
+        node.acl = Some(acl);
+        self.outstanding.put(key(path), Some(node));
+        Ok(())
+    }
+
+    fn check(&self, path: &str, version: i32, body: &mut BytesMut) -> Result<(), Rejected> {
+        let path = legal(path)?;
+        let node = self.record(path).ok_or(NO_NODE)?;
+        self.permit(&node, access::READ)?;
+        expect(version, node.version)?;
+        put_text(body, path);
+        body.put_i32(next(node.version));
         Ok(())
     }
 

@@ -129,7 +129,11 @@ impl Outstanding {
     /// The transaction that is being prepared makes this of a node.
     pub(crate) fn put(&mut self, path: &str, record: Option<Record>) {
         let known = self.nodes.get_key_value(path).map(|(path, _)| Arc::clone(path));
-        let path = known.unwrap_or_else(|| path.into());
+        self.put_shared(known.unwrap_or_else(|| path.into()), record);
+    }
+
+    /// The same, of a path that is kept somewhere.
+    pub(crate) fn put_shared(&mut self, path: Arc<str>, record: Option<Record>) {
         let newest = Newest { by: self.prepared, value: record };
         let before = self.replace(&path, Some(newest));
         self.undo.push(Replaced::Node(path, before));

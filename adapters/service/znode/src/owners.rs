@@ -24,6 +24,11 @@ impl Owners {
         if owner == origin { Ok(()) } else { Err(SESSION_MOVED) }
     }
 
+    /// By which way the requests of a session come, if it is known.
+    pub(crate) fn get(&self, session: i64) -> Option<Origin> {
+        self.0.get(&session).copied()
+    }
+
     /// The client is connected there now.
     pub(crate) fn set(&mut self, session: i64, origin: Origin) {
         self.0.insert(session, origin);

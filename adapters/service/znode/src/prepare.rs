@@ -119,6 +119,12 @@ impl Preparer {
         self.outstanding.session(session) == Some(false)
     }
 
+    /// By which way the requests of a session come, if it is known. A link that is gone stays the owner until the
+    /// session is [revalidated](Self::revalidate).
+    pub fn owner(&self, session: i64) -> Option<Origin> {
+        self.owners.get(session)
+    }
+
     /// Whether a request of this session may come by `origin`; reads and pings of the leader's own clients are
     /// asked so, writes when they are [prepared](Self::prepare). If the owner is not known yet, it is this.
     ///
@@ -176,7 +182,7 @@ impl Judge<'_> {
                 });
             }
             kind::CHECK => return Err(UNIMPLEMENTED),
-            kind::DELETE_CONTAINER if session != 0 || self.origin != Origin::Service => {
+            kind::DELETE_CONTAINER if session != 0 || matches!(self.origin, Origin::Learner(_)) => {
                 return Err(UNIMPLEMENTED);
             }
             _ => {}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; their helpers are not marked as such")]
 
 mod ahead;
+mod captured;
 mod damage;
 mod effects;
 mod golden;

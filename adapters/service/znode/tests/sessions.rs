@@ -63,6 +63,7 @@ fn a_session_moves_when_it_is_revalidated() {
     // Back again, on another link of the same server, and to the leader itself.
     for origin in [learner(1), learner(3), Origin::Here] {
         assert!(leader.preparer.revalidate(&leader.tree, SESSION, origin));
+        assert_eq!(leader.preparer.owner(SESSION), Some(origin));
         assert!(leader.ask_by(origin, &set("/a", -1)).is_ok());
     }
     assert_eq!(leader.ask_by(learner(3), &set("/a", -1)), Err(-118));
@@ -97,6 +98,22 @@ fn a_new_leadership_knows_no_owners() {
     assert!(!leader.preparer.is_closing(SESSION) && leader.preparer.is_settled());
     assert!(leader.ask_by(learner(2), &create("/b", 0)).is_ok());
     assert_eq!(leader.ask_by(learner(1), &create("/c", 0)), Err(-118));
+    // Nor of a session that was not closing.
+    leader.preparer.abandon();
+    leader.under_way.clear();
+    assert!(leader.ask_by(learner(1), &create("/b", 0)).is_ok());
+}
+
+#[test]
+fn what_was_refused_opens_and_closes_no_session() {
+    let mut leader = Leader::new();
+    leader.facts.bytes_max = 3;
+    assert_eq!(leader.ask(&of(OTHER, open_session())), Err(-5), "it does not fit");
+    assert_eq!(leader.ask(&close_session()), Err(-5));
+    leader.facts.bytes_max = 1_000;
+    assert_eq!(leader.ask(&of(OTHER, create("/x", 0))), Err(-112));
+    assert!(leader.ask(&create("/x", 0)).is_ok());
+    leader.settle();
 }
 
 #[test]
@@ -104,6 +121,7 @@ fn a_session_is_closed_by_whichever_way_it_is_asked_for() {
     let mut leader = Leader::new();
     leader.ask_by(learner(1), &create("/e", EPHEMERAL)).unwrap();
     assert!(leader.ask_by(learner(2), &close_session()).is_ok());
+    assert_eq!(leader.preparer.owner(SESSION), None);
     for origin in [Origin::Here, learner(1), learner(2)] {
         assert_eq!(leader.ask_by(origin, &create("/x", EPHEMERAL)), Err(-112));
         let told = leader.preparer.check_owner(&leader.tree, SESSION, origin);
