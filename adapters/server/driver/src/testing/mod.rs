@@ -15,6 +15,7 @@
 //! public API. It awaits events; the only clock is the one that gives up. To add one: write the
 //! function, and its name into [`suite!`](crate::suite).
 //!
+//! The servers replicate nothing, a [`Journal`], or one with a service in front of it, [`Echo`].
 //! [`AnyRuntime`] puts servers of several runtimes into one ensemble; [`Gated`] holds up what a server
 //! sends and receives, [`Deaf`] lets its ports accept nothing, [`Witnessed`] looks at a guard when a connection ends.
 #![allow(
