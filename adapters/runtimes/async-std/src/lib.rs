@@ -64,6 +64,11 @@ impl Runtime for AsyncStd {
         of.local_addr()
     }
 
+    fn relax(&self, stream: &Stream) {
+        // It works with them, too.
+        drop(quorate_driver::tune_for_client(&stream.0));
+    }
+
     fn reset(&self, stream: Stream) {
         // It ends in order if it cannot be told to.
         drop(quorate_driver::reset_on_close(&stream.0));

@@ -64,6 +64,11 @@ impl Runtime for Smol {
         of.local_addr()
     }
 
+    fn relax(&self, stream: &TcpStream) {
+        // It works with them, too.
+        drop(quorate_driver::tune_for_client(stream));
+    }
+
     fn reset(&self, stream: TcpStream) {
         // It ends in order if it cannot be told to.
         drop(quorate_driver::reset_on_close(&stream));

@@ -108,6 +108,11 @@ impl Runtime for Tokio {
         of.local_addr()
     }
 
+    fn relax(&self, stream: &Self::Stream) {
+        // It works with them, too.
+        drop(quorate_driver::tune_for_client(stream.get_ref()));
+    }
+
     fn reset(&self, stream: Self::Stream) {
         // It ends in order if it cannot be told to.
         drop(quorate_driver::reset_on_close(stream.get_ref()));

@@ -3,8 +3,8 @@
 //! ```text
 //!     doors ──┐                                    ┌──► links ──► sockets
 //!     dials ──┼─ bounded channel ─► loop: step() ──┼──► dials
-//!     links ──┘                       ▲            └──► disk thread
-//!                                     └── last durable ticket ──┘
+//!     links ──┘                     ▲ ▲            └──► disk thread
+//!     clients ── bounded channel ───┘ └── last durable ticket ──┘
 //! ```
 //!
 //! The core decides; this crate carries out. [`Server`] is what programs embed, and the only place
@@ -15,8 +15,8 @@
 //! - `drive`: the loop.
 //! - `net`: how connections come to be; a reader and a writer for each.
 //! - `disk`: the one thread that writes, and what is too long to wait in its queue or a connection's.
-//! - `host`: the application at work, and what callers have asked for; what an application is stands in
-//!   `quorate-application`.
+//! - `host`: the application at work, the service of its clients beside it, and what callers have asked for; what an
+//!   application is, and a service, stands in `quorate-application`.
 //! - [`Leadership`]: the guard, from `quorate-leadership`.
 //! - [`zoo_cfg`]: ZooKeeper's configuration files.
 //! - `testing`, a feature: the scenarios that every runtime's crate is tested with.
@@ -28,6 +28,11 @@
 //! its way (1 MiB for each link), transactions that wait for the application (64 MiB; the rest is read
 //! back from the log), requests of callers (4096; the next one waits). A peer that sends what cannot be
 //! read costs its link, or only that message.
+//!
+//! Of clients: connections (60 of one address, and all but the last 64 descriptors on Linux; one that says nothing is closed
+//! after 10 s), frames that have not come whole (256 MiB in all, and nothing for what is only promised), events that wait
+//! for the loop (256) and for the service (256), of both 32 long ones, behind which the connections wait; what waits for one
+//! client (64 MiB, beyond that its connection ends; the service is told what was written, and holds back earlier).
 #![forbid(unsafe_code, unused_must_use)]
 
 mod config;
@@ -58,10 +63,10 @@ pub use host::proposal::{
 };
 pub use quorate_application::{
     Application, NoApplication, Nothing, Prepared, Rejected, Replicated, Restore, RestoreError,
-    Saved, Snapshot, SnapshotError, StateMachine,
+    Saved, Snapshot, SnapshotError, StateMachine, clients,
 };
 pub use quorate_core as core;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
-pub use runtime::{Leadership, OnRuntime, Runtime, reset_on_close, tune};
+pub use runtime::{Leadership, OnRuntime, Runtime, reset_on_close, tune, tune_for_client};
 pub use server::Server;
 pub use status::{Changes, Leader, Leaders, Metrics, Observed, Status};

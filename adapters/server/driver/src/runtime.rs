@@ -1,4 +1,4 @@
-//! What the driver needs of an async runtime: two types and eight verbs.
+//! What the driver needs of an async runtime: two types and nine verbs.
 //!
 //! Only what differs between runtimes is here. Channels come from a runtime-neutral crate, files from
 //! plain threads, so there is no blocking pool, no mutex and no file in this trait. Dispatch is static:
@@ -53,6 +53,12 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         drop(stream);
     }
 
+    /// Makes a connection that was accepted one of a client ([`tune_for_client`]): it may be silent, or not read, for
+    /// longer than a peer. To override where the socket can be had.
+    fn relax(&self, stream: &Self::Stream) {
+        let _ = stream;
+    }
+
     /// Connects. Applies [`tune`]. Dropping the future gives up.
     fn dial(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
@@ -103,6 +109,22 @@ where
     #[cfg(any(target_os = "linux", target_os = "android"))]
     socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
     Ok(())
+}
+
+/// Takes back what [`tune`] has set and only a peer wants: how long a client may be silent is the service's to say, and one
+/// that does not read for a while is no dead machine.
+///
+/// # Errors
+///
+/// What the system says; the connection works all the same.
+pub fn tune_for_client<'s, S>(socket: &'s S) -> io::Result<()>
+where
+    SockRef<'s>: From<&'s S>,
+{
+    let socket = SockRef::from(socket);
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    socket.set_tcp_user_timeout(None)?;
+    socket.set_keepalive(false)
 }
 
 /// Lets a connection end with a reset when it is closed: what it has not sent yet is given up, and nothing is kept of it.

@@ -86,6 +86,8 @@ pub struct ServerConfig {
     /// How many connections all clients together may have (`maxCnxns`); 0 for any number. On Linux they leave 64
     /// descriptors of this process to peers and files in any case.
     pub max_connections: usize,
+    /// How long the connection of a client may take to its first whole frame; 10 s.
+    pub first_frame_timeout: Duration,
     /// How long [`propose`](crate::Server::propose), [`read`](crate::Server::read) and what rests on them wait
     /// for service, and try again what surely did not happen (`quorate.patience`): 10 s, in which a leader that
     /// is silent is noticed in most ensembles and the election that begins anew has an end. Zero is once.
@@ -123,6 +125,7 @@ impl ServerConfig {
             client_addresses: Vec::new(),
             max_client_connections: 60,
             max_connections: 0,
+            first_frame_timeout: Duration::from_secs(10),
             patience: PATIENCE,
             changes_kept: 256,
         }

@@ -525,24 +525,23 @@ mod tests {
         }
 
         fn step_into(&mut self, input: Input, application: &mut Notes, out: &mut Vec<Output>) {
-            application.note(match input.event {
-                clients::Event::Connected { client, .. } => {
-                    self.deadline = Some(CoreInstant(5));
-                    format!("client {}", client.0)
+            let Input { at, event, .. } = input;
+            let note = if let clients::Event::Connected { client, .. } = event {
+                self.deadline = Some(CoreInstant(5));
+                format!("client {}", client.0)
+            } else if let clients::Event::Received { client, frames } = event {
+                if frames.contains(&Frame::Garbled) {
+                    out.push(Output::Close { client, how: Close::Reset });
                 }
-                clients::Event::Received { client, frames } => {
-                    if frames.contains(&Frame::Garbled) {
-                        out.push(Output::Close { client, how: Close::Reset });
-                    }
-                    out.push(Output::Sync(SyncId(client.0)));
-                    format!("frames {}", frames.len())
-                }
-                clients::Event::Tick => {
-                    self.deadline = None;
-                    format!("tick {}", input.at.0)
-                }
-                event => format!("{event:?}"),
-            });
+                out.push(Output::Sync(SyncId(client.0)));
+                format!("frames {}", frames.len())
+            } else if event == clients::Event::Tick {
+                self.deadline = None;
+                format!("tick {}", at.0)
+            } else {
+                format!("{event:?}")
+            };
+            application.note(note);
         }
 
         fn on_applied(

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_channel::{Receiver, Sender, bounded};
 use quorate_application::clients::{ClientId, Event};
@@ -33,6 +34,8 @@ pub(crate) struct SharedByClients {
     /// Clients to which something was written.
     pub(crate) written: Inbox<ClientId>,
     pub(super) long: Permits,
+    /// How long a connection may take to its first whole frame.
+    pub(super) first_frame_timeout: Duration,
     pub(super) unfinished: Unfinished,
     next: AtomicU64,
 }
@@ -41,6 +44,7 @@ impl SharedByClients {
     /// And where the loop hears of them.
     pub(crate) fn new(
         server: Arc<Shared>,
+        first_frame_timeout: Duration,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> (Self, Receiver<ClientNews>) {
         let (events, news) = bounded(EVENTS_MAX);
@@ -49,6 +53,7 @@ impl SharedByClients {
             events,
             written: Inbox::new(wake),
             long: Permits::new(LONG_EVENTS_MAX),
+            first_frame_timeout,
             unfinished: Unfinished::new(UNFINISHED_MAX),
             next: AtomicU64::new(1),
         };

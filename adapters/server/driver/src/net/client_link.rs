@@ -183,7 +183,7 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
     async fn read(mut self) {
         let runtime = self.side.runtime;
         let late = async {
-            runtime.sleep(FIRST_FRAME_TIME).await;
+            runtime.sleep(self.side.shared.first_frame_timeout).await;
             None
         };
         let mut came = or(self.next(), late).await;
@@ -192,7 +192,7 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
             self.tell(frames).await;
             if last {
                 // Nothing else is heard from it; the service answers, and closes it.
-                return runtime.sleep(FIRST_FRAME_TIME).await;
+                return runtime.sleep(LAST_FRAME_TIME).await;
             }
             came = self.next().await;
         }
@@ -320,8 +320,8 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// How long a connection may take to its first whole frame; and how long one stays open from which nothing else is heard.
-const FIRST_FRAME_TIME: Duration = Duration::from_secs(10);
+/// How long a connection stays open from which nothing else is heard.
+const LAST_FRAME_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may take to write what it has when it is to be closed.
 const FLUSH_TIME: Duration = Duration::from_secs(5);
 /// How long the client may take to close its end then.

@@ -105,6 +105,7 @@ impl<R: Runtime, F: Framing> Door<R> for ClientPort<R, F> {
             }
             return runtime.reset(stream);
         };
+        runtime.relax(&stream);
         let admitted = Admitted { stream, remote, framing: self.framing.clone(), share };
         let connection = client_link::run(runtime.clone(), Arc::clone(&self.shared), admitted);
         self.connections.spawn(connection);

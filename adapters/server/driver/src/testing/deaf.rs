@@ -112,6 +112,10 @@ impl<R: Runtime> Runtime for Deaf<R> {
         self.inner.local_addr(&of.inner)
     }
 
+    fn relax(&self, stream: &R::Stream) {
+        self.inner.relax(stream);
+    }
+
     fn reset(&self, stream: R::Stream) {
         self.inner.reset(stream);
     }

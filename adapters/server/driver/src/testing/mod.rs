@@ -5,7 +5,7 @@
 //!                                          │  one #[test] for each scenario
 //!                                          ▼
 //!   sockets, elections, leadership, membership, replication, lengths, patience, syncing, outsiders, limits,
-//!   impostors, ports, operators, cancelling, endings
+//!   impostors, ports, clients, operators, cancelling, endings
 //!                                          │  play on a Stage, with an Ensemble
 //!                                          ▼
 //!   the runtime, and servers on it
@@ -15,6 +15,7 @@
 //! public API. It awaits events; the only clock is the one that gives up. To add one: write the
 //! function, and its name into [`suite!`](crate::suite).
 //!
+//! The servers replicate nothing, a [`Journal`], or one with a service in front of it, [`Echo`].
 //! [`AnyRuntime`] puts servers of several runtimes into one ensemble; [`Gated`] holds up what a server
 //! sends and receives, [`Deaf`] lets its ports accept nothing, [`Witnessed`] looks at a guard when a connection ends.
 #![allow(
@@ -26,7 +27,9 @@
 
 mod any;
 pub mod cancelling;
+pub mod clients;
 mod deaf;
+mod echo;
 pub mod elections;
 pub mod endings;
 mod ensemble;
@@ -50,6 +53,7 @@ mod witnessed;
 
 pub use any::AnyRuntime;
 pub use deaf::{Deaf, Deafness, Ears};
+pub use echo::{Answers, Echo, Lengths};
 pub use ensemble::{Ensemble, free_ports};
 pub use gated::{Gate, Gated};
 pub use journal::{App, Brake, Journal};
@@ -153,6 +157,18 @@ macro_rules! suite {
                 a_leader_whose_port_accepts_nothing_is_replaced_and_not_elected_until_it_does,
                 a_socket_that_is_broken_is_opened_anew_and_the_leader_stays,
                 an_election_port_that_accepts_nothing_costs_no_leadership,
+            }
+            clients: {
+                what_a_client_asks_a_follower_is_answered_in_order,
+                a_killed_leader_costs_clients_their_connections_and_new_ones_work,
+                a_client_that_is_paused_is_not_read,
+                a_client_that_does_not_read_costs_only_itself,
+                half_a_frame_holds_nothing_up,
+                a_client_that_says_nothing_is_closed,
+                what_is_no_frame_is_answered_and_closed,
+                clients_of_one_address_have_a_share_of_the_connections,
+                what_services_tell_each_other_arrives,
+                without_a_service_nothing_listens_for_clients,
             }
             operators: {
                 a_port_in_use_is_named,

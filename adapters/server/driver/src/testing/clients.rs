@@ -1,0 +1,322 @@
+//! Clients of a service: what they ask over their connections, and what they cannot do to others.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, BytesMut};
+use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
+use quorate_core::id::ServerId;
+
+use super::stage::polled;
+use super::{Echo, Ensemble, Stage};
+use crate::{Runtime, ServerConfig};
+
+type Servers<R> = Ensemble<R, Echo>;
+
+const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+fn serve_clients(config: &mut ServerConfig) {
+    config.client_addresses = vec![HERE];
+}
+
+/// Three servers, or one, with a port for clients each.
+async fn running<R: Runtime>(
+    stage: &Stage<R>,
+    servers: usize,
+    adjust: fn(&mut ServerConfig),
+) -> (Servers<R>, ServerId) {
+    let mut ensemble = Ensemble::new(stage, "127.0.0.1", [servers, 0], |_| Echo::default());
+    ensemble.adjust = adjust;
+    ensemble.start_all().await;
+    let (leader, _) = ensemble.agreed().await;
+    (ensemble, leader)
+}
+
+/// A client's connection.
+struct Caller<'s, R: Runtime> {
+    stage: &'s Stage<R>,
+    stream: R::Stream,
+}
+
+impl<'s, R: Runtime> Caller<'s, R> {
+    async fn to(stage: &'s Stage<R>, ensemble: &Servers<R>, id: ServerId) -> Self {
+        Self::try_to(stage, ensemble, id).await.expect("a connection")
+    }
+
+    /// None if it is reset before it is there.
+    async fn try_to(stage: &'s Stage<R>, ensemble: &Servers<R>, id: ServerId) -> Option<Self> {
+        let at = ensemble.server(id).client_addrs()[0];
+        let stream = stage.within("a connection", stage.runtime(0).dial(at)).await.ok()?;
+        Some(Self { stage, stream })
+    }
+
+    /// One that is served: a server is before its service has heard of it.
+    async fn served(stage: &'s Stage<R>, ensemble: &Servers<R>, id: ServerId) -> Self {
+        loop {
+            let Some(mut caller) = Self::try_to(stage, ensemble, id).await else { continue };
+            caller.ask(b"g").await;
+            if caller.try_answer().await.is_some() {
+                return caller;
+            }
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
+        // The server may have closed meanwhile.
+        drop(self.stage.within("write", self.stream.write_all(bytes)).await);
+    }
+
+    async fn ask(&mut self, question: &[u8]) {
+        self.write(&framed(question)).await;
+    }
+
+    async fn try_answer(&mut self) -> Option<Vec<u8>> {
+        let stream = &mut self.stream;
+        let answer = async {
+            let mut length = [0; 4];
+            stream.read_exact(&mut length).await.ok()?;
+            let mut answer = vec![0; u32::from_be_bytes(length) as usize];
+            stream.read_exact(&mut answer).await.ok()?;
+            Some(answer)
+        };
+        self.stage.within("an answer", answer).await
+    }
+
+    async fn answer(&mut self) -> Vec<u8> {
+        self.try_answer().await.expect("an answer")
+    }
+
+    /// The answer to this letter, if it is a number.
+    async fn number(&mut self, letter: u8) -> u64 {
+        let answer = self.answer().await;
+        let (said, mut number) = answer.split_first().unwrap();
+        assert_eq!(*said, letter, "in order");
+        number.get_u64()
+    }
+
+    async fn until_closed(&mut self, what: &str) {
+        // A reset, or the end.
+        let mut rest = Vec::new();
+        drop(self.stage.within(what, self.stream.read_to_end(&mut rest)).await);
+    }
+}
+
+fn framed(question: &[u8]) -> BytesMut {
+    let mut bytes = BytesMut::new();
+    bytes.put_u32(u32::try_from(question.len()).unwrap());
+    bytes.put_slice(question);
+    bytes
+}
+
+pub async fn what_a_client_asks_a_follower_is_answered_in_order<R: Runtime>(stage: Stage<R>) {
+    let (ensemble, leader) = running(&stage, 3, serve_clients).await;
+    for id in ensemble.ids() {
+        let mut caller = Caller::served(&stage, &ensemble, id).await;
+        let mut asked = BytesMut::new();
+        for number in 0..50_u64 {
+            asked.extend_from_slice(&framed(&[b"p", &number.to_be_bytes()[..]].concat()));
+            asked.extend_from_slice(&framed(b"g"));
+        }
+        caller.write(&asked).await;
+        let mut before = None;
+        for _ in 0..50 {
+            let put = caller.number(b'p').await;
+            assert!(before.is_none_or(|before| before < put), "in the order of asking");
+            assert!(caller.number(b'g').await >= put, "a read behind a write sees it");
+            before = Some(put);
+        }
+    }
+    // What is acknowledged elsewhere is seen behind a sync.
+    let [one, other] = [leader, ensemble.other_than(&[leader])];
+    let mut writer = Caller::served(&stage, &ensemble, one).await;
+    let mut reader = Caller::served(&stage, &ensemble, other).await;
+    for nth in 151..160 {
+        writer.ask(b"px").await;
+        assert_eq!(writer.number(b'p').await, nth);
+        reader.ask(b"s").await;
+        assert_eq!(reader.number(b's').await, nth);
+    }
+}
+
+pub async fn a_killed_leader_costs_clients_their_connections_and_new_ones_work<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let (mut ensemble, leader) = running(&stage, 3, serve_clients).await;
+    let follower = ensemble.other_than(&[leader]);
+    let mut here = Caller::served(&stage, &ensemble, follower).await;
+    let mut there = Caller::served(&stage, &ensemble, leader).await;
+    here.ask(b"px").await;
+    assert_eq!(here.number(b'p').await, 1);
+    ensemble.kill(leader).await;
+    there.until_closed("the end of a client of the leader").await;
+    here.until_closed("the end of a client of a follower").await;
+    ensemble.agreed().await;
+    let mut here = Caller::served(&stage, &ensemble, follower).await;
+    here.ask(b"px").await;
+    assert_eq!(here.number(b'p').await, 2);
+}
+
+pub async fn a_client_that_is_paused_is_not_read<R: Runtime>(stage: Stage<R>) {
+    const MUCH: usize = 32 << 20;
+    let (ensemble, id) = running(&stage, 1, serve_clients).await;
+    let mut held = Caller::served(&stage, &ensemble, id).await;
+    let mut other = Caller::served(&stage, &ensemble, id).await;
+    held.ask(b"h").await;
+    assert_eq!(held.answer().await, b"h");
+    let question = framed(&[b"b\0\0\0\0", &[0; 1 << 20][..]].concat()[..1 << 20]);
+    let questions = MUCH >> 20;
+    let mut writing = Box::pin(async {
+        for _ in 0..questions {
+            held.stream.write_all(&question).await.unwrap();
+        }
+    });
+    for _ in 0..100 {
+        other.ask(b"g").await;
+        assert_eq!(other.number(b'g').await, 0);
+        assert!(polled(1, writing.as_mut()).await.is_none(), "all of it is read");
+    }
+    other.ask(b"px").await;
+    assert_eq!(other.number(b'p').await, 1);
+    stage.within("all of it to be read", writing).await;
+    for _ in 0..questions {
+        assert_eq!(held.answer().await, b"b");
+    }
+}
+
+pub async fn a_client_that_does_not_read_costs_only_itself<R: Runtime>(stage: Stage<R>) {
+    const LONG: u32 = 3 << 20;
+    let (ensemble, id) = running(&stage, 1, serve_clients).await;
+    let mut silent = Caller::served(&stage, &ensemble, id).await;
+    for _ in 0..20 {
+        silent.ask(&[b"b", &LONG.to_be_bytes()[..]].concat()).await;
+    }
+    let mut other = Caller::served(&stage, &ensemble, id).await;
+    for nth in 1..=100 {
+        other.ask(b"px").await;
+        assert_eq!(other.number(b'p').await, nth);
+    }
+    // It has lost nothing.
+    for _ in 0..20 {
+        assert_eq!(silent.answer().await.len(), LONG as usize + 1);
+    }
+    assert_eq!(ensemble.server(id).status().metrics.overflowed_clients, 0);
+}
+
+pub async fn half_a_frame_holds_nothing_up<R: Runtime>(stage: Stage<R>) {
+    let (ensemble, id) = running(&stage, 1, |config| {
+        serve_clients(config);
+        config.max_client_connections = 0;
+        config.first_frame_timeout = Duration::from_secs(3600);
+    })
+    .await;
+    let mut halves = Vec::new();
+    for _ in 0..200 {
+        let mut caller = Caller::to(&stage, &ensemble, id).await;
+        let whole = framed(&vec![b'g'; 100_000]);
+        caller.write(&whole[..50_000]).await;
+        halves.push(caller);
+    }
+    let metrics = || ensemble.server(id).status().metrics;
+    stage.until("all of them", || metrics().clients == 200).await;
+    let mut other = Caller::served(&stage, &ensemble, id).await;
+    other.ask(b"px").await;
+    assert_eq!(other.number(b'p').await, 1);
+    // The other half comes, and it is a frame.
+    let mut last = halves.pop().unwrap();
+    last.write(&vec![b'g'; 50_004]).await;
+    assert_eq!(last.number(b'g').await, 1);
+    drop((halves, last));
+    stage.until("their end", || metrics().clients == 1).await;
+}
+
+pub async fn a_client_that_says_nothing_is_closed<R: Runtime>(stage: Stage<R>) {
+    let (ensemble, id) = running(&stage, 1, |config| {
+        serve_clients(config);
+        config.first_frame_timeout = Duration::from_millis(300);
+    })
+    .await;
+    let mut other = Caller::served(&stage, &ensemble, id).await;
+    let mut silent = Caller::to(&stage, &ensemble, id).await;
+    silent.write(&framed(b"g")[..3]).await;
+    silent.until_closed("three bytes").await;
+    // Who has said something may be silent.
+    other.ask(b"g").await;
+    assert_eq!(other.number(b'g').await, 0);
+}
+
+pub async fn what_is_no_frame_is_answered_and_closed<R: Runtime>(stage: Stage<R>) {
+    let (ensemble, id) = running(&stage, 1, serve_clients).await;
+    drop(Caller::served(&stage, &ensemble, id).await);
+    let mut caller = Caller::to(&stage, &ensemble, id).await;
+    caller.write(&[0xff; 100]).await;
+    let mut said = Vec::new();
+    stage.within("the end", caller.stream.read_to_end(&mut said)).await.unwrap();
+    assert_eq!(said, b"bad!");
+}
+
+pub async fn clients_of_one_address_have_a_share_of_the_connections<R: Runtime>(stage: Stage<R>) {
+    let (ensemble, id) = running(&stage, 1, |config| {
+        serve_clients(config);
+        config.max_client_connections = 3;
+    })
+    .await;
+    let mut held = Vec::new();
+    let metrics = || ensemble.server(id).status().metrics;
+    while held.len() < 3 {
+        held.push(Caller::served(&stage, &ensemble, id).await);
+        // What was tried too early is gone.
+        stage.until("the others' end", || metrics().clients == held.len()).await;
+    }
+    let before = metrics().refused_clients;
+    if let Some(mut another) = Caller::try_to(&stage, &ensemble, id).await {
+        another.until_closed("a connection too many").await;
+    }
+    assert_eq!(metrics().refused_clients, before + 1);
+    for caller in &mut held {
+        caller.ask(b"g").await;
+        assert_eq!(caller.number(b'g').await, 0);
+    }
+    drop(held);
+    Caller::served(&stage, &ensemble, id).await;
+}
+
+pub async fn what_services_tell_each_other_arrives<R: Runtime>(stage: Stage<R>) {
+    let (mut ensemble, leader) = running(&stage, 3, |config| {
+        serve_clients(config);
+        config.core.timing.tick = Duration::from_millis(100);
+    })
+    .await;
+    let follower = ensemble.other_than(&[leader]);
+    let mut there = Caller::served(&stage, &ensemble, leader).await;
+    let mut here = Caller::served(&stage, &ensemble, follower).await;
+    here.ask(b"v0123456789").await;
+    assert_eq!(here.answer().await, b"v0123456789");
+    there.ask(b"w").await;
+    assert_eq!(there.answer().await, b"w\0\0\0\0\0\0\0\x07\0\0\0\x09");
+    there.ask(b"t").await;
+    assert_eq!(there.answer().await, b"t");
+    // In one piece: behind the answer to the first it waits for what the second asks.
+    there.write(&[framed(b"g"), framed(b"l")].concat()).await;
+    assert_eq!(there.number(b'g').await, 0);
+    ensemble.kill(follower).await;
+    assert_eq!(there.answer().await, b"l");
+}
+
+pub async fn without_a_service_nothing_listens_for_clients<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.journals(1, 0);
+    // Taken: a server that listened there would not start.
+    let taken = TcpListener::bind(HERE).unwrap();
+    let mut config = ensemble.config(ServerId(1));
+    config.client_addresses = vec![taken.local_addr().unwrap(), HERE];
+    let server = stage.within("start", ensemble.try_start(config)).await.unwrap();
+    assert_eq!(server.client_addrs(), []);
+    stage.within("the end", server.shutdown()).await.unwrap();
+    // And with one it says so.
+    drop(ensemble.ids());
+    ensemble.adjust = |_| {};
+    let echoes = Ensemble::new(&stage, "127.0.0.1", [1, 0], |_| Echo::default());
+    let mut config = echoes.config(ServerId(1));
+    config.client_addresses = vec![taken.local_addr().unwrap()];
+    let error = stage.within("a refusal", echoes.try_start(config)).await.unwrap_err();
+    assert!(matches!(error, crate::StartError::BindClients { tries: 1, .. }), "{error}");
+}
