@@ -47,7 +47,7 @@ use crate::report::Reason;
 use crate::status::{self, LearnerStatus};
 use crate::time::Instant;
 use crate::timers::Timer;
-use crate::txn::{Draft, Txn};
+use crate::txn::Draft;
 use crate::vote::{Round, ServerState, Standing, Vote};
 use crate::zxid::Epoch;
 
