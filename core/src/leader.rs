@@ -259,7 +259,7 @@ impl Leader {
         match &mut self.state.phase {
             Phase::Broadcast(broadcast) if broadcast.epoch == epoch => {
                 let mut drafts = fitting(drafts, cx.config.limits.txn_bytes);
-                if drafts.iter().any(|draft| reconfiguration::is_asked_by(draft)) {
+                if drafts.iter().any(reconfiguration::is_asked_by) {
                     reconfiguration::prepare(cx, broadcast, &mut self.state.learners, &mut drafts);
                 }
                 broadcast.propose(cx, &mut self.state.learners, drafts)

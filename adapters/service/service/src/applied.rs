@@ -198,11 +198,8 @@ impl Service {
 }
 
 /// Why a request failed as a whole. A multi that failed says so for each of its elements.
-fn alone(outcome: &Outcome) -> Option<ErrorCode> {
-    match outcome {
-        Outcome::Failed(code) => Some(*code),
-        _ => None,
-    }
+const fn alone(outcome: &Outcome) -> Option<ErrorCode> {
+    if let Outcome::Failed(code) = outcome { Some(*code) } else { None }
 }
 
 /// The reply to a write.

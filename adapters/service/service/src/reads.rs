@@ -47,6 +47,7 @@ impl Service {
         if failed == 0 { bytes } else { reply(header(failed), |_| {}) }
     }
 
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others are answered elsewhere")]
     fn look_up(
         &mut self,
         tree: &Tree,
@@ -173,6 +174,7 @@ impl Service {
     }
 
     /// An element of a multiRead; the flag for a watch means nothing there.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "no other can be in one")]
     fn element(&self, tree: &Tree, client: ClientId, element: &Request) -> MultiResult {
         let read = match element {
             Request::GetData { path, .. } => self

@@ -78,7 +78,7 @@ impl Service {
         }
         self.touch(step.at, client);
         let work = match decoded {
-            Ok(Some(request)) => self.work(step, client, session, header, request, body),
+            Ok(Some(request)) => self.work(client, session, header, request, body),
             Ok(None) | Err(_) => Ok(None),
         };
         let work = match work {
@@ -96,29 +96,26 @@ impl Service {
     /// What there is to do about a request that could be read.
     fn work(
         &self,
-        step: &Step<'_>,
         client: ClientId,
         session: i64,
         header: RequestHeader,
         request: Request,
         body: Bytes,
     ) -> Result<Option<Work>, i32> {
+        if let Request::Sync { path } = request {
+            return Ok(Some(Work::Sync { path, id: None, done: false }));
+        }
         let Some(connection) = self.clients.get(&client) else { return Ok(None) };
-        Ok(Some(match request {
-            Request::Sync { path } => Work::Sync { path, id: None, done: false },
-            request if is_write(&request) => {
-                let parts = parts(&request);
-                match screen(&request, step.state.tree()) {
-                    Screened::Sound => {}
-                    Screened::Poison(err) => return Err(err),
-                }
-                let id = RequestId { client: session, cxid: header.xid };
-                let identities = Some(connection.identities.clone());
-                let request = Submission { id, op: header.op, body, identities };
-                Work::Waiting { request, parts }
-            }
-            request => Work::Read(request),
-        }))
+        if !is_write(header.op) {
+            return Ok(Some(Work::Read(request)));
+        }
+        if let Screened::Poison(err) = screen(&request) {
+            return Err(err);
+        }
+        let id = RequestId { client: session, cxid: header.xid };
+        let identities = Some(connection.identities.clone());
+        let submission = Submission { id, op: header.op, body, identities };
+        Ok(Some(Work::Waiting { request: submission, parts: parts(&request) }))
     }
 
     /// Whether the session is this connection's, as far as a leader can tell of its own clients; other servers' leaders
@@ -147,23 +144,24 @@ impl Service {
 }
 
 /// Whether a request becomes a transaction.
-const fn is_write(request: &Request) -> bool {
+const fn is_write(op: i32) -> bool {
     matches!(
-        request,
-        Request::Create { .. }
-            | Request::Delete { .. }
-            | Request::SetData { .. }
-            | Request::SetAcl { .. }
-            | Request::Multi(_)
-            | Request::Reconfig { .. }
-            | Request::CloseSession
+        op,
+        op::CREATE
+            | op::CREATE2
+            | op::CREATE_CONTAINER
+            | op::CREATE_TTL
+            | op::DELETE
+            | op::SET_DATA
+            | op::SET_ACL
+            | op::MULTI
+            | op::RECONFIG
+            | op::CLOSE_SESSION
     )
 }
 
 /// The operations of a multi: the results are told apart by them.
 fn parts(request: &Request) -> Vec<i32> {
-    match request {
-        Request::Multi(elements) => elements.iter().map(Request::op).collect(),
-        _ => Vec::new(),
-    }
+    let Request::Multi(elements) = request else { return Vec::new() };
+    elements.iter().map(Request::op).collect()
 }

@@ -33,12 +33,12 @@ impl Sessions {
     /// Starts the ids anew, as each time that the server begins to serve; `known` are the sessions of its tree.
     pub(crate) fn begin(&mut self, wall_ms: i64, known: impl Iterator<Item = i64>) {
         let of_clock = first_id(self.sid, wall_ms);
-        let own = known.filter(|id| (id.cast_unsigned() >> 56) == self.sid).map(low_bits).max();
+        let own = known.filter(|id| (*id as u64) >> 56 == self.sid).map(low_bits).max();
         let above = own.map_or(0, |own| own + 1);
         let low = low_bits(of_clock).max(above).max(low_bits(self.next));
         // At the ceiling, after a clock that was far ahead, it goes on from where the wall clock is.
         let low = if low > LOW_BITS { low_bits(of_clock) } else { low };
-        self.next = (self.sid << 56 | low).cast_signed();
+        self.next = (self.sid << 56 | low) as i64;
     }
 
     /// An id that no session has.
@@ -46,7 +46,7 @@ impl Sessions {
         loop {
             let id = self.next;
             let low = (low_bits(id) + 1) & LOW_BITS;
-            self.next = (self.sid << 56 | low).cast_signed();
+            self.next = (self.sid << 56 | low) as i64;
             if id != 0 && id != i64::MIN && !taken(id) {
                 return id;
             }
@@ -85,12 +85,12 @@ pub(crate) fn touched(list: &[u8]) -> impl Iterator<Item = (i64, i32)> {
 
 /// The first id of a server that begins at this time.
 const fn first_id(sid: u64, wall_ms: i64) -> i64 {
-    let time = (wall_ms.cast_unsigned() << 24) >> 8;
-    (time | sid << 56).cast_signed()
+    let time = ((wall_ms as u64) << 24) >> 8;
+    (time | sid << 56) as i64
 }
 
 const fn low_bits(id: i64) -> u64 {
-    id.cast_unsigned() & LOW_BITS
+    (id as u64) & LOW_BITS
 }
 
 /// All but the server's id.

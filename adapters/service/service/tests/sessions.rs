@@ -172,5 +172,5 @@ fn ids_are_given_out_once() {
     for pair in sessions.windows(2) {
         assert_eq!(pair[1], pair[0] + 1);
     }
-    assert_eq!(sessions[0].cast_unsigned() >> 56, 1);
+    assert_eq!((sessions[0] as u64) >> 56, 1);
 }

@@ -30,7 +30,7 @@ impl Tree {
     pub fn orphans(&self) -> impl Iterator<Item = i64> {
         self.owners().filter(|session| {
             // The mark of TTL nodes and containers: not a session, whatever the setting of this server says.
-            let marked = session.cast_unsigned() >> 56 == 0xff || *session == i64::MIN;
+            let marked = (*session as u64) >> 56 == 0xff || *session == i64::MIN;
             !marked && self.session(*session).is_none()
         })
     }

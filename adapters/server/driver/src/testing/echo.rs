@@ -301,7 +301,7 @@ impl Clients<Echo> for Answers {
         at: Instant,
         txn: &Txn,
         effect: &Bytes,
-        application: &Echo,
+        application: &mut Echo,
         out: &mut Vec<Output>,
     ) {
         let count = application.0.machine().entries.len() as u64;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use quorate_driver::clients::{Host, NoClients};
 use quorate_driver::core::id::Origin;
 use quorate_driver::core::message::{LearnerInfo, Request};
 use quorate_driver::core::txn::Txn;

@@ -96,6 +96,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("config::server_config", Floor(1)),
     ("zoo_cfg", Floor(2)),
     ("zoo_cfg::parse", Page),
+    ("zoo_cfg::clients", Floor(3)),
     ("zoo_cfg::entries", Floor(2)),
     ("zoo_cfg::members", Floor(2)),
     ("zoo_cfg::findings", Floor(1)),

@@ -3,7 +3,26 @@
 use quorate_floors::Place::{self, Floor};
 
 pub(crate) const PLAN: &[(&str, Place)] = &[
+    // One step, and what a server runs.
+    ("application", Floor(5)),
+    ("step", Floor(5)),
+    // What clients ask for and are told.
+    ("applied", Floor(4)),
+    ("handshake", Floor(4)),
+    ("identities", Floor(4)),
+    ("order", Floor(4)),
+    ("reads", Floor(4)),
+    ("requests", Floor(4)),
+    ("words", Floor(4)),
+    // One server's clients.
+    ("service", Floor(3)),
+    ("connection", Floor(2)),
+    ("screen", Floor(2)),
     ("zookeeper", Floor(2)),
+    ("options", Floor(1)),
+    ("sessions", Floor(1)),
+    ("tracker", Floor(1)),
+    ("watches", Floor(1)),
     ("wire", Floor(1)),
     ("wire::decode", Floor(4)),
     ("wire::encode", Floor(4)),
