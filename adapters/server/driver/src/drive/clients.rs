@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_channel::Receiver;
 use quorate_application::Application;
-use quorate_application::clients::{ClientId, Close, Event, Output};
+use quorate_application::clients::{ClientId, Clients, Close, Event, Output};
 
 use crate::drive::Driver;
 use crate::net::client_events::{ClientNews, SharedByClients};
@@ -34,6 +34,9 @@ impl ClientLinks {
 impl<R: Runtime, A: Application> Driver<R, A> {
     /// Takes what clients have sent, as far as the service keeps up, and what was written to them.
     pub(super) fn hear_clients(&mut self) {
+        if !A::Clients::SERVES {
+            return;
+        }
         for _ in 0..BATCH_MAX {
             if !self.replica.hears_clients() {
                 break;

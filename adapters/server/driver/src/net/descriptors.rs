@@ -28,3 +28,16 @@ pub(super) const fn are_scarce(_: u64, _: usize) -> bool {
 
 #[cfg(target_os = "linux")]
 const OPEN: &str = "/proc/self/fd";
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_are_scarce_when_fewer_are_left_than_are_to_be() {
+        assert!(!are_scarce(0, 0));
+        if rustix::process::getrlimit(rustix::process::Resource::Nofile).current.is_some() {
+            assert!(are_scarce(u64::MAX, usize::MAX));
+        }
+    }
+}

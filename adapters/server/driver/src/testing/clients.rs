@@ -156,6 +156,18 @@ pub async fn a_killed_leader_costs_clients_their_connections_and_new_ones_work<R
     assert_eq!(here.number(b'p').await, 2);
 }
 
+pub async fn a_server_that_ends_closes_its_clients<R: Runtime>(stage: Stage<R>) {
+    let (mut ensemble, id) = running(&stage, 1, serve_clients).await;
+    let mut caller = Caller::served(&stage, &ensemble, id).await;
+    let server = ensemble.take(id);
+    let at = server.client_addrs()[0];
+    let end = stage.spawn(async move { server.shutdown().await });
+    caller.until_closed("the end of the connection").await;
+    drop(caller);
+    stage.within("the end of the server", end.join()).await.unwrap();
+    assert!(stage.within("a refusal", stage.runtime(0).dial(at)).await.is_err());
+}
+
 pub async fn a_client_that_is_paused_is_not_read<R: Runtime>(stage: Stage<R>) {
     const MUCH: usize = 32 << 20;
     let (ensemble, id) = running(&stage, 1, serve_clients).await;

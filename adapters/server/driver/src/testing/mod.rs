@@ -157,10 +157,12 @@ macro_rules! suite {
                 a_leader_whose_port_accepts_nothing_is_replaced_and_not_elected_until_it_does,
                 a_socket_that_is_broken_is_opened_anew_and_the_leader_stays,
                 an_election_port_that_accepts_nothing_costs_no_leadership,
+                a_port_for_clients_that_accepts_nothing_costs_no_leadership,
             }
             clients: {
                 what_a_client_asks_a_follower_is_answered_in_order,
                 a_killed_leader_costs_clients_their_connections_and_new_ones_work,
+                a_server_that_ends_closes_its_clients,
                 a_client_that_is_paused_is_not_read,
                 a_client_that_does_not_read_costs_only_itself,
                 half_a_frame_holds_nothing_up,

@@ -7,7 +7,7 @@ use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::vote::ServerState;
 
-use super::{Deaf, Deafness, Ears, Ensemble, Stage};
+use super::{Deaf, Deafness, Ears, Echo, Ensemble, Stage};
 use crate::Runtime;
 
 /// Three servers that lose patience soon, and lead in this order of preference: 3, 2, 1.
@@ -92,4 +92,30 @@ pub async fn an_election_port_that_accepts_nothing_costs_no_leadership<R: Runtim
     ensemble.kill(follower).await;
     ensemble.start(follower).await;
     assert_eq!(ensemble.agreed().await.0, leader.0);
+}
+
+/// The servers among themselves do not need it.
+pub async fn a_port_for_clients_that_accepts_nothing_costs_no_leadership<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let stage = stage.deaf(3);
+    let mut ensemble = Ensemble::new(&stage, "127.0.0.1", [3, 0], |_| Echo::default());
+    ensemble.adjust = |config| {
+        config.core.timing.tick = Duration::from_millis(100);
+        config.client_addresses = vec![([127, 0, 0, 1], 0).into()];
+    };
+    ensemble.start_all().await;
+    let leader = ensemble.agreed().await;
+    let metrics = || ensemble.server(leader.0).status().metrics;
+    // As it was asked for.
+    ears(&stage, leader.0).stop(0, Deafness::OutOfDescriptors);
+    // Longer than a quorum port may fail.
+    stage.until("errors", || metrics().client_accept_errors >= 8).await;
+    assert_eq!(metrics().accept_errors, 0);
+    assert_eq!(ensemble.agreed().await, leader);
+    ears(&stage, leader.0).open(0);
+    let at = ensemble.server(leader.0).client_addrs()[0];
+    let client = stage.within("a connection", stage.runtime(0).dial(at)).await.unwrap();
+    stage.until("a client", || metrics().clients == 1).await;
+    drop(client);
 }
