@@ -46,7 +46,6 @@ impl Service {
         match word {
             "ruok" => return "imok".into(),
             "isro" => return if self.serves() { "rw" } else { "null" }.into(),
-            "conf" => return beneath.map(|beneath| beneath.configuration()).unwrap_or_default(),
             "envi" => return environment(),
             "mntr" => {
                 let more = beneath.map(|beneath| beneath.figures()).unwrap_or_default();
@@ -58,6 +57,7 @@ impl Service {
             _ => {}
         }
         match word {
+            "conf" => beneath.map(|beneath| beneath.configuration()).unwrap_or_default(),
             "srvr" => self.server(step, false),
             "stat" => self.server(step, true),
             "cons" => self.connections(true) + "\n",

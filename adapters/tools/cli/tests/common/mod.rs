@@ -202,7 +202,12 @@ impl Ensemble {
             let modes: Vec<_> = (1..=self.client.len())
                 .map(|id| self.try_ask(id, "srvr").filter(|text| text.contains("Mode: ")))
                 .collect::<Option<_>>()?;
-            let leader = modes.iter().position(|text| text.contains("Mode: leader\n"))?;
+            let leads = |text: &String| {
+                ["leader", "standalone"]
+                    .iter()
+                    .any(|mode| text.contains(&format!("Mode: {mode}\n")))
+            };
+            let leader = modes.iter().position(leads)?;
             Some(leader + 1)
         })
     }
