@@ -64,7 +64,7 @@ fn zk_cli(host: &str, command: &[&str]) -> String {
     let mut cli = java(None);
     cli.arg("org.apache.zookeeper.ZooKeeperMain").args(["-server", host]).args(command);
     let output = cli.stdin(Stdio::null()).output().unwrap();
-    String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr)
+    (String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr)).into_owned()
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn each_command_of_zookeepers_command_line_says_what_it_says_at_java_servers() {
         ("delete /node/n-0000000000", &[]),
     ];
     for (index, (command, expected)) in table.into_iter().enumerate() {
-        // Each at another server than the one before, which may lag behind it but for a write.
+        // Each in a session of its own at another server; a server is behind for less time than Java needs to start.
         let host = servers.host(index % 3 + 1);
         let words: Vec<_> = command.split(' ').collect();
         let said = zk_cli(&host, &words);
