@@ -211,6 +211,13 @@ public class Judge {
         return client;
     }
 
+    /** Waits until its server has all that was acknowledged before. */
+    static void sync(ZooKeeper client) throws Exception {
+        CountDownLatch synced = new CountDownLatch(1);
+        client.sync("/", (code, path, context) -> synced.countDown(), null);
+        synced.await();
+    }
+
     /** A watch that outlives its connection. */
     void arm() throws Exception {
         plain.getData("/watched", event -> {
@@ -290,12 +297,18 @@ public class Judge {
         make(one, container + "/child", round);
         one.create().withTtl(500).withMode(CreateMode.PERSISTENT_WITH_TTL).forPath(timed);
         CountDownLatch gone = new CountDownLatch(2);
+        sync(plain);
         for (String path : new String[] {container, timed}) {
-            plain.exists(path, event -> {
+            var stat = plain.exists(path, event -> {
                 if (event.getType() == EventType.NodeDeleted) {
                     gone.countDown();
                 }
             });
+            if (stat == null && !path.equals(timed)) {
+                fail("a container with a child goes");
+            } else if (stat == null) {
+                gone.countDown();
+            }
         }
         one.delete().forPath(container + "/child");
         if (!gone.await(PATIENCE, TimeUnit.SECONDS)) {
@@ -319,9 +332,7 @@ public class Judge {
         }
         for (String host : hosts.split(",")) {
             ZooKeeper reader = connected(host);
-            CountDownLatch synced = new CountDownLatch(1);
-            reader.sync("/", (code, path, context) -> synced.countDown(), null);
-            synced.await();
+            sync(reader);
             Set<String> found = new HashSet<>(reader.getChildren("/writes", false));
             if (!found.equals(acknowledged)) {
                 fail(host + " has " + found.size() + " writes, acknowledged were " + acknowledged.size());

@@ -20,8 +20,9 @@ const FAILED: [&str; 2] = [
 const PASSED: usize = 484;
 const SKIPPED: usize = 1;
 
-/// The files of tests that are run by themselves, beside all others: most of them wait most of the time.
-const APART: [&str; 2] = ["test_client.py", "test_connection.py"];
+/// Half of the suite by its time: it is run beside the other half, since most tests wait most of the time.
+const APART: [&str; 4] =
+    ["test_client.py", "test_connection.py", "test_eventlet_handler.py", "test_lock.py"];
 /// These are about a server that is set up for them.
 const LEFT_OUT: &str = "test_sasl.py";
 
