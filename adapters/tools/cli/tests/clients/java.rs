@@ -1,7 +1,8 @@
 //! ZooKeeper's client for Java judges, with recipes of Curator, and its command line.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::ensemble::Servers;
@@ -59,12 +60,16 @@ fn recipes_of_curator_go_on_through_leaders_killed_and_lose_no_session_and_no_wr
     judge.says("done", PATIENCE);
 }
 
-/// One call of the command line; what it prints.
-fn zk_cli(host: &str, command: &[&str]) -> String {
+/// The command line with one command, or with lines as one types them; what it prints.
+fn zk_cli(host: &str, command: &[&str], typed: &str) -> String {
     let mut cli = java(None);
-    cli.arg("org.apache.zookeeper.ZooKeeperMain").args(["-server", host]).args(command);
-    let output = cli.stdin(Stdio::null()).output().unwrap();
-    (String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr)).into_owned()
+    cli.args(["org.apache.zookeeper.ZooKeeperMain", "-waitforconnection", "-server", host]);
+    cli.args(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut cli = cli.spawn().unwrap();
+    // One that was given its command may have ended by now.
+    drop(cli.stdin.take().unwrap().write_all(typed.as_bytes()));
+    let Output { stdout, stderr, .. } = cli.wait_with_output().unwrap();
+    (String::from_utf8_lossy(&stdout) + String::from_utf8_lossy(&stderr)).into_owned()
 }
 
 #[test]
@@ -73,7 +78,12 @@ fn each_command_of_zookeepers_command_line_says_what_it_says_at_java_servers() {
         return;
     }
     let servers = Servers::start();
-    let table: [(&str, &[&str]); 12] = [
+    let owned = "addauth digest bob:secret\ncreate /own x auth::cdrwa\ngetAcl /own\nquit\n";
+    let said = zk_cli(&servers.host(1), &[], owned);
+    let expected = "'digest,'bob:fyVmFCwVbTJYrznoSu1koqYEYF0=\n: cdrwa\n";
+    assert!(said.contains(expected), "{said}");
+
+    let table: [(&str, &[&str]); 15] = [
         ("create /node first", &["Created /node"]),
         ("create -s /node/n- x", &["Created /node/n-0000000000"]),
         ("create /node", &["Node already exists: /node"]),
@@ -84,14 +94,16 @@ fn each_command_of_zookeepers_command_line_says_what_it_says_at_java_servers() {
         ("getAcl /node", &["'world,'anyone\n: cdrwa"]),
         ("addauth digest bob:secret", &[]),
         ("sync /", &["Sync is OK"]),
+        ("get /own", &["Insufficient permission : /own"]),
         ("delete /node", &["Node not empty: /node"]),
         ("delete /node/n-0000000000", &[]),
+        ("delete /node", &[]),
+        ("ls /", &["[own, zookeeper]"]),
     ];
     for (index, (command, expected)) in table.into_iter().enumerate() {
         // Each in a session of its own at another server; a server is behind for less time than Java needs to start.
-        let host = servers.host(index % 3 + 1);
         let words: Vec<_> = command.split(' ').collect();
-        let said = zk_cli(&host, &words);
+        let said = zk_cli(&servers.host(index % 3 + 1), &words, "");
         for text in expected {
             assert!(said.contains(text), "{command}: {said}");
         }

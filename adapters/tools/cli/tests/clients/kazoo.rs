@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::common::{Ensemble, Process, QUORATE, read};
@@ -46,6 +46,7 @@ impl Part {
         let cfgs: Vec<_> = (1..=3).map(|id| ensemble.cfg(id).display().to_string()).collect();
         let host = |port| format!("127.0.0.1:{port}");
         let hosts: Vec<_> = ensemble.client.iter().map(host).collect();
+        let said = File::create(here.join("said")).unwrap();
         let mut pytest = Command::new(python);
         pytest
             .args(["-m", "pytest", "-q", "-p", "servers", "-p", "no:cacheprovider"])
@@ -60,8 +61,8 @@ impl Part {
             .env("QUORATE_CFGS", cfgs.join(":"))
             .env("QUORATE_HOSTS", hosts.join(","))
             .env("QUORATE_VERDICTS", here.join("verdicts"))
-            .stdout(File::create(here.join("said")).unwrap())
-            .stderr(Stdio::inherit());
+            .stdout(said.try_clone().unwrap())
+            .stderr(said);
         let pytest = Process::start(&mut pytest);
         Self { ensemble, pytest }
     }
@@ -76,7 +77,7 @@ impl Part {
             assert!(begun.elapsed() < PATIENCE, "after {PATIENCE:?}: {}", self.said());
             std::thread::sleep(Duration::from_millis(100));
         }
-        println!("after {:.1?}", begun.elapsed());
+        println!("a part of kazoo's suite: after {:.1?}", begun.elapsed());
         read(&self.ensemble.dir.path().join("verdicts"))
     }
 }
