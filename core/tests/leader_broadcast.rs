@@ -433,6 +433,22 @@ fn committed_is_what_a_quorum_has() {
     assert!(cfg!(miri) || commits > 200, "a test of nothing: {commits}");
 }
 
+/// It is prepared in its turn among all others, and nothing is said of what becomes of it.
+#[test]
+fn a_request_of_a_client_is_prepared_in_its_turn_and_followed_no_further() {
+    let (mut bench, two) = leader();
+    let seen = bench.step(Event::Submit(request(1)));
+    let (epoch, origin) = (Epoch(5), Origin::Service);
+    assert_eq!(seen.0, [Output::Prepare { epoch, origin, request: request(1) }]);
+    assert_eq!(bench.prepared().accepted(), []);
+    bench.persisted();
+    assert_eq!(bench.receive(two, acks(5, 1)).delivered().len(), 1);
+    bench.step(Event::Submit(request(2)));
+    let seen = bench.step(Event::Shutdown);
+    assert_eq!(seen.refused(), []);
+    bench.step(Event::Submit(request(3))).is_nothing();
+}
+
 #[test]
 fn while_the_membership_changes_a_transaction_needs_both_quorums() {
     let enable = |config: &mut Config| config.reconfig_enabled = true;

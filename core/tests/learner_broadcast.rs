@@ -292,6 +292,20 @@ fn a_request_goes_to_the_leader_as_it_is() {
     }
 }
 
+/// Nothing is said of it: with the end of service its connection ends.
+#[test]
+fn a_request_of_a_client_goes_to_the_leader_and_is_followed_no_further() {
+    for (mut bench, link) in [follower(), observer()] {
+        let submitted = request(4);
+        let seen = bench.step(Event::Submit(submitted.clone()));
+        assert_eq!(seen.packets(link), [Packet::Request(submitted.clone())]);
+        assert_eq!(seen.0.len(), 1);
+        let seen = bench.down(link);
+        assert_eq!((seen.accepted(), seen.refused()), (vec![], vec![]));
+        bench.step(Event::Submit(submitted)).is_nothing();
+    }
+}
+
 #[test]
 fn a_request_that_is_too_long_is_refused() {
     let (mut bench, link) = follower();
