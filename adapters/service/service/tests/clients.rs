@@ -77,6 +77,23 @@ fn writes_are_submitted_one_behind_the_other_and_reads_see_those_before_them_onl
     assert_eq!(stand.told(client), ["3 ok"]);
 }
 
+/// A read between them would see the write that comes behind it.
+#[test]
+fn a_write_behind_a_sync_waits_for_it() {
+    let mut stand = Stand::new(false);
+    let (client, _) = stand.client();
+    stand.call(client, create("/x")).unwrap();
+    let sync = Request::Sync { path: None };
+    stand.request(client, &[(1, sync), (2, get("/x", false)), (3, set("/x", -1))]);
+    stand.request(client, &[(4, Request::Ping)]);
+    assert!(stand.submitted.is_empty());
+    let synced = stand.syncs.pop_front().unwrap();
+    stand.tell(quorate_application::clients::Event::Synced(synced));
+    assert_eq!(stand.told(client), ["1 ok", "2 ok"]);
+    stand.settle();
+    assert_eq!(stand.told(client), ["3 ok", "-2 ok"]);
+}
+
 #[test]
 fn what_another_server_has_asked_for_answers_nothing_here() {
     let mut stand = Stand::new(false);

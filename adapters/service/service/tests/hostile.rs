@@ -1,0 +1,183 @@
+//! Any bytes, in any order: a service does not panic, answers in order, and forgets what has gone.
+#![allow(clippy::cast_possible_truncation, reason = "small numbers at random")]
+
+use bytes::{Bytes, BytesMut};
+use quorate_application::clients::{ClientId, Event, Frame};
+use quorate_core::id::{LinkId, Origin};
+use quorate_core::time::Instant;
+use quorate_service::wire::{Request, op};
+
+use crate::clients::{create, create_with, delete, exists, get, set};
+use crate::stand::{Heard, Stand};
+
+/// Numbers from a seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+
+    fn request(&mut self) -> Request {
+        let path = ["/a", "/b", "/a/c", "/zookeeper/quota/a/zookeeper_limits", "a", "/", ""];
+        let path = path[self.below(7) as usize];
+        let watch = self.below(2) == 0;
+        match self.below(18) {
+            0 => create(path),
+            1 => create_with(path, self.below(9) as i32 - 1),
+            2 => set(path, self.below(3) as i32 - 1),
+            3 => delete(path),
+            4 => get(path, watch),
+            5 => exists(path, watch),
+            6 => Request::GetChildren2 { path: path.into(), watch },
+            7 => Request::Ping,
+            8 => Request::Sync { path: None },
+            9 => Request::Multi(vec![self.write(), self.write()]),
+            10 => Request::AddWatch { path: path.into(), mode: self.below(3) as i32 },
+            11 => Request::RemoveWatches { path: path.into(), kind: self.below(7) as i32 },
+            12 => Request::GetEphemerals { prefix: None },
+            13 => Request::GetAllChildrenNumber { path: path.into() },
+            14 => Request::WhoAmI,
+            15 => Request::GetAcl { path: path.into() },
+            16 => Request::MultiRead(vec![get(path, true), get("/b", false)]),
+            _ => Request::SetWatches {
+                op: op::SET_WATCHES2,
+                relative_zxid: quorate_core::zxid::Zxid(0x1_0000_0004),
+                data: vec![Some(path.into())],
+                exist: vec![Some("/b".into()), None],
+                child: vec![],
+                persistent: vec![Some("/a".into())],
+                recursive: vec![Some("/".into())],
+            },
+        }
+    }
+
+    fn write(&mut self) -> Request {
+        match self.below(3) {
+            0 => create("/m"),
+            1 => set("/a", -1),
+            _ => delete("/m"),
+        }
+    }
+
+    fn bytes(&mut self) -> Bytes {
+        let length = self.below(40);
+        (0..length).map(|_| self.below(256) as u8).collect()
+    }
+
+    /// A request as it is, or with a byte of it changed, or its end cut off.
+    fn frame(&mut self, xid: i32) -> Bytes {
+        let mut frame = BytesMut::from(&self.request().frame(xid)[4..]);
+        match self.below(8) {
+            // Not in the header: its xid tells replies apart here.
+            0 if frame.len() > 8 => {
+                let at = 8 + self.below(frame.len() as u64 - 8) as usize;
+                frame[at] = self.below(256) as u8;
+            }
+            1 => frame.truncate(8 + self.below(frame.len() as u64 - 7) as usize),
+            _ => {}
+        }
+        frame.freeze()
+    }
+}
+
+/// One client with a session and the xids that it waits for.
+struct Asker {
+    client: ClientId,
+    next: i32,
+    answered: i32,
+}
+
+fn run(seed: u64) {
+    let mut random = Random(seed * 2 + 1);
+    let mut stand = Stand::new(random.below(2) == 0);
+    let mut askers: Vec<Asker> = Vec::new();
+    for _ in 0..120 {
+        match random.below(20) {
+            0 | 1 if askers.len() < 5 => {
+                let client = stand.connect();
+                stand.ask(client, 0, 4000);
+                stand.settle();
+                if stand.answer(client).is_some() {
+                    askers.push(Asker { client, next: 1, answered: 0 });
+                }
+            }
+            2 => {
+                let client = stand.connect();
+                let frame = random.bytes();
+                stand.send(client, vec![Frame::Whole(frame)]);
+            }
+            3 => {
+                let (from, body) = (LinkId(random.below(3)), random.bytes());
+                let sessions = body.clone();
+                stand.tell(Event::Touched { from, asked: Instant(random.below(9)), sessions });
+                stand.tell(Event::Revalidate { from, body: body.clone() });
+                stand.tell(Event::Revalidated(body));
+                stand.tell(Event::LinkLost(from));
+            }
+            4 => stand.tell(Event::Pinged),
+            5 => stand.wait(std::time::Duration::from_millis(random.below(700))),
+            6 => {
+                stand.tell(Event::Retired);
+                stand.submitted.clear();
+                stand.syncs.clear();
+                stand.serve(random.below(2) == 0);
+            }
+            7 if !askers.is_empty() => {
+                let at = random.below(askers.len() as u64) as usize;
+                let gone = askers.swap_remove(at);
+                stand.tell(Event::Disconnected(gone.client));
+            }
+            8..=12 => drop(stand.commit()),
+            13 => {
+                if let Some(request) = stand.submitted.pop_front() {
+                    stand.commit_of(&request, Origin::Learner(LinkId(random.below(3))));
+                }
+            }
+            14 => stand.settle(),
+            _ if !askers.is_empty() => {
+                let at = random.below(askers.len() as u64) as usize;
+                let asker = &mut askers[at];
+                let many = 1 + random.below(4);
+                let frames = (0..many).map(|_| {
+                    asker.next += 1;
+                    Frame::Whole(random.frame(asker.next - 1))
+                });
+                let frames = frames.collect();
+                stand.send(asker.client, frames);
+            }
+            _ => {}
+        }
+        askers.retain_mut(|asker| {
+            stand.heard(asker.client).iter().all(|heard| match heard {
+                Heard::Event(..) | Heard::Reply(-2, ..) => true,
+                Heard::Reply(xid, err, _) => {
+                    // Operations that are none of a client's are answered when they are read.
+                    assert!(*xid > asker.answered || *err == -6, "seed {seed}: {xid} out of turn");
+                    asker.answered = *xid;
+                    true
+                }
+                Heard::Closed => false,
+            })
+        });
+    }
+    // Each that is still there is answered in the end, and nothing is left of those that have gone.
+    stand.settle();
+    for asker in &askers {
+        stand.tell(Event::Disconnected(asker.client));
+    }
+    let client = stand.connect();
+    stand.send(client, vec![Frame::Word(*b"mntr")]);
+    let text = stand.text(client);
+    assert!(text.contains("zk_watch_count\t0\n"), "seed {seed}: {text}");
+}
+
+#[test]
+fn any_bytes_in_any_order_are_answered_in_order_or_end_the_connection() {
+    for seed in 1..=3000 {
+        run(seed);
+    }
+}
