@@ -8,6 +8,7 @@
 //! `--java` measures ZooKeeper's servers (Debian's package) before and after ours, A B A, warmed up. What a server costs is
 //! its processor time, from `/proc`, for each request; rates depend on what else this machine does, on the load's own
 //! threads first of all.
+#![expect(clippy::print_stdout, reason = "its result")]
 
 use std::error::Error;
 use std::fs;
@@ -118,10 +119,8 @@ fn run(ensemble: &Ensemble, load: Load, seconds: Duration) -> Outcome<String> {
     let count = reads.len() + writes.len();
     let rate = count as f64 / took.as_secs_f64();
     let each = cpu.as_secs_f64() * 1e6 / (count.max(1)) as f64;
-    let at = |all: &[u64], part: f64| {
-        all.get(((all.len() as f64 * part) as usize).min(all.len().saturating_sub(1))).copied()
-    };
-    let spread = |name: &str, all: &[u64]| match (at(all, 0.5), at(all, 0.99)) {
+    let at = |all: &[u64], hundredths: usize| all.get(all.len() * hundredths / 100).copied();
+    let spread = |name: &str, all: &[u64]| match (at(all, 50), at(all, 99)) {
         (Some(half), Some(most)) => format!(", {name} p50 {half} µs, p99 {most} µs"),
         _ => String::new(),
     };

@@ -83,7 +83,7 @@ impl Stand {
     pub(crate) fn serve(&mut self, leads: bool) {
         let text =
             "server.1=127.0.0.1:1:2:participant\nserver.2=127.0.0.1:3:4:participant\nversion=0";
-        let membership = Membership::parse(text.as_bytes().to_vec()).unwrap();
+        let membership = Membership::parse(text.as_bytes()).unwrap();
         self.tell(Event::Serving { epoch: Epoch(1), leads, membership });
     }
 
@@ -112,7 +112,9 @@ impl Stand {
                 Output::Resume(client) => drop(self.paused.insert(client, false)),
                 Output::Submit(request) => self.submitted.push_back(request),
                 Output::Sync(sync) => self.syncs.push_back(sync),
-                other => self.asked.push(other),
+                Output::Touch(_) | Output::Revalidate(_) | Output::Revalidated { .. } => {
+                    self.asked.push(output);
+                }
             }
         }
     }
