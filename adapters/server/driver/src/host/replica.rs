@@ -549,7 +549,7 @@ mod tests {
             _: CoreInstant,
             txn: &Txn,
             (): &(),
-            _: &Notes,
+            _: &mut Notes,
             _: &mut Vec<Output>,
         ) {
             if txn.body == "told" {
