@@ -162,11 +162,12 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
         ("zookeeper.client.portUnification=true", "TLS for clients is not supported yet"),
         (
             "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
-            "SASL for clients, Kerberos among it, is not supported yet",
+            "an authentication provider of its own is not supported yet",
         ),
         ("enforce.auth.enabled=true", "telling clients apart is not supported yet"),
         ("observerMasterPort=2191", "serving observers as a follower is not supported yet"),
-        ("readonlymode.enabled=true", "read-only mode is not supported yet"),
+        ("enforceQuota=true", "enforcing quotas is not supported yet"),
+        ("localSessionsEnabled=true", "keeping sessions at one server is not supported yet"),
         ("snapshot.compression.method=gz", "a compressed snapshot is not supported yet"),
         ("emulate353TTLNodes=maybe", "should be true or false"),
         (
@@ -347,10 +348,13 @@ fn how_long_service_is_waited_for() {
 #[test]
 fn keys_without_effect() {
     for (line, expected) in [
-        ("maxClientCnxns=60", "a key of ZooKeeper that has no effect here: clients are not served"),
+        (
+            "serverCnxnFactory=x",
+            "a key of ZooKeeper that has no effect here: the service for clients has no such part",
+        ),
         (
             "commitProcessor.numWorkerThreads=3",
-            "a key of ZooKeeper that has no effect here: clients are not served",
+            "a key of ZooKeeper that has no effect here: the service for clients has no such part",
         ),
         (
             "metricsProvider.httpPort=7000",
@@ -383,7 +387,7 @@ fn keys_without_effect() {
     ] {
         assert_eq!(warnings(line), [format!("zoo.cfg:9: {line}: {expected}")]);
     }
-    let notice = good(&format!("{BASE}{THREE}maxClientCnxns=60\ncolour=blue")).warnings;
+    let notice = good(&format!("{BASE}{THREE}serverCnxnFactory=x\ncolour=blue")).warnings;
     assert_eq!(notice.iter().map(|w| w.is_notice()).collect::<Vec<_>>(), [true, false]);
     assert_eq!(
         warnings("tcpKeepAlive=false"),

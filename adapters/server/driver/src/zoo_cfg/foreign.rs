@@ -38,7 +38,7 @@ pub(super) const NOT_SUPPORTED: [(&str, When, &str); 15] = [
     ("enforce.auth.enabled", When::True, "telling clients apart"),
     ("authProvider.", When::Set, "an authentication provider of its own"),
     ("enforceQuota", When::True, "enforcing quotas"),
-    ("localSessionsEnabled", When::True, "local sessions"),
+    ("localSessionsEnabled", When::True, "keeping sessions at one server"),
     ("observerMasterPort", When::Set, "serving observers as a follower"),
     // Its owners of TTL nodes mean sessions to everybody else.
     ("emulate353TTLNodes", When::True, "TTL nodes as ZooKeeper 3.5.3 wrote them"),

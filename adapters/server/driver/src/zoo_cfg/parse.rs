@@ -53,6 +53,8 @@ impl ZooCfg {
         basics: Basics,
     ) -> Result<Self, ConfigError> {
         let Basics { tick_time, sync_limit, .. } = basics;
+        let members = ensemble.membership.members().iter().map(|member| member.id);
+        entries.check_extended_types(members.chain([basics.my_id]))?;
         let (notification_min, notification_max) = basics.notifications;
         let (request_bytes, txn_bytes) = basics.buffers;
         Ok(Self {
@@ -154,8 +156,6 @@ impl ZooCfg {
         for member in several.filter(|_| !self.multi_address) {
             entries.warn(whole(), Caution::SeveralAddresses { id: member.id });
         }
-        entries
-            .check_extended_types(self.membership.members().iter().map(|m| m.id).chain([own.id]))?;
         let participants = self.membership.participants().count();
         if !self.membership.is_hierarchical() {
             if participants == 1 {
