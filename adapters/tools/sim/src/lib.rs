@@ -113,6 +113,7 @@ mod call;
 pub mod campaign;
 mod chart;
 mod checker;
+mod clients;
 pub mod compare;
 mod diagram;
 mod disk;

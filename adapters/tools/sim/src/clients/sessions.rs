@@ -1,0 +1,169 @@
+//! Sessions as the world sees them: who was heard when, who is connected where, and who has ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use quorate_application::clients::ClientId;
+use quorate_core::id::ServerId;
+use quorate_core::txn::{RequestId, TxnHeader};
+use quorate_core::time::Instant;
+use quorate_core::zxid::Zxid;
+use quorate_znode::Outcome;
+
+use crate::rule::{Rule, Violation, broken};
+
+/// What is known of all sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    opened: BTreeMap<i64, Zxid>,
+    closed: BTreeMap<i64, Zxid>,
+    /// Their end was prepared somewhere, whether it comes to pass or not.
+    closing: BTreeSet<i64>,
+    timeouts: BTreeMap<i64, Duration>,
+    /// When each was heard, at which server.
+    heard: BTreeMap<(i64, ServerId), Vec<Instant>>,
+    /// When the newest ping was sent that this leader knows the learner to have answered.
+    answered: BTreeMap<(ServerId, ServerId), Instant>,
+    /// Since when a server leads.
+    leads: BTreeMap<ServerId, Instant>,
+    /// The connection that was welcomed last, and where.
+    welcomed: BTreeMap<i64, (ClientId, ServerId)>,
+    /// By which connection each request was sent.
+    sent: BTreeMap<RequestId, (ClientId, ServerId)>,
+    /// Requests that were prepared when their session was at another server already.
+    stale: BTreeSet<RequestId>,
+    /// How many of those there were, and how many sessions have expired.
+    pub(crate) moved: u64,
+    pub(crate) expired: u64,
+}
+
+impl Sessions {
+    /// The transactions of sessions: each is opened once, and writes nothing behind its end.
+    pub(super) fn on_committed(
+        &mut self,
+        server: ServerId,
+        zxid: Zxid,
+        header: TxnHeader,
+        outcome: &Outcome,
+    ) -> Result<(), Violation> {
+        let session = header.client;
+        if matches!(outcome, Outcome::SessionClosed { .. }) {
+            self.closed.entry(session).or_insert(zxid);
+            return Ok(());
+        }
+        if outcome.error().is_some() {
+            return Ok(());
+        }
+        if let Some(closed) = self.closed.get(&session) {
+            let detail = format!("{zxid} is of session {session:x}, which has ended with {closed}");
+            return broken(Rule::Closed, server, detail);
+        }
+        if let Outcome::SessionOpened { timeout } = outcome {
+            let timeout = Duration::from_millis(u64::try_from(*timeout).unwrap_or(0));
+            self.timeouts.insert(session, timeout);
+            if let Some(first) = self.opened.insert(session, zxid) {
+                let detail = format!("{zxid} opens session {session:x}, as did {first}");
+                return broken(Rule::Closed, server, detail);
+            }
+        }
+        if self.stale.contains(&header.request()) {
+            let detail = format!("{zxid} is by a connection that session {session:x} has left");
+            return broken(Rule::Owner, server, detail);
+        }
+        Ok(())
+    }
+
+    /// A client sends a request.
+    pub(crate) fn on_sent(&mut self, id: RequestId, by: (ClientId, ServerId)) {
+        self.sent.insert(id, by);
+    }
+
+    /// A leader makes a transaction of a request. `closes`: of one that ends its session.
+    pub(crate) fn on_prepared(&mut self, id: RequestId, closes: bool) {
+        if closes {
+            // From whichever connection: it is not looked at.
+            self.closing.insert(id.client);
+            return;
+        }
+        let (Some((_, by)), Some((_, at))) = (self.sent.get(&id), self.welcomed.get(&id.client))
+        else {
+            return;
+        };
+        if by != at && self.stale.insert(id) {
+            self.moved += 1;
+        }
+    }
+
+    /// A server tells a client that it has its session, having applied everything through `applied`.
+    pub(crate) fn on_welcome(
+        &mut self,
+        server: ServerId,
+        link: ClientId,
+        session: i64,
+        applied: Zxid,
+    ) -> Result<(), Violation> {
+        self.welcomed.insert(session, (link, server));
+        match self.closed.get(&session).filter(|closed| **closed <= applied) {
+            None => Ok(()),
+            Some(closed) => {
+                let detail = format!("welcomes session {session:x}, which has ended with {closed}");
+                broken(Rule::Closed, server, detail)
+            }
+        }
+    }
+
+    /// A server tells a client that there is no such session.
+    pub(crate) fn on_refused(&self, server: ServerId, session: i64) -> Result<(), Violation> {
+        if self.closed.contains_key(&session) || self.closing.contains(&session) {
+            return Ok(());
+        }
+        broken(Rule::Expiry, server, format!("does not know session {session:x}, which lives"))
+    }
+
+    /// A server reads something of a session's client.
+    pub(crate) fn on_heard(&mut self, server: ServerId, session: i64, now: Instant) {
+        let heard = self.heard.entry((session, server)).or_default();
+        if heard.len() > 200 {
+            heard.drain(..100);
+        }
+        heard.push(now);
+    }
+
+    /// A server begins to lead.
+    pub(crate) fn on_leads(&mut self, leader: ServerId, now: Instant) {
+        self.answered.retain(|(at, _), _| *at != leader);
+        self.leads.insert(leader, now);
+    }
+
+    /// A leader knows that a learner has answered a ping.
+    pub(crate) fn on_answered(&mut self, leader: ServerId, learner: ServerId, asked: Instant) {
+        let known = self.answered.entry((leader, learner)).or_insert(asked);
+        *known = asked.max(*known);
+    }
+
+    /// A leader takes a session for silent: it was for its time-out, as far as the leader can know. A tenth is the clocks'.
+    pub(crate) fn on_expired(
+        &mut self,
+        leader: ServerId,
+        session: i64,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        self.expired += 1;
+        let Some(timeout) = self.timeouts.get(&session) else { return Ok(()) };
+        let mut last = self.leads.get(&leader).copied().unwrap_or(Instant::ORIGIN);
+        for ((of, server), heard) in &self.heard {
+            if *of != session {
+                continue;
+            }
+            let known = self.answered.get(&(leader, *server)).copied();
+            let known = if *server == leader { Some(now) } else { known };
+            let heard = heard.iter().rev().find(|at| known.is_some_and(|known| **at <= known));
+            last = last.max(heard.copied().unwrap_or(last));
+        }
+        if now.since(last) >= *timeout * 9 / 10 {
+            return Ok(());
+        }
+        let detail = format!("session {session:x} was silent for {:?} only", now.since(last));
+        broken(Rule::Expiry, leader, detail)
+    }
+}
