@@ -238,6 +238,15 @@ impl Stand {
         all
     }
 
+    /// Of which zxids the replies are that the client has heard since the last time.
+    pub(crate) fn zxids(&mut self, client: ClientId) -> Vec<Zxid> {
+        let mut all = Vec::new();
+        while let Some(frame) = self.frame(client) {
+            all.push(split_reply(frame).unwrap().0.zxid);
+        }
+        all
+    }
+
     /// The same, of replies the xid and the error alone.
     pub(crate) fn told(&mut self, client: ClientId) -> Vec<String> {
         let heard = self.heard(client).into_iter();

@@ -99,6 +99,11 @@ impl Crowd {
         self.clients.iter().all(|client| client.served >= since && client.is_open())
     }
 
+    /// Where the clients stand.
+    pub(crate) fn state(&self) -> String {
+        self.clients.iter().map(|client| format!("  {}\n", client.state())).collect()
+    }
+
     /// A server has ended; with its machine if it says nothing more.
     pub(crate) fn on_crash(&mut self, server: ServerId, silent: bool, now: Instant) {
         let of_it: Vec<_> =

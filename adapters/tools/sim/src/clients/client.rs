@@ -93,6 +93,14 @@ impl Client {
         self.open
     }
 
+    /// Where it stands.
+    pub(super) fn state(&self) -> String {
+        let Self { session, seen, open, link, heard, served, paused, .. } = self;
+        format!(
+            "session {session:x}, open {open} on {link:?}, has seen {seen}, heard {heard:?}, served {served:?}, paused {paused:?}"
+        )
+    }
+
     /// Its session has ended: it begins anew, as another program would.
     fn begin_anew(&mut self) {
         (self.session, self.next_xid) = (0, 1);
@@ -214,7 +222,7 @@ impl Crowd {
         client.said = now;
         let frame = request.frame(xid);
         let id = RequestId { client: client.session, cxid: xid };
-        self.judge.sessions.on_sent(id, (link, server));
+        self.judge.sessions.on_sent(id, server);
         client.sent.push_back(Sent { xid, request, floor: self.judge.seen });
         self.say_up(link, Said::Bytes(frame), now);
     }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorate_application::clients::ClientId;
 use quorate_core::id::ServerId;
 use quorate_core::txn::{RequestId, TxnHeader};
 use quorate_core::time::Instant;
@@ -26,10 +25,10 @@ pub(crate) struct Sessions {
     answered: BTreeMap<(ServerId, ServerId), Instant>,
     /// Since when a server leads.
     leads: BTreeMap<ServerId, Instant>,
-    /// The connection that was welcomed last, and where.
-    welcomed: BTreeMap<i64, (ClientId, ServerId)>,
-    /// By which connection each request was sent.
-    sent: BTreeMap<RequestId, (ClientId, ServerId)>,
+    /// Where each leader was asked last whether a session lives, or has said so itself.
+    owners: BTreeMap<(ServerId, i64), ServerId>,
+    /// To which server each request was sent.
+    sent: BTreeMap<RequestId, ServerId>,
     /// Requests that were prepared when their session was at another server already.
     stale: BTreeSet<RequestId>,
     /// How many of those there were, and how many sessions have expired.
@@ -74,21 +73,24 @@ impl Sessions {
     }
 
     /// A client sends a request.
-    pub(crate) fn on_sent(&mut self, id: RequestId, by: (ClientId, ServerId)) {
-        self.sent.insert(id, by);
+    pub(crate) fn on_sent(&mut self, id: RequestId, to: ServerId) {
+        self.sent.insert(id, to);
+    }
+
+    /// A session is at this server from here on, as a leader says.
+    pub(crate) fn on_moved(&mut self, leader: ServerId, session: i64, to: ServerId) {
+        self.owners.insert((leader, session), to);
     }
 
     /// A leader makes a transaction of a request. `closes`: of one that ends its session.
-    pub(crate) fn on_prepared(&mut self, id: RequestId, closes: bool) {
+    pub(crate) fn on_prepared(&mut self, leader: ServerId, id: RequestId, closes: bool) {
         if closes {
             // From whichever connection: it is not looked at.
             self.closing.insert(id.client);
             return;
         }
-        let (Some((_, by)), Some((_, at))) = (self.sent.get(&id), self.welcomed.get(&id.client))
-        else {
-            return;
-        };
+        let owner = self.owners.get(&(leader, id.client));
+        let (Some(by), Some(at)) = (self.sent.get(&id), owner) else { return };
         if by != at && self.stale.insert(id) {
             self.moved += 1;
         }
@@ -96,13 +98,11 @@ impl Sessions {
 
     /// A server tells a client that it has its session, having applied everything through `applied`.
     pub(crate) fn on_welcome(
-        &mut self,
+        &self,
         server: ServerId,
-        link: ClientId,
         session: i64,
         applied: Zxid,
     ) -> Result<(), Violation> {
-        self.welcomed.insert(session, (link, server));
         match self.closed.get(&session).filter(|closed| **closed <= applied) {
             None => Ok(()),
             Some(closed) => {
@@ -132,6 +132,7 @@ impl Sessions {
     /// A server begins to lead.
     pub(crate) fn on_leads(&mut self, leader: ServerId, now: Instant) {
         self.answered.retain(|(at, _), _| *at != leader);
+        self.owners.retain(|(at, _), _| *at != leader);
         self.leads.insert(leader, now);
     }
 

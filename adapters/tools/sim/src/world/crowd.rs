@@ -88,6 +88,11 @@ impl World {
         self.crowd.as_ref().is_none_or(|crowd| crowd.is_served(since))
     }
 
+    /// Where the clients stand; empty if there are none.
+    pub(crate) fn clients_state(&self) -> String {
+        self.crowd.as_ref().map(|crowd| crowd.state()).unwrap_or_default()
+    }
+
     /// Whether every server that runs has what is committed, the same tree and the same sessions.
     pub(crate) fn trees_are_level(&self) -> bool {
         let Some(judge) = self.judge() else { return true };

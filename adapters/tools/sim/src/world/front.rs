@@ -49,6 +49,8 @@ pub(super) enum Order {
 pub(super) struct Front {
     zookeeper: ZooKeeper,
     service: Service,
+    /// It leads, or did when it served last.
+    leads: bool,
     orders: VecDeque<Order>,
     /// What takes frames off the bytes of each connection that has not ended.
     open: BTreeMap<ClientId, ClientFraming>,
@@ -71,6 +73,7 @@ impl Front {
         Self {
             zookeeper,
             service,
+            leads: false,
             orders: VecDeque::new(),
             open: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -223,11 +226,12 @@ impl World {
         loop {
             let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
             let shown = server.clock.shows(now);
-            let Some(front) = server.front.as_mut().filter(|_| !server.paused) else {
-                return Ok(());
-            };
+            let Some(front) = &mut server.front else { return Ok(()) };
             if front.wakes.is_some_and(|wakes| wakes <= now) {
                 front.wakes = None;
+            }
+            if server.paused {
+                return Ok(());
             }
             let due = front.service.deadline().is_some_and(|due| due <= shown);
             let order = front.orders.pop_front();
@@ -262,7 +266,7 @@ impl World {
             }
             Order::Prepare(epoch, origin, request) => {
                 let closes = request.op == op::CLOSE_SESSION;
-                crowd.judge.sessions.on_prepared(request.id, closes);
+                crowd.judge.sessions.on_prepared(id, request.id, closes);
                 let most = server.config.limits.txn_bytes;
                 let draft = front.prepare(shown, origin, &request, most);
                 server.drafts.push((epoch, draft));
@@ -278,6 +282,7 @@ impl World {
                     Told::Serving { leads, membership, .. } => {
                         let (text, version) = (membership.to_string(), membership.version());
                         front.zookeeper.set_configuration(&text, version, wall_ms(shown));
+                        front.leads = *leads;
                         if *leads {
                             crowd.judge.sessions.on_leads(id, now);
                         }
@@ -285,6 +290,13 @@ impl World {
                     Told::Received { client, .. } => {
                         if let Some(session) = crowd.open_session_of(*client) {
                             crowd.judge.sessions.on_heard(id, session, now);
+                        }
+                    }
+                    Told::Revalidate { from, body } => {
+                        let learner = self.network.at_the_other_end(*from);
+                        let session = body.first_chunk().copied().map(i64::from_be_bytes);
+                        if let (Some(learner), Some(session)) = (learner, session) {
+                            crowd.judge.sessions.on_moved(id, session, learner);
                         }
                     }
                     Told::Touched { from, asked, .. } => {
@@ -318,7 +330,10 @@ impl World {
                     let length = bytes.len();
                     if let Some(session) = crowd.on_sent(client, bytes, now) {
                         if session != 0 {
-                            crowd.judge.sessions.on_welcome(id, client, session, applied)?;
+                            crowd.judge.sessions.on_welcome(id, session, applied)?;
+                        }
+                        if front.leads {
+                            crowd.judge.sessions.on_moved(id, session, id);
                         }
                     }
                     front.order(Order::Tell(Told::Written { client, bytes: length }));

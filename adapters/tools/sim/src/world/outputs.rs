@@ -297,10 +297,12 @@ impl World {
     ) {
         let now = self.agenda.now();
         let mut bytes = state.encode();
+        // A tree is longer than what the pauses between pieces are made for.
+        let most = SNAPSHOT_PIECE.max(state.tree.len() / 8);
         let memberships = self.network.told_with_snapshot(id, memberships);
         let mut pieces = vec![Piece::packet(Packet::Snap { label: state.label, memberships })];
         while !bytes.is_empty() {
-            let piece = bytes.split_to(bytes.len().min(SNAPSHOT_PIECE));
+            let piece = bytes.split_to(bytes.len().min(most));
             pieces.push(Piece { bytes: piece, messages: Vec::new(), moves: true });
         }
         let mut outcome = Ok(());
