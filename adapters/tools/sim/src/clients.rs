@@ -58,8 +58,7 @@ impl Crowd {
     pub(crate) fn new(seed: u64, count: usize, tick: Duration, servers: Vec<ServerId>) -> Self {
         let mut rng = Rng::new(seed);
         let clients = (0..count).map(|_| Client::new(Rng::new(rng.next_u64()), tick)).collect();
-        let scheduled =
-            (0..count).map(|at| (Instant::from_origin(tick), News::Act(at))).collect();
+        let scheduled = (0..count).map(|at| (Instant::from_origin(tick), News::Act(at))).collect();
         Self {
             rng,
             tick,
@@ -106,8 +105,12 @@ impl Crowd {
 
     /// A server has ended; with its machine if it says nothing more.
     pub(crate) fn on_crash(&mut self, server: ServerId, silent: bool, now: Instant) {
-        let of_it: Vec<_> =
-            self.links.iter().filter(|(_, link)| link.server == server).map(|(id, _)| *id).collect();
+        let of_it: Vec<_> = self
+            .links
+            .iter()
+            .filter(|(_, link)| link.server == server)
+            .map(|(id, _)| *id)
+            .collect();
         for id in of_it {
             if silent {
                 self.cut(id);
@@ -152,6 +155,12 @@ impl Crowd {
         if let Some(link) = self.links.get_mut(&id) {
             link.at_server = false;
         }
+    }
+
+    /// The session that the client of a connection asks for; of one that it has given up, none.
+    pub(crate) fn session_of(&self, id: ClientId) -> Option<i64> {
+        let client = self.clients.get(self.links.get(&id)?.client)?;
+        (client.link == Some(id)).then_some(client.session)
     }
 
     /// The session of a connection that was told that it has it.

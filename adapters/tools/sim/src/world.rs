@@ -124,7 +124,12 @@ impl World {
         network.messages = config.election != Election::Fast;
         let servers = servers_of(seed, &config);
         let checker = checker_of(&config);
-        let crowd = crowd::crowd_of(seed, config.clients, config.timing.tick, config.ensemble.ids().collect());
+        let crowd = crowd::crowd_of(
+            seed,
+            config.clients,
+            config.timing.tick,
+            config.ensemble.ids().collect(),
+        );
         let mut agenda = Agenda::new();
         if let Some(every) = config.non_members {
             agenda.after(every, What::NonMember);

@@ -85,7 +85,9 @@ impl Run {
         self.meet_accidents()?;
         self.repair()?;
         let mut times = self.times();
-        let limit = self.election_limit();
+        // A learner at the end of what was written may be fed a transaction at a time.
+        let written = u32::try_from(self.world.checker().commits()).unwrap_or(u32::MAX);
+        let limit = self.election_limit() + self.round_trip_max * written;
         let settled = self.world.run_until(is_settled, limit)?;
         times.settled = Some(self.found("not all follow", limit, settled)?);
         self.are_served()?;
@@ -93,7 +95,11 @@ impl Run {
         self.pass(more)?;
         self.world.clients_vanish();
         self.pass(self.patience())?;
-        self.found("not all have applied everything", limit, self.world.trees_are_level().then_some(()))?;
+        self.found(
+            "not all have applied everything",
+            limit,
+            self.world.trees_are_level().then_some(()),
+        )?;
         self.world.check_clients()?;
         let outcome = Outcome::of(&self.world, self.past, times);
         let replies = self.world.judge().map_or(0, |judge| judge.replies);

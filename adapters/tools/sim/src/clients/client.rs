@@ -161,7 +161,8 @@ impl Crowd {
                 // What is sent behind it is not carried out.
                 self.burst(at, link, 2, now);
             }
-            8..50 => {
+            // In the end servers that lag have to keep up.
+            8..50 if !calm || client.rng.below(4) == 0 => {
                 let burst = 1 + client.rng.below(6);
                 self.burst(at, link, burst, now);
             }
@@ -324,11 +325,9 @@ impl Crowd {
             Err(error) => return broken(Rule::Reply, server, error.to_string()),
         };
         if answer.session == 0 {
-            let session = client.session;
-            client.begin_anew();
             self.lose(at, link, now)?;
             self.clients[at].begin_anew();
-            return self.judge.sessions.on_refused(server, session);
+            return Ok(());
         }
         if client.session != 0 && answer.session != client.session {
             let detail = format!("{:x} instead of {:x}", answer.session, client.session);
@@ -371,7 +370,9 @@ impl Crowd {
             return broken(Rule::SyncPoint, server, detail);
         }
         client.seen = zxid;
-        judge.seen = zxid.max(judge.seen);
+        if !zxid.is_epoch_start() {
+            judge.seen = zxid.max(judge.seen);
+        }
         client.watching.advance(judge, server, zxid, &request)?;
         if let Request::SetWatches { .. } = request {
             client.kept = None;

@@ -49,12 +49,7 @@ pub(crate) fn judge(
 }
 
 /// Whether a write came to pass just so.
-fn is_done(
-    judge: &Judge,
-    id: RequestId,
-    header: ReplyHeader,
-    response: Option<&Response>,
-) -> bool {
+fn is_done(judge: &Judge, id: RequestId, header: ReplyHeader, response: Option<&Response>) -> bool {
     let Some(at) = judge.of_request(id) else {
         // What no leader was asked.
         return header.err == code::BAD_ARGUMENTS;
@@ -78,10 +73,9 @@ fn is_done(
 fn is_part((outcome, result): (&Outcome, &MultiResult)) -> bool {
     match (outcome, result) {
         (Outcome::Created { path, .. }, MultiResult::Created { path: told }) => path == told,
-        (
-            Outcome::Created { path, stat },
-            MultiResult::Created2 { path: told, stat: shown },
-        ) => (path, stat) == (told, shown),
+        (Outcome::Created { path, stat }, MultiResult::Created2 { path: told, stat: shown }) => {
+            (path, stat) == (told, shown)
+        }
         (Outcome::DataSet { stat, .. }, MultiResult::DataSet { stat: shown }) => stat == shown,
         (Outcome::Failed(code), MultiResult::Failed { err }) => code.0 == *err,
         (Outcome::Deleted(_), MultiResult::Deleted)

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::id::ServerId;
-use quorate_core::txn::{RequestId, TxnHeader};
 use quorate_core::time::Instant;
+use quorate_core::txn::{RequestId, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_znode::Outcome;
 
@@ -29,6 +29,8 @@ pub(crate) struct Sessions {
     owners: BTreeMap<(ServerId, i64), ServerId>,
     /// To which server each request was sent.
     sent: BTreeMap<RequestId, ServerId>,
+    /// Which sessions this leader has taken for silent.
+    ending: BTreeSet<(ServerId, i64)>,
     /// Requests that were prepared when their session was at another server already.
     stale: BTreeSet<RequestId>,
     /// How many of those there were, and how many sessions have expired.
@@ -112,9 +114,16 @@ impl Sessions {
         }
     }
 
-    /// A server tells a client that there is no such session.
-    pub(crate) fn on_refused(&self, server: ServerId, session: i64) -> Result<(), Violation> {
-        if self.closed.contains_key(&session) || self.closing.contains(&session) {
+    /// A server tells a client that there is no such session, having applied everything through `applied`. One that does
+    /// not know that it leads no more cannot know of sessions that were opened since.
+    pub(crate) fn on_refused(
+        &self,
+        server: ServerId,
+        session: i64,
+        applied: Zxid,
+    ) -> Result<(), Violation> {
+        let known = self.opened.get(&session).is_some_and(|opened| *opened <= applied);
+        if !known || self.closed.contains_key(&session) || self.closing.contains(&session) {
             return Ok(());
         }
         broken(Rule::Expiry, server, format!("does not know session {session:x}, which lives"))
@@ -122,6 +131,10 @@ impl Sessions {
 
     /// A server reads something of a session's client.
     pub(crate) fn on_heard(&mut self, server: ServerId, session: i64, now: Instant) {
+        // A leader tells its own clients that their sessions are elsewhere.
+        if self.owners.get(&(server, session)).is_some_and(|owner| *owner != server) {
+            return;
+        }
         let heard = self.heard.entry((session, server)).or_default();
         if heard.len() > 200 {
             heard.drain(..100);
@@ -129,10 +142,17 @@ impl Sessions {
         heard.push(now);
     }
 
+    /// A server serves no longer, and closes the connections of its clients. What it has heard since it was separated from
+    /// the leader no leader will hear of: that counted the time-outs of its sessions from when it was lost.
+    pub(crate) fn on_retired(&mut self, server: ServerId) {
+        self.heard.retain(|(_, at), _| *at != server);
+    }
+
     /// A server begins to lead.
     pub(crate) fn on_leads(&mut self, leader: ServerId, now: Instant) {
         self.answered.retain(|(at, _), _| *at != leader);
         self.owners.retain(|(at, _), _| *at != leader);
+        self.ending.retain(|(at, _)| *at != leader);
         self.leads.insert(leader, now);
     }
 
@@ -150,6 +170,10 @@ impl Sessions {
         now: Instant,
     ) -> Result<(), Violation> {
         self.expired += 1;
+        // What asks for its end again: the first time was judged.
+        if !self.ending.insert((leader, session)) {
+            return Ok(());
+        }
         let Some(timeout) = self.timeouts.get(&session) else { return Ok(()) };
         let mut last = self.leads.get(&leader).copied().unwrap_or(Instant::ORIGIN);
         for ((of, server), heard) in &self.heard {
@@ -164,7 +188,8 @@ impl Sessions {
         if now.since(last) >= *timeout * 9 / 10 {
             return Ok(());
         }
-        let detail = format!("session {session:x} was silent for {:?} only", now.since(last));
+        let silent = now.since(last);
+        let detail = format!("session {session:x} was silent for {silent:?} only of {timeout:?}");
         broken(Rule::Expiry, leader, detail)
     }
 }

@@ -167,8 +167,9 @@ impl Watching {
         zxid: Zxid,
         request: &Request,
     ) -> Result<(), Violation> {
-        let Request::SetWatches { relative_zxid, data, exist, child, persistent, recursive, .. } =
-            request
+        let Request::SetWatches {
+            relative_zxid, data, exist, child, persistent, recursive, ..
+        } = request
         else {
             return Ok(());
         };

@@ -95,7 +95,11 @@ impl Front {
     /// What the service asked to read has been reached, or never is.
     pub(super) fn answer(&mut self, read: ReadId, answered: bool) {
         if let Some(sync) = self.reads.remove(&read) {
-            self.order(Order::Tell(if answered { Told::Synced(sync) } else { Told::SyncRefused(sync) }));
+            self.order(Order::Tell(if answered {
+                Told::Synced(sync)
+            } else {
+                Told::SyncRefused(sync)
+            }));
         }
     }
 
@@ -292,6 +296,7 @@ impl World {
                             crowd.judge.sessions.on_heard(id, session, now);
                         }
                     }
+                    Told::Retired => crowd.judge.sessions.on_retired(id),
                     Told::Revalidate { from, body } => {
                         let learner = self.network.at_the_other_end(*from);
                         let session = body.first_chunk().copied().map(i64::from_be_bytes);
@@ -302,7 +307,8 @@ impl World {
                     Told::Touched { from, asked, .. } => {
                         // Clocks may be off: rather a little earlier.
                         let ago = clock.shows(now).since(*asked);
-                        let asked = Instant(now.0.saturating_sub(Instant::from_origin(ago).0 / 10 * 11));
+                        let asked =
+                            Instant(now.0.saturating_sub(Instant::from_origin(ago).0 / 10 * 11));
                         if let Some(learner) = self.network.at_the_other_end(*from) {
                             crowd.judge.sessions.on_answered(id, learner, asked);
                         }
@@ -329,11 +335,15 @@ impl World {
                     shows_what_is_applied(id, crowd.is_answered(client), &bytes, applied)?;
                     let length = bytes.len();
                     if let Some(session) = crowd.on_sent(client, bytes, now) {
-                        if session != 0 {
-                            crowd.judge.sessions.on_welcome(id, session, applied)?;
+                        let asked = crowd.session_of(client).unwrap_or(0);
+                        let sessions = &mut crowd.judge.sessions;
+                        if session == 0 {
+                            sessions.on_refused(id, asked, applied)?;
+                        } else {
+                            sessions.on_welcome(id, session, applied)?;
                         }
                         if front.leads {
-                            crowd.judge.sessions.on_moved(id, session, id);
+                            sessions.on_moved(id, session, id);
                         }
                     }
                     front.order(Order::Tell(Told::Written { client, bytes: length }));

@@ -69,9 +69,8 @@ impl World {
             self.coverage.hit(FaultClass::ChangeUnderway);
         }
         server.application = Application::new(contents.snapshots.last().cloned());
-        server.front = self.crowd.as_ref().map(|_| {
-            Box::new(Front::new(id, server.config.timing.tick))
-        });
+        server.front =
+            self.crowd.as_ref().map(|_| Box::new(Front::new(id, server.config.timing.tick)));
         (server.busy_until, server.asked, server.leadership) = (now, 0, None);
         (server.committed, server.handed) = (Zxid::ZERO, None);
         server.drafts.clear();
