@@ -212,6 +212,7 @@ impl Crowd {
     fn send(&mut self, at: usize, link: ClientId, request: Request, now: Instant) {
         let server = self.server_of(link);
         let client = &mut self.clients[at];
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others are counted")]
         let xid = match &request {
             Request::Ping => PING_XID,
             Request::SetWatches { .. } => SET_WATCHES_XID,

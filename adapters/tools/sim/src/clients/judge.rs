@@ -72,7 +72,7 @@ impl Judge {
 
     /// A node behind the transaction `zxid`.
     pub(crate) fn node(&self, path: &str, zxid: Zxid) -> Option<&Seen> {
-        let Some(versions) = self.nodes.get(path) else { return None };
+        let versions = self.nodes.get(path)?;
         let at = versions.partition_point(|(since, _)| *since <= zxid);
         at.checked_sub(1).and_then(|at| versions[at].1.as_ref())
     }

@@ -124,6 +124,7 @@ impl Watching {
     /// A request that may set a watch was answered; `err` as in its reply.
     pub(crate) fn set(&mut self, request: &Request, err: i32) {
         let done = err == 0;
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others set none")]
         match request {
             Request::GetData { path, watch: true } if done => drop(self.data.insert(path.clone())),
             Request::Exists { path, watch: true } => {

@@ -181,6 +181,7 @@ impl World {
 
     /// What the core says to a service; false if it is nothing for one.
     pub(super) fn tells_front(&mut self, id: ServerId, output: &Output) -> bool {
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others are nothing for a service")]
         let told = match output.clone() {
             Output::Serving { epoch, leads, membership } => {
                 Told::Serving { epoch, leads, membership }
@@ -247,8 +248,43 @@ impl World {
         Ok(())
     }
 
+    /// The oracle hears what a service is told of sessions.
+    fn note_told(&mut self, id: ServerId, shown: Instant, told: &Told) {
+        let now = self.agenda.now();
+        let Some(crowd) = &mut self.crowd else { return };
+        let sessions = &mut crowd.judge.sessions;
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others tell nothing of sessions")]
+        match told {
+            Told::Serving { leads: true, .. } => sessions.on_leads(id, now),
+            Told::Retired => sessions.on_retired(id),
+            Told::Received { client, .. } => {
+                if let Some(session) = crowd.open_session_of(*client) {
+                    crowd.judge.sessions.on_heard(id, session, now);
+                }
+            }
+            Told::Revalidate { from, body } => {
+                let learner = self.network.at_the_other_end(*from);
+                let session = body.first_chunk().copied().map(i64::from_be_bytes);
+                if let (Some(learner), Some(session)) = (learner, session) {
+                    sessions.on_moved(id, session, learner);
+                }
+            }
+            Told::Touched { from, asked, .. } => {
+                // Clocks may be off: rather a little earlier.
+                let ago = Instant::from_origin(shown.since(*asked)).0 / 10 * 11;
+                if let Some(learner) = self.network.at_the_other_end(*from) {
+                    sessions.on_answered(id, learner, Instant(now.0.saturating_sub(ago)));
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn perform(&mut self, id: ServerId, shown: Instant, order: Order) -> Result<(), Violation> {
         let now = self.agenda.now();
+        if let Order::Tell(told) = &order {
+            self.note_told(id, shown, told);
+        }
         let (Some(server), Some(crowd)) = (self.servers.get_mut(&id), &mut self.crowd) else {
             return Ok(());
         };
@@ -281,39 +317,10 @@ impl World {
             }
             Order::Abandon => front.zookeeper.abandon(),
             Order::Tell(event) => {
-                let clock = server.clock;
-                match &event {
-                    Told::Serving { leads, membership, .. } => {
-                        let (text, version) = (membership.to_string(), membership.version());
-                        front.zookeeper.set_configuration(&text, version, wall_ms(shown));
-                        front.leads = *leads;
-                        if *leads {
-                            crowd.judge.sessions.on_leads(id, now);
-                        }
-                    }
-                    Told::Received { client, .. } => {
-                        if let Some(session) = crowd.open_session_of(*client) {
-                            crowd.judge.sessions.on_heard(id, session, now);
-                        }
-                    }
-                    Told::Retired => crowd.judge.sessions.on_retired(id),
-                    Told::Revalidate { from, body } => {
-                        let learner = self.network.at_the_other_end(*from);
-                        let session = body.first_chunk().copied().map(i64::from_be_bytes);
-                        if let (Some(learner), Some(session)) = (learner, session) {
-                            crowd.judge.sessions.on_moved(id, session, learner);
-                        }
-                    }
-                    Told::Touched { from, asked, .. } => {
-                        // Clocks may be off: rather a little earlier.
-                        let ago = clock.shows(now).since(*asked);
-                        let asked =
-                            Instant(now.0.saturating_sub(Instant::from_origin(ago).0 / 10 * 11));
-                        if let Some(learner) = self.network.at_the_other_end(*from) {
-                            crowd.judge.sessions.on_answered(id, learner, asked);
-                        }
-                    }
-                    _ => {}
+                if let Told::Serving { leads, membership, .. } = &event {
+                    let (text, version) = (membership.to_string(), membership.version());
+                    front.zookeeper.set_configuration(&text, version, wall_ms(shown));
+                    front.leads = *leads;
                 }
                 front.tell(shown, event);
             }
@@ -394,6 +401,7 @@ impl World {
 
 /// Whether an order is of a connection that is closed.
 fn is_of(order: &Order, closed: ClientId) -> bool {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others are of none")]
     match order {
         Order::Tell(Told::Received { client, .. } | Told::Written { client, .. }) => {
             *client == closed
