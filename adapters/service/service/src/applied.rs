@@ -37,7 +37,10 @@ impl Service {
         if let Some(Outcome::SessionOpened { timeout }) = outcome {
             match &mut self.role {
                 Role::Leader(leading) if !leading.tracker.knows(header.client) => {
+                    // If the link ends of the learner that has asked for it, its time-out begins anew.
+                    let by = step.state.learner_of(header.client);
                     leading.tracker.add(step.at, header.client, *timeout);
+                    leading.tracker.touch(step.at, header.client, *timeout, by);
                 }
                 Role::Leader(_) | Role::Idle => {}
                 Role::Learner { .. } => self.sessions.touch(header.client, *timeout),

@@ -78,6 +78,8 @@ pub(crate) enum Work {
     Underway { parts: Vec<i32> },
     /// It waits for a read point.
     Sync { path: Option<alloc::string::String>, id: Option<SyncId>, done: bool },
+    /// It is refused here, in its turn: as of what is applied then.
+    Refused(i32),
     /// Its reply is known.
     Done(Bytes),
 }

@@ -22,7 +22,7 @@ impl Service {
         let held_back = connection.is_held_back();
         while let Some(Entry { work, .. }) = connection.queue.get_mut(connection.reached) {
             match work {
-                Work::Read(_) | Work::Underway { .. } | Work::Done(_) => {}
+                Work::Read(_) | Work::Refused(_) | Work::Underway { .. } | Work::Done(_) => {}
                 Work::Sync { done: true, .. } => {}
                 Work::Sync { id: Some(_), .. } => return,
                 Work::Sync { id, .. } => {
@@ -62,7 +62,10 @@ impl Service {
             }
             let Some(front) = connection.queue.front() else { return };
             match &front.work {
-                Work::Read(_) | Work::Done(_) | Work::Sync { done: true, .. } => {}
+                Work::Read(_)
+                | Work::Refused(_)
+                | Work::Done(_)
+                | Work::Sync { done: true, .. } => {}
                 Work::Waiting { .. } | Work::Underway { .. } | Work::Sync { .. } => return,
             }
             let Some(Entry { xid, op, came, work }) = connection.queue.pop_front() else { return };
@@ -72,6 +75,7 @@ impl Service {
             self.counters.answered(step.at.since(came));
             let bytes = match work {
                 Work::Read(request) => self.read(step, client, xid, request),
+                Work::Refused(err) => reply(ReplyHeader { xid, zxid, err }, |_| {}),
                 Work::Done(bytes) => bytes,
                 Work::Sync { path, .. } => {
                     reply(ReplyHeader { xid, zxid, err: 0 }, |out| put_text(out, path.as_deref()))

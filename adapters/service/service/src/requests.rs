@@ -83,8 +83,8 @@ impl Service {
         };
         let work = match work {
             Ok(Some(work)) => work,
-            Ok(None) => Work::Done(self.failure(step, xid, code::MARSHALLING_ERROR)),
-            Err(err) => Work::Done(self.failure(step, xid, err)),
+            Ok(None) => Work::Refused(code::MARSHALLING_ERROR),
+            Err(err) => Work::Refused(err),
         };
         let xid = if op == op::PING { PING_XID } else { xid };
         if let Some(connection) = self.clients.get_mut(&client) {
@@ -134,12 +134,6 @@ impl Service {
                 false
             }
         }
-    }
-
-    /// A reply with an error, as of what is applied.
-    pub(crate) fn failure(&self, step: &Step<'_>, xid: i32, err: i32) -> Bytes {
-        let zxid = step.state.tree().last_zxid();
-        reply(ReplyHeader { xid, zxid, err }, |_| {})
     }
 }
 

@@ -1,6 +1,6 @@
 //! ZooKeeper's state on one server: the tree, and what a leader has prepared on top of it.
 
-use quorate_core::id::Origin;
+use quorate_core::id::{LinkId, Origin};
 use quorate_znode::{Preparer, Rules, Tree};
 
 use crate::options::Options;
@@ -38,6 +38,14 @@ impl ZooKeeper {
     /// Whether a session lives and belongs to this server, at the leader; if not, the code that says why.
     pub(crate) fn check_owner(&mut self, session: i64, origin: Origin) -> Result<(), i32> {
         self.preparer.check_owner(&self.tree, session, origin).map_err(|rejected| rejected.0)
+    }
+
+    /// The learner by which the requests of a session come, at the leader; none if it is not known, or our own client's.
+    pub(crate) fn learner_of(&self, session: i64) -> Option<LinkId> {
+        match self.preparer.owner(session) {
+            Some(Origin::Learner(link)) => Some(link),
+            Some(Origin::Here | Origin::Service) | None => None,
+        }
     }
 
     /// Another tree takes the place of this one.

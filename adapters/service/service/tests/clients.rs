@@ -153,6 +153,18 @@ fn a_write_that_cannot_be_read_is_refused_in_its_turn_and_the_connection_stays()
     stand.call(client, set("/x", -1)).unwrap();
 }
 
+/// A client remembers the zxid of the last reply: one that was made up when the request was read would take it back, and let
+/// it come to a server that has not applied its own writes.
+#[test]
+fn what_is_refused_in_its_turn_is_so_as_of_what_is_applied_then() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    stand.request(client, &[(1, create("/x")), (2, create_with("/y", 9)), (3, set("/x", 0))]);
+    let (first, second) = (stand.commit(), stand.commit());
+    let zxids = stand.zxids(client);
+    assert_eq!(zxids, [first, first, second].map(Option::unwrap));
+}
+
 #[test]
 fn an_operation_that_is_none_of_a_clients_ends_the_connection_and_not_the_session() {
     let lone = Request::Check { path: "/".into(), version: 0 };

@@ -174,3 +174,18 @@ fn ids_are_given_out_once() {
     }
     assert_eq!((sessions[0] as u64) >> 56, 1);
 }
+
+/// A learner that ends before its first answer to a ping has told nothing of a session that was opened by it.
+#[test]
+fn a_session_that_a_learner_has_opened_has_its_full_time_out_when_that_is_lost() {
+    let (link, session) = (LinkId(4), 0x2_0000);
+    let expired = |stand: &Stand| stand.submitted.iter().any(|asked| asked.op == op::CLOSE_SESSION);
+    let mut stand = Stand::new(true);
+    stand.open_by(link, session, 2000);
+    stand.wait(Duration::from_millis(1500));
+    stand.tell(Event::LinkLost(link));
+    stand.wait(Duration::from_millis(1900));
+    assert!(!expired(&stand), "2000 ms from 1500 on");
+    stand.wait(Duration::from_millis(700));
+    assert!(expired(&stand));
+}

@@ -10,14 +10,14 @@ use quorate_application::Application;
 use quorate_application::clients::{
     ClientId, Clients, Event, Frame, Framing, Host, Input, Output, SyncId,
 };
-use quorate_core::id::{Origin, ServerId};
+use quorate_core::id::{LinkId, Origin, ServerId};
 use quorate_core::membership::Membership;
 use quorate_core::message::Request as Submitted;
 use quorate_core::time::Instant;
-use quorate_core::txn::{Txn, TxnHeader};
+use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_service::wire::{
-    ConnectRequest, ConnectResponse, ReplyHeader, Request, Response, WatcherEvent, split_reply,
+    ConnectRequest, ConnectResponse, ReplyHeader, Request, Response, WatcherEvent, op, split_reply,
 };
 use quorate_service::{Options, Service, Words, ZooKeeper};
 use quorate_znode::Tree;
@@ -117,6 +117,14 @@ impl Stand {
                 }
             }
         }
+    }
+
+    /// A learner asks for a session for a client of its own, and it is opened.
+    pub(crate) fn open_by(&mut self, link: LinkId, session: i64, timeout_ms: i32) {
+        let id = RequestId { client: session, cxid: 0 };
+        let body = Bytes::copy_from_slice(&timeout_ms.to_be_bytes());
+        let request = Submitted { id, op: op::CREATE_SESSION, body, identities: None };
+        self.commit_of(&request, Origin::Learner(link));
     }
 
     /// Time passes, in steps of a tenth of a tick.
@@ -236,6 +244,15 @@ impl Stand {
         }
         if self.heard[&client].1 {
             all.push(Heard::Closed);
+        }
+        all
+    }
+
+    /// Of which zxids the replies are that the client has heard since the last time.
+    pub(crate) fn zxids(&mut self, client: ClientId) -> Vec<Zxid> {
+        let mut all = Vec::new();
+        while let Some(frame) = self.frame(client) {
+            all.push(split_reply(frame).unwrap().0.zxid);
         }
         all
     }

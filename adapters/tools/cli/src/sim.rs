@@ -96,6 +96,8 @@ enum What {
     Days,
     /// Links that are broken and stay so: an ensemble that can be led is led.
     Links,
+    /// What ZooKeeper promises its clients: sessions, watches, ephemeral nodes.
+    Clients,
 }
 
 impl From<What> for Story {
@@ -105,6 +107,7 @@ impl From<What> for Story {
             What::Histories => Self::Histories,
             What::Days => Self::Days,
             What::Links => Self::Links,
+            What::Clients => Self::Clients,
         }
     }
 }

@@ -40,12 +40,16 @@ pub struct State {
     pub changes: Vec<(Zxid, Bytes)>,
     /// How many of them took the place of one that was too long: no server prepared these.
     pub void: u64,
+    /// ZooKeeper's tree, as its snapshots write it; empty but in a snapshot of a server with clients.
+    pub tree: Bytes,
 }
 
 /// What ends a snapshot on the wire.
 const SEAL: &[u8] = b"sealed";
 /// The same, where changes of the membership are in it.
 const SEAL_OF_CHANGES: &[u8] = b"change";
+/// The same behind those, where a tree is in it.
+const SEAL_OF_TREE: &[u8] = b"a tree";
 
 /// What came is no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -104,6 +108,11 @@ impl State {
             out.put_u32(u32::try_from(out.len() - cells).unwrap_or(u32::MAX));
             out.put_slice(SEAL_OF_CHANGES);
         }
+        if !self.tree.is_empty() {
+            out.put_slice(&self.tree);
+            out.put_u32(u32::try_from(self.tree.len()).unwrap_or(u32::MAX));
+            out.put_slice(SEAL_OF_TREE);
+        }
         let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
         out[..4].copy_from_slice(&length.to_be_bytes());
         out.freeze()
@@ -119,7 +128,15 @@ impl State {
             return Ok(None);
         }
         bytes.advance(4);
-        let body = bytes.split_to(length).freeze();
+        let mut body = bytes.split_to(length).freeze();
+        let mut tree = Bytes::new();
+        let with_tree = body.strip_suffix(SEAL_OF_TREE).and_then(<[u8]>::split_last_chunk);
+        if let Some((before, length)) = with_tree {
+            let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+            let rest = before.len().saturating_sub(length);
+            tree = body.slice(rest..before.len());
+            body.truncate(rest);
+        }
         let mut changes = Vec::new();
         let sealed = match body.strip_suffix(SEAL_OF_CHANGES).and_then(|b| b.split_last_chunk()) {
             Some((before, length)) => {
@@ -143,7 +160,7 @@ impl State {
             cells.insert(body.get_u8(), Zxid(body.get_i64()));
         }
         let void = if body.remaining() == 8 { body.get_u64() } else { 0 };
-        Ok(Some(Self { label, count, digest, cells, changes, void }))
+        Ok(Some(Self { label, count, digest, cells, changes, void, tree }))
     }
 }
 
@@ -308,6 +325,8 @@ mod tests {
             state.changes.push((Zxid(number), Bytes::from(vec![b'x'; 30])));
             travels(&state);
         }
+        state.tree = Bytes::from_static(b"nodes");
+        travels(&state);
     }
 
     fn travels(state: &State) {

@@ -7,11 +7,11 @@
 //!        ─► everything is repaired ──► a leader that all follow, soon; and what the story demands
 //! ```
 //!
-//! There are four [`Story`]s. Elections: many servers, histories that differ, and how long it takes until
+//! There are five [`Story`]s. Elections: many servers, histories that differ, and how long it takes until
 //! there is a leader again. Histories: clients that write and read all the time, and an ensemble that has
 //! to serve in the end and to have lost nothing. Days: the same in the time of an ordinary ensemble, where
 //! hours pass between one accident and the next. Links: some are broken and stay so, and the ensemble is led all the
-//! same. In every eighth run everything is heaped up, so that what
+//! same. Clients: servers run ZooKeeper's tree and service, and what sessions are told is judged. In every eighth run everything is heaped up, so that what
 //! is rare meets what is rare. Safety is tested after every step of all, by the checker and its book.
 //!
 //! Each condition and each accident is drawn from a fork of the seed of its own. So a case may be told to
@@ -22,6 +22,7 @@ mod accidents;
 mod background;
 mod case;
 mod claims;
+mod clients;
 mod days;
 mod elections;
 mod happening;
@@ -175,6 +176,7 @@ fn tell(case: &Case, keep_log: bool) -> (Result<Outcome, Failure>, World) {
         Story::Histories => histories::tell(case, keep_log),
         Story::Days => days::tell(case, keep_log),
         Story::Links => links::tell(case, keep_log),
+        Story::Clients => clients::tell(case, keep_log),
     }
 }
 
@@ -185,5 +187,6 @@ pub fn disturbances(case: &Case) -> Vec<Disturbance> {
         Story::Histories => histories::disturbances(case),
         Story::Days => days::disturbances(case),
         Story::Links => links::disturbances(case),
+        Story::Clients => clients::disturbances(case),
     }
 }

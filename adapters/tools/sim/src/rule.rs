@@ -86,6 +86,36 @@ pub enum Rule {
     Claims,
     /// A server that heaps things up. No counterpart.
     Bounds,
+    /// A session's replies are not in the order of its requests. No counterpart, nor have those below: they are what
+    /// ZooKeeper promises its clients.
+    ReplyOrder,
+    /// A session is shown an older state than before, on this connection or another, or one that its server has not
+    /// applied.
+    View,
+    /// A session is not shown what it has written.
+    OwnWrite,
+    /// A sync that does not show what any client was shown before.
+    SyncPoint,
+    /// An event behind a reply that shows its change, events out of order, or one that nothing has caused.
+    EventOrder,
+    /// A change that is watched and not told, on this connection or over a reconnect.
+    Watch,
+    /// An ephemeral node without its session.
+    Ephemeral,
+    /// A session that ends although it was heard in time, or that is said not to be there.
+    Expiry,
+    /// A session that lives though it was not heard for long.
+    Silence,
+    /// A session that writes, or is welcomed, behind its end; or an id that comes twice.
+    Closed,
+    /// A request that was refused, and has changed something.
+    Multi,
+    /// A reply that says what is not so.
+    Reply,
+    /// A server whose tree or sessions are not those of the committed history.
+    SameTree,
+    /// A write by a connection that its session has left for another server.
+    Owner,
 }
 
 /// A rule was broken.

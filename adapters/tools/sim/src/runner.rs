@@ -63,7 +63,7 @@ impl Runner {
     /// seeds for it.
     pub fn must_happen(&self) -> Vec<FaultClass> {
         const LARGE: u64 = 2_000;
-        let seldom = matches!(self.story, Some(Story::Days | Story::Links));
+        let seldom = matches!(self.story, Some(Story::Days | Story::Links | Story::Clients));
         if self.seeds < LARGE || self.servers.is_some() || self.generation || seldom {
             return Vec::new();
         }

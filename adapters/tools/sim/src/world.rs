@@ -9,8 +9,10 @@ mod actions;
 mod clock;
 mod config;
 mod crashes;
+mod crowd;
 mod deliveries;
 mod events;
+mod front;
 mod leaving;
 mod non_members;
 mod outputs;
@@ -36,6 +38,7 @@ use quorate_core::txn::Txn;
 use crate::agenda::Agenda;
 use crate::application::State;
 use crate::checker::Checker;
+use crate::clients::Crowd;
 use crate::disk::DiskConfig;
 use crate::faults::{Coverage, FaultClass};
 use crate::network::{Network, up_to};
@@ -104,6 +107,8 @@ pub struct World {
     lease_set: BTreeMap<ServerId, Option<Duration>>,
     /// Until when a lease may be one that was promised before a clock went wrong.
     leases_void_until: Instant,
+    /// The clients of its servers, if these have a service.
+    crowd: Option<Box<Crowd>>,
 }
 
 impl World {
@@ -119,6 +124,12 @@ impl World {
         network.messages = config.election != Election::Fast;
         let servers = servers_of(seed, &config);
         let checker = checker_of(&config);
+        let crowd = crowd::crowd_of(
+            seed,
+            config.clients,
+            config.timing.tick,
+            config.ensemble.ids().collect(),
+        );
         let mut agenda = Agenda::new();
         if let Some(every) = config.non_members {
             agenda.after(every, What::NonMember);
@@ -156,7 +167,14 @@ impl World {
             leases_change: config.leases_change,
             lease_set: BTreeMap::new(),
             leases_void_until: Instant::ORIGIN,
+            crowd,
         }
+        .begun()
+    }
+
+    fn begun(mut self) -> Self {
+        self.enter_clients();
+        self
     }
 
     /// How many notifications or messages servers have sent to one another.
@@ -190,9 +208,18 @@ impl World {
             What::Synced { id, incarnation } => self.on_synced(id, incarnation)?,
             What::Answer { id, incarnation, event } => {
                 if self.is_same(id, incarnation) {
+                    if matches!(*event, Event::Applied(_)) {
+                        self.work(id)?;
+                    }
                     self.feed(id, *event)?;
                 }
             }
+            What::Front { id, incarnation } => {
+                if self.is_same(id, incarnation) {
+                    self.work(id)?;
+                }
+            }
+            What::Client(news) => self.on_client(news)?,
             What::Prepared { id, incarnation } => self.on_prepared(id, incarnation)?,
             What::Replay { id, incarnation, after, through } => {
                 self.on_replay(id, incarnation, after, through)?;
@@ -355,7 +382,8 @@ fn config_of(seed: u64, config: &WorldConfig, id: ServerId, membership: Membersh
         priority: config.priorities.get(&id).copied().unwrap_or(0),
         lease: config.lease.filter(|_| !old),
         reconfig_enabled: config.may_change && !config.unwilling.contains(&id),
-        keeps_sessions: config.keeps_sessions && (seed ^ id.0.unsigned_abs()) % 3 > 0 && !old,
+        keeps_sessions: config.clients > 0
+            || config.keeps_sessions && (seed ^ id.0.unsigned_abs()) % 3 > 0 && !old,
         ..Config::new(id, membership)
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; their helpers are not marked as such")]
 
 mod campaign;
+mod clients;
 mod crash_points;
 mod generation;
 mod histories_of_accidents;

@@ -16,6 +16,8 @@ pub enum Story {
     Days,
     /// Links that are broken and stay so, and servers that are wished to lead; told only if it is asked for.
     Links,
+    /// Clients of ZooKeeper with sessions and watches at servers that run its tree and service; told only if it is asked for.
+    Clients,
 }
 
 impl Story {
@@ -31,6 +33,7 @@ impl Story {
             Self::Histories => "histories",
             Self::Days => "days",
             Self::Links => "links",
+            Self::Clients => "clients",
         }
     }
 }

@@ -212,7 +212,7 @@ impl Run {
     }
 
     /// How long it may take from the repair until all follow: what is broken is noticed first.
-    fn election_limit(&self) -> Duration {
+    pub(super) fn election_limit(&self) -> Duration {
         self.noticing + self.silent_max + 2 * self.election_max
     }
 

@@ -177,7 +177,7 @@ impl Run {
             let brief = self.world.brief(*id);
             let refers = if self.world.refers(*id) { ", elects as ZooKeeper's do" } else { "" };
             all + &format!("  {id}: {brief:?}, ends at {last:?}, applied {count:?}{refers}\n")
-        })
+        }) + &self.world.clients_state()
     }
 
     /// Whether elections may come to nothing again and again: who takes over no membership that it is told of in one

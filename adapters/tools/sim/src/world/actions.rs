@@ -79,6 +79,7 @@ impl World {
             }
         }
         self.schedule_tick(id);
+        self.wake_front(id);
         Ok(())
     }
 
@@ -329,6 +330,9 @@ impl World {
         (self.fuse, self.write_fuse) = (None, None);
         (self.next_fuse, self.next_write_fuse) = (None, None);
         self.disk.unreadable = 0;
+        if let Some(crowd) = &mut self.crowd {
+            crowd.calm();
+        }
     }
 
     /// How crashes treat writes that are not synced.

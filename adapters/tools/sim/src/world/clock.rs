@@ -159,6 +159,7 @@ impl World {
             server.tick = None;
         }
         self.schedule_tick(id);
+        self.wake_front(id);
     }
 
     /// What was promised before now does not bind.

@@ -41,6 +41,8 @@ pub struct WorldConfig {
     pub tells: bool,
     /// Two of three servers have a service that keeps sessions: what one says meets one that does not expect it.
     pub keeps_sessions: bool,
+    /// How many clients of ZooKeeper there are; if any, all servers run its tree and its service.
+    pub clients: usize,
     /// How much history the servers keep at hand.
     pub history: HistoryLimits,
     /// How many bytes a follower holds before its disk has them.
@@ -85,6 +87,7 @@ impl WorldConfig {
             unwilling: BTreeSet::new(),
             tells: false,
             keeps_sessions: false,
+            clients: 0,
             history: HistoryLimits::default(),
             unsynced_bytes: Limits::default().unsynced_bytes,
             application_max: Duration::from_millis(1),

@@ -58,6 +58,13 @@ impl World {
             self.checker.on_durable(id, done)?;
         }
         self.checker.ledger.on_crash(id);
+        if let Some(server) = self.servers.get_mut(&id) {
+            server.front = None;
+        }
+        if let Some(crowd) = &mut self.crowd {
+            crowd.on_crash(id, kind == CrashKind::Power, now);
+        }
+        self.enter_clients();
         self.network.arrivals.retain(|(to, _)| *to != id);
         self.network.host_down(now, id, kind == CrashKind::Power);
         self.enter_network();

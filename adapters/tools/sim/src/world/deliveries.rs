@@ -13,6 +13,7 @@ use crate::checker::Standing;
 use crate::faults::FaultClass;
 use crate::network::{hit, up_to};
 use crate::rule::{Rule, Violation, broken};
+use crate::world::front::Order;
 use crate::world::{What, World};
 
 impl World {
@@ -30,6 +31,11 @@ impl World {
         if self.checker.on_committed(id, through, standing, &server.disk)? {
             self.coverage.hit(FaultClass::CommittedElsewhereFirst);
         }
+        if let Some(crowd) = &mut self.crowd {
+            for txn in server.disk.latest().range(crowd.judge.last(), through) {
+                crowd.judge.commit(id, txn)?;
+            }
+        }
         Ok(())
     }
 
@@ -41,6 +47,8 @@ impl World {
         }
         self.checker.on_adopted(id, &server.application.state, server.committed)?;
         server.handed = Some(label);
+        let tree = server.application.state.tree.clone();
+        self.order(id, Order::Adopt(label, tree));
         self.coverage.hit(FaultClass::Adopted);
         Ok(())
     }
@@ -59,9 +67,13 @@ impl World {
         if server.application.overtakes() {
             self.coverage.hit(FaultClass::Overtaken);
         }
-        let in_turn = server.application.apply(txn);
+        // What ZooKeeper prepares has no numbers.
+        let in_turn = server.application.apply(txn) || server.front.is_some();
         let asked_here = self.checker.on_applied(id, txn, server.incarnation, in_turn)?;
         self.coverage.hits(FaultClass::RequestApplied, u64::from(asked_here));
+        if self.crowd.is_some() {
+            self.order(id, Order::Apply(txn.clone()));
+        }
         Ok(())
     }
 
@@ -96,6 +108,7 @@ impl World {
         for txn in &txns {
             self.apply(id, txn)?;
         }
+        self.work(id)?;
         self.feed(id, Event::Replayed { through, outcome: Ok(()) })
     }
 

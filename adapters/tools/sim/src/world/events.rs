@@ -8,6 +8,7 @@ use quorate_core::output::Output;
 use quorate_core::zxid::Zxid;
 
 use crate::application::State;
+use crate::clients::News;
 use crate::network::NetworkEvent;
 
 /// Something that will happen.
@@ -57,6 +58,13 @@ pub(super) enum What {
         incarnation: u64,
         state: Box<State>,
     },
+    /// The front of a server has something to do.
+    Front {
+        id: ServerId,
+        incarnation: u64,
+    },
+    /// Something happens to clients.
+    Client(News),
     Restored {
         id: ServerId,
         incarnation: u64,

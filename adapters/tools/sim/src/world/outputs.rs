@@ -1,6 +1,7 @@
 //! What servers want done is done.
 
 use bytes::Bytes;
+use quorate_application::clients;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Event, Unreadable};
 use quorate_core::membership::Membership;
@@ -15,6 +16,7 @@ use crate::disk::kept;
 use crate::faults::FaultClass;
 use crate::network::{Piece, hit, up_to};
 use crate::rule::Violation;
+use crate::world::front::Order;
 use crate::world::server::Server;
 use crate::world::{LOOK_UP_MAX, SNAPSHOT_PIECE, What, World};
 
@@ -75,6 +77,7 @@ impl World {
                 let lives = self.network.lives(link);
                 self.checker.conduct.on_hangup(id, link, reason, lives)?;
                 self.network.hang_up(now, link);
+                self.order(id, Order::Tell(clients::Event::LinkLost(link)));
             }
             Output::Send { link, message } => {
                 if let Message::Notification(_) | Message::Generation(_) = message {
@@ -104,6 +107,9 @@ impl World {
             Output::StreamLog { link, after, through, form } => {
                 self.stream_log(id, link, after, through, form);
             }
+            Output::Prepare { epoch, origin, request } if server.front.is_some() => {
+                self.order(id, Order::Prepare(epoch, origin, request));
+            }
             Output::Prepare { epoch, request, .. } => {
                 let time = i64::try_from(now.since_origin().as_millis()).unwrap_or(0);
                 let draft = server.application.prepare(&request, time, self.expands);
@@ -124,7 +130,9 @@ impl World {
             Output::Deliver(txn) => self.deliver(id, &txn)?,
             Output::Replay { after, through } => self.replay(id, after, through),
             Output::TakeSnapshot(zxid) => {
-                let state = server.application.state.clone();
+                let tree = self.tree_of(id)?;
+                let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+                let state = State { tree, ..server.application.state.clone() };
                 if hit(&mut self.rng, self.disk.unreadable) {
                     self.coverage.hit(FaultClass::SnapshotFailed);
                     self.answer(id, Event::SnapshotTaken(zxid));
@@ -139,7 +147,10 @@ impl World {
                 if label.is_epoch_start() && label > Zxid::ZERO {
                     self.coverage.hit(FaultClass::SnapOfEpochStart);
                 }
-                let state = server.application.labelled(label, staged);
+                let mut state = server.application.labelled(label, staged);
+                if !staged {
+                    state.tree = self.tree_of(id)?;
+                }
                 self.send_snapshot(id, link, &state, memberships);
             }
             Output::ReceiveSnapshot { link, label } => {
@@ -147,7 +158,10 @@ impl World {
                 server.application.received = None;
                 server.disk.discard();
             }
-            Output::Abandon => server.application.abandon(),
+            Output::Abandon => {
+                server.application.abandon();
+                self.order(id, Order::Abandon);
+            }
             Output::Discard => {
                 if server.application.discard() {
                     self.coverage.hit(FaultClass::SnapshotAbandoned);
@@ -161,6 +175,7 @@ impl World {
                     self.check_leases(id, epoch)?;
                 }
             }
+            output if server.front.is_some() && self.tells_front(id, &output) => {}
             Output::Pinged => self.on_pinged(id),
             Output::Touched { from, asked, sessions } => {
                 self.on_touched(id, from, asked, &sessions)?;
@@ -182,6 +197,13 @@ impl World {
             | Output::Halt(_) => {}
         }
         Ok(())
+    }
+
+    /// The tree of a server as a snapshot writes it, when everything that was delivered is applied; none without clients.
+    fn tree_of(&mut self, id: ServerId) -> Result<Bytes, Violation> {
+        self.work(id)?;
+        let front = self.servers.get(&id).and_then(|server| server.front.as_ref());
+        Ok(front.map(|front| front.state()).unwrap_or_default())
     }
 
     /// The application answers in the order in which it was asked.
@@ -275,10 +297,12 @@ impl World {
     ) {
         let now = self.agenda.now();
         let mut bytes = state.encode();
+        // A tree is longer than what the pauses between pieces are made for.
+        let most = SNAPSHOT_PIECE.max(state.tree.len() / 8);
         let memberships = self.network.told_with_snapshot(id, memberships);
         let mut pieces = vec![Piece::packet(Packet::Snap { label: state.label, memberships })];
         while !bytes.is_empty() {
-            let piece = bytes.split_to(bytes.len().min(SNAPSHOT_PIECE));
+            let piece = bytes.split_to(bytes.len().min(most));
             pieces.push(Piece { bytes: piece, messages: Vec::new(), moves: true });
         }
         let mut outcome = Ok(());

@@ -15,6 +15,7 @@ use crate::application::{Application, State};
 use crate::brief::Brief;
 use crate::disk::{Contents, Disk};
 use crate::world::clock::Clock;
+use crate::world::front::Front;
 use crate::world::reference::Reference;
 
 impl Server {
@@ -29,6 +30,7 @@ impl Server {
             disk: Disk::new(contents),
             disk_full: false,
             application: Application::default(),
+            front: None,
             drafts: Vec::new(),
             taken: Vec::new(),
             busy_until: Instant::ORIGIN,
@@ -83,6 +85,8 @@ pub(super) struct Server {
     /// How often it gave up a leader because its disk did not keep up, since it served.
     pub(super) fell_behind: u32,
     pub(super) application: Application,
+    /// ZooKeeper beside it, where clients have come.
+    pub(super) front: Option<Box<Front>>,
     /// Transactions that are prepared, each in its leadership.
     pub(super) drafts: Vec<(Epoch, Draft)>,
     /// Snapshots that were taken, and wait for the log to be durable as far.

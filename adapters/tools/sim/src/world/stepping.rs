@@ -25,6 +25,7 @@ use crate::record::{Found, What as Told};
 use crate::rule::{Rule, Violation, broken};
 use crate::world::World;
 use crate::world::events::What;
+use crate::world::front::Front;
 use crate::world::reference::Reference;
 use crate::world::server::Server;
 
@@ -68,6 +69,8 @@ impl World {
             self.coverage.hit(FaultClass::ChangeUnderway);
         }
         server.application = Application::new(contents.snapshots.last().cloned());
+        server.front =
+            self.crowd.as_ref().map(|_| Box::new(Front::new(id, server.config.timing.tick)));
         (server.busy_until, server.asked, server.leadership) = (now, 0, None);
         (server.committed, server.handed) = (Zxid::ZERO, None);
         server.drafts.clear();

@@ -1,0 +1,400 @@
+//! One client: it connects, keeps its session, asks in bursts, stands still, moves, and judges what it hears.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use quorate_application::clients::ClientId;
+use quorate_core::id::ServerId;
+use quorate_core::rng::Rng;
+use quorate_core::time::Instant;
+use quorate_core::txn::RequestId;
+use quorate_core::zxid::Zxid;
+use quorate_service::wire::{
+    ConnectRequest, ConnectResponse, NOTIFICATION_XID, PING_XID, ReplyHeader, Request,
+    SET_WATCHES_XID, WatcherEvent, password, split_reply,
+};
+
+use crate::clients::asking::{draw, is_write};
+use crate::clients::link::{News, Said};
+use crate::clients::watching::Watching;
+use crate::clients::{Crowd, replies};
+use crate::network::up_to;
+use crate::rule::{Rule, Violation, broken};
+
+/// A request that is not answered.
+#[derive(Debug)]
+struct Sent {
+    xid: i32,
+    request: Request,
+    /// The greatest zxid that any client had seen.
+    floor: Zxid,
+}
+
+/// A client and its session.
+#[derive(Debug)]
+pub(crate) struct Client {
+    rng: Rng,
+    /// 0 while it has none.
+    pub(crate) session: i64,
+    timeout: Duration,
+    pub(crate) link: Option<ClientId>,
+    /// The connection has the session.
+    open: bool,
+    /// The greatest zxid of a reply, and of a write of its own.
+    seen: Zxid,
+    wrote: Zxid,
+    next_xid: i32,
+    sent: VecDeque<Sent>,
+    buffer: BytesMut,
+    watching: Watching,
+    /// What it watched before this connection, until that is set again.
+    kept: Option<Watching>,
+    /// Since when the connection is asked for.
+    since: Instant,
+    heard: Instant,
+    said: Instant,
+    /// When a request was answered last.
+    pub(super) served: Instant,
+    /// It stands still.
+    paused: Option<Instant>,
+    missed: Vec<(ClientId, Said)>,
+    /// It has asked to end its session.
+    closes: bool,
+}
+
+impl Client {
+    pub(super) fn new(mut rng: Rng, tick: Duration) -> Self {
+        let ticks = 2 + u32::try_from(rng.below(5)).unwrap_or(0);
+        Self {
+            rng,
+            session: 0,
+            timeout: tick * ticks,
+            link: None,
+            open: false,
+            seen: Zxid::ZERO,
+            wrote: Zxid::ZERO,
+            next_xid: 1,
+            sent: VecDeque::new(),
+            buffer: BytesMut::new(),
+            watching: Watching::default(),
+            kept: None,
+            since: Instant::ORIGIN,
+            heard: Instant::ORIGIN,
+            said: Instant::ORIGIN,
+            served: Instant::ORIGIN,
+            paused: None,
+            missed: Vec::new(),
+            closes: false,
+        }
+    }
+
+    pub(super) const fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Where it stands.
+    pub(super) fn state(&self) -> String {
+        let Self { session, seen, open, link, heard, served, paused, .. } = self;
+        format!(
+            "session {session:x}, open {open} on {link:?}, has seen {seen}, heard {heard:?}, served {served:?}, paused {paused:?}"
+        )
+    }
+
+    /// Its session has ended: it begins anew, as another program would.
+    fn begin_anew(&mut self) {
+        (self.session, self.next_xid) = (0, 1);
+        (self.seen, self.wrote) = (Zxid::ZERO, Zxid::ZERO);
+        (self.watching, self.kept) = (Watching::default(), None);
+    }
+}
+
+impl Crowd {
+    /// A client does what it has to do, or wants to.
+    pub(super) fn act(&mut self, at: usize, now: Instant) -> Result<(), Violation> {
+        if self.over {
+            return Ok(());
+        }
+        let client = &mut self.clients[at];
+        let again = Duration::from_millis(1) + up_to(&mut client.rng, client.timeout / 6);
+        self.scheduled.push((now + again, News::Act(at)));
+        if client.paused.is_some_and(|until| until > now) {
+            return Ok(());
+        }
+        if client.paused.take().is_some() {
+            for (link, said) in std::mem::take(&mut client.missed) {
+                self.hears(at, link, said, now)?;
+            }
+        }
+        let client = &mut self.clients[at];
+        let Some(link) = client.link else {
+            self.connect(at, now);
+            return Ok(());
+        };
+        // As Java's clients do: two thirds of the time-out without a word are too long.
+        if now.since(client.heard.max(client.since)) > client.timeout * 2 / 3 {
+            return self.lose(at, link, now);
+        }
+        if client.open { self.ask(at, link, now) } else { Ok(()) }
+    }
+
+    fn ask(&mut self, at: usize, link: ClientId, now: Instant) -> Result<(), Violation> {
+        let calm = self.calm;
+        let client = &mut self.clients[at];
+        if client.closes {
+            return Ok(());
+        }
+        match client.rng.below(100) {
+            0..4 if !calm => {
+                let burst = client.rng.below(3);
+                self.burst(at, link, burst, now);
+                self.lose(at, link, now)?;
+            }
+            4..5 if !calm => self.cut(link),
+            5..7 if !calm => {
+                let most = client.timeout * 3 / 2;
+                client.paused = Some(now + up_to(&mut client.rng, most));
+            }
+            7..8 if !calm => {
+                client.closes = true;
+                self.send(at, link, Request::CloseSession, now);
+                // What is sent behind it is not carried out.
+                self.burst(at, link, 2, now);
+            }
+            // In the end servers that lag have to keep up.
+            8..50 if !calm || client.rng.below(4) == 0 => {
+                let burst = 1 + client.rng.below(6);
+                self.burst(at, link, burst, now);
+            }
+            _ => {}
+        }
+        let client = &mut self.clients[at];
+        if client.link == Some(link) && now.since(client.said) > client.timeout / 4 {
+            self.send(at, link, Request::Ping, now);
+        }
+        Ok(())
+    }
+
+    fn burst(&mut self, at: usize, link: ClientId, count: u64, now: Instant) {
+        for _ in 0..count {
+            let request = draw(&mut self.clients[at].rng);
+            self.send(at, link, request, now);
+        }
+    }
+
+    fn connect(&mut self, at: usize, now: Instant) {
+        if self.clients[at].rng.below(3) > 0 {
+            return;
+        }
+        let id = self.open_link(at, now);
+        let client = &mut self.clients[at];
+        (client.link, client.open, client.since, client.heard) = (Some(id), false, now, now);
+        client.buffer.clear();
+        let request = ConnectRequest {
+            protocol: 0,
+            last_zxid: client.seen,
+            timeout_ms: i32::try_from(client.timeout.as_millis()).unwrap_or(i32::MAX),
+            session: client.session,
+            password: Bytes::copy_from_slice(&password(client.session)),
+            read_only: Some(false),
+        };
+        let seen = client.seen;
+        let again = client.watching.again(seen);
+        let before = std::mem::take(&mut client.watching);
+        client.watching.begin(seen);
+        self.say_up(id, Said::Bytes(request.encode()), now);
+        if let Some(again) = again {
+            self.clients[at].kept = Some(before);
+            self.send(at, id, again, now);
+        }
+    }
+
+    fn send(&mut self, at: usize, link: ClientId, request: Request, now: Instant) {
+        let server = self.server_of(link);
+        let client = &mut self.clients[at];
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others are counted")]
+        let xid = match &request {
+            Request::Ping => PING_XID,
+            Request::SetWatches { .. } => SET_WATCHES_XID,
+            _ => {
+                client.next_xid += 1;
+                client.next_xid
+            }
+        };
+        client.said = now;
+        let frame = request.frame(xid);
+        let id = RequestId { client: client.session, cxid: xid };
+        self.judge.sessions.on_sent(id, server);
+        client.sent.push_back(Sent { xid, request, floor: self.judge.seen });
+        self.say_up(link, Said::Bytes(frame), now);
+    }
+
+    /// A client gives up its connection, or has lost it.
+    fn lose(&mut self, at: usize, link: ClientId, now: Instant) -> Result<(), Violation> {
+        self.leave(link, now);
+        let server = self.server_of(link);
+        let client = &mut self.clients[at];
+        if client.link != Some(link) {
+            return Ok(());
+        }
+        (client.link, client.open) = (None, false);
+        client.sent.clear();
+        if let Some(mut kept) = client.kept.take() {
+            kept.forget(&mut client.watching);
+            client.watching = kept;
+        } else {
+            client.watching.lose(&self.judge, server)?;
+        }
+        if std::mem::take(&mut client.closes) {
+            client.begin_anew();
+        }
+        Ok(())
+    }
+
+    /// Something comes to a client.
+    pub(super) fn hears(
+        &mut self,
+        at: usize,
+        link: ClientId,
+        said: Said,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        let client = &mut self.clients[at];
+        if self.over || client.link != Some(link) {
+            return Ok(());
+        }
+        if client.paused.is_some() {
+            client.missed.push((link, said));
+            return Ok(());
+        }
+        let bytes = match said {
+            Said::Up => return Ok(()),
+            Said::End => return self.lose(at, link, now),
+            Said::Bytes(bytes) => bytes,
+        };
+        client.heard = now;
+        client.buffer.extend_from_slice(&bytes);
+        while let Some(frame) = frame(&mut self.clients[at].buffer) {
+            if self.clients[at].link == Some(link) {
+                self.on_frame(at, link, frame, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_frame(
+        &mut self,
+        at: usize,
+        link: ClientId,
+        frame: Bytes,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        let server = self.server_of(link);
+        if !self.clients[at].open {
+            return self.on_answer(at, link, &frame, now);
+        }
+        let Ok((header, body)) = split_reply(frame) else {
+            return broken(Rule::Reply, server, "a reply without a header".to_owned());
+        };
+        if header.xid == NOTIFICATION_XID {
+            self.judge.events += 1;
+            return match WatcherEvent::decode(&body) {
+                Ok(event) => {
+                    self.clients[at].watching.hear(event);
+                    Ok(())
+                }
+                Err(error) => broken(Rule::EventOrder, server, error.to_string()),
+            };
+        }
+        self.on_reply(at, server, header, &body)?;
+        self.clients[at].served = now;
+        Ok(())
+    }
+
+    /// The server says whether the connection has a session.
+    fn on_answer(
+        &mut self,
+        at: usize,
+        link: ClientId,
+        frame: &Bytes,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        let server = self.server_of(link);
+        let client = &mut self.clients[at];
+        let answer = match ConnectResponse::decode(frame) {
+            Ok(answer) => answer,
+            Err(error) => return broken(Rule::Reply, server, error.to_string()),
+        };
+        if answer.session == 0 {
+            self.lose(at, link, now)?;
+            self.clients[at].begin_anew();
+            return Ok(());
+        }
+        if client.session != 0 && answer.session != client.session {
+            let detail = format!("{:x} instead of {:x}", answer.session, client.session);
+            return broken(Rule::Reply, server, detail);
+        }
+        (client.session, client.open) = (answer.session, true);
+        client.served = client.served.max(now);
+        client.timeout = Duration::from_millis(u64::try_from(answer.timeout_ms).unwrap_or(0));
+        Ok(())
+    }
+
+    fn on_reply(
+        &mut self,
+        at: usize,
+        server: ServerId,
+        header: ReplyHeader,
+        body: &Bytes,
+    ) -> Result<(), Violation> {
+        let (client, judge) = (&mut self.clients[at], &mut self.judge);
+        judge.replies += 1;
+        let Some(Sent { xid, request, floor }) = client.sent.pop_front() else {
+            let detail = format!("a reply to {}, and no request waits", header.xid);
+            return broken(Rule::ReplyOrder, server, detail);
+        };
+        if xid != header.xid {
+            let detail = format!("a reply to {}, and {xid} is next", header.xid);
+            return broken(Rule::ReplyOrder, server, detail);
+        }
+        let zxid = header.zxid;
+        if zxid < client.wrote {
+            let detail = format!("{request:?} as of {zxid}, behind its own {}", client.wrote);
+            return broken(Rule::OwnWrite, server, detail);
+        }
+        if zxid < client.seen {
+            let detail = format!("{request:?} as of {zxid}, behind {}", client.seen);
+            return broken(Rule::View, server, detail);
+        }
+        if matches!(request, Request::Sync { .. }) && zxid < floor {
+            let detail = format!("sync as of {zxid}, and {floor} was shown before");
+            return broken(Rule::SyncPoint, server, detail);
+        }
+        client.seen = zxid;
+        if !zxid.is_epoch_start() {
+            judge.seen = zxid.max(judge.seen);
+        }
+        client.watching.advance(judge, server, zxid, &request)?;
+        if let Request::SetWatches { .. } = request {
+            client.kept = None;
+            return Ok(());
+        }
+        let id = RequestId { client: client.session, cxid: xid };
+        replies::judge(judge, server, id, &request, header, body)?;
+        client.watching.set(&request, header.err);
+        if is_write(&request) && header.err == 0 {
+            client.wrote = zxid;
+        }
+        Ok(())
+    }
+}
+
+/// Takes a frame without its length.
+fn frame(bytes: &mut BytesMut) -> Option<Bytes> {
+    let length = usize::try_from(u32::from_be_bytes(*bytes.first_chunk()?)).ok()?;
+    if bytes.len() < 4 + length {
+        return None;
+    }
+    bytes.advance(4);
+    Some(bytes.split_to(length).freeze())
+}

@@ -1,0 +1,195 @@
+//! Sessions as the world sees them: who was heard when, who is connected where, and who has ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use quorate_core::id::ServerId;
+use quorate_core::time::Instant;
+use quorate_core::txn::{RequestId, TxnHeader};
+use quorate_core::zxid::Zxid;
+use quorate_znode::Outcome;
+
+use crate::rule::{Rule, Violation, broken};
+
+/// What is known of all sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    opened: BTreeMap<i64, Zxid>,
+    closed: BTreeMap<i64, Zxid>,
+    /// Their end was prepared somewhere, whether it comes to pass or not.
+    closing: BTreeSet<i64>,
+    timeouts: BTreeMap<i64, Duration>,
+    /// When each was heard, at which server.
+    heard: BTreeMap<(i64, ServerId), Vec<Instant>>,
+    /// When the newest ping was sent that this leader knows the learner to have answered.
+    answered: BTreeMap<(ServerId, ServerId), Instant>,
+    /// Since when a server leads.
+    leads: BTreeMap<ServerId, Instant>,
+    /// Where each leader was asked last whether a session lives, or has said so itself.
+    owners: BTreeMap<(ServerId, i64), ServerId>,
+    /// To which server each request was sent.
+    sent: BTreeMap<RequestId, ServerId>,
+    /// Which sessions this leader has taken for silent.
+    ending: BTreeSet<(ServerId, i64)>,
+    /// Requests that were prepared when their session was at another server already.
+    stale: BTreeSet<RequestId>,
+    /// How many of those there were, and how many sessions have expired.
+    pub(crate) moved: u64,
+    pub(crate) expired: u64,
+}
+
+impl Sessions {
+    /// The transactions of sessions: each is opened once, and writes nothing behind its end.
+    pub(super) fn on_committed(
+        &mut self,
+        server: ServerId,
+        zxid: Zxid,
+        header: TxnHeader,
+        outcome: &Outcome,
+    ) -> Result<(), Violation> {
+        let session = header.client;
+        if matches!(outcome, Outcome::SessionClosed { .. }) {
+            self.closed.entry(session).or_insert(zxid);
+            return Ok(());
+        }
+        if outcome.error().is_some() {
+            return Ok(());
+        }
+        if let Some(closed) = self.closed.get(&session) {
+            let detail = format!("{zxid} is of session {session:x}, which has ended with {closed}");
+            return broken(Rule::Closed, server, detail);
+        }
+        if let Outcome::SessionOpened { timeout } = outcome {
+            let timeout = Duration::from_millis(u64::try_from(*timeout).unwrap_or(0));
+            self.timeouts.insert(session, timeout);
+            if let Some(first) = self.opened.insert(session, zxid) {
+                let detail = format!("{zxid} opens session {session:x}, as did {first}");
+                return broken(Rule::Closed, server, detail);
+            }
+        }
+        if self.stale.contains(&header.request()) {
+            let detail = format!("{zxid} is by a connection that session {session:x} has left");
+            return broken(Rule::Owner, server, detail);
+        }
+        Ok(())
+    }
+
+    /// A client sends a request.
+    pub(crate) fn on_sent(&mut self, id: RequestId, to: ServerId) {
+        self.sent.insert(id, to);
+    }
+
+    /// A session is at this server from here on, as a leader says.
+    pub(crate) fn on_moved(&mut self, leader: ServerId, session: i64, to: ServerId) {
+        self.owners.insert((leader, session), to);
+    }
+
+    /// A leader makes a transaction of a request. `closes`: of one that ends its session.
+    pub(crate) fn on_prepared(&mut self, leader: ServerId, id: RequestId, closes: bool) {
+        if closes {
+            // From whichever connection: it is not looked at.
+            self.closing.insert(id.client);
+            return;
+        }
+        let owner = self.owners.get(&(leader, id.client));
+        let (Some(by), Some(at)) = (self.sent.get(&id), owner) else { return };
+        if by != at && self.stale.insert(id) {
+            self.moved += 1;
+        }
+    }
+
+    /// A server tells a client that it has its session, having applied everything through `applied`.
+    pub(crate) fn on_welcome(
+        &self,
+        server: ServerId,
+        session: i64,
+        applied: Zxid,
+    ) -> Result<(), Violation> {
+        match self.closed.get(&session).filter(|closed| **closed <= applied) {
+            None => Ok(()),
+            Some(closed) => {
+                let detail = format!("welcomes session {session:x}, which has ended with {closed}");
+                broken(Rule::Closed, server, detail)
+            }
+        }
+    }
+
+    /// A server tells a client that there is no such session, having applied everything through `applied`. One that does
+    /// not know that it leads no more cannot know of sessions that were opened since.
+    pub(crate) fn on_refused(
+        &self,
+        server: ServerId,
+        session: i64,
+        applied: Zxid,
+    ) -> Result<(), Violation> {
+        let known = self.opened.get(&session).is_some_and(|opened| *opened <= applied);
+        if !known || self.closed.contains_key(&session) || self.closing.contains(&session) {
+            return Ok(());
+        }
+        broken(Rule::Expiry, server, format!("does not know session {session:x}, which lives"))
+    }
+
+    /// A server reads something of a session's client.
+    pub(crate) fn on_heard(&mut self, server: ServerId, session: i64, now: Instant) {
+        // A leader tells its own clients that their sessions are elsewhere.
+        if self.owners.get(&(server, session)).is_some_and(|owner| *owner != server) {
+            return;
+        }
+        let heard = self.heard.entry((session, server)).or_default();
+        if heard.len() > 200 {
+            heard.drain(..100);
+        }
+        heard.push(now);
+    }
+
+    /// A server serves no longer, and closes the connections of its clients. What it has heard since it was separated from
+    /// the leader no leader will hear of: that counted the time-outs of its sessions from when it was lost.
+    pub(crate) fn on_retired(&mut self, server: ServerId) {
+        self.heard.retain(|(_, at), _| *at != server);
+    }
+
+    /// A server begins to lead.
+    pub(crate) fn on_leads(&mut self, leader: ServerId, now: Instant) {
+        self.answered.retain(|(at, _), _| *at != leader);
+        self.owners.retain(|(at, _), _| *at != leader);
+        self.ending.retain(|(at, _)| *at != leader);
+        self.leads.insert(leader, now);
+    }
+
+    /// A leader knows that a learner has answered a ping.
+    pub(crate) fn on_answered(&mut self, leader: ServerId, learner: ServerId, asked: Instant) {
+        let known = self.answered.entry((leader, learner)).or_insert(asked);
+        *known = asked.max(*known);
+    }
+
+    /// A leader takes a session for silent: it was for its time-out, as far as the leader can know. A tenth is the clocks'.
+    pub(crate) fn on_expired(
+        &mut self,
+        leader: ServerId,
+        session: i64,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        self.expired += 1;
+        // What asks for its end again: the first time was judged.
+        if !self.ending.insert((leader, session)) {
+            return Ok(());
+        }
+        let Some(timeout) = self.timeouts.get(&session) else { return Ok(()) };
+        let mut last = self.leads.get(&leader).copied().unwrap_or(Instant::ORIGIN);
+        for ((of, server), heard) in &self.heard {
+            if *of != session {
+                continue;
+            }
+            let known = self.answered.get(&(leader, *server)).copied();
+            let known = if *server == leader { Some(now) } else { known };
+            let heard = heard.iter().rev().find(|at| known.is_some_and(|known| **at <= known));
+            last = last.max(heard.copied().unwrap_or(last));
+        }
+        if now.since(last) >= *timeout * 9 / 10 {
+            return Ok(());
+        }
+        let silent = now.since(last);
+        let detail = format!("session {session:x} was silent for {silent:?} only of {timeout:?}");
+        broken(Rule::Expiry, leader, detail)
+    }
+}

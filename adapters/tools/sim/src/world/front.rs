@@ -1,0 +1,426 @@
+//! ZooKeeper in front of a server of the world: the shipped tree and service, in the order in which a driver runs them.
+//!
+//! ```text
+//!   core: Deliver, Adopt, Prepare, Abandon ─┐
+//!   core: Serving, Retired, Pinged, … ──────┼─► orders, one by one ─► ZooKeeper, Service ─► Prepared, Submit, … ─► core
+//!   connections of clients ─────────────────┘                                         └─► Send, Close ─► clients
+//! ```
+//!
+//! What is ordered is done a moment later, as on a driver's other thread, and at the latest when something depends on it: a
+//! snapshot, or telling the core how far it is applied.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::{Bytes, BytesMut};
+use quorate_application::clients::{
+    ClientId, Clients, Event as Told, Frame, Framing, Host, Input, Output as Wants, SyncId,
+};
+use quorate_application::{Application, Prepared, Restore, Snapshot};
+use quorate_core::id::{Origin, ReadId, ServerId};
+use quorate_core::message::Request;
+use quorate_core::output::Output;
+use quorate_core::time::Instant;
+use quorate_core::txn::{Draft, Txn, TxnHeader};
+use quorate_core::zxid::{Epoch, Zxid};
+use quorate_service::wire::op;
+use quorate_service::{ClientFraming, Options, Service, ZooKeeper};
+
+use crate::network::up_to;
+use crate::rule::{Rule, Violation, broken};
+use crate::world::{What, World};
+
+/// When the simulated world began, in milliseconds since 1970.
+const BEGINNING_MS: i64 = 1_700_000_000_000;
+
+/// What is to be done, in order.
+#[derive(Debug)]
+pub(super) enum Order {
+    Apply(Txn),
+    /// A state with this label and these bytes takes the place of the tree.
+    Adopt(Zxid, Bytes),
+    Prepare(Epoch, Origin, Request),
+    Abandon,
+    /// The service is told.
+    Tell(Told),
+}
+
+/// The application of a server and its service.
+#[derive(Debug)]
+pub(super) struct Front {
+    zookeeper: ZooKeeper,
+    service: Service,
+    /// It leads, or did when it served last.
+    leads: bool,
+    orders: VecDeque<Order>,
+    /// What takes frames off the bytes of each connection that has not ended.
+    open: BTreeMap<ClientId, ClientFraming>,
+    /// Frames of those that are not read from.
+    held: BTreeMap<ClientId, Vec<Frame>>,
+    /// Whom an answer to a read is for.
+    reads: BTreeMap<ReadId, SyncId>,
+    /// When the service stepped last.
+    stepped: Instant,
+    /// When there is something to do, if that is entered.
+    pub(super) wakes: Option<Instant>,
+    wants: Vec<Wants>,
+}
+
+impl Front {
+    /// That of a server that starts.
+    pub(super) fn new(id: ServerId, tick: std::time::Duration) -> Self {
+        let mut zookeeper = ZooKeeper::with(Options::default());
+        let service = zookeeper.clients(Host { id, tick, frame_bytes_max: 0xf_ffff });
+        Self {
+            zookeeper,
+            service,
+            leads: false,
+            orders: VecDeque::new(),
+            open: BTreeMap::new(),
+            held: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            stepped: Instant::ORIGIN,
+            wakes: None,
+            wants: Vec::new(),
+        }
+    }
+
+    pub(super) fn order(&mut self, order: Order) {
+        self.orders.push_back(order);
+    }
+
+    pub(super) const fn tree(&self) -> &quorate_znode::Tree {
+        self.zookeeper.tree()
+    }
+
+    /// What the service asked to read has been reached, or never is.
+    pub(super) fn answer(&mut self, read: ReadId, answered: bool) {
+        if let Some(sync) = self.reads.remove(&read) {
+            self.order(Order::Tell(if answered {
+                Told::Synced(sync)
+            } else {
+                Told::SyncRefused(sync)
+            }));
+        }
+    }
+
+    /// The tree, as a snapshot writes it.
+    pub(super) fn state(&self) -> Bytes {
+        let (mut bytes, mut snapshot) = (BytesMut::new(), self.zookeeper.snapshot());
+        while snapshot.next(&mut bytes).unwrap_or(false) {}
+        bytes.freeze()
+    }
+
+    fn adopt(&mut self, label: Zxid, bytes: &Bytes) -> bool {
+        let mut restore = ZooKeeper::restore(label);
+        match restore.push(&mut &bytes[..]) {
+            Ok(Some(tree)) => self.zookeeper.adopt(tree),
+            Ok(None) | Err(_) => return false,
+        }
+        true
+    }
+
+    fn tell(&mut self, at: Instant, event: Told) {
+        self.stepped = self.stepped.max(at);
+        let input = Input { at: self.stepped, wall_ms: wall_ms(self.stepped), event };
+        self.service.step_into(input, &mut self.zookeeper, &mut self.wants);
+    }
+
+    fn prepare(&mut self, at: Instant, origin: Origin, request: &Request, most: usize) -> Draft {
+        let now = wall_ms(at);
+        let body_max = most.saturating_sub(Txn::HEADER_BYTES);
+        let Prepared { kind, body } = self.zookeeper.prepare(request, origin, now, body_max);
+        let (client, cxid) = (request.id.client, request.id.cxid);
+        let draft = Draft { header: TxnHeader { client, cxid, time: now, kind }, body };
+        draft.fit(most).unwrap_or_else(|refusal| {
+            self.zookeeper.void();
+            refusal
+        })
+    }
+
+    /// A connection begins.
+    pub(super) fn open(&mut self, client: ClientId) {
+        self.open.insert(client, self.service.framing());
+    }
+
+    /// A connection has ended; whether it had not been closed.
+    pub(super) fn close(&mut self, client: ClientId) -> bool {
+        self.held.remove(&client);
+        self.open.remove(&client).is_some()
+    }
+
+    /// What there is of a connection, in the order in which it comes.
+    pub(super) fn frames(&mut self, client: ClientId, bytes: Bytes) -> Option<Vec<Frame>> {
+        let framing = self.open.get_mut(&client)?;
+        let (mut bytes, mut frames) = (BytesMut::from(bytes), Vec::new());
+        while let Some(frame) = framing.take(&mut bytes) {
+            frames.push(frame);
+        }
+        match self.held.get_mut(&client) {
+            Some(held) => {
+                held.extend(frames);
+                None
+            }
+            None => Some(frames),
+        }
+    }
+}
+
+/// The wall clock of a server whose monotonic one shows this.
+fn wall_ms(shown: Instant) -> i64 {
+    BEGINNING_MS + i64::try_from(shown.since_origin().as_millis()).unwrap_or(0)
+}
+
+impl World {
+    /// Gives the front of a server something to do, if it has one.
+    pub(super) fn order(&mut self, id: ServerId, order: Order) {
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(front) = &mut server.front else { return };
+        front.order(order);
+        self.wake_front(id);
+    }
+
+    /// What the core says to a service; false if it is nothing for one.
+    pub(super) fn tells_front(&mut self, id: ServerId, output: &Output) -> bool {
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others are nothing for a service")]
+        let told = match output.clone() {
+            Output::Serving { epoch, leads, membership } => {
+                Told::Serving { epoch, leads, membership }
+            }
+            Output::Retired => Told::Retired,
+            Output::Pinged => Told::Pinged,
+            Output::Touched { from, asked, sessions } => Told::Touched { from, asked, sessions },
+            Output::Revalidate { from, body } => Told::Revalidate { from, body },
+            Output::Revalidated(body) => Told::Revalidated(body),
+            Output::Answer(read) | Output::ReadRefused { read, .. } => {
+                let server = self.servers.get_mut(&id);
+                if let Some(front) = server.and_then(|server| server.front.as_mut()) {
+                    front.answer(read, matches!(output, Output::Answer(_)));
+                }
+                self.wake_front(id);
+                return true;
+            }
+            _ => return false,
+        };
+        self.order(id, Order::Tell(told));
+        true
+    }
+
+    /// Enters when the front of a server has something to do.
+    pub(super) fn wake_front(&mut self, id: ServerId) {
+        let now = self.agenda.now();
+        let Some(server) = self.servers.get_mut(&id) else { return };
+        let Some(front) = &mut server.front else { return };
+        if server.paused {
+            return;
+        }
+        let due = front.service.deadline().map(|due| server.clock.when(due).max(now));
+        let at = if front.orders.is_empty() {
+            due
+        } else {
+            Some(now + up_to(&mut self.appliers, self.application_max))
+        };
+        let Some(at) = at.filter(|at| front.wakes.is_none_or(|wakes| *at < wakes)) else { return };
+        front.wakes = Some(at);
+        let incarnation = server.incarnation;
+        self.agenda.at(at, What::Front { id, incarnation });
+    }
+
+    /// The front of a server does what it has to do.
+    pub(super) fn work(&mut self, id: ServerId) -> Result<(), Violation> {
+        let now = self.agenda.now();
+        loop {
+            let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+            let shown = server.clock.shows(now);
+            let Some(front) = &mut server.front else { return Ok(()) };
+            if front.wakes.is_some_and(|wakes| wakes <= now) {
+                front.wakes = None;
+            }
+            if server.paused {
+                return Ok(());
+            }
+            let due = front.service.deadline().is_some_and(|due| due <= shown);
+            let order = front.orders.pop_front();
+            let Some(order) = order.or(due.then_some(Order::Tell(Told::Tick))) else { break };
+            self.perform(id, shown, order)?;
+        }
+        self.wake_front(id);
+        self.enter_clients();
+        Ok(())
+    }
+
+    /// The oracle hears what a service is told of sessions.
+    fn note_told(&mut self, id: ServerId, shown: Instant, told: &Told) {
+        let now = self.agenda.now();
+        let Some(crowd) = &mut self.crowd else { return };
+        let sessions = &mut crowd.judge.sessions;
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others tell nothing of sessions")]
+        match told {
+            Told::Serving { leads: true, .. } => sessions.on_leads(id, now),
+            Told::Retired => sessions.on_retired(id),
+            Told::Received { client, .. } => {
+                if let Some(session) = crowd.open_session_of(*client) {
+                    crowd.judge.sessions.on_heard(id, session, now);
+                }
+            }
+            Told::Revalidate { from, body } => {
+                let learner = self.network.at_the_other_end(*from);
+                let session = body.first_chunk().copied().map(i64::from_be_bytes);
+                if let (Some(learner), Some(session)) = (learner, session) {
+                    sessions.on_moved(id, session, learner);
+                }
+            }
+            Told::Touched { from, asked, .. } => {
+                // Clocks may be off: rather a little earlier.
+                let ago = Instant::from_origin(shown.since(*asked)).0 / 10 * 11;
+                if let Some(learner) = self.network.at_the_other_end(*from) {
+                    sessions.on_answered(id, learner, Instant(now.0.saturating_sub(ago)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn perform(&mut self, id: ServerId, shown: Instant, order: Order) -> Result<(), Violation> {
+        let now = self.agenda.now();
+        if let Order::Tell(told) = &order {
+            self.note_told(id, shown, told);
+        }
+        let (Some(server), Some(crowd)) = (self.servers.get_mut(&id), &mut self.crowd) else {
+            return Ok(());
+        };
+        let Some(front) = &mut server.front else { return Ok(()) };
+        match order {
+            Order::Apply(txn) => {
+                let effect = front.zookeeper.apply(&txn);
+                front.stepped = front.stepped.max(shown);
+                let (at, wants) = (front.stepped, &mut front.wants);
+                front.service.on_applied(at, &txn, &effect, &mut front.zookeeper, wants);
+                crowd.judge.same(id, front.tree())?;
+            }
+            Order::Adopt(label, bytes) => {
+                if !front.adopt(label, &bytes) {
+                    let detail = format!("cannot restore {label}");
+                    return broken(Rule::Snapshot, id, detail);
+                }
+                crowd.judge.same(id, front.tree())?;
+            }
+            Order::Prepare(epoch, origin, request) => {
+                let closes = request.op == op::CLOSE_SESSION;
+                crowd.judge.sessions.on_prepared(id, request.id, closes);
+                let most = server.config.limits.txn_bytes;
+                let draft = front.prepare(shown, origin, &request, most);
+                server.drafts.push((epoch, draft));
+                let incarnation = server.incarnation;
+                if server.drafts.len() == 1 {
+                    self.agenda.at(now, What::Prepared { id, incarnation });
+                }
+            }
+            Order::Abandon => front.zookeeper.abandon(),
+            Order::Tell(event) => {
+                if let Told::Serving { leads, membership, .. } = &event {
+                    let (text, version) = (membership.to_string(), membership.version());
+                    front.zookeeper.set_configuration(&text, version, wall_ms(shown));
+                    front.leads = *leads;
+                }
+                front.tell(shown, event);
+            }
+        }
+        self.serve(id)
+    }
+
+    /// Does what the service of a server wants.
+    fn serve(&mut self, id: ServerId) -> Result<(), Violation> {
+        let now = self.agenda.now();
+        let (Some(server), Some(crowd)) = (self.servers.get_mut(&id), &mut self.crowd) else {
+            return Ok(());
+        };
+        let Some(front) = &mut server.front else { return Ok(()) };
+        for want in std::mem::take(&mut front.wants) {
+            let event = match want {
+                Wants::Send { client, bytes } => {
+                    let applied = front.zookeeper.tree().last_zxid();
+                    shows_what_is_applied(id, crowd.is_answered(client), &bytes, applied)?;
+                    let length = bytes.len();
+                    if let Some(session) = crowd.on_sent(client, bytes, now) {
+                        let asked = crowd.session_of(client).unwrap_or(0);
+                        let sessions = &mut crowd.judge.sessions;
+                        if session == 0 {
+                            sessions.on_refused(id, asked, applied)?;
+                        } else {
+                            sessions.on_welcome(id, session, applied)?;
+                        }
+                        if front.leads {
+                            sessions.on_moved(id, session, id);
+                        }
+                    }
+                    front.order(Order::Tell(Told::Written { client, bytes: length }));
+                    continue;
+                }
+                Wants::Close { client, .. } => {
+                    front.open.remove(&client);
+                    front.held.remove(&client);
+                    front.orders.retain(|order| !is_of(order, client));
+                    crowd.on_closed(client, now);
+                    continue;
+                }
+                Wants::Pause(client) => {
+                    front.held.entry(client).or_default();
+                    continue;
+                }
+                Wants::Resume(client) => {
+                    let frames = front.held.remove(&client).unwrap_or_default();
+                    front.order(Order::Tell(Told::Received { client, frames }));
+                    continue;
+                }
+                Wants::Submit(request) => {
+                    let expires = request.op == op::CLOSE_SESSION && request.id.cxid == 0;
+                    if expires && front.tree().session(request.id.client).is_some() {
+                        crowd.judge.sessions.on_expired(id, request.id.client, now)?;
+                    }
+                    quorate_core::input::Event::Submit(request)
+                }
+                Wants::Sync(sync) => {
+                    server.asked += 1;
+                    let read = ReadId(server.incarnation << 32 | server.asked);
+                    front.reads.insert(read, sync);
+                    self.checker.ledger.on_read(id, read, u8::MAX);
+                    quorate_core::input::Event::Read(read)
+                }
+                Wants::Touch(sessions) => quorate_core::input::Event::Touch(sessions),
+                Wants::Revalidate(body) => quorate_core::input::Event::Revalidate(body),
+                Wants::Revalidated { to, body } => {
+                    quorate_core::input::Event::Revalidated { to, body }
+                }
+            };
+            let (incarnation, event) = (server.incarnation, Box::new(event));
+            self.agenda.at(now, What::Answer { id, incarnation, event });
+        }
+        Ok(())
+    }
+}
+
+/// Whether an order is of a connection that is closed.
+fn is_of(order: &Order, closed: ClientId) -> bool {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others are of none")]
+    match order {
+        Order::Tell(Told::Received { client, .. } | Told::Written { client, .. }) => {
+            *client == closed
+        }
+        Order::Tell(Told::Disconnected(client)) => *client == closed,
+        _ => false,
+    }
+}
+
+/// No reply is ahead of what its server has applied.
+fn shows_what_is_applied(
+    id: ServerId,
+    has_header: bool,
+    bytes: &Bytes,
+    applied: Zxid,
+) -> Result<(), Violation> {
+    let zxid = bytes.get(8..16).and_then(|zxid| zxid.try_into().ok()).map(i64::from_be_bytes);
+    match zxid.map(Zxid).filter(|zxid| has_header && *zxid > applied) {
+        None => Ok(()),
+        Some(zxid) => broken(Rule::View, id, format!("tells of {zxid}, having applied {applied}")),
+    }
+}
