@@ -36,6 +36,10 @@ pub(crate) struct Connection {
     pub(crate) queue: VecDeque<Entry>,
     /// How many of them, from the front, are begun: reads that only wait for their turn among them.
     pub(crate) reached: usize,
+    /// How many of those are reads that have not been carried out.
+    pub(crate) reads_ahead: usize,
+    /// It is among those that wait for room for their writes.
+    pub(crate) waits: bool,
     /// Frames behind the ConnectRequest that wait for the session.
     pub(crate) early: VecDeque<Bytes>,
     /// Bytes that were sent and are not written.
@@ -107,6 +111,8 @@ impl Connection {
             timeout_ms: 0,
             queue: VecDeque::new(),
             reached: 0,
+            reads_ahead: 0,
+            waits: false,
             early: VecDeque::new(),
             unwritten: 0,
             paused: false,
@@ -153,6 +159,9 @@ fn text_of(address: IpAddr) -> alloc::string::String {
     }
 }
 
+/// A write is submitted behind so many reads that wait for their turn, at most: they are carried out before it is applied,
+/// even if their replies have to wait here.
+pub(crate) const READS_AHEAD_MAX: usize = 16;
 /// While more bytes than this wait to be written to a client, none of its requests is begun.
 const UNWRITTEN_MAX: usize = 1 << 20;
 /// How many requests of one connection wait, at most; then nothing is read from it.

@@ -14,6 +14,7 @@ use quorate_application::clients::{ClientId, Close, Output};
 use quorate_core::id::{LinkId, Origin};
 use quorate_core::message::Request;
 use quorate_core::txn::RequestId;
+use quorate_core::zxid::Zxid;
 
 use crate::connection::State;
 use crate::service::{Role, Service, Step, Submitted};
@@ -26,10 +27,13 @@ impl Service {
             Ok(asked) if self.serves() => asked,
             Ok(_) | Err(_) => return self.close(step.out, client, Close::AfterWriting),
         };
-        if asked.last_zxid > step.state.tree().last_zxid() {
+        // What the epoch has inherited is applied here: a server that was brought up by a snapshot labelled with its start
+        // has no more, and its clients would be refused everywhere else until something is written.
+        let applied = step.state.tree().last_zxid().max(Zxid::start_of(self.epoch));
+        if asked.last_zxid > applied {
             self.counters.ahead += 1;
             tracing::info!(
-                seen = %asked.last_zxid, applied = %step.state.tree().last_zxid(),
+                seen = %asked.last_zxid, %applied,
                 "a client has seen more than this server has: its connection is closed"
             );
             return self.close(step.out, client, Close::AfterWriting);

@@ -1,8 +1,9 @@
 //! The order of what a connection is told: its requests are begun, and answered, from the front of its queue.
 
+use bytes::Bytes;
 use quorate_application::clients::{ClientId, Close, Output, SyncId};
 
-use crate::connection::{Entry, Work};
+use crate::connection::{Entry, READS_AHEAD_MAX, Work};
 use crate::service::{Service, Step, Submitted};
 use crate::wire::{ReplyHeader, op, put_text, reply};
 
@@ -12,6 +13,8 @@ impl Service {
         while let Some(client) = self.moved.pop_first() {
             self.begin(step, client);
             self.answer(step, client);
+            // What has waited for the reads before it.
+            self.begin(step, client);
             self.hold(step, client);
         }
     }
@@ -22,7 +25,8 @@ impl Service {
         let held_back = connection.is_held_back();
         while let Some(Entry { work, .. }) = connection.queue.get_mut(connection.reached) {
             match work {
-                Work::Read(_) | Work::Refused(_) | Work::Underway { .. } | Work::Done(_) => {}
+                Work::Read(_) => connection.reads_ahead += 1,
+                Work::Refused(_) | Work::Underway { .. } | Work::Done(_) => {}
                 Work::Sync { done: true, .. } => {}
                 Work::Sync { id: Some(_), .. } => return,
                 Work::Sync { id, .. } => {
@@ -34,8 +38,11 @@ impl Service {
                     return;
                 }
                 Work::Waiting { .. } if held_back => return,
+                Work::Waiting { .. } if connection.reads_ahead > READS_AHEAD_MAX => return,
                 Work::Waiting { .. } if self.submitted.len() >= self.options.outstanding_max => {
-                    self.waiting.push_back(client);
+                    if !core::mem::replace(&mut connection.waits, true) {
+                        self.waiting.push_back(client);
+                    }
                     return;
                 }
                 Work::Waiting { request, parts } => {
@@ -58,7 +65,7 @@ impl Service {
         loop {
             let Some(connection) = self.clients.get_mut(&client) else { return };
             if connection.is_held_back() {
-                return;
+                return self.read_ahead(step, client);
             }
             let Some(front) = connection.queue.front() else { return };
             match &front.work {
@@ -74,7 +81,10 @@ impl Service {
             connection.figures.last_zxid = zxid.0;
             self.counters.answered(step.at.since(came));
             let bytes = match work {
-                Work::Read(request) => self.read(step, client, xid, request),
+                Work::Read(request) => {
+                    connection.reads_ahead = connection.reads_ahead.saturating_sub(1);
+                    self.read(step, client, xid, request)
+                }
                 Work::Refused(err) => reply(ReplyHeader { xid, zxid, err }, |_| {}),
                 Work::Done(bytes) => bytes,
                 Work::Sync { path, .. } => {
@@ -85,6 +95,34 @@ impl Service {
             self.send(step.out, client, bytes);
             if op == op::CLOSE_SESSION {
                 return self.close(step.out, client, Close::AfterWriting);
+            }
+        }
+    }
+
+    /// Replies wait, and writes are under way: the reads before them see the tree without them.
+    fn read_ahead(&mut self, step: &mut Step<'_>, client: ClientId) {
+        let Some(connection) = self.clients.get(&client) else { return };
+        let underway = |entry: &Entry| matches!(entry.work, Work::Underway { .. });
+        let begun = connection.queue.iter().take(connection.reached);
+        let Some(first) = begun.clone().position(underway) else { return };
+        for at in 0..first {
+            let Some(connection) = self.clients.get_mut(&client) else { return };
+            let Some(Entry { xid, work, .. }) = connection.queue.get_mut(at) else { return };
+            match work {
+                Work::Read(_) => {}
+                Work::Refused(_) | Work::Done(_) | Work::Sync { done: true, .. } => continue,
+                // What is behind it has to wait as well.
+                Work::Waiting { .. } | Work::Underway { .. } | Work::Sync { .. } => return,
+            }
+            let xid = *xid;
+            let Work::Read(request) = core::mem::replace(work, Work::Done(Bytes::new())) else {
+                return;
+            };
+            connection.reads_ahead = connection.reads_ahead.saturating_sub(1);
+            let bytes = self.read(step, client, xid, request);
+            let connection = self.clients.get_mut(&client);
+            if let Some(entry) = connection.and_then(|connection| connection.queue.get_mut(at)) {
+                entry.work = Work::Done(bytes);
             }
         }
     }
@@ -107,7 +145,10 @@ impl Service {
         let room = self.options.outstanding_max.saturating_sub(self.submitted.len());
         for _ in 0..room {
             let Some(client) = self.waiting.pop_front() else { return };
-            self.moved.insert(client);
+            if let Some(connection) = self.clients.get_mut(&client) {
+                connection.waits = false;
+                self.moved.insert(client);
+            }
         }
     }
 

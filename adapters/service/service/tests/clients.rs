@@ -200,6 +200,44 @@ fn a_client_with_too_much_unread_is_answered_no_more_until_it_reads() {
     assert!(!stand.is_paused(client));
 }
 
+/// Its reply waits with the others, and what it has read is as of its turn.
+#[test]
+fn a_read_before_a_write_that_is_under_way_does_not_see_it_though_replies_wait() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    let data = Some(Bytes::from(vec![7; 1 << 20]));
+    let acl = Some(vec![Acl::world(31)]);
+    let path = "/big".to_owned();
+    let big = Request::Create { op: op::CREATE, path, data, acl, flags: 0, ttl: None };
+    stand.call(client, big).unwrap();
+    stand.call(client, create("/x")).unwrap();
+    let requests = [
+        (1, set("/x", 0)),
+        (2, get("/big", false)),
+        (3, get("/big", false)),
+        (4, exists("/x", false)),
+        (5, set("/x", 1)),
+    ];
+    stand.request(client, &requests);
+    assert_eq!(stand.submitted.len(), 2);
+    stand.settle();
+    assert_eq!(stand.told(client), ["1 ok", "2 ok"]);
+    stand.tell(quorate_application::clients::Event::Written { client, bytes: 4 << 20 });
+    stand.tell(quorate_application::clients::Event::Written { client, bytes: 4 << 20 });
+    let heard = stand.heard(client);
+    let Some(Heard::Reply(4, 0, body)) = heard.get(1) else { panic!("{heard:?}") };
+    let Some(Response::Stat(stat)) = Response::decode(op::EXISTS, body).unwrap() else { panic!() };
+    assert_eq!(stat.version, 1, "not what is behind it");
+    // Behind many reads a write is not submitted before they are carried out.
+    let mut many: Vec<_> = (1..=40).map(|xid| (xid, exists("/x", false))).collect();
+    many.insert(0, (0, set("/x", -1)));
+    many.push((99, set("/x", -1)));
+    stand.request(client, &many);
+    assert_eq!(stand.submitted.len(), 1);
+    stand.settle();
+    assert_eq!(stand.told(client).len(), 42);
+}
+
 #[test]
 fn writes_beyond_what_may_be_under_way_wait_and_none_is_forgotten() {
     let mut stand = Stand::with(true, |options| options.outstanding_max = 10);
