@@ -194,7 +194,7 @@ fn an_injected_loss_is_found() {
 
 #[test]
 fn the_load_is_summed_up_in_words() {
-    let more = ["--load", "--clients", "3", "--payload", "1000"];
+    let more = ["--load", "--writers", "3", "--payload", "1000"];
     let output = quorate(["demo", "--servers", "3", "--kill-leader", "1"].into_iter().chain(more));
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
     let text = stdout(&output);
@@ -239,7 +239,9 @@ fn refuses_what_cannot_work() {
         ["--servers", "300"],
         ["--tick-time", "0"],
         ["--kill-leader", "-1"],
-        ["--clients", "3"],
+        ["--writers", "3"],
+        ["--clients", "0"],
+        ["--clients", "--load"],
         ["--inject-loss", "--json"],
     ] {
         let output = quorate(["demo"].into_iter().chain(arguments));
