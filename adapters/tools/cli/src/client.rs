@@ -36,6 +36,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use zookeeper_client::Client;
 
 use self::command::{Command, Line};
+use self::editor::Prompt;
 use self::error::ClientError;
 use self::lines::Lines;
 use self::operations::{carry_out, one};
@@ -86,6 +87,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         timeout: Duration::from_millis(timeout.into()),
         identities: auth,
     };
+    let prompt = if command.is_none() { lines::prompt()? } else { None };
     let no_signals = |error| Failure::failed(format!("cannot wait for signals: {error}"));
     let interrupts = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let mut work = Work { page: Page::new(json), interrupts };
@@ -104,7 +106,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
                 Err(Stopped::Gone) => Ok(()),
             }
         }
-        None => shell(wanted, client, work).await,
+        None => shell(wanted, prompt, client, work).await,
     }
 }
 
@@ -154,14 +156,19 @@ impl Work {
 }
 
 /// Carries out line after line.
-async fn shell(mut wanted: Wanted, client: Client, mut work: Work) -> Result<(), Failure> {
+async fn shell(
+    mut wanted: Wanted,
+    prompt: Option<Prompt>,
+    client: Client,
+    mut work: Work,
+) -> Result<(), Failure> {
     let session = Arc::new(Mutex::new(client));
-    let mut lines = Lines::start(format!("[{}] ", wanted.servers), Arc::clone(&session))?;
+    let mut lines = Lines::start(prompt, format!("[{}] ", wanted.servers), Arc::clone(&session))?;
     let mut failed = 0_u32;
     loop {
         let line = tokio::select! {
             line = lines.next() => line,
-            // At a prompt the editor takes ctrl-C; this is a signal from elsewhere.
+            // At a prompt ctrl-C is a key; this is a signal from elsewhere.
             _ = work.interrupts.recv() => return Err(Failure::interrupted()),
         };
         let Some(line) = line else { break };

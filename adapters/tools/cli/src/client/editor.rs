@@ -2,7 +2,6 @@
 //!
 //! The history ends with the process, and has no identities: nothing that was typed goes to a disk.
 
-use std::io::{self, Write};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -18,42 +17,49 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::command::Line;
 use super::session::{Current, current};
+use crate::failure::Failure;
 
 /// How long a completion may take: the person waits for it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Reads lines from the terminal, one for each ask.
-pub(super) fn edit(
-    prompt: &str,
-    asked: &Receiver<()>,
-    to: &UnboundedSender<String>,
-    session: Current,
-    runtime: Handle,
-) {
-    let config = Config::builder().completion_type(CompletionType::List).build();
-    let mut editor = match Editor::<Completion, DefaultHistory>::with_config(config) {
-        Ok(editor) => editor,
-        Err(error) => {
-            drop(writeln!(io::stderr(), "no prompt: {error}"));
-            return;
-        }
-    };
-    editor.set_helper(Some(Completion { session, runtime, commands: Line::names() }));
-    while asked.recv().is_ok() {
-        let line = loop {
-            match editor.readline(prompt) {
-                Ok(line) => break line,
-                // The line is given up.
-                Err(ReadlineError::Interrupted) => {}
-                Err(_) => return,
+/// Lines with a prompt.
+pub(super) struct Prompt(Editor<Completion, DefaultHistory>);
+
+impl Prompt {
+    /// At this terminal. To be called before anything waits for SIGINT: the editor takes it, and who comes later gets
+    /// it, too; the other way round a watch could not be interrupted.
+    pub(super) fn open() -> Result<Self, Failure> {
+        let config = Config::builder().completion_type(CompletionType::List).build();
+        let opened = Editor::with_config(config);
+        opened.map(Self).map_err(|error| Failure::failed(format!("no prompt: {error}")))
+    }
+
+    /// Reads lines, one for each ask.
+    pub(super) fn read(
+        mut self,
+        prompt: &str,
+        asked: &Receiver<()>,
+        to: &UnboundedSender<String>,
+        session: Current,
+        runtime: Handle,
+    ) {
+        self.0.set_helper(Some(Completion { session, runtime, commands: Line::names() }));
+        while asked.recv().is_ok() {
+            let line = loop {
+                match self.0.readline(prompt) {
+                    Ok(line) => break line,
+                    // The line is given up; or a signal was meant for the last command.
+                    Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => {}
+                    Err(_) => return,
+                }
+            };
+            if !line.trim_start().starts_with("addauth") {
+                // A line without history is still a line.
+                drop(self.0.add_history_entry(&line));
             }
-        };
-        if !line.trim_start().starts_with("addauth") {
-            // A line without history is still a line.
-            drop(editor.add_history_entry(&line));
-        }
-        if to.send(line).is_err() {
-            return;
+            if to.send(line).is_err() {
+                return;
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::editor;
+use super::editor::Prompt;
 use super::session::Current;
 use crate::failure::Failure;
 use crate::serve::thread;
@@ -20,19 +20,29 @@ pub(super) struct Lines {
     terminal: bool,
 }
 
+/// The prompt, if a person types: before anything waits for SIGINT, see [`Prompt::open`].
+pub(super) fn prompt() -> Result<Option<Prompt>, Failure> {
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    is_terminal.then(Prompt::open).transpose()
+}
+
 impl Lines {
-    /// From stdin; at a terminal with a prompt.
-    pub(super) fn start(prompt: String, session: Current) -> Result<Self, Failure> {
+    /// From the prompt, else from stdin.
+    pub(super) fn start(
+        prompt: Option<Prompt>,
+        text: String,
+        session: Current,
+    ) -> Result<Self, Failure> {
         let (asks, asked) = mpsc::channel();
         let (typed, lines) = unbounded_channel();
-        let terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-        if terminal {
-            let runtime = tokio::runtime::Handle::current();
-            thread("quorate-editor", move || {
-                editor::edit(&prompt, &asked, &typed, session, runtime)
-            })?;
-        } else {
-            thread("quorate-lines", move || read(&asked, &typed))?;
+        let terminal = prompt.is_some();
+        match prompt {
+            Some(prompt) => {
+                let runtime = tokio::runtime::Handle::current();
+                let read = move || prompt.read(&text, &asked, &typed, session, runtime);
+                thread("quorate-editor", read)?;
+            }
+            None => thread("quorate-lines", move || read(&asked, &typed))?,
         }
         Ok(Self { asks, lines, terminal })
     }
