@@ -17,6 +17,12 @@
 //!   audit: each server's log and snapshots, read back ──► lost, duplicated, diverged
 //! ```
 //!
+//! With clients instead, real sessions go through the kills, and nothing that a server has promised them may be gone:
+//!
+//! ```text
+//!   sessions ── sockets ──► the servers' client ports      notes what was lost: sessions, ephemeral nodes, watches
+//! ```
+//!
 //! What it does not do: it injects no faults other than sudden death. That is the simulator's.
 
 mod audit;
@@ -31,6 +37,7 @@ mod ledger;
 mod load;
 mod news;
 mod plot;
+mod sessions;
 mod table;
 mod view;
 
@@ -42,7 +49,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) use self::child::{Arguments as ServerArguments, run as serve};
 use self::ensemble::Ensemble;
-use self::layout::{Layout, Placement, Times};
+use self::layout::{Layout, Placement, Purpose, Times};
 use self::load::LoadConfig;
 use self::plot::{Options, Plot};
 use self::view::View;
@@ -55,7 +62,9 @@ use crate::runtime::Kind;
 /// Each time the leader is stopped without a word; the survivors notice, elect another, and it takes
 /// over; then the dead server is restarted on its own data and rejoins. Exits with 1 if any of that
 /// fails or takes too long. With --load, clients write all the while, and in the end all servers' disks
-/// are compared with every acknowledgement; exits with 1 if anything is lost or differs. With
+/// are compared with every acknowledgement; exits with 1 if anything is lost or differs. With --clients, the
+/// servers are ZooKeeper servers with so many clients each; exits with 1 if a session, an ephemeral node or
+/// the event of a watch is lost. With
 /// --transfer-leadership no server is killed: each leader transfers its leadership, and the longest time
 /// without an acknowledged write is what clients notice of it.
 #[derive(Debug, Args)]
@@ -80,10 +89,16 @@ pub(crate) struct Arguments {
     /// Under load: instead of being killed, the leader transfers its leadership to the next server each time.
     #[arg(long, alias = "hand-over", conflicts_with = "processes")]
     transfer_leadership: bool,
-    /// How many clients write, each one thing at a time.
+    /// Under load: how many write, each one thing at a time.
     #[arg(long, value_name = "N", default_value_t = 16, requires = "writing",
           value_parser = clap::value_parser!(u16).range(1..=2000))]
-    clients: u16,
+    writers: u16,
+    /// So many clients of each server (200 if not said) with a session, an ephemeral node, 10 watches and a write
+    /// each second; nothing of it may be lost.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "200",
+          conflicts_with_all = ["load", "inject_loss"],
+          value_parser = clap::value_parser!(u16).range(1..=2000))]
+    clients: Option<u16>,
     /// How long each write is.
     #[arg(long, value_name = "BYTES", default_value_t = 100, requires = "writing",
           value_parser = clap::value_parser!(u32).range(8..=500_000))]
@@ -138,8 +153,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         crate::logs::start(None, "off")?;
     }
     let placement = if processes { Placement::Processes } else { Placement::Embedded };
-    let load = (arguments.load || arguments.transfer_leadership).then(|| LoadConfig {
-        clients: arguments.clients.into(),
+    let sessions = arguments.clients.map(usize::from);
+    let loaded = arguments.load || (arguments.transfer_leadership && sessions.is_none());
+    let load = loaded.then(|| LoadConfig {
+        clients: arguments.writers.into(),
         payload: usize::try_from(arguments.payload).unwrap_or(usize::MAX),
     });
     let tick = Duration::from_millis(tick_time);
@@ -150,8 +167,15 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         ElectionKind::Fast => Election::Fast,
         ElectionKind::Generation => Election::Generation(Generations::within(timeout, timeout * 2)),
     };
-    let writable = load.map(|_| arguments.runtime);
-    let layout = Layout::new(placement, servers, Times { tick, election }, writable)
+    let purpose = match (load, sessions) {
+        (Some(_), _) => Purpose::Load(arguments.runtime),
+        (None, Some(each)) => {
+            sessions::allow_descriptors(each * usize::from(servers));
+            Purpose::Sessions
+        }
+        (None, None) => Purpose::Elections,
+    };
+    let layout = Layout::new(placement, servers, Times { tick, election }, purpose)
         .map_err(|error| Failure::failed(error.to_string()))?;
     let (ensemble, events) = Ensemble::new(layout);
     let options = Options {
@@ -160,6 +184,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         silence: arguments.silence,
         patience: Duration::from_secs(patience),
         load,
+        sessions,
         inject_loss: arguments.inject_loss,
     };
     let mut plot = Plot::new(ensemble, events, view, options);

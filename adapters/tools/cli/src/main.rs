@@ -5,6 +5,7 @@
 //! ```text
 //!   quorate demo                     an ensemble in one process; kills leaders and measures
 //!   quorate serve zoo.cfg            one server
+//!   quorate client HOST:PORT...      nodes by hand, through a client port
 //!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
 //!   quorate probe HOST:PORT...       asks servers for their view, on their election ports
 //!   quorate elect ... -- COMMAND     runs a command while this process leads, by an election in ZooKeeper or etcd
@@ -21,7 +22,9 @@
 //! for wrong arguments or configuration, and 3 if no server could be reached.
 #![forbid(unsafe_code)]
 
+mod address;
 mod bench;
+mod client;
 mod cpu;
 mod demo;
 mod elect;
@@ -39,6 +42,7 @@ mod runtime;
 mod serve;
 mod sim;
 mod superuser;
+mod utc;
 
 use std::future::Future;
 use std::io::{self, Write};
@@ -60,6 +64,7 @@ struct Arguments {
 enum Command {
     Demo(demo::Arguments),
     Serve(serve::Arguments),
+    Client(client::Arguments),
     Reconfig(reconfig::Arguments),
     Probe(probe::Arguments),
     Elect(elect::Arguments),
@@ -89,6 +94,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Demo(arguments) => on_runtime(demo::run(arguments)),
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
+        Command::Client(arguments) => on_runtime(client::run(arguments)),
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
         Command::Elect(arguments) => on_runtime(elect::run(arguments)),

@@ -29,11 +29,11 @@ use clap::Args;
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use serde::Serialize;
-use thiserror::Error;
 
 use self::ask::ask;
 use self::compare::{Finding, View, compare};
 use self::page::table;
+use crate::address::address;
 use crate::failure::Failure;
 use crate::paint::Paint;
 
@@ -56,31 +56,6 @@ pub(crate) struct Arguments {
     /// The id to introduce the probe with: larger than any server's, and no other probe's. Random if absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(256..i64::MAX))]
     id: Option<i64>,
-}
-
-/// `host:port` or `[host]:port`.
-fn address(text: &str) -> Result<HostPort, AddressError> {
-    let (host, port) = text.rsplit_once(':').ok_or(AddressError::NoPort)?;
-    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let host = bracketed.unwrap_or(host);
-    if host.is_empty() || (bracketed.is_none() && host.contains(':')) {
-        return Err(AddressError::Form);
-    }
-    match port.parse() {
-        Ok(port) if port > 0 => Ok(HostPort { host: host.to_owned(), port }),
-        Ok(_) | Err(_) => Err(AddressError::Port(port.to_owned())),
-    }
-}
-
-/// Why an argument is no address.
-#[derive(Debug, Error)]
-enum AddressError {
-    #[error("no :PORT")]
-    NoPort,
-    #[error("write HOST:PORT, and an IPv6 address as [ADDRESS]:PORT")]
-    Form,
-    #[error("{0:?} is no port from 1 to 65535")]
-    Port(String),
 }
 
 /// Asks all at once, and prints what they answered.
@@ -133,15 +108,6 @@ struct Report<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses() {
-        assert_eq!(address("zk1:3888").unwrap().port, 3888);
-        assert_eq!(address("[::1]:3888").unwrap().host, "::1");
-        for wrong in ["zk1", "zk1:", ":3888", "zk1:0", "zk1:70000", "::1:3888"] {
-            assert!(address(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn our_id_is_large_and_not_reserved() {

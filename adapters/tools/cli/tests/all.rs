@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; their helpers are not marked as such")]
 
 mod bench;
+mod client;
 mod common;
 mod demo;
 mod descriptors;

@@ -194,7 +194,7 @@ fn an_injected_loss_is_found() {
 
 #[test]
 fn the_load_is_summed_up_in_words() {
-    let more = ["--load", "--clients", "3", "--payload", "1000"];
+    let more = ["--load", "--writers", "3", "--payload", "1000"];
     let output = quorate(["demo", "--servers", "3", "--kill-leader", "1"].into_iter().chain(more));
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
     let text = stdout(&output);
@@ -239,7 +239,9 @@ fn refuses_what_cannot_work() {
         ["--servers", "300"],
         ["--tick-time", "0"],
         ["--kill-leader", "-1"],
-        ["--clients", "3"],
+        ["--writers", "3"],
+        ["--clients", "0"],
+        ["--clients", "--load"],
         ["--inject-loss", "--json"],
     ] {
         let output = quorate(["demo"].into_iter().chain(arguments));
@@ -307,4 +309,38 @@ fn fails_if_a_server_ends_by_itself() {
             .is_ok_and(|text| text.contains("quorate-demo-"));
         assert!(gone, "{child} survives the demo");
     }
+}
+
+/// Sessions over sockets go through the kills, and nothing that was promised to them is gone.
+fn attended_demo(more: &[&str]) {
+    let mut arguments = vec!["demo", "--servers", "3", "--kill-leader", "1", "--json"];
+    arguments.extend(["--clients", "4"]);
+    arguments.extend(more);
+    let output = quorate(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let lines = lines(&output);
+    let summary = &lines.last().unwrap()["summary"];
+    assert_eq!(summary["sessions"], 12);
+    for none in ["sessions_lost", "ephemerals_lost", "watches_missed", "two_leaders_in_one_epoch"] {
+        assert_eq!(summary[none], 0, "{none}: {summary}");
+    }
+    let attended = events(&lines, "attended");
+    let [writes, told] = ["session_writes", "events"].map(|count| summary[count].as_u64().unwrap());
+    assert!(writes >= 12 * 3, "{summary}");
+    // One watch on each node, and a write whose outcome was unknown is made again: an event may stand for two.
+    assert!(told > 0 && told <= 2 * writes, "{summary}");
+    assert!(summary["longest_write_gap_ms"].as_f64().unwrap() >= 900.0, "{summary}");
+    assert_eq!(attended[0]["timeout_ms"], 4000);
+}
+
+#[test]
+fn sessions_outlive_leaders() {
+    attended_demo(&[]);
+    attended_demo(&["--transfer-leadership"]);
+}
+
+#[test]
+fn sessions_outlive_processes() {
+    attended_demo(&["--processes"]);
+    attended_demo(&["--processes", "--silence", "--tick-time", "500"]);
 }

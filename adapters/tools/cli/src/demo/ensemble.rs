@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use quorate_service::{Options, ZooKeeper};
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::{Server, start_with};
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,7 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
 
 use super::connection::{Connection, Pipe, Roster};
-use super::layout::{Layout, Placement};
+use super::layout::{Layout, Placement, Purpose};
 use super::ledger;
 use super::news::{Gate, Seen, forward, read};
 
@@ -42,6 +44,8 @@ enum Running {
     Embedded(Server),
     /// Under load.
     Writable(ledger::Server),
+    /// With clients.
+    Serving(Server<ZooKeeper>),
     Process(Box<Child>, Option<Arc<Pipe>>),
 }
 
@@ -89,7 +93,7 @@ impl Ensemble {
     pub(super) fn new(layout: Layout) -> (Self, UnboundedReceiver<Seen>) {
         let (seen, events) = unbounded_channel();
         let ensemble = Self {
-            roster: layout.is_writable().then(Roster::default),
+            roster: matches!(layout.purpose(), Purpose::Load(_)).then(Roster::default),
             layout,
             begun: Instant::now(),
             running: BTreeMap::new(),
@@ -123,6 +127,11 @@ impl Ensemble {
     /// The servers that take writes now; none without load.
     pub(super) fn roster(&self) -> Option<&Roster> {
         self.roster.as_ref()
+    }
+
+    /// Where clients of each server connect.
+    pub(super) fn client_addresses(&self) -> Vec<SocketAddr> {
+        self.ids().into_iter().filter_map(|id| self.layout.client_address(id)).collect()
     }
 
     /// The data directory of each server.
@@ -173,9 +182,16 @@ impl Ensemble {
         let (config, begun) = (self.layout.config(id), self.begun);
         let (seen, roster) = (self.seen.clone(), self.roster.clone());
         let cannot = move |source| StartError::Server { server: id, source };
+        let for_clients = self.layout.purpose() == Purpose::Sessions;
         async move {
             // Changes: before anything else runs on this thread, so that none is missed.
             let (running, changes, gate) = match roster {
+                None if for_clients => {
+                    let server = start_with(config, ZooKeeper::with(Options::default())).await;
+                    let server = server.map_err(cannot)?;
+                    let changes = server.changes();
+                    (Running::Serving(server), changes, None)
+                }
                 None => {
                     let server = quorate_tokio::start(config).await.map_err(cannot)?;
                     let changes = server.changes();
@@ -218,6 +234,7 @@ impl Ensemble {
     pub(super) async fn kill(&mut self, id: i64) -> Result<(), KillError> {
         match self.running.remove(&id) {
             Some(Running::Embedded(server)) => server.kill().await,
+            Some(Running::Serving(server)) => server.kill().await,
             Some(Running::Writable(server)) => {
                 self.leave(id);
                 server.kill().await;
@@ -266,6 +283,10 @@ impl Ensemble {
                 let given = server.transfer_leadership(ServerId(to)).await;
                 given.map_err(|source| TransferError::Refused { server: from, source }).map(drop)
             }
+            Some(Running::Serving(server)) => {
+                let given = server.transfer_leadership(ServerId(to)).await;
+                given.map_err(|source| TransferError::Refused { server: from, source }).map(drop)
+            }
             Some(Running::Embedded(_) | Running::Process(..)) | None => {
                 Err(TransferError::NotHere(from))
             }
@@ -297,6 +318,7 @@ impl Running {
         match self {
             Self::Embedded(server) => drop(server.shutdown().await),
             Self::Writable(server) => drop(server.shutdown().await),
+            Self::Serving(server) => drop(server.shutdown().await),
             Self::Process(mut child, pipe) => {
                 // The end of its stdin ends it.
                 drop(child.stdin.take());

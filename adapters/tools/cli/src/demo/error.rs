@@ -8,6 +8,7 @@ use super::audit::{AuditError, Verdict};
 use super::connection::CatchUpError;
 use super::ensemble::{KillError, SilenceError, StartError, TransferError};
 use super::inject::InjectError;
+use super::sessions::{SessionsError, SessionsSummary};
 
 /// Why a demo has failed.
 #[derive(Debug, Error)]
@@ -42,6 +43,15 @@ pub(super) enum DemoError {
     TwoLeaders(usize),
     #[error("the clients' last writes are not decided")]
     Undecided,
+    #[error("the clients of the demo are not set up: {0}")]
+    Sessions(#[from] SessionsError),
+    #[error("the clients do not come to an end")]
+    SessionsLate,
+    #[error(
+        "{} session(s) lost, {} ephemeral node(s) lost, {} watch(es) missed",
+        .0.sessions_lost, .0.ephemerals_lost, .0.watches_missed
+    )]
+    Forgotten(SessionsSummary),
     #[error("server {0} does not catch up")]
     CatchUpLate(i64),
     #[error("server {server} does not catch up: {source}")]
@@ -63,6 +73,7 @@ pub(super) enum Awaited {
     FirstLeader,
     NextLeader,
     Acknowledgements,
+    Sessions,
     Return(i64),
     Serving { servers: Vec<i64>, leader: i64, epoch: i64 },
 }
@@ -73,6 +84,7 @@ impl fmt::Display for Awaited {
             Self::FirstLeader => f.write_str("a first leader"),
             Self::NextLeader => f.write_str("the next leader"),
             Self::Acknowledgements => f.write_str("acknowledgements"),
+            Self::Sessions => f.write_str("the clients' sessions"),
             Self::Return(server) => write!(f, "the return of server {server}"),
             Self::Serving { servers, leader, epoch } => {
                 write!(f, "servers {servers:?} to serve under server {leader} in epoch {epoch}")

@@ -2,10 +2,11 @@
 //!
 //! A server keeps its own over all its lives. What it does not do: it starts nothing; see `ensemble`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -37,14 +38,26 @@ pub(super) struct Times {
     pub(super) election: Election,
 }
 
+/// What the servers are there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To elect.
+    Elections,
+    /// To take writes of the demo's load; as processes they run on this runtime.
+    Load(Kind),
+    /// To serve ZooKeeper's clients.
+    Sessions,
+}
+
 /// The ports, directories and configurations of servers 1 to N.
 #[derive(Debug)]
 pub(super) struct Layout {
     placement: Placement,
     membership: Membership,
     times: Times,
-    /// They take writes, and as processes run on this runtime.
-    writable: Option<Kind>,
+    purpose: Purpose,
+    /// Of each server, for its clients.
+    client_ports: BTreeMap<i64, u16>,
     dir: TempDir,
 }
 
@@ -67,19 +80,21 @@ impl Layout {
         placement: Placement,
         servers: u8,
         times: Times,
-        writable: Option<Kind>,
+        purpose: Purpose,
     ) -> Result<Self, LayoutError> {
         let dir = tempfile::Builder::new()
             .prefix("quorate-demo-")
             .tempdir()
             .map_err(LayoutError::TemporaryDir)?;
-        let ports = free_ports(2 * usize::from(servers)).ok_or(LayoutError::NoPorts)?;
-        let members = ports.chunks_exact(2).zip(1..).map(|(ports, id)| {
+        let ports = free_ports(3 * usize::from(servers)).ok_or(LayoutError::NoPorts)?;
+        let client_ports = ports.chunks_exact(3).zip(1..).map(|(ports, id)| (id, ports[2]));
+        let client_ports = client_ports.collect();
+        let members = ports.chunks_exact(3).zip(1..).map(|(ports, id)| {
             let address = ServerAddress::new("127.0.0.1", ports[0], ports[1]);
             Member::new(ServerId(id), Role::Participant, address)
         });
         let membership = Membership::build(members, [], [], 0)?;
-        let layout = Self { placement, membership, times, writable, dir };
+        let layout = Self { placement, membership, times, purpose, client_ports, dir };
         for id in layout.ids() {
             layout.prepare(id).map_err(LayoutError::DataDir)?;
         }
@@ -96,9 +111,15 @@ impl Layout {
         self.placement
     }
 
-    /// Whether they take writes.
-    pub(super) fn is_writable(&self) -> bool {
-        self.writable.is_some()
+    /// What they are there for.
+    pub(super) fn purpose(&self) -> Purpose {
+        self.purpose
+    }
+
+    /// Where clients connect.
+    pub(super) fn client_address(&self, id: i64) -> Option<SocketAddr> {
+        let port = self.client_ports.get(&id)?;
+        Some(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
     }
 
     /// The directory of all directories.
@@ -140,6 +161,15 @@ impl Layout {
                  quorate.election.maxTimeout={max}\n"
             );
         }
+        if let (Purpose::Sessions, Some(address)) = (self.purpose, self.client_address(id)) {
+            // All clients have one address.
+            let _ = write!(
+                cfg,
+                "clientPort={}\nclientPortAddress={}\nmaxClientCnxns=0\n",
+                address.port(),
+                address.ip()
+            );
+        }
         for member in self.membership.members() {
             // Writing to a string cannot fail.
             let _ = writeln!(cfg, "server.{}={member}", member.id);
@@ -156,8 +186,13 @@ impl Layout {
         core.timing.sync_limit = SYNC_LIMIT;
         let mut config = ServerConfig::new(core, self.data_dir(id));
         config.changes_kept = 4096;
-        if self.is_writable() {
-            ledger::keep_everything(&mut config);
+        match self.purpose {
+            Purpose::Elections => {}
+            Purpose::Load(_) => ledger::keep_everything(&mut config),
+            Purpose::Sessions => {
+                config.client_addresses.extend(self.client_address(id));
+                config.max_client_connections = 0;
+            }
         }
         config
     }
@@ -166,8 +201,8 @@ impl Layout {
     pub(super) fn command(&self, id: i64) -> io::Result<Command> {
         let log = fs::File::options().create(true).append(true).open(self.log_file(id))?;
         let mut command = Command::new(std::env::current_exe()?);
-        match self.writable {
-            Some(runtime) => {
+        match self.purpose {
+            Purpose::Load(runtime) => {
                 command
                     .arg("demo-server")
                     .arg(self.cfg_file(id))
@@ -178,7 +213,7 @@ impl Layout {
                     }
                 }
             }
-            None => {
+            Purpose::Elections | Purpose::Sessions => {
                 command.arg("serve").arg(self.cfg_file(id)).args([
                     "--json",
                     "--until-stdin-ends",

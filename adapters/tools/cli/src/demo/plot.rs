@@ -12,6 +12,7 @@ use super::inject::take_write_out;
 use super::leaders::{Leaders, Leadership, Marks};
 use super::load::{Account, Load, LoadConfig};
 use super::news::{News, Seen};
+use super::sessions::{Sessions, SessionsError, SessionsSummary, TIMEOUT, set_up};
 use super::table::{LoadSummary, Row, Summary};
 use super::view::{Step, View};
 use crate::event::{ChangeLine, State, millis};
@@ -25,6 +26,9 @@ pub(super) struct Plot {
     view: View,
     options: Options,
     load: Option<Load>,
+    sessions: Option<Sessions>,
+    /// What came of them.
+    attended: Option<SessionsSummary>,
     /// What each running server reported last.
     latest: BTreeMap<i64, ChangeLine>,
     leaders: Leaders,
@@ -45,6 +49,8 @@ pub(super) struct Options {
     pub(super) patience: Duration,
     /// What is written meanwhile.
     pub(super) load: Option<LoadConfig>,
+    /// How many clients each server has at first.
+    pub(super) sessions: Option<usize>,
     /// An acknowledged write is taken out of a log before the logs are compared.
     pub(super) inject_loss: bool,
 }
@@ -62,6 +68,8 @@ impl Plot {
             view,
             options,
             load: None,
+            sessions: None,
+            attended: None,
             latest: BTreeMap::new(),
             leaders: Leaders::default(),
             cold_start: None,
@@ -80,6 +88,7 @@ impl Plot {
                 payload_bytes: config.payload,
             });
         }
+        self.attend().await?;
         self.under_load().await?;
         for number in 1..=self.options.kills as usize {
             leadership = if self.options.transfer_leadership {
@@ -89,7 +98,8 @@ impl Plot {
             };
             self.under_load().await?;
         }
-        self.quieten().await
+        self.quieten().await?;
+        self.dismiss().await
     }
 
     /// Sums up and cleans up. A failure has been shown when this returns.
@@ -118,6 +128,7 @@ impl Plot {
             self.leaders.epochs.len(),
             twice,
             loaded.map(|(config, account)| LoadSummary::new(config, &account, &self.rows, verdict)),
+            self.attended,
         );
         let written = self.view.end(summary, self.rows, outcome.is_err());
         outcome.map_err(|error| Failure::failed(format!("the demo failed: {error}")))?;
@@ -128,6 +139,9 @@ impl Plot {
 
     /// Lets clients write for a while, if there are any.
     async fn under_load(&mut self) -> Result<(), DemoError> {
+        if self.sessions.is_some() {
+            return self.for_a_while(ATTENDED.min(self.options.patience / 2)).await;
+        }
         let Some(load) = &self.load else { return Ok(()) };
         let mut written = load.more(load.config().clients * WRITES_EACH);
         let since = Instant::now();
@@ -137,6 +151,48 @@ impl Plot {
                 seen = self.next(&Awaited::Acknowledgements, since) => drop(seen?),
             }
         }
+    }
+
+    /// Lets clients in, if there are to be any, and waits until all are set up.
+    async fn attend(&mut self) -> Result<(), DemoError> {
+        let Some(each) = self.options.sessions else { return Ok(()) };
+        let mut joining = tokio::spawn(set_up(self.ensemble.client_addresses(), each));
+        let since = Instant::now();
+        let attendees = loop {
+            tokio::select! {
+                joined = &mut joining => break joined.map_err(|_| SessionsError::Ended)??,
+                seen = self.next(&Awaited::Sessions, since) => drop(seen?),
+            }
+        };
+        let sessions = Sessions::start(attendees);
+        self.view.step(Step::Attended {
+            at_ms: self.at(Instant::now()),
+            sessions: sessions.count(),
+            timeout_ms: TIMEOUT.as_millis().try_into().unwrap_or(u64::MAX),
+        });
+        self.sessions = Some(sessions);
+        Ok(())
+    }
+
+    /// Only waits, and shows what the servers report.
+    async fn for_a_while(&mut self, time: Duration) -> Result<(), DemoError> {
+        let since = Instant::now();
+        let mut over = std::pin::pin!(tokio::time::sleep(time));
+        loop {
+            tokio::select! {
+                () = &mut over => return Ok(()),
+                seen = self.next(&Awaited::Sessions, since) => drop(seen?),
+            }
+        }
+    }
+
+    /// Lets the clients look whether they have all that is theirs, and go.
+    async fn dismiss(&mut self) -> Result<(), DemoError> {
+        let Some(sessions) = self.sessions.take() else { return Ok(()) };
+        let summary = tokio::time::timeout(self.options.patience, sessions.finish()).await;
+        let summary = summary.map_err(|_| DemoError::SessionsLate)?;
+        self.attended = Some(summary);
+        if summary.is_clean() { Ok(()) } else { Err(DemoError::Forgotten(summary)) }
     }
 
     /// Stops the clients, and waits until every server has everything.
@@ -403,5 +459,7 @@ impl Plot {
     }
 }
 
+/// How long clients go on between two steps.
+const ATTENDED: Duration = Duration::from_secs(3);
 /// How often each client writes between two steps, on average.
 const WRITES_EACH: usize = 50;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::audit::Verdict;
 use super::load::{Account, LoadConfig};
+use super::sessions::SessionsSummary;
 use crate::event::millis;
 use crate::paint::Paint;
 
@@ -81,6 +82,9 @@ pub(super) struct Summary {
     /// Under load.
     #[serde(flatten)]
     pub(super) load: Option<LoadSummary>,
+    /// With clients.
+    #[serde(flatten)]
+    pub(super) sessions: Option<SessionsSummary>,
 }
 
 /// What came of the writes.
@@ -174,6 +178,7 @@ impl Summary {
         elections: usize,
         two_leaders_in_one_epoch: usize,
         load: Option<LoadSummary>,
+        sessions: Option<SessionsSummary>,
     ) -> Self {
         Self {
             servers,
@@ -188,6 +193,7 @@ impl Summary {
             cold_start_ms: cold_start.map(millis),
             two_leaders_in_one_epoch,
             load,
+            sessions,
         }
     }
 
@@ -203,6 +209,7 @@ impl Summary {
             lines.push(String::new());
         }
         let load = self.load.iter().flat_map(LoadSummary::lines);
+        let load = load.chain(self.sessions.iter().flat_map(SessionsSummary::lines));
         if rows.is_empty() {
             lines.extend(load);
             return lines;
@@ -244,7 +251,7 @@ impl Summary {
             });
             lines.push(paint.strong(&format!("{name:>6} {:<21}{}", "", columns(cells))));
         }
-        if self.load.is_some() {
+        if self.load.is_some() || self.sessions.is_some() {
             lines.push(String::new());
         }
         lines.extend(load);

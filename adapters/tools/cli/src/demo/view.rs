@@ -57,6 +57,8 @@ pub(super) enum Step {
     Rejoined { at_ms: f64, server: i64, kill: usize, took_ms: f64 },
     /// Clients begin to write.
     Loaded { at_ms: f64, clients: usize, payload_bytes: usize },
+    /// Clients have their sessions, nodes and watches.
+    Attended { at_ms: f64, sessions: usize, timeout_ms: u64 },
     /// An acknowledged write was taken out of a server's log, to be found missing.
     #[serde(rename = "planted")]
     LossInjected { at_ms: f64, write: u64, server: i64 },
@@ -213,6 +215,12 @@ fn announce(step: &Step, paint: Paint) -> String {
         }
         Step::Loaded { at_ms, clients, payload_bytes } => {
             let text = format!("{clients} clients begin to write, {payload_bytes} bytes at a time");
+            format!("{}  {}", at(*at_ms), paint.strong(&text))
+        }
+        Step::Attended { at_ms, sessions, timeout_ms } => {
+            let text = format!(
+                "{sessions} clients have a session of {timeout_ms} ms, an ephemeral node and watches each, and write"
+            );
             format!("{}  {}", at(*at_ms), paint.strong(&text))
         }
         Step::LossInjected { at_ms, write, server } => {

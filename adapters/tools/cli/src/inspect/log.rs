@@ -9,8 +9,9 @@ use quorate_tokio::core::txn::Txn;
 use serde::Serialize;
 
 use super::body::{Body, op};
-use super::page::{Page, time, written};
+use super::page::{Page, written};
 use crate::failure::Failure;
+use crate::utc::utc;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -81,7 +82,7 @@ impl TxnLine {
         format!(
             "{offset:>10}  {:<12} {:<25} {:<18} {:>10}  {} {}",
             self.zxid,
-            time(self.time_ms),
+            utc(self.time_ms),
             self.session,
             self.cxid,
             self.op,

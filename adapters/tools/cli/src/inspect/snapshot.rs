@@ -10,8 +10,9 @@ use quorate_tokio::core::zxid::Zxid;
 use quorate_znode::{Snapshot, Tree};
 use serde::Serialize;
 
-use super::page::{Gone, Page, excerpt, time, written};
+use super::page::{Gone, Page, excerpt, written};
 use crate::failure::Failure;
+use crate::utc::utc;
 
 /// A line of JSON.
 #[derive(Debug, Serialize)]
@@ -297,7 +298,7 @@ fn content(page: &mut Page, tree: &Snapshot) -> Result<(), Gone> {
                 "{:<12} {:<12} {} {:>7}  {} {data}{owned}",
                 stored.czxid.to_string(),
                 stored.mzxid.to_string(),
-                time(stored.mtime),
+                utc(stored.mtime),
                 stored.version,
                 path.escape_debug(),
             ));
