@@ -22,7 +22,7 @@ pub(super) enum ClientError {
     #[error("{}: line {line}, `{text}`; nothing was done", Code::of(.refusal))]
     Multi { line: usize, text: String, refusal: Refusal },
     #[error("line {line}: {source}")]
-    Line { line: usize, source: Box<ClientError> },
+    Line { line: usize, source: Box<Self> },
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -92,6 +92,10 @@ impl fmt::Display for Code {
 
 impl Code {
     /// A table.
+    #[allow(
+        clippy::wildcard_enum_match_arm,
+        reason = "what the library will have later cannot be named"
+    )]
     pub(super) fn of(refusal: &Refusal) -> Self {
         let (name, number) = match refusal {
             Refusal::NoNode => ("NoNode", code::NO_NODE),

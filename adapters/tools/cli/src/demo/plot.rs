@@ -120,6 +120,8 @@ impl Plot {
             self.view
                 .step(Step::Failed { at_ms: self.at(Instant::now()), error: error.to_string() });
         }
+        let load =
+            loaded.map(|(config, account)| LoadSummary::new(config, &account, &self.rows, verdict));
         let summary = Summary::new(
             self.ensemble.ids().len(),
             &self.rows,
@@ -127,8 +129,7 @@ impl Plot {
             self.options.transfer_leadership,
             self.leaders.epochs.len(),
             twice,
-            loaded.map(|(config, account)| LoadSummary::new(config, &account, &self.rows, verdict)),
-            self.attended,
+            (load, self.attended),
         );
         let written = self.view.end(summary, self.rows, outcome.is_err());
         outcome.map_err(|error| Failure::failed(format!("the demo failed: {error}")))?;

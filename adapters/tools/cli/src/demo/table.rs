@@ -177,8 +177,7 @@ impl Summary {
         transferred: bool,
         elections: usize,
         two_leaders_in_one_epoch: usize,
-        load: Option<LoadSummary>,
-        sessions: Option<SessionsSummary>,
+        (load, sessions): (Option<LoadSummary>, Option<SessionsSummary>),
     ) -> Self {
         Self {
             servers,
