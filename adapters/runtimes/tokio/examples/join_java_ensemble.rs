@@ -8,8 +8,7 @@
 //! theirs), `peerType=observer`, a `dataDir` and a `myid` of our own. The node's data is printed
 //! whenever it is another.
 //!
-//! It is an observer since a quorate server answers no ZooKeeper clients, so it should not come to lead servers
-//! that do.
+//! It is an observer since it is not proven as a leader over the clients of Java servers.
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::error::Error;
