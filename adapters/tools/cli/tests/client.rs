@@ -24,7 +24,7 @@ impl Stand {
         let ensemble = Ensemble::new(&[PARTICIPANT], "extendedTypesEnabled=true");
         let server = ensemble.serve(1);
         ensemble.led();
-        Self { ensemble, server: server }
+        Self { ensemble, server }
     }
 
     fn address(&self) -> String {

@@ -1,6 +1,7 @@
 //! The course of the demo: what it does to the ensemble, what it waits for, and what it measures.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -27,7 +28,6 @@ pub(super) struct Plot {
     options: Options,
     load: Option<Load>,
     sessions: Option<Sessions>,
-    /// What came of them.
     attended: Option<SessionsSummary>,
     /// What each running server reported last.
     latest: BTreeMap<i64, ChangeLine>,
@@ -139,15 +139,18 @@ impl Plot {
 
     /// Lets clients write for a while, if there are any.
     async fn under_load(&mut self) -> Result<(), DemoError> {
-        if self.sessions.is_some() {
-            return self.for_a_while(ATTENDED.min(self.options.patience / 2)).await;
-        }
-        let Some(load) = &self.load else { return Ok(()) };
-        let mut written = load.more(load.config().clients * WRITES_EACH);
-        let since = Instant::now();
+        let written = self.load.as_ref().map(|load| load.more(load.config().clients * WRITES_EACH));
+        let time = self.sessions.as_ref().map(|_| ATTENDED.min(self.options.patience / 2));
+        let enough = async move {
+            if let Some(written) = written {
+                return drop(written.await);
+            }
+            tokio::time::sleep(time.unwrap_or_default()).await;
+        };
+        let (since, mut enough) = (Instant::now(), pin!(enough));
         loop {
             tokio::select! {
-                _ = &mut written => return Ok(()),
+                () = &mut enough => return Ok(()),
                 seen = self.next(&Awaited::Acknowledgements, since) => drop(seen?),
             }
         }
@@ -165,32 +168,18 @@ impl Plot {
             }
         };
         let sessions = Sessions::start(attendees);
-        self.view.step(Step::Attended {
-            at_ms: self.at(Instant::now()),
-            sessions: sessions.count(),
-            timeout_ms: TIMEOUT.as_millis().try_into().unwrap_or(u64::MAX),
-        });
+        let (at_ms, count) = (self.at(Instant::now()), sessions.count());
+        let timeout_ms = millis(TIMEOUT);
+        self.view.step(Step::Attended { at_ms, sessions: count, timeout_ms });
         self.sessions = Some(sessions);
         Ok(())
-    }
-
-    /// Only waits, and shows what the servers report.
-    async fn for_a_while(&mut self, time: Duration) -> Result<(), DemoError> {
-        let since = Instant::now();
-        let mut over = std::pin::pin!(tokio::time::sleep(time));
-        loop {
-            tokio::select! {
-                () = &mut over => return Ok(()),
-                seen = self.next(&Awaited::Sessions, since) => drop(seen?),
-            }
-        }
     }
 
     /// Lets the clients look whether they have all that is theirs, and go.
     async fn dismiss(&mut self) -> Result<(), DemoError> {
         let Some(sessions) = self.sessions.take() else { return Ok(()) };
-        let summary = tokio::time::timeout(self.options.patience, sessions.finish()).await;
-        let summary = summary.map_err(|_| DemoError::SessionsLate)?;
+        let finished = tokio::time::timeout(self.options.patience, sessions.finish()).await;
+        let summary = finished.map_err(|_| DemoError::SessionsLate)?;
         self.attended = Some(summary);
         if summary.is_clean() { Ok(()) } else { Err(DemoError::Forgotten(summary)) }
     }
