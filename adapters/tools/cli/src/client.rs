@@ -176,12 +176,10 @@ async fn shell(
             Ok(None) => continue,
             Ok(Some(Line::Quit)) => break,
             Ok(Some(Line::Command(command))) => {
-                let proved = match &command {
-                    Command::Addauth { scheme, identity } if scheme == "digest" => {
-                        identity.first().cloned()
-                    }
-                    _ => None,
-                };
+                let mut proved = None;
+                if let Command::Addauth { scheme, identity } = &command {
+                    proved = identity.first().cloned().filter(|_| scheme == "digest");
+                }
                 match wanted.living(&session).await {
                     Ok(client) => {
                         let done = work.carry_out(&client, command).await;

@@ -22,7 +22,7 @@ pub(super) enum ClientError {
     #[error("{}: line {line}, `{text}`; nothing was done", Code::of(.refusal))]
     Multi { line: usize, text: String, refusal: Refusal },
     #[error("line {line}: {source}")]
-    Line { line: usize, source: Box<ClientError> },
+    Line { line: usize, source: Box<Self> },
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -121,7 +121,10 @@ impl Code {
             }
             Refusal::UnexpectedErrorCode(number) => ("UnknownError", *number),
             // The library's own, and those that it will have later.
-            other => return Self { name: other.to_string(), number: code::SYSTEM_ERROR },
+            other @ (Refusal::UnmarshalError { .. }
+            | Refusal::UnexpectedError(_)
+            | Refusal::Custom(_)
+            | _) => return Self { name: other.to_string(), number: code::SYSTEM_ERROR },
         };
         Self { name: name.to_owned(), number }
     }

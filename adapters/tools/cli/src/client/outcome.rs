@@ -47,7 +47,7 @@ pub(super) enum Outcome {
         zxid: Option<String>,
     },
     Multi {
-        done: Vec<Outcome>,
+        done: Vec<Self>,
     },
     Check {
         path: String,

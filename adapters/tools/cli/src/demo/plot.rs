@@ -120,7 +120,7 @@ impl Plot {
             self.view
                 .step(Step::Failed { at_ms: self.at(Instant::now()), error: error.to_string() });
         }
-        let summary = Summary::new(
+        let mut summary = Summary::new(
             self.ensemble.ids().len(),
             &self.rows,
             self.cold_start,
@@ -128,8 +128,8 @@ impl Plot {
             self.leaders.epochs.len(),
             twice,
             loaded.map(|(config, account)| LoadSummary::new(config, &account, &self.rows, verdict)),
-            self.attended,
         );
+        summary.sessions = self.attended;
         let written = self.view.end(summary, self.rows, outcome.is_err());
         outcome.map_err(|error| Failure::failed(format!("the demo failed: {error}")))?;
         written.map_err(|error| {
@@ -142,10 +142,10 @@ impl Plot {
         let written = self.load.as_ref().map(|load| load.more(load.config().clients * WRITES_EACH));
         let time = self.sessions.as_ref().map(|_| ATTENDED.min(self.options.patience / 2));
         let enough = async move {
-            if let Some(written) = written {
-                return drop(written.await);
+            match written {
+                Some(written) => drop(written.await),
+                None => tokio::time::sleep(time.unwrap_or_default()).await,
             }
-            tokio::time::sleep(time.unwrap_or_default()).await;
         };
         let (since, mut enough) = (Instant::now(), pin!(enough));
         loop {
@@ -159,19 +159,17 @@ impl Plot {
     /// Lets clients in, if there are to be any, and waits until all are set up.
     async fn attend(&mut self) -> Result<(), DemoError> {
         let Some(each) = self.options.sessions else { return Ok(()) };
-        let mut joining = tokio::spawn(set_up(self.ensemble.client_addresses(), each));
-        let since = Instant::now();
+        let joining = set_up(self.ensemble.client_addresses(), each);
+        let (since, mut joining) = (Instant::now(), tokio::spawn(joining));
         let attendees = loop {
             tokio::select! {
                 joined = &mut joining => break joined.map_err(|_| SessionsError::Ended)??,
                 seen = self.next(&Awaited::Sessions, since) => drop(seen?),
             }
         };
-        let sessions = Sessions::start(attendees);
-        let (at_ms, count) = (self.at(Instant::now()), sessions.count());
-        let timeout_ms = millis(TIMEOUT);
-        self.view.step(Step::Attended { at_ms, sessions: count, timeout_ms });
-        self.sessions = Some(sessions);
+        let sessions = self.sessions.insert(Sessions::start(attendees)).count();
+        let (at_ms, timeout_ms) = (self.at(Instant::now()), millis(TIMEOUT));
+        self.view.step(Step::Attended { at_ms, sessions, timeout_ms });
         Ok(())
     }
 
@@ -224,7 +222,6 @@ impl Plot {
         (outcome, Some(verdict))
     }
 
-    /// Cleans up.
     pub(super) async fn end(&mut self) {
         self.ensemble.end().await;
     }
@@ -274,7 +271,6 @@ impl Plot {
         self.note(number, old, next, killed, detected, &marks);
         self.all_serve(next).await?;
         self.under_load().await?;
-
         self.ensemble.kill_silent(victim).await?;
         let restarted = Instant::now();
         let at_ms = self.at(restarted);

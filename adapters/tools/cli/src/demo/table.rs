@@ -178,7 +178,6 @@ impl Summary {
         elections: usize,
         two_leaders_in_one_epoch: usize,
         load: Option<LoadSummary>,
-        sessions: Option<SessionsSummary>,
     ) -> Self {
         Self {
             servers,
@@ -193,7 +192,7 @@ impl Summary {
             cold_start_ms: cold_start.map(millis),
             two_leaders_in_one_epoch,
             load,
-            sessions,
+            sessions: None,
         }
     }
 
