@@ -178,7 +178,7 @@ async fn shell(
             Ok(Some(Line::Command(command))) => {
                 let mut proved = None;
                 if let Command::Addauth { scheme, identity } = &command {
-                    proved = identity.first().filter(|_| scheme == "digest").cloned();
+                    proved = identity.first().cloned().filter(|_| scheme == "digest");
                 }
                 match wanted.living(&session).await {
                     Ok(client) => {

@@ -330,7 +330,7 @@ fn attended_demo(more: &[&str]) {
     // One watch on each node, and a write whose outcome was unknown is made again: an event may stand for two.
     assert!(told > 0 && told <= 2 * writes, "{summary}");
     assert!(summary["longest_write_gap_ms"].as_f64().unwrap() >= 900.0, "{summary}");
-    assert_eq!(attended[0]["timeout_ms"], 4000);
+    assert_eq!(attended[0]["timeout_ms"], 4000.0);
 }
 
 #[test]

@@ -125,7 +125,10 @@ impl Code {
             }
             Refusal::UnexpectedErrorCode(number) => ("UnknownError", *number),
             // The library's own, and those that it will have later.
-            other => return Self { name: other.to_string(), number: code::SYSTEM_ERROR },
+            other @ (Refusal::UnmarshalError { .. }
+            | Refusal::UnexpectedError(_)
+            | Refusal::Custom(_)
+            | _) => return Self { name: other.to_string(), number: code::SYSTEM_ERROR },
         };
         Self { name: name.to_owned(), number }
     }

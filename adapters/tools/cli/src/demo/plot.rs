@@ -1,6 +1,7 @@
 //! The course of the demo: what it does to the ensemble, what it waits for, and what it measures.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -27,7 +28,6 @@ pub(super) struct Plot {
     options: Options,
     load: Option<Load>,
     sessions: Option<Sessions>,
-    /// What came of them.
     attended: Option<SessionsSummary>,
     /// What each running server reported last.
     latest: BTreeMap<i64, ChangeLine>,
@@ -120,17 +120,16 @@ impl Plot {
             self.view
                 .step(Step::Failed { at_ms: self.at(Instant::now()), error: error.to_string() });
         }
-        let load =
-            loaded.map(|(config, account)| LoadSummary::new(config, &account, &self.rows, verdict));
-        let summary = Summary::new(
+        let mut summary = Summary::new(
             self.ensemble.ids().len(),
             &self.rows,
             self.cold_start,
             self.options.transfer_leadership,
             self.leaders.epochs.len(),
             twice,
-            (load, self.attended),
+            loaded.map(|(config, account)| LoadSummary::new(config, &account, &self.rows, verdict)),
         );
+        summary.sessions = self.attended;
         let written = self.view.end(summary, self.rows, outcome.is_err());
         outcome.map_err(|error| Failure::failed(format!("the demo failed: {error}")))?;
         written.map_err(|error| {
@@ -140,15 +139,18 @@ impl Plot {
 
     /// Lets clients write for a while, if there are any.
     async fn under_load(&mut self) -> Result<(), DemoError> {
-        if self.sessions.is_some() {
-            return self.for_a_while(ATTENDED.min(self.options.patience / 2)).await;
-        }
-        let Some(load) = &self.load else { return Ok(()) };
-        let mut written = load.more(load.config().clients * WRITES_EACH);
-        let since = Instant::now();
+        let written = self.load.as_ref().map(|load| load.more(load.config().clients * WRITES_EACH));
+        let time = self.sessions.as_ref().map(|_| ATTENDED.min(self.options.patience / 2));
+        let enough = async move {
+            match written {
+                Some(written) => drop(written.await),
+                None => tokio::time::sleep(time.unwrap_or_default()).await,
+            }
+        };
+        let (since, mut enough) = (Instant::now(), pin!(enough));
         loop {
             tokio::select! {
-                _ = &mut written => return Ok(()),
+                () = &mut enough => return Ok(()),
                 seen = self.next(&Awaited::Acknowledgements, since) => drop(seen?),
             }
         }
@@ -157,41 +159,25 @@ impl Plot {
     /// Lets clients in, if there are to be any, and waits until all are set up.
     async fn attend(&mut self) -> Result<(), DemoError> {
         let Some(each) = self.options.sessions else { return Ok(()) };
-        let mut joining = tokio::spawn(set_up(self.ensemble.client_addresses(), each));
-        let since = Instant::now();
+        let joining = set_up(self.ensemble.client_addresses(), each);
+        let (since, mut joining) = (Instant::now(), tokio::spawn(joining));
         let attendees = loop {
             tokio::select! {
                 joined = &mut joining => break joined.map_err(|_| SessionsError::Ended)??,
                 seen = self.next(&Awaited::Sessions, since) => drop(seen?),
             }
         };
-        let sessions = Sessions::start(attendees);
-        self.view.step(Step::Attended {
-            at_ms: self.at(Instant::now()),
-            sessions: sessions.count(),
-            timeout_ms: TIMEOUT.as_millis().try_into().unwrap_or(u64::MAX),
-        });
-        self.sessions = Some(sessions);
+        let sessions = self.sessions.insert(Sessions::start(attendees)).count();
+        let (at_ms, timeout_ms) = (self.at(Instant::now()), millis(TIMEOUT));
+        self.view.step(Step::Attended { at_ms, sessions, timeout_ms });
         Ok(())
-    }
-
-    /// Only waits, and shows what the servers report.
-    async fn for_a_while(&mut self, time: Duration) -> Result<(), DemoError> {
-        let since = Instant::now();
-        let mut over = std::pin::pin!(tokio::time::sleep(time));
-        loop {
-            tokio::select! {
-                () = &mut over => return Ok(()),
-                seen = self.next(&Awaited::Sessions, since) => drop(seen?),
-            }
-        }
     }
 
     /// Lets the clients look whether they have all that is theirs, and go.
     async fn dismiss(&mut self) -> Result<(), DemoError> {
         let Some(sessions) = self.sessions.take() else { return Ok(()) };
-        let summary = tokio::time::timeout(self.options.patience, sessions.finish()).await;
-        let summary = summary.map_err(|_| DemoError::SessionsLate)?;
+        let finished = tokio::time::timeout(self.options.patience, sessions.finish()).await;
+        let summary = finished.map_err(|_| DemoError::SessionsLate)?;
         self.attended = Some(summary);
         if summary.is_clean() { Ok(()) } else { Err(DemoError::Forgotten(summary)) }
     }
@@ -236,7 +222,6 @@ impl Plot {
         (outcome, Some(verdict))
     }
 
-    /// Cleans up.
     pub(super) async fn end(&mut self) {
         self.ensemble.end().await;
     }
@@ -286,7 +271,6 @@ impl Plot {
         self.note(number, old, next, killed, detected, &marks);
         self.all_serve(next).await?;
         self.under_load().await?;
-
         self.ensemble.kill_silent(victim).await?;
         let restarted = Instant::now();
         let at_ms = self.at(restarted);

@@ -177,7 +177,7 @@ impl Summary {
         transferred: bool,
         elections: usize,
         two_leaders_in_one_epoch: usize,
-        (load, sessions): (Option<LoadSummary>, Option<SessionsSummary>),
+        load: Option<LoadSummary>,
     ) -> Self {
         Self {
             servers,
@@ -192,7 +192,7 @@ impl Summary {
             cold_start_ms: cold_start.map(millis),
             two_leaders_in_one_epoch,
             load,
-            sessions,
+            sessions: None,
         }
     }
 

@@ -58,7 +58,7 @@ pub(super) enum Step {
     /// Clients begin to write.
     Loaded { at_ms: f64, clients: usize, payload_bytes: usize },
     /// Clients have their sessions, nodes and watches.
-    Attended { at_ms: f64, sessions: usize, timeout_ms: u64 },
+    Attended { at_ms: f64, sessions: usize, timeout_ms: f64 },
     /// An acknowledged write was taken out of a server's log, to be found missing.
     #[serde(rename = "planted")]
     LossInjected { at_ms: f64, write: u64, server: i64 },
