@@ -273,8 +273,7 @@ impl Plot {
         self.under_load().await?;
         self.ensemble.kill_silent(victim).await?;
         let restarted = Instant::now();
-        let at_ms = self.at(restarted);
-        self.view.step(Step::Restarted { at_ms, server: victim, kill: number });
+        self.view.step(Step::Restarted { at_ms: self.at(restarted), server: victim, kill: number });
         self.start_servers(&[victim]).await?;
         let serving = self.serves(victim, restarted).await?;
         let took = serving.saturating_duration_since(restarted);
