@@ -466,6 +466,18 @@ fn offered(bench: &mut Bench, two: LinkId) -> Seen {
     seen
 }
 
+/// A session that expires is not closed by the next leader for what the last one knew of it.
+#[test]
+fn what_a_service_asks_for_while_the_leadership_is_on_offer_is_not_the_next_leaders() {
+    let (mut bench, _, two) = leader();
+    offered(&mut bench, two);
+    bench.step(Event::Submit(request(7))).is_nothing();
+    bench.propose(8).is_nothing();
+    assert_eq!(handed_over(&bench.down(two)), [Ok(ServerId(2))]);
+    let seen = bench.step(Event::Shutdown);
+    assert_eq!(seen.refused(), [(8, Refusal::LeadershipOver)], "what a caller asks for waits");
+}
+
 #[test]
 fn a_leadership_is_offered_when_nothing_is_under_way_and_then_all_are_told() {
     let (mut bench, one, two) = leader();
