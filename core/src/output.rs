@@ -123,7 +123,9 @@ pub enum Output {
     Prepare {
         /// The leadership; comes back with the answer.
         epoch: Epoch,
-        /// Who asked; comes back with the answer.
+        /// The number that the transaction will have: each request becomes one transaction, in this order.
+        zxid: Zxid,
+        /// Who asked.
         origin: Origin,
         /// For what.
         request: Request,

@@ -12,6 +12,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::message::Request;
 use crate::txn::Txn;
+use crate::zxid::Zxid;
 
 /// A transaction but for its number and who asked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +48,17 @@ impl Prepared {
     pub fn rejected(reason: Rejected) -> Self {
         Self { kind: Self::REJECTED, body: Bytes::copy_from_slice(&reason.0.to_be_bytes()) }
     }
+}
+
+/// What an application prepares a request with, beside its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Facts {
+    /// The number that the transaction will have.
+    pub zxid: Zxid,
+    /// The wall clock, in milliseconds since 1970; the transaction carries it, too.
+    pub now_ms: i64,
+    /// How many bytes the body of the transaction may have.
+    pub bytes_max: usize,
 }
 
 /// The application refuses a request, with a number that says why. ZooKeeper's are negative.

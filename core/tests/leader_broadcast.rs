@@ -70,7 +70,8 @@ fn a_request_is_prepared_proposed_acknowledged_committed_and_delivered() {
 
     let seen = bench.propose(1);
     let (epoch, origin) = (Epoch(5), Origin::Here);
-    assert_eq!(seen.0, [Output::Prepare { epoch, origin, request: request(1) }]);
+    let zxid = z(5, 1);
+    assert_eq!(seen.0, [Output::Prepare { epoch, zxid, origin, request: request(1) }]);
 
     let seen = bench.prepared();
     assert_eq!(seen.accepted(), [1], "it may come to pass from here on");
@@ -157,10 +158,10 @@ fn transactions_that_are_prepared_together_are_numbered_in_order_and_travel_toge
 fn a_learners_request_is_prepared_like_ours_and_the_learner_is_told_by_its_transaction() {
     let (mut bench, two) = leader();
     let nine = join(&mut bench, 9, false);
-    for link in [two, nine] {
+    for (link, counter) in [(two, 1), (nine, 2)] {
         let seen = bench.receive(link, Packet::Request(request(7)));
-        let origin = Origin::Learner(link);
-        assert_eq!(seen.0, [Output::Prepare { epoch: Epoch(5), origin, request: request(7) }]);
+        let (epoch, zxid, origin) = (Epoch(5), z(5, counter), Origin::Learner(link));
+        assert_eq!(seen.0, [Output::Prepare { epoch, zxid, origin, request: request(7) }]);
         let seen = bench.prepared();
         assert_eq!((seen.accepted(), seen.names(two)), (vec![], vec!["PROPOSAL"]));
     }
@@ -439,7 +440,8 @@ fn a_request_of_a_client_is_prepared_in_its_turn_and_followed_no_further() {
     let (mut bench, two) = leader();
     let seen = bench.step(Event::Submit(request(1)));
     let (epoch, origin) = (Epoch(5), Origin::Service);
-    assert_eq!(seen.0, [Output::Prepare { epoch, origin, request: request(1) }]);
+    let zxid = z(5, 1);
+    assert_eq!(seen.0, [Output::Prepare { epoch, zxid, origin, request: request(1) }]);
     assert_eq!(bench.prepared().accepted(), []);
     bench.persisted();
     assert_eq!(bench.receive(two, acks(5, 1)).delivered().len(), 1);

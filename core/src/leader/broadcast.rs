@@ -46,6 +46,9 @@ pub struct Broadcast {
     pub epoch: Epoch,
     /// The last transaction proposed, or the start of the epoch.
     proposed: Zxid,
+    /// The number that the last request will have which the application was given; the same if it has made
+    /// transactions of all.
+    numbered: Zxid,
     /// Where the history ends that we brought into it.
     inherited: Zxid,
     /// What each voter has acknowledged.
@@ -97,6 +100,7 @@ impl Broadcast {
             epoch,
             inherited,
             proposed: Zxid::start_of(epoch),
+            numbered: Zxid::start_of(epoch),
             tally: Tally::new(cx.quorum),
             reads: VecDeque::new(),
             preparing: VecDeque::new(),
@@ -199,7 +203,9 @@ impl Broadcast {
             return self.held.push_back(Held::Request(origin, request));
         }
         self.preparing.push_back(Preparing::Request(origin, request.id));
-        cx.for_application(Output::Prepare { epoch: self.epoch, origin, request });
+        self.numbered = Zxid(self.numbered.0 + 1);
+        let (epoch, zxid) = (self.epoch, self.numbered);
+        cx.for_application(Output::Prepare { epoch, zxid, origin, request });
     }
 
     /// The application has made transactions of the oldest requests: each gets the next zxid, and they go
@@ -231,6 +237,7 @@ impl Broadcast {
         let mut due = Vec::new();
         for txn in &*txns {
             self.proposed = txn.zxid;
+            self.numbered = self.numbered.max(txn.zxid);
             if let Some(Preparing::Request(Origin::Here, id)) = self.preparing.pop_front() {
                 cx.accept(id);
             }
@@ -508,7 +515,7 @@ mod tests {
             parked: &mut VecDeque::new(),
         };
         let mut broadcast = Broadcast::new(&cx, epoch, Zxid::ZERO);
-        broadcast.proposed = last;
+        (broadcast.proposed, broadcast.numbered) = (last, last);
         let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: 5 };
         let draft = Draft { header, body: bytes::Bytes::new() };
         let drafts = alloc::vec![draft; many];

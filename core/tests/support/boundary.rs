@@ -488,8 +488,13 @@ impl Boundary {
             Output::ReceiveSnapshot { link, .. } => {
                 assert!(self.up.contains_key(link), "{output:?}, but that is not up");
             }
-            Output::Prepare { epoch, origin, request } => {
+            Output::Prepare { epoch, zxid, origin, request } => {
                 assert!(status.serving && *epoch == status.current_epoch, "{output:?}");
+                let proposed = self.disk.log.last().map_or(Zxid::ZERO, |txn| txn.zxid);
+                let before = proposed.max(Zxid::start_of(*epoch)).0;
+                let waiting = self.preparing.iter().filter(|(of, ..)| of == epoch).count();
+                let waiting = i64::try_from(waiting).expect("few wait");
+                assert_eq!(zxid.0, before + waiting + 1, "each becomes one transaction, in order");
                 self.preparing.push_back((*epoch, *origin, request.clone()));
             }
             Output::Pinged => self.pinged = true,

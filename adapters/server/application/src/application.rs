@@ -8,7 +8,7 @@ use core::error::Error;
 use bytes::{Bytes, BytesMut};
 use quorate_core::id::Origin;
 use quorate_core::message::Request;
-use quorate_core::prepared::Prepared;
+use quorate_core::prepared::{Facts, Prepared};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
@@ -41,21 +41,14 @@ pub trait Application: Send + 'static {
     fn clients(&mut self, host: Host) -> Self::Clients;
 
     /// Turns a request into a transaction, at the leader: on top of everything applied and of
-    /// everything prepared since the last [`abandon`](Self::abandon). `now` is the wall clock in
-    /// milliseconds since 1970. A request that is refused becomes a transaction too, see
-    /// [`Prepared::rejected`]. `origin` tells at which server it was asked for: only the one that a client is connected
-    /// to may write for its session.
+    /// everything prepared since the last [`abandon`](Self::abandon). A request that is refused becomes a transaction
+    /// too, see [`Prepared::rejected`]. `origin` tells at which server it was asked for: only the one that a client is
+    /// connected to may write for its session.
     ///
-    /// The body has at most `bytes_max` bytes, which is what `jute.maxbuffer` and its extra size leave
+    /// The body has at most [`Facts::bytes_max`] bytes, which is what `jute.maxbuffer` and its extra size leave
     /// ([`Limits::txn_bytes`](quorate_core::config::Limits::txn_bytes)): no server would read more. What is
     /// longer is void, see [`void`](Self::void).
-    fn prepare(
-        &mut self,
-        request: &Request,
-        origin: Origin,
-        now: i64,
-        bytes_max: usize,
-    ) -> Prepared;
+    fn prepare(&mut self, request: &Request, origin: Origin, facts: &Facts) -> Prepared;
 
     /// What was prepared last is too long and does not come to pass: told before anything else is prepared,
     /// so that nothing more counts on it. In its place comes [`Prepared::rejected`] with
@@ -92,8 +85,8 @@ pub trait Application: Send + 'static {
     /// The restored state becomes the application's; nothing is prepared on the old one any more.
     fn adopt(&mut self, staged: Self::Staged);
 
-    /// Tells the text and version of the ensemble's configuration, and the wall clock as in
-    /// [`prepare`](Self::prepare): when this server begins to serve. Not replicated: each server says
+    /// Tells the text and version of the ensemble's configuration, and the wall clock in
+    /// milliseconds since 1970: when this server begins to serve. Not replicated: each server says
     /// it for itself.
     fn set_configuration(&mut self, text: &str, version: i64, now: i64) {
         let _ = (text, version, now);

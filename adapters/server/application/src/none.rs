@@ -5,7 +5,7 @@ use core::iter;
 use bytes::{Bytes, BytesMut};
 use quorate_core::id::Origin;
 use quorate_core::message::{LearnerInfo, Request};
-use quorate_core::prepared::{Prepared, Rejected};
+use quorate_core::prepared::{Facts, Prepared, Rejected};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 use thiserror::Error;
@@ -63,7 +63,7 @@ impl Application for NoApplication {
         NoClients
     }
 
-    fn prepare(&mut self, request: &Request, _: Origin, _now: i64, _bytes_max: usize) -> Prepared {
+    fn prepare(&mut self, request: &Request, _: Origin, _: &Facts) -> Prepared {
         if request.op == Request::RECONFIGURE {
             return Prepared::reconfiguration(request);
         }

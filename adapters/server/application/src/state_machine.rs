@@ -8,7 +8,7 @@ use core::fmt;
 use bytes::{BufMut, Bytes, BytesMut};
 use quorate_core::id::Origin;
 use quorate_core::message::{LearnerInfo, Request};
-use quorate_core::prepared::{Prepared, Rejected};
+use quorate_core::prepared::{Facts, Prepared, Rejected};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
@@ -171,7 +171,7 @@ impl<M: StateMachine> Application for Replicated<M> {
         NoClients
     }
 
-    fn prepare(&mut self, request: &Request, _: Origin, _now: i64, bytes_max: usize) -> Prepared {
+    fn prepare(&mut self, request: &Request, _: Origin, facts: &Facts) -> Prepared {
         if request.op == Request::RECONFIGURE {
             return Prepared::reconfiguration(request);
         }
@@ -179,7 +179,7 @@ impl<M: StateMachine> Application for Replicated<M> {
             return Prepared::rejected(Rejected::UNIMPLEMENTED);
         }
         let around = self.path.len() + WRAPPING_BYTES;
-        match self.machine.prepare(&request.body, bytes_max.saturating_sub(around)) {
+        match self.machine.prepare(&request.body, facts.bytes_max.saturating_sub(around)) {
             Ok(command) => Prepared { kind: SET_DATA, body: self.wrap(&command) },
             Err(reason) => Prepared::rejected(reason),
         }
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    const MOST: usize = 1 << 20;
+    const FACTS: Facts = Facts { zxid: Zxid(1 << 32 | 1), now_ms: 0, bytes_max: 1 << 20 };
 
     fn request(body: &'static [u8]) -> Request {
         let id = RequestId { client: 1, cxid: 1 };
@@ -337,17 +337,13 @@ mod tests {
     #[test]
     fn a_command_travels_as_set_data() {
         let mut tape = Replicated::new("tape", Tape::default());
-        let prepared = tape.prepare(&request(b"abc"), Origin::Here, 0, MOST);
+        let prepared = tape.prepare(&request(b"abc"), Origin::Here, &FACTS);
         let mut expected = Vec::new();
         expected.extend_from_slice(b"\0\0\0\x0d/quorate/tape\0\0\0\x03abc\0\0\0\0");
         assert_eq!((prepared.kind, &prepared.body[..]), (5, &expected[..]));
         assert_eq!(tape.apply(&txn(prepared)), "abc");
-        let other = Replicated::new("other", Tape::default()).prepare(
-            &request(b"x"),
-            Origin::Here,
-            0,
-            MOST,
-        );
+        let other =
+            Replicated::new("other", Tape::default()).prepare(&request(b"x"), Origin::Here, &FACTS);
         assert_eq!(tape.apply(&txn(other)), "");
         assert_eq!(tape.machine().0, b"abc");
     }
@@ -355,12 +351,12 @@ mod tests {
     #[test]
     fn a_refused_request_is_a_transaction_that_says_why() {
         let mut tape = Replicated::new("tape", Tape::default());
-        let refused = txn(tape.prepare(&request(b""), Origin::Here, 0, MOST));
+        let refused = txn(tape.prepare(&request(b""), Origin::Here, &FACTS));
         assert_eq!(Rejected::of(&refused), Some(Rejected(-8)));
         assert_eq!(tape.apply(&refused), "");
-        let unknown = txn(tape.prepare(&Request { op: 1, ..request(b"x") }, Origin::Here, 0, MOST));
+        let unknown = txn(tape.prepare(&Request { op: 1, ..request(b"x") }, Origin::Here, &FACTS));
         assert_eq!(Rejected::of(&unknown), Some(Rejected::UNIMPLEMENTED));
-        assert_eq!(Rejected::of(&txn(tape.prepare(&request(b"x"), Origin::Here, 0, MOST))), None);
+        assert_eq!(Rejected::of(&txn(tape.prepare(&request(b"x"), Origin::Here, &FACTS))), None);
     }
 
     #[test]

@@ -62,8 +62,8 @@ pub use host::proposal::{
     UnknownOutcome,
 };
 pub use quorate_application::{
-    Application, NoApplication, Nothing, Prepared, Rejected, Replicated, Restore, RestoreError,
-    Saved, Snapshot, SnapshotError, StateMachine, clients,
+    Application, Facts, NoApplication, Nothing, Prepared, Rejected, Replicated, Restore,
+    RestoreError, Saved, Snapshot, SnapshotError, StateMachine, clients,
 };
 pub use quorate_core as core;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};

@@ -2,12 +2,14 @@
 
 use bytes::{Bytes, BytesMut};
 use quorate_application::clients::Host;
-use quorate_application::{Application, Prepared, Restore, RestoreError, Snapshot, SnapshotError};
+use quorate_application::{
+    Application, Facts, Prepared, Restore, RestoreError, Snapshot, SnapshotError,
+};
 use quorate_core::id::Origin;
 use quorate_core::message::{LearnerInfo, Request};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
-use quorate_znode::{Applied, ApplyError, DigestCheck, Facts, Pieces, Restoring, Tree};
+use quorate_znode::{Applied, ApplyError, DigestCheck, Pieces, Restoring, Tree};
 
 use crate::service::Service;
 use crate::zookeeper::ZooKeeper;
@@ -25,14 +27,8 @@ impl Application for ZooKeeper {
         Service::new(host, self.options.clone())
     }
 
-    fn prepare(
-        &mut self,
-        request: &Request,
-        origin: Origin,
-        now_ms: i64,
-        bytes_max: usize,
-    ) -> Prepared {
-        self.preparer.prepare(&self.tree, request, origin, &Facts { now_ms, bytes_max })
+    fn prepare(&mut self, request: &Request, origin: Origin, facts: &Facts) -> Prepared {
+        self.preparer.prepare(&self.tree, request, origin, facts)
     }
 
     /// Never: what would be too long is refused before it is noted.

@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use quorate_application::Application;
 use quorate_application::clients::{
     ClientId, Clients, Event, Frame, Framing, Host, Input, Output, SyncId,
 };
+use quorate_application::{Application, Facts};
 use quorate_core::id::{LinkId, Origin, ServerId};
 use quorate_core::membership::Membership;
 use quorate_core::message::Request as Submitted;
@@ -147,8 +147,9 @@ impl Stand {
 
     /// A request becomes a transaction, and is applied.
     pub(crate) fn commit_of(&mut self, request: &Submitted, origin: Origin) -> Zxid {
-        let prepared = self.state.prepare(request, origin, self.wall_ms, 2_097_150);
         let zxid = Zxid(self.next_zxid);
+        let facts = Facts { zxid, now_ms: self.wall_ms, bytes_max: 2_097_150 };
+        let prepared = self.state.prepare(request, origin, &facts);
         self.next_zxid += 1;
         let header = TxnHeader {
             client: request.id.client,

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
+use crate::digest;
 use crate::encode::{put_count, put_text};
 use crate::judge::Judge;
 use crate::path;
@@ -12,7 +13,7 @@ use crate::path;
 /// Lists what a session will have, so that every server deletes the same, and notes that all of it goes and that
 /// the session is closing. A list that does not fit is cut: a server that applies it deletes what is listed, and
 /// then whatever else is the session's.
-pub(crate) fn close(judge: &mut Judge<'_>, session: i64) -> Bytes {
+pub(crate) fn close(judge: &mut Judge<'_>, session: i64) -> BytesMut {
     let applied = judge.tree.ephemerals.get(&session).into_iter().flatten();
     let applied = applied.filter(|path| judge.outstanding.node(path).is_none());
     let mut paths: BTreeSet<Arc<str>> = applied.cloned().collect();
@@ -24,12 +25,14 @@ pub(crate) fn close(judge: &mut Judge<'_>, session: i64) -> Bytes {
         if let Some((parent, _)) = path::split(path) {
             *parents.entry(parent).or_insert(0_usize) += 1;
         }
-        judge.outstanding.put_shared(Arc::clone(path), None);
+        judge.forget(path);
     }
     for (path, fewer) in parents {
         if let Some(mut record) = judge.record(path) {
+            let before = record.digest(path);
             record.children = record.children.saturating_sub(fewer);
-            judge.outstanding.put(path, Some(record));
+            record.stat.pzxid = record.stat.pzxid.max(judge.facts.zxid);
+            judge.put(path, before, Some(record));
         }
     }
     judge.outstanding.put_session(session, false);
@@ -42,7 +45,7 @@ pub(crate) fn close(judge: &mut Judge<'_>, session: i64) -> Bytes {
 /// Of each parent one comes first. A Java server that applies this to a snapshot in which the others are gone
 /// already moves the parent's `pzxid` for those that are listed only; for the rest it is enough that every
 /// server knows what the session has.
-fn list(session: i64, paths: &BTreeSet<Arc<str>>, bytes_max: usize) -> Bytes {
+fn list(session: i64, paths: &BTreeSet<Arc<str>>, bytes_max: usize) -> BytesMut {
     let takes = |path: &Arc<str>| 4 + path.len();
     let whole = 4 + paths.iter().map(takes).sum::<usize>();
     let mut listed: Vec<&Arc<str>> = Vec::new();
@@ -71,10 +74,10 @@ fn list(session: i64, paths: &BTreeSet<Arc<str>>, bytes_max: usize) -> Bytes {
         }
         listed.extend(others.into_iter().filter(|path| take(path)));
     }
-    let mut body = BytesMut::with_capacity(whole.min(bytes_max));
+    let mut body = BytesMut::with_capacity(whole.min(bytes_max) + digest::BYTES);
     put_count(&mut body, listed.len());
     for path in listed {
         put_text(&mut body, path);
     }
-    body.freeze()
+    body
 }

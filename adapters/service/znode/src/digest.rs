@@ -11,11 +11,14 @@ use crc32fast::Hasher;
 
 use crate::stat::StoredStat;
 
+/// How many bytes it takes behind the body of a transaction: its version and itself.
+pub(crate) const BYTES: usize = 12;
+
 /// The version of the digest that this is; others cannot be compared.
 pub(crate) const VERSION: i32 = 2;
 
 /// Whether the node at `path` is part of the digest.
-pub(crate) fn counts(path: &str) -> bool {
+fn counts(path: &str) -> bool {
     !path.starts_with("/zookeeper/")
 }
 
@@ -32,8 +35,11 @@ pub(crate) fn of_content(path: &str, data: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// What a node that counts adds to the digest; `content` is the CRC of its path and data.
-pub(crate) fn of_node(content: u32, stat: &StoredStat) -> u64 {
+/// What the node at `path` adds to the digest; `content` is the CRC of its path and data.
+pub(crate) fn of(path: &str, content: u32, stat: &StoredStat) -> u64 {
+    if !counts(path) {
+        return 0;
+    }
     // The order is not that of snapshots: the three zxids come first.
     let mut bytes = [0; 60];
     bytes[..8].copy_from_slice(&stat.czxid.0.to_be_bytes());

@@ -12,13 +12,15 @@
 //! | deleteContainer | path; node; no children; due; parent |
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use quorate_core::id::Origin;
 use quorate_core::message::{Identity, Request};
-use quorate_core::prepared::Rejected;
+use quorate_core::prepared::{Facts, Prepared, Rejected};
 
 use crate::access::{self, Given, granted};
+use crate::digest;
 use crate::encode::{put_acl, put_buffer, put_text};
 use crate::outstanding::{Outstanding, Record};
 use crate::owners::Owners;
@@ -29,8 +31,8 @@ use crate::refusal::{
     NOT_EMPTY, SESSION_EXPIRED, UNIMPLEMENTED,
 };
 use crate::request::{Create, Write};
-use crate::rules::{Facts, Rules};
-use crate::stat::{MAX_TTL, Owner};
+use crate::rules::Rules;
+use crate::stat::{MAX_TTL, Owner, StoredStat};
 use crate::tree::Tree;
 use crate::txn::kind;
 
@@ -43,6 +45,8 @@ pub(crate) struct Judge<'a> {
     pub(crate) origin: Origin,
     pub(crate) rules: Rules,
     pub(crate) facts: &'a Facts,
+    /// The digest of the tree behind what is prepared.
+    pub(crate) digest: u64,
 }
 
 /// Whether a session is open, as far as anything was prepared.
@@ -103,7 +107,7 @@ impl Judge<'_> {
         let mut parent = self.record(parent_path).ok_or(NO_NODE)?;
         self.permit(&parent, access::CREATE)?;
         let path = if create.is_sequential() {
-            Cow::Owned(format!("{asked}{:010}", parent.cversion))
+            Cow::Owned(format!("{asked}{:010}", parent.stat.cversion))
         } else {
             Cow::Borrowed(asked)
         };
@@ -111,15 +115,20 @@ impl Judge<'_> {
             return Err(BAD_ARGUMENTS);
         }
         // The last number stays where it is: it would be given out again and again.
-        let is_used_up = create.is_sequential() && parent.cversion == i32::MAX;
+        let cversion = parent.stat.cversion;
+        let is_used_up = create.is_sequential() && cversion == i32::MAX;
         if is_used_up || self.exists(&path) {
             return Err(NODE_EXISTS);
         }
-        if matches!(parent.owner, Owner::Session(_)) {
+        if matches!(parent.owner(), Owner::Session(_)) {
             return Err(NO_CHILDREN_FOR_EPHEMERALS);
         }
+        let (before, zxid) = (parent.digest(parent_path), self.facts.zxid);
         parent.children += 1;
-        parent.cversion = parent.cversion.saturating_add(1);
+        if let Some(next) = cversion.checked_add(1) {
+            (parent.stat.cversion, parent.stat.pzxid) = (next, zxid);
+        }
+        let cversion = parent.stat.cversion;
 
         let ephemeral = create.is_ephemeral();
         put_text(body, &path);
@@ -135,21 +144,18 @@ impl Judge<'_> {
         if matches!(create.kind, kind::CREATE | kind::CREATE2) {
             body.put_u8(u8::from(ephemeral));
         }
-        body.put_i32(parent.cversion);
+        body.put_i32(cversion);
         if create.kind == kind::CREATE_TTL {
             body.put_i64(create.ttl);
         }
         let node = Record {
-            version: 0,
-            cversion: 0,
-            aversion: 0,
-            mtime: self.facts.now_ms,
-            owner,
+            stat: StoredStat::new(zxid, self.facts.now_ms, owner.to_stored()),
+            content: self.content(&path, create.data),
             children: 0,
             acl: Some(acl),
         };
-        self.outstanding.put(parent_path, Some(parent));
-        self.outstanding.put(&path, Some(node));
+        self.put(parent_path, before, Some(parent));
+        self.put(&path, 0, Some(node));
         Ok(())
     }
 
@@ -158,11 +164,11 @@ impl Judge<'_> {
         let parent = self.record(parent_path).ok_or(NO_NODE)?;
         self.permit(&parent, access::DELETE)?;
         let node = self.record(path).ok_or(NO_NODE)?;
-        expect(version, node.version)?;
+        expect(version, node.stat.version)?;
         if node.children > 0 {
             return Err(NOT_EMPTY);
         }
-        self.note_deletion(path, parent_path, parent, body);
+        self.note_deletion((path, &node), (parent_path, parent), body);
         Ok(())
     }
 
@@ -173,30 +179,31 @@ impl Judge<'_> {
         if node.children > 0 {
             return Err(NOT_EMPTY);
         }
-        let due = match node.owner {
+        let due = match node.owner() {
             Owner::Container => true,
-            Owner::Ttl(ttl) => self.facts.now_ms.saturating_sub(node.mtime) > ttl,
+            Owner::Ttl(ttl) => self.facts.now_ms.saturating_sub(node.stat.mtime) > ttl,
             Owner::None | Owner::Session(_) => false,
         };
         if !due {
             return Err(BAD_VERSION);
         }
         let parent = self.record(parent_path).ok_or(NO_NODE)?;
-        self.note_deletion(path, parent_path, parent, body);
+        self.note_deletion((path, &node), (parent_path, parent), body);
         Ok(())
     }
 
     fn note_deletion(
         &mut self,
-        path: &str,
-        parent_path: &str,
-        mut parent: Record,
+        (path, node): (&str, &Record),
+        (parent_path, mut parent): (&str, Record),
         body: &mut BytesMut,
     ) {
         put_text(body, path);
+        let before = parent.digest(parent_path);
         parent.children = parent.children.saturating_sub(1);
-        self.outstanding.put(parent_path, Some(parent));
-        self.outstanding.put(path, None);
+        parent.stat.pzxid = parent.stat.pzxid.max(self.facts.zxid);
+        self.put(parent_path, before, Some(parent));
+        self.put(path, node.digest(path), None);
     }
 
     fn set_data(
@@ -216,13 +223,15 @@ impl Judge<'_> {
         }
         let mut node = self.record(path).ok_or(NO_NODE)?;
         self.permit(&node, access::WRITE)?;
-        expect(version, node.version)?;
-        node.version = next(node.version);
-        node.mtime = self.facts.now_ms;
+        expect(version, node.stat.version)?;
+        let before = node.digest(path);
+        node.stat.version = next(node.stat.version);
+        (node.stat.mzxid, node.stat.mtime) = (self.facts.zxid, self.facts.now_ms);
+        node.content = self.content(path, data);
         put_text(body, path);
         put_buffer(body, data);
-        body.put_i32(node.version);
-        self.outstanding.put(key(path), Some(node));
+        body.put_i32(node.stat.version);
+        self.put(key(path), before, Some(node));
         Ok(())
     }
 
@@ -237,14 +246,15 @@ impl Judge<'_> {
         let acl = granted(acl, self.identities(), self.facts.bytes_max)?;
         let mut node = self.record(path).ok_or(NO_NODE)?;
         self.permit(&node, access::ADMIN)?;
-        expect(version, node.aversion)?;
-        node.aversion = next(node.aversion);
+        expect(version, node.stat.aversion)?;
+        let before = node.digest(key(path));
+        node.stat.aversion = next(node.stat.aversion);
         put_text(body, path);
         put_acl(body, &acl);
-        body.put_i32(node.aversion);
+        body.put_i32(node.stat.aversion);
         // What is prepared behind this is judged by it: a right that is revoked ends at once.
         node.acl = Some(acl);
-        self.outstanding.put(key(path), Some(node));
+        self.put(key(path), before, Some(node));
         Ok(())
     }
 
@@ -252,9 +262,9 @@ impl Judge<'_> {
         let path = legal(path)?;
         let node = self.record(path).ok_or(NO_NODE)?;
         self.permit(&node, access::READ)?;
-        expect(version, node.version)?;
+        expect(version, node.stat.version)?;
         put_text(body, path);
-        body.put_i32(next(node.version));
+        body.put_i32(next(node.stat.version));
         Ok(())
     }
 
@@ -264,16 +274,45 @@ impl Judge<'_> {
             return record.clone();
         }
         let node = self.tree.get(path)?;
-        let stat = node.stored_stat();
         Some(Record {
-            version: stat.version,
-            cversion: stat.cversion,
-            aversion: stat.aversion,
-            mtime: stat.mtime,
-            owner: node.owner(),
+            stat: *node.stored_stat(),
+            content: node.node.content,
             children: node.node.children.len(),
             acl: node.acl().cloned(),
         })
+    }
+
+    /// Notes how a node will be, which adds so much to the digest now.
+    pub(crate) fn put(&mut self, path: &str, before: u64, record: Option<Record>) {
+        let after = record.as_ref().map_or(0, |record| record.digest(path));
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(after);
+        self.outstanding.put(path, record);
+    }
+
+    /// Notes that a node will not be.
+    pub(crate) fn forget(&mut self, path: &Arc<str>) {
+        let before = self.record(path).map_or(0, |record| record.digest(path));
+        self.digest = self.digest.wrapping_sub(before);
+        self.outstanding.put_shared(Arc::clone(path), None);
+    }
+
+    /// Nothing of what is prepared for this request shall be.
+    pub(crate) fn undo(&mut self) {
+        self.outstanding.undo();
+        self.digest = self.outstanding.digest(self.tree.digest());
+    }
+
+    /// The transaction, with the digest of the tree behind it; where there is no room, without.
+    pub(crate) fn made(&self, kind: i32, mut body: BytesMut) -> Prepared {
+        if self.rules.digest && body.len() + digest::BYTES <= self.facts.bytes_max {
+            body.put_i32(digest::VERSION);
+            body.put_u64(self.digest);
+        }
+        Prepared { kind, body: body.freeze() }
+    }
+
+    fn content(&self, path: &str, data: Option<&[u8]>) -> u32 {
+        if self.rules.digest { digest::of_content(path, data.unwrap_or_default()) } else { 0 }
     }
 
     fn exists(&self, path: &str) -> bool {

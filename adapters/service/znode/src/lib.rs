@@ -95,7 +95,7 @@ pub use outcome::{Applied, DigestCheck, ErrorCode, Gone, Outcome};
 pub use pieces::{Pieces, Uncountable};
 pub use prepare::Preparer;
 pub use restore::{Damage, Restoring, SnapshotError};
-pub use rules::{Facts, Rules};
+pub use rules::Rules;
 pub use snapshot::Snapshot;
 pub use tree::Tree;
 pub use txn::{ApplyError, kind};

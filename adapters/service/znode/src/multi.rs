@@ -36,7 +36,7 @@ pub(crate) fn multi(
             if refused == MARSHALLING {
                 return Err(refused);
             }
-            judge.outstanding.undo();
+            judge.undo();
             body.truncate(start);
             put_error(body, refused.0);
             failed = true;

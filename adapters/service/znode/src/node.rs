@@ -25,7 +25,7 @@ pub(crate) struct Node {
     pub(crate) acl: i64,
     pub(crate) stat: StoredStat,
     /// The CRC of path and data, see [`digest`]; 0 if the node is not part of the digest.
-    content: u32,
+    pub(crate) content: u32,
     pub(crate) children: Children,
 }
 
@@ -43,7 +43,7 @@ impl Node {
 
     /// What this node, which stands at `path`, adds to the digest of the tree.
     pub(crate) fn digest(&self, path: &str) -> u64 {
-        if digest::counts(path) { digest::of_node(self.content, &self.stat) } else { 0 }
+        digest::of(path, self.content, &self.stat)
     }
 
     /// How long the data is.

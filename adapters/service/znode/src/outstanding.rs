@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::acl::Acls;
-use crate::stat::Owner;
+use crate::digest;
+use crate::stat::{Owner, StoredStat};
 
 /// What is prepared and not applied yet.
 #[derive(Debug, Default)]
@@ -28,6 +29,8 @@ pub(crate) struct Outstanding {
     touched: VecDeque<(u64, Touched)>,
     /// What the transaction that is being prepared has replaced, the first first.
     undo: Vec<Replaced>,
+    /// The digest of the tree behind what was prepared last.
+    digest: u64,
     /// How many transactions were prepared.
     prepared: u64,
     /// How many of these were applied.
@@ -58,20 +61,26 @@ enum Replaced {
 /// A node as it will be, as far as it matters here.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    pub(crate) version: i32,
-    pub(crate) cversion: i32,
-    pub(crate) aversion: i32,
-    /// When its data was last set, in milliseconds since 1970.
-    pub(crate) mtime: i64,
-    pub(crate) owner: Owner,
+    pub(crate) stat: StoredStat,
+    /// The CRC of its path and data, see [`digest`].
+    pub(crate) content: u32,
     pub(crate) children: usize,
     /// None where a snapshot lacked it.
     pub(crate) acl: Option<Acls>,
 }
 
 impl Record {
+    pub(crate) const fn owner(&self) -> Owner {
+        Owner::from_stored(self.stat.owner)
+    }
+
+    /// What the node, which stands at `path`, will add to the digest of the tree.
+    pub(crate) fn digest(&self, path: &str) -> u64 {
+        digest::of(path, self.content, &self.stat)
+    }
+
     const fn session(&self) -> Option<i64> {
-        match self.owner {
+        match self.owner() {
             Owner::Session(session) => Some(session),
             Owner::None | Owner::Container | Owner::Ttl(_) => None,
         }
@@ -156,8 +165,14 @@ impl Outstanding {
         }
     }
 
-    /// The transaction is prepared.
-    pub(crate) fn keep(&mut self) {
+    /// The digest of a tree, this or what will become of it.
+    pub(crate) const fn digest(&self, tree: u64) -> u64 {
+        if self.applied == self.prepared { tree } else { self.digest }
+    }
+
+    /// The transaction is prepared; the digest of the tree behind it.
+    pub(crate) fn keep(&mut self, digest: u64) {
+        self.digest = digest;
         let by = self.prepared;
         self.prepared += 1;
         self.touched.extend(self.undo.drain(..).map(|replaced| match replaced {

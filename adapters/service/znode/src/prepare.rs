@@ -9,17 +9,19 @@
 //! check outside a multi, a container's deletion that the leader did not ask for itself, flags of another request,
 //! paths of too many names, text that is none in the nodes of a quota, bodies that cannot be read.
 //!
-//! What it does not do: it enforces no quotas; and transactions carry no digest of the tree, which is optional. The
-//! digest counts the zxid of the transaction itself, and that is known to the core alone, once the transaction has
-//! been prepared.
+//! Behind its body a transaction carries the digest of the tree as it will be then, so that each server finds out whether it
+//! holds the same. It counts the zxid of the transaction itself, which the core knows beforehand.
+//!
+//! What it does not do: it enforces no quotas.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 use quorate_core::id::Origin;
 use quorate_core::message::Request;
-use quorate_core::prepared::{Prepared, Rejected};
+use quorate_core::prepared::{Facts, Prepared, Rejected};
 
 use crate::access;
 use crate::closing::close;
+use crate::digest;
 use crate::judge::{Judge, is_open};
 use crate::jute::Reader;
 use crate::multi::multi;
@@ -28,7 +30,7 @@ use crate::owners::Owners;
 use crate::path;
 use crate::refusal::{BAD_ARGUMENTS, NO_NODE, SESSION_EXPIRED, UNIMPLEMENTED};
 use crate::request::{self, unreadable};
-use crate::rules::{Facts, Rules};
+use crate::rules::Rules;
 use crate::stat::Owner;
 use crate::tree::Tree;
 use crate::txn::kind;
@@ -70,6 +72,7 @@ impl Preparer {
         origin: Origin,
         facts: &Facts,
     ) -> Prepared {
+        let before = self.outstanding.digest(tree.digest());
         let mut judge = Judge {
             tree,
             outstanding: &mut self.outstanding,
@@ -78,17 +81,20 @@ impl Preparer {
             origin,
             rules: self.rules,
             facts,
+            digest: before,
         };
         let prepared = judge.judge().and_then(|prepared| {
             let fits = prepared.body.len() <= facts.bytes_max;
             if fits { Ok(prepared) } else { Err(Rejected::TOO_LONG) }
         });
+        let digest = judge.digest;
         if prepared.is_ok() {
+            self.outstanding.keep(digest);
             self.note_owner(request, origin);
         } else {
             self.outstanding.undo();
+            self.outstanding.keep(before);
         }
-        self.outstanding.keep();
         prepared.unwrap_or_else(Prepared::rejected)
     }
 
@@ -169,10 +175,14 @@ impl Judge<'_> {
             kind::CREATE_SESSION => {
                 let timeout = reader.int().map_err(unreadable)?;
                 self.open_session(session)?;
-                let body = Bytes::copy_from_slice(&timeout.to_be_bytes());
-                return Ok(Prepared { kind, body });
+                let mut body = BytesMut::with_capacity(4 + digest::BYTES);
+                body.put_i32(timeout);
+                return Ok(self.made(kind, body));
             }
-            kind::CLOSE_SESSION => return Ok(Prepared { kind, body: close(self, session) }),
+            kind::CLOSE_SESSION => {
+                let body = close(self, session);
+                return Ok(self.made(kind, body));
+            }
             kind::RECONFIG => {
                 self.check_session(false)?;
                 let node = self.record(path::CONFIG).ok_or(NO_NODE)?;
@@ -188,18 +198,18 @@ impl Judge<'_> {
             _ => {}
         }
         // The transaction is a little longer than the request.
-        let capacity = (self.request.body.len() + 32).min(self.facts.bytes_max);
+        let capacity = (self.request.body.len() + 32 + digest::BYTES).min(self.facts.bytes_max);
         if kind == kind::MULTI {
             let writes = request::multi(&mut reader, self.rules)?;
             self.check_session(false)?;
             let mut body = BytesMut::with_capacity(capacity);
             multi(self, &writes, &mut body)?;
-            return Ok(Prepared { kind, body: body.freeze() });
+            return Ok(self.made(kind, body));
         }
         let write = request::write(kind, &mut reader).map_err(unreadable)?.ok_or(UNIMPLEMENTED)?;
         let mut body = BytesMut::with_capacity(capacity);
         self.write(&write, &mut body)?;
-        Ok(Prepared { kind, body: body.freeze() })
+        Ok(self.made(kind, body))
     }
 
     /// A session that is known gets another timeout; one that is closing stays closed, and no client opens one

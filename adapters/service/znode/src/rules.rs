@@ -1,4 +1,4 @@
-//! What a leader judges requests by, beside the tree: the operator's settings and the facts of the moment.
+//! What a leader judges requests by, beside the tree: the operator's settings.
 
 use quorate_core::message::Identity;
 
@@ -6,7 +6,7 @@ use crate::access;
 use crate::acl::Acls;
 
 /// The operator's settings. They should be the same on all servers: any of them may lead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
     /// Whether there may be nodes with a time to live, ZooKeeper's `extendedTypesEnabled`.
     pub extended_types: bool,
@@ -15,6 +15,15 @@ pub struct Rules {
     /// Whether a create2 in a multi becomes a transaction of its own kind. Java servers before 3.7.2 and 3.8.2 do
     /// not know it there: they apply what stands before it and no more. Without, it becomes a create.
     pub create2_in_multi: bool,
+    /// Whether transactions carry the digest of the tree behind them, ZooKeeper's `digest.enabled`: every server then
+    /// finds out by itself whether it holds what the leader holds.
+    pub digest: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { extended_types: false, skip_acl: false, create2_in_multi: false, digest: true }
+    }
 }
 
 impl Rules {
@@ -28,13 +37,4 @@ impl Rules {
     ) -> bool {
         self.skip_acl || access::permitted(list, permission, identities)
     }
-}
-
-/// What a request is prepared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Facts {
-    /// The wall clock, in milliseconds since 1970.
-    pub now_ms: i64,
-    /// How many bytes the body of the transaction may have.
-    pub bytes_max: usize,
 }

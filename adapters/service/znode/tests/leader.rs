@@ -4,11 +4,11 @@
 use crate::support::{Body, SESSION, open};
 use quorate_core::id::{LinkId, Origin};
 use quorate_core::message::{Identity, Request};
-use quorate_core::prepared::Prepared;
+use quorate_core::prepared::{Facts, Prepared};
 use quorate_core::txn::{RequestId, Txn, TxnHeader};
 use quorate_core::zxid::Zxid;
 use quorate_znode::acl::Acl;
-use quorate_znode::{Facts, Outcome, Preparer, Rules, Tree, kind};
+use quorate_znode::{Applied, DigestCheck, Outcome, Preparer, Rules, Tree, kind};
 
 pub(crate) const EPHEMERAL: i32 = 1;
 pub(crate) const SEQUENTIAL: i32 = 2;
@@ -133,7 +133,6 @@ pub(crate) struct Leader {
     pub(crate) tree: Tree,
     pub(crate) preparer: Preparer,
     pub(crate) under_way: Vec<Txn>,
-    pub(crate) last: Zxid,
     pub(crate) facts: Facts,
 }
 
@@ -153,9 +152,15 @@ impl Leader {
 
     /// Over this tree.
     pub(crate) fn of(tree: Tree, rules: Rules) -> Self {
-        let facts = Facts { now_ms: 1_000, bytes_max: Txn::BYTES_MAX - Txn::HEADER_BYTES };
         let last = tree.last_zxid().max(Zxid(0x1_0000_0000));
-        Self { tree, preparer: Preparer::new(rules), under_way: Vec::new(), last, facts }
+        let bytes_max = Txn::BYTES_MAX - Txn::HEADER_BYTES;
+        let facts = Facts { zxid: Zxid(last.0 + 1), now_ms: 1_000, bytes_max };
+        Self { tree, preparer: Preparer::new(rules), under_way: Vec::new(), facts }
+    }
+
+    /// The transaction that was prepared last.
+    pub(crate) const fn last(&self) -> Zxid {
+        Zxid(self.facts.zxid.0 - 1)
     }
 
     /// Prepares a request of the leader's own client: the code that refuses it, or the path that it is about.
@@ -178,18 +183,29 @@ impl Leader {
 
     pub(crate) fn prepare(&mut self, origin: Origin, request: &Request) -> Prepared {
         let prepared = self.preparer.prepare(&self.tree, request, origin, &self.facts);
-        self.last = Zxid(self.last.0 + 1);
-        let RequestId { client, cxid } = request.id;
+        let (zxid, RequestId { client, cxid }) = (self.facts.zxid, request.id);
         let header = TxnHeader { client, cxid, time: self.facts.now_ms, kind: prepared.kind };
-        self.under_way.push(Txn { zxid: self.last, header, body: prepared.body.clone() });
+        self.under_way.push(Txn { zxid, header, body: prepared.body.clone() });
+        self.facts.zxid = Zxid(zxid.0 + 1);
         prepared
+    }
+
+    /// The body of a transaction that is on its way, without the digest behind it.
+    pub(crate) fn body(&self, index: usize) -> &[u8] {
+        let (body, digest) = self.under_way[index].body.split_last_chunk::<12>().unwrap();
+        assert_eq!(digest[..4], [0, 0, 0, 2]);
+        body
     }
 
     /// Applies the oldest of what is on its way: it does what was promised.
     pub(crate) fn apply(&mut self) -> Outcome {
         let txn = self.under_way.remove(0);
         self.preparer.on_applied();
-        let outcome = self.tree.apply(&txn).unwrap().outcome;
+        let Applied { outcome, digest } = self.tree.apply(&txn).unwrap();
+        assert!(!matches!(digest, DigestCheck::Differs { .. }), "{txn:?}: {digest:?}");
+        // Where there is little room it may be left out.
+        let carries = txn.header.kind != kind::ERROR && self.facts.bytes_max > 1 << 20;
+        assert!(!carries || digest == DigestCheck::Equal, "{txn:?}: {digest:?}");
         let refused = txn.header.kind == kind::ERROR || !errors(&txn).is_empty();
         assert_eq!(outcome.error().is_some(), refused, "{txn:?}: {outcome:?}");
         outcome
@@ -214,7 +230,7 @@ pub(crate) fn elements(txn: &Txn) -> Vec<(i32, Vec<u8>)> {
         (i32::from_be_bytes(*kind), body.to_vec())
     });
     let elements = elements.collect();
-    assert!(rest.is_empty());
+    assert!(matches!(rest.len(), 0 | 12), "the digest, if there is room");
     elements
 }
 

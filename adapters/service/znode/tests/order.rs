@@ -40,7 +40,8 @@ fn told(rules: Rules, rows: &[(Request, i32)]) {
     }
 }
 
-const TYPES: Rules = Rules { extended_types: true, skip_acl: false, create2_in_multi: false };
+const TYPES: Rules =
+    Rules { extended_types: true, skip_acl: false, create2_in_multi: false, digest: true };
 
 /// Each row has what is wrong in the rows below it, but for the last, which is right.
 #[test]

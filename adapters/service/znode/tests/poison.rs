@@ -6,7 +6,8 @@ use quorate_core::id::Origin;
 use quorate_core::message::Request;
 use quorate_znode::{Rules, kind};
 
-const TYPES: Rules = Rules { extended_types: true, skip_acl: true, create2_in_multi: true };
+const TYPES: Rules =
+    Rules { extended_types: true, skip_acl: true, create2_in_multi: true, digest: true };
 
 #[test]
 fn what_no_server_should_be_told_is_refused() {

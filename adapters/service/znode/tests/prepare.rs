@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use crate::leader::*;
 use crate::support::{Body, SESSION, open};
-use bytes::Bytes;
 use quorate_core::message::Request;
 use quorate_znode::acl::Acl;
 use quorate_znode::kind;
@@ -111,7 +110,7 @@ fn a_session_ends_with_what_is_its_own_by_then() {
     leader.ask(&create("/late", EPHEMERAL)).unwrap();
     leader.ask(&close_session()).unwrap();
     let listed = Body::default().int(2).buffer("/a/b").buffer("/late");
-    assert_eq!(leader.under_way[2].body, Bytes::from(listed.0));
+    assert_eq!(leader.body(2), listed.0);
     assert_eq!(leader.ask(&create("/x", 0)), Err(-112), "the session is closing");
     let by_program = by_program(delete("/a", -1));
     assert_eq!(leader.ask(&by_program).as_deref(), Ok("/a"), "its child is as good as gone");
@@ -144,7 +143,7 @@ fn a_session_with_more_than_a_transaction_can_list_ends_in_one() {
         leader.facts.bytes_max = bytes_max;
         assert_eq!(leader.ask(&close_session()), Ok(String::new()));
         leader.facts.bytes_max = 1 << 20;
-        let (closing, body) = (leader.last, leader.under_way.last().unwrap().body.clone());
+        let (closing, body) = (leader.last(), leader.under_way.last().unwrap().body.clone());
         assert!(body.len() <= bytes_max, "{} of {bytes_max} bytes", body.len());
         let listed = paths(&body);
         // Each path takes 37 bytes.
@@ -174,7 +173,7 @@ fn what_becomes_too_long_is_refused_and_nothing_counts_on_it() {
     let asked = create("/x", 0);
     leader.facts.bytes_max = 1_000;
     leader.ask(&create("/long-enough-to-see-how-much-it-takes", 0)).unwrap();
-    let takes = leader.under_way[0].body.len() - "/long-enough-to-see-how-much-it-takes".len() + 2;
+    let takes = leader.body(0).len() - "/long-enough-to-see-how-much-it-takes".len() + 2;
     for bytes_max in [takes - 1, takes, takes + 1] {
         let mut leader = Leader::new();
         leader.facts.bytes_max = bytes_max;
@@ -202,7 +201,7 @@ fn paths(mut body: &[u8]) -> Vec<String> {
         String::from_utf8(path.to_vec()).unwrap()
     });
     let paths = paths.collect();
-    assert!(body.is_empty());
+    assert!(body.is_empty() || body.len() == 12, "the digest");
     paths
 }
 

@@ -56,9 +56,9 @@ fn a_session_moves_when_it_is_revalidated() {
     leader.ask_by(learner(1), &create("/a", 0)).unwrap();
     leader.settle();
     assert!(leader.preparer.revalidate(&leader.tree, SESSION, learner(2)));
-    let zxid = leader.last;
+    let zxid = leader.last();
     assert_eq!(leader.ask_by(learner(1), &set("/a", 0)), Err(-118), "the old way, a late one");
-    assert!(leader.last > zxid, "which takes a transaction");
+    assert!(leader.last() > zxid, "which takes a transaction");
     assert_eq!(leader.ask_by(learner(2), &set("/a", 0)).as_deref(), Ok("/a"));
     // Back again, on another link of the same server, and to the leader itself.
     for origin in [learner(1), learner(3), Origin::Here] {
@@ -208,7 +208,7 @@ fn a_close_takes_no_container_no_ttl_node_and_no_successor() {
     leader.ask(&create("/e", 0)).unwrap();
     leader.ask(&create("/f", EPHEMERAL)).unwrap();
     leader.ask(&close_session()).unwrap();
-    assert_eq!(leader.under_way.last().unwrap().body, Body::default().int(1).buffer("/f").0);
+    assert_eq!(leader.body(leader.under_way.len() - 1), Body::default().int(1).buffer("/f").0);
     leader.settle();
     let left: Vec<_> = leader.tree.children("/").unwrap().collect();
     assert_eq!(left, ["c", "e", "t", "zookeeper"]);

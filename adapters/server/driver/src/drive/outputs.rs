@@ -30,7 +30,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Deliver(txn) => replica.deliver(txn),
             Output::Adopt { label } => replica.adopt(label),
             Output::Replay { after, through } => replica.replay(after, through),
-            Output::Prepare { epoch, origin, request } => replica.prepare(epoch, origin, request),
+            Output::Prepare { epoch, zxid, origin, request } => {
+                replica.prepare(epoch, zxid, origin, request);
+            }
             Output::Accepted(id) => replica.requests.accepted(id),
             Output::Lost(id) => replica.requests.lost(id),
             Output::Unknown { id, doubt } => replica.requests.unknown(id, doubt),

@@ -193,8 +193,8 @@ impl<A: Application> Replica<A> {
         self.staged = state.lock().ok().and_then(|mut state| state.take().map(|s| (label, s)));
     }
 
-    pub(crate) fn prepare(&mut self, epoch: Epoch, origin: Origin, request: Request) {
-        self.orders.push_back(Order::Prepare { epoch, origin, request });
+    pub(crate) fn prepare(&mut self, epoch: Epoch, zxid: Zxid, origin: Origin, request: Request) {
+        self.orders.push_back(Order::Prepare { epoch, zxid, origin, request });
     }
 
     pub(crate) fn deliver(&mut self, txn: Txn) {
@@ -490,7 +490,7 @@ mod tests {
     use quorate_application::clients::{
         ClientId, Clients, Close, Frame, Host, Input, NoClients, Output,
     };
-    use quorate_application::{Prepared, Restore, RestoreError, Snapshot, SnapshotError};
+    use quorate_application::{Facts, Prepared, Restore, RestoreError, Snapshot, SnapshotError};
     use quorate_core::id::{ServerId, Ticket};
     use quorate_core::message::LearnerInfo;
     use quorate_core::output::Write;
@@ -607,13 +607,7 @@ mod tests {
             Noted { told: Arc::clone(&self.told), deadline: None }
         }
 
-        fn prepare(
-            &mut self,
-            request: &Request,
-            _: Origin,
-            _now: i64,
-            _bytes_max: usize,
-        ) -> Prepared {
+        fn prepare(&mut self, request: &Request, _: Origin, _: &Facts) -> Prepared {
             self.note(format!("prepare {}", request.id.cxid));
             Prepared { kind: 5, body: request.body.clone() }
         }
@@ -791,8 +785,8 @@ mod tests {
     fn a_quick_application_is_done_at_once_and_in_order() {
         let mut stage = Stage::new(None);
         stage.replica.deliver(txn(1));
-        stage.replica.prepare(Epoch(1), Origin::Here, request(8));
-        stage.replica.prepare(Epoch(1), Origin::Here, request(9));
+        stage.replica.prepare(Epoch(1), Zxid(1 << 32 | 1), Origin::Here, request(8));
+        stage.replica.prepare(Epoch(1), Zxid(1 << 32 | 2), Origin::Here, request(9));
         stage.replica.deliver(txn(2));
         stage.replica.deliver(txn(3));
         let then = stage.run();
@@ -831,7 +825,7 @@ mod tests {
         stage.sync();
         stage.replica.deliver(txn(1));
         stage.replica.replay(Zxid(1), Zxid(150));
-        stage.replica.prepare(Epoch(1), Origin::Here, request(8));
+        stage.replica.prepare(Epoch(1), Zxid(1 << 32 | 3), Origin::Here, request(8));
         let through = Event::Replayed { through: Zxid(150), outcome: Ok(()) };
         stage.until(&through);
         stage.deliver([151]);
@@ -916,7 +910,7 @@ mod tests {
     fn what_was_received_and_not_installed_is_forgotten_when_the_core_says_so() {
         let mut stage = Stage::new(None);
         stage.receive(15);
-        stage.replica.prepare(Epoch(1), Origin::Here, request(1));
+        stage.replica.prepare(Epoch(1), Zxid(1 << 32 | 4), Origin::Here, request(1));
         stage.replica.discard();
         stage.replica.abandon();
         assert_eq!(stage.run().events, [], "nobody wants to know any more");

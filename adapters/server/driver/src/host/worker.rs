@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use async_channel::{Receiver, Sender, bounded};
 use bytes::Bytes;
 use quorate_application::clients::{self, Clients};
-use quorate_application::{Application, Prepared, Rejected};
+use quorate_application::{Application, Facts, Prepared, Rejected};
 use quorate_core::id::{LinkId, Origin};
 use quorate_core::membership::Membership;
 use quorate_core::message::Request;
@@ -36,6 +36,7 @@ pub(super) enum Order<A: Application> {
     Adopt(Zxid, A::Staged),
     Prepare {
         epoch: Epoch,
+        zxid: Zxid,
         origin: Origin,
         request: Request,
     },
@@ -139,14 +140,13 @@ impl<A: Application> Worker<A> {
                 self.application.adopt(state);
                 self.applied = label;
             }
-            Order::Prepare { epoch, origin, request } => {
-                let now = now_ms();
-                let most = self.txn_bytes_max;
-                let body_max = most.saturating_sub(Txn::HEADER_BYTES);
-                let Prepared { kind, body } =
-                    self.application.prepare(&request, origin, now, body_max);
+            Order::Prepare { epoch, zxid, origin, request } => {
+                let (now_ms, most) = (now_ms(), self.txn_bytes_max);
+                let bytes_max = most.saturating_sub(Txn::HEADER_BYTES);
+                let facts = Facts { zxid, now_ms, bytes_max };
+                let Prepared { kind, body } = self.application.prepare(&request, origin, &facts);
                 let (client, cxid) = (request.id.client, request.id.cxid);
-                let header = TxnHeader { client, cxid, time: now, kind };
+                let header = TxnHeader { client, cxid, time: now_ms, kind };
                 let draft = Draft { header, body };
                 let draft = draft.fit(most).unwrap_or_else(|refusal| {
                     self.application.void();

@@ -22,7 +22,7 @@ use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
 
 use super::journal::{App, Journal};
-use crate::{Application, Prepared, Replicated};
+use crate::{Application, Facts, Prepared, Replicated};
 
 /// A journal with a service in front of it.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ impl Application for Echo {
         Answers { id: host.id.0, frame_bytes_max: host.frame_bytes_max, ..Answers::default() }
     }
 
-    fn prepare(&mut self, request: &Request, origin: Origin, now: i64, max: usize) -> Prepared {
-        self.0.prepare(request, origin, now, max)
+    fn prepare(&mut self, request: &Request, origin: Origin, facts: &Facts) -> Prepared {
+        self.0.prepare(request, origin, facts)
     }
 
     fn void(&mut self) {

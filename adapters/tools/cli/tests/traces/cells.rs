@@ -9,7 +9,9 @@ use quorate_driver::core::id::Origin;
 use quorate_driver::core::message::{LearnerInfo, Request};
 use quorate_driver::core::txn::Txn;
 use quorate_driver::core::zxid::Zxid;
-use quorate_driver::{Application, Prepared, Restore, RestoreError, Snapshot, SnapshotError};
+use quorate_driver::{
+    Application, Facts, Prepared, Restore, RestoreError, Snapshot, SnapshotError,
+};
 
 /// ZooKeeper's `setData`.
 const SET_DATA: i32 = 5;
@@ -36,7 +38,7 @@ impl Application for Cells {
         NoClients
     }
 
-    fn prepare(&mut self, request: &Request, _: Origin, _now: i64, _bytes_max: usize) -> Prepared {
+    fn prepare(&mut self, request: &Request, _: Origin, _: &Facts) -> Prepared {
         self.ahead += 1;
         let number = (self.count + self.ahead).to_be_bytes();
         Prepared { kind: SET_DATA, body: [&number[..], &request.body].concat().into() }

@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use quorate_application::clients::{
     ClientId, Clients, Event as Told, Frame, Framing, Host, Input, Output as Wants, SyncId,
 };
-use quorate_application::{Application, Prepared, Restore, Snapshot};
+use quorate_application::{Application, Facts, Prepared, Restore, Snapshot};
 use quorate_core::id::{Origin, ReadId, ServerId};
 use quorate_core::message::Request;
 use quorate_core::output::Output;
@@ -24,6 +24,7 @@ use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_service::wire::op;
 use quorate_service::{ClientFraming, Options, Service, ZooKeeper};
+use quorate_znode::{Applied, DigestCheck};
 
 use crate::network::up_to;
 use crate::rule::{Rule, Violation, broken};
@@ -38,7 +39,7 @@ pub(super) enum Order {
     Apply(Txn),
     /// A state with this label and these bytes takes the place of the tree.
     Adopt(Zxid, Bytes),
-    Prepare(Epoch, Origin, Request),
+    Prepare(Epoch, Zxid, Origin, Request),
     Abandon,
     /// The service is told.
     Tell(Told),
@@ -125,13 +126,11 @@ impl Front {
         self.service.step_into(input, &mut self.zookeeper, &mut self.wants);
     }
 
-    fn prepare(&mut self, at: Instant, origin: Origin, request: &Request, most: usize) -> Draft {
-        let now = wall_ms(at);
-        let body_max = most.saturating_sub(Txn::HEADER_BYTES);
-        let Prepared { kind, body } = self.zookeeper.prepare(request, origin, now, body_max);
+    fn prepare(&mut self, facts: &Facts, origin: Origin, request: &Request) -> Draft {
+        let Prepared { kind, body } = self.zookeeper.prepare(request, origin, facts);
         let (client, cxid) = (request.id.client, request.id.cxid);
-        let draft = Draft { header: TxnHeader { client, cxid, time: now, kind }, body };
-        draft.fit(most).unwrap_or_else(|refusal| {
+        let draft = Draft { header: TxnHeader { client, cxid, time: facts.now_ms, kind }, body };
+        draft.fit(facts.bytes_max + Txn::HEADER_BYTES).unwrap_or_else(|refusal| {
             self.zookeeper.void();
             refusal
         })
@@ -295,6 +294,10 @@ impl World {
                 front.stepped = front.stepped.max(shown);
                 let (at, wants) = (front.stepped, &mut front.wants);
                 front.service.on_applied(at, &txn, &effect, &mut front.zookeeper, wants);
+                if let Ok(Applied { digest: DigestCheck::Differs { leader, ours }, .. }) = effect {
+                    let detail = format!("{}: the leader says {leader:x}, not {ours:x}", txn.zxid);
+                    return broken(Rule::SameTree, id, detail);
+                }
                 crowd.judge.same(id, front.tree())?;
             }
             Order::Adopt(label, bytes) => {
@@ -304,11 +307,13 @@ impl World {
                 }
                 crowd.judge.same(id, front.tree())?;
             }
-            Order::Prepare(epoch, origin, request) => {
+            Order::Prepare(epoch, zxid, origin, request) => {
                 let closes = request.op == op::CLOSE_SESSION;
                 crowd.judge.sessions.on_prepared(id, request.id, closes);
                 let most = server.config.limits.txn_bytes;
-                let draft = front.prepare(shown, origin, &request, most);
+                let bytes_max = most.saturating_sub(Txn::HEADER_BYTES);
+                let facts = Facts { zxid, now_ms: wall_ms(shown), bytes_max };
+                let draft = front.prepare(&facts, origin, &request);
                 server.drafts.push((epoch, draft));
                 let incarnation = server.incarnation;
                 if server.drafts.len() == 1 {

@@ -107,8 +107,8 @@ impl World {
             Output::StreamLog { link, after, through, form } => {
                 self.stream_log(id, link, after, through, form);
             }
-            Output::Prepare { epoch, origin, request } if server.front.is_some() => {
-                self.order(id, Order::Prepare(epoch, origin, request));
+            Output::Prepare { epoch, zxid, origin, request } if server.front.is_some() => {
+                self.order(id, Order::Prepare(epoch, zxid, origin, request));
             }
             Output::Prepare { epoch, request, .. } => {
                 let time = i64::try_from(now.since_origin().as_millis()).unwrap_or(0);
