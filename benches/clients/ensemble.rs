@@ -1,0 +1,259 @@
+//! Three servers in processes of their own, on one core.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::Outcome;
+use crate::client::Client;
+use crate::load::NODE;
+
+/// The kind of servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Quorate,
+    Java,
+}
+
+/// Three servers.
+pub(crate) struct Ensemble {
+    kind: Kind,
+    servers: Vec<Child>,
+    pub(crate) ports: Vec<u16>,
+    dir: tempfile::TempDir,
+}
+
+impl Ensemble {
+    /// They serve, and have the node.
+    pub(crate) fn start(kind: Kind) -> Outcome<Self> {
+        // The disk that this tree is on, not whatever is behind /tmp.
+        let dir = tempfile::tempdir_in(target())?;
+        let mut ports = Vec::new();
+        let free = || -> Outcome<u16> {
+            let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+            Ok(port)
+        };
+        let mut members = String::new();
+        for id in 1..=3 {
+            let (quorum, election, client) = (free()?, free()?, free()?);
+            ports.push(client);
+            members += &format!("server.{id}=127.0.0.1:{quorum}:{election};127.0.0.1:{client}\n");
+        }
+        for id in 1..=3 {
+            let data = dir.path().join(id.to_string());
+            fs::create_dir(&data)?;
+            fs::write(data.join("myid"), id.to_string())?;
+            let text = format!(
+                "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir={}\nmaxClientCnxns=0\n\
+                 4lw.commands.whitelist=*\nadmin.enableServer=false\n{members}",
+                data.display()
+            );
+            fs::write(dir.path().join(format!("{id}.cfg")), text)?;
+        }
+        let mut ensemble = Self { kind, servers: Vec::new(), ports, dir };
+        ensemble.start_all()?;
+        Client::connect(ensemble.ports[0])?.create(NODE, 100)?;
+        Ok(ensemble)
+    }
+
+    /// Starts those that do not run, and waits until all serve.
+    pub(crate) fn start_all(&mut self) -> Outcome<()> {
+        for index in 0..3 {
+            let runs = self.servers.get_mut(index).map(Child::try_wait).transpose()?;
+            match runs {
+                None => self.servers.push(self.spawn(index)?),
+                Some(Some(_ended)) => self.servers[index] = self.spawn(index)?,
+                Some(None) => {}
+            }
+        }
+        for port in &self.ports {
+            until_serving(*port)?;
+        }
+        Ok(())
+    }
+
+    fn spawn(&self, index: usize) -> Outcome<Child> {
+        let mut command = match self.kind {
+            Kind::Quorate => on_core(SERVERS, &quorate().display().to_string()),
+            Kind::Java => java(),
+        };
+        if self.kind == Kind::Quorate {
+            command.arg("serve");
+        }
+        let file = self.dir.path().join(format!("{}.cfg", index + 1));
+        Ok(command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
+    }
+
+    /// Kills all of them at once.
+    pub(crate) fn kill_all(&mut self) -> Outcome<()> {
+        for server in &mut self.servers {
+            server.kill()?;
+        }
+        for server in &mut self.servers {
+            server.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Kills the leader; its index.
+    pub(crate) fn kill_leader(&mut self) -> Outcome<usize> {
+        for (index, port) in self.ports.iter().enumerate() {
+            let told = ask(*port, "srvr").unwrap_or_default();
+            if told.contains("Mode: leader") {
+                let server = &mut self.servers[index];
+                server.kill()?;
+                server.wait()?;
+                return Ok(index);
+            }
+        }
+        Err("nobody leads".into())
+    }
+
+    /// The processor time of all servers so far.
+    pub(crate) fn cpu(&self) -> Outcome<Duration> {
+        let mut ticks = 0;
+        for server in &self.servers {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", server.id()))?;
+            let behind = stat.rsplit(')').next().unwrap_or_default();
+            let times = behind.split_whitespace().skip(11).take(2);
+            ticks += times.filter_map(|time| time.parse::<u64>().ok()).sum::<u64>();
+        }
+        // A hundred a second, on every Linux that we know.
+        Ok(Duration::from_millis(ticks * 10))
+    }
+
+    /// What a server holds in memory, in KiB; Java's when it has collected its garbage.
+    pub(crate) fn resident(&self, index: usize) -> Outcome<u64> {
+        let id = self.servers[index].id();
+        if self.kind == Kind::Java {
+            for _ in 0..2 {
+                Command::new("jcmd").args([&id.to_string(), "GC.run"]).output()?;
+            }
+        }
+        let status = fs::read_to_string(format!("/proc/{id}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        number.ok_or_else(|| "no VmRSS".into())
+    }
+
+    /// Begins to count how often each server waits for its disk; none where `perf` is not there, or may not.
+    pub(crate) fn count_syncs(&self) -> Option<Syncs> {
+        let counting = self.servers.iter().map(|server| {
+            let mut command = Command::new("perf");
+            command.args(["stat", "-x,", "-e", "syscalls:sys_enter_fdatasync"]);
+            command.args(["-e", "syscalls:sys_enter_fsync", "-p", &server.id().to_string()]);
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
+        });
+        counting.collect::<Result<_, _>>().ok().map(Syncs)
+    }
+}
+
+/// Those who count.
+pub(crate) struct Syncs(Vec<Child>);
+
+impl Syncs {
+    /// How often each server has waited for its disk.
+    pub(crate) fn end(self) -> Outcome<Vec<u64>> {
+        let mut all = Vec::new();
+        for child in self.0 {
+            Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
+            let told = String::from_utf8_lossy(&child.wait_with_output()?.stderr).into_owned();
+            let counts =
+                told.lines().filter_map(|line| line.split(',').next()?.parse::<u64>().ok());
+            all.push(counts.sum());
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for Ensemble {
+    fn drop(&mut self) {
+        for server in &mut self.servers {
+            drop(server.kill());
+            drop(server.wait());
+        }
+    }
+}
+
+fn until_serving(port: u16) -> Outcome<()> {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(60) {
+        if ask(port, "srvr").is_ok_and(|text| text.contains("Mode: ")) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Err("the servers do not serve".into())
+}
+
+/// What a server answers to a word of four letters.
+fn ask(port: u16, word: &str) -> Outcome<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(word.as_bytes())?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Where servers run, and where the load: the first and the second of the processors.
+const SERVERS: &str = "0";
+const LOAD: &str = "1";
+
+/// A program on one processor, where there is `taskset`.
+fn on_core(core: &str, program: &str) -> Command {
+    if !can_pin() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("taskset");
+    command.args(["-c", core, program]);
+    command
+}
+
+fn can_pin() -> bool {
+    let two = thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+    let quiet = || Command::new("taskset").arg("-V").stdout(Stdio::null()).status();
+    (two || PINNED.get().is_some()) && quiet().is_ok()
+}
+
+/// This process was pinned, and no longer sees more than one processor.
+static PINNED: std::sync::OnceLock<()> = std::sync::OnceLock::new();
+
+/// Keeps this process off the servers' processor.
+pub(crate) fn pin() {
+    if can_pin() {
+        let id = std::process::id().to_string();
+        let pinned =
+            Command::new("taskset").args(["-cp", LOAD, &id]).stdout(Stdio::null()).status();
+        if pinned.is_ok_and(|status| status.success()) {
+            let _ = PINNED.set(());
+        }
+    }
+}
+
+fn java() -> Command {
+    let jars = ["zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "netty-all"];
+    let jars = jars.iter().chain(&["metrics-core", "snappy-java"]);
+    let jars: Vec<_> = jars.map(|jar| format!("/usr/share/java/{jar}.jar")).collect();
+    let mut command = on_core(SERVERS, "java");
+    command
+        .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+        .args(["-cp", &jars.join(":")])
+        .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain");
+    command
+}
+
+/// Where cargo builds.
+fn target() -> PathBuf {
+    let program = std::env::current_exe().unwrap_or_default();
+    program.ancestors().nth(3).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// The program that is measured.
+pub(crate) fn quorate() -> PathBuf {
+    target().join("release/quorate")
+}

@@ -1,0 +1,42 @@
+//! How long a client's write waits when the leader is killed. The client waits for nothing: it goes from server to server.
+
+use std::time::{Duration, Instant};
+
+use crate::Outcome;
+use crate::client::{Client, set};
+use crate::ensemble::{Ensemble, Kind};
+use crate::load::NODE;
+
+/// Kills the leader so often; prints how long a write waited from the kill on.
+pub(crate) fn measure(kind: Kind, kills: usize) -> Outcome<()> {
+    let mut ensemble = Ensemble::start(kind)?;
+    let mut took = Vec::new();
+    for kill in 0..kills {
+        // The client is connected to each of the servers in turn, the leader too.
+        let mut client = Some(Client::connect(ensemble.ports[kill % 3])?);
+        let at = Instant::now();
+        ensemble.kill_leader()?;
+        let mut next = kill % 3;
+        loop {
+            let asked = client.as_mut().map(|client| client.ask(&set(NODE, 100)));
+            if matches!(asked, Some(Ok(_))) {
+                break;
+            }
+            if at.elapsed() > Duration::from_secs(60) {
+                return Err("no write succeeds any more".into());
+            }
+            next = (next + 1) % 3;
+            client = Client::connect(ensemble.ports[next]).ok();
+        }
+        took.push(at.elapsed());
+        ensemble.start_all()?;
+    }
+    took.sort_unstable();
+    let ms = |took: Option<&Duration>| took.map_or(0.0, |took| took.as_secs_f64() * 1e3);
+    println!(
+        "  {kills} kills: a write succeeds again after {:.1} ms, at most {:.1} ms",
+        ms(took.get(kills / 2)),
+        ms(took.last())
+    );
+    Ok(())
+}
