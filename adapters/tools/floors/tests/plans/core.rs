@@ -29,6 +29,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("leader::transfer::steps", Floor(2)),
     ("leader::transfer::plan", Floor(1)),
     ("leader::broadcast", Floor(4)),
+    ("leader::broadcast::lease", Page),
     ("leader::broadcast::reads", Page),
     ("leader::broadcast::syncs", Page),
     ("leader::pending", Floor(3)),
