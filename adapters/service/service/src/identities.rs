@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use quorate_application::clients::{ClientId, Close};
 use quorate_core::zxid::Zxid;
+use quorate_znode::access::is_same_secret;
 use sha1::{Digest as _, Sha1};
 
 use crate::service::{Service, Step};
@@ -27,7 +28,8 @@ impl Service {
         let proved = match scheme {
             Some("digest") => {
                 let id = digest(proof);
-                let may_all = self.options.super_digest.as_deref() == Some(&id);
+                let super_digest = self.options.super_digest.as_deref();
+                let may_all = super_digest.is_some_and(|own| is_same_secret(own, &id));
                 if let Some(connection) = self.clients.get_mut(&client) {
                     connection.identify("digest", &id);
                     if may_all {

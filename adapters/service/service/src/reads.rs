@@ -145,7 +145,8 @@ impl Service {
         if self.may(client, node, READ) { Ok(node) } else { Err(code::NO_AUTH) }
     }
 
-    fn may(&self, client: ClientId, node: NodeRef<'_>, permission: i32) -> bool {
+    /// Whether the client has a permission on a node.
+    pub(crate) fn may(&self, client: ClientId, node: NodeRef<'_>, permission: i32) -> bool {
         let identities = self.clients.get(&client).map(|connection| &connection.identities[..]);
         let identities = Some(identities.unwrap_or_default());
         self.options.skip_acl || access::permitted(node.acl(), permission, identities)
