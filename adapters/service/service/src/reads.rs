@@ -57,6 +57,9 @@ impl Service {
     ) -> Result<(), i32> {
         match request {
             Request::Ping => {}
+            Request::Exists { path, .. } if path.contains('\0') => {
+                return Err(code::BAD_ARGUMENTS);
+            }
             Request::Exists { path, watch } => {
                 let found = self.readable(tree, client, path);
                 let watches = matches!(found, Ok(_) | Err(code::NO_NODE));

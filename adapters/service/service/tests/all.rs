@@ -4,6 +4,7 @@
 mod clients;
 mod framing;
 mod hostile;
+mod operations;
 mod sessions;
 mod stand;
 mod support;
