@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; what they share is not marked as such")]
 
 mod clients;
+mod ensemble;
 mod framing;
 mod hostile;
 mod operations;

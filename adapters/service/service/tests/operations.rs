@@ -109,11 +109,7 @@ fn a_write_that_fails_is_a_transaction_and_its_reply_has_no_body() {
             (set("/p", 9), -103),
             (Request::SetAcl { path: "/p".into(), acl: None, version: -1 }, -114),
             (
-                Request::SetAcl {
-                    path: "/p".into(),
-                    acl: Some(vec![Acl::world(31)]),
-                    version: 9,
-                },
+                Request::SetAcl { path: "/p".into(), acl: Some(vec![Acl::world(31)]), version: 9 },
                 -103,
             ),
         ] {
@@ -272,7 +268,10 @@ fn any_number_of_a_request_is_taken_and_what_stands_behind_a_body_is_ignored() {
         assert_eq!(stand.told(client), [format!("{xid} ok")]);
         stand.request(client, &[(xid, set("/", -1)), (xid, create("/x")), (xid, delete("/x"))]);
         stand.settle();
-        assert_eq!(stand.told(client), [format!("{xid} ok"), format!("{xid} ok"), format!("{xid} ok")]);
+        assert_eq!(
+            stand.told(client),
+            [format!("{xid} ok"), format!("{xid} ok"), format!("{xid} ok")]
+        );
     }
     stand.raw(client, 1, op::CLOSE_SESSION, b"a body");
     stand.settle();
@@ -305,7 +304,9 @@ fn no_data_is_not_empty_data_in_replies_multis_and_behind_a_restart() {
     }
     let null = Request::SetData { path: "/empty".into(), data: None, version: -1 };
     stand.call(client, null).unwrap();
-    let Ok(Response::Data { data, .. }) = stand.call(client, get("/empty", false)) else { panic!() };
+    let Ok(Response::Data { data, .. }) = stand.call(client, get("/empty", false)) else {
+        panic!()
+    };
     assert_eq!(data, None);
 }
 
