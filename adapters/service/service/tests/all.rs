@@ -2,13 +2,19 @@
 #![allow(clippy::unwrap_used, reason = "tests; what they share is not marked as such")]
 
 mod clients;
+mod containers;
 mod ensemble;
+mod expiry;
 mod framing;
+mod handshakes;
 mod hostile;
 mod operations;
+mod permissions;
+mod quotas;
 mod sessions;
 mod stand;
 mod support;
+mod throttles;
 mod watches;
 mod wire;
 
