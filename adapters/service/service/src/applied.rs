@@ -100,6 +100,7 @@ impl Service {
         let failed = outcome.map_or(Some(ErrorCode(code::SYSTEM_ERROR)), alone);
         // Another server has its session: there is no reply, and nothing else either.
         if failed == Some(ErrorCode(code::SESSION_MOVED)) {
+            self.counters.moved += 1;
             return self.close(step.out, client, Close::AfterWriting);
         }
         let err = failed.map_or(0, |code| code.0);
@@ -186,7 +187,9 @@ impl Service {
         if hear.is_empty() {
             return;
         }
-        let event = WatcherEvent { kind, path: path.into() }.encode(Zxid(-1));
+        let applied = step.state.tree().last_zxid();
+        let zxid = if self.options.event_zxids { applied } else { Zxid(-1) };
+        let event = WatcherEvent { kind, path: path.into() }.encode(zxid);
         for client in hear {
             let Some(connection) = self.clients.get(client) else { continue };
             let identities = &connection.identities;
@@ -201,7 +204,10 @@ impl Service {
                 },
             };
             if may {
+                self.counters.events += 1;
                 self.send(step.out, *client, event.clone());
+            } else {
+                self.counters.events_kept_back += 1;
             }
         }
     }

@@ -40,6 +40,12 @@ pub struct Options {
     /// behind it is dropped (`request_throttle_drop_stale` together with `request_stale_latency_check`). What was sent by
     /// a client that has gone is dropped either way. To close a session is always carried out.
     pub drop_stale: bool,
+    /// Whether events carry the zxid of their transaction, as those of ZooKeeper 3.9 do; -1 otherwise. Those that catch up
+    /// after a reconnect have none.
+    pub event_zxids: bool,
+    /// Whether a create2 within a multi becomes a transaction of its own kind, which Java servers before 3.7.2 and 3.8.2 do
+    /// not know there; a create otherwise. Its client is told the same.
+    pub create2_in_multi: bool,
     /// What words tell of the server beneath the service.
     pub beneath: Option<Arc<dyn Beneath>>,
 }
@@ -62,6 +68,8 @@ impl fmt::Debug for Options {
             .field("container_unused_max", &self.container_unused_max)
             .field("throttled_requests_max", &self.throttled_requests_max)
             .field("drop_stale", &self.drop_stale)
+            .field("event_zxids", &self.event_zxids)
+            .field("create2_in_multi", &self.create2_in_multi)
             .field("beneath", &self.beneath)
             .finish()
     }
@@ -111,6 +119,8 @@ impl Default for Options {
             container_unused_max: None,
             throttled_requests_max: None,
             drop_stale: false,
+            event_zxids: false,
+            create2_in_multi: false,
             beneath: None,
         }
     }

@@ -248,6 +248,7 @@ impl Service {
 
     fn tell_at_once(&mut self, step: &mut Step<'_>, client: ClientId, kind: i32, path: String) {
         let event = WatcherEvent { kind, path }.encode(Zxid(-1));
+        self.counters.events += 1;
         self.send(step.out, client, event);
     }
 }

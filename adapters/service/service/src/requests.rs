@@ -161,6 +161,7 @@ impl Service {
             Ok(()) => true,
             Err(err) => {
                 if err == code::SESSION_MOVED {
+                    self.counters.moved += 1;
                     self.close(step.out, client, Close::AfterWriting);
                 }
                 false

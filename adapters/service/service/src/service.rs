@@ -91,6 +91,11 @@ pub(crate) struct Counters {
     pub(crate) auth_failed: u64,
     /// Clients that have seen more than this server has.
     pub(crate) ahead: u64,
+    /// Connections that were closed because their sessions are at others.
+    pub(crate) moved: u64,
+    /// Events that were sent, and those that were not because their clients may not read the node.
+    pub(crate) events: u64,
+    pub(crate) events_kept_back: u64,
 }
 
 /// What a step has at hand beside the service itself.

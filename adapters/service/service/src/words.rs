@@ -224,6 +224,9 @@ impl Service {
         line("global_sessions", &tree.sessions().count().to_string());
         line("auth_failed_count", &counters.auth_failed.to_string());
         line("clients_ahead", &counters.ahead.to_string());
+        line("sessions_moved", &counters.moved.to_string());
+        line("watch_events_sent", &counters.events.to_string());
+        line("watch_events_kept_back", &counters.events_kept_back.to_string());
         text
     }
 }

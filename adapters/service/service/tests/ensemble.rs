@@ -224,6 +224,13 @@ impl Ensemble {
     }
 }
 
+/// What a server submits of a client's request.
+pub(crate) fn submitted(request: &Request, session: i64) -> Submitted {
+    let id = quorate_core::txn::RequestId { client: session, cxid: 1 };
+    let body = request.frame(1).slice(12..);
+    Submitted { id, op: request.op(), body, identities: Some(Vec::new()) }
+}
+
 #[test]
 fn a_session_and_its_nodes_are_the_same_on_every_server_and_end_at_one_zxid() {
     for server in 0..3 {

@@ -54,6 +54,8 @@ pub(crate) struct Stand {
     heard: BTreeMap<ClientId, (BytesMut, bool)>,
     paused: BTreeMap<ClientId, bool>,
     id: ServerId,
+    /// What the last step wanted done.
+    pub(crate) last: Vec<Output>,
 }
 
 /// What a client hears.
@@ -107,6 +109,7 @@ impl Stand {
             heard: BTreeMap::new(),
             paused: BTreeMap::new(),
             id,
+            last: Vec::new(),
         }
     }
 
@@ -155,6 +158,7 @@ impl Stand {
     }
 
     fn carry_out(&mut self, out: Vec<Output>) {
+        self.last.clone_from(&out);
         for output in out {
             match output {
                 Output::Send { client, bytes } => {

@@ -1,6 +1,7 @@
 //! Watches: who hears of what, in which order.
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
+use quorate_application::clients::{Clients as _, Event, Frame, Framing as _, Output};
 use quorate_core::zxid::Zxid;
 use quorate_service::wire::{Request, op};
 use quorate_znode::acl::Acl;
@@ -184,4 +185,373 @@ fn who_may_not_read_a_node_hears_nothing_of_it() {
     assert_eq!(stand.told(other), [""; 0]);
     stand.call(bob, create("/s/k2")).unwrap();
     assert_eq!(stand.told(other), ["created /s/k2"]);
+}
+
+/// All sixteen sets of what can be held on one path, set in both orders: what each hears is the sum of its own, and one
+/// event at most of a transaction and a walk.
+#[test]
+fn every_set_of_watches_on_one_path_hears_what_each_of_them_would() {
+    let list = || Request::GetChildren { path: "/a".into(), watch: true };
+    let kinds: [fn() -> Request; 4] = [
+        || get("/a", true),
+        || Request::GetChildren { path: "/a".into(), watch: true },
+        || add("/a", 0),
+        || add("/a", 1),
+    ];
+    for set_of in 0..16_u32 {
+        let has = |kind: u32| set_of & 1 << kind != 0;
+        let (data, children, persistent, recursive) = (has(0), has(1), has(2), has(3));
+        for backwards in [true, false] {
+            let mut stand = Stand::new(true);
+            let (actor, _) = stand.client();
+            let (client, _) = stand.client();
+            stand.call(actor, create("/a")).unwrap();
+            let mut order: Vec<_> = (0..4).filter(|kind| has(*kind)).collect();
+            if backwards {
+                order.reverse();
+            }
+            for kind in order {
+                stand.call(client, kinds[kind as usize]()).unwrap();
+            }
+            let mut expect = |request: Request, heard: &[(bool, &str)]| {
+                stand.call(actor, request.clone()).unwrap();
+                let heard: Vec<_> =
+                    heard.iter().filter(|(hears, _)| *hears).map(|(_, event)| *event).collect();
+                assert_eq!(stand.told(client), heard, "{set_of:04b}, {request:?}");
+            };
+            let below = [(recursive, "created /a/b"), (children || persistent, "children /a")];
+            expect(create("/a/b"), &below);
+            expect(set("/a", -1), &[(data || persistent || recursive, "changed /a")]);
+            expect(set("/a/b", -1), &[(recursive, "changed /a/b")]);
+            let below = [(recursive, "deleted /a/b"), (persistent, "children /a")];
+            expect(delete("/a/b"), &below);
+            expect(delete("/a"), &[(persistent || recursive, "deleted /a")]);
+            expect(create("/a"), &[(persistent || recursive, "created /a")]);
+            // Each is asked for and taken away alone: 1 children, 2 data, 4 persistent, 5 recursive.
+            stand.call(client, get("/a", data)).unwrap();
+            if children {
+                stand.call(client, list()).unwrap();
+            }
+            let numbers = [2, 1, 4, 5];
+            for (at, kind) in numbers.into_iter().enumerate() {
+                let path = || "/a".to_owned();
+                let expected = if has(at as u32) { None } else { Some(-121) };
+                let check = Request::CheckWatches { path: path(), kind };
+                assert_eq!(stand.call(client, check).err(), expected, "{set_of:04b}, {kind}");
+                let remove = || Request::RemoveWatches { path: path(), kind };
+                assert_eq!(stand.call(client, remove()).err(), expected);
+                assert_eq!(stand.call(client, remove()), Err(-121), "once");
+            }
+            stand.call(actor, set("/a", -1)).unwrap();
+            stand.call(actor, create("/a/c")).unwrap();
+            assert_eq!(stand.told(client), [""; 0], "nothing is left");
+        }
+    }
+}
+
+#[test]
+fn a_watch_that_is_set_twice_fires_once_and_has_gone_then() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    for _ in 0..2 {
+        assert_eq!(stand.call(client, exists("/u", true)), Err(-101));
+    }
+    stand.request(client, &[(1, create("/u")), (2, delete("/u"))]);
+    stand.settle();
+    assert_eq!(stand.told(client), ["created /u", "1 ok", "2 ok"]);
+}
+
+/// A sequential node by its whole name; of a list, of a session that opens, of what fails, nothing.
+#[test]
+fn events_name_the_node_as_it_was_made_and_some_transactions_have_none() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    stand.call(client, create("/q")).unwrap();
+    stand.call(client, add("/q", 1)).unwrap();
+    stand.call(client, create_with("/q/n-", 2)).unwrap();
+    assert_eq!(stand.told(client), [""; 0], "{}", "read by the call");
+    let acl = Some(vec![Acl::world(31)]);
+    stand.request(
+        client,
+        &[
+            (1, create_with("/q/n-", 2)),
+            (2, Request::SetAcl { path: "/q".into(), acl, version: -1 }),
+            (3, set("/q", 9)),
+            (4, delete("/q")),
+        ],
+    );
+    stand.settle();
+    let told = stand.told(client);
+    assert_eq!(told, ["created /q/n-0000000001", "1 ok", "2 ok", "3 -103", "4 -111"]);
+    stand.client();
+    assert_eq!(stand.told(client), [""; 0]);
+}
+
+/// However many nodes a session takes along, in the order of its list, before the reply.
+#[test]
+fn the_end_of_a_session_tells_of_each_of_its_nodes_and_of_their_parents() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    let (other, _) = stand.client();
+    stand.call(client, create("/p")).unwrap();
+    for path in ["/p/a", "/p/b"] {
+        stand.call(other, create_with(path, 1)).unwrap();
+    }
+    stand.call(client, add("/p", 0)).unwrap();
+    stand.call(client, exists("/p/a", true)).unwrap();
+    stand.call(client, Request::GetChildren { path: "/p/a".into(), watch: true }).unwrap();
+    stand.request(other, &[(1, Request::CloseSession)]);
+    stand.settle();
+    assert_eq!(stand.told(client), ["deleted /p/a", "children /p", "children /p"]);
+}
+
+#[test]
+fn watches_need_no_node_no_path_and_no_permission() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    for path in ["/none/at/all", "no path", "", "/a//b", "/\u{1}"] {
+        for mode in [0, 1] {
+            stand.call(client, add(path, mode)).unwrap();
+        }
+        let kind = 3;
+        assert!(stand.call(client, Request::CheckWatches { path: path.into(), kind }).is_ok());
+        assert!(stand.call(client, Request::RemoveWatches { path: path.into(), kind }).is_ok());
+    }
+    stand.call(client, add("/none", 0)).unwrap();
+    stand.request(client, &[(1, create("/none"))]);
+    stand.settle();
+    assert_eq!(stand.told(client), ["created /none", "1 ok"]);
+}
+
+/// Of several changes one event: of a node that has gone, or is another, or that has come.
+#[test]
+fn what_has_changed_several_times_meanwhile_is_told_once() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    for path in ["/set", "/gone", "/again", "/same"] {
+        stand.call(client, create(path)).unwrap();
+    }
+    let seen = stand.tree().last_zxid();
+    for request in [
+        set("/set", -1),
+        set("/set", -1),
+        set("/gone", -1),
+        delete("/gone"),
+        delete("/again"),
+        create("/again"),
+        create("/new"),
+        delete("/new"),
+        create("/new"),
+        create("/brief"),
+        delete("/brief"),
+    ] {
+        stand.call(client, request).unwrap();
+    }
+    let paths = |paths: &[&str]| paths.iter().map(|path| Some((*path).to_owned())).collect();
+    let (again, _) = stand.client();
+    let request = Request::SetWatches {
+        op: op::SET_WATCHES,
+        relative_zxid: seen,
+        data: paths(&["/set", "/gone", "/again", "/same"]),
+        exist: paths(&["/new", "/brief"]),
+        child: paths(&["/gone"]),
+        persistent: vec![],
+        recursive: vec![],
+    };
+    stand.request(again, &[(5, request)]);
+    let told = stand.told(again);
+    assert_eq!(
+        told,
+        [
+            "changed /set",
+            "deleted /gone",
+            "changed /again",
+            "created /new",
+            "deleted /gone",
+            "5 ok"
+        ]
+    );
+}
+
+/// The change itself, the one before it and the one after.
+#[test]
+fn what_was_seen_is_no_change_and_the_next_one_is() {
+    for (back, told) in
+        [(1, &["changed /d", "children /c", "-8 ok"][..]), (0, &["-8 ok"]), (-1, &["-8 ok"])]
+    {
+        let mut stand = Stand::new(true);
+        let (client, _) = stand.client();
+        stand.call(client, create("/c")).unwrap();
+        stand.call(client, create("/d")).unwrap();
+        let both = Request::Multi(vec![create("/c/x"), set("/d", -1)]);
+        stand.call(client, both).unwrap();
+        let request = Request::SetWatches {
+            op: op::SET_WATCHES,
+            relative_zxid: Zxid(stand.tree().last_zxid().0 - back),
+            data: vec![Some("/d".into())],
+            exist: vec![],
+            child: vec![Some("/c".into())],
+            persistent: vec![],
+            recursive: vec![],
+        };
+        let (again, _) = stand.client();
+        stand.request(again, &[(-8, request)]);
+        assert_eq!(stand.told(again), told, "{back}");
+    }
+}
+
+/// A null path: the lists before it are done.
+#[test]
+fn a_list_that_cannot_be_read_is_refused_behind_those_before_it() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    let request = Request::SetWatches {
+        op: op::SET_WATCHES,
+        relative_zxid: Zxid::ZERO,
+        data: vec![Some("/".into())],
+        exist: vec![Some("/x".into()), None],
+        child: vec![Some("/".into())],
+        persistent: vec![],
+        recursive: vec![],
+    };
+    stand.request(client, &[(-8, request), (1, create("/x"))]);
+    stand.settle();
+    assert_eq!(stand.told(client), ["-8 -5", "created /x", "1 ok"]);
+}
+
+/// As the C client sends them: 20,000 of 100 bytes in one frame of 2 MB.
+#[test]
+fn all_watches_of_a_client_are_set_again_in_one_frame() {
+    let mut stand = Stand::new(false);
+    let (client, _) = stand.client();
+    let long = "x".repeat(93);
+    let data: Vec<_> = (0..20_000).map(|n| Some(format!("/{long}-{n:05}"))).collect();
+    let missing = data.len();
+    let request = Request::SetWatches {
+        op: op::SET_WATCHES,
+        relative_zxid: stand.tree().last_zxid(),
+        data: vec![Some("/".into())],
+        exist: data,
+        child: vec![],
+        persistent: vec![],
+        recursive: vec![],
+    };
+    let bytes = request.frame(-8);
+    assert!(bytes.len() > 2_000_000);
+    let mut framing = stand.service.framing();
+    let mut stream = BytesMut::from(&b"\0\0\0\x08first..."[..12]);
+    framing.take(&mut stream).unwrap();
+    stream.put_slice(&bytes);
+    let frame = framing.take(&mut stream).unwrap();
+    assert!(matches!(frame, Frame::Whole(_)));
+    stand.send(client, vec![frame]);
+    assert_eq!(stand.told(client), ["-8 ok"]);
+    assert_eq!(watch_count(&mut stand), missing + 1);
+    stand.tell(Event::Disconnected(client));
+    assert_eq!(watch_count(&mut stand), 0);
+}
+
+fn watch_count(stand: &mut Stand) -> usize {
+    figure(stand, "zk_watch_count")
+}
+
+fn figure(stand: &mut Stand, name: &str) -> usize {
+    let client = stand.connect();
+    stand.send(client, vec![Frame::Word(*b"mntr")]);
+    let text = stand.text(client);
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().parse().unwrap()
+}
+
+/// Reads that wait behind a write when their connection goes set no watch any more.
+#[test]
+fn a_connection_that_has_gone_leaves_no_watch_behind() {
+    let mut stand = Stand::new(false);
+    for round in 0..20 {
+        let (client, _) = stand.client();
+        stand.call(client, get("/", true)).unwrap();
+        stand.call(client, add("/", 1)).unwrap();
+        let list = Request::GetChildren { path: "/".into(), watch: true };
+        let requests = [(1, set("/", -1)), (2, get("/", true)), (3, list), (4, add("/x", 0))];
+        stand.request(client, &requests);
+        if round % 2 == 0 {
+            stand.tell(Event::Disconnected(client));
+        } else {
+            // The same when this server closes it.
+            stand.raw(client, 9, 99, &[]);
+        }
+        stand.settle();
+        assert_eq!(watch_count(&mut stand), 0, "{round}");
+    }
+}
+
+/// One that reads nothing: it is told no more replies, and all others are told of everything at once.
+#[test]
+fn an_event_is_encoded_once_and_who_does_not_read_delays_nobody() {
+    let mut stand = Stand::new(true);
+    let (slow, _) = stand.client();
+    let watchers: Vec<_> = (0..5).map(|_| stand.client().0).collect();
+    let data = Some(Bytes::from(vec![7; 1 << 20]));
+    let Request::Create { op, path, acl, flags, ttl, .. } = create("/big") else { panic!() };
+    stand.call(slow, Request::Create { op, path, data, acl, flags, ttl }).unwrap();
+    stand.request(slow, &[(1, get("/big", false)), (2, get("/big", false))]);
+    assert!(stand.is_paused(slow));
+    stand.told(slow);
+    for client in watchers.iter().chain([&slow]) {
+        if *client == slow {
+            continue;
+        }
+        stand.call(*client, add("/big", 0)).unwrap();
+    }
+    let request =
+        crate::ensemble::submitted(&set("/big", -1), stand.tree().sessions().next().unwrap().0);
+    stand.commit_of(&request, quorate_core::id::Origin::Service);
+    let sent: Vec<_> = stand
+        .last
+        .iter()
+        .filter_map(|output| match output {
+            Output::Send { bytes, .. } => Some(bytes.as_ptr()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sent.len(), watchers.len());
+    assert!(sent.iter().all(|at| *at == sent[0]), "all are sent the same bytes");
+    for client in watchers {
+        assert_eq!(stand.told(client), ["changed /big"]);
+        assert!(stand.call(client, exists("/", false)).is_ok());
+    }
+    assert_eq!(figure(&mut stand, "zk_watch_events_sent"), 5);
+}
+
+#[test]
+fn events_carry_the_zxid_of_their_transaction_where_an_operator_says_so() {
+    for event_zxids in [true, false] {
+        let mut stand = Stand::with(true, |options| options.event_zxids = event_zxids);
+        let (client, _) = stand.client();
+        stand.call(client, add("/", 1)).unwrap();
+        let several = Request::Multi(vec![create("/x"), set("/x", 0)]);
+        stand.request(client, &[(1, several), (2, delete("/x"))]);
+        stand.settle();
+        let last = stand.tree().last_zxid().0;
+        let carried = |zxid| if event_zxids { zxid } else { -1 };
+        let expected = [
+            (-1, carried(last - 1), 0),
+            (-1, carried(last - 1), 0),
+            (1, last - 1, 0),
+            (-1, carried(last), 0),
+            (2, last, 0),
+        ];
+        assert_eq!(stand.headers(client), expected);
+        let again = Request::SetWatches {
+            op: op::SET_WATCHES,
+            relative_zxid: Zxid(last),
+            data: vec![Some("/x".into())],
+            exist: vec![],
+            child: vec![],
+            persistent: vec![],
+            recursive: vec![],
+        };
+        stand.request(client, &[(-8, again)]);
+        assert_eq!(stand.headers(client), [(-1, -1, 0), (-8, last, 0)], "none of one transaction");
+    }
 }
