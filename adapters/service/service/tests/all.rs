@@ -4,11 +4,13 @@
 mod clients;
 mod containers;
 mod ensemble;
+mod examples;
 mod expiry;
 mod framing;
 mod handshakes;
 mod hostile;
 mod operations;
+mod orders;
 mod permissions;
 mod quotas;
 mod sessions;

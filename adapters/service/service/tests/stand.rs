@@ -145,6 +145,11 @@ impl Stand {
         self.tell(Event::Serving { epoch: Epoch(1), leads, membership });
     }
 
+    /// The text of the membership, as the server writes it for itself.
+    pub(crate) fn state_configuration(&mut self, text: &str, version: i64) {
+        self.state.set_configuration(text, version, self.wall_ms);
+    }
+
     pub(crate) fn tree(&self) -> &Tree {
         self.state.tree()
     }
