@@ -112,19 +112,20 @@ impl Service {
 
     /// Tells of what has happened those that watch it.
     fn fire(&mut self, step: &mut Step<'_>, outcome: &Outcome) {
-        match outcome {
-            Outcome::Multi(outcomes) if outcome.error().is_none() => {
-                let mut gone = Behind::default();
-                for (at, outcome) in outcomes.iter().enumerate() {
-                    if let Outcome::Deleted(Gone { path, acl }) = outcome {
-                        gone.0.entry(path).or_default().push((at, acl.as_ref()));
-                    }
-                }
-                for (at, outcome) in outcomes.iter().enumerate() {
-                    self.fire_one(step, outcome, (at, &gone));
-                }
+        let Outcome::Multi(outcomes) = outcome else {
+            return self.fire_one(step, outcome, (0, &Behind::default()));
+        };
+        if outcome.error().is_some() {
+            return;
+        }
+        let mut gone = Behind::default();
+        for (at, outcome) in outcomes.iter().enumerate() {
+            if let Outcome::Deleted(Gone { path, acl }) = outcome {
+                gone.0.entry(path).or_default().push((at, acl.as_ref()));
             }
-            _ => self.fire_one(step, outcome, (0, &Behind::default())),
+        }
+        for (at, outcome) in outcomes.iter().enumerate() {
+            self.fire_one(step, outcome, (at, &gone));
         }
     }
 

@@ -13,6 +13,8 @@ mod operations;
 mod orders;
 mod permissions;
 mod quotas;
+mod rewatches;
+mod servers;
 mod sessions;
 mod stand;
 mod support;

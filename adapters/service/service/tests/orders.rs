@@ -148,16 +148,12 @@ fn of_one_session_the_older_connection_is_closed_before_the_newer_is_answered() 
     let (first, session) = stand.client();
     let second = stand.connect();
     stand.ask(second, session, 4000);
-    let order: Vec<_> = stand
-        .last
-        .iter()
-        .map(|output| match output {
-            Output::Close { client, .. } => (*client, "closed"),
-            Output::Send { client, .. } => (*client, "answered"),
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(order, [(first, "closed"), (second, "answered")]);
+    let [Output::Close { client: closed, .. }, Output::Send { client: answered, .. }] =
+        &stand.last[..]
+    else {
+        panic!("{:?}", stand.last)
+    };
+    assert_eq!((*closed, *answered), (first, second));
 }
 
 /// An event, the replies before it and behind it, and the last word.

@@ -352,3 +352,23 @@ fn a_list_of_nothing_does_no_harm() {
         stand.call(client, create("/x")).unwrap();
     }
 }
+
+/// In the order in which it was proved; the leader asks nobody else.
+#[test]
+fn a_write_goes_to_the_leader_with_who_asks_for_it() {
+    let mut stand = Stand::new(false);
+    let (client, _) = stand.client();
+    stand.request(client, &[(1, create("/x"))]);
+    prove(&mut stand, client, "bob:secret");
+    stand.request(client, &[(2, set("/x", -1)), (3, Request::CloseSession)]);
+    let who: Vec<_> = stand
+        .submitted
+        .iter()
+        .map(|request| {
+            let identities = request.identities.as_deref().expect("never null");
+            identities.iter().map(|own| own.scheme.clone()).collect::<Vec<_>>()
+        })
+        .collect();
+    let known = vec!["ip".to_owned(), "digest".to_owned()];
+    assert_eq!(who, [vec!["ip".to_owned()], known.clone(), known]);
+}
