@@ -51,7 +51,7 @@ mod words;
 mod zookeeper;
 
 pub use application::{RestoreTree, TreeSnapshot};
-pub use options::{Beneath, Options, Words};
+pub use options::{Beneath, DigestAlgorithm, Options, Words};
 pub use service::Service;
 pub use step::ClientFraming;
 pub use zookeeper::ZooKeeper;

@@ -18,6 +18,8 @@ pub struct Options {
     /// `user:` and what stands behind it of the identity that may do everything
     /// (`DigestAuthenticationProvider.superDigest`).
     pub super_digest: Option<String>,
+    /// By what names and passwords become digests (`DigestAuthenticationProvider.digestAlg`): the same on all servers.
+    pub digest_algorithm: DigestAlgorithm,
     /// Access lists forbid nothing (`skipACL`).
     pub skip_acl: bool,
     /// What a client may not do according to its own server's tree is refused there, at once, ahead of what it asked for
@@ -59,6 +61,7 @@ impl fmt::Debug for Options {
             .field("session_timeout_max", &self.session_timeout_max)
             .field("outstanding_max", &self.outstanding_max)
             .field("super_digest", &super_digest)
+            .field("digest_algorithm", &self.digest_algorithm)
             .field("skip_acl", &self.skip_acl)
             .field("eager_acl_check", &self.eager_acl_check)
             .field("extended_types", &self.extended_types)
@@ -82,6 +85,33 @@ pub trait Beneath: fmt::Debug + Send + Sync {
 
     /// The lines of `mntr` that are not the service's.
     fn figures(&self) -> String;
+}
+
+/// By what a name and a password become a digest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DigestAlgorithm {
+    /// SHA-1, which ZooKeeper's clients and tools reckon with.
+    #[default]
+    Sha1,
+    /// SHA-256.
+    Sha256,
+    /// SHA-384.
+    Sha384,
+    /// SHA-512.
+    Sha512,
+}
+
+impl DigestAlgorithm {
+    /// The one of this name, as Java knows it: `SHA1`, `SHA-256`, …
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "SHA1" | "SHA-1" | "SHA" => Self::Sha1,
+            "SHA-256" => Self::Sha256,
+            "SHA-384" => Self::Sha384,
+            "SHA-512" => Self::Sha512,
+            _ => return None,
+        })
+    }
 }
 
 /// Which words of four letters are answered.
@@ -110,6 +140,7 @@ impl Default for Options {
             session_timeout_max: None,
             outstanding_max: 1000,
             super_digest: None,
+            digest_algorithm: DigestAlgorithm::Sha1,
             skip_acl: false,
             eager_acl_check: false,
             extended_types: false,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use quorate_application::clients::ClientId;
 use quorate_service::wire::{Request, Response, op};
-use quorate_service::{Options, ZooKeeper};
+use quorate_service::{DigestAlgorithm, Options, ZooKeeper};
 use quorate_znode::acl::Acl;
 
 use crate::clients::{create, delete, exists, get, set};
@@ -371,4 +371,16 @@ fn a_write_goes_to_the_leader_with_who_asks_for_it() {
         .collect();
     let known = vec!["ip".to_owned(), "digest".to_owned()];
     assert_eq!(who, [vec!["ip".to_owned()], known.clone(), known]);
+}
+
+#[test]
+fn an_identity_is_a_digest_by_the_algorithm_that_an_operator_has_named() {
+    let mut stand = Stand::with(true, |options| options.digest_algorithm = DigestAlgorithm::Sha256);
+    let (client, _) = stand.client();
+    prove(&mut stand, client, "bob:secret");
+    stand.call(client, with_list(create("/own"), vec![acl(31, "auth", "")])).unwrap();
+    let list = stand.tree().get("/own").unwrap().acl().unwrap().to_vec();
+    assert_eq!(list, [acl(31, "digest", "bob:huAluaVu3uER4LIpielGv9Qqk5x3YVDr6I2R/mXf2wE=")]);
+    let (other, _) = stand.client();
+    assert_eq!(stand.call(other, get("/own", false)), Err(-102));
 }
