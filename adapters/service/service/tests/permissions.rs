@@ -309,6 +309,25 @@ fn a_watch_whose_event_is_not_told_is_used_up_and_catching_up_is_not_filtered() 
     assert_eq!(stand.told(other), ["changed /k", "-8 ok"]);
 }
 
+/// Nor do data and children that may not be read.
+#[test]
+fn a_read_that_is_forbidden_sets_no_watch() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    stand.call(client, with_list(create("/own"), vec![acl(30, "world", "anyone")])).unwrap();
+    let list = |two| match two {
+        true => Request::GetChildren2 { path: "/own".into(), watch: true },
+        false => Request::GetChildren { path: "/own".into(), watch: true },
+    };
+    for request in [exists("/own", true), get("/own", true), list(true), list(false)] {
+        assert_eq!(stand.call(client, request), Err(-102));
+    }
+    stand.call(client, set_acl("/own", vec![Acl::world(31)])).unwrap();
+    stand.request(client, &[(1, set("/own", -1)), (2, create("/own/x"))]);
+    stand.settle();
+    assert_eq!(stand.told(client), ["1 ok", "2 ok"]);
+}
+
 #[test]
 fn settings_are_printed_without_secrets() {
     let digest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU=";

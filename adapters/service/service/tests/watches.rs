@@ -386,3 +386,32 @@ fn events_carry_the_zxid_of_their_transaction_where_an_operator_says_so() {
         assert_eq!(stand.headers(client), [(-1, -1, 0), (-8, last, 0)], "none of one transaction");
     }
 }
+
+#[test]
+fn watches_are_counted_by_their_kinds() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    let (other, _) = stand.client();
+    let list = || Request::GetChildren { path: "/".into(), watch: true };
+    for client in [client, other] {
+        for request in [get("/", true), get("/", true), list(), add("/", 0), add("/", 1)] {
+            stand.call(client, request).unwrap();
+        }
+    }
+    stand.call(other, exists("/none", true)).unwrap_err();
+    let counts = |stand: &mut Stand| {
+        ["data", "child", "persistent", "recursive"]
+            .map(|kind| figure(stand, &format!("zk_watch_count_{kind}")))
+    };
+    assert_eq!(counts(&mut stand), [3, 2, 2, 2]);
+    stand.call(client, set("/", -1)).unwrap();
+    assert_eq!(counts(&mut stand), [1, 2, 2, 2]);
+    stand.call(client, create("/none")).unwrap();
+    assert_eq!(counts(&mut stand), [0, 0, 2, 2]);
+    stand.call(client, Request::RemoveWatches { path: "/".into(), kind: 4 }).unwrap();
+    assert_eq!(counts(&mut stand), [0, 0, 1, 2]);
+    stand.tell(Event::Disconnected(other));
+    assert_eq!(counts(&mut stand), [0, 0, 0, 1]);
+    stand.tell(Event::Disconnected(client));
+    assert_eq!(counts(&mut stand), [0; 4]);
+}
