@@ -180,20 +180,18 @@ impl Service {
 
     /// When to step, if nothing happens before.
     fn due(&self) -> Option<Instant> {
-        match &self.role {
+        let awake_at = self.pauses.awake_at(self.pauses.stepped(), self.tick / 4);
+        let pings = awake_at.filter(|_| self.pings_owed > 0);
+        let of_role = match &self.role {
             Role::Leader(leading) => {
                 let sessions = leading.tracker.deadline().map(|at| at.min(self.pauses.next()));
                 let containers = leading.containers.due();
                 Some(sessions.map_or(containers, |at| at.min(containers)))
             }
-            Role::Learner { .. } => {
-                let asleep = self.pauses.awake_at(self.pauses.stepped(), self.tick / 4);
-                let owed = asleep.filter(|_| self.pings_owed > 0);
-                let heard = (!self.clients.is_empty()).then(|| self.pauses.next());
-                owed.into_iter().chain(heard).min()
-            }
+            Role::Learner { .. } => (!self.clients.is_empty()).then(|| self.pauses.next()),
             Role::Idle => None,
-        }
+        };
+        pings.into_iter().chain(of_role).min()
     }
 
     /// Closes sessions that have been silent for too long, and containers that are due.
