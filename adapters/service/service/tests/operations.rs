@@ -360,11 +360,12 @@ fn own_ephemeral_nodes_are_listed_by_how_their_paths_begin() {
     let mut stand = Stand::new(true);
     let (client, _) = stand.client();
     let (other, _) = stand.client();
-    for path in ["/a", "/ab", "/b"] {
+    stand.call(client, create("/p")).unwrap();
+    for path in ["/a", "/ab", "/b", "/p/a"] {
         stand.call(client, create_with(path, 1)).unwrap();
     }
     stand.call(other, create_with("/a-of-another", 1)).unwrap();
-    let all: &[&str] = &["/a", "/ab", "/b"];
+    let all: &[&str] = &["/a", "/ab", "/b", "/p/a"];
     for (prefix, expected) in [
         (None, all),
         (Some(""), all),
