@@ -135,7 +135,8 @@ pub enum Event {
     /// A caller at this server wants to read what is at least as new as everything acknowledged so far.
     Read(ReadId),
     /// The sessions that this server has heard from since the last time, as PING carries them: the answer to
-    /// [`Pinged`](crate::output::Output::Pinged), and ignored otherwise. Opaque.
+    /// [`Pinged`](crate::output::Output::Pinged); otherwise it is told with the next. Opaque lists, that can stand behind one
+    /// another.
     Touch(Bytes),
     /// A client has come with a session that this learner does not know: the leader is asked whether it lives, with
     /// these bytes. Answered by [`Revalidated`](crate::output::Output::Revalidated), unless the leader is lost before.

@@ -204,7 +204,7 @@ pub enum Output {
         /// Why.
         reason: Refusal,
     },
-    /// The leader has pinged this learner: answer at once with the sessions that were heard from, in an
+    /// The leader has pinged this learner: answer each soon with the sessions that were heard from since the last, in an
     /// [`Event::Touch`](crate::input::Event::Touch). Only where
     /// [`keeps_sessions`](crate::config::Config::keeps_sessions) says so.
     Pinged,

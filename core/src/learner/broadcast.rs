@@ -40,6 +40,8 @@ pub struct Broadcast {
     last_tag: i32,
     /// Pings that the service has not answered yet.
     pinged: VecDeque<Pinged>,
+    /// Sessions that were heard from, told when no ping waited.
+    untold: Bytes,
 }
 
 /// A ping that waits for the sessions that were heard from.
@@ -81,6 +83,7 @@ pub fn on_up_to_date(
         reads: VecDeque::new(),
         last_tag: 0,
         pinged: VecDeque::new(),
+        untold: Bytes::new(),
     };
     broadcast.on_persisted(cx, link);
     broadcast
@@ -194,11 +197,15 @@ impl Broadcast {
         }
     }
 
-    /// The sessions that were heard from go with the answer to the oldest ping; there is nothing to tell with the others.
+    /// The sessions that were heard from by the time of the oldest ping: a later one has an answer of its own, which tells
+    /// of what was heard meanwhile. What comes without a ping, asked for on an earlier link, goes with the next.
     pub fn on_touch(&mut self, cx: &mut Context<'_>, link: LinkId, sessions: Bytes) {
-        let mut sessions = Some(sessions);
-        for ping in self.pinged.drain(..) {
-            answer(cx, link, ping, sessions.take().unwrap_or_default());
+        let untold = core::mem::take(&mut self.untold);
+        let sessions =
+            if untold.is_empty() { sessions } else { [untold, sessions].concat().into() };
+        match self.pinged.pop_front() {
+            Some(ping) => answer(cx, link, ping, sessions),
+            None => self.untold = sessions,
         }
     }
 

@@ -3,6 +3,7 @@
 //! Events are sent while the transaction is applied: before the reply to whoever caused it, and before any reply that shows
 //! what it did.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
@@ -99,6 +100,7 @@ impl Service {
         let failed = outcome.map_or(Some(ErrorCode(code::SYSTEM_ERROR)), alone);
         // Another server has its session: there is no reply, and nothing else either.
         if failed == Some(ErrorCode(code::SESSION_MOVED)) {
+            self.counters.moved += 1;
             return self.close(step.out, client, Close::AfterWriting);
         }
         let err = failed.map_or(0, |code| code.0);
@@ -110,25 +112,41 @@ impl Service {
 
     /// Tells of what has happened those that watch it.
     fn fire(&mut self, step: &mut Step<'_>, outcome: &Outcome) {
+        let Outcome::Multi(outcomes) = outcome else {
+            return self.fire_one(step, outcome, (0, &Behind::default()));
+        };
+        if outcome.error().is_some() {
+            return;
+        }
+        let mut gone = Behind::default();
+        for (at, outcome) in outcomes.iter().enumerate() {
+            if let Outcome::Deleted(Gone { path, acl }) = outcome {
+                gone.0.entry(path).or_default().push((at, acl.as_ref()));
+            }
+        }
+        for (at, outcome) in outcomes.iter().enumerate() {
+            self.fire_one(step, outcome, (at, &gone));
+        }
+    }
+
+    /// `behind`: what is deleted behind this element.
+    fn fire_one(&mut self, step: &mut Step<'_>, outcome: &Outcome, behind: (usize, &Behind<'_>)) {
         match outcome {
             Outcome::Created { path, .. } => {
-                self.tell_of_node(step, CREATED, path, None);
-                self.tell_parent(step, path);
+                self.tell_of_node(step, CREATED, path, List::OfNode(behind));
+                self.tell_parent(step, path, behind);
             }
             Outcome::Deleted(Gone { path, acl }) => {
-                self.tell_of_node(step, DELETED, path, Some(acl.as_ref()));
-                self.tell_parent(step, path);
+                self.tell_of_node(step, DELETED, path, List::Last(acl.as_ref()));
+                self.tell_parent(step, path, behind);
             }
-            Outcome::DataSet { path, .. } => self.tell_of_node(step, DATA_CHANGED, path, None),
+            Outcome::DataSet { path, .. } => {
+                self.tell_of_node(step, DATA_CHANGED, path, List::OfNode(behind));
+            }
             Outcome::SessionClosed { deleted } => {
                 for Gone { path, acl } in deleted {
-                    self.tell_of_node(step, DELETED, path, Some(acl.as_ref()));
-                    self.tell_parent(step, path);
-                }
-            }
-            Outcome::Multi(outcomes) if outcome.error().is_none() => {
-                for outcome in outcomes {
-                    self.fire(step, outcome);
+                    self.tell_of_node(step, DELETED, path, List::Last(acl.as_ref()));
+                    self.tell_parent(step, path, behind);
                 }
             }
             Outcome::Multi(_)
@@ -139,14 +157,7 @@ impl Service {
         }
     }
 
-    /// `gone`: the last access list of a node that is not there any more.
-    fn tell_of_node(
-        &mut self,
-        step: &mut Step<'_>,
-        kind: i32,
-        path: &str,
-        gone: Option<Option<&Acls>>,
-    ) {
+    fn tell_of_node(&mut self, step: &mut Step<'_>, kind: i32, path: &str, list: List<'_>) {
         let mut hear = Vec::new();
         self.watches.node(path, &mut hear);
         if kind == DELETED {
@@ -154,15 +165,15 @@ impl Service {
             hear.sort_unstable();
             hear.dedup();
         }
-        self.tell(step, kind, path, &hear, gone);
+        self.tell(step, kind, path, &hear, list);
     }
 
-    fn tell_parent(&mut self, step: &mut Step<'_>, path: &str) {
+    fn tell_parent(&mut self, step: &mut Step<'_>, path: &str, behind: (usize, &Behind<'_>)) {
         let Some((parent, _)) = path.rsplit_once('/') else { return };
         let parent = if parent.is_empty() { "/" } else { parent };
         let mut hear = Vec::new();
         self.watches.children(parent, &mut hear);
-        self.tell(step, CHILDREN_CHANGED, parent, &hear, None);
+        self.tell(step, CHILDREN_CHANGED, parent, &hear, List::OfNode(behind));
     }
 
     /// One encoding for all; those that may not read the node hear nothing, and their watch is used up all the same.
@@ -172,31 +183,60 @@ impl Service {
         kind: i32,
         path: &str,
         hear: &[ClientId],
-        gone: Option<Option<&Acls>>,
+        list: List<'_>,
     ) {
         if hear.is_empty() {
             return;
         }
-        let event = WatcherEvent { kind, path: path.into() }.encode(Zxid(-1));
+        let applied = step.state.tree().last_zxid();
+        let zxid = if self.options.event_zxids { applied } else { Zxid(-1) };
+        let event = WatcherEvent { kind, path: path.into() }.encode(zxid);
         for client in hear {
             let Some(connection) = self.clients.get(client) else { continue };
             let identities = &connection.identities;
-            let may = match gone {
-                Some(acl) => self.may_read(acl, identities),
-                None => {
-                    let node = step.state.tree().get(path);
-                    // A later element of the same multi has deleted it.
-                    node.is_none_or(|node| self.may_read(node.acl(), identities))
-                }
+            let may = match list {
+                List::Last(acl) => self.may_read(acl, identities),
+                List::OfNode(behind) => match behind.1.list(path, behind.0) {
+                    Some(acl) => self.may_read(acl, identities),
+                    None => {
+                        let node = step.state.tree().get(path);
+                        node.is_some_and(|node| self.may_read(node.acl(), identities))
+                    }
+                },
             };
             if may {
+                self.counters.events += 1;
                 self.send(step.out, *client, event.clone());
+            } else {
+                self.counters.events_kept_back += 1;
             }
         }
     }
 
     fn may_read(&self, acl: Option<&Acls>, identities: &[quorate_core::message::Identity]) -> bool {
         self.options.skip_acl || access::permitted(acl, READ, Some(identities))
+    }
+}
+
+/// By which access list it is judged who hears of a node.
+#[derive(Clone, Copy)]
+enum List<'a> {
+    /// The last of a node that has gone.
+    Last(Option<&'a Acls>),
+    /// That of the node when this element of a multi was carried out: the tree shows how it is behind all of them.
+    OfNode((usize, &'a Behind<'a>)),
+}
+
+/// The nodes that elements of a multi delete, and their last access lists.
+#[derive(Default)]
+struct Behind<'a>(BTreeMap<&'a str, Vec<(usize, Option<&'a Acls>)>>);
+
+impl<'a> Behind<'a> {
+    /// The list of a node that is deleted behind that element.
+    fn list(&self, path: &str, at: usize) -> Option<Option<&'a Acls>> {
+        let gone = self.0.get(path)?;
+        let next = gone.partition_point(|(deleted, _)| *deleted <= at);
+        gone.get(next).map(|(_, acl)| *acl)
     }
 }
 

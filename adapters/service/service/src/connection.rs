@@ -40,6 +40,8 @@ pub(crate) struct Connection {
     pub(crate) reads_ahead: usize,
     /// It is among those that wait for room for their writes.
     pub(crate) waits: bool,
+    /// It was, until now.
+    pub(crate) waited: bool,
     /// Frames behind the ConnectRequest that wait for the session.
     pub(crate) early: VecDeque<Bytes>,
     /// Bytes that were sent and are not written.
@@ -113,6 +115,7 @@ impl Connection {
             reached: 0,
             reads_ahead: 0,
             waits: false,
+            waited: false,
             early: VecDeque::new(),
             unwritten: 0,
             paused: false,

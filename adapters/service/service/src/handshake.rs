@@ -72,6 +72,7 @@ impl Service {
         if let Some(older) =
             self.by_session.insert(session, client).filter(|older| *older != client)
         {
+            self.counters.moved += 1;
             self.close(step.out, older, Close::AfterWriting);
             self.by_session.insert(session, client);
         }

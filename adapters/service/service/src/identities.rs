@@ -8,8 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use quorate_application::clients::{ClientId, Close};
 use quorate_core::zxid::Zxid;
+use quorate_znode::access::is_same_secret;
 use sha1::{Digest as _, Sha1};
+use sha2::{Sha256, Sha384, Sha512};
 
+use crate::options::DigestAlgorithm;
 use crate::service::{Service, Step};
 use crate::wire::{ReplyHeader, code, reply};
 
@@ -26,8 +29,9 @@ impl Service {
     ) {
         let proved = match scheme {
             Some("digest") => {
-                let id = digest(proof);
-                let may_all = self.options.super_digest.as_deref() == Some(&id);
+                let id = digest(proof, self.options.digest_algorithm);
+                let super_digest = self.options.super_digest.as_deref();
+                let may_all = super_digest.is_some_and(|own| is_same_secret(own, &id));
                 if let Some(connection) = self.clients.get_mut(&client) {
                     connection.identify("digest", &id);
                     if may_all {
@@ -52,9 +56,14 @@ impl Service {
 
 /// The identity of a name and a password: the name, and behind a colon the digest of both. The name ends at the
 /// first colon.
-pub(crate) fn digest(proof: &[u8]) -> String {
+pub(crate) fn digest(proof: &[u8], algorithm: DigestAlgorithm) -> String {
     let user = proof.split(|byte| *byte == b':').next().unwrap_or_default();
-    let hash = STANDARD.encode(Sha1::digest(proof));
+    let hash = match algorithm {
+        DigestAlgorithm::Sha1 => STANDARD.encode(Sha1::digest(proof)),
+        DigestAlgorithm::Sha256 => STANDARD.encode(Sha256::digest(proof)),
+        DigestAlgorithm::Sha384 => STANDARD.encode(Sha384::digest(proof)),
+        DigestAlgorithm::Sha512 => STANDARD.encode(Sha512::digest(proof)),
+    };
     format!("{}:{hash}", String::from_utf8_lossy(user))
 }
 
@@ -70,7 +79,24 @@ mod tests {
             ("noc", "noc:RIL532VZgxS+IjUEHfiCxyMdHqk="),
             ("a:b:c", "a:cLzgnoJ6mP5qz3w+mwvPE2vDgu0="),
         ] {
-            assert_eq!(digest(proof.as_bytes()), id);
+            assert_eq!(digest(proof.as_bytes(), DigestAlgorithm::Sha1), id);
         }
+    }
+
+    #[test]
+    fn digests_are_by_the_algorithm_that_is_named() {
+        for (name, hash) in [
+            ("SHA1", "fyVmFCwVbTJYrznoSu1koqYEYF0="),
+            ("SHA-256", "huAluaVu3uER4LIpielGv9Qqk5x3YVDr6I2R/mXf2wE="),
+            ("SHA-384", "sK3FknlHR28F5XDVFyv279SPFI+mcaciCe23ZtSFn7CeJGi9j80tCAbRDiVejZ6K"),
+            (
+                "SHA-512",
+                "MON49O1q1UU4gzHRH8XFfdstQyTRtQRoDT+8dvk+qrZdXJegJxeoYDJfch4LeWUjXjSWIiqnKXpFYZi7tC1AZw==",
+            ),
+        ] {
+            let algorithm = DigestAlgorithm::named(name).unwrap();
+            assert_eq!(digest(b"bob:secret", algorithm), format!("bob:{hash}"));
+        }
+        assert_eq!(DigestAlgorithm::named("MD5"), None);
     }
 }

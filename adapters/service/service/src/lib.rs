@@ -15,6 +15,8 @@
 //! | [`wire`] | the protocol: bytes to messages and back |
 //! | `watches` | who wants to hear of what |
 //! | `sessions`, `tracker` | ids, and who was heard from; at the leader: who was not |
+//! | `pauses` | whether this server stood still, and may not have heard what was said |
+//! | `containers` | at the leader: nodes that go by themselves |
 //! | `connection`, `handshake` | one client, and how it comes to its session |
 //! | `requests`, `screen`, `identities` | what is asked for, what goes no further, who asks |
 //! | `order` | replies in the order of requests |
@@ -30,10 +32,12 @@ extern crate alloc;
 mod application;
 mod applied;
 mod connection;
+mod containers;
 mod handshake;
 mod identities;
 mod options;
 mod order;
+mod pauses;
 mod reads;
 mod requests;
 mod screen;
@@ -47,7 +51,7 @@ mod words;
 mod zookeeper;
 
 pub use application::{RestoreTree, TreeSnapshot};
-pub use options::{Beneath, Options, Words};
+pub use options::{Beneath, DigestAlgorithm, Options, Words};
 pub use service::Service;
 pub use step::ClientFraming;
 pub use zookeeper::ZooKeeper;

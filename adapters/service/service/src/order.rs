@@ -1,7 +1,10 @@
 //! The order of what a connection is told: its requests are begun, and answered, from the front of its queue.
 
+use core::time::Duration;
+
 use bytes::Bytes;
 use quorate_application::clients::{ClientId, Close, Output, SyncId};
+use quorate_core::time::Instant;
 
 use crate::connection::{Entry, READS_AHEAD_MAX, Work};
 use crate::service::{Service, Step, Submitted};
@@ -21,28 +24,44 @@ impl Service {
 
     /// Submits what can be, and asks for read points.
     fn begin(&mut self, step: &mut Step<'_>, client: ClientId) {
+        let mut room = self.room();
         let Some(connection) = self.clients.get_mut(&client) else { return };
         let held_back = connection.is_held_back();
-        while let Some(Entry { work, .. }) = connection.queue.get_mut(connection.reached) {
+        let waited = core::mem::take(&mut connection.waited);
+        let drops = self.options.drop_stale && self.options.throttled_requests_max.is_some();
+        let patience = Duration::from_millis(u64::try_from(connection.timeout_ms).unwrap_or(0));
+        let is_stale = |came| waited && drops && step.at.since(came) > patience;
+        while let Some(Entry { work, came, op, .. }) = connection.queue.get_mut(connection.reached)
+        {
             match work {
                 Work::Read(_) => connection.reads_ahead += 1,
                 Work::Refused(_) | Work::Underway { .. } | Work::Done(_) => {}
                 Work::Sync { done: true, .. } => {}
                 Work::Sync { id: Some(_), .. } => return,
+                Work::Waiting { .. } if held_back => return,
+                Work::Waiting { .. } if connection.reads_ahead > READS_AHEAD_MAX => return,
+                Work::Waiting { .. } | Work::Sync { .. }
+                    if is_stale(*came) && *op != op::CLOSE_SESSION =>
+                {
+                    tracing::info!(
+                        ?client,
+                        "a request has waited longer than its session's time-out"
+                    );
+                    self.close_sessions_asked_for(step, client);
+                    return self.close(step.out, client, Close::AfterWriting);
+                }
+                Work::Waiting { .. } | Work::Sync { .. } if room == 0 => {
+                    if !core::mem::replace(&mut connection.waits, true) {
+                        self.waiting.push_back(client);
+                    }
+                    return;
+                }
                 Work::Sync { id, .. } => {
                     let asked = SyncId(self.next_sync);
                     self.next_sync += 1;
                     *id = Some(asked);
                     self.syncs.insert(asked, client);
                     step.out.push(Output::Sync(asked));
-                    return;
-                }
-                Work::Waiting { .. } if held_back => return,
-                Work::Waiting { .. } if connection.reads_ahead > READS_AHEAD_MAX => return,
-                Work::Waiting { .. } if self.submitted.len() >= self.options.outstanding_max => {
-                    if !core::mem::replace(&mut connection.waits, true) {
-                        self.waiting.push_back(client);
-                    }
                     return;
                 }
                 Work::Waiting { request, parts } => {
@@ -52,6 +71,7 @@ impl Service {
                     else {
                         return;
                     };
+                    room -= 1;
                     self.submitted.push_back(Submitted { id, client });
                     step.out.push(Output::Submit(request));
                 }
@@ -140,14 +160,35 @@ impl Service {
         }
     }
 
-    /// There is room for more writes: those that waited for it go on.
+    /// How many requests more may be in process.
+    fn room(&self) -> usize {
+        let writes = self.options.outstanding_max.max(1).saturating_sub(self.submitted.len());
+        let in_process = self.submitted.len() + self.syncs.len();
+        match self.options.throttled_requests_max {
+            Some(max) => writes.min(max.max(1).saturating_sub(in_process)),
+            None => writes,
+        }
+    }
+
+    /// There is room for more requests: those that waited for it go on.
     pub(crate) fn make_room(&mut self) {
-        let room = self.options.outstanding_max.saturating_sub(self.submitted.len());
-        for _ in 0..room {
+        for _ in 0..self.room() {
             let Some(client) = self.waiting.pop_front() else { return };
             if let Some(connection) = self.clients.get_mut(&client) {
-                connection.waits = false;
+                (connection.waits, connection.waited) = (false, true);
                 self.moved.insert(client);
+            }
+        }
+    }
+
+    /// A connection ends. What waits there is dropped with it, but for what closes its session: the client has given it
+    /// up, and what it owns is free at once.
+    pub(crate) fn close_sessions_asked_for(&mut self, step: &mut Step<'_>, client: ClientId) {
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        for Entry { op, work, .. } in connection.queue.drain(..) {
+            if let (op::CLOSE_SESSION, Work::Waiting { request, .. }) = (op, work) {
+                self.submitted.push_back(Submitted { id: request.id, client });
+                step.out.push(Output::Submit(request));
             }
         }
     }
@@ -155,6 +196,7 @@ impl Service {
     /// A read point has come.
     pub(crate) fn on_synced(&mut self, sync: SyncId) {
         let Some(client) = self.syncs.remove(&sync) else { return };
+        self.make_room();
         let Some(connection) = self.clients.get_mut(&client) else { return };
         for entry in &mut connection.queue {
             if let Work::Sync { id: Some(asked), done, .. } = &mut entry.work {
@@ -167,12 +209,17 @@ impl Service {
     /// There will be no such read point.
     pub(crate) fn on_sync_refused(&mut self, step: &mut Step<'_>, sync: SyncId) {
         if let Some(client) = self.syncs.remove(&sync) {
+            self.make_room();
             self.close(step.out, client, Close::AfterWriting);
         }
     }
 
     /// So many bytes to a client are written.
-    pub(crate) fn on_written(&mut self, client: ClientId, bytes: usize) {
+    pub(crate) fn on_written(&mut self, now: Instant, client: ClientId, bytes: usize) {
+        if self.clients.get(&client).is_some_and(|connection| connection.paused) {
+            // What it says we do not read: that it reads is a sign of it.
+            self.touch(now, client);
+        }
         let Some(connection) = self.clients.get_mut(&client) else { return };
         let was_full = connection.is_held_back() || connection.paused;
         connection.unwritten = connection.unwritten.saturating_sub(bytes);

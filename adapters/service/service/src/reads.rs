@@ -57,6 +57,9 @@ impl Service {
     ) -> Result<(), i32> {
         match request {
             Request::Ping => {}
+            Request::Exists { path, .. } if path.contains('\0') => {
+                return Err(code::BAD_ARGUMENTS);
+            }
             Request::Exists { path, watch } => {
                 let found = self.readable(tree, client, path);
                 let watches = matches!(found, Ok(_) | Err(code::NO_NODE));
@@ -145,7 +148,8 @@ impl Service {
         if self.may(client, node, READ) { Ok(node) } else { Err(code::NO_AUTH) }
     }
 
-    fn may(&self, client: ClientId, node: NodeRef<'_>, permission: i32) -> bool {
+    /// Whether the client has a permission on a node.
+    pub(crate) fn may(&self, client: ClientId, node: NodeRef<'_>, permission: i32) -> bool {
         let identities = self.clients.get(&client).map(|connection| &connection.identities[..]);
         let identities = Some(identities.unwrap_or_default());
         self.options.skip_acl || access::permitted(node.acl(), permission, identities)
@@ -244,6 +248,7 @@ impl Service {
 
     fn tell_at_once(&mut self, step: &mut Step<'_>, client: ClientId, kind: i32, path: String) {
         let event = WatcherEvent { kind, path }.encode(Zxid(-1));
+        self.counters.events += 1;
         self.send(step.out, client, event);
     }
 }

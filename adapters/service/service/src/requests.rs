@@ -4,6 +4,7 @@
 //! |---|---|
 //! | auth, sasl | answered when it is read |
 //! | an operation that is none of a client's | -6 and the end of the connection |
+//! | a write that this server's tree forbids, if an operator has it so | refused when it is read |
 //! | a write that cannot be read, or that would harm a server | refused here, in its turn: it never reaches a leader |
 //! | other writes | submitted in their turn, answered when applied here |
 //! | sync | a read point |
@@ -20,6 +21,7 @@ use quorate_core::id::Origin;
 use quorate_core::message::Request as Submission;
 use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
+use quorate_znode::{Tree, access};
 
 use crate::connection::{Entry, State, Work};
 use crate::screen::{Screened, screen};
@@ -54,7 +56,11 @@ impl Service {
         if let Some(connection) = self.clients.get_mut(&client) {
             (connection.figures.last_op, connection.figures.last_xid) = (op, xid);
         }
-        let decoded = Request::decode(op, &body);
+        let decoded = match op {
+            // Of servers, and of a multi: whatever it says.
+            op::CREATE_SESSION | op::CHECK => Ok(None),
+            _ => Request::decode(op, &body),
+        };
         match decoded {
             Ok(Some(Request::Auth { scheme, auth, .. })) => {
                 return self.authenticate(step, client, xid, scheme.as_deref(), &auth);
@@ -65,7 +71,7 @@ impl Service {
                 let refused = reply(header, |out| wire::put_data(out, None));
                 return self.send(step.out, client, refused);
             }
-            Ok(None | Some(Request::CreateSession { .. } | Request::Check { .. })) => {
+            Ok(None) => {
                 let header = ReplyHeader { xid, zxid: Zxid(-1), err: code::UNIMPLEMENTED };
                 let bytes = reply(header, |_| {});
                 self.send(step.out, client, bytes);
@@ -77,6 +83,12 @@ impl Service {
             return;
         }
         self.touch(step.at, client);
+        if let Ok(Some(request)) = &decoded {
+            if self.is_forbidden_here(step.state.tree(), client, request) {
+                let header = ReplyHeader { xid, zxid: Zxid::ZERO, err: code::NO_AUTH };
+                return self.send(step.out, client, reply(header, |_| {}));
+            }
+        }
         let work = match decoded {
             Ok(Some(request)) => self.work(client, session, header, request, body),
             Ok(None) | Err(_) => Ok(None),
@@ -118,6 +130,26 @@ impl Service {
         Ok(Some(Work::Waiting { request: submission, parts: parts(&request) }))
     }
 
+    /// Whether the access list that counts for a write forbids it, in this server's own tree; a node that is not here
+    /// forbids nothing. Only where an operator wants to spare the leader such requests.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others are the leader's to judge")]
+    fn is_forbidden_here(&self, tree: &Tree, client: ClientId, request: &Request) -> bool {
+        if !self.options.eager_acl_check {
+            return false;
+        }
+        let (path, permission) = match request {
+            Request::Create { op: op::CREATE | op::CREATE2, path, .. } => {
+                (parent_of(path), access::CREATE)
+            }
+            Request::Delete { path, .. } => (parent_of(path), access::DELETE),
+            Request::SetData { path, .. } => (Some(&**path), access::WRITE),
+            Request::SetAcl { path, .. } => (Some(&**path), access::ADMIN),
+            _ => return false,
+        };
+        let node = path.and_then(|path| tree.get(path));
+        node.is_some_and(|node| !self.may(client, node, permission))
+    }
+
     /// Whether the session is this connection's, as far as a leader can tell of its own clients; other servers' leaders
     /// tell of writes. A session that has moved to another server closes the connection, of one that ends nothing more is
     /// heard.
@@ -129,12 +161,18 @@ impl Service {
             Ok(()) => true,
             Err(err) => {
                 if err == code::SESSION_MOVED {
+                    self.counters.moved += 1;
                     self.close(step.out, client, Close::AfterWriting);
                 }
                 false
             }
         }
     }
+}
+
+/// The path of a node's parent.
+fn parent_of(path: &str) -> Option<&str> {
+    path.rsplit_once('/').map(|(parent, _)| parent)
 }
 
 /// Whether a request becomes a transaction.

@@ -54,28 +54,7 @@ fn is_sound(path: &str, data: Option<Option<&Bytes>>) -> bool {
     if path.bytes().filter(|byte| *byte == b'/').count() > COMPONENTS_MAX {
         return false;
     }
-    let below = path.strip_prefix("/zookeeper/quota/");
-    let quota = below.is_some_and(|below| {
-        ["zookeeper_limits", "zookeeper_stats"].iter().any(|name| below.ends_with(name))
-    });
-    match data {
-        Some(data) if quota => data.is_some_and(|data| is_quota(data)),
-        Some(_) | None => true,
-    }
-}
-
-/// `count=<n>,bytes=<n>`, and hard limits behind: names and numbers.
-fn is_quota(text: &[u8]) -> bool {
-    let Ok(text) = core::str::from_utf8(text) else { return false };
-    let (mut count, mut bytes) = (false, false);
-    let sound = text.split([',', ';']).all(|part| {
-        let part = part.trim_end_matches('=');
-        let Some((name, number)) = part.split_once('=') else { return false };
-        count |= name == "count";
-        bytes |= name == "bytes";
-        number.parse::<i64>().is_ok()
-    });
-    sound && count && bytes
+    data.is_none_or(|data| !quorate_znode::is_poisoned_quota(path, data.map(|data| &data[..])))
 }
 
 /// As deep as a path may be.
@@ -120,9 +99,11 @@ mod tests {
             };
             assert_eq!(screen(&request), Screened::Sound, "{fine}");
         }
-        for none in [None, Some(&b"x"[..]), Some(b""), Some(b"count=1"), Some(b"\xff")] {
+        for none in [None, Some(&b"x"[..]), Some(b"count=1,"), Some(b"count=x"), Some(b"\xff")] {
             assert_eq!(set(stats, none), Screened::Poison(-8), "{none:?}");
-            assert_eq!(set("/a", none), Screened::Sound);
+            for other in ["/a", "/zookeeper/quota/a/my_zookeeper_stats", "/zookeeper/quota/a"] {
+                assert_eq!(set(other, none), Screened::Sound, "{other}");
+            }
         }
     }
 

@@ -12,7 +12,9 @@ use quorate_core::txn::RequestId;
 use quorate_core::zxid::Epoch;
 
 use crate::connection::{Connection, State};
+use crate::containers::Containers;
 use crate::options::Options;
+use crate::pauses::Pauses;
 use crate::sessions::Sessions;
 use crate::tracker::Tracker;
 use crate::watches::Watches;
@@ -43,6 +45,9 @@ pub struct Service {
     pub(crate) counters: Counters,
     /// Clients whose queues have moved in this step.
     pub(crate) moved: BTreeSet<ClientId>,
+    pub(crate) pauses: Pauses,
+    /// Pings of the leader that wait until what came during a pause is read.
+    pub(crate) pings_owed: u32,
 }
 
 /// What this server is to its clients.
@@ -64,8 +69,7 @@ pub(crate) struct Leading {
     pub(crate) tracker: Tracker,
     /// Whether other servers vote.
     pub(crate) alone: bool,
-    /// When to look for containers that are due.
-    pub(crate) containers_at: Instant,
+    pub(crate) containers: Containers,
 }
 
 /// A request on its way to the leader and back.
@@ -87,6 +91,11 @@ pub(crate) struct Counters {
     pub(crate) auth_failed: u64,
     /// Clients that have seen more than this server has.
     pub(crate) ahead: u64,
+    /// Connections that were closed because their sessions are at others.
+    pub(crate) moved: u64,
+    /// Events that were sent, and those that were not because their clients may not read the node.
+    pub(crate) events: u64,
+    pub(crate) events_kept_back: u64,
 }
 
 /// What a step has at hand beside the service itself.
@@ -117,6 +126,8 @@ impl Service {
             epoch: Epoch::ZERO,
             counters: Counters::default(),
             moved: BTreeSet::new(),
+            pauses: Pauses::new(host.tick),
+            pings_owed: 0,
         }
     }
 

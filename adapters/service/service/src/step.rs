@@ -15,6 +15,7 @@ use quorate_core::txn::{RequestId, Txn};
 use quorate_znode::{Applied, ApplyError};
 
 use crate::connection::Connection;
+use crate::containers::Containers;
 use crate::options::Options;
 use crate::service::{Leading, Role, Service, Step};
 use crate::sessions::touched;
@@ -48,6 +49,8 @@ impl Clients<ZooKeeper> for Service {
 
     fn step_into(&mut self, input: Input, state: &mut ZooKeeper, out: &mut Vec<Output>) {
         let Input { at, wall_ms, event } = input;
+        let expected = self.due();
+        self.pauses.step(at, expected);
         let mut step = Step { at, wall_ms, state, out };
         self.on_event(&mut step, event);
         self.on_time(&mut step);
@@ -67,13 +70,7 @@ impl Clients<ZooKeeper> for Service {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        match &self.role {
-            Role::Leader(leading) => {
-                let containers = leading.containers_at;
-                leading.tracker.deadline().map_or(Some(containers), |at| Some(at.min(containers)))
-            }
-            Role::Idle | Role::Learner { .. } => None,
-        }
+        self.due()
     }
 }
 
@@ -90,8 +87,11 @@ impl Service {
                 self.clients.insert(client, Connection::new(remote, step.wall_ms));
             }
             Event::Received { client, frames } => self.on_received(step, client, frames),
-            Event::Written { client, bytes } => self.on_written(client, bytes),
-            Event::Disconnected(client) => drop(self.forget(client)),
+            Event::Written { client, bytes } => self.on_written(step.at, client, bytes),
+            Event::Disconnected(client) => {
+                self.close_sessions_asked_for(step, client);
+                self.forget(client);
+            }
             Event::Serving { epoch, leads, membership } => {
                 self.epoch = epoch;
                 self.on_serving(step, leads, &membership);
@@ -99,10 +99,10 @@ impl Service {
             Event::Retired => self.on_retired(step),
             Event::Synced(sync) => self.on_synced(sync),
             Event::SyncRefused(sync) => self.on_sync_refused(step, sync),
-            Event::Pinged => step.out.push(Output::Touch(self.sessions.take_touched())),
+            Event::Pinged => self.on_pinged(step),
             Event::Touched { from, asked, sessions } => {
                 if let Some(leading) = self.leading() {
-                    leading.tracker.answered(from, asked);
+                    leading.tracker.answered(step.at, from, asked);
                     for (session, timeout_ms) in touched(&sessions) {
                         leading.tracker.touch(step.at, session, timeout_ms, Some(from));
                     }
@@ -138,7 +138,7 @@ impl Service {
             return;
         }
         let tracker = Tracker::new(self.tick, step.at, tree.sessions());
-        let containers_at = step.at + self.options.container_interval;
+        let containers = Containers::new(step.at, step.wall_ms, &self.options);
         let alone =
             membership.members().iter().filter(|m| m.role == MemberRole::Participant).count() == 1;
         // Left by snapshots that ZooKeeper wrote while sessions were closed: they go the same way at every server.
@@ -146,7 +146,7 @@ impl Service {
         for session in orphans {
             step.out.push(Output::Submit(close_of(session)));
         }
-        self.role = Role::Leader(Box::new(Leading { tracker, alone, containers_at }));
+        self.role = Role::Leader(Box::new(Leading { tracker, alone, containers }));
     }
 
     /// It serves no longer: every client finds another server, or this one again. What is under way may come to pass.
@@ -160,22 +160,53 @@ impl Service {
         self.waiting.clear();
         self.syncs.clear();
         self.sessions.forget();
+        self.pings_owed = 0;
+    }
+
+    /// The leader wants to know whom we have heard. If we stood still just now, what clients have sent meanwhile is read
+    /// first: what is not in the answer was not heard.
+    fn on_pinged(&mut self, step: &mut Step<'_>) {
+        self.pings_owed += 1;
+        self.answer_pings(step);
+    }
+
+    fn answer_pings(&mut self, step: &mut Step<'_>) {
+        if self.pauses.awake_at(step.at, self.tick / 4).is_none() {
+            for _ in 0..core::mem::take(&mut self.pings_owed) {
+                step.out.push(Output::Touch(self.sessions.take_touched()));
+            }
+        }
+    }
+
+    /// When to step, if nothing happens before.
+    fn due(&self) -> Option<Instant> {
+        let awake_at = self.pauses.awake_at(self.pauses.stepped(), self.tick / 4);
+        let pings = awake_at.filter(|_| self.pings_owed > 0);
+        let of_role = match &self.role {
+            Role::Leader(leading) => {
+                let sessions = leading.tracker.deadline().map(|at| at.min(self.pauses.next()));
+                let containers = leading.containers.due();
+                Some(sessions.map_or(containers, |at| at.min(containers)))
+            }
+            Role::Learner { .. } => (!self.clients.is_empty()).then(|| self.pauses.next()),
+            Role::Idle => None,
+        };
+        pings.into_iter().chain(of_role).min()
     }
 
     /// Closes sessions that have been silent for too long, and containers that are due.
     fn on_time(&mut self, step: &mut Step<'_>) {
-        let (at, interval) = (step.at, self.options.container_interval);
+        if self.pings_owed > 0 {
+            self.answer_pings(step);
+        }
+        let awake_at = self.pauses.awake_at(step.at, self.tick);
         let Some(leading) = self.leading() else { return };
-        for session in leading.tracker.expire(at) {
+        for session in leading.tracker.expire(step.at, awake_at) {
             tracing::info!(session = format_args!("0x{session:x}"), "a session expires");
             step.out.push(Output::Submit(close_of(session)));
         }
-        leading.tracker.stepped(at);
-        if leading.containers_at <= at {
-            leading.containers_at = at + interval;
-            for path in step.state.tree().due(step.wall_ms) {
-                step.out.push(Output::Submit(delete_container(path)));
-            }
+        for path in leading.containers.take_due(step.at, step.wall_ms, step.state.tree()) {
+            step.out.push(Output::Submit(delete_container(&path)));
         }
     }
 }

@@ -2,14 +2,20 @@
 //!
 //! ```text
 //!   deadline = the next tick behind (heard + time-out)
-//!   due, and its server has answered a ping since ──► expires: closeSession
-//!   due, and not heard from that server ────────────► waits for it, or for the end of its link
-//!   due while we stood still ───────────────────────► a tick more: what came meanwhile is read first
+//!
+//!   due ─┬─ heard by a learner ──────► held until that has answered, within a tick, a ping sent since; or two, however late
+//!        │                             its link ends: a time-out more, from then
+//!        └─ our own client's, or       held while a step of ours that came more than a tick late is less than a tick ago
+//!           nobody's
+//!   held for a whole time-out in all, or not held ──► expires: closeSession
 //! ```
 //!
 //! A session is heard at the server that its client is connected to, which tells us in its answers to pings. So that a
 //! session is silent is known only of one whose server has spoken since. A leader of ZooKeeper expires, when it wakes from a
 //! pause, all whose time passed meanwhile, though their pings lie unread in its sockets.
+//!
+//! A server that stood still, ours or a learner's, reads first what came meanwhile: that the first answer is not late shows
+//! that it did not.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -23,21 +29,41 @@ use quorate_core::time::Instant;
 pub(crate) struct Tracker {
     tick: Duration,
     sessions: BTreeMap<i64, Tracked>,
+    /// When to look at each session: at its deadline; if that is held, when it cannot be held any longer.
     due: BTreeSet<(Instant, i64)>,
-    /// When the newest ping was sent that a learner has answered.
-    learners: BTreeMap<LinkId, Instant>,
-    /// When we stepped last.
-    stepped: Instant,
+    /// Those whose deadline is held until a learner has spoken.
+    held: BTreeSet<(LinkId, i64)>,
+    learners: BTreeMap<LinkId, Answers>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Tracked {
     timeout: Duration,
     deadline: Instant,
+    /// When it is looked at, see [`Tracker::due`].
+    look: Instant,
     /// Where it was heard last; none: by our own client, or nowhere yet.
     heard_by: Option<LinkId>,
-    /// The deadline has come, and is held until its server has spoken: once for each time it was heard.
-    excused: bool,
+    /// How long deadlines of it were held since it was heard.
+    held: Duration,
+}
+
+/// Which pings a learner has answered.
+#[derive(Clone, Copy, Debug)]
+struct Answers {
+    /// When the newest was sent that was answered within a tick.
+    prompt: Instant,
+    /// When the newest was sent, and the one before it.
+    newest: [Instant; 2],
+}
+
+impl Answers {
+    const NONE: Self = Self { prompt: Instant::ORIGIN, newest: [Instant::ORIGIN; 2] };
+
+    /// Whether it would have told by now what it has heard before that moment.
+    fn has_spoken_since(self, at: Instant) -> bool {
+        self.prompt.max(self.newest[1]) >= at
+    }
 }
 
 impl Tracker {
@@ -51,8 +77,8 @@ impl Tracker {
             tick,
             sessions: BTreeMap::new(),
             due: BTreeSet::new(),
+            held: BTreeSet::new(),
             learners: BTreeMap::new(),
-            stepped: now,
         };
         for (session, timeout_ms) in sessions {
             tracker.add(now, session, timeout_ms);
@@ -62,7 +88,8 @@ impl Tracker {
 
     /// A session is opened, or heard from by our own client.
     pub(crate) fn add(&mut self, now: Instant, session: i64, timeout_ms: i32) {
-        self.set(now, session, timeout_ms, None);
+        let timeout = self.timeout(timeout_ms);
+        self.set(now, session, timeout, None, Duration::ZERO);
     }
 
     /// A session that is tracked was heard from.
@@ -74,17 +101,23 @@ impl Tracker {
         by: Option<LinkId>,
     ) {
         if self.sessions.contains_key(&session) {
-            self.set(now, session, timeout_ms, by);
+            let timeout = self.timeout(timeout_ms);
+            self.set(now, session, timeout, by, Duration::ZERO);
         }
     }
 
-    fn set(&mut self, now: Instant, session: i64, timeout_ms: i32, heard_by: Option<LinkId>) {
-        let timeout = self.timeout(timeout_ms);
+    fn set(
+        &mut self,
+        now: Instant,
+        session: i64,
+        timeout: Duration,
+        heard_by: Option<LinkId>,
+        held: Duration,
+    ) {
+        self.remove(session);
         let deadline = self.next_tick(now + timeout);
-        let tracked = Tracked { timeout, deadline, heard_by, excused: false };
-        if let Some(before) = self.sessions.insert(session, tracked) {
-            self.due.remove(&(before.deadline, session));
-        }
+        let tracked = Tracked { timeout, deadline, look: deadline, heard_by, held };
+        self.sessions.insert(session, tracked);
         self.due.insert((deadline, session));
     }
 
@@ -100,27 +133,50 @@ impl Tracker {
         Instant((at.0 / tick).saturating_add(1).saturating_mul(tick))
     }
 
-    /// A learner has answered a ping that was sent then.
-    pub(crate) fn answered(&mut self, from: LinkId, asked: Instant) {
-        let newest = self.learners.entry(from).or_insert(asked);
-        *newest = asked.max(*newest);
+    /// A learner has answered a ping that was sent then; what it has heard is told behind this. An answer to none says
+    /// nothing of when it was given.
+    pub(crate) fn answered(&mut self, now: Instant, from: LinkId, asked: Instant) {
+        let answers = self.learners.entry(from).or_insert(Answers::NONE);
+        let [newest, _] = answers.newest;
+        if asked <= newest {
+            return;
+        }
+        answers.newest = [asked, newest];
+        if now.since(asked) <= self.tick {
+            answers.prompt = asked;
+        }
+        let answers = *answers;
+        let held =
+            self.held.range((from, i64::MIN)..=(from, i64::MAX)).map(|(_, session)| *session);
+        let held: Vec<_> = held.collect();
+        for session in held {
+            let spoken = |tracked: &&mut Tracked| answers.has_spoken_since(tracked.deadline);
+            if let Some(tracked) = self.sessions.get_mut(&session).filter(spoken) {
+                self.due.remove(&(tracked.look, session));
+                tracked.look = tracked.deadline;
+                self.due.insert((tracked.look, session));
+                self.held.remove(&(from, session));
+            }
+        }
     }
 
     /// The link of a learner has ended: its clients have their full time-outs to come to another server.
     pub(crate) fn lost(&mut self, now: Instant, link: LinkId) {
         self.learners.remove(&link);
         let of_it = self.sessions.iter().filter(|(_, tracked)| tracked.heard_by == Some(link));
-        let of_it: Vec<_> = of_it.map(|(session, tracked)| (*session, tracked.timeout)).collect();
-        for (session, timeout) in of_it {
-            let millis = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
-            self.set(now, session, millis, None);
+        let of_it: Vec<_> = of_it.map(|(session, tracked)| (*session, *tracked)).collect();
+        for (session, Tracked { timeout, deadline, held, .. }) in of_it {
+            self.set(now, session, timeout, None, held + now.since(deadline));
         }
     }
 
     /// A session has ended.
     pub(crate) fn remove(&mut self, session: i64) {
         if let Some(tracked) = self.sessions.remove(&session) {
-            self.due.remove(&(tracked.deadline, session));
+            self.due.remove(&(tracked.look, session));
+            if let Some(link) = tracked.heard_by {
+                self.held.remove(&(link, session));
+            }
         }
     }
 
@@ -135,38 +191,50 @@ impl Tracker {
     }
 
     /// The sessions that have been silent for too long. They are tracked on, a time-out longer, until they are closed.
-    pub(crate) fn expire(&mut self, now: Instant) -> Vec<i64> {
+    /// `awake_at`: when this server will have heard what came while it stood still.
+    pub(crate) fn expire(&mut self, now: Instant, awake_at: Option<Instant>) -> Vec<i64> {
         let mut expired = Vec::new();
-        let stood_still = now.since(self.stepped.max(self.deadline().unwrap_or(now))) > self.tick;
         while let Some((at, session)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
-            self.due.remove(&(at, session));
-            let Some(tracked) = self.sessions.get_mut(&session) else { continue };
-            let silent = tracked.heard_by.and_then(|by| self.learners.get(&by));
-            let unheard = tracked.heard_by.is_some() && silent.is_none_or(|asked| *asked < at);
-            // At most its own time-out longer, however often it is put off.
-            let put_off = (unheard || stood_still) && !tracked.excused;
-            let later = if !put_off {
-                expired.push(session);
-                tracked.timeout
-            } else if unheard {
-                tracked.excused = true;
-                tracked.timeout.min(self.tick * 2)
-            } else {
-                tracked.excused = true;
-                self.tick
+            let Some(tracked) = self.sessions.get(&session).copied() else {
+                self.due.remove(&(at, session));
+                continue;
             };
-            let next = self.next_tick(now + later);
-            if let Some(tracked) = self.sessions.get_mut(&session) {
-                tracked.deadline = next;
+            // All that it is held together is no longer than it may be silent.
+            let last = tracked.deadline + tracked.timeout.saturating_sub(tracked.held);
+            match self
+                .held_until(&tracked, awake_at)
+                .map(|until| until.min(last))
+                .filter(|at| *at > now)
+            {
+                Some(until) => {
+                    self.due.remove(&(at, session));
+                    self.due.insert((until, session));
+                    if let Some(link) = tracked.heard_by {
+                        self.held.insert((link, session));
+                    }
+                    if let Some(tracked) = self.sessions.get_mut(&session) {
+                        tracked.look = until;
+                    }
+                }
+                None => {
+                    expired.push(session);
+                    self.set(now, session, tracked.timeout, tracked.heard_by, Duration::ZERO);
+                }
             }
-            self.due.insert((next, session));
         }
         expired
     }
 
-    /// The service has stepped.
-    pub(crate) fn stepped(&mut self, now: Instant) {
-        self.stepped = now;
+    /// Until when at least nothing can be known of a session whose deadline has come.
+    fn held_until(&self, tracked: &Tracked, awake_at: Option<Instant>) -> Option<Instant> {
+        match tracked.heard_by {
+            Some(link) => {
+                let answers = self.learners.get(&link).copied().unwrap_or(Answers::NONE);
+                // It is looked at when the learner answers.
+                (!answers.has_spoken_since(tracked.deadline)).then_some(Instant(u64::MAX))
+            }
+            None => awake_at,
+        }
     }
 
     /// The sessions by deadline, in milliseconds of the core's time.
@@ -180,6 +248,7 @@ mod tests {
     use super::*;
 
     const TICK: Duration = Duration::from_millis(500);
+    const LINK: LinkId = LinkId(4);
 
     fn at(ms: u64) -> Instant {
         Instant::from_origin(Duration::from_millis(ms))
@@ -189,13 +258,16 @@ mod tests {
         Tracker::new(TICK, at(0), sessions.iter().copied())
     }
 
+    /// One whose session 7, of 1000 ms, was heard by a learner at 0: its deadline is 1500.
+    fn of_learner() -> Tracker {
+        let mut tracker = tracker(&[(7, 1000)]);
+        tracker.touch(at(0), 7, 1000, Some(LINK));
+        tracker
+    }
+
     /// Steps every 100 ms until then; when it expired.
     fn until(tracker: &mut Tracker, from: u64, to: u64) -> Option<u64> {
-        (from..=to).step_by(100).find(|ms| {
-            let expired = tracker.expire(at(*ms));
-            tracker.stepped(at(*ms));
-            !expired.is_empty()
-        })
+        (from..=to).step_by(100).find(|ms| !tracker.expire(at(*ms), None).is_empty())
     }
 
     #[test]
@@ -209,6 +281,21 @@ mod tests {
         assert_eq!(tracker.deadline(), None);
     }
 
+    /// Tick 2000: 4000 from 10500 on, and from 10000 on. Tick 500: 1000 from 0 and from 999 on.
+    #[test]
+    fn deadlines_are_ticks_and_never_before_the_time_out() {
+        for (tick, heard, timeout, deadline) in [
+            (2000, 10_500, 4000, 16_000),
+            (2000, 10_000, 4000, 16_000),
+            (500, 0, 1000, 1500),
+            (500, 999, 1000, 2000),
+        ] {
+            let tick = Duration::from_millis(tick);
+            let tracker = Tracker::new(tick, at(heard), [(7, timeout)].into_iter());
+            assert_eq!(tracker.deadline(), Some(at(deadline)), "{heard}");
+        }
+    }
+
     #[test]
     fn what_is_no_time_out_is_the_shortest() {
         for odd in [0, -1, i32::MIN] {
@@ -218,34 +305,98 @@ mod tests {
 
     #[test]
     fn a_leader_that_stood_still_hears_first_what_came_meanwhile() {
+        let mut paused = tracker(&[(7, 4000), (8, 4000)]);
+        assert!(paused.expire(at(5000), Some(at(5500))).is_empty());
+        assert!(paused.expire(at(5400), Some(at(5500))).is_empty());
+        paused.touch(at(5450), 8, 4000, None);
+        assert_eq!(paused.expire(at(5500), None), [7], "of it nothing came");
+        assert_eq!(paused.deadline(), Some(at(9500)));
+    }
+
+    #[test]
+    fn however_often_a_leader_stands_still_a_deadline_is_put_off_by_one_time_out_at_most() {
         let mut paused = tracker(&[(7, 1000)]);
-        assert_eq!(until(&mut paused, 100, 900), None);
-        assert!(paused.expire(at(5000)).is_empty());
-        paused.stepped(at(5000));
-        assert_eq!(until(&mut paused, 5100, 9000), Some(5600).map(|_| 6000));
+        for ms in (1500..2500).step_by(100) {
+            assert!(paused.expire(at(ms), Some(at(ms + 500))).is_empty(), "{ms}");
+        }
+        assert_eq!(paused.expire(at(2500), Some(at(3000))), [7]);
+        // Heard anew, it has the same again.
+        paused.touch(at(2600), 7, 1000, None);
+        assert!(paused.expire(at(4000), Some(at(4500))).is_empty());
+        assert_eq!(paused.expire(at(5000), Some(at(5500))), [7]);
     }
 
     #[test]
     fn a_session_of_a_learner_expires_when_that_has_spoken_since() {
-        let link = LinkId(4);
-        let mut tracker = tracker(&[(7, 1000)]);
-        tracker.touch(at(0), 7, 1000, Some(link));
-        tracker.answered(link, at(1400));
-        assert!(tracker.expire(at(1500)).is_empty(), "asked before the deadline");
-        tracker.stepped(at(1500));
-        tracker.answered(link, at(1600));
-        assert_eq!(until(&mut tracker, 1600, 9000), Some(3000).map(|_| 3000));
+        let mut tracker = of_learner();
+        tracker.answered(at(1450), LINK, at(1400));
+        assert_eq!(until(&mut tracker, 1500, 1600), None, "it was asked before the deadline");
+        tracker.answered(at(1650), LINK, at(1600));
+        assert_eq!(until(&mut tracker, 1700, 9000), Some(1700));
+        let mut tracker = of_learner();
+        assert_eq!(until(&mut tracker, 1500, 1600), None);
+        tracker.answered(at(1650), LINK, at(1600));
+        tracker.touch(at(1650), 7, 1000, Some(LINK));
+        tracker.answered(at(2900), LINK, at(2800));
+        assert_eq!(until(&mut tracker, 1700, 9000), Some(3000 + 1000), "heard in what it has told");
+    }
+
+    /// A learner that stood still answers at once what it finds, and reads its clients then.
+    #[test]
+    fn of_a_learner_that_answers_late_two_answers_are_waited_for() {
+        let mut tracker = of_learner();
+        assert_eq!(until(&mut tracker, 1500, 2100), None);
+        tracker.answered(at(2150), LINK, at(1600));
+        assert_eq!(until(&mut tracker, 2200, 2200), None, "more than a tick late");
+        tracker.answered(at(2250), LINK, at(1500));
+        assert_eq!(
+            until(&mut tracker, 2300, 2300),
+            None,
+            "the same once more, or an older one, is none"
+        );
+        tracker.answered(at(2350), LINK, at(1700));
+        assert_eq!(until(&mut tracker, 2400, 9000), Some(2400));
+    }
+
+    #[test]
+    fn an_answer_to_no_ping_says_nothing() {
+        let mut tracker = of_learner();
+        for ms in (1500..2400).step_by(100) {
+            tracker.answered(at(ms), LINK, Instant::ORIGIN);
+            assert!(tracker.expire(at(ms), None).is_empty(), "{ms}");
+        }
+    }
+
+    #[test]
+    fn a_deadline_is_held_for_a_silent_learner_by_one_time_out_at_most() {
+        let mut tracker = of_learner();
+        tracker.answered(at(900), LINK, at(800));
+        assert_eq!(until(&mut tracker, 1000, 9000), Some(2500));
+        tracker.remove(7);
+        assert!(tracker.due.is_empty() && tracker.held.is_empty());
     }
 
     #[test]
     fn sessions_of_a_learner_that_is_lost_have_their_full_time_outs() {
-        let link = LinkId(4);
         let mut tracker = tracker(&[(7, 1000), (8, 1000)]);
-        tracker.touch(at(0), 7, 1000, Some(link));
-        tracker.lost(at(1200), link);
-        assert_eq!(tracker.expire(at(1500)), [8]);
-        tracker.stepped(at(1500));
+        tracker.touch(at(0), 7, 1000, Some(LINK));
+        tracker.lost(at(1200), LINK);
+        assert_eq!(tracker.expire(at(1500), None), [8]);
         tracker.remove(8);
         assert_eq!(until(&mut tracker, 1600, 9000), Some(2500));
+    }
+
+    /// What its deadline was held before counts: 500 ms, and 500 ms more.
+    #[test]
+    fn a_session_whose_learner_is_lost_while_it_is_held_has_its_time_once() {
+        let mut tracker = of_learner();
+        assert_eq!(until(&mut tracker, 1500, 2000), None);
+        tracker.lost(at(2000), LINK);
+        assert!(tracker.held.is_empty());
+        assert_eq!(tracker.deadline(), Some(at(3500)));
+        tracker.lost(at(3000), LINK);
+        assert_eq!(tracker.deadline(), Some(at(3500)), "it is nobody's now");
+        assert!(tracker.expire(at(3900), Some(at(4400))).is_empty());
+        assert_eq!(tracker.expire(at(4000), Some(at(4400))), [7]);
     }
 }

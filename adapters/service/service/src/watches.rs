@@ -22,9 +22,31 @@ use quorate_application::clients::ClientId;
 pub(crate) struct Watches {
     data: Table,
     child: Table,
-    /// Recursive watches in all: without one no ancestor is looked at.
-    recursive: usize,
+    counts: Counts,
     by_client: BTreeMap<ClientId, BTreeSet<Arc<str>>>,
+}
+
+/// How many watches there are of each kind; without a recursive one no ancestor is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) data: usize,
+    pub(crate) children: usize,
+    pub(crate) persistent: usize,
+    pub(crate) recursive: usize,
+}
+
+impl Counts {
+    /// Modes in the data table have come or gone.
+    fn data(&mut self, modes: u8, change: fn(usize, usize) -> usize) {
+        self.data = change(self.data, usize::from(modes & STANDARD != 0));
+        self.persistent = change(self.persistent, usize::from(modes & PERSISTENT != 0));
+        self.recursive = change(self.recursive, usize::from(modes & RECURSIVE != 0));
+    }
+
+    /// The same in the child table, where persistent ones stand a second time.
+    fn children(&mut self, modes: u8, change: fn(usize, usize) -> usize) {
+        self.children = change(self.children, usize::from(modes & STANDARD != 0));
+    }
 }
 
 type Table = BTreeMap<Arc<str>, BTreeMap<ClientId, u8>>;
@@ -94,17 +116,10 @@ impl Watches {
                 path
             }
         };
-        for (table, modes) in [(&mut self.data, data), (&mut self.child, child)] {
-            if modes == 0 {
-                continue;
-            }
-            let held = match table.get_mut(&path) {
-                Some(clients) => clients.entry(client).or_default(),
-                None => table.entry(Arc::clone(&path)).or_default().entry(client).or_default(),
-            };
-            self.recursive += usize::from(modes & !*held & RECURSIVE != 0);
-            *held |= modes;
-        }
+        let new = put(&mut self.data, client, &path, data);
+        self.counts.data(new, usize::saturating_add);
+        let new = put(&mut self.child, client, &path, child);
+        self.counts.children(new, usize::saturating_add);
     }
 
     /// Whether a client has such a watch on a path.
@@ -120,9 +135,7 @@ impl Watches {
     pub(crate) fn remove(&mut self, client: ClientId, path: &str, kind: WatchKind) -> bool {
         let had = self.has(client, path, kind);
         let (data, child) = kind.modes();
-        let removed = take(&mut self.data, client, path, data);
-        take(&mut self.child, client, path, child);
-        self.recursive -= usize::from(removed & RECURSIVE != 0);
+        self.take(client, path, data, child);
         self.forget_path(client, path);
         had
     }
@@ -130,17 +143,23 @@ impl Watches {
     /// A client has gone, with all its watches.
     pub(crate) fn drop_client(&mut self, client: ClientId) {
         for path in self.by_client.remove(&client).unwrap_or_default() {
-            let removed = take(&mut self.data, client, &path, u8::MAX);
-            take(&mut self.child, client, &path, u8::MAX);
-            self.recursive -= usize::from(removed & RECURSIVE != 0);
+            self.take(client, &path, u8::MAX, u8::MAX);
         }
+    }
+
+    fn take(&mut self, client: ClientId, path: &str, data: u8, child: u8) {
+        let removed = take(&mut self.data, client, path, data);
+        self.counts.data(removed, usize::saturating_sub);
+        let removed = take(&mut self.child, client, path, child);
+        self.counts.children(removed, usize::saturating_sub);
     }
 
     /// A node was created, deleted or set: those that hear of it.
     pub(crate) fn node(&mut self, path: &str, hear: &mut Vec<ClientId>) {
         if let Some(clients) = self.data.get_mut(path) {
             hear.extend(clients.keys());
-            let standard = expire(clients);
+            let (fired, standard) = expire(clients);
+            self.counts.data -= fired;
             if clients.is_empty() {
                 self.data.remove(path);
             }
@@ -148,7 +167,7 @@ impl Watches {
                 self.forget_path(client, path);
             }
         }
-        if self.recursive > 0 {
+        if self.counts.recursive > 0 {
             self.ancestors(path, hear);
         }
         hear.sort_unstable();
@@ -172,7 +191,8 @@ impl Watches {
     pub(crate) fn children(&mut self, path: &str, hear: &mut Vec<ClientId>) {
         let Some(clients) = self.child.get_mut(path) else { return };
         hear.extend(clients.keys());
-        let standard = expire(clients);
+        let (fired, standard) = expire(clients);
+        self.counts.children -= fired;
         if clients.is_empty() {
             self.child.remove(path);
         }
@@ -198,6 +218,11 @@ impl Watches {
         of(&self.data) + of(&self.child)
     }
 
+    /// How many there are of each kind.
+    pub(crate) const fn counts(&self) -> Counts {
+        self.counts
+    }
+
     /// The paths of the data table and who watches them.
     pub(crate) fn by_path(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = ClientId>)> {
         self.data.iter().map(|(path, clients)| (&**path, clients.keys().copied()))
@@ -218,6 +243,20 @@ impl Watches {
     }
 }
 
+/// Adds modes of a client to a path; which of them are new.
+fn put(table: &mut Table, client: ClientId, path: &Arc<str>, modes: u8) -> u8 {
+    if modes == 0 {
+        return 0;
+    }
+    let held = match table.get_mut(path) {
+        Some(clients) => clients.entry(client).or_default(),
+        None => table.entry(Arc::clone(path)).or_default().entry(client).or_default(),
+    };
+    let new = modes & !*held;
+    *held |= modes;
+    new
+}
+
 /// Takes modes of a client away from a path; which of them it had.
 fn take(table: &mut Table, client: ClientId, path: &str, modes: u8) -> u8 {
     let Some(clients) = table.get_mut(path) else { return 0 };
@@ -233,17 +272,18 @@ fn take(table: &mut Table, client: ClientId, path: &str, modes: u8) -> u8 {
     taken
 }
 
-/// Standard watches have fired: those that have no other left.
-fn expire(clients: &mut BTreeMap<ClientId, u8>) -> Vec<ClientId> {
-    let mut gone = Vec::new();
+/// Standard watches have fired: how many, and those that have no other left.
+fn expire(clients: &mut BTreeMap<ClientId, u8>) -> (usize, Vec<ClientId>) {
+    let (mut fired, mut gone) = (0, Vec::new());
     clients.retain(|client, modes| {
+        fired += usize::from(*modes & STANDARD != 0);
         *modes &= !STANDARD;
         if *modes == 0 {
             gone.push(*client);
         }
         *modes != 0
     });
-    gone
+    (fired, gone)
 }
 
 const STANDARD: u8 = 1;
@@ -296,7 +336,7 @@ mod tests {
         watches.drop_client(ONE);
         assert_eq!(node(&mut watches, "/a/b"), [0; 0]);
         assert!(watches.remove(TWO, "/a/b/c", WatchKind::Recursive));
-        assert_eq!(watches.recursive, 0);
+        assert_eq!(watches.counts, Counts::default());
         assert!(watches.is_empty());
     }
 

@@ -220,10 +220,22 @@ impl Service {
         line("outstanding_requests", &self.submitted.len().to_string());
         line("znode_count", &(tree.len() + 1).to_string());
         line("watch_count", &self.watches.len().to_string());
+        let of_kinds = self.watches.counts();
+        for (kind, count) in [
+            ("data", of_kinds.data),
+            ("child", of_kinds.children),
+            ("persistent", of_kinds.persistent),
+            ("recursive", of_kinds.recursive),
+        ] {
+            line(&format!("watch_count_{kind}"), &count.to_string());
+        }
         line("ephemerals_count", &ephemerals.to_string());
         line("global_sessions", &tree.sessions().count().to_string());
         line("auth_failed_count", &counters.auth_failed.to_string());
         line("clients_ahead", &counters.ahead.to_string());
+        line("sessions_moved", &counters.moved.to_string());
+        line("watch_events_sent", &counters.events.to_string());
+        line("watch_events_kept_back", &counters.events_kept_back.to_string());
         text
     }
 }

@@ -55,5 +55,10 @@ impl ZooKeeper {
 }
 
 fn rules(options: &Options) -> Rules {
-    Rules { extended_types: options.extended_types, skip_acl: options.skip_acl, ..Rules::default() }
+    Rules {
+        extended_types: options.extended_types,
+        skip_acl: options.skip_acl,
+        create2_in_multi: options.create2_in_multi,
+        digest: options.tree_digests,
+    }
 }

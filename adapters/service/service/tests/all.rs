@@ -2,11 +2,23 @@
 #![allow(clippy::unwrap_used, reason = "tests; what they share is not marked as such")]
 
 mod clients;
+mod containers;
+mod ensemble;
+mod examples;
+mod expiry;
 mod framing;
+mod handshakes;
 mod hostile;
+mod operations;
+mod orders;
+mod permissions;
+mod quotas;
+mod rewatches;
+mod servers;
 mod sessions;
 mod stand;
 mod support;
+mod throttles;
 mod watches;
 mod wire;
 

@@ -93,7 +93,18 @@ struct Asker {
 
 fn run(seed: u64) {
     let mut random = Random(seed * 2 + 1);
-    let mut stand = Stand::new(random.below(2) == 0);
+    let (leads, tight) = (random.below(2) == 0, random.below(3));
+    let (most, drop_stale) = (1 + random.below(5) as usize, random.below(2) == 0);
+    let mut stand = Stand::with(leads, |options| {
+        // Much room, little for writes, little for anything.
+        if tight > 0 {
+            options.outstanding_max = most;
+        }
+        if tight > 1 {
+            options.throttled_requests_max = Some(most);
+            options.drop_stale = drop_stale;
+        }
+    });
     let mut askers: Vec<Asker> = Vec::new();
     for _ in 0..120 {
         match random.below(20) {
@@ -166,9 +177,15 @@ fn run(seed: u64) {
     }
     // Each that is still there is answered in the end, and nothing is left of those that have gone.
     stand.settle();
+    let client = stand.connect();
+    stand.send(client, vec![Frame::Word(*b"cons")]);
+    let text = stand.text(client);
+    let waits = text.lines().any(|line| line.contains("queued=") && !line.contains("queued=0,"));
+    assert!(!waits, "seed {seed}: {text}");
     for asker in &askers {
         stand.tell(Event::Disconnected(asker.client));
     }
+    stand.settle();
     let client = stand.connect();
     stand.send(client, vec![Frame::Word(*b"mntr")]);
     let text = stand.text(client);

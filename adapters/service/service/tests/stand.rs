@@ -25,6 +25,18 @@ use quorate_znode::Tree;
 /// A tick.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
 
+/// What a server is to its ensemble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Leader,
+    Follower,
+    Observer,
+}
+
+impl Part {
+    pub(crate) const ALL: [Self; 3] = [Self::Leader, Self::Follower, Self::Observer];
+}
+
 /// One server that leads or follows, and its clients.
 pub(crate) struct Stand {
     pub(crate) state: ZooKeeper,
@@ -41,6 +53,9 @@ pub(crate) struct Stand {
     /// What each client was sent, and whether its connection was closed.
     heard: BTreeMap<ClientId, (BytesMut, bool)>,
     paused: BTreeMap<ClientId, bool>,
+    id: ServerId,
+    /// What the last step wanted done.
+    pub(crate) last: Vec<Output>,
 }
 
 /// What a client hears.
@@ -58,12 +73,30 @@ impl Stand {
     }
 
     pub(crate) fn with(leads: bool, set: impl FnOnce(&mut Options)) -> Self {
+        let mut stand = Self::idle(1, set);
+        stand.serve(leads);
+        stand
+    }
+
+    /// A server that is this to its ensemble.
+    pub(crate) fn part(part: Part) -> Self {
+        let mut stand = Self::idle(1, |options| options.extended_types = true);
+        stand.serve_as(part);
+        stand
+    }
+
+    /// A server that does not serve yet.
+    pub(crate) fn idle(id: i64, set: impl FnOnce(&mut Options)) -> Self {
         let mut options = Options { words: Words::All, ..Options::default() };
         set(&mut options);
-        let mut state = ZooKeeper::with(options);
-        let host = Host { id: ServerId(1), tick: TICK, frame_bytes_max: 1_048_575 };
+        Self::of(id, ZooKeeper::with(options))
+    }
+
+    fn of(id: i64, mut state: ZooKeeper) -> Self {
+        let id = ServerId(id);
+        let host = Host { id, tick: TICK, frame_bytes_max: 1_048_575 };
         let service = state.clients(host);
-        let mut stand = Self {
+        Self {
             state,
             service,
             now: Instant::ORIGIN,
@@ -75,16 +108,46 @@ impl Stand {
             next_client: 1,
             heard: BTreeMap::new(),
             paused: BTreeMap::new(),
-        };
-        stand.serve(leads);
-        stand
+            id,
+            last: Vec::new(),
+        }
+    }
+
+    /// The same server after a restart, from its snapshot: it does not serve yet.
+    pub(crate) fn restarted(&self) -> Self {
+        let mut bytes = Vec::new();
+        self.tree().write_snapshot(&mut bytes).unwrap();
+        let mut state = ZooKeeper::with(Options { words: Words::All, ..Options::default() });
+        state.adopt(Tree::restore(&bytes[..], self.tree().last_zxid()).unwrap());
+        let again = Self::of(self.id.0, state);
+        Self { now: self.now, wall_ms: self.wall_ms, next_zxid: self.next_zxid, ..again }
     }
 
     pub(crate) fn serve(&mut self, leads: bool) {
-        let text =
-            "server.1=127.0.0.1:1:2:participant\nserver.2=127.0.0.1:3:4:participant\nversion=0";
-        let membership = Membership::parse(text.as_bytes()).unwrap();
+        self.serve_as(if leads { Part::Leader } else { Part::Follower });
+    }
+
+    pub(crate) fn serve_as(&mut self, part: Part) {
+        let own = if part == Part::Observer { "observer" } else { "participant" };
+        let others: Vec<_> = (1..=4).filter(|id| *id != self.id.0).collect();
+        let others = others
+            .iter()
+            .map(|id| format!("server.{id}=127.0.0.1:{}:{}:participant\n", id * 10, id * 10 + 1));
+        let id = self.id.0;
+        let text = format!(
+            "server.{id}=127.0.0.1:{}:{}:{own}\n{}version=0",
+            id * 10,
+            id * 10 + 1,
+            others.collect::<String>()
+        );
+        let membership = Membership::parse(text.into_bytes()).unwrap();
+        let leads = part == Part::Leader;
         self.tell(Event::Serving { epoch: Epoch(1), leads, membership });
+    }
+
+    /// The text of the membership, as the server writes it for itself.
+    pub(crate) fn state_configuration(&mut self, text: &str, version: i64) {
+        self.state.set_configuration(text, version, self.wall_ms);
     }
 
     pub(crate) fn tree(&self) -> &Tree {
@@ -100,6 +163,7 @@ impl Stand {
     }
 
     fn carry_out(&mut self, out: Vec<Output>) {
+        self.last.clone_from(&out);
         for output in out {
             match output {
                 Output::Send { client, bytes } => {
@@ -147,22 +211,27 @@ impl Stand {
 
     /// A request becomes a transaction, and is applied.
     pub(crate) fn commit_of(&mut self, request: &Submitted, origin: Origin) -> Zxid {
-        let zxid = Zxid(self.next_zxid);
+        let txn = self.prepare(request, origin, Zxid(self.next_zxid));
+        self.next_zxid += 1;
+        self.apply(&txn);
+        txn.zxid
+    }
+
+    /// A request becomes a transaction.
+    pub(crate) fn prepare(&mut self, request: &Submitted, origin: Origin, zxid: Zxid) -> Txn {
         let facts = Facts { zxid, now_ms: self.wall_ms, bytes_max: 2_097_150 };
         let prepared = self.state.prepare(request, origin, &facts);
-        self.next_zxid += 1;
-        let header = TxnHeader {
-            client: request.id.client,
-            cxid: request.id.cxid,
-            time: self.wall_ms,
-            kind: prepared.kind,
-        };
-        let txn = Txn { zxid, header, body: prepared.body };
-        let effect = self.state.apply(&txn);
+        let RequestId { client, cxid } = request.id;
+        let header = TxnHeader { client, cxid, time: self.wall_ms, kind: prepared.kind };
+        Txn { zxid, header, body: prepared.body }
+    }
+
+    /// A transaction is applied.
+    pub(crate) fn apply(&mut self, txn: &Txn) {
+        let effect = self.state.apply(txn);
         let mut out = Vec::new();
-        self.service.on_applied(self.now, &txn, &effect, &mut self.state, &mut out);
+        self.service.on_applied(self.now, txn, &effect, &mut self.state, &mut out);
         self.carry_out(out);
-        zxid
     }
 
     /// Everything that is submitted is applied, and what that brings; read points come.
@@ -207,6 +276,33 @@ impl Stand {
         self.send(client, vec![frame]);
     }
 
+    /// Sends the same with other things in it.
+    pub(crate) fn ask_with(
+        &mut self,
+        client: ClientId,
+        session: i64,
+        set: impl FnOnce(&mut ConnectRequest),
+    ) {
+        let password = quorate_service::wire::password(session).to_vec().into();
+        let mut request = ConnectRequest {
+            protocol: 0,
+            last_zxid: Zxid::ZERO,
+            timeout_ms: 4000,
+            session,
+            password,
+            read_only: Some(false),
+        };
+        set(&mut request);
+        let frame = request.encode().slice(4..);
+        self.send(client, vec![Frame::Whole(frame)]);
+    }
+
+    /// Whether the connection has ended without a byte that was not looked at.
+    pub(crate) fn is_closed_without_a_byte(&self, client: ClientId) -> bool {
+        let (heard, closed) = &self.heard[&client];
+        heard.is_empty() && *closed
+    }
+
     /// What the server answers to that, if it has.
     pub(crate) fn answer(&mut self, client: ClientId) -> Option<ConnectResponse> {
         self.frame(client).map(|frame| ConnectResponse::decode(&frame).unwrap())
@@ -228,6 +324,22 @@ impl Stand {
             requests.iter().map(|(xid, request)| Frame::Whole(request.frame(*xid).slice(4..)));
         let frames = frames.collect();
         self.send(client, frames);
+    }
+
+    /// A request with this operation and these bytes for its body.
+    pub(crate) fn raw(&mut self, client: ClientId, xid: i32, op: i32, body: &[u8]) {
+        let frame = [&xid.to_be_bytes()[..], &op.to_be_bytes(), body].concat();
+        self.send(client, vec![Frame::Whole(frame.into())]);
+    }
+
+    /// The headers of the replies that the client has heard since the last time.
+    pub(crate) fn headers(&mut self, client: ClientId) -> Vec<(i32, i64, i32)> {
+        let mut all = Vec::new();
+        while let Some(frame) = self.frame(client) {
+            let header = split_reply(frame).unwrap().0;
+            all.push((header.xid, header.zxid.0, header.err));
+        }
+        all
     }
 
     /// What the client has heard since the last time.
@@ -292,7 +404,7 @@ impl Stand {
         self.paused.get(&client).copied().unwrap_or(false)
     }
 
-    fn frame(&mut self, client: ClientId) -> Option<Bytes> {
+    pub(crate) fn frame(&mut self, client: ClientId) -> Option<Bytes> {
         let (heard, _) = self.heard.get_mut(&client)?;
         let length = u32::from_be_bytes(*heard.first_chunk()?) as usize;
         let frame = heard.split_to(4 + length).freeze();

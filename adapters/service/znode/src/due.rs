@@ -2,7 +2,7 @@
 //!
 //! | | is due when it has no children and |
 //! |---|---|
-//! | a container | had some |
+//! | a container | had some; or never had any, for longer than the operator allows |
 //! | a TTL node | was not changed for longer than its TTL, by the leader's wall clock |
 
 use crate::node::{Node, NodeRef};
@@ -10,15 +10,20 @@ use crate::stat::Owner;
 use crate::tree::Tree;
 
 impl Tree {
-    /// The containers and TTL nodes that are due at this time, in milliseconds since 1970.
-    pub fn due(&self, now_ms: i64) -> impl Iterator<Item = &str> {
+    /// The containers and TTL nodes that are due at this time, in milliseconds since 1970. `unused_ms`: how long a container
+    /// may have had no child at all; for ever, if there is none.
+    pub fn due(&self, now_ms: i64, unused_ms: Option<i64>) -> impl Iterator<Item = &str> {
         let empty = |path: &str| self.get(path).filter(|node| node.node.children.is_empty());
-        let containers = self
-            .containers()
-            .filter(move |path| empty(path).is_some_and(|node| node.stored_stat().cversion > 0));
+        let age = move |node: NodeRef<'_>| now_ms.saturating_sub(node.stored_stat().mtime);
+        let containers = self.containers().filter(move |path| {
+            empty(path).is_some_and(|node| {
+                let used = node.stored_stat().cversion > 0;
+                used || unused_ms.is_some_and(|max| age(node) > max)
+            })
+        });
         let ttls = self.ttls().filter(move |path| {
             empty(path).is_some_and(|node| match node.owner() {
-                Owner::Ttl(ttl) => now_ms.saturating_sub(node.stored_stat().mtime) > ttl,
+                Owner::Ttl(ttl) => age(node) > ttl,
                 Owner::None | Owner::Container | Owner::Session(_) => false,
             })
         });

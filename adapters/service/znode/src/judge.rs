@@ -111,7 +111,7 @@ impl Judge<'_> {
         } else {
             Cow::Borrowed(asked)
         };
-        if !path::is_legal(&path) || quota::is_poison(&path, create.data) {
+        if !path::is_legal(&path) || quota::is_poisoned_quota(&path, create.data) {
             return Err(BAD_ARGUMENTS);
         }
         // The last number stays where it is: it would be given out again and again.
@@ -214,7 +214,7 @@ impl Judge<'_> {
         body: &mut BytesMut,
     ) -> Result<(), Rejected> {
         let path = legal(path)?;
-        if quota::is_poison(path, data) {
+        if quota::is_poisoned_quota(path, data) {
             return Err(BAD_ARGUMENTS);
         }
         // Only a reconfiguration sets it, whichever rights the client has.

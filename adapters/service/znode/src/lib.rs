@@ -94,6 +94,7 @@ pub use node::NodeRef;
 pub use outcome::{Applied, DigestCheck, ErrorCode, Gone, Outcome};
 pub use pieces::{Pieces, Uncountable};
 pub use prepare::Preparer;
+pub use quota::is_poisoned_quota;
 pub use restore::{Damage, Restoring, SnapshotError};
 pub use rules::Rules;
 pub use snapshot::Snapshot;

@@ -78,7 +78,7 @@ impl Tree {
             left.extend(node.children.iter().map(|(_, child)| &**child));
         }
         let stats = Stats { count, bytes, others: BTreeMap::new() };
-        self.quota_write(of, |_| Some(stats));
+        self.quota_write(of, |_| stats);
     }
 
     fn quota_changed(&mut self, path: &str, count: i64, bytes: i64) {
@@ -91,29 +91,30 @@ impl Tree {
         }
         if !prefix.is_empty() {
             self.quota_write(prefix, |data| {
-                let stats = Stats::parse(data)?;
-                Some(Stats {
+                // What is no text of a quota, and stands there all the same, says nothing: it is counted from here on.
+                let none = || Stats { count: 0, bytes: 0, others: BTreeMap::new() };
+                let stats = data.map_or_else(none, |data| Stats::parse(data).unwrap_or_else(none));
+                Stats {
                     count: stats.count.wrapping_add(count),
                     bytes: stats.bytes.wrapping_add(bytes),
                     ..stats
-                })
+                }
             });
         }
     }
 
-    /// Rewrites the statistics, if there is a node for them and `change` can make sense of its data.
-    fn quota_write(&mut self, of: &str, change: impl FnOnce(&[u8]) -> Option<Stats>) {
+    /// Rewrites the statistics, if there is a node for them.
+    fn quota_write(&mut self, of: &str, change: impl FnOnce(Option<&[u8]>) -> Stats) {
         let path = format!("{QUOTA}{of}/{STATS}");
         let Some(node) = Node::find_mut(&mut self.root, &path) else { return };
-        if let Some(stats) = change(node.data.as_deref().unwrap_or_default()) {
-            node.set_data(&path, Some(Bytes::from(stats.to_text())));
-        }
+        let stats = change(node.data.as_deref());
+        node.set_data(&path, Some(Bytes::from(stats.to_text())));
     }
 }
 
 /// Whether `path` would be the limits or the statistics of a quota, and its data no such text. Java servers that
 /// read it stop, and stop again at each start.
-pub(crate) fn is_poison(path: &str, data: Option<&[u8]>) -> bool {
+pub fn is_poisoned_quota(path: &str, data: Option<&[u8]>) -> bool {
     let Some((parent, LIMITS | STATS)) = path::split(path) else { return false };
     let quota = parent == QUOTA || under_quota(parent).is_some();
     quota && data.and_then(Stats::parse).is_none()

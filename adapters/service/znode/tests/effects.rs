@@ -484,10 +484,13 @@ fn quotas_are_counted_and_recounted() {
     make(&mut again, "/q/d");
     assert_eq!(text(&again), "count=3,bytes=3");
 
-    // What a client wrote there that is no statistics stays, and no quota is left without limits.
-    apply(&mut tree, kind::SET_DATA, set_data(stats, Some(b"hello"), 2));
-    make(&mut tree, "/q/d");
-    assert_eq!(text(&tree), "hello");
+    // What stands there and is no text of a quota is counted from then on, and no quota is left without limits.
+    for odd in [Some(&b"hello"[..]), None] {
+        apply(&mut tree, kind::SET_DATA, set_data(stats, odd, 2));
+        apply(&mut tree, kind::CREATE, create("/q/d", Some(b"12"), false, -1));
+        assert_eq!(text(&tree), "count=1,bytes=2");
+        apply(&mut tree, kind::DELETE, delete("/q/d"));
+    }
     apply(&mut tree, kind::SET_DATA, set_data(stats, Some(b"count=1,bytes=1"), 3));
     apply(&mut tree, kind::DELETE, delete(limits));
     make(&mut tree, "/q/e");

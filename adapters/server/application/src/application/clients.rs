@@ -92,7 +92,7 @@ pub enum Event {
     Synced(SyncId),
     /// There is no such read point: the leader is lost, or is about to be.
     SyncRefused(SyncId),
-    /// The leader has pinged: answer with [`Output::Touch`] in this step.
+    /// The leader has pinged: answer with one [`Output::Touch`], in this step or soon behind it.
     Pinged,
     /// A learner has answered a ping, and has heard from these sessions.
     Touched {
@@ -152,7 +152,7 @@ pub enum Output {
     Submit(Request),
     /// Ask for a read point.
     Sync(SyncId),
-    /// The sessions that were heard from since the last [`Event::Pinged`].
+    /// The answer to one [`Event::Pinged`]: the sessions that were heard from since the last.
     Touch(Bytes),
     /// Ask the leader whether a session lives.
     Revalidate(Bytes),

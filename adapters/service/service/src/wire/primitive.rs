@@ -19,8 +19,9 @@ const NULL: i32 = -1;
 const ACL_MIN: usize = 12;
 /// The fewest bytes of a string: its length.
 pub(super) const TEXT_MIN: usize = 4;
-/// The scheme for which a server fills in the identities itself, and whose id is not looked at.
-const AUTH_SCHEME: &str = "auth";
+/// The schemes whose ids are looked at. For `auth` a server fills in the identities itself, and what no server knows it
+/// refuses by its name.
+const SCHEMES: [&str; 5] = ["world", "digest", "ip", "sasl", "x509"];
 
 /// Why the bytes of a frame are not what they should be.
 ///
@@ -179,13 +180,13 @@ impl<'a> Reader<'a> {
     }
 
     /// An access list; none for null. A scheme that is null becomes the empty one, which no server knows, and so does
-    /// an id for `auth`, which no server looks at; any other id has to be there.
+    /// an id that no server looks at; any other id has to be there.
     pub fn acl(&mut self) -> Result<Option<Vec<Acl>>, Malformed> {
         self.vector(ACL_MIN, |reader| {
             let perms = reader.int()?;
             let scheme = reader.text()?.unwrap_or_default();
             let id = match reader.text()? {
-                None if scheme != AUTH_SCHEME => return Err(Malformed::NullId),
+                None if SCHEMES.contains(&&*scheme) => return Err(Malformed::NullId),
                 id => id.unwrap_or_default(),
             };
             Ok(Acl { perms, scheme: scheme.into(), id: id.into() })
@@ -328,8 +329,12 @@ mod tests {
             });
             Reader::new(&out.freeze()).acl()
         };
-        assert_eq!(entry(Some("world")), Err(Malformed::NullId));
-        let auth = Acl { perms: 31, scheme: "auth".into(), id: "".into() };
-        assert_eq!(entry(Some("auth")), Ok(Some([auth].to_vec())));
+        for known in ["world", "digest", "ip"] {
+            assert_eq!(entry(Some(known)), Err(Malformed::NullId));
+        }
+        for (scheme, read) in [(Some("auth"), "auth"), (Some("rumour"), "rumour"), (None, "")] {
+            let acl = Acl { perms: 31, scheme: read.into(), id: "".into() };
+            assert_eq!(entry(scheme), Ok(Some([acl].to_vec())));
+        }
     }
 }
