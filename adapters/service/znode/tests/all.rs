@@ -4,6 +4,7 @@
 mod ahead;
 mod captured;
 mod damage;
+mod digests;
 mod effects;
 mod golden;
 mod leader;
