@@ -7,7 +7,7 @@ use crate::support::*;
 use bytes::Bytes;
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
-use quorate_core::id::LinkId;
+use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::Event;
 use quorate_core::message::{LearnerInfo, Packet};
 use quorate_core::output::Output;
@@ -186,4 +186,26 @@ fn a_leader_without_a_service_hears_nothing_of_sessions() {
     assert_eq!(told(&bench.receive(from, pong("a"))), []);
     assert_eq!(told(&bench.receive(from, Packet::Revalidate(bytes("a")))), []);
     assert!(bench.is_up(from));
+}
+
+/// Else a write of a session's earlier connection, which waits while the leadership is on its way, would be taken for
+/// one of the later connection by the same learner.
+#[test]
+fn who_comes_back_is_asked_for_behind_the_requests_that_wait() {
+    let (mut bench, link) = leader(keeps);
+    bench.receive(link, Packet::MayLead(true));
+    assert!(bench.step(Event::TransferLeadership(Some(ServerId(2)))).releases());
+    bench.released();
+    let ask = |bench: &mut Bench, text| bench.receive(link, Packet::Revalidate(bytes(text)));
+    let told = Output::Revalidate { from: link, body: bytes("before") };
+    assert!(ask(&mut bench, "before").0.contains(&told), "nothing waits");
+    bench.receive(link, Packet::Request(request(7))).is_nothing();
+    ask(&mut bench, "behind").is_nothing();
+    let seen = bench.to(Timer::Transfer);
+    let order = seen.0.iter().filter_map(|output| match output {
+        Output::Prepare { request, .. } => Some(request.id.cxid),
+        Output::Revalidate { from, body } if *from == link && *body == "behind" => Some(-1),
+        _ => None,
+    });
+    assert_eq!(order.collect::<Vec<_>>(), [7, -1]);
 }

@@ -20,6 +20,8 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use bytes::Bytes;
+
 use crate::context::{Context, Parked, RoleChange};
 use crate::id::{LinkId, Origin, ReleaseId, ServerId};
 pub use crate::leader::broadcast::reads::Asker;
@@ -148,6 +150,10 @@ impl Broadcast {
             match held {
                 Held::Request(origin, request) => self.prepare(cx, origin, request),
                 Held::Sync(link, tag) => self.on_sync(cx, learners, link, tag),
+                Held::Revalidate(from, body) if learners.get(from).is_some() => {
+                    cx.for_application(Output::Revalidate { from, body });
+                }
+                Held::Revalidate(..) => {}
             }
         }
     }
@@ -187,6 +193,21 @@ impl Broadcast {
             self.prepare(cx, Origin::Learner(link), request);
         }
         true
+    }
+
+    /// REVALIDATE of a learner: behind the requests that wait, or those of an earlier connection of the session would be
+    /// taken for the later one's, and be carried out behind what its client has done elsewhere meanwhile. Returns whether
+    /// it was taken: not if too much waits.
+    pub fn on_revalidate(&mut self, cx: &mut Context<'_>, from: LinkId, body: Bytes) -> bool {
+        if self.held.is_empty() {
+            cx.for_application(Output::Revalidate { from, body });
+            return true;
+        }
+        let few = self.outstanding(cx) < cx.config.history.requests.saturating_mul(LEARNERS_SHARE);
+        if few {
+            self.held.push_back(Held::Revalidate(from, body));
+        }
+        few
     }
 
     /// Whether requests wait for the next leader.
@@ -337,7 +358,7 @@ impl Broadcast {
         };
         let held = self.held.drain(..).filter_map(|held| match held {
             Held::Request(Origin::Here, request) => Some(request.id),
-            Held::Request(..) | Held::Sync(..) => None,
+            Held::Request(..) | Held::Sync(..) | Held::Revalidate(..) => None,
         });
         for id in self.preparing.drain(..).filter_map(here).chain(held) {
             cx.outbox.push(Output::Refused { id, reason });

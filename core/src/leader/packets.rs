@@ -66,12 +66,7 @@ impl Leader {
                 self.move_on(cx)
             }
             (Stage::Serving, Packet::Request(request)) => self.on_request(cx, link, request),
-            (Stage::Serving, Packet::Revalidate(body)) => {
-                if cx.config.keeps_sessions {
-                    cx.for_application(Output::Revalidate { from: link, body });
-                }
-                RoleChange::Stay
-            }
+            (Stage::Serving, Packet::Revalidate(body)) => self.on_revalidate(cx, link, body),
             (Stage::Acknowledged, Packet::Ping { .. }) => RoleChange::Stay,
             (_, packet) => {
                 self.state.drop_learner(cx, link, Hangup::OutOfTurn(packet.name()));
@@ -175,6 +170,18 @@ impl Leader {
         let Phase::Broadcast(broadcast) = &mut self.state.phase else { return RoleChange::Stay };
         if !broadcast.on_request(cx, &mut self.state.learners, link, request) {
             self.state.drop_learner(cx, link, Hangup::TooManyRequests);
+        }
+        RoleChange::Stay
+    }
+
+    /// A client has come to a learner with its session.
+    fn on_revalidate(&mut self, cx: &mut Context<'_>, link: LinkId, body: Bytes) -> RoleChange {
+        if let (true, Phase::Broadcast(broadcast)) =
+            (cx.config.keeps_sessions, &mut self.state.phase)
+        {
+            if !broadcast.on_revalidate(cx, link, body) {
+                self.state.drop_learner(cx, link, Hangup::TooManyRequests);
+            }
         }
         RoleChange::Stay
     }

@@ -13,6 +13,8 @@
 //! To a server of ours it is a linearisable read point: a quorum is asked whether we still lead, see
 //! [`reads`](super::reads), and the answer is known by its tag.
 
+use bytes::Bytes;
+
 use crate::context::Context;
 use crate::id::{LinkId, Origin};
 use crate::leader::broadcast::{Asker, Broadcast};
@@ -37,6 +39,8 @@ pub(super) enum Held {
     Request(Origin, Request),
     /// SYNC of a learner, with its tag.
     Sync(LinkId, i32),
+    /// REVALIDATE of a learner.
+    Revalidate(LinkId, Bytes),
 }
 
 impl Broadcast {
