@@ -12,7 +12,7 @@ mod inputs;
 mod outputs;
 mod publish;
 
-pub(crate) use clients::ClientLinks;
+pub(crate) use clients::{ClientLinks, Place};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -76,8 +76,8 @@ pub struct ServerConfig {
     /// itself yet, and non-members, are bounded without it, below this default: it is for those who want less, and for
     /// an address that claims to be many learners.
     pub max_peer_connections: usize,
-    /// Where clients of the application's service connect (`clientPort`, `clientPortAddress`); nowhere by default. Port 0
-    /// is one that the system picks, see [`Server::client_addrs`](crate::Server::client_addrs). Without a service
+    /// Where clients of the application's service connect (`clientPort`, `clientPortAddress`) as long as our own line in
+    /// the membership in force says nothing of it (`server.N=…;host:port`, which counts); nowhere by default. Port 0 is one that the system picks, see [`Server::client_addrs`](crate::Server::client_addrs). Without a service
     /// nothing listens there.
     pub client_addresses: Vec<SocketAddr>,
     /// How many connections one address may have to the ports for clients together (`maxClientCnxns`; 60); 0 for any

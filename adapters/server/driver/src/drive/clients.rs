@@ -5,12 +5,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_channel::Receiver;
+use async_channel::{Receiver, Sender};
 use quorate_application::Application;
 use quorate_application::clients::{ClientId, Clients, Close, Event, Output};
+use quorate_core::address::HostPort;
+use quorate_core::membership::Member;
 
 use crate::drive::Driver;
 use crate::net::client_events::{ClientNews, SharedByClients};
+use crate::net::client_listeners::ClientAddrs;
 use crate::net::client_outbound::ClientOutbound;
 use crate::runtime::Runtime;
 use crate::status::Counters;
@@ -19,15 +22,40 @@ use crate::status::Counters;
 pub(crate) struct ClientLinks {
     pub(crate) shared: Arc<SharedByClients>,
     pub(crate) news: Receiver<ClientNews>,
+    pub(crate) place: Place,
     open: BTreeMap<ClientId, ClientOutbound>,
     /// Kept for their memory.
     written: Vec<ClientId>,
     queued: Vec<ClientId>,
 }
 
+/// Where clients connect.
+pub(crate) struct Place {
+    pub(crate) addrs: ClientAddrs,
+    /// What our own line says, if it says something.
+    pub(crate) line: Option<HostPort>,
+    /// Where the listening sockets hear of another one.
+    pub(crate) moves: Sender<HostPort>,
+}
+
 impl ClientLinks {
-    pub(crate) const fn new(shared: Arc<SharedByClients>, news: Receiver<ClientNews>) -> Self {
-        Self { shared, news, open: BTreeMap::new(), written: Vec::new(), queued: Vec::new() }
+    pub(crate) fn new(
+        shared: Arc<SharedByClients>,
+        news: Receiver<ClientNews>,
+        place: Place,
+    ) -> Self {
+        let (open, written, queued) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { shared, news, place, open, written, queued }
+    }
+
+    /// Our line is another: listens where it says, if it says so. Connections stay.
+    pub(super) fn move_to(&mut self, own: &Member) {
+        let Place { line, moves, .. } = &mut self.place;
+        if own.client.is_some() && own.client != *line {
+            line.clone_from(&own.client);
+            // Closed: the server ends. An older one that was not taken yet is of no use any more.
+            drop(own.client.clone().map(|to| moves.force_send(to)));
+        }
     }
 }
 

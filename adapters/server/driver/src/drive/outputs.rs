@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use quorate_application::{Application, clients};
+use quorate_application::Application;
+use quorate_application::clients::{self, Clients};
 use quorate_core::address::HostPort;
 use quorate_core::id::{LinkId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Plane, Unreadable};
@@ -126,6 +127,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let config = self.peer.config();
         if let Some(own) = config.membership.member(config.id) {
             self.listeners.move_to(own);
+            if A::Clients::SERVES {
+                self.clients.move_to(own);
+            }
             self.elections_at = elections_at(own, self.multi_address);
         }
     }

@@ -1,60 +1,99 @@
-//! The ports for clients: opened before the first step, and served until the server ends.
+//! The ports for clients: opened before the first step; who connects is let in, or not.
 //!
 //! One that fails costs no leadership: the servers among themselves do not need it.
 
+use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use quorate_application::clients::Framing;
+use quorate_core::membership::Member;
 
 use crate::config::ServerConfig;
 use crate::error::StartError;
-use crate::net::accepting::{Door, accept_all};
+use crate::net::accepting::Door;
 use crate::net::address_limit::AddressLimit;
 use crate::net::bind_tries::BindTries;
 use crate::net::client_events::SharedByClients;
 use crate::net::client_link::{self, Admitted};
 use crate::net::descriptors;
+use crate::net::listen_address::{client_ips, listen_on};
 use crate::runtime::Runtime;
 use crate::status::Counters;
 use crate::task_group::TaskGroup;
 
-/// A listening socket for clients, and where it is.
+/// A listening socket for clients.
 pub(crate) struct BoundForClients<R: Runtime> {
-    pub(crate) at: SocketAddr,
-    listener: R::Listener,
+    /// Where it was asked for.
+    pub(super) asked: SocketAddr,
+    /// Where it is: the system may have picked its port.
+    pub(super) at: SocketAddr,
+    pub(super) listener: R::Listener,
 }
 
-/// Opens every address for clients.
+impl<R: Runtime> BoundForClients<R> {
+    pub(super) fn new(
+        runtime: &R,
+        (asked, listener): (SocketAddr, R::Listener),
+    ) -> io::Result<Self> {
+        let at = runtime.local_addr(&listener)?;
+        Ok(Self { asked, at, listener })
+    }
+}
+
+/// Opens every address for clients: that of our own line in the membership, if it has one.
 pub(crate) async fn bind<R: Runtime>(
     runtime: &R,
     config: &ServerConfig,
+    own: &Member,
 ) -> Result<Vec<BoundForClients<R>>, StartError> {
     let mut bound = Vec::new();
+    if let Some(line) = &own.client {
+        let ips = client_ips(line).await?;
+        let open = async || listen_on(runtime, &ips, line.port).await;
+        let opened = insist(runtime, config, line, open).await?;
+        return opened.into_iter().map(|opened| take(runtime, line, opened)).collect();
+    }
     for address in &config.client_addresses {
-        let mut tries = BindTries::new(config);
-        let opened = loop {
-            match open(runtime, *address).await {
-                Ok(opened) => break opened,
-                Err(error) => {
-                    tries.again(runtime, &address.to_string(), error).await.map_err(|source| {
-                        let (address, tries) = (*address, tries.made());
-                        StartError::BindClients { address, tries, source }
-                    })?;
-                }
-            }
-        };
-        bound.push(opened);
+        let open = async || runtime.listen(*address).await;
+        let listener = insist(runtime, config, address, open).await?;
+        bound.push(take(runtime, address, (*address, listener))?);
     }
     Ok(bound)
 }
 
-async fn open<R: Runtime>(runtime: &R, address: SocketAddr) -> io::Result<BoundForClients<R>> {
-    let listener = runtime.listen(address).await?;
-    let at = runtime.local_addr(&listener)?;
-    Ok(BoundForClients { at, listener })
+/// Listens somewhere, as often as the configuration says.
+async fn insist<R: Runtime, T>(
+    runtime: &R,
+    config: &ServerConfig,
+    address: &impl Display,
+    open: impl AsyncFn() -> io::Result<T>,
+) -> Result<T, StartError> {
+    let mut tries = BindTries::new(config);
+    loop {
+        let error = match open().await {
+            Ok(opened) => return Ok(opened),
+            Err(error) => error,
+        };
+        let address = address.to_string();
+        tries.again(runtime, &address, error).await.map_err(|source| {
+            let tries = tries.made();
+            StartError::BindClients { address: address.clone(), tries, source }
+        })?;
+    }
+}
+
+fn take<R: Runtime>(
+    runtime: &R,
+    address: &impl Display,
+    opened: (SocketAddr, R::Listener),
+) -> Result<BoundForClients<R>, StartError> {
+    BoundForClients::new(runtime, opened).map_err(|source| {
+        let address = address.to_string();
+        StartError::BindClients { address, tries: 1, source }
+    })
 }
 
 /// What takes the connections of clients.
@@ -65,18 +104,6 @@ pub(crate) struct ClientPort<R, F> {
     pub(crate) connections: TaskGroup<R>,
     pub(crate) limit: Arc<AddressLimit>,
     pub(crate) framing: F,
-}
-
-impl<R: Runtime, F: Framing> ClientPort<R, F> {
-    /// Sets a task to each socket, until the group ends.
-    pub(crate) fn serve_all(self, tasks: &TaskGroup<R>, bound: Vec<BoundForClients<R>>) {
-        for BoundForClients { at, listener } in bound {
-            tracing::debug!(sid = self.shared.server.id.0, %at, "listening for clients");
-            let (port, runtime) = (self.clone(), tasks.runtime.clone());
-            let server = Arc::clone(&self.shared.server);
-            tasks.spawn(async move { accept_all(&runtime, &server, at, listener, port).await });
-        }
-    }
 }
 
 impl<R: Runtime, F: Framing> Door<R> for ClientPort<R, F> {

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use async_channel::bounded;
 use quorate_application::clients::Framing;
+use quorate_core::membership::Member;
 
 use crate::config::ServerConfig;
-use crate::drive::ClientLinks;
+use crate::drive::{ClientLinks, Place};
 use crate::net::address_limit::AddressLimit;
 use crate::net::client_events::SharedByClients;
+use crate::net::client_listeners::ClientListeners;
 use crate::net::client_port::{BoundForClients, ClientPort};
 use crate::net::events::Shared;
 use crate::runtime::Runtime;
@@ -21,6 +24,7 @@ pub(super) fn serve<R: Runtime>(
     (acceptors, connections): (&TaskGroup<R>, &TaskGroup<R>),
     framing: impl Framing,
     bound: Vec<BoundForClients<R>>,
+    own: &Member,
 ) -> ClientLinks {
     let (by_clients, news) =
         SharedByClients::new(Arc::clone(shared), config.first_frame_timeout, wake(&shared.events));
@@ -32,6 +36,9 @@ pub(super) fn serve<R: Runtime>(
         limit: Arc::new(AddressLimit::with_total(of_one, of_all)),
         framing,
     };
-    port.serve_all(acceptors, bound);
-    ClientLinks::new(by_clients, news)
+    let listeners = ClientListeners::new(port, acceptors.clone(), bound);
+    let addrs = listeners.addrs();
+    let (moves, to) = bounded(1);
+    acceptors.spawn(listeners.follow(to));
+    ClientLinks::new(by_clients, news, Place { addrs, line: own.client.clone(), moves })
 }

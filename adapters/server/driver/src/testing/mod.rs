@@ -5,7 +5,7 @@
 //!                                          │  one #[test] for each scenario
 //!                                          ▼
 //!   sockets, elections, leadership, membership, replication, lengths, patience, syncing, outsiders, limits,
-//!   impostors, ports, clients, operators, cancelling, endings
+//!   impostors, ports, clients, client_ports, operators, cancelling, endings
 //!                                          │  play on a Stage, with an Ensemble
 //!                                          ▼
 //!   the runtime, and servers on it
@@ -26,7 +26,9 @@
 )]
 
 mod any;
+mod caller;
 pub mod cancelling;
+pub mod client_ports;
 pub mod clients;
 mod deaf;
 mod echo;
@@ -171,6 +173,11 @@ macro_rules! suite {
                 clients_of_one_address_have_a_share_of_the_connections,
                 what_services_tell_each_other_arrives,
                 without_a_service_nothing_listens_for_clients,
+            }
+            client_ports: {
+                the_port_for_clients_moves_with_the_membership_and_connections_stay,
+                an_address_for_clients_that_cannot_be_had_is_tried_again_and_costs_nothing,
+                a_port_for_clients_moves_from_one_interface_to_all,
             }
             operators: {
                 a_port_in_use_is_named,
