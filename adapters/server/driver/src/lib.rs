@@ -46,6 +46,7 @@ mod lock;
 mod log_limit;
 mod net;
 mod permits;
+mod replace_file;
 mod runtime;
 mod server;
 mod status;

@@ -42,7 +42,8 @@ impl Service {
                     leading.tracker.add(step.at, header.client, *timeout);
                     leading.tracker.touch(step.at, header.client, *timeout, by);
                 }
-                Role::Leader(_) | Role::Idle => {}
+                Role::Leader(_) => {}
+                Role::Idle => self.sessions.see(header.client),
                 Role::Learner { .. } => self.sessions.touch(header.client, *timeout),
             }
         }

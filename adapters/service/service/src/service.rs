@@ -107,7 +107,7 @@ impl Service {
             options,
             clients: BTreeMap::new(),
             by_session: BTreeMap::new(),
-            sessions: Sessions::new(host.id),
+            sessions: Sessions::new(host.id, host.remembered),
             watches: Watches::default(),
             submitted: VecDeque::new(),
             waiting: VecDeque::new(),

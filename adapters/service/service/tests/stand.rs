@@ -61,7 +61,8 @@ impl Stand {
         let mut options = Options { words: Words::All, ..Options::default() };
         set(&mut options);
         let mut state = ZooKeeper::with(options);
-        let host = Host { id: ServerId(1), tick: TICK, frame_bytes_max: 1_048_575 };
+        let host =
+            Host { id: ServerId(1), tick: TICK, frame_bytes_max: 1_048_575, remembered: None };
         let service = state.clients(host);
         let mut stand = Self {
             state,
@@ -112,6 +113,7 @@ impl Stand {
                 Output::Resume(client) => drop(self.paused.insert(client, false)),
                 Output::Submit(request) => self.submitted.push_back(request),
                 Output::Sync(sync) => self.syncs.push_back(sync),
+                Output::Remember(_) => {}
                 Output::Touch(_) | Output::Revalidate(_) | Output::Revalidated { .. } => {
                     self.asked.push(output);
                 }

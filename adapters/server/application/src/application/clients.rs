@@ -163,6 +163,9 @@ pub enum Output {
         /// What it is told.
         body: Bytes,
     },
+    /// Keep this number, in place of the one before: it is told at the next start, see [`Host::remembered`]. Nothing
+    /// waits until it is kept.
+    Remember(i64),
 }
 
 /// How a connection ends.
@@ -247,4 +250,6 @@ pub struct Host {
     pub tick: Duration,
     /// The longest frame of a client, in bytes.
     pub frame_bytes_max: usize,
+    /// What the service has had [kept](Output::Remember) last, if anything is left of it.
+    pub remembered: Option<i64>,
 }

@@ -11,12 +11,14 @@
 //! A program that is no file's has these in the data directory, and need not know of them. Which membership
 //! is to be kept, and when, is the core's business.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use quorate_core::membership::{Member, Membership};
 use quorate_storage::install::Memberships;
+
+use crate::replace_file::{replace, sync_dir};
 
 /// The files in which the membership is kept.
 #[derive(Debug)]
@@ -238,42 +240,9 @@ fn is_client_port(line: &str) -> bool {
     ["clientPort", "clientPortAddress"].contains(&&key[..end])
 }
 
-/// Replaces a file as a whole, durably: a crash leaves the old one or the new one.
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut next = path.as_os_str().to_owned();
-    next.push(".next");
-    let mut file = File::create(&next)?;
-    file.write_all(content)?;
-    file.write_all(b"\n")?;
-    file.sync_all()?;
-    drop(file);
-    fs::rename(&next, path)?;
-    sync_dir(path)
-}
-
-/// Makes it durable that a file is there, or is not.
-fn sync_dir(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        File::open(dir.unwrap_or(Path::new(".")))?.sync_all()?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_dynamic_file_is_replaced_as_a_whole() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("zoo.cfg.dynamic");
-        replace(&path, b"server.1=a:1:2:participant").unwrap();
-        replace(&path, b"server.2=b:1:2:participant").unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "server.2=b:1:2:participant\n");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
 
     /// A crash right after the one must not forget who has to agree to the other.
     #[test]

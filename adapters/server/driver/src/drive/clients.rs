@@ -23,6 +23,8 @@ pub(crate) struct ClientLinks {
     pub(crate) shared: Arc<SharedByClients>,
     pub(crate) news: Receiver<ClientNews>,
     pub(crate) place: Place,
+    /// Where numbers go that are to be kept.
+    remember: Sender<i64>,
     open: BTreeMap<ClientId, ClientOutbound>,
     /// Kept for their memory.
     written: Vec<ClientId>,
@@ -43,9 +45,10 @@ impl ClientLinks {
         shared: Arc<SharedByClients>,
         news: Receiver<ClientNews>,
         place: Place,
+        remember: Sender<i64>,
     ) -> Self {
         let (open, written, queued) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { shared, news, place, open, written, queued }
+        Self { shared, news, place, remember, open, written, queued }
     }
 
     /// Our line is another: listens where it says, if it says so. Connections stay.
@@ -131,6 +134,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 }
                 Output::Pause(client) => drop(open.get(&client).map(ClientOutbound::pause)),
                 Output::Resume(client) => drop(open.get(&client).map(ClientOutbound::resume)),
+                // Closed: the server ends. An older one that was not taken yet is of no use any more.
+                Output::Remember(number) => drop(self.clients.remember.force_send(number)),
                 // These are the core's.
                 Output::Submit(_)
                 | Output::Sync(_)

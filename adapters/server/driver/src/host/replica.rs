@@ -671,7 +671,12 @@ mod tests {
             let told = Told::default();
             let (gate, gate_kept) = bounded(1);
             let mut application = Notes { told: Arc::clone(&told), gate: gate_kept };
-            let host = Host { id: ServerId(1), tick: Duration::ZERO, frame_bytes_max: 0 };
+            let host = Host {
+                id: ServerId(1),
+                tick: Duration::ZERO,
+                frame_bytes_max: 0,
+                remembered: None,
+            };
             let replica = Replica::new(ReplicaParts {
                 clients: application.clients(host),
                 clock: Arc::new(|| CoreInstant(7)),

@@ -1,5 +1,6 @@
 //! Sets the ports for clients going.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_channel::bounded;
@@ -7,6 +8,7 @@ use quorate_application::clients::Framing;
 use quorate_core::membership::Member;
 
 use crate::config::ServerConfig;
+use crate::disk::remembered;
 use crate::drive::{ClientLinks, Place};
 use crate::net::address_limit::AddressLimit;
 use crate::net::client_events::SharedByClients;
@@ -25,6 +27,7 @@ pub(super) fn serve<R: Runtime>(
     framing: impl Framing,
     bound: Vec<BoundForClients<R>>,
     own: &Member,
+    snapshots: PathBuf,
 ) -> ClientLinks {
     let (by_clients, news) =
         SharedByClients::new(Arc::clone(shared), config.first_frame_timeout, wake(&shared.events));
@@ -40,5 +43,7 @@ pub(super) fn serve<R: Runtime>(
     let addrs = listeners.addrs();
     let (moves, to) = bounded(1);
     acceptors.spawn(listeners.follow(to));
-    ClientLinks::new(by_clients, news, Place { addrs, line: own.client.clone(), moves })
+    let (remember, numbers) = bounded(1);
+    connections.spawn(remembered::keep(snapshots, numbers, connections.keep_alive()));
+    ClientLinks::new(by_clients, news, Place { addrs, line: own.client.clone(), moves }, remember)
 }

@@ -216,7 +216,7 @@ fn driver<R: Runtime, A: Application>(
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
     let Opened { data, kept, bound, bound_for_clients, own } = opened;
-    let Ready { log, found: Found { durable, .. }, mut application, staged } = data;
+    let Ready { log, found: Found { durable, .. }, mut application, staged, remembered } = data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
     let origin = runtime.now();
     if let Some(recorder) = &mut recorder {
@@ -232,11 +232,14 @@ fn driver<R: Runtime, A: Application>(
         id: config.core.id,
         tick: config.core.timing.tick,
         frame_bytes_max: config.core.limits.request_bytes,
+        remembered,
     };
     let service = application.clients(host);
     let framing = service.framing();
     let groups = (&acceptors, &links);
-    let clients = clients::serve(config, &shared, groups, framing, bound_for_clients, &own);
+    let snapshots = disk.handle().dirs().snapshots.clone();
+    let clients =
+        clients::serve(config, &shared, groups, framing, bound_for_clients, &own, snapshots);
     let replica = Replica::new(ReplicaParts {
         application,
         clients: service,

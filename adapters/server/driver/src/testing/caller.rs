@@ -6,7 +6,9 @@ use bytes::{Buf, BufMut, BytesMut};
 use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
 use quorate_core::id::ServerId;
 
-use super::{Echo, Ensemble, Stage};
+use super::echo::Echo;
+use super::ensemble::Ensemble;
+use super::stage::Stage;
 use crate::{Runtime, ServerConfig};
 
 pub(super) type Servers<R> = Ensemble<R, Echo>;

@@ -236,3 +236,26 @@ pub async fn without_a_service_nothing_listens_for_clients<R: Runtime>(stage: St
     let error = stage.within("a refusal", echoes.try_start(config)).await.unwrap_err();
     assert!(matches!(error, crate::StartError::BindClients { tries: 1, .. }), "{error}");
 }
+
+pub async fn what_a_service_has_kept_is_told_at_the_next_start_and_damage_stops_nothing<
+    R: Runtime,
+>(
+    stage: Stage<R>,
+) {
+    let (mut ensemble, id) = running(&stage, 1, serve_clients).await;
+    let file = ensemble.data_dir(id).join("version-2/quorate.remembered");
+    for (told, keep) in [(0, 7), (7, 8), (8, 9), (0, 10), (10, 11)] {
+        let mut caller = Caller::served(&stage, &ensemble, id).await;
+        for keep in [keep + 100, keep] {
+            caller.ask(&[b"k", &u64::to_be_bytes(keep)[..]].concat()).await;
+            assert_eq!(caller.number(b'k').await, told);
+        }
+        let server = ensemble.take(id);
+        stage.within("the end", server.shutdown()).await.unwrap();
+        if keep == 9 {
+            std::fs::write(&file, "damaged").unwrap();
+        }
+        ensemble.start(id).await;
+        ensemble.agreed().await;
+    }
+}

@@ -173,6 +173,7 @@ macro_rules! suite {
                 clients_of_one_address_have_a_share_of_the_connections,
                 what_services_tell_each_other_arrives,
                 without_a_service_nothing_listens_for_clients,
+                what_a_service_has_kept_is_told_at_the_next_start_and_damage_stops_nothing,
             }
             client_ports: {
                 the_port_for_clients_moves_with_the_membership_and_connections_stay,

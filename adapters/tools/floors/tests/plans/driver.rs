@@ -93,6 +93,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("disk::error", Floor(1)),
     ("disk::pipe", Floor(1)),
     ("disk::queue", Floor(1)),
+    ("disk::remembered", Floor(1)),
     ("config", Floor(3)),
     ("config::builder", Floor(2)),
     ("config::membership_files", Floor(1)),
@@ -111,6 +112,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("error", Floor(1)),
     ("lock", Floor(1)),
     ("permits", Floor(1)),
+    ("replace_file", Floor(1)),
     ("runtime", Floor(1)),
     ("threads", Floor(1)),
 ];

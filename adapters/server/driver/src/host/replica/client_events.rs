@@ -48,7 +48,8 @@ impl<A: Application> Replica<A> {
             output @ (clients::Output::Send { .. }
             | clients::Output::Close { .. }
             | clients::Output::Pause(_)
-            | clients::Output::Resume(_)) => return then.clients.push(output),
+            | clients::Output::Resume(_)
+            | clients::Output::Remember(_)) => return then.clients.push(output),
         });
     }
 }
