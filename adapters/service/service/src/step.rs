@@ -35,6 +35,10 @@ impl Framing for ClientFraming {
             Err(_) => Some(Frame::Garbled),
         }
     }
+
+    fn announced(&self, bytes: &[u8]) -> Option<usize> {
+        self.0.announced(bytes)
+    }
 }
 
 impl Clients<ZooKeeper> for Service {
@@ -90,6 +94,7 @@ impl Service {
                 self.clients.insert(client, Connection::new(remote, step.wall_ms));
             }
             Event::Received { client, frames } => self.on_received(step, client, frames),
+            Event::Heard(client) => self.touch(step.at, client),
             Event::Written { client, bytes } => self.on_written(client, bytes),
             Event::Disconnected(client) => drop(self.forget(client)),
             Event::Serving { epoch, leads, membership } => {

@@ -66,6 +66,9 @@ pub enum Event {
         /// What.
         frames: Vec<Frame>,
     },
+    /// A client was heard from, and has sent no whole frame: it had to wait for its turn to send a long one, which has come.
+    /// From now on it has the time that it may be silent.
+    Heard(ClientId),
     /// So many bytes of what was to be [sent](Output::Send) to it are written: told at once while more than 64 KiB wait,
     /// else within a moment.
     Written {
@@ -182,6 +185,10 @@ pub trait Framing: Clone + Send + Sync + 'static {
     /// Takes the next frame off the front of `bytes`, if it has come whole. Behind [`Frame::Garbled`] nothing
     /// more is taken.
     fn take(&mut self, bytes: &mut BytesMut) -> Option<Frame>;
+
+    /// How many bytes the frame at the front of `bytes` has, with what tells its length, if that can be seen yet: clients
+    /// take turns at sending long ones, and nothing is kept for what is only announced.
+    fn announced(&self, bytes: &[u8]) -> Option<usize>;
 }
 
 /// The clients of one server, and what it owes them.
@@ -220,6 +227,10 @@ impl Framing for NoClients {
     fn take(&mut self, bytes: &mut BytesMut) -> Option<Frame> {
         bytes.clear();
         Some(Frame::Garbled)
+    }
+
+    fn announced(&self, _: &[u8]) -> Option<usize> {
+        None
     }
 }
 

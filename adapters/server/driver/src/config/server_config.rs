@@ -88,6 +88,10 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// How long the connection of a client may take to its first whole frame; 10 s.
     pub first_frame_timeout: Duration,
+    /// How many bytes of frames all clients may send at a time that are longer than
+    /// [`request_bytes`](quorate_core::config::Limits::request_bytes), where the service takes such; 64 MiB. Others wait
+    /// for their turn, unread.
+    pub long_frame_bytes: usize,
     /// How long [`propose`](crate::Server::propose), [`read`](crate::Server::read) and what rests on them wait
     /// for service, and try again what surely did not happen (`quorate.patience`): 10 s, in which a leader that
     /// is silent is noticed in most ensembles and the election that begins anew has an end. Zero is once.
@@ -126,6 +130,7 @@ impl ServerConfig {
             max_client_connections: 60,
             max_connections: 0,
             first_frame_timeout: Duration::from_secs(10),
+            long_frame_bytes: 64 << 20,
             patience: PATIENCE,
             changes_kept: 256,
         }

@@ -17,6 +17,7 @@ use crate::net::client_listeners::ClientAddrs;
 use crate::net::client_outbound::ClientOutbound;
 use crate::runtime::Runtime;
 use crate::status::Counters;
+use crate::turns::Held;
 
 /// The loop's ends of the connections of clients.
 pub(crate) struct ClientLinks {
@@ -80,7 +81,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         for client in written.drain(..) {
             let bytes = self.clients.open.get(&client).map_or(0, ClientOutbound::take_written);
             if bytes > 0 {
-                self.replica.tell_service(Event::Written { client, bytes }, None);
+                self.replica.tell_service(Event::Written { client, bytes });
             }
         }
         self.clients.written = written;
@@ -90,25 +91,25 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// service has closed.
     pub(super) fn register_client(&mut self, news: ClientNews) {
         let open = &mut self.clients.open;
-        let (event, permit) = match news {
+        let (event, held) = match news {
             ClientNews::Up(event, client, outbound) => {
                 open.insert(client, outbound);
-                (event, None)
+                (event, Held::default())
             }
-            ClientNews::Event(event @ Event::Disconnected(_), client, permit) => {
+            ClientNews::Event(event @ Event::Disconnected(_), client, held) => {
                 if open.remove(&client).is_none() {
                     return;
                 }
-                (event, permit)
+                (event, held)
             }
-            ClientNews::Event(event, client, permit) => {
+            ClientNews::Event(event, client, held) => {
                 if !open.contains_key(&client) {
                     return;
                 }
-                (event, permit)
+                (event, held)
             }
         };
-        self.replica.tell_service(event, permit);
+        self.replica.tell_service_holding(event, held);
     }
 
     /// Does what the service wants at the connections of its clients; each is woken once.
@@ -161,7 +162,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             let sid = self.shared.id.0;
             tracing::warn!(sid, client = client.0, suppressed, "client does not read: closed");
         }
-        self.replica.tell_service(Event::Disconnected(client), None);
+        self.replica.tell_service(Event::Disconnected(client));
     }
 }
 

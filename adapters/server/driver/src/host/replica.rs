@@ -285,7 +285,7 @@ impl<A: Application> Replica<A> {
     pub(crate) fn answer(&mut self, id: ReadId) {
         match self.reads.take(id) {
             Some(Reader::Caller(read)) => self.orders.push_back(Order::Read(read)),
-            Some(Reader::Service(sync)) => self.tell_service(clients::Event::Synced(sync), None),
+            Some(Reader::Service(sync)) => self.tell_service(clients::Event::Synced(sync)),
             None => {}
         }
     }
@@ -294,7 +294,7 @@ impl<A: Application> Replica<A> {
         match self.reads.take(id) {
             Some(Reader::Caller(read)) => read(Err(reason)),
             Some(Reader::Service(sync)) => {
-                self.tell_service(clients::Event::SyncRefused(sync), None);
+                self.tell_service(clients::Event::SyncRefused(sync));
             }
             None => {}
         }
@@ -985,7 +985,7 @@ mod tests {
         let mut stage = Stage::new(None);
         let told = |zxid| Txn { body: Bytes::from_static(b"told"), ..txn(zxid) };
         stage.replica.deliver(told(1));
-        stage.replica.tell_service(connected(4), None);
+        stage.replica.tell_service(connected(4));
         stage.replica.deliver(told(2));
         drop(stage.run());
         let expected = ["apply 1", "told of 1", "client 4", "apply 2", "told of 2"];
@@ -995,11 +995,11 @@ mod tests {
     #[test]
     fn a_connection_that_the_service_has_closed_says_nothing_more() {
         let mut stage = Stage::new(None);
-        stage.replica.tell_service(connected(4), None);
+        stage.replica.tell_service(connected(4));
         for _ in 0..2 {
-            stage.replica.tell_service(garbled(4), None);
+            stage.replica.tell_service(garbled(4));
         }
-        stage.replica.tell_service(clients::Event::Disconnected(ClientId(4)), None);
+        stage.replica.tell_service(clients::Event::Disconnected(ClientId(4)));
         let ReplicaOutput { clients, events, .. } = stage.run();
         assert_eq!(clients, [Output::Close { client: ClientId(4), how: Close::Reset }]);
         assert_eq!(stage.told(), ["client 4", "frames 1"]);
@@ -1014,7 +1014,7 @@ mod tests {
     #[test]
     fn a_tick_comes_when_it_is_due_and_once() {
         let mut stage = Stage::new(None);
-        stage.replica.tell_service(connected(4), None);
+        stage.replica.tell_service(connected(4));
         drop(stage.run());
         assert_eq!(stage.replica.deadline(), Some(CoreInstant(5)));
         stage.replica.quick = false;
@@ -1040,7 +1040,7 @@ mod tests {
         drop(stage.run());
         let mut told = 0;
         while stage.replica.hears_clients() {
-            stage.replica.tell_service(connected(told), None);
+            stage.replica.tell_service(connected(told));
             told += 1;
         }
         assert_eq!(told, 256);

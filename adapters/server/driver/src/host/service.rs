@@ -80,9 +80,9 @@ impl<A: Application> Service<A> {
         match event {
             Event::Connected { client, .. } => self.open.insert(*client),
             Event::Disconnected(client) => self.open.remove(client),
-            Event::Received { client, .. } | Event::Written { client, .. } => {
-                self.open.contains(client)
-            }
+            Event::Received { client, .. }
+            | Event::Heard(client)
+            | Event::Written { client, .. } => self.open.contains(client),
             Event::Tick
             | Event::Serving { .. }
             | Event::Retired

@@ -22,8 +22,8 @@ use crate::disk::{DiskHandle, DiskReadError, SnapshotFault};
 use crate::host::callers::{ReadClosure, own_outcome};
 use crate::host::service::{Service, now_ms};
 use crate::inbox::Inbox;
-use crate::permits::Permit;
 use crate::threads::APPLICATION_STACK;
+use crate::turns::Held;
 
 /// One step of what the application is to do.
 pub(super) enum Order<A: Application> {
@@ -53,8 +53,8 @@ pub(super) enum Order<A: Application> {
         leads: bool,
         membership: Membership,
     },
-    /// The service is told. A permit is given back when it has been.
-    Client(clients::Event, Option<Permit>),
+    /// The service is told. What the event holds is given back when it has been.
+    Client(clients::Event, Held),
 }
 
 impl<A: Application> Order<A> {
@@ -169,10 +169,10 @@ impl<A: Application> Worker<A> {
                 let serving = clients::Event::Serving { epoch, leads, membership };
                 self.tell_service(serving, done);
             }
-            Order::Client(event, permit) => {
+            Order::Client(event, held) => {
                 self.heard += 1;
                 self.tell_service(event, done);
-                drop(permit);
+                drop(held);
             }
         }
     }

@@ -10,20 +10,21 @@ use std::time::Duration;
 use async_channel::{Receiver, Sender, bounded};
 use quorate_application::clients::{ClientId, Event};
 
+use crate::config::ServerConfig;
 use crate::inbox::Inbox;
-use crate::net::budget::Unfinished;
 use crate::net::client_outbound::ClientOutbound;
 use crate::net::events::Shared;
-use crate::permits::{Permit, Permits};
+use crate::permits::Permits;
+use crate::turns::{Held, Turns};
 
 /// What the connections of clients tell the loop.
 #[derive(Debug)]
 pub(crate) enum ClientNews {
     /// A client has connected, and this is how to write to it.
     Up(Event, ClientId, ClientOutbound),
-    /// Something that the service understands as it is, of this client. A permit bounds what takes much memory, and is
-    /// given back when the service has heard of it.
-    Event(Event, ClientId, Option<Permit>),
+    /// Something that the service understands as it is, of this client. What takes much memory holds its place until the
+    /// service has heard of it.
+    Event(Event, ClientId, Held),
 }
 
 /// What all connections of clients share.
@@ -36,7 +37,12 @@ pub(crate) struct SharedByClients {
     pub(super) long: Permits,
     /// How long a connection may take to its first whole frame.
     pub(super) first_frame_timeout: Duration,
-    pub(super) unfinished: Unfinished,
+    /// For frames that are longer than a little.
+    pub(super) unfinished: Arc<Turns>,
+    /// For those that are longer than others may be.
+    pub(super) longest: Arc<Turns>,
+    /// How long those may be.
+    pub(super) frame_bytes_max: usize,
     next: AtomicU64,
 }
 
@@ -44,7 +50,7 @@ impl SharedByClients {
     /// And where the loop hears of them.
     pub(crate) fn new(
         server: Arc<Shared>,
-        first_frame_timeout: Duration,
+        config: &ServerConfig,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> (Self, Receiver<ClientNews>) {
         let (events, news) = bounded(EVENTS_MAX);
@@ -53,8 +59,10 @@ impl SharedByClients {
             events,
             written: Inbox::new(wake),
             long: Permits::new(LONG_EVENTS_MAX),
-            first_frame_timeout,
-            unfinished: Unfinished::new(UNFINISHED_MAX),
+            first_frame_timeout: config.first_frame_timeout,
+            unfinished: Turns::new(UNFINISHED_MAX),
+            longest: Turns::new(config.long_frame_bytes),
+            frame_bytes_max: config.core.limits.request_bytes,
             next: AtomicU64::new(1),
         };
         (shared, news)
@@ -70,5 +78,6 @@ impl SharedByClients {
 const EVENTS_MAX: usize = 256;
 /// How many long events may wait for the loop or for the service.
 const LONG_EVENTS_MAX: usize = 32;
-/// How many bytes of frames that have not fully arrived all clients may hold together, beyond a little that each may.
+/// How many bytes the long frames of all clients may have together that have not fully arrived, or wait for the service;
+/// beyond, connections wait for their turn.
 const UNFINISHED_MAX: usize = 256 << 20;

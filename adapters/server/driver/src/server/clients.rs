@@ -29,8 +29,7 @@ pub(super) fn serve<R: Runtime>(
     own: &Member,
     snapshots: PathBuf,
 ) -> ClientLinks {
-    let (by_clients, news) =
-        SharedByClients::new(Arc::clone(shared), config.first_frame_timeout, wake(&shared.events));
+    let (by_clients, news) = SharedByClients::new(Arc::clone(shared), config, wake(&shared.events));
     let by_clients = Arc::new(by_clients);
     let (of_one, of_all) = (config.max_client_connections, config.max_connections);
     let port = ClientPort {

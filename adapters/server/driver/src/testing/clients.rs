@@ -185,7 +185,8 @@ pub async fn clients_of_one_address_have_a_share_of_the_connections<R: Runtime>(
     }
     let before = metrics().refused_clients;
     if let Some(mut another) = Caller::try_to(&stage, &ensemble, id).await {
-        another.until_closed("a connection too many").await;
+        let read = stage.within("a connection too many", another.stream.read(&mut [0])).await;
+        assert!(read.is_err(), "a reset, not the end");
     }
     assert_eq!(metrics().refused_clients, before + 1);
     for caller in &mut held {

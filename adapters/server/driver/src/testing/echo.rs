@@ -90,7 +90,7 @@ impl Application for Echo {
     }
 }
 
-/// A length, and as many bytes; a length that cannot be is no frame.
+/// A length, and as many bytes; a length that cannot be is no frame: twice as many as others may have can be.
 #[derive(Clone, Debug, Default)]
 pub struct Lengths {
     max: usize,
@@ -107,6 +107,11 @@ impl Framing for Lengths {
         }
         bytes.advance(4);
         Some(Frame::Whole(bytes.split_to(length).freeze()))
+    }
+
+    fn announced(&self, bytes: &[u8]) -> Option<usize> {
+        let length = u32::from_be_bytes(*bytes.first_chunk()?) as usize;
+        (1..=self.max).contains(&length).then_some(4 + length)
     }
 }
 
@@ -221,7 +226,7 @@ impl Clients<Echo> for Answers {
     const SERVES: bool = true;
 
     fn framing(&self) -> Lengths {
-        Lengths { max: self.frame_bytes_max }
+        Lengths { max: 2 * self.frame_bytes_max }
     }
 
     fn step_into(&mut self, input: Input, application: &mut Echo, out: &mut Vec<Output>) {
@@ -250,6 +255,7 @@ impl Clients<Echo> for Answers {
                 }
                 vec![client]
             }
+            Event::Heard(_) => vec![],
             Event::Written { client, bytes } => {
                 self.clients.get_mut(&client).unwrap().unwritten -= bytes;
                 vec![client]

@@ -5,7 +5,8 @@
 //!                                          │  one #[test] for each scenario
 //!                                          ▼
 //!   sockets, elections, leadership, membership, replication, lengths, patience, syncing, outsiders, limits,
-//!   impostors, ports, clients, client_ports, operators, cancelling, endings
+//!   impostors, ports, clients, client_limits,
+//!   client_ports, operators, cancelling, endings
 //!                                          │  play on a Stage, with an Ensemble
 //!                                          ▼
 //!   the runtime, and servers on it
@@ -28,6 +29,7 @@
 mod any;
 mod caller;
 pub mod cancelling;
+pub mod client_limits;
 pub mod client_ports;
 pub mod clients;
 mod deaf;
@@ -174,6 +176,11 @@ macro_rules! suite {
                 what_services_tell_each_other_arrives,
                 without_a_service_nothing_listens_for_clients,
                 what_a_service_has_kept_is_told_at_the_next_start_and_damage_stops_nothing,
+            }
+            client_limits: {
+                long_frames_are_sent_in_turns_and_whoever_waits_is_not_closed,
+                all_clients_have_a_limit_together_and_who_is_too_many_is_reset,
+                any_number_of_clients_may_come_where_no_limit_is_set,
             }
             client_ports: {
                 the_port_for_clients_moves_with_the_membership_and_connections_stay,
