@@ -191,7 +191,7 @@ impl Service {
                 }
             };
             if may {
-                self.send(step.out, *client, event.clone());
+                self.send_event(step, *client, event.clone());
             }
         }
     }

@@ -32,10 +32,12 @@ impl Service {
         let applied = step.state.tree().last_zxid().max(Zxid::start_of(self.epoch));
         if asked.last_zxid > applied {
             self.counters.ahead += 1;
-            tracing::info!(
-                seen = %asked.last_zxid, %applied,
-                "a client has seen more than this server has: its connection is closed"
-            );
+            if let Some(suppressed) = self.said_ahead.permit(step.at) {
+                tracing::info!(
+                    seen = %asked.last_zxid, %applied, suppressed,
+                    "a client has seen more than this server has: its connection is closed"
+                );
+            }
             return self.close(step.out, client, Close::AfterWriting);
         }
         let (min, max) = self.timeouts();
@@ -123,6 +125,8 @@ impl Service {
         connection.state = State::Open { session };
         let timeout_ms = connection.timeout_ms;
         let early = core::mem::take(&mut connection.early);
+        connection.queued = 0;
+        self.moved.insert(client);
         // Whether this server is read-only, which none is.
         let read_only = read_only.map(|_| false);
         let response =

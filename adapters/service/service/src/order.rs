@@ -75,7 +75,9 @@ impl Service {
                 | Work::Sync { done: true, .. } => {}
                 Work::Waiting { .. } | Work::Underway { .. } | Work::Sync { .. } => return,
             }
-            let Some(Entry { xid, op, came, work }) = connection.queue.pop_front() else { return };
+            let Some(entry) = connection.queue.pop_front() else { return };
+            let Entry { xid, op, came, bytes, work } = entry;
+            connection.queued = connection.queued.saturating_sub(bytes);
             connection.reached = connection.reached.saturating_sub(1);
             let zxid = step.state.tree().last_zxid();
             connection.figures.last_zxid = zxid.0;
@@ -175,7 +177,7 @@ impl Service {
     pub(crate) fn on_written(&mut self, client: ClientId, bytes: usize) {
         let Some(connection) = self.clients.get_mut(&client) else { return };
         let was_full = connection.is_held_back() || connection.paused;
-        connection.unwritten = connection.unwritten.saturating_sub(bytes);
+        connection.unwritten.written(bytes);
         if was_full {
             self.moved.insert(client);
         }

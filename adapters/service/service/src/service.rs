@@ -12,6 +12,7 @@ use quorate_core::txn::RequestId;
 use quorate_core::zxid::Epoch;
 
 use crate::connection::{Connection, State};
+use crate::log_limit::LogLimit;
 use crate::options::Options;
 use crate::sessions::Sessions;
 use crate::tracker::Tracker;
@@ -41,6 +42,10 @@ pub struct Service {
     /// The epoch in which it serves, or has served last.
     pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
+    /// Of those that have seen more than this server has.
+    pub(crate) said_ahead: LogLimit,
+    /// Of those that do not take their events.
+    pub(crate) said_cut_off: LogLimit,
     /// Clients whose queues have moved in this step.
     pub(crate) moved: BTreeSet<ClientId>,
 }
@@ -87,6 +92,8 @@ pub(crate) struct Counters {
     pub(crate) auth_failed: u64,
     /// Clients that have seen more than this server has.
     pub(crate) ahead: u64,
+    /// Clients that did not take their events.
+    pub(crate) cut_off: u64,
 }
 
 /// What a step has at hand beside the service itself.
@@ -116,6 +123,8 @@ impl Service {
             role: Role::Idle,
             epoch: Epoch::ZERO,
             counters: Counters::default(),
+            said_ahead: LogLimit::default(),
+            said_cut_off: LogLimit::default(),
             moved: BTreeSet::new(),
         }
     }
@@ -145,8 +154,32 @@ impl Service {
 
     /// Sends something to a client that is not closed.
     pub(crate) fn send(&mut self, out: &mut Vec<Output>, client: ClientId, bytes: Bytes) {
+        self.put(out, client, bytes, None);
+    }
+
+    /// Sends an event. A client that does not take its events is cut off.
+    pub(crate) fn send_event(&mut self, step: &mut Step<'_>, client: ClientId, bytes: Bytes) {
+        self.put(step.out, client, bytes, Some(step.at));
+        let unwritten = self.clients.get(&client).map(|connection| &connection.unwritten);
+        if unwritten.is_some_and(|unwritten| unwritten.is_too_much(step.at)) {
+            self.counters.cut_off += 1;
+            if let Some(suppressed) = self.said_cut_off.permit(step.at) {
+                let client = client.0;
+                tracing::warn!(client, suppressed, "a client does not take its events: cut off");
+            }
+            self.close(step.out, client, Close::Reset);
+        }
+    }
+
+    fn put(
+        &mut self,
+        out: &mut Vec<Output>,
+        client: ClientId,
+        bytes: Bytes,
+        event: Option<Instant>,
+    ) {
         let Some(connection) = self.clients.get_mut(&client) else { return };
-        connection.unwritten += bytes.len();
+        connection.unwritten.sent(event.is_some(), bytes.len(), event.unwrap_or(Instant::ORIGIN));
         connection.figures.sent += 1;
         self.counters.sent += 1;
         out.push(Output::Send { client, bytes });

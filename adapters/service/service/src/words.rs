@@ -224,6 +224,7 @@ impl Service {
         line("global_sessions", &tree.sessions().count().to_string());
         line("auth_failed_count", &counters.auth_failed.to_string());
         line("clients_ahead", &counters.ahead.to_string());
+        line("clients_cut_off", &counters.cut_off.to_string());
         text
     }
 }
