@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bytes::BytesMut;
 use quorate_application::clients::{
-    ClientId, Clients, Close, Event, Frame, Framing, Host, Input, Output,
+    AtHand, ClientId, Clients, Close, Event, Frame, Framing, Host, Input, Output,
 };
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Membership, Role as MemberRole};
@@ -78,6 +78,10 @@ impl Clients<ZooKeeper> for Service {
             }
             Role::Idle | Role::Learner { .. } => None,
         }
+    }
+
+    fn at_hand(&mut self, state: &mut ZooKeeper) -> AtHand {
+        self.words_at_hand(state)
     }
 }
 

@@ -13,16 +13,18 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt::Write as _;
 
 use bytes::Bytes;
-use quorate_application::clients::{ClientId, Close};
+use quorate_application::clients::{AtHand, ClientId, Close};
 use quorate_core::time::Instant;
 use quorate_core::zxid::Zxid;
 
 use crate::connection::Connection;
 use crate::service::{Counters, Role, Service, Step};
 use crate::wire::op;
+use crate::zookeeper::ZooKeeper;
 
 /// The compatible version, which clients and monitoring read, and ours behind it.
 const VERSION: &str = concat!("3.8.0-quorate-", env!("CARGO_PKG_VERSION"));
@@ -80,6 +82,24 @@ impl Service {
             }
             _ => String::new(),
         }
+    }
+
+    /// Answers to the words that probes ask for; when this server serves, and when it serves no longer.
+    pub(crate) fn words_at_hand(&mut self, state: &mut ZooKeeper) -> AtHand {
+        let mut out = Vec::new();
+        let step = Step { at: Instant::ORIGIN, wall_ms: 0, state, out: &mut out };
+        let answers = |service: &mut Self| {
+            let answer = |word: &[u8; 4]| {
+                let text = core::str::from_utf8(word).map(|word| service.word(&step, word));
+                (*word, Bytes::from(text.unwrap_or_default()))
+            };
+            [b"ruok", b"isro", b"srvr"].map(answer).into()
+        };
+        let now = answers(self);
+        let role = core::mem::replace(&mut self.role, Role::Idle);
+        let retired = answers(self);
+        self.role = role;
+        AtHand { now, retired }
     }
 
     const fn mode(&self) -> &'static str {

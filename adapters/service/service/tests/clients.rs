@@ -332,3 +332,31 @@ fn nothing_is_answered_while_the_server_does_not_serve() {
     assert!(stand.tree().get("/x").is_some());
     assert_eq!(stand.tree().last_zxid(), Zxid(0x1_0000_0002));
 }
+
+/// For the driver to say while the service is busy: whether it serves may change meanwhile.
+#[test]
+fn what_probes_ask_for_is_at_hand_for_a_server_that_serves_and_for_one_that_no_longer_does() {
+    use quorate_application::clients::{Clients as _, Frame};
+    use quorate_service::Words;
+    let mut stand = Stand::new(true);
+    stand.client();
+    let at_hand = stand.service.at_hand(&mut stand.state);
+    let text = |answers: &[([u8; 4], Bytes)], word: &[u8; 4]| {
+        let answer = answers.iter().find(|(known, _)| known == word).unwrap();
+        String::from_utf8(answer.1.to_vec()).unwrap()
+    };
+    assert_eq!(text(&at_hand.now, b"ruok"), "imok");
+    assert_eq!(text(&at_hand.now, b"isro"), "rw");
+    let client = stand.connect();
+    stand.send(client, vec![Frame::Word(*b"srvr")]);
+    let said = stand.text(client).replace("Connections: 2", "Connections: 1");
+    assert_eq!(text(&at_hand.now, b"srvr"), said);
+    assert_eq!(text(&at_hand.retired, b"ruok"), "imok");
+    assert_eq!(text(&at_hand.retired, b"isro"), "null");
+    assert!(text(&at_hand.retired, b"srvr").contains("not currently serving"));
+    // As the whitelist says, and the service goes on as before.
+    assert_eq!(stand.service.at_hand(&mut stand.state), at_hand);
+    let mut stand = Stand::with(false, |options| options.words = Words::Some(vec![]));
+    let at_hand = stand.service.at_hand(&mut stand.state);
+    assert!(text(&at_hand.now, b"ruok").contains("not in the whitelist"));
+}

@@ -217,6 +217,25 @@ pub trait Clients<A: Application + ?Sized>: Send + 'static {
 
     /// When to step with [`Event::Tick`], if nothing happens before.
     fn deadline(&self) -> Option<Instant>;
+
+    /// What words are answered with by the driver while the application is busy for long, and the service with it. Asked
+    /// about once a second, and only when it may become busy.
+    fn at_hand(&mut self, application: &mut A) -> AtHand {
+        let _ = application;
+        AtHand::default()
+    }
+}
+
+/// Words of four letters, each with its answer.
+pub type Answers = Vec<([u8; 4], Bytes)>;
+
+/// Answers to words, see [`Clients::at_hand`]. A word without one waits for the service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AtHand {
+    /// As of now.
+    pub now: Answers,
+    /// Once it is told that this server [serves no longer](Event::Retired).
+    pub retired: Answers,
 }
 
 /// No service: nothing listens, and nothing is asked.

@@ -5,24 +5,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_channel::{Receiver, Sender};
+use async_channel::Sender;
 use quorate_application::Application;
 use quorate_application::clients::{ClientId, Clients, Close, Event, Output};
 use quorate_core::address::HostPort;
 use quorate_core::membership::Member;
 
 use crate::drive::Driver;
-use crate::net::client_events::{ClientNews, SharedByClients};
+use crate::net::client_events::{ClientNews, News, SharedByClients};
 use crate::net::client_listeners::ClientAddrs;
 use crate::net::client_outbound::ClientOutbound;
 use crate::runtime::Runtime;
 use crate::status::Counters;
-use crate::turns::Held;
 
 /// The loop's ends of the connections of clients.
 pub(crate) struct ClientLinks {
     pub(crate) shared: Arc<SharedByClients>,
-    pub(crate) news: Receiver<ClientNews>,
+    pub(crate) news: News,
     pub(crate) place: Place,
     /// Where numbers go that are to be kept.
     remember: Sender<i64>,
@@ -44,7 +43,7 @@ pub(crate) struct Place {
 impl ClientLinks {
     pub(crate) fn new(
         shared: Arc<SharedByClients>,
-        news: Receiver<ClientNews>,
+        news: News,
         place: Place,
         remember: Sender<i64>,
     ) -> Self {
@@ -69,11 +68,12 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         if !A::Clients::SERVES {
             return;
         }
+        self.hear_arrivals();
         for _ in 0..BATCH_MAX {
             if !self.replica.hears_clients() {
                 break;
             }
-            let Ok(news) = self.clients.news.try_recv() else { break };
+            let Ok(news) = self.clients.news.heard.try_recv() else { break };
             self.register_client(news);
         }
         let mut written = std::mem::take(&mut self.clients.written);
@@ -87,29 +87,42 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.clients.written = written;
     }
 
+    /// Takes new connections, and words.
+    fn hear_arrivals(&mut self) {
+        for _ in 0..ARRIVALS_MAX {
+            let Ok(news) = self.clients.news.arrived.try_recv() else { break };
+            self.register_client(news);
+        }
+    }
+
     /// Remembers connections that are new and forgets those that have ended; passes over what comes from those that the
     /// service has closed.
     pub(super) fn register_client(&mut self, news: ClientNews) {
-        let open = &mut self.clients.open;
-        let (event, held) = match news {
+        let (event, client, held) = match news {
             ClientNews::Up(event, client, outbound) => {
-                open.insert(client, outbound);
-                (event, Held::default())
+                self.clients.open.insert(client, outbound);
+                return self.replica.tell_service(event);
             }
-            ClientNews::Event(event @ Event::Disconnected(_), client, held) => {
-                if open.remove(&client).is_none() {
-                    return;
+            ClientNews::Word(client, word) => {
+                if self.clients.open.contains_key(&client) {
+                    self.replica.tell_word(client, word);
                 }
-                (event, held)
+                return;
             }
-            ClientNews::Event(event, client, held) => {
-                if !open.contains_key(&client) {
-                    return;
-                }
-                (event, held)
-            }
+            ClientNews::Event(event, client, held) => (event, client, held),
         };
-        self.replica.tell_service_holding(event, held);
+        if !self.clients.open.contains_key(&client) {
+            // It may have arrived since that was looked for.
+            self.hear_arrivals();
+        }
+        let open = &mut self.clients.open;
+        let is_open = match event {
+            Event::Disconnected(_) => open.remove(&client).is_some(),
+            _ => open.contains_key(&client),
+        };
+        if is_open {
+            self.replica.tell_service_holding(event, held);
+        }
     }
 
     /// Does what the service wants at the connections of its clients; each is woken once.
@@ -168,3 +181,5 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 
 /// How many events of clients are taken in a turn.
 const BATCH_MAX: usize = 64;
+/// And of new connections: as many as may have come before something else that one of them says.
+const ARRIVALS_MAX: usize = 256;

@@ -8,7 +8,7 @@ use std::time::{self, SystemTime, UNIX_EPOCH};
 use std::vec::Drain;
 
 use quorate_application::Application;
-use quorate_application::clients::{ClientId, Clients, Event, Input, Output};
+use quorate_application::clients::{AtHand, ClientId, Clients, Event, Input, Output};
 use quorate_core::time::Instant;
 use quorate_core::txn::Txn;
 
@@ -58,6 +58,11 @@ impl<A: Application> Service<A> {
     /// When it is to step, if nothing happens before.
     pub(super) fn deadline(&self) -> Option<Instant> {
         if A::Clients::SERVES { self.clients.deadline() } else { None }
+    }
+
+    /// What words are answered with while it is away.
+    pub(super) fn at_hand(&mut self, application: &mut A) -> AtHand {
+        self.clients.at_hand(application)
     }
 
     /// What it wants done, since this was asked last. A connection that it closes says nothing more.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded};
 use bytes::Bytes;
-use quorate_application::clients::{self, Clients};
+use quorate_application::clients::{self, ClientId, Clients};
 use quorate_application::{Application, Prepared, Rejected};
 use quorate_core::id::{LinkId, Origin};
 use quorate_core::membership::Membership;
@@ -60,6 +60,14 @@ pub(super) enum Order<A: Application> {
 impl<A: Application> Order<A> {
     pub(super) const fn is_tick(&self) -> bool {
         matches!(self, Self::Client(clients::Event::Tick, _))
+    }
+
+    pub(super) const fn is_retirement(&self) -> bool {
+        matches!(self, Self::Client(clients::Event::Retired, _))
+    }
+
+    pub(super) fn is_arrival(&self, of: ClientId) -> bool {
+        matches!(self, Self::Client(clients::Event::Connected { client, .. }, _) if *client == of)
     }
 }
 

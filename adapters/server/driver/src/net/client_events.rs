@@ -25,6 +25,16 @@ pub(crate) enum ClientNews {
     /// Something that the service understands as it is, of this client. What takes much memory holds its place until the
     /// service has heard of it.
     Event(Event, ClientId, Held),
+    /// A client has sent a word, and says nothing else.
+    Word(ClientId, [u8; 4]),
+}
+
+/// Where the loop hears of clients.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// What they send. A connection [arrives](Self::arrived) before.
+    pub(crate) heard: Receiver<ClientNews>,
+    pub(crate) arrived: Receiver<ClientNews>,
 }
 
 /// What all connections of clients share.
@@ -32,6 +42,8 @@ pub(crate) enum ClientNews {
 pub(crate) struct SharedByClients {
     pub(super) server: Arc<Shared>,
     pub(super) events: Sender<ClientNews>,
+    /// For new connections and words, which the loop takes also while the service is behind.
+    pub(super) arrivals: Sender<ClientNews>,
     /// Clients to which something was written.
     pub(crate) written: Inbox<ClientId>,
     pub(super) long: Permits,
@@ -52,11 +64,13 @@ impl SharedByClients {
         server: Arc<Shared>,
         config: &ServerConfig,
         wake: impl Fn() + Send + Sync + 'static,
-    ) -> (Self, Receiver<ClientNews>) {
-        let (events, news) = bounded(EVENTS_MAX);
+    ) -> (Self, News) {
+        let (events, heard) = bounded(EVENTS_MAX);
+        let (arrivals, arrived) = bounded(EVENTS_MAX);
         let shared = Self {
             server,
             events,
+            arrivals,
             written: Inbox::new(wake),
             long: Permits::new(LONG_EVENTS_MAX),
             first_frame_timeout: config.first_frame_timeout,
@@ -65,7 +79,7 @@ impl SharedByClients {
             frame_bytes_max: config.core.limits.request_bytes,
             next: AtomicU64::new(1),
         };
-        (shared, news)
+        (shared, News { heard, arrived })
     }
 
     /// A number that was never used.

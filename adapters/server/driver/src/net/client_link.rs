@@ -64,7 +64,7 @@ pub(super) async fn run<R: Runtime, F: Framing>(
     let outbound =
         ClientOutbound { line: Arc::clone(&line), queued: false, wake, resume, _open: open };
     let up = ClientNews::Up(Event::Connected { client, remote }, client, outbound);
-    if shared.events.send(up).await.is_err() {
+    if shared.arrivals.send(up).await.is_err() {
         return;
     }
 
@@ -241,6 +241,10 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
     /// Tells the loop; waits while too much waits for it.
     async fn tell(&mut self, Frames { frames, bytes }: Frames) {
         let Side { shared, client, .. } = self.side;
+        if let [Frame::Word(word)] = frames[..] {
+            // No receiver is left: the server ends.
+            return drop(shared.arrivals.send(ClientNews::Word(client, word)).await);
+        }
         let permit = if bytes > LONG_EVENT_BYTES { Some(shared.long.take().await) } else { None };
         let held = Held { _permit: permit, _turn: self.turn.take() };
         let event = ClientNews::Event(Event::Received { client, frames }, client, held);

@@ -19,6 +19,7 @@ impl<A: Application> Replica<A> {
     /// The same; what the event holds is given back when it has heard.
     pub(crate) fn tell_service_holding(&mut self, event: clients::Event, held: Held) {
         if A::Clients::SERVES {
+            self.words.told(&event);
             self.told_service += 1;
             self.orders.push_back(Order::Client(event, held));
         }
@@ -36,6 +37,7 @@ impl<A: Application> Replica<A> {
 
     /// Lets the service step, if it is time.
     pub(crate) fn tick(&mut self, now: Instant) {
+        self.words.now = now;
         if self.deadline().is_some_and(|due| due <= now) {
             self.ticks = true;
             self.tell_service(clients::Event::Tick);
