@@ -64,9 +64,9 @@ impl Runtime for AsyncStd {
         of.local_addr()
     }
 
-    fn relax(&self, stream: &Stream) {
+    fn relax(&self, stream: &Stream, keep_alive: bool) {
         // It works with them, too.
-        drop(quorate_driver::tune_for_client(&stream.0));
+        drop(quorate_driver::tune_for_client(&stream.0, keep_alive));
     }
 
     fn reset(&self, stream: Stream) {

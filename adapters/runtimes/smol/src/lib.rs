@@ -64,9 +64,9 @@ impl Runtime for Smol {
         of.local_addr()
     }
 
-    fn relax(&self, stream: &TcpStream) {
+    fn relax(&self, stream: &TcpStream, keep_alive: bool) {
         // It works with them, too.
-        drop(quorate_driver::tune_for_client(stream));
+        drop(quorate_driver::tune_for_client(stream, keep_alive));
     }
 
     fn reset(&self, stream: TcpStream) {

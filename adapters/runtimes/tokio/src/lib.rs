@@ -108,9 +108,9 @@ impl Runtime for Tokio {
         of.local_addr()
     }
 
-    fn relax(&self, stream: &Self::Stream) {
+    fn relax(&self, stream: &Self::Stream, keep_alive: bool) {
         // It works with them, too.
-        drop(quorate_driver::tune_for_client(stream.get_ref()));
+        drop(quorate_driver::tune_for_client(stream.get_ref(), keep_alive));
     }
 
     fn reset(&self, stream: Self::Stream) {

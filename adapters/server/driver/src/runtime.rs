@@ -55,8 +55,8 @@ pub trait Runtime: Clone + Send + Sync + 'static {
 
     /// Makes a connection that was accepted one of a client ([`tune_for_client`]): it may be silent, or not read, for
     /// longer than a peer. To override where the socket can be had.
-    fn relax(&self, stream: &Self::Stream) {
-        let _ = stream;
+    fn relax(&self, stream: &Self::Stream, keep_alive: bool) {
+        let _ = (stream, keep_alive);
     }
 
     /// Connects. Applies [`tune`]. Dropping the future gives up.
@@ -112,19 +112,19 @@ where
 }
 
 /// Takes back what [`tune`] has set and only a peer wants: how long a client may be silent is the service's to say, and one
-/// that does not read for a while is no dead machine.
+/// that does not read for a while is no dead machine. It is probed while it is silent only with `keep_alive`.
 ///
 /// # Errors
 ///
 /// What the system says; the connection works all the same.
-pub fn tune_for_client<'s, S>(socket: &'s S) -> io::Result<()>
+pub fn tune_for_client<'s, S>(socket: &'s S, keep_alive: bool) -> io::Result<()>
 where
     SockRef<'s>: From<&'s S>,
 {
     let socket = SockRef::from(socket);
     #[cfg(any(target_os = "linux", target_os = "android"))]
     socket.set_tcp_user_timeout(None)?;
-    socket.set_keepalive(false)
+    socket.set_keepalive(keep_alive)
 }
 
 /// Lets a connection end with a reset when it is closed: what it has not sent yet is given up, and nothing is kept of it.

@@ -20,6 +20,9 @@ pub struct Options {
     pub super_digest: Option<String>,
     /// Access lists forbid nothing (`skipACL`).
     pub skip_acl: bool,
+    /// What this server can refuse by its own tree is refused at once, ahead of what is not answered yet
+    /// (`enableEagerACLCheck`).
+    pub eager_acl: bool,
     /// Containers and TTL nodes are what their owners say (`extendedTypesEnabled`).
     pub extended_types: bool,
     /// The words of four letters that are answered (`4lw.commands.whitelist`).
@@ -66,6 +69,7 @@ impl Default for Options {
             outstanding_max: 1000,
             super_digest: None,
             skip_acl: false,
+            eager_acl: false,
             extended_types: false,
             words: Words::Some(alloc::vec![String::from("srvr")]),
             container_interval: Duration::from_secs(60),

@@ -16,7 +16,7 @@ use std::time::Instant;
 use clap::Args;
 use quorate_service::{Options, Words, ZooKeeper};
 use quorate_tokio::core::address::HostPort;
-use quorate_tokio::zoo_cfg::ZooCfg;
+use quorate_tokio::zoo_cfg::{JvmFlags, ZooCfg};
 use quorate_tokio::{Changes, Server, ServerConfig, StartError, start_with};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -57,7 +57,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Some(file) = arguments.file.or(arguments.config) else {
         return Err(Failure::usage("which zoo.cfg?"));
     };
-    let cfg = ZooCfg::read(&file).map_err(|error| Failure::usage(error.to_string()))?;
+    let flags = JvmFlags::of_environment();
+    let cfg =
+        ZooCfg::read_with(&file, &flags).map_err(|error| Failure::usage(error.to_string()))?;
     for warning in &cfg.warnings {
         if warning.is_notice() {
             tracing::info!("{warning}");
@@ -68,7 +70,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     tracing::info!("{}", cfg.derived());
 
     let mut config = ServerConfig::from(cfg.clone());
-    if let Some(address) = &cfg.client_address {
+    // That of our own line the server finds there itself, now and when it changes.
+    if let Some(address) = cfg.client_address.as_ref().filter(|_| cfg.own().client.is_none()) {
         config.client_addresses = resolve(address).await?;
     }
     let responder = Arc::new(four_letter::Responder::new(cfg.clone()));
@@ -109,6 +112,7 @@ fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
         outstanding_max: clients.outstanding_max,
         super_digest: clients.super_digest.clone(),
         skip_acl: clients.skip_acl,
+        eager_acl: clients.eager_acl,
         extended_types: clients.extended_types,
         words,
         container_interval: clients.container_interval,
@@ -118,7 +122,7 @@ fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
 
 /// Where to listen for clients.
 async fn resolve(address: &HostPort) -> Result<Vec<SocketAddr>, Failure> {
-    if address.is_wildcard() {
+    if address.host.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified()) {
         // For IPv4 too, where the system has both.
         let both = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
         let any: IpAddr =

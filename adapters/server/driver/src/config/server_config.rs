@@ -86,6 +86,9 @@ pub struct ServerConfig {
     /// How many connections all clients together may have (`maxCnxns`); 0 for any number. On Linux they leave 64
     /// descriptors of this process to peers and files in any case.
     pub max_connections: usize,
+    /// Whether connections of clients that are silent are probed (`clientTcpKeepAlive`); no. A session that is silent ends
+    /// either way.
+    pub client_keep_alive: bool,
     /// How long the connection of a client may take to its first whole frame; 10 s.
     pub first_frame_timeout: Duration,
     /// How many bytes of frames all clients may send at a time that are longer than
@@ -129,6 +132,7 @@ impl ServerConfig {
             client_addresses: Vec::new(),
             max_client_connections: 60,
             max_connections: 0,
+            client_keep_alive: false,
             first_frame_timeout: Duration::from_secs(10),
             long_frame_bytes: 64 << 20,
             patience: PATIENCE,
@@ -195,6 +199,7 @@ impl From<ZooCfg> for ServerConfig {
             max_peer_connections: cfg.max_peer_connections,
             max_client_connections: cfg.clients.max_per_address,
             max_connections: cfg.clients.max_connections,
+            client_keep_alive: cfg.clients.keep_alive,
             ..Self::new(core, cfg.data_dir)
         }
     }

@@ -2,9 +2,8 @@
 //!
 //! One that fails costs no leadership: the servers among themselves do not need it.
 
-use std::fmt::Display;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -52,48 +51,43 @@ pub(crate) async fn bind<R: Runtime>(
     let mut bound = Vec::new();
     if let Some(line) = &own.client {
         let ips = client_ips(line).await?;
-        let open = async || listen_on(runtime, &ips, line.port).await;
-        let opened = insist(runtime, config, line, open).await?;
-        return opened.into_iter().map(|opened| take(runtime, line, opened)).collect();
-    }
-    for address in &config.client_addresses {
-        let open = async || runtime.listen(*address).await;
-        let listener = insist(runtime, config, address, open).await?;
-        bound.push(take(runtime, address, (*address, listener))?);
+        bind_one(runtime, config, (line.to_string(), &ips, line.port), &mut bound).await?;
+    } else {
+        for address in &config.client_addresses {
+            let asked = (address.to_string(), &[address.ip()][..], address.port());
+            bind_one(runtime, config, asked, &mut bound).await?;
+        }
     }
     Ok(bound)
 }
 
-/// Listens somewhere, as often as the configuration says.
-async fn insist<R: Runtime, T>(
+/// Listens at one address, which may be several of this machine, as often as the configuration says.
+async fn bind_one<R: Runtime>(
     runtime: &R,
     config: &ServerConfig,
-    address: &impl Display,
-    open: impl AsyncFn() -> io::Result<T>,
-) -> Result<T, StartError> {
+    (address, ips, port): (String, &[IpAddr], u16),
+    bound: &mut Vec<BoundForClients<R>>,
+) -> Result<(), StartError> {
     let mut tries = BindTries::new(config);
     loop {
-        let error = match open().await {
-            Ok(opened) => return Ok(opened),
+        let opened = listen_on(runtime, ips, port).await;
+        let opened = opened.and_then(|opened| {
+            let bound = opened.into_iter().map(|opened| BoundForClients::new(runtime, opened));
+            bound.collect::<io::Result<Vec<_>>>()
+        });
+        let error = match opened {
+            Ok(opened) => {
+                bound.extend(opened);
+                return Ok(());
+            }
             Err(error) => error,
         };
-        let address = address.to_string();
-        tries.again(runtime, &address, error).await.map_err(|source| {
-            let tries = tries.made();
-            StartError::BindClients { address: address.clone(), tries, source }
+        tries.again(runtime, &address, error).await.map_err(|source| StartError::BindClients {
+            address: address.clone(),
+            tries: tries.made(),
+            source,
         })?;
     }
-}
-
-fn take<R: Runtime>(
-    runtime: &R,
-    address: &impl Display,
-    opened: (SocketAddr, R::Listener),
-) -> Result<BoundForClients<R>, StartError> {
-    BoundForClients::new(runtime, opened).map_err(|source| {
-        let address = address.to_string();
-        StartError::BindClients { address, tries: 1, source }
-    })
 }
 
 /// What takes the connections of clients.
@@ -104,6 +98,8 @@ pub(crate) struct ClientPort<R, F> {
     pub(crate) connections: TaskGroup<R>,
     pub(crate) limit: Arc<AddressLimit>,
     pub(crate) framing: F,
+    /// Whether silent connections are probed.
+    pub(crate) keep_alive: bool,
 }
 
 impl<R: Runtime, F: Framing> Door<R> for ClientPort<R, F> {
@@ -132,7 +128,7 @@ impl<R: Runtime, F: Framing> Door<R> for ClientPort<R, F> {
             }
             return runtime.reset(stream);
         };
-        runtime.relax(&stream);
+        runtime.relax(&stream, self.keep_alive);
         let admitted = Admitted { stream, remote, framing: self.framing.clone(), share };
         let connection = client_link::run(runtime.clone(), Arc::clone(&self.shared), admitted);
         self.connections.spawn(connection);

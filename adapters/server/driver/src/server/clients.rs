@@ -37,6 +37,7 @@ pub(super) fn serve<R: Runtime>(
         connections: connections.clone(),
         limit: Arc::new(AddressLimit::with_total(of_one, of_all)),
         framing,
+        keep_alive: config.client_keep_alive,
     };
     let listeners = ClientListeners::new(port, acceptors.clone(), bound);
     let addrs = listeners.addrs();

@@ -61,13 +61,17 @@ pub(super) fn not_used() -> impl Iterator<Item = &'static str> {
 }
 
 /// Keys of ZooKeeper that have no effect here, by the reason. What ends in `*` is a beginning.
-const NOT_USED: [(&str, &[&str]); 11] = [
+const NOT_USED: [(&str, &[&str]); 12] = [
     (
         "a leader gives up at once for a voter that it needs and that looks for a leader again",
         &["leader.maxTimeToWaitForEpoch"],
     ),
     ("whatever is acknowledged was synced", &["forceSync", "syncEnabled", "observer.syncEnabled"]),
     ("there is no admin server", &["admin.*"]),
+    (
+        "--log and RUST_LOG say what is logged",
+        &["console.threshold", "log.*", "root.logger", "tracelog.*"],
+    ),
     ("there is no audit log", &["audit.*"]),
     ("there is no metrics provider; mntr has the figures", &["metricsProvider.*"]),
     ("the longest packet is that of ZooKeeper's defaults", &["jute.*"]),
@@ -85,7 +89,6 @@ const NOT_USED: [(&str, &[&str]); 11] = [
             "connection*",
             "DigestAuthenticationProvider.digestAlg",
             "DigestAuthenticationProvider.enabled",
-            "enableEagerACLCheck",
             "enforce.auth.*",
             "ensembleAuthName",
             "intBufferStartingSizeBytes",
@@ -114,7 +117,6 @@ const NOT_USED: [(&str, &[&str]); 11] = [
             "sessionRequireClientSASLAuth",
             "superUser",
             "throttledOpWaitTime",
-            "throttled_op_wait_time",
             "watch*",
             "X509AuthenticationProvider.*",
             "znode.container.maxNeverUsedIntervalMs",

@@ -1,5 +1,6 @@
 //! What is told of the server beneath the service, from its status.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use quorate_service::{Beneath, ZooKeeper};
@@ -121,7 +122,8 @@ impl Responder {
 
 impl Beneath for Responder {
     fn configuration(&self) -> String {
-        configuration(&self.cfg)
+        let ports = self.server.get().map(Server::client_addrs).unwrap_or_default();
+        configuration(&self.cfg, ports.first().map(SocketAddr::port))
     }
 
     fn figures(&self) -> String {

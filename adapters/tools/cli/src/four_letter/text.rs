@@ -11,13 +11,13 @@ use quorate_tokio::core::status::{Phase, Status};
 use quorate_tokio::core::vote::ServerState;
 use quorate_tokio::zoo_cfg::ZooCfg;
 
-/// `conf`.
-pub(super) fn configuration(cfg: &ZooCfg) -> String {
+/// `conf`; `client_port` is where the server listens for clients now.
+pub(super) fn configuration(cfg: &ZooCfg, client_port: Option<u16>) -> String {
     let data = cfg.data_dir.join("version-2");
     let log = cfg.data_log_dir.as_ref().map_or_else(|| data.clone(), |dir| dir.join("version-2"));
     let own = cfg.own();
     let mut text = String::new();
-    let client_port = cfg.client_address.as_ref().map_or(-1, |client| i32::from(client.port));
+    let client_port = client_port.map_or(-1, i32::from);
     line(&mut text, format_args!("clientPort={client_port}"));
     let secure = own.secure_client.as_ref().map_or(-1, |client| i32::from(client.port));
     line(&mut text, format_args!("secureClientPort={secure}"));
