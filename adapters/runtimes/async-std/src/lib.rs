@@ -52,7 +52,10 @@ impl Runtime for AsyncStd {
 
     async fn listen(&self, at: SocketAddr) -> io::Result<TcpListener> {
         // Through the standard library, which sets SO_REUSEADDR where it means what we mean.
-        TcpListener::bind(at).await
+        let listener = TcpListener::bind(at).await?;
+        // With a shorter queue it works, too.
+        drop(quorate_driver::lengthen_queue(&listener));
+        Ok(listener)
     }
 
     async fn accept(&self, on: &TcpListener) -> io::Result<(Stream, SocketAddr)> {

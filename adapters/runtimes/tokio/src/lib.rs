@@ -96,7 +96,10 @@ impl Runtime for Tokio {
     }
 
     async fn listen(&self, at: SocketAddr) -> io::Result<TcpListener> {
-        TcpListener::bind(at).await
+        let listener = TcpListener::bind(at).await?;
+        // With a shorter queue it works, too.
+        drop(quorate_driver::lengthen_queue(&listener));
+        Ok(listener)
     }
 
     async fn accept(&self, on: &TcpListener) -> io::Result<(Self::Stream, SocketAddr)> {

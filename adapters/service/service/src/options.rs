@@ -40,6 +40,11 @@ pub trait Beneath: fmt::Debug + Send + Sync {
 
     /// The lines of `mntr` that are not the service's.
     fn figures(&self) -> String;
+
+    /// The answer to `dirs`: how much is on disk.
+    fn directories(&self) -> String {
+        String::new()
+    }
 }
 
 /// Which words of four letters are answered.

@@ -5,7 +5,7 @@
 //! | ruok, isro | whether it runs; whether it takes writes |
 //! | srvr, stat | how it does; and its connections |
 //! | cons, wchs, wchc, wchp, dump | connections; watches, in figures, by session, by path; sessions and their nodes |
-//! | mntr, conf, envi | figures for monitoring; settings; surroundings |
+//! | mntr, conf, envi, dirs | figures for monitoring; settings; surroundings; how much is on disk |
 //! | crst, srst | set figures back |
 //!
 //! A figure that is not known here is left out rather than made up.
@@ -60,6 +60,7 @@ impl Service {
         }
         match word {
             "conf" => beneath.map(|beneath| beneath.configuration()).unwrap_or_default(),
+            "dirs" => beneath.map(|beneath| beneath.directories()).unwrap_or_default(),
             "srvr" => self.server(step, false),
             "stat" => self.server(step, true),
             "cons" => self.connections(true) + "\n",

@@ -201,13 +201,12 @@ impl fmt::Display for Caution {
 
 /// A value, unless it is a secret: warnings and refusals stand in logs.
 fn shown<'a>(key: &str, value: &'a str) -> &'a str {
-    let key = key.to_ascii_lowercase();
-    let secret = SECRET.iter().any(|part| key.contains(part)) && !key.ends_with("digestalg");
-    if secret { "***" } else { value }
+    let name = key.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    if SECRET.iter().any(|part| name.contains(part)) { "***" } else { value }
 }
 
-/// Parts of the names of keys whose values are secrets, in lower case.
-const SECRET: [&str; 5] = ["passw", "digest", "secret", "credential", "token"];
+/// Parts of the names of keys whose values are secrets, in lower case; those of the superuser, also misspelt.
+const SECRET: [&str; 5] = ["passw", "super", "secret", "credential", "token"];
 
 /// Why the configuration files cannot be used.
 #[derive(Debug, Error)]
