@@ -3,6 +3,7 @@
 
 mod clients;
 mod framing;
+mod growth;
 mod hostile;
 mod sessions;
 mod stand;

@@ -89,6 +89,9 @@ fn four_letter_words_look_like_zookeepers() {
         assert!(clients[1..].iter().all(|line| shape(line) == shape(CLIENT)), "{clients:?}");
         assert_eq!(shape(rest), expected);
 
+        let dirs = shape(&ensemble.ask(id, "dirs"));
+        assert_eq!(dirs, shape("datadir_size: 7\nlogdir_size: 7\n"));
+
         let conf = ensemble.ask(id, "conf");
         let (settings, members) = conf.split_once("membership: \n").unwrap();
         let mut known = CONF.iter();

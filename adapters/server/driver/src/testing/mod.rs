@@ -181,6 +181,7 @@ macro_rules! suite {
                 long_frames_are_sent_in_turns_and_whoever_waits_is_not_closed,
                 all_clients_have_a_limit_together_and_who_is_too_many_is_reset,
                 any_number_of_clients_may_come_where_no_limit_is_set,
+                silent_clients_are_probed_only_where_that_is_wanted,
             }
             client_ports: {
                 the_port_for_clients_moves_with_the_membership_and_connections_stay,
