@@ -183,6 +183,8 @@ fn a_client_gets_a_session_and_silent_ones_do_not_fill_the_port() {
     assert_eq!(answer[8..12], 1000_i32.to_be_bytes(), "two ticks, the shortest time-out");
     assert_eq!(answer[12], 1, "the server's id leads that of the session");
 
+    assert!(ensemble.ask(1, "srvr").contains("Mode: standalone\n"), "it needs nobody else");
+
     let silent: Vec<_> = (0..100)
         .filter_map(|_| TcpStream::connect(("127.0.0.1", ensemble.client[0])).ok())
         .collect();

@@ -145,7 +145,7 @@ impl MembershipFiles {
                 None => self.own.as_ref(),
             };
             let name = if self.named { name_in } else { move_out };
-            let said = line.and_then(|_| self.own.as_ref()).is_some_and(|own| own.client.is_some());
+            let said = line.and(self.own.as_ref()).is_some_and(|own| own.client.is_some());
             name(config, &next, own, said).map_err(|error| (config.clone(), error))?;
             self.named = true;
         }

@@ -116,9 +116,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             self.hear_arrivals();
         }
         let open = &mut self.clients.open;
-        let is_open = match event {
-            Event::Disconnected(_) => open.remove(&client).is_some(),
-            _ => open.contains_key(&client),
+        let is_open = if matches!(event, Event::Disconnected(_)) {
+            open.remove(&client).is_some()
+        } else {
+            open.contains_key(&client)
         };
         if is_open {
             self.replica.tell_service_holding(event, held);
