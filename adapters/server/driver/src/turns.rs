@@ -10,7 +10,6 @@ use async_channel::{Receiver, Sender, bounded};
 
 use crate::lock::locked;
 use crate::permits::Permit;
-use crate::task_group::closed;
 
 /// So many bytes may be held at a time.
 #[derive(Debug)]
@@ -55,19 +54,10 @@ impl Turns {
         Arc::new(Self { most, queue: Mutex::default() })
     }
 
-    /// Waits for a turn with so many bytes, or all that there are; says whether it had to wait.
-    pub(crate) async fn take(self: &Arc<Self>, bytes: usize) -> (Turn, bool) {
-        let (turn, come) = self.queue_up(bytes.min(self.most));
-        // Given up meanwhile, the turn is given back, whether it has come or not.
-        let waited = come.is_some();
-        if let Some(come) = come {
-            closed(&come).await;
-        }
-        (turn, waited)
-    }
-
-    /// A turn, and when it comes unless it has.
-    fn queue_up(self: &Arc<Self>, bytes: usize) -> (Turn, Option<Receiver<Infallible>>) {
+    /// A turn with so many bytes, or all that there are; and what is closed when it comes, unless it has. Dropped before, it
+    /// is given back, whether it has come or not.
+    pub(crate) fn queue_up(self: &Arc<Self>, bytes: usize) -> (Turn, Option<Receiver<Infallible>>) {
+        let bytes = bytes.min(self.most);
         let mut queue = locked(&self.queue);
         let number = queue.next;
         queue.next += 1;
@@ -106,16 +96,26 @@ mod tests {
     use futures_lite::future::{block_on, poll_once};
 
     use super::*;
+    use crate::task_group::closed;
+
+    async fn take(turns: &Arc<Turns>, bytes: usize) -> (Turn, bool) {
+        let (turn, come) = turns.queue_up(bytes);
+        let waited = come.is_some();
+        if let Some(come) = come {
+            closed(&come).await;
+        }
+        (turn, waited)
+    }
 
     #[test]
     fn turns_go_in_order_and_what_is_given_up_is_given_back() {
         let turns = Turns::new(10);
         block_on(async {
-            let (first, waited) = turns.take(6).await;
+            let (first, waited) = take(&turns, 6).await;
             assert!(!waited);
-            let mut second = pin!(turns.take(6));
-            let mut third = Box::pin(turns.take(100));
-            let mut fourth = pin!(turns.take(1));
+            let mut second = pin!(take(&turns, 6));
+            let mut third = Box::pin(take(&turns, 100));
+            let mut fourth = pin!(take(&turns, 1));
             assert!(poll_once(second.as_mut()).await.is_none());
             assert!(poll_once(third.as_mut()).await.is_none());
             assert!(poll_once(fourth.as_mut()).await.is_none(), "it would fit, and is not first");
@@ -127,11 +127,11 @@ mod tests {
             let (fourth, _) = poll_once(fourth.as_mut()).await.expect("who was before has gone");
             drop(second);
             // Its turn has come, and it has gone without noticing.
-            let mut all = Box::pin(turns.take(100));
+            let mut all = Box::pin(take(&turns, 100));
             assert!(poll_once(all.as_mut()).await.is_none());
             drop(fourth);
             drop(all);
-            assert!(!turns.take(10).await.1);
+            assert!(!take(&turns, 10).await.1);
         });
         assert_eq!(locked(&turns.queue).held, 0);
     }

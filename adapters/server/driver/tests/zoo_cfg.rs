@@ -707,6 +707,8 @@ fn the_settings_of_the_service() {
     let config = ServerConfig::from(cfg);
     assert_eq!((config.max_client_connections, config.max_connections), (0, 7));
     assert!(config.client_keep_alive);
+    let crossed = refused_line("minSessionTimeout=5000\nmaxSessionTimeout=4000");
+    assert!(crossed.contains("maxSessionTimeout=4000: should be at least minSess"), "{crossed}");
     for wrong in [
         "request_throttle_max_requests=many",
         "request_stale_connection_check=maybe",

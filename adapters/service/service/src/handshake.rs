@@ -54,7 +54,7 @@ impl Service {
     fn open(&mut self, step: &mut Step<'_>, client: ClientId, read_only: Option<bool>) {
         let tree = step.state.tree();
         let session = self.sessions.next(step.wall_ms, |id| tree.session(id).is_some());
-        step.out.extend(self.sessions.to_keep().map(Output::Remember));
+        step.out.extend(self.sessions.raise_bound().map(Output::Remember));
         let Some(connection) = self.clients.get_mut(&client) else { return };
         connection.state = State::Opening { session, read_only };
         let body = Bytes::copy_from_slice(&connection.timeout_ms.to_be_bytes());

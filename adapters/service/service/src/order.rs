@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use quorate_application::clients::{ClientId, Close, Output, SyncId};
 
-use crate::connection::{Entry, READS_AHEAD_MAX, Work};
+use crate::connection::{Connection, Entry, READS_AHEAD_MAX, Work};
 use crate::service::{Service, Step, Submitted};
 use crate::wire::{ReplyHeader, op, put_text, reply};
 
@@ -94,10 +94,29 @@ impl Service {
                 }
                 Work::Waiting { .. } | Work::Underway { .. } => return,
             };
+            self.note_long(step, client, op, bytes.len());
             self.send(step.out, client, bytes);
             if op == op::CLOSE_SESSION {
                 return self.close(step.out, client, Close::AfterWriting);
             }
+        }
+    }
+
+    /// A reply is sent however long it is; one that its client may not take is counted and named.
+    fn note_long(&mut self, step: &Step<'_>, client: ClientId, op: i32, bytes: usize) {
+        if bytes <= self.frame_bytes_max {
+            return;
+        }
+        self.counters.long_replies += 1;
+        if let Some(suppressed) = self.said_long.permit(step.at) {
+            let session = self.clients.get(&client).and_then(Connection::session).unwrap_or(0);
+            tracing::warn!(
+                session = format_args!("0x{session:x}"),
+                op,
+                bytes,
+                suppressed,
+                "a reply is longer than jute.maxbuffer, and its client may not take it"
+            );
         }
     }
 

@@ -46,6 +46,8 @@ pub struct Service {
     pub(crate) said_ahead: LogLimit,
     /// Of those that do not take their events.
     pub(crate) said_cut_off: LogLimit,
+    /// Of long replies.
+    pub(crate) said_long: LogLimit,
     /// Clients whose queues have moved in this step.
     pub(crate) moved: BTreeSet<ClientId>,
 }
@@ -94,6 +96,8 @@ pub(crate) struct Counters {
     pub(crate) ahead: u64,
     /// Clients that did not take their events.
     pub(crate) cut_off: u64,
+    /// Replies that are longer than a frame may be.
+    pub(crate) long_replies: u64,
 }
 
 /// What a step has at hand beside the service itself.
@@ -125,6 +129,7 @@ impl Service {
             counters: Counters::default(),
             said_ahead: LogLimit::default(),
             said_cut_off: LogLimit::default(),
+            said_long: LogLimit::default(),
             moved: BTreeSet::new(),
         }
     }

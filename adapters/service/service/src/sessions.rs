@@ -29,7 +29,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// `kept`: what [`Sessions::to_keep`] has said last, before the server was started.
+    /// `kept`: what [`Sessions::raise_bound`] has said last, before the server was started.
     pub(crate) fn new(id: ServerId, kept: Option<i64>) -> Self {
         let sid = id.0.unsigned_abs() & 0xff;
         let kept = kept.and_then(|kept| u64::try_from(kept).ok()).unwrap_or(0).min(LOW_BITS + 1);
@@ -70,7 +70,7 @@ impl Sessions {
 
     /// What is to be kept from now on, if that is another bound than before: a step ahead of the ids. Those that are given
     /// out before it is kept are in the log yet.
-    pub(crate) fn to_keep(&mut self) -> Option<i64> {
+    pub(crate) fn raise_bound(&mut self) -> Option<i64> {
         let ahead = self.next + STEP / 2..=self.next + STEP;
         if ahead.contains(&self.bound) {
             return None;
@@ -166,11 +166,11 @@ mod tests {
     fn what_is_kept_is_ahead_of_every_id_and_a_new_start_is_behind_none() {
         let mut sessions = Sessions::new(ServerId(3), None);
         sessions.begin(NOW, core::iter::empty());
-        let mut kept = sessions.to_keep().unwrap();
+        let mut kept = sessions.raise_bound().unwrap();
         let (mut last, mut writes) = (0, 0);
         for _ in 0..3 * STEP {
             last = sessions.next(NOW, none);
-            if let Some(bound) = sessions.to_keep() {
+            if let Some(bound) = sessions.raise_bound() {
                 (kept, writes) = (bound, writes + 1);
             }
             assert!(low_bits(last) < kept as u64);
@@ -180,7 +180,7 @@ mod tests {
         again.begin(NOW - 1_000_000, core::iter::empty());
         let first = again.next(NOW, none);
         assert!(first > last, "{first:x} behind {last:x}");
-        assert!(again.to_keep().is_some_and(|bound| bound > kept));
+        assert!(again.raise_bound().is_some_and(|bound| bound > kept));
         for damaged in [-1, i64::MIN, i64::MAX] {
             let mut sessions = Sessions::new(ServerId(3), Some(damaged));
             sessions.begin(NOW, core::iter::empty());
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(sessions.next(NOW, none), 0x03ff_ffff_ffff_ffff);
         let here = 0x038b_cfe5_6800_0000;
         assert_eq!(sessions.next(NOW, |id| id <= here + 1), here + 2);
-        assert_eq!(sessions.to_keep(), Some(low_bits(here) as i64 + 3 + STEP as i64));
+        assert_eq!(sessions.raise_bound(), Some(low_bits(here) as i64 + 3 + STEP as i64));
         let mut sessions = Sessions::new(ServerId(128), None);
         sessions.begin(0, core::iter::empty());
         assert_eq!(sessions.next(0, none), i64::MIN + 1);

@@ -141,7 +141,7 @@ impl Service {
     fn on_serving(&mut self, step: &mut Step<'_>, leads: bool, membership: &Membership) {
         let tree = step.state.tree();
         self.sessions.begin(step.wall_ms, tree.sessions().map(|(id, _)| id));
-        step.out.extend(self.sessions.to_keep().map(Output::Remember));
+        step.out.extend(self.sessions.raise_bound().map(Output::Remember));
         self.sessions.forget();
         if !leads {
             self.role = Role::Learner { observes: is_observer(membership, self.id) };

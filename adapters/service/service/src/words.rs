@@ -246,6 +246,7 @@ impl Service {
         line("auth_failed_count", &counters.auth_failed.to_string());
         line("clients_ahead", &counters.ahead.to_string());
         line("clients_cut_off", &counters.cut_off.to_string());
+        line("long_replies", &counters.long_replies.to_string());
         text
     }
 }

@@ -315,6 +315,34 @@ fn words_are_answered_and_the_connection_is_closed() {
 }
 
 #[test]
+fn words_tell_of_connections_watches_and_sessions_and_set_figures_back() {
+    let mut stand = Stand::new(true);
+    let (client, session) = stand.client();
+    stand.call(client, create_with("/e", 1)).unwrap();
+    stand.call(client, get("/e", true)).unwrap();
+    let mut say = |word: &[u8; 4]| {
+        let client = stand.connect();
+        stand.send(client, vec![quorate_application::clients::Frame::Word(*word)]);
+        stand.text(client)
+    };
+    let cons = say(b"cons");
+    assert!(cons.contains(&format!(",sid=0x{session:x},lop=GETD,")), "{cons}");
+    assert!(cons.contains("recved=3,sent=3") && cons.ends_with("\n\n"), "{cons}");
+    assert_eq!(say(b"wchc"), format!("0x{session:x}\n\t/e\n\n"));
+    assert_eq!(say(b"wchp"), format!("/e\n\t0x{session:x}\n\n"));
+    assert_eq!(say(b"wchs"), "1 connections watching 1 paths\nTotal watches:1\n");
+    let dump = say(b"dump");
+    assert!(dump.contains(&format!("Sessions with Ephemerals (1):\n0x{session:x}:\n\t/e\n")));
+    assert!(dump.contains(&format!("1 expire in 4500ms:\n\t0x{session:x}\n")), "{dump}");
+    assert_eq!(say(b"crst"), "Connection stats reset.\n");
+    assert!(say(b"cons").contains("recved=0,sent=0"));
+    assert_eq!(say(b"srst"), "Server stats reset.\n");
+    // The word itself is no packet, the answer is one.
+    let srvr = say(b"srvr");
+    assert!(srvr.contains("\nReceived: 0\nSent: 1\n"), "{srvr}");
+}
+
+#[test]
 fn nothing_is_answered_while_the_server_does_not_serve() {
     let mut stand = Stand::new(true);
     let (client, _) = stand.client();

@@ -102,3 +102,23 @@ fn a_multi_may_have_ten_thousand_elements() {
     assert!(matches!(heard[..], [Heard::Reply(1, 0, _)]), "{} replies", heard.len());
     assert_eq!(stand.tree().len(), 10_000 + 4);
 }
+
+/// A list of children that no client of ZooKeeper takes by default.
+#[test]
+fn a_reply_that_is_longer_than_a_frame_may_be_is_sent_and_counted() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    for hundred in 0..110 {
+        let name = |nth| format!("/{hundred:0>50}{nth:0>50}");
+        let creates = (0..100).map(|nth| create(&name(nth))).collect();
+        stand.call(client, Request::Multi(creates)).unwrap();
+        stand.tell(quorate_application::clients::Event::Written { client, bytes: 1 << 20 });
+    }
+    stand.request(client, &[(1, Request::GetChildren { path: "/".into(), watch: false })]);
+    let heard = stand.heard(client);
+    let [Heard::Reply(1, 0, body)] = &heard[..] else { panic!("{} replies", heard.len()) };
+    assert!(body.len() > 1 << 20);
+    let probe = stand.connect();
+    stand.send(probe, vec![quorate_application::clients::Frame::Word(*b"mntr")]);
+    assert!(stand.text(probe).contains("zk_long_replies\t1\n"));
+}

@@ -66,8 +66,8 @@ pub enum Event {
         /// What.
         frames: Vec<Frame>,
     },
-    /// A client was heard from, and has sent no whole frame: it had to wait for its turn to send a long one, which has come.
-    /// From now on it has the time that it may be silent.
+    /// A client was heard from, and has sent no whole frame: it has to wait for its turn to send a long one, or that has
+    /// come. From now on it has the time that it may be silent.
     Heard(ClientId),
     /// So many bytes of what was to be [sent](Output::Send) to it are written: told at once while more than 64 KiB wait,
     /// else within a moment.

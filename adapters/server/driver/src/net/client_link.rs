@@ -229,13 +229,21 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
         let Side { shared, client, .. } = self.side;
         let longest = bytes > shared.frame_bytes_max + LENGTH_BYTES;
         let turns = if longest { &shared.longest } else { &shared.unfinished };
-        let (turn, waited) = turns.take(bytes).await;
-        self.turn = Some(turn);
-        if waited {
-            let heard = ClientNews::Event(Event::Heard(client), client, Held::default());
-            // No receiver is left: the server ends.
-            drop(shared.events.send(heard).await);
+        let (turn, come) = turns.queue_up(bytes);
+        if let Some(come) = come {
+            // It is we who let it wait: it has been heard now, and again when its turn has come.
+            self.tell_heard().await;
+            closed(&come).await;
+            self.tell_heard().await;
         }
+        self.turn = Some(turn);
+    }
+
+    async fn tell_heard(&self) {
+        let Side { shared, client, .. } = self.side;
+        let heard = ClientNews::Event(Event::Heard(client), client, Held::default());
+        // No receiver is left: the server ends.
+        drop(shared.events.send(heard).await);
     }
 
     /// Tells the loop; waits while too much waits for it.
