@@ -226,7 +226,7 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
         }
         let announced = self.framing.announced(&self.buf);
         let Some(bytes) = announced.filter(|bytes| *bytes > UNFINISHED_FREE) else { return };
-        let Side { shared, client, .. } = self.side;
+        let Side { shared, .. } = self.side;
         let longest = bytes > shared.frame_bytes_max + LENGTH_BYTES;
         let turns = if longest { &shared.longest } else { &shared.unfinished };
         let (turn, come) = turns.queue_up(bytes);
