@@ -122,10 +122,11 @@ fn what_cannot_be_asked_is_said_with_its_reason() {
 #[test]
 fn the_client_port_moves_by_command_and_has_moved_after_a_restart() {
     let mut ensemble = Ensemble::new(&["participant"; 2], ENABLED);
-    let mut servers = ensemble.serve_all();
-    ensemble.led();
+    // Before the servers move it to a file of its own.
     let cfg = read(&ensemble.cfg(1));
     let line = cfg.lines().find(|line| line.starts_with("server.1=")).unwrap();
+    let mut servers = ensemble.serve_all();
+    ensemble.led();
     let old = ensemble.client[0];
     for restarts in [false, true] {
         let port = free_port();
